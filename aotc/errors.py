@@ -1,0 +1,64 @@
+"""The failures aotc reports, in three families, each with its exit code.
+
+* `InputError` (2): the user's module or command line is at fault.
+* `ToolError` (3): a tool that aotc runs is missing or failed.
+* `InternalError` (4): aotc is at fault, by a bug or by a known limit.
+
+A message says what was found, what was expected and what is available.
+Only `aotc.cli.main` turns one into an exit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+EXIT_OK = 0
+EXIT_INPUT = 2
+EXIT_TOOL = 3
+EXIT_INTERNAL = 4
+EXIT_INTERRUPTED = 130
+
+
+class AotcError(Exception):
+    """A failure with a message for the user; `hint` is the next step to take."""
+
+    exit_code: int = EXIT_INTERNAL
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InputError(AotcError):
+    """The module, an option or an output place that the user gave cannot be used."""
+
+    exit_code = EXIT_INPUT
+
+
+class ToolError(AotcError):
+    """A tool is missing or failed.
+
+    `command` is the argument list that was run (empty if none was), `stderr` the
+    tool's own words, untouched.
+    """
+
+    exit_code = EXIT_TOOL
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        command: Sequence[str] = (),
+        stderr: str = "",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.command = tuple(command)
+        self.stderr = stderr
+
+
+class InternalError(AotcError):
+    """A bug of aotc, or a limit of it that is known and written down."""
+
+    exit_code = EXIT_INTERNAL
