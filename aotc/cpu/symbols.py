@@ -1,0 +1,62 @@
+"""The symbols of a gpu.module, and which of them a kernel reaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.cpu.ir_tools import symbol_name, walk
+from aotc.mlir import ir
+
+FUNCTIONS = frozenset({"gpu.func", "func.func", "llvm.func"})
+
+
+def content(module: Any) -> list[Any]:
+    """The operations directly inside a gpu.module or builtin.module."""
+    return [child.operation for child in module.regions[0].blocks[0].operations]
+
+
+def symbols_of(module: Any) -> dict[str, Any]:
+    """The symbols that are defined or declared directly inside, by name, in order."""
+    return {symbol_name(op): op for op in content(module) if "sym_name" in op.attributes}
+
+
+def is_kernel(operation: Any) -> bool:
+    """Whether it is a gpu.func that hosts launch."""
+    return operation.name == "gpu.func" and "kernel" in operation.attributes
+
+
+def has_body(function: Any) -> bool:
+    """Whether a function is defined here, not only declared."""
+    return len(function.regions[0].blocks) > 0
+
+
+def reach(start: Any, symbols: dict[str, Any]) -> dict[str, Any]:
+    """What `start` uses, by name: itself first, then the functions and globals behind it."""
+    reached: dict[str, Any] = {}
+    waiting = [symbol_name(start)]
+    while waiting:
+        name = waiting.pop(0)
+        if name in reached or name not in symbols:
+            continue
+        reached[name] = symbols[name]
+        waiting += _used_names(symbols[name])
+    return reached
+
+
+def _used_names(root: Any) -> list[str]:
+    names: dict[str, None] = {}
+    for operation in walk(root):
+        for attribute in operation.attributes:
+            key = attribute if isinstance(attribute, str) else attribute.name
+            _collect_names(operation.attributes[key], names)
+    return list(names)
+
+
+def _collect_names(attribute: Any, names: dict[str, None]) -> None:
+    if isinstance(attribute, ir.FlatSymbolRefAttr):
+        names[attribute.value] = None
+    elif isinstance(attribute, ir.SymbolRefAttr):
+        names[attribute.value[0]] = None
+    elif isinstance(attribute, ir.ArrayAttr):
+        for element in attribute:
+            _collect_names(element, names)

@@ -1,0 +1,1 @@
+"""gpu.module → device LLVM IR → PTX → cubin → fatbin."""

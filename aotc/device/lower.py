@@ -1,0 +1,111 @@
+"""gpu.module → a module of its own in the LLVM dialect, for the NVPTX back end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.lower import ops
+from aotc.lower.passes import run_passes
+from aotc.mlir import ir
+
+TRIPLE = "nvptx64-nvidia-cuda"
+
+DEVICE_PASSES = (
+    "convert-nvgpu-to-nvvm",
+    "lower-affine",
+    "convert-vector-to-scf",
+    "convert-scf-to-cf",
+    "convert-nvvm-to-llvm",
+    "memref-expand",
+    "expand-strided-metadata",
+    "lower-affine",
+    "arith-expand",
+    "convert-complex-to-standard",
+    "canonicalize",
+    "cse",
+    # Knows libdevice (exp, erf, ...), ids, shuffles, attributions and printf.
+    "gpu.module(convert-gpu-to-nvvm{has-redux=1})",
+    "convert-complex-to-llvm",
+    "convert-vector-to-llvm",
+    "convert-math-to-llvm",
+    "convert-arith-to-llvm",
+    "convert-index-to-llvm",
+    "convert-ub-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-cf-to-llvm",
+    "convert-func-to-llvm",
+    "gpu.module(llvm-optimize-for-nvvm-target)",
+    "canonicalize",
+    "cse",
+    "reconcile-unrealized-casts",
+)
+
+# llvm-project's 128-byte swizzle of TMA and wgmma wants tiles at multiples of 1024 bytes.
+_SWIZZLE_ALIGNMENT = 1024
+_VECTOR_ALIGNMENT = 128
+_SHARED_SPACE = 3
+
+
+def lower_device(
+    gpu_module: Any, *, name: str, lines: tuple[str, ...], debug: bool
+) -> Any:
+    """A builtin.module holding what `gpu_module` holds, in the LLVM dialect.
+
+    `gpu_module` is left as it is.
+    """
+    with gpu_module.context, ir.Location.unknown():
+        device = ir.Module.create().operation
+        _block(device).append(gpu_module.clone())
+        debug_passes = (
+            "gpu.module(ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly})"
+            if debug
+            else "strip-debuginfo",
+        )
+        run_passes(
+            device,
+            (*DEVICE_PASSES, *debug_passes),
+            name=name,
+            lines=lines,
+            doing="lowering the device code",
+        )
+        _unwrap(device)
+        _externalize_dynamic_shared_memory(device)
+        device.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
+    return device
+
+
+def _block(module: Any) -> Any:
+    return module.regions[0].blocks[0]
+
+
+def _unwrap(device: Any) -> None:
+    """Moves the gpu.module's operations to the top level, where the translation wants them."""
+    wrapper = _block(device).operations[0].operation
+    for operation in list(_block(wrapper).operations):
+        _block(device).append(operation.operation)
+    wrapper.erase()
+
+
+def _externalize_dynamic_shared_memory(device: Any) -> None:
+    # gpu.dynamic_shared_memory lowers to an internal array without elements. Clang gives that
+    # one static byte, and static shared memory then overlaps the dynamic part. As an external
+    # array it starts behind everything static.
+    needs_swizzle = any(
+        op.name.startswith(("nvvm.wgmma", "nvvm.cp.async.bulk.tensor")) for op in ops.walk(device)
+    )
+    alignment = _SWIZZLE_ALIGNMENT if needs_swizzle else _VECTOR_ALIGNMENT
+    i64 = ir.IntegerType.get_signless(64)
+    for operation in _block(device).operations:
+        variable = operation.operation
+        if variable.name != "llvm.mlir.global" or not _is_empty_shared_array(variable):
+            continue
+        variable.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+        variable.attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
+        if "value" in variable.attributes:
+            del variable.attributes["value"]
+
+
+def _is_empty_shared_array(variable: Any) -> bool:
+    space = ir.IntegerAttr(variable.attributes["addr_space"]).value
+    type_ = str(ir.TypeAttr(variable.attributes["global_type"]).value)
+    return space == _SHARED_SPACE and type_.startswith("!llvm.array<0 x ")

@@ -1,0 +1,1 @@
+"""Input formats → module: reads a source and finds the entries it offers."""

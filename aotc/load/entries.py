@@ -1,0 +1,202 @@
+"""module → its entries: which functions are exported, and what their arguments are called."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.load.source import Source
+from aotc.manifest import Dtype, Entry, Value
+from aotc.mlir import ir
+
+ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
+NAME_ATTRIBUTE = "aotc.name"
+PROGRAM_MAIN = "main"
+
+_DYNAMIC = -(2**63)
+_DTYPES = {
+    "i1": Dtype.BOOL,
+    "f16": Dtype.F16,
+    "bf16": Dtype.BF16,
+    "f32": Dtype.F32,
+    "f64": Dtype.F64,
+    "index": Dtype.I64,
+    "complex<f32>": Dtype.C64,
+    "complex<f64>": Dtype.C128,
+    **{f"i{bits}": Dtype(f"i{bits}") for bits in (8, 16, 32, 64)},
+    **{f"si{bits}": Dtype(f"i{bits}") for bits in (8, 16, 32, 64)},
+    **{f"ui{bits}": Dtype(f"u{bits}") for bits in (8, 16, 32, 64)},
+}
+
+
+def symbol_of(operation: Any) -> str:
+    """The name that a symbol operation defines."""
+    return str(ir.StringAttr(operation.attributes["sym_name"]).value)
+
+
+def is_declaration(function: Any) -> bool:
+    return len(function.regions[0].blocks) == 0
+
+
+def functions_of(module: Any) -> list[Any]:
+    """The functions at the module's top level that have a body."""
+    return [
+        op.operation
+        for op in module.body.operations
+        if op.operation.name in ("func.func", "llvm.func") and not is_declaration(op.operation)
+    ]
+
+
+def has_program_main(module: Any) -> bool:
+    """Whether the module brings its own `main`: not exported, and of a type that C allows."""
+    return any(
+        symbol_of(function) == PROGRAM_MAIN and ENTRY_ATTRIBUTE not in function.attributes
+        for function in functions_of(module)
+    )
+
+
+def select_entries(source: Source, wanted: tuple[str, ...]) -> tuple[Entry, ...]:
+    """The entries: those named by `wanted`, else those that carry the attribute.
+
+    Marks them in the module (and unmarks the others where `wanted` says which). An empty
+    result means that the module is a program with its own main.
+    Raises InputError when nothing is exported, a name is unknown or a type has no C form.
+    """
+    functions = {symbol_of(f): f for f in functions_of(source.module)}
+    _check_names(wanted, functions)
+    with source.module.context:
+        if wanted:
+            for name, function in functions.items():
+                if name in wanted:
+                    function.attributes[ENTRY_ATTRIBUTE] = ir.UnitAttr.get()
+                elif ENTRY_ATTRIBUTE in function.attributes:
+                    del function.attributes[ENTRY_ATTRIBUTE]
+        chosen = [f for f in functions.values() if ENTRY_ATTRIBUTE in f.attributes]
+        if not chosen and not has_program_main(source.module):
+            raise InputError(_nothing_exported(source, list(functions)))
+        problems: list[str] = []
+        entries = [_describe_entry(source, function, problems) for function in chosen]
+    if problems:
+        raise InputError("\n".join(problems))
+    return tuple(entries)
+
+
+def _check_names(wanted: tuple[str, ...], functions: dict[str, Any]) -> None:
+    for name in wanted:
+        if name in functions:
+            continue
+        near = difflib.get_close_matches(name, functions, n=3)
+        raise InputError(
+            f"No entry '{name}'."
+            + (f" Did you mean {' or '.join(near)}?" if near else "")
+            + f" This module has: {', '.join(functions) or 'no function'}."
+        )
+
+
+def _nothing_exported(source: Source, names: list[str]) -> str:
+    if not names:
+        return f"Nothing to export: {source.name} has no function."
+    return (
+        f"Nothing to export: no function of {source.name} carries '{ENTRY_ATTRIBUTE}'.\n"
+        f"It has: {', '.join(names)}.\n"
+        f"Mark one (func.func @{names[0]}(...) attributes {{{ENTRY_ATTRIBUTE}}}) "
+        f"or name one: --entry {names[0]}."
+    )
+
+
+def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry:
+    name = symbol_of(function)
+    if function.name == "llvm.func":
+        raise InputError(
+            f"Entry '{name}' is an llvm.func: its argument types are already lowered. "
+            "Give aotc the module before convert-func-to-llvm."
+        )
+    function_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    names = _argument_names(source, function, len(function_type.inputs))
+    arguments = [
+        _describe_value(f"argument '{label}' of '{name}'", label, type_, problems)
+        for label, type_ in zip(names, function_type.inputs, strict=True)
+    ]
+    results = [
+        _describe_value(f"result {i} of '{name}'", f"result{i}", type_, problems)
+        for i, type_ in enumerate(function_type.results)
+    ]
+    return Entry(name, tuple(arguments), tuple(results))
+
+
+def _argument_names(source: Source, function: Any, count: int) -> list[str]:
+    """By the attribute, else the SSA name in the text, else argN; each name once."""
+    attributes = _argument_attributes(function)
+    arguments = list(function.regions[0].blocks[0].arguments)
+    names: list[str] = []
+    for i in range(count):
+        name = attributes[i] or _ssa_name(source, arguments[i]) or f"arg{i}"
+        names.append(name if name not in names else f"arg{i}")
+    return names
+
+
+def _argument_attributes(function: Any) -> list[str | None]:
+    count = len(function.regions[0].blocks[0].arguments)
+    if "arg_attrs" not in function.attributes:
+        return [None] * count
+    found: list[str | None] = []
+    for dictionary in ir.ArrayAttr(function.attributes["arg_attrs"]):
+        attributes = ir.DictAttr(dictionary)
+        has_name = NAME_ATTRIBUTE in attributes
+        found.append(ir.StringAttr(attributes[NAME_ATTRIBUTE]).value if has_name else None)
+    return found
+
+
+def _ssa_name(source: Source, argument: Any) -> str | None:
+    # The parser drops SSA names, but an argument's location is the place of its `%name`.
+    place = source.place(argument.location)
+    text = source.line(place.line) if place else None
+    if place is None or text is None:
+        return None
+    found = re.match(r"%([A-Za-z_][\w$.-]*)", text[place.column - 1 :])
+    return found[1] if found else None
+
+
+def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Value:
+    text = str(type_)
+    if text in _DTYPES:
+        return Value(name, text, _DTYPES[text])
+    if not isinstance(type_, ir.MemRefType):
+        problems.append(
+            f"The {what} has the type {text}, which has no C form. An entry takes and returns "
+            "integers of 1, 8, 16, 32 and 64 bits, index, f16, bf16, f32, f64, complex of f32 "
+            "and f64, and ranked memrefs of them."
+        )
+        return Value(name, text, Dtype.I8)
+    memref = ir.MemRefType(type_)
+    element = str(memref.element_type)
+    if element not in _DTYPES:
+        problems.append(
+            f"The {what} has the type {text}, whose element type {element} has no C form. "
+            f"Element types that have one: {', '.join(_DTYPES)}."
+        )
+        return Value(name, text, Dtype.I8)
+    try:
+        strides, offset = memref.get_strides_and_offset()
+    except (ValueError, RuntimeError):
+        problems.append(
+            f"The {what} has the type {text}, whose layout is not strided: it has no C form."
+        )
+        return Value(name, text, Dtype.I8)
+    shape = tuple(None if size == _DYNAMIC else int(size) for size in memref.shape)
+    is_identity = _is_identity(str(memref.layout), len(shape))
+    return Value(
+        name,
+        text,
+        _DTYPES[element],
+        shape=shape,
+        strides=None if is_identity else tuple(None if s == _DYNAMIC else s for s in strides),
+        offset=None if offset == _DYNAMIC else int(offset),
+    )
+
+
+def _is_identity(layout: str, rank: int) -> bool:
+    dims = ", ".join(f"d{i}" for i in range(rank))
+    return layout == f"affine_map<({dims}) -> ({dims})>"

@@ -1,0 +1,132 @@
+"""MLIR text or bytecode → `Source`: the parsed module with the text it came from."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aotc import mlir
+from aotc.errors import InputError
+from aotc.mlir import ir
+
+_BYTECODE_MAGIC = b"ML\xefR"
+# What `ir.Module.parse` calls its input in locations.
+_UNNAMED = '"-"'
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a source file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A module and where it came from. `lines` is empty for bytecode."""
+
+    name: str
+    lines: tuple[str, ...]
+    module: Any
+
+    def place(self, location: Any) -> Place | None:
+        """The first file place inside an MLIR location: of a name, a call or a fusion too."""
+        return find_place(str(location), self.name)
+
+    def line(self, number: int) -> str | None:
+        """The text of line `number` (from 1), or None where there is none."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else None
+
+
+def read_source(path: Path) -> bytes:
+    """The bytes of `path`; of standard input for `-`."""
+    if str(path) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return path.read_bytes()
+    except IsADirectoryError:
+        raise InputError(f"Cannot read '{path}': it is a directory, not an .mlir file.") from None
+    except OSError as error:
+        raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
+
+
+def parse_source(name: str, data: bytes, context: Any, *, locations: bool = False) -> Source:
+    """Parses and verifies `data`, MLIR text or bytecode, in `context`.
+
+    With `locations`, the operations' locations name the file (for debug information).
+    Raises InputError with file:line:column, the line and a caret.
+    """
+    is_bytecode = data.startswith(_BYTECODE_MAGIC)
+    try:
+        text = "" if is_bytecode else data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is neither MLIR text (UTF-8) nor MLIR bytecode: {error}") from None
+    lines = tuple(text.split("\n"))
+    with context:
+        try:
+            module = ir.Module.parse(data if is_bytecode else text)
+            if locations and not is_bytecode:
+                module = _name_locations(module, name)
+        except ir.MLIRError as error:
+            raise InputError(
+                f"{describe_diagnostics(error, name, lines)}\n{_version_note()}"
+            ) from None
+    return Source(name, lines, module)
+
+
+def _name_locations(module: Any, name: str) -> Any:
+    # The bindings cannot name the input of a module with several operations, so the
+    # locations are named in the printed form.
+    printed = module.operation.get_asm(enable_debug_info=True)
+    quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return ir.Module.parse(re.sub(rf"loc\({_UNNAMED}:", lambda _: f"loc({quoted}:", printed))
+
+
+def _version_note() -> str:
+    return (
+        f"aotc reads the MLIR of LLVM {mlir.bindings().llvm_version}. MLIR's text format is not "
+        "stable between releases: input written for another one may not parse."
+    )
+
+
+def describe_diagnostics(error: Any, name: str, lines: tuple[str, ...]) -> str:
+    """The diagnostics of an MLIR error as text: place, message, line, caret, notes."""
+    parts: list[str] = []
+    for diagnostic in error.error_diagnostics:
+        _describe(diagnostic, "error", name, lines, parts)
+    return "\n".join(parts) or str(error)
+
+
+def _describe(
+    diagnostic: Any, severity: str, name: str, lines: tuple[str, ...], parts: list[str]
+) -> None:
+    place = find_place(str(diagnostic.location), name)
+    message = diagnostic.message.strip().replace("`", "'")
+    if place is None:
+        parts.append(f"{severity}: {message}")
+    else:
+        parts.append(f"{place}: {severity}: {message}")
+        if place.file == name and 0 < place.line <= len(lines):
+            text = lines[place.line - 1]
+            # Tabs stay tabs under the line, so that the caret stands where it should.
+            margin = "".join("\t" if c == "\t" else " " for c in text[: place.column - 1])
+            parts.append(f"  {text}\n  {margin}^")
+    for note in diagnostic.notes:
+        _describe(note, "note", name, lines, parts)
+
+
+def find_place(location: str, name: str) -> Place | None:
+    """The first file:line:column in a printed location; `name` stands for unnamed input."""
+    found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', location)
+    if found is None:
+        return None
+    file = name if f'"{found[1]}"' == _UNNAMED else found[1]
+    return Place(file, int(found[2]), int(found[3]))

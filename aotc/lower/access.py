@@ -1,0 +1,259 @@
+"""How buffers are used: where a value flows to, and what an entry does with its arguments.
+
+Everything here errs on the safe side: an operation that is not known both reads and writes,
+and an unknown use may be on the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aotc.load.entries import symbol_of
+from aotc.lower import ops
+from aotc.lower.outlining import gpu_modules, launched_kernel
+from aotc.manifest import Entry, Memory, Value
+from aotc.mlir import ir
+
+# Operations that look at a buffer's shape alone, not at its elements.
+_SHAPE_ONLY = {"memref.dim", "memref.rank", "memref.assume_alignment"}
+_READS = {
+    "memref.load",
+    "affine.load",
+    "vector.load",
+    "vector.maskedload",
+    "vector.gather",
+    "vector.expandload",
+    "vector.transfer_read",
+    "affine.vector_load",
+    "gpu.subgroup_mma_load_matrix",
+    "nvgpu.ldmatrix",
+}
+# Operation → the index of the operand that it writes.
+_WRITES = {
+    "memref.store": 1,
+    "affine.store": 1,
+    "affine.vector_store": 1,
+    "vector.store": 1,
+    "vector.maskedstore": 0,
+    "vector.scatter": 0,
+    "vector.compressstore": 0,
+    "vector.transfer_write": 1,
+    "gpu.subgroup_mma_store_matrix": 1,
+}
+_COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
+_DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
+_TERMINATORS = ("func.return", "llvm.return", "gpu.return")
+
+
+def _is_memref(value: Any) -> bool:
+    return isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
+
+
+@dataclass
+class Flow:
+    """Where one buffer goes, through views, casts, branches and loops."""
+
+    aliases: list[Any] = field(default_factory=list)
+    reads: bool = False
+    writes: bool = False
+    host_touches: bool = False
+    reaches_launch: bool = False
+    is_registered: bool = False
+    deallocations: set[Any] = field(default_factory=set)
+    # (launch, index among its kernel operands)
+    launches: list[tuple[Any, int]] = field(default_factory=list)
+    returns: set[int] = field(default_factory=set)
+
+    @staticmethod
+    def of(value: Any) -> Flow:
+        """Follows `value` through its function."""
+        flow = Flow()
+        pending = [value]
+        while pending:
+            current = pending.pop()
+            if any(current == seen for seen in flow.aliases):
+                continue
+            flow.aliases.append(current)
+            for use in current.uses:
+                pending.extend(flow._take(use.owner.operation, use.operand_number))
+        return flow
+
+    def _take(self, user: Any, operand: int) -> list[Any]:
+        """Notes one use; returns the values that may be the same buffer because of it."""
+        name = user.name
+        if name in _SHAPE_ONLY and len(user.results) == 1 and not _is_memref(user.results[0]):
+            return []
+        if name == "gpu.launch_func":
+            self.reaches_launch = True
+            self.launches.append((user, operand - _first_kernel_operand(user)))
+            return []
+        if name in _DEALLOCATIONS:
+            self.deallocations.add(user)
+            return []
+        if name in ("gpu.host_register", "gpu.host_unregister"):
+            self.is_registered = True
+            return []
+        if name in _READS:
+            self.reads = self.host_touches = True
+            return []
+        if name in _WRITES:
+            is_target = operand == _WRITES[name]
+            self.writes |= is_target
+            self.reads |= not is_target
+            self.host_touches = True
+            return []
+        if name in _COPIES:
+            source, target = (i % len(user.operands) for i in _COPIES[name])
+            self.reads |= operand == source
+            self.writes |= operand == target
+            self.host_touches |= name == "memref.copy"
+            return []
+        if name in _TERMINATORS:
+            self.returns.add(operand)
+            return []
+        followed = _successor_values(user, operand)
+        if followed is not None:
+            return followed
+        if name == "func.call":
+            self.reaches_launch = True
+        self.reads = self.writes = self.host_touches = True
+        return [r for r in user.results if _is_memref(r)]
+
+
+def _first_kernel_operand(launch: Any) -> int:
+    # Groups: async dependencies, grid, block, cluster, dynamic shared memory, kernel operands.
+    sizes = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+    return sum(sizes[:-2])
+
+
+def _successor_values(user: Any, operand: int) -> list[Any] | None:
+    """The values that an operand becomes; None for a use that is not understood."""
+    memrefs = [result for result in user.results if _is_memref(result)]
+    if user.name in ("cf.br", "cf.cond_br"):
+        return [a for block in user.successors for a in block.arguments if _is_memref(a)]
+    if user.name in ("scf.yield", "affine.yield", "scf.condition"):
+        parent = user.parent.operation
+        inside = [a for region in parent.regions for block in region.blocks for a in block.arguments]
+        return [v for v in [*parent.results, *inside] if _is_memref(v)]
+    if user.name in ("scf.for", "scf.while", "affine.for"):
+        inside = [a for region in user.regions for block in region.blocks for a in block.arguments]
+        return [v for v in [*user.results, *inside] if _is_memref(v)]
+    if user.name.startswith(("memref.", "arith.select", "builtin.unrealized")) and memrefs:
+        return memrefs  # views, casts, selections
+    return None
+
+
+class ModuleAccess:
+    """What the kernels of one module do with their arguments, found once for each kernel."""
+
+    def __init__(self, module: Any) -> None:
+        self._kernels = {
+            (symbol_of(gpu_module), symbol_of(op)): op
+            for gpu_module in gpu_modules(module)
+            for op in ops.find(gpu_module, "gpu.func")
+        }
+        self._found: dict[tuple[tuple[str, str], int], Flow] = {}
+
+    def kernel_flow(self, launch: Any, argument: int) -> Flow:
+        """How the launched kernel uses its argument; everything, where it is not known."""
+        key = launched_kernel(launch)
+        if key not in self._kernels:
+            return Flow(reads=True, writes=True)
+        if (key, argument) not in self._found:
+            body = self._kernels[key].regions[0].blocks[0]
+            self._found[key, argument] = Flow.of(body.arguments[argument])
+        return self._found[key, argument]
+
+
+def describe_accesses(module: Any, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries with what each does to its buffers, found in the outlined module."""
+    with module.context:
+        functions = {
+            symbol_of(op.operation): op.operation
+            for op in module.body.operations
+            if op.operation.name == "func.func"
+        }
+        access = ModuleAccess(module)
+        return tuple(
+            _describe_entry(entry, functions[entry.name], access)
+            if entry.name in functions
+            else _unknown_entry(entry)
+            for entry in entries
+        )
+
+
+def _unknown_entry(entry: Entry) -> Entry:
+    """An entry whose function was lowered already: it may do anything."""
+    arguments = tuple(
+        a if a.is_scalar else replace(a, is_read=True, is_written=True, memory=Memory.MANAGED)
+        for a in entry.arguments
+    )
+    return replace(entry, arguments=arguments, touches_memory_on_host=True)
+
+
+def _describe_entry(entry: Entry, function: Any, access: ModuleAccess) -> Entry:
+    parameters = list(function.regions[0].blocks[0].arguments)
+    flows = [
+        None if value.is_scalar else Flow.of(parameter)
+        for value, parameter in zip(entry.arguments, parameters, strict=True)
+    ]
+    arguments = tuple(
+        value if flow is None else _describe_argument(value, flow, access)
+        for value, flow in zip(entry.arguments, flows, strict=True)
+    )
+    results = tuple(
+        _describe_result(value, i, function, flows) for i, value in enumerate(entry.results)
+    )
+    return replace(
+        entry,
+        arguments=arguments,
+        results=results,
+        touches_memory_on_host=_touches_memory(function),
+    )
+
+
+def _describe_argument(value: Value, flow: Flow, access: ModuleAccess) -> Value:
+    inside = [access.kernel_flow(launch, argument) for launch, argument in flow.launches]
+    if flow.is_registered:
+        memory = Memory.HOST  # the entry itself makes it reachable
+    elif flow.host_touches:
+        memory = Memory.MANAGED
+    else:
+        memory = Memory.DEVICE
+    return replace(
+        value,
+        is_read=flow.reads or any(f.reads for f in inside),
+        is_written=flow.writes or any(f.writes for f in inside),
+        memory=memory,
+    )
+
+
+def _describe_result(value: Value, index: int, function: Any, flows: list[Flow | None]) -> Value:
+    if value.is_scalar:
+        return value
+    for i, flow in enumerate(flows):
+        if flow is not None and index in flow.returns:
+            return replace(value, aliases=i)
+    for allocation in ops.find(function, "memref.alloc", "gpu.alloc"):
+        flow = Flow.of(allocation.results[0])
+        if index in flow.returns and not flow.deallocations:
+            is_host = allocation.name == "memref.alloc"
+            memory = Memory.HOST if is_host else Memory.DEVICE
+            if "hostShared" in allocation.attributes:
+                memory = Memory.MANAGED
+            return replace(value, is_owned=True, memory=memory)
+    return value
+
+
+def _touches_memory(function: Any) -> bool:
+    """Whether the function's host code reads or writes memory, or calls what may."""
+    quiet = ("memref.alloc", "memref.dealloc", "memref.get_global", *_SHAPE_ONLY)
+    for op in ops.walk(function):
+        if op.name in quiet or op.name in ("gpu.launch_func", "func.func", "func.return"):
+            continue
+        if op.name in (*_READS, *_WRITES, "memref.copy", "memref.alloca", "func.call", "llvm.call"):
+            return True
+        if op.name.startswith(("llvm.", "memref.atomic", "memref.generic", "linalg.")):
+            return True
+    return False

@@ -1,0 +1,140 @@
+"""What a module offers, as data: entries, arguments, kernels, chips, tools used.
+
+`Manifest.to_json` gives the text that `--emit manifest` writes. Shapes and strides count
+elements; a dynamic size, stride or offset is null.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+class Dtype(Enum):
+    """An element type, by its name in the manifest."""
+
+    BOOL = "bool"
+    I8 = "i8"
+    I16 = "i16"
+    I32 = "i32"
+    I64 = "i64"
+    U8 = "u8"
+    U16 = "u16"
+    U32 = "u32"
+    U64 = "u64"
+    F16 = "f16"
+    BF16 = "bf16"
+    F32 = "f32"
+    F64 = "f64"
+    C64 = "c64"
+    C128 = "c128"
+
+
+class Memory(Enum):
+    """Where a buffer must be for an entry to use it on a GPU."""
+
+    HOST = "host"
+    DEVICE = "device"
+    MANAGED = "managed"
+
+
+@dataclass(frozen=True)
+class Value:
+    """An argument or a result of an entry. `shape` is None for a scalar.
+
+    `strides` is None for a row-major contiguous memref. For arguments, `is_read` and
+    `is_written` say what the entry does with the buffer. For memref results, `aliases` is
+    the argument that the result is, and `memory` says how to free it where `is_owned`:
+    `host` by free(), else by mgpuMemFree.
+    """
+
+    name: str
+    type: str
+    dtype: Dtype
+    shape: tuple[int | None, ...] | None = None
+    strides: tuple[int | None, ...] | None = None
+    offset: int | None = 0
+    is_read: bool = True
+    is_written: bool = False
+    memory: Memory = Memory.HOST
+    is_owned: bool = False
+    aliases: int | None = None
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.shape is None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function that other programs call. `symbol` is MLIR's C interface of it."""
+
+    name: str
+    arguments: tuple[Value, ...]
+    results: tuple[Value, ...]
+    touches_memory_on_host: bool = False
+
+    @property
+    def symbol(self) -> str:
+        return f"_mlir_ciface_{self.name}"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ptxas says that one kernel needs on one chip; sizes in bytes."""
+
+    chip: str
+    registers: int
+    shared_bytes: int
+    stack_bytes: int
+    spill_stores: int
+    spill_loads: int
+    barriers: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A gpu.func; `why_no_cpu_form` is None where it runs on the cpu device."""
+
+    module: str
+    name: str
+    why_no_cpu_form: str | None
+    resources: tuple[Resources, ...] = ()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything about one build that a program using it may want to know."""
+
+    name: str
+    aotc: str
+    target: str
+    entries: tuple[Entry, ...]
+    kernels: tuple[Kernel, ...]
+    chips: tuple[str, ...]
+    ptx: str | None
+    optimization: int
+    tools: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def built_for(self) -> str:
+        """`sm_80, sm_90a, PTX compute_80`: as messages say it."""
+        return ", ".join([*self.chips, *([f"PTX {self.ptx}"] if self.ptx else [])])
+
+    def to_json(self) -> str:
+        document = {"manifest_version": SCHEMA_VERSION, **_plain(asdict(self))}
+        return json.dumps(document, indent=2) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

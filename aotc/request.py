@@ -1,0 +1,222 @@
+"""The values of one build: `BuildRequest` and what it is made of, all frozen.
+
+`Chip`, `HostTarget` and `EmitKind` know their own spelling and refuse what they
+cannot mean with an `InputError` that lists near names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import platform
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from aotc.errors import InputError
+
+T = TypeVar("T")
+
+# The chips that ptxas 13.5 assembles for (`ptxas --help`, option --gpu-name), from the
+# oldest that MLIR's NVVM target still lowers for. "a" chips run on that architecture
+# alone, "f" chips on its family.
+_KNOWN_CHIPS = (
+    "sm_75 sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_90a "
+    "sm_100 sm_100a sm_100f sm_103 sm_103a sm_103f sm_110 sm_110a sm_110f "
+    "sm_120 sm_120a sm_120f sm_121 sm_121a sm_121f"
+).split()
+
+# A cubin runs on later minor versions of its major version: these, with the PTX below,
+# cover every GPU from Ampere on without a just-in-time compilation on the common ones.
+DEFAULT_CHIPS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+DEFAULT_PTX = "compute_80"
+
+
+@dataclass(frozen=True, order=True)
+class Chip:
+    """A GPU's instruction set, by its CUDA name: `sm_90a`."""
+
+    name: str
+
+    @staticmethod
+    def parse(text: str) -> Chip:
+        if text in _KNOWN_CHIPS:
+            return Chip(text)
+        near = difflib.get_close_matches(text, _KNOWN_CHIPS, n=4, cutoff=0.5)
+        raise InputError(
+            f"Unknown chip '{text}'."
+            + (f" Near names: {', '.join(near)}." if near else "")
+            + f" Known: {', '.join(_KNOWN_CHIPS)}, native."
+        )
+
+    @property
+    def number(self) -> str:
+        """`90a` of `sm_90a`: what `fatbinary` calls it."""
+        return self.name.removeprefix("sm_")
+
+    @property
+    def compute(self) -> str:
+        """The virtual architecture of the same number: `compute_90a`."""
+        return f"compute_{self.number}"
+
+    @property
+    def capability(self) -> int:
+        """10 times the major plus the minor number: 90."""
+        return int(re.match(r"\d+", self.number)[0])  # type: ignore[index]
+
+
+def parse_ptx(text: str) -> Chip | None:
+    """The chip whose virtual architecture `text` names (`compute_80`); None for `none`."""
+    if text == "none":
+        return None
+    known = [chip.replace("sm_", "compute_") for chip in _KNOWN_CHIPS]
+    if text in known:
+        return Chip(text.replace("compute_", "sm_"))
+    near = difflib.get_close_matches(text, known, n=3, cutoff=0.5)
+    raise InputError(
+        f"Unknown PTX target '{text}'."
+        + (f" Near names: {', '.join(near)}." if near else "")
+        + f" Known: {', '.join(known)}, none."
+    )
+
+
+@dataclass(frozen=True)
+class HostTarget:
+    """A host machine: architecture, system and C library, with the oldest glibc to run on."""
+
+    architecture: str
+    library: str
+    version: str | None
+
+    _ARCHITECTURES: ClassVar[tuple[str, ...]] = ("x86_64", "aarch64")
+    _FLOOR: ClassVar[str] = "2.28"
+
+    @staticmethod
+    def parse(text: str) -> HostTarget:
+        """From zig's spelling: `x86_64-linux-gnu.2.28`, `aarch64-linux-musl`."""
+        found = re.fullmatch(r"(\w+)-linux-(gnu|musl)(?:\.(\d+\.\d+(?:\.\d+)?))?", text)
+        if found is None or found[1] not in HostTarget._ARCHITECTURES:
+            raise InputError(
+                f"Unknown host target '{text}'. Expected ARCH-linux-gnu[.GLIBC] or "
+                f"ARCH-linux-musl, with ARCH one of {', '.join(HostTarget._ARCHITECTURES)}: "
+                "for example x86_64-linux-gnu.2.28."
+            )
+        architecture, library, version = found.groups()
+        if library == "gnu" and version is None:
+            version = HostTarget._FLOOR
+        if library == "musl" and version is not None:
+            raise InputError(f"Unknown host target '{text}': musl takes no version.")
+        return HostTarget(architecture, library, version)
+
+    @staticmethod
+    def native() -> HostTarget:
+        """This machine's architecture, with the oldest glibc that we promise to run on."""
+        machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(
+            platform.machine().lower(), platform.machine().lower()
+        )
+        return HostTarget.parse(f"{machine}-linux-gnu.{HostTarget._FLOOR}")
+
+    @property
+    def triple(self) -> str:
+        """As `zig cc -target` takes it."""
+        suffix = f".{self.version}" if self.version else ""
+        return f"{self.architecture}-linux-{self.library}{suffix}"
+
+    @property
+    def is_native(self) -> bool:
+        return self.architecture == HostTarget.native().architecture
+
+
+class EmitKind(Enum):
+    """What a build can hand out, in the order in which the stages make it."""
+
+    MLIR = "mlir"
+    DEVICE_MLIR = "device-mlir"
+    DEVICE_LL = "device-ll"
+    PTX = "ptx"
+    CUBIN = "cubin"
+    FATBIN = "fatbin"
+    CPU_MLIR = "cpu-mlir"
+    HOST_MLIR = "host-mlir"
+    MANIFEST = "manifest"
+    HOST_LL = "host-ll"
+    ASM = "asm"
+    OBJ = "obj"
+    STATIC = "static"
+    SHARED = "shared"
+    EXE = "exe"
+
+    @staticmethod
+    def parse(text: str) -> EmitKind:
+        names = [kind.value for kind in EmitKind]
+        if text in names:
+            return EmitKind(text)
+        near = difflib.get_close_matches(text, names, n=2, cutoff=0.5)
+        raise InputError(
+            f"Unknown --emit '{text}'."
+            + (f" Did you mean {' or '.join(near)}?" if near else "")
+            + f" Known: {', '.join(names)}."
+        )
+
+    @property
+    def is_text(self) -> bool:
+        return self not in (
+            EmitKind.CUBIN,
+            EmitKind.FATBIN,
+            EmitKind.OBJ,
+            EmitKind.STATIC,
+            EmitKind.SHARED,
+            EmitKind.EXE,
+        )
+
+    @property
+    def is_plural(self) -> bool:
+        """Whether a build makes one for each gpu.module (and chip)."""
+        return self in (
+            EmitKind.DEVICE_MLIR,
+            EmitKind.DEVICE_LL,
+            EmitKind.PTX,
+            EmitKind.CUBIN,
+            EmitKind.FATBIN,
+        )
+
+
+def unique(items: Iterable[T]) -> tuple[T, ...]:
+    """The items in order, each once."""
+    return tuple(dict.fromkeys(items))
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """Everything that decides what a build makes.
+
+    `chips` empty means the default set; `ptx` is meant only when `ptx_given`.
+    `out` is a file, a directory, None (beside the current directory, by name) or "-".
+    """
+
+    source: Path
+    emit: tuple[EmitKind, ...] = (EmitKind.EXE,)
+    out: str | None = None
+    chips: tuple[Chip, ...] = ()
+    ptx: Chip | None = field(default_factory=lambda: parse_ptx(DEFAULT_PTX))
+    target: HostTarget = field(default_factory=HostTarget.native)
+    optimization: int = 3
+    debug: bool = False
+    entries: tuple[str, ...] = ()
+    pipeline: str | None = None
+    save_temps: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """The program's or library's name: the input's, without its ending."""
+        return "stdin" if str(self.source) == "-" else self.source.name.split(".")[0] or "module"
+
+    @property
+    def has_default_chips(self) -> bool:
+        return not self.chips
+
+    @property
+    def cubin_chips(self) -> tuple[Chip, ...]:
+        return self.chips or tuple(Chip(name) for name in DEFAULT_CHIPS)
