@@ -1,0 +1,1 @@
+"""Host module → LLVM IR text → object → executable or library."""

@@ -1,0 +1,243 @@
+"""`Runner`: runs command lists, and turns a failure into a `ToolError` that says everything."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from aotc.errors import ToolError
+from aotc.toolchain.cache import cache_root
+
+T = TypeVar("T")
+
+KEEP_HINT = "keep the intermediates with --save-temps DIR"
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that succeeded, and what it said."""
+
+    command: tuple[str, ...]
+    stdout: str = ""
+    stderr: str = ""
+
+
+class Interrupted(Exception):
+    """The runner was stopped while, or before, this command ran. Never reaches the user."""
+
+
+def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of every tool, from the user's.
+
+    Small on purpose: with CPATH, LIBRARY_PATH, CFLAGS or a locale in it, the same input
+    would not give the same bytes. zig needs a cache folder and would look for one at HOME.
+    """
+    zig_cache = str(cache_root(environment) / "zig")
+    tools = {
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "SOURCE_DATE_EPOCH": "0",
+        "PATH": os.defpath,
+        "ZIG_GLOBAL_CACHE_DIR": zig_cache,
+        "ZIG_LOCAL_CACHE_DIR": zig_cache,
+    }
+    if "TMPDIR" in environment:
+        tools["TMPDIR"] = environment["TMPDIR"]
+    return tools
+
+
+def tool_name(command: Sequence[str]) -> str:
+    """How messages call the tool of `command`: `ptxas`, or `zig cc`, which is one of several."""
+    name = Path(command[0]).name
+    if name == "zig" and len(command) > 1:
+        return f"zig {command[1]}"
+    return name
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+class Runner:
+    """Runs tools. One object serves several threads.
+
+    `environment` is the user's (tools get `tool_environment` of it). `observer` is called
+    with each command line, quoted for a shell, before it runs, one at a time.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        observer: Callable[[str], None] | None = None,
+    ) -> None:
+        self._environment = environment
+        self._observer = observer
+        self._lock = threading.Lock()
+        self._live: set[subprocess.Popen[bytes]] = set()
+        self._stopped = False
+        self._tool_environment: dict[str, str] | None = None
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        making: str,
+        input: bytes | None = None,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Runs `command` to its end. `making` names its product, for messages.
+
+        `env` adds to the tools' environment. Raises ToolError when the tool cannot be started
+        or fails. When this thread is interrupted, the tool and its children are killed.
+        """
+        command = tuple(command)
+        with self._lock:
+            if self._stopped:
+                raise Interrupted(making)
+            if self._tool_environment is None:
+                self._tool_environment = tool_environment(self._environment)
+            if self._observer is not None:
+                self._observer(shlex.join(command))
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=cwd,
+                env={**self._tool_environment, **(env or {})},
+                # A group of its own: zig starts children, and all of them must go at once.
+                process_group=0,
+            )
+        except OSError as error:
+            raise ToolError(
+                f"{tool_name(command)} cannot be started to make {making}: {error}",
+                command=command,
+            ) from None
+        try:
+            with self._lock:
+                self._live.add(process)
+                if self._stopped:  # between our look above and now
+                    raise Interrupted(making)
+            stdout, stderr = process.communicate(input)
+        finally:
+            # After a normal end there is nothing left to kill.
+            if process.returncode is None:
+                _kill(process)
+            with self._lock:
+                self._live.discard(process)
+        if process.returncode != 0:
+            if self._stopped:
+                raise Interrupted(making)
+            raise self._failure(command, making, process.returncode, stdout, stderr)
+        return Completed(command, _text(stdout), _text(stderr))
+
+    @staticmethod
+    def _failure(
+        command: Sequence[str], making: str, code: int, stdout: bytes, stderr: bytes
+    ) -> ToolError:
+        return ToolError(
+            f"{tool_name(command)} could not make {making}: {_ending(code)}",
+            command=command,
+            # Some tools complain on stdout.
+            stderr=_text(stderr) or _text(stdout),
+            hint=KEEP_HINT,
+        )
+
+    def stop(self) -> None:
+        """Kills every running tool, and refuses to start another. For any thread."""
+        with self._lock:
+            self._stopped = True
+            live = list(self._live)
+        for process in live:
+            _signal_group(process)
+
+    def in_parallel(self, tasks: Sequence[Callable[[], T]], *, jobs: int | None = None) -> list[T]:
+        """Calls every task, several at a time; their results, in order.
+
+        When one fails, or the caller is interrupted, the tools of all the others are killed
+        and the runner is stopped; the failure that came first, in order, is raised.
+        """
+        if len(tasks) < 2:
+            return [task() for task in tasks]
+        with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
+            futures = [pool.submit(task) for task in tasks]
+            try:
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                if any(future.exception() is not None for future in done):
+                    self.stop()
+            except BaseException:
+                self.stop()
+                raise
+            finally:
+                if self._stopped:
+                    pool.shutdown(cancel_futures=True)
+        failures = [
+            failure
+            for future in futures
+            if not future.cancelled() and (failure := future.exception()) is not None
+        ]
+        real = [failure for failure in failures if not isinstance(failure, Interrupted)]
+        if failures:
+            raise (real or failures)[0]
+        return [future.result() for future in futures]
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", errors="replace")
+
+
+def _signal_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    _signal_group(process)
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+class RecordingRunner(Runner):
+    """For tests: runs nothing, remembers every command and answers with `respond`."""
+
+    def __init__(self, respond: Callable[[tuple[str, ...]], Completed] | None = None) -> None:
+        super().__init__({})
+        self.commands: list[tuple[str, ...]] = []
+        self.made: list[str] = []
+        self._respond = respond
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        making: str,
+        input: bytes | None = None,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Remembers `command`; `respond`, if given, may write files or raise ToolError."""
+        command = tuple(command)
+        with self._lock:
+            self.commands.append(command)
+            self.made.append(making)
+        return Completed(command) if self._respond is None else self._respond(command)

@@ -1,0 +1,332 @@
+"""`Toolchain`: every tool, from the installed packages or where the user says.
+
+PATH, CUDA_HOME and conda's folders are not looked at: a machine may have an older CUDA
+there, and what a build gives must not depend on that. For the same reason the finders of
+cuda-pathfinder are not used, which look at all of them when a package lacks a file: a
+package's own list of files says what it brought.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotc.errors import ToolError
+from aotc.toolchain.runner import tool_environment
+from aotc.toolchain.version import Version
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program, or a file that programs read.
+
+    `source` says who chose it: "package", or the option ("--ptxas") or the variable
+    ("AOTC_PTXAS") that named it. `arguments` come before all others: zig is many tools.
+    """
+
+    name: str
+    path: Path
+    version: Version
+    source: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The start of every command list for this tool."""
+        return (str(self.path), *self.arguments)
+
+
+@dataclass(frozen=True)
+class _Spec:
+    """How to find one tool, and what to say when it is not there.
+
+    `files` are ends of paths in the package's list of files, the first that is there wins.
+    `probe` are the arguments that make it print its version; None for a file that is not
+    a program, whose version is its package's.
+    """
+
+    name: str
+    purpose: str
+    packages: tuple[str, ...]
+    files: tuple[str, ...]
+    probe: tuple[str, ...] | None = ("--version",)
+    is_folder: bool = False
+    is_optional: bool = False
+
+    @property
+    def option(self) -> str:
+        return f"--{self.name}"
+
+    @property
+    def variable(self) -> str:
+        return "AOTC_" + self.name.upper().replace("-", "_")
+
+
+_SPECS = {
+    spec.name: spec
+    for spec in (
+        _Spec(
+            "zig",
+            "compiles and links for the host",
+            ("ziglang",),
+            ("ziglang/zig",),
+            probe=("version",),
+        ),
+        _Spec("clang", "compiles LLVM IR", ("ziglang",), ("ziglang/zig",)),
+        _Spec("ptxas", "assembles PTX", ("nvidia-cuda-nvcc",), ("bin/ptxas",)),
+        _Spec("fatbinary", "bundles device images", ("nvidia-cuda-nvcc",), ("bin/fatbinary",)),
+        _Spec(
+            "libdevice",
+            "has the device's math functions",
+            ("nvidia-nvvm", "nvidia-cuda-nvcc"),
+            ("nvvm/libdevice/libdevice.10.bc",),
+            probe=None,
+        ),
+        _Spec(
+            "cuda-include",
+            "has the CUDA driver's header, cuda.h",
+            ("nvidia-cuda-runtime",),
+            ("include/cuda.h",),
+            probe=None,
+            is_folder=True,
+        ),
+        _Spec(
+            "nvdisasm",
+            "disassembles device code",
+            ("nvidia-cuda-nvdisasm",),
+            ("bin/nvdisasm",),
+            is_optional=True,
+        ),
+        _Spec(
+            "cuobjdump",
+            "lists device images",
+            ("nvidia-cuda-cuobjdump",),
+            ("bin/cuobjdump",),
+            is_optional=True,
+        ),
+    )
+}
+
+# What an override may name, in the order in which `aotc --version` lists the tools.
+TOOL_NAMES = tuple(_SPECS)
+# Without them nothing is lost but what they show.
+OPTIONAL_TOOLS = tuple(spec.name for spec in _SPECS.values() if spec.is_optional)
+
+
+class Toolchain:
+    """The tools. Each is looked for when it is first used, and once.
+
+    `environment` is the user's; `overrides` maps names of `TOOL_NAMES` to the files that the
+    options name. An option wins over a variable, and both over the packages. A tool that is
+    not there raises ToolError.
+    """
+
+    def __init__(
+        self, environment: Mapping[str, str], overrides: Mapping[str, Path] | None = None
+    ) -> None:
+        self.environment = environment
+        self._overrides = dict(overrides or {})
+        unknown = sorted(set(self._overrides) - set(_SPECS))
+        if unknown:
+            raise ValueError(f"no such tools: {', '.join(unknown)}")
+
+    @functools.cached_property
+    def zig(self) -> Tool:
+        """The program that is `cc`, `ar` and `ld.lld`."""
+        return self._find("zig")
+
+    @functools.cached_property
+    def clang(self) -> Tool:
+        """Plain clang, without zig's target handling: for LLVM IR."""
+        if self._named("clang") is None:
+            zig = self._named("zig")
+            if zig is not None:  # the clang of the zig that the user named
+                path = _named_file(_SPECS["zig"], *zig)
+                return self._tool("clang", path, zig[1], ("clang",))
+            return self._find("clang", ("clang",))
+        return self._find("clang")
+
+    @functools.cached_property
+    def cc(self) -> Tool:
+        """`zig cc`: compiles C and links, for any `-target` with a glibc version."""
+        return Tool("zig cc", self.zig.path, self.zig.version, self.zig.source, ("cc",))
+
+    @functools.cached_property
+    def ar(self) -> Tool:
+        return Tool("zig ar", self.zig.path, self.zig.version, self.zig.source, ("ar",))
+
+    @functools.cached_property
+    def lld(self) -> Tool:
+        return Tool("zig ld.lld", self.zig.path, self.zig.version, self.zig.source, ("ld.lld",))
+
+    @functools.cached_property
+    def ptxas(self) -> Tool:
+        return self._find("ptxas")
+
+    @functools.cached_property
+    def fatbinary(self) -> Tool:
+        return self._find("fatbinary")
+
+    @functools.cached_property
+    def libdevice(self) -> Tool:
+        """Bitcode with the device's math functions."""
+        return self._find("libdevice")
+
+    @functools.cached_property
+    def cuda_include(self) -> Tool:
+        """The folder that has cuda.h."""
+        return self._find("cuda-include")
+
+    @functools.cached_property
+    def nvdisasm(self) -> Tool | None:
+        return self._find_optional("nvdisasm")
+
+    @functools.cached_property
+    def cuobjdump(self) -> Tool | None:
+        return self._find_optional("cuobjdump")
+
+    def tools(self) -> list[Tool | ToolError]:
+        """Every tool that is there, and for each that should be and is not, the reason."""
+        found: list[Tool | ToolError] = []
+        for name in TOOL_NAMES:
+            try:
+                tool: Tool | None = getattr(self, name.replace("-", "_"))
+            except ToolError as error:
+                found.append(error)
+                continue
+            if tool is not None:
+                found.append(tool)
+        return found
+
+    def _named(self, name: str) -> tuple[Path, str] | None:
+        """The file that the user named for this tool, and how."""
+        spec = _SPECS[name]
+        if name in self._overrides:
+            return Path(self._overrides[name]), spec.option
+        if self.environment.get(spec.variable):
+            return Path(self.environment[spec.variable]), spec.variable
+        return None
+
+    def _find(self, name: str, arguments: tuple[str, ...] = ()) -> Tool:
+        spec = _SPECS[name]
+        named = self._named(name)
+        if named is not None:
+            return self._tool(name, _named_file(spec, *named), named[1], arguments)
+        path = _package_file(spec)
+        if path is None:
+            raise _missing(spec)
+        return self._tool(name, path, "package", arguments)
+
+    def _find_optional(self, name: str) -> Tool | None:
+        if self._named(name) is None and _package_file(_SPECS[name]) is None:
+            return None
+        return self._find(name)
+
+    def _tool(self, name: str, path: Path, source: str, arguments: tuple[str, ...]) -> Tool:
+        spec = _SPECS[name]
+        if spec.probe is not None:
+            environment = tuple(sorted(tool_environment(self.environment).items()))
+            command = (str(path), *arguments, *spec.probe)
+            version = _probe(name, source, command, environment)
+        elif source == "package":
+            version = _package_version(spec)
+        else:
+            version = Version(0)
+        return Tool(name, path, version, source, arguments)
+
+
+def _missing(spec: _Spec) -> ToolError:
+    package = spec.packages[0]
+    return ToolError(
+        f"{spec.name} is missing, which {spec.purpose}. The package '{package}' brings it: "
+        "it is not installed beside aotc, or it lacks the file.",
+        hint=f"pip install {package}, or name another with {spec.option} or {spec.variable}",
+    )
+
+
+def _named_file(spec: _Spec, path: Path, source: str) -> Path:
+    """`path`, made absolute, if it is what the tool must be."""
+    path = path.expanduser().absolute()
+    if not path.exists():
+        problem = "which does not exist"
+    elif spec.is_folder and not (path / "cuda.h").is_file():
+        problem = "which has no cuda.h"
+    elif not spec.is_folder and not path.is_file():
+        problem = "which is no file"
+    elif spec.probe is not None and not os.access(path, os.X_OK):
+        problem = "which is not executable"
+    else:
+        return path
+    raise ToolError(f"{source} names '{path}' as {spec.name}, {problem}.")
+
+
+@functools.cache
+def _package_file(spec: _Spec) -> Path | None:
+    """The tool's file in its package; a folder's is that of its witness, cuda.h."""
+    for package in spec.packages:
+        try:
+            distribution = importlib.metadata.distribution(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for place in _package_places(package, distribution, spec.files):
+            if place.is_file() and (spec.probe is None or os.access(place, os.X_OK)):
+                return place.parent if spec.is_folder else place
+    return None
+
+
+def _package_places(
+    package: str, distribution: importlib.metadata.Distribution, ends: tuple[str, ...]
+) -> list[Path]:
+    if package == "ziglang":
+        # Its list has twenty thousand files: the module's place says the same at once.
+        module = importlib.util.find_spec("ziglang")
+        folders = (module.submodule_search_locations or []) if module is not None else []
+        return [Path(folder) / "zig" for folder in folders]
+    return [
+        Path(str(distribution.locate_file(file))).absolute()
+        for end in ends
+        for file in distribution.files or []
+        if file.as_posix().endswith(f"/{end}")
+    ]
+
+
+def _package_version(spec: _Spec) -> Version:
+    for package in spec.packages:
+        try:
+            return Version.parse(importlib.metadata.version(package))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    raise _missing(spec)
+
+
+@functools.cache
+def _probe(
+    name: str, source: str, command: tuple[str, ...], environment: tuple[tuple[str, str], ...]
+) -> Version:
+    """The version that the tool says it has. Once a process: it costs a start of the tool."""
+    try:
+        answer = subprocess.run(
+            command,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        # ptxas: «Cuda compilation tools, release 13.5, V13.5.37»: the last number is the whole.
+        text = answer.stdout.decode("utf-8", errors="replace")
+        line = next((line for line in text.splitlines() if ", V" in line), text)
+        return Version.parse(line.rpartition(", V")[2])
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        stderr = getattr(error, "stderr", None) or b""
+        raise ToolError(
+            f"{name} ({command[0]}, from {source}) does not say its version: {error}",
+            command=command,
+            stderr=stderr.decode("utf-8", errors="replace"),
+        ) from None

@@ -1,0 +1,26 @@
+"""`Version`: a tool's version number, ordered."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Version:
+    """Three numbers. A suffix (`24.0.0git`) is not part of the order, so it is dropped."""
+
+    major: int
+    minor: int = 0
+    patch: int = 0
+
+    @staticmethod
+    def parse(text: str) -> Version:
+        """The first dotted number in `text`: of `24.0.0git`, or of a whole `--version` answer."""
+        found = re.search(r"\d+(?:\.\d+){1,2}", text) or re.search(r"\d+", text)
+        if found is None:
+            raise ValueError(f"no version number in {text!r}")
+        return Version(*(int(number) for number in found[0].split(".")))
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
