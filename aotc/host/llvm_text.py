@@ -182,9 +182,7 @@ def _spell_float_decimals(literals: list[str]) -> list[str]:
 
 def _spell_float_patterns(literals: list[str]) -> list[str]:
     """Bit patterns (`f0x…`) of type float."""
-    patterns = b"".join(
-        int(literal[3:], 16).to_bytes(4, sys.byteorder) for literal in literals
-    )
+    patterns = b"".join(int(literal[3:], 16).to_bytes(4, sys.byteorder) for literal in literals)
     floats = array("f")
     floats.frombytes(patterns)
     # The processor would make a signaling NaN quiet.
@@ -302,8 +300,10 @@ _TARGET_MEMORY = re.compile(r"(?:, )?\btarget_mem\d*: \w+")
 def _drop_target_memory(piece: str, line: _Line) -> str:
     """`memory(none, target_mem0: read)`: no target that we build for has such memory."""
     del line
-    return _TARGET_MEMORY.sub("", piece).replace("memory(, ", "memory(").replace(
-        "memory()", "memory(none)"
+    return (
+        _TARGET_MEMORY.sub("", piece)
+        .replace("memory(, ", "memory(")
+        .replace("memory()", "memory(none)")
     )
 
 
@@ -392,8 +392,7 @@ def downlevel(text: str, *, writer: Version, reader: Version) -> str:
     rewrites: list[tuple[tuple[str, ...], _Rewrite]] = [
         (difference.needles, difference.rewrite)
         for difference in _DIFFERENCES
-        if reader < difference.read_from
-        and any(needle in text for needle in difference.needles)
+        if reader < difference.read_from and any(needle in text for needle in difference.needles)
     ]
     if reader < _LITERALS.read_from:
         rewrites.append((_LITERALS.needles, _LITERALS.rewrite))
@@ -473,4 +472,3 @@ def unknown_intrinsics(output: bytes) -> list[str]:
         for declaration in re.finditer(rb"^\.extern \.func [^;]*;", output, re.MULTILINE):
             found += _INTRINSIC.findall(declaration[0].split(b"_param_")[0])
     return sorted({name.decode() for name in found})
-

@@ -8,10 +8,10 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from aotc.errors import ToolError
+from aotc.errors import InternalError, ToolError
 
 
 def cache_root(environment: Mapping[str, str]) -> Path:
@@ -61,15 +61,19 @@ def _temporary_cache(parent: str) -> Path:
         ) from None
 
 
-def make_once(place: Path, make: Callable[[Path], None]) -> Path:
+def make_once(place: Path, make: Callable[[Path], None], *, expected: Sequence[str]) -> Path:
     """The folder `place`; if it is not there, what `make` puts into an empty folder.
 
     Two processes may make the same entry at once: both make it, whole, and one wins.
+    `expected` are the names of the files that `make` makes. Something may have removed some of
+    them since (folders for temporary files get cleaned): then the entry is made again.
     """
-    if place.is_dir():
+    if _is_whole(place, expected):
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists():
+            shutil.rmtree(place)
         draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     except OSError as error:
         raise ToolError(
@@ -78,12 +82,18 @@ def make_once(place: Path, make: Callable[[Path], None]) -> Path:
         ) from None
     try:
         make(draft)
+        if not _is_whole(draft, expected):
+            raise InternalError(f"Making {place.name} left out one of: {', '.join(expected)}.")
         draft.chmod(0o755)  # mkdtemp's folders are private; a shared cache is not
         try:
             draft.rename(place)
         except OSError:
-            if not place.is_dir():
+            if not _is_whole(place, expected):  # else the other process won
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return place
+
+
+def _is_whole(place: Path, expected: Sequence[str]) -> bool:
+    return all((place / name).is_file() for name in expected)

@@ -171,23 +171,24 @@ class Runner:
     def in_parallel(self, tasks: Sequence[Callable[[], T]], *, jobs: int | None = None) -> list[T]:
         """Calls every task, several at a time; their results, in order.
 
-        When one fails, or the caller is interrupted, the tools of all the others are killed
-        and the runner is stopped; the failure that came first, in order, is raised.
+        When one fails, or the caller is interrupted, every tool that this runner runs is
+        killed; the failure that came first, in the order of the tasks, is raised.
         """
         if len(tasks) < 2:
             return [task() for task in tasks]
         with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
             futures = [pool.submit(task) for task in tasks]
             try:
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                if any(future.exception() is not None for future in done):
+                done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
+                if waiting:
                     self.stop()
             except BaseException:
                 self.stop()
                 raise
             finally:
-                if self._stopped:
-                    pool.shutdown(cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
+                # The threads have ended: whoever handles the failure may run more.
+                self._stopped = False
         failures = [
             failure
             for future in futures

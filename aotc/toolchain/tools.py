@@ -8,6 +8,7 @@ package's own list of files says what it brought.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from aotc.errors import ToolError
 from aotc.toolchain.runner import tool_environment
-from aotc.toolchain.version import Version
+from aotc.toolchain.version import UNKNOWN, Version
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class Toolchain:
 
     @functools.cached_property
     def zig(self) -> Tool:
-        """The program that is `cc`, `ar` and `ld.lld`."""
+        """The program that is `zig cc`, `zig ar` and `zig ld.lld`."""
         return self._find("zig")
 
     @functools.cached_property
@@ -152,18 +153,20 @@ class Toolchain:
             return self._find("clang", ("clang",))
         return self._find("clang")
 
-    @functools.cached_property
-    def cc(self) -> Tool:
-        """`zig cc`: compiles C and links, for any `-target` with a glibc version."""
-        return Tool("zig cc", self.zig.path, self.zig.version, self.zig.source, ("cc",))
+    @property
+    def zig_cc(self) -> Tool:
+        """Compiles C and links, for any `-target` with a glibc version."""
+        return dataclasses.replace(self.zig, name="zig cc", arguments=("cc",))
 
-    @functools.cached_property
-    def ar(self) -> Tool:
-        return Tool("zig ar", self.zig.path, self.zig.version, self.zig.source, ("ar",))
+    @property
+    def zig_ar(self) -> Tool:
+        """Makes static libraries."""
+        return dataclasses.replace(self.zig, name="zig ar", arguments=("ar",))
 
-    @functools.cached_property
-    def lld(self) -> Tool:
-        return Tool("zig ld.lld", self.zig.path, self.zig.version, self.zig.source, ("ld.lld",))
+    @property
+    def zig_ld(self) -> Tool:
+        """The bare linker."""
+        return dataclasses.replace(self.zig, name="zig ld.lld", arguments=("ld.lld",))
 
     @functools.cached_property
     def ptxas(self) -> Tool:
@@ -237,7 +240,7 @@ class Toolchain:
         elif source == "package":
             version = _package_version(spec)
         else:
-            version = Version(0)
+            version = UNKNOWN
         return Tool(name, path, version, source, arguments)
 
 

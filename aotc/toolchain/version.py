@@ -23,4 +23,10 @@ class Version:
         return Version(*(int(number) for number in found[0].split(".")))
 
     def __str__(self) -> str:
+        if self == UNKNOWN:
+            return "unknown"
         return f"{self.major}.{self.minor}.{self.patch}"
+
+
+# Of a file that does not say its version. Older than all others.
+UNKNOWN = Version(0)

@@ -1,0 +1,177 @@
+"""The runtime and the harness, compiled for a host target: made on first use, and kept.
+
+A cache entry's name has everything in it that the bytes depend on: the sources, the flags
+and the compiler's version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from aotc.errors import InternalError
+from aotc.toolchain.cache import cache_root, make_once
+from aotc.toolchain.data import data_dir
+from aotc.toolchain.runner import Runner
+from aotc.toolchain.tools import Toolchain
+
+Kind = Literal["static", "shared"]
+
+# SConstruct builds with the same.
+C_FLAGS = (
+    "-std=c11",
+    "-O2",
+    "-g0",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-ffunction-sections",
+    "-fdata-sections",
+    # zig cc adds UBSan, and with it a runtime that aborts, wherever it may.
+    "-fno-sanitize=all",
+)
+# The static runtime goes into executables and libraries that keep it to themselves.
+STATIC_DEFINES = ("-DAOTC_RUNTIME_HIDDEN",)
+RUNTIME_NAME = "mlir_cuda_runtime"
+_FILE_NAMES: dict[Kind, str] = {
+    "static": f"lib{RUNTIME_NAME}.a",
+    "shared": f"lib{RUNTIME_NAME}.so",
+}
+SHARED_LINK_FLAGS = (
+    f"-Wl,-soname,{_FILE_NAMES['shared']}",
+    "-Wl,-z,defs",
+    "-Wl,--gc-sections",
+    "-s",
+)
+# Before glibc 2.34 these were libraries of their own. libcuda is opened when it is needed.
+SYSTEM_LIBRARIES = ("pthread", "dl", "m")
+# The main of a module that brings its own; all other files are the harness's.
+_PROGRAM_MAIN = "program_main.c"
+
+
+def runtime_library(
+    toolchain: Toolchain,
+    runner: Runner,
+    target: str,
+    *,
+    kind: Kind,
+    source: Path | None = None,
+) -> Path:
+    """`libmlir_cuda_runtime.a` or `.so` for `target`, a triple as `zig cc -target` takes it.
+
+    `source` is the folder `runtime_c`, for tests of another than aotc's own.
+    """
+    source = source or data_dir("runtime_c")
+    sources = _sources(source / "src")
+    headers = [*source.glob("include/*.h"), *source.glob("src/*.h")]
+    defines = STATIC_DEFINES if kind == "static" else ()
+    name = _FILE_NAMES[kind]
+    key = _key(toolchain, source, [*sources, *headers], (kind, *C_FLAGS, *defines))
+    place = cache_root(toolchain.environment) / "runtime" / key / f"{target}-{kind}"
+
+    def make(draft: Path) -> None:
+        objects = _compile(
+            toolchain, runner, target, sources, draft, defines, (source / "include",)
+        )
+        if kind == "static":
+            command = [*toolchain.zig_ar.command, "rcsD", name, *objects]
+        else:
+            command = [
+                *toolchain.zig_cc.command,
+                *("-target", target, "-shared", "-fno-sanitize=all"),
+                *SHARED_LINK_FLAGS,
+                *objects,
+                *(f"-l{library}" for library in SYSTEM_LIBRARIES),
+                *("-o", name),
+            ]
+        runner.run(command, making=f"{name} for {target}", cwd=draft)
+        for file in objects:
+            (draft / file).unlink(missing_ok=True)
+
+    return make_once(place, make, expected=(name,)) / name
+
+
+def harness_objects(
+    toolchain: Toolchain,
+    runner: Runner,
+    target: str,
+    *,
+    program_main: bool,
+    source: Path | None = None,
+    runtime_source: Path | None = None,
+) -> list[Path]:
+    """The objects that make an executable of a module's object and the runtime, for `target`.
+
+    With `program_main`, the module has a main of its own, and they only call it. The folders
+    are for tests of others than aotc's own.
+    """
+    source = source or data_dir("templates") / "harness"
+    include = (runtime_source or data_dir("runtime_c")) / "include"
+    sources = _sources(source)
+    headers = [*source.glob("*.h"), *include.glob("*.h")]
+    key = _key(toolchain, source, [*sources, *headers], (*C_FLAGS, *STATIC_DEFINES))
+    place = cache_root(toolchain.environment) / "harness" / key / target
+    objects = [_object_name(file) for file in sources]
+
+    def make(draft: Path) -> None:
+        _compile(toolchain, runner, target, sources, draft, STATIC_DEFINES, (include,))
+
+    make_once(place, make, expected=objects)
+    wanted = [file for file in sources if (file.name == _PROGRAM_MAIN) == program_main]
+    if not wanted:
+        raise InternalError(f"{source} has no file for program_main={program_main}.")
+    return [place / _object_name(file) for file in wanted]
+
+
+def _sources(folder: Path) -> list[Path]:
+    sources = sorted(folder.glob("*.c"))
+    if not sources:
+        raise InternalError(f"aotc's own sources are missing: no .c file in {folder}.")
+    return sources
+
+
+def _object_name(source: Path) -> str:
+    return f"{source.stem}.o"
+
+
+def _key(toolchain: Toolchain, folder: Path, files: Iterable[Path], flags: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for part in (f"zig {toolchain.zig.version}", f"clang {toolchain.clang.version}", *flags):
+        digest.update(part.encode() + b"\0")
+    # By name, not by place: the same sources elsewhere give the same bytes.
+    for file in sorted(files, key=lambda file: (file.parent.name, file.name)):
+        content = file.read_bytes()
+        digest.update(f"{file.parent.name}/{file.name} {len(content)}\0".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def _compile(
+    toolchain: Toolchain,
+    runner: Runner,
+    target: str,
+    sources: Iterable[Path],
+    draft: Path,
+    defines: Iterable[str],
+    includes: Iterable[Path],
+) -> list[str]:
+    """Compiles `sources` into `draft`; the objects' names."""
+    tasks = []
+    names = []
+    for source in sources:
+        name = _object_name(source)
+        names.append(name)
+        command = [
+            *toolchain.zig_cc.command,
+            *("-target", target),
+            *C_FLAGS,
+            *defines,
+            *(f"-I{folder}" for folder in includes),
+            # No path of this machine gets into the object, as by __FILE__.
+            f"-ffile-prefix-map={source.parent}=.",
+            *("-c", str(source), "-o", name),
+        ]
+        tasks.append(partial(runner.run, command, making=f"{name} for {target}", cwd=draft))
+    runner.in_parallel(tasks)
+    return names
