@@ -1,0 +1,255 @@
+#include "elements.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the harness writes .npy files and checksums from little-endian memory"
+#endif
+
+// clang-format off
+static const harness_dtype_facts facts[] = {
+    [HARNESS_BOOL] = {"bool",       "b1",  1,  HARNESS_KIND_BOOL,     HARNESS_BOOL, 0},
+    [HARNESS_I8]   = {"int8",       "i1",  1,  HARNESS_KIND_SIGNED,   HARNESS_I8,   0},
+    [HARNESS_I16]  = {"int16",      "i2",  2,  HARNESS_KIND_SIGNED,   HARNESS_I16,  0},
+    [HARNESS_I32]  = {"int32",      "i4",  4,  HARNESS_KIND_SIGNED,   HARNESS_I32,  0},
+    [HARNESS_I64]  = {"int64",      "i8",  8,  HARNESS_KIND_SIGNED,   HARNESS_I64,  0},
+    [HARNESS_U8]   = {"uint8",      "u1",  1,  HARNESS_KIND_UNSIGNED, HARNESS_U8,   0},
+    [HARNESS_U16]  = {"uint16",     "u2",  2,  HARNESS_KIND_UNSIGNED, HARNESS_U16,  0},
+    [HARNESS_U32]  = {"uint32",     "u4",  4,  HARNESS_KIND_UNSIGNED, HARNESS_U32,  0},
+    [HARNESS_U64]  = {"uint64",     "u8",  8,  HARNESS_KIND_UNSIGNED, HARNESS_U64,  0},
+    [HARNESS_F16]  = {"float16",    "f2",  2,  HARNESS_KIND_REAL,     HARNESS_F16,  5},
+    [HARNESS_BF16] = {"bfloat16",   "V2",  2,  HARNESS_KIND_REAL,     HARNESS_BF16, 4},
+    [HARNESS_F32]  = {"float32",    "f4",  4,  HARNESS_KIND_REAL,     HARNESS_F32,  9},
+    [HARNESS_F64]  = {"float64",    "f8",  8,  HARNESS_KIND_REAL,     HARNESS_F64,  17},
+    [HARNESS_C64]  = {"complex64",  "c8",  8,  HARNESS_KIND_COMPLEX,  HARNESS_F32,  9},
+    [HARNESS_C128] = {"complex128", "c16", 16, HARNESS_KIND_COMPLEX,  HARNESS_F64,  17},
+};
+// clang-format on
+
+const harness_dtype_facts *harness_facts(harness_dtype dtype) {
+  return &facts[dtype];
+}
+
+int64_t harness_integer_low(harness_dtype dtype) {
+  if (facts[dtype].kind != HARNESS_KIND_SIGNED) {
+    return 0;
+  }
+  return INT64_MIN >> (64 - 8 * facts[dtype].bytes);
+}
+
+uint64_t harness_integer_high(harness_dtype dtype) {
+  switch (facts[dtype].kind) {
+  case HARNESS_KIND_BOOL:
+    return 1;
+  case HARNESS_KIND_SIGNED:
+    return (uint64_t)INT64_MAX >> (64 - 8 * facts[dtype].bytes);
+  default:
+    return UINT64_MAX >> (64 - 8 * facts[dtype].bytes);
+  }
+}
+
+// The 16-bit formats differ in how many bits their exponent and their fraction have.
+typedef struct narrow_format {
+  int exponent_bits, fraction_bits;
+} narrow_format;
+static const narrow_format binary16 = {5, 10};
+static const narrow_format bfloat16 = {8, 7};
+
+static uint16_t narrow(narrow_format format, double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  uint16_t sign = (uint16_t)((bits >> 63) << 15);
+  uint64_t infinity = ((UINT64_C(1) << format.exponent_bits) - 1) << format.fraction_bits;
+  if (isnan(value)) {
+    uint64_t quiet = UINT64_C(1) << (format.fraction_bits - 1);
+    return (uint16_t)(sign | infinity | quiet);
+  }
+  if (isinf(value)) {
+    return (uint16_t)(sign | infinity);
+  }
+  // A double's own subnormals are far below half of the least narrow value, so that
+  // taking them for normal numbers changes nothing: they become zero either way.
+  int exponent = (int)((bits >> 52) & 0x7ff) - 1023 + (1 << (format.exponent_bits - 1)) - 1;
+  uint64_t significand = (bits & ((UINT64_C(1) << 52) - 1)) | (UINT64_C(1) << 52);
+  int shift = 52 - format.fraction_bits;
+  uint64_t base = 0;
+  if (exponent < 1) {
+    shift += 1 - exponent; // subnormal: the significand's leading 1 is written, not implied
+  } else {
+    base = (uint64_t)(exponent - 1) << format.fraction_bits;
+  }
+  if (shift > 53) {
+    return sign;
+  }
+  uint64_t kept = significand >> shift;
+  uint64_t rest = significand & ((UINT64_C(1) << shift) - 1);
+  uint64_t half = UINT64_C(1) << (shift - 1);
+  if (rest > half || (rest == half && (kept & 1) != 0)) {
+    ++kept;
+  }
+  // The implied leading 1, or a carry out of the fraction, moves into the exponent by itself.
+  uint64_t result = base + kept;
+  return (uint16_t)(sign | (result > infinity ? infinity : result));
+}
+
+static double widen(narrow_format format, uint16_t bits) {
+  int fraction_bits = format.fraction_bits;
+  int all_ones = (1 << format.exponent_bits) - 1;
+  int exponent = (bits >> fraction_bits) & all_ones;
+  int fraction = bits & ((1 << fraction_bits) - 1);
+  int bias = (1 << (format.exponent_bits - 1)) - 1;
+  double magnitude;
+  if (exponent == all_ones) {
+    magnitude = fraction != 0 ? (double)NAN : (double)INFINITY;
+  } else if (exponent == 0) {
+    magnitude = ldexp(fraction, 1 - bias - fraction_bits);
+  } else {
+    magnitude = ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+  }
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+double harness_load_real(harness_dtype dtype, const void *data, uint64_t index) {
+  switch (facts[dtype].part) {
+  case HARNESS_F16:
+    return widen(binary16, ((const uint16_t *)data)[index]);
+  case HARNESS_BF16:
+    return widen(bfloat16, ((const uint16_t *)data)[index]);
+  case HARNESS_F32:
+    return (double)((const float *)data)[index];
+  case HARNESS_F64:
+    return ((const double *)data)[index];
+  case HARNESS_U64:
+    return (double)((const uint64_t *)data)[index];
+  default:
+    return (double)(int64_t)harness_load_integer(dtype, data, index);
+  }
+}
+
+void harness_store_real(harness_dtype dtype, void *data, uint64_t index, double value) {
+  switch (facts[dtype].part) {
+  case HARNESS_F16:
+    ((uint16_t *)data)[index] = narrow(binary16, value);
+    break;
+  case HARNESS_BF16:
+    ((uint16_t *)data)[index] = narrow(bfloat16, value);
+    break;
+  case HARNESS_F32:
+    ((float *)data)[index] = (float)value;
+    break;
+  default:
+    ((double *)data)[index] = value;
+    break;
+  }
+}
+
+uint64_t harness_load_integer(harness_dtype dtype, const void *data, uint64_t index) {
+  switch (dtype) {
+  case HARNESS_I8:
+    return (uint64_t)(int64_t)((const int8_t *)data)[index];
+  case HARNESS_I16:
+    return (uint64_t)(int64_t)((const int16_t *)data)[index];
+  case HARNESS_I32:
+    return (uint64_t)(int64_t)((const int32_t *)data)[index];
+  case HARNESS_U16:
+    return ((const uint16_t *)data)[index];
+  case HARNESS_U32:
+    return ((const uint32_t *)data)[index];
+  case HARNESS_I64:
+  case HARNESS_U64:
+    return ((const uint64_t *)data)[index];
+  default:
+    return ((const uint8_t *)data)[index];
+  }
+}
+
+void harness_store_integer(harness_dtype dtype, void *data, uint64_t index, uint64_t bits) {
+  switch (facts[dtype].bytes) {
+  case 1:
+    ((uint8_t *)data)[index] = (uint8_t)bits;
+    break;
+  case 2:
+    ((uint16_t *)data)[index] = (uint16_t)bits;
+    break;
+  case 4:
+    ((uint32_t *)data)[index] = (uint32_t)bits;
+    break;
+  default:
+    ((uint64_t *)data)[index] = bits;
+    break;
+  }
+}
+
+void harness_poison(harness_dtype dtype, void *data, uint64_t count) {
+  const harness_dtype_facts *fact = &facts[dtype];
+  if (fact->kind == HARNESS_KIND_REAL || fact->kind == HARNESS_KIND_COMPLEX) {
+    uint64_t parts = fact->kind == HARNESS_KIND_COMPLEX ? 2 * count : count;
+    for (uint64_t i = 0; i < parts; ++i) {
+      harness_store_real(dtype, data, i, (double)NAN);
+    }
+  } else if (count > 0) {
+    memset(data, 0xa5, count * fact->bytes);
+  }
+}
+
+// The shortest text that rounds to the same value of that dtype.
+static const char *real_text(harness_dtype dtype, double value, int digits,
+                             char out[HARNESS_NUMBER_TEXT]) {
+  if (isnan(value)) {
+    return strcpy(out, "nan");
+  }
+  int all_digits = facts[dtype].digits;
+  int most = digits > 0 && digits < all_digits ? digits : all_digits;
+  for (int precision = 1; precision <= most; ++precision) {
+    snprintf(out, HARNESS_NUMBER_TEXT, "%.*g", precision, value);
+    union {
+      uint16_t narrow;
+      float single;
+      double wide;
+    } stored;
+    // strtof, so that a float's text is rounded once.
+    bool is_single = facts[dtype].part == HARNESS_F32;
+    double again = is_single ? (double)strtof(out, NULL) : strtod(out, NULL);
+    harness_store_real(dtype, &stored, 0, again);
+    if (harness_load_real(dtype, &stored, 0) == value) {
+      break;
+    }
+  }
+  return out;
+}
+
+const char *harness_element_text(harness_dtype dtype, const void *data, uint64_t index, int digits,
+                                 char out[HARNESS_NUMBER_TEXT]) {
+  char real[HARNESS_NUMBER_TEXT], imaginary[HARNESS_NUMBER_TEXT];
+  switch (facts[dtype].kind) {
+  case HARNESS_KIND_BOOL: {
+    uint8_t byte = ((const uint8_t *)data)[index];
+    if (byte > 1) { // not a bool: nobody wrote it, or something else did
+      snprintf(out, HARNESS_NUMBER_TEXT, "0x%02x", byte);
+      return out;
+    }
+    return strcpy(out, byte != 0 ? "True" : "False");
+  }
+  case HARNESS_KIND_SIGNED:
+    snprintf(out, HARNESS_NUMBER_TEXT, "%lld", (long long)harness_load_integer(dtype, data, index));
+    return out;
+  case HARNESS_KIND_UNSIGNED:
+    snprintf(out, HARNESS_NUMBER_TEXT, "%llu",
+             (unsigned long long)harness_load_integer(dtype, data, index));
+    return out;
+  case HARNESS_KIND_REAL:
+    return real_text(dtype, harness_load_real(dtype, data, index), digits, out);
+  case HARNESS_KIND_COMPLEX: {
+    double second = harness_load_real(dtype, data, 2 * index + 1);
+    real_text(dtype, harness_load_real(dtype, data, 2 * index), digits, real);
+    real_text(dtype, second, digits, imaginary);
+    const char *plus = imaginary[0] == '-' ? "" : "+";
+    snprintf(out, HARNESS_NUMBER_TEXT, "(%.40s%s%.40sj)", real, plus, imaginary);
+    return out;
+  }
+  }
+  return strcpy(out, "");
+}

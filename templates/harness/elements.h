@@ -1,0 +1,50 @@
+// What one element of each dtype is: its size, its names, its value as a number and as text.
+#ifndef AOTC_HARNESS_ELEMENTS_H
+#define AOTC_HARNESS_ELEMENTS_H
+
+#include "harness.h"
+#include "text.h"
+
+typedef enum harness_kind {
+  HARNESS_KIND_BOOL,
+  HARNESS_KIND_SIGNED,
+  HARNESS_KIND_UNSIGNED,
+  HARNESS_KIND_REAL,
+  HARNESS_KIND_COMPLEX,
+} harness_kind;
+
+typedef struct harness_dtype_facts {
+  const char *name; // NumPy's: "float32"; ml_dtypes' for bfloat16
+  const char *npy;  // the type in .npy, without its byte order: "f4"
+  uint32_t bytes;
+  harness_kind kind;
+  harness_dtype part; // of complex: the dtype of its two parts; else itself
+  int digits;         // decimal digits that tell all its values apart; 0 for integers
+} harness_dtype_facts;
+
+const harness_dtype_facts *harness_facts(harness_dtype dtype);
+
+// The least and the greatest value of an integer dtype (bool is 0 to 1).
+int64_t harness_integer_low(harness_dtype dtype);
+uint64_t harness_integer_high(harness_dtype dtype);
+
+// Element `index` of a packed array, as a double. Complex: `index` counts parts, two an element.
+double harness_load_real(harness_dtype dtype, const void *data, uint64_t index);
+
+// Rounds to the nearest, ties to even, straight from double; what is too large becomes infinite.
+// Real dtypes, and complex by parts.
+void harness_store_real(harness_dtype dtype, void *data, uint64_t index, double value);
+
+// Element `index` of an integer array, sign-extended to 64 bits, and back (the low bits are kept).
+uint64_t harness_load_integer(harness_dtype dtype, const void *data, uint64_t index);
+void harness_store_integer(harness_dtype dtype, void *data, uint64_t index, uint64_t bits);
+
+// Marks elements that nobody wrote: NaN, or bytes 0xa5 for integers and bool.
+void harness_poison(harness_dtype dtype, void *data, uint64_t count);
+
+// Element `index` as text: "0.1", "True", "(1+2j)". At most `digits` digits, 0 for as many as it
+// takes to read back the same value.
+const char *harness_element_text(harness_dtype dtype, const void *data, uint64_t index, int digits,
+                                 char out[HARNESS_NUMBER_TEXT]);
+
+#endif

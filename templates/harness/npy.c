@@ -1,0 +1,344 @@
+#include "npy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAGIC "\x93NUMPY"
+#define MAGIC_BYTES 6
+// NumPy itself trusts no header of more than 10000 characters.
+#define LONGEST_HEADER 65536
+// NumPy starts the data at a multiple of this.
+#define DATA_ALIGNMENT 64
+
+// --- the header, a Python literal ---
+
+typedef struct cursor {
+  const char *at, *end;
+} cursor;
+
+static void skip_spaces(cursor *text) {
+  while (text->at < text->end && strchr(" \t\r\n\f", *text->at) != NULL && *text->at != '\0') {
+    ++text->at;
+  }
+}
+
+// Takes that character, after any spaces.
+static bool take(cursor *text, char wanted) {
+  skip_spaces(text);
+  if (text->at < text->end && *text->at == wanted) {
+    ++text->at;
+    return true;
+  }
+  return false;
+}
+
+static bool take_word(cursor *text, const char *word) {
+  size_t length = strlen(word);
+  skip_spaces(text);
+  if ((size_t)(text->end - text->at) < length || memcmp(text->at, word, length) != 0) {
+    return false;
+  }
+  text->at += length;
+  return true;
+}
+
+// A quoted string without escapes, which no header needs.
+static bool take_string(cursor *text, char *out, size_t capacity) {
+  skip_spaces(text);
+  if (text->at == text->end || (*text->at != '\'' && *text->at != '"')) {
+    return false;
+  }
+  char quote = *text->at++;
+  size_t length = 0;
+  while (text->at < text->end && *text->at != quote) {
+    char c = *text->at++;
+    if (c == '\\' || c < ' ' || c > '~' || length + 1 >= capacity) {
+      return false;
+    }
+    out[length++] = c;
+  }
+  out[length] = '\0';
+  return take(text, quote);
+}
+
+static bool take_size(cursor *text, int64_t *out_size) {
+  skip_spaces(text);
+  const char *start = text->at;
+  int64_t size = 0;
+  while (text->at < text->end && *text->at >= '0' && *text->at <= '9') {
+    if (__builtin_mul_overflow(size, (int64_t)10, &size) ||
+        __builtin_add_overflow(size, (int64_t)(*text->at - '0'), &size)) {
+      return false;
+    }
+    ++text->at;
+  }
+  *out_size = size;
+  if (text->at == start) {
+    return false;
+  }
+  take(text, 'L'); // Python 2 wrote its long integers so
+  return true;
+}
+
+static bool take_shape(cursor *text, harness_npy_header *header) {
+  if (!take(text, '(')) {
+    return false;
+  }
+  header->rank = 0;
+  while (!take(text, ')')) {
+    if (header->rank == HARNESS_MAX_RANK || !take_size(text, &header->shape[header->rank])) {
+      return false;
+    }
+    ++header->rank;
+    bool has_comma = take(text, ',');
+    if (!has_comma) {
+      // (3) is a number in Python, not a tuple.
+      return header->rank > 1 && take(text, ')');
+    }
+  }
+  return true;
+}
+
+bool harness_npy_parse(const char *text, size_t length, harness_npy_header *out_header,
+                       char out_problem[HARNESS_PROBLEM_TEXT]) {
+  cursor at = {text, text + length};
+  bool has_descr = false, has_order = false, has_shape = false, is_good = take(&at, '{');
+  const char *problem = "its header is malformed";
+  while (is_good && !take(&at, '}')) {
+    char key[32];
+    is_good = take_string(&at, key, sizeof(key)) && take(&at, ':');
+    if (!is_good) {
+      break;
+    }
+    if (strcmp(key, "descr") == 0 && !has_descr) {
+      skip_spaces(&at);
+      if (at.at < at.end && *at.at == '[') {
+        problem = "it holds records, and an argument has one type";
+      }
+      has_descr = is_good = take_string(&at, out_header->descr, sizeof(out_header->descr));
+    } else if (strcmp(key, "fortran_order") == 0 && !has_order) {
+      out_header->is_fortran = take_word(&at, "True");
+      has_order = is_good = out_header->is_fortran || take_word(&at, "False");
+    } else if (strcmp(key, "shape") == 0 && !has_shape) {
+      has_shape = is_good = take_shape(&at, out_header);
+      problem = is_good ? problem : "the shape in its header is malformed or too large";
+    } else {
+      is_good = false;
+    }
+    if (is_good && !take(&at, ',')) {
+      is_good = take(&at, '}');
+      break;
+    }
+  }
+  skip_spaces(&at);
+  if (!is_good || at.at != at.end || !has_descr || !has_order || !has_shape) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "%s", problem);
+    return false;
+  }
+  return true;
+}
+
+// --- dtypes ---
+
+// The type without its byte order: "f4" of "<f4".
+static const char *descr_type(const harness_npy_header *header) {
+  const char *descr = header->descr;
+  return descr[0] != '\0' && strchr("<>=|", descr[0]) != NULL ? descr + 1 : descr;
+}
+
+static bool type_is(const harness_npy_header *header, harness_dtype dtype) {
+  const harness_dtype_facts *facts = harness_facts(dtype);
+  // '|' says that there is no byte order: not true of what has several bytes.
+  bool has_order = header->descr[0] != '|';
+  return strcmp(descr_type(header), facts->npy) == 0 &&
+         (has_order || facts->bytes == 1 || dtype == HARNESS_BF16);
+}
+
+const char *harness_npy_dtype_name(const harness_npy_header *header) {
+  for (int dtype = HARNESS_BOOL; dtype <= HARNESS_C128; ++dtype) {
+    if (dtype != HARNESS_BF16 && type_is(header, (harness_dtype)dtype)) {
+      return harness_facts((harness_dtype)dtype)->name;
+    }
+  }
+  return header->descr;
+}
+
+bool harness_npy_holds(const harness_npy_header *header, harness_dtype dtype) {
+  return type_is(header, dtype) || (dtype == HARNESS_BF16 && type_is(header, HARNESS_U16));
+}
+
+// --- reading ---
+
+static bool fail(harness_npy_file *file, const char *problem,
+                 char out_problem[HARNESS_PROBLEM_TEXT]) {
+  snprintf(out_problem, HARNESS_PROBLEM_TEXT, "%s", problem);
+  harness_npy_close(file);
+  return false;
+}
+
+static bool read_header(harness_npy_file *file, char out_problem[HARNESS_PROBLEM_TEXT]) {
+  unsigned char start[MAGIC_BYTES + 2], size[4] = {0};
+  if (fread(start, 1, sizeof(start), file->stream) != sizeof(start) ||
+      memcmp(start, MAGIC, MAGIC_BYTES) != 0) {
+    return fail(file, ferror(file->stream) ? strerror(errno) : "it is not a .npy file",
+                out_problem);
+  }
+  int major = start[MAGIC_BYTES], minor = start[MAGIC_BYTES + 1];
+  if (major < 1 || major > 3 || minor != 0) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT,
+             "it is of .npy version %d.%d; this program reads 1.0, 2.0 and 3.0", major, minor);
+    harness_npy_close(file);
+    return false;
+  }
+  size_t size_bytes = major == 1 ? 2 : 4;
+  if (fread(size, 1, size_bytes, file->stream) != size_bytes) {
+    return fail(file, "it ends inside its header", out_problem);
+  }
+  size_t length = size[0] | (size_t)size[1] << 8 | (size_t)size[2] << 16 | (size_t)size[3] << 24;
+  if (length > LONGEST_HEADER) {
+    return fail(file, "its header is longer than any array's", out_problem);
+  }
+  char *text = harness_zeroed(length, 1);
+  bool is_whole = fread(text, 1, length, file->stream) == length;
+  bool is_good = is_whole && harness_npy_parse(text, length, &file->header, out_problem);
+  free(text);
+  if (!is_whole) {
+    return fail(file, "it ends inside its header", out_problem);
+  }
+  if (!is_good) {
+    harness_npy_close(file);
+    return false;
+  }
+  if (file->data_bytes >= 0) {
+    file->data_bytes -= (int64_t)(sizeof(start) + size_bytes + length);
+  }
+  return true;
+}
+
+bool harness_npy_open(const char *path, harness_npy_file *out_file,
+                      char out_problem[HARNESS_PROBLEM_TEXT]) {
+  *out_file = (harness_npy_file){.stream = fopen(path, "rb"), .data_bytes = -1};
+  if (out_file->stream == NULL) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "%s", strerror(errno));
+    return false;
+  }
+  struct stat status;
+  if (fstat(fileno(out_file->stream), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) {
+      return fail(out_file, strerror(EISDIR), out_problem);
+    }
+    if (S_ISREG(status.st_mode)) {
+      out_file->data_bytes = (int64_t)status.st_size;
+    }
+  }
+  return read_header(out_file, out_problem);
+}
+
+void harness_npy_close(harness_npy_file *file) {
+  if (file->stream != NULL) {
+    fclose(file->stream); // only read from: nothing can be lost
+    file->stream = NULL;
+  }
+}
+
+bool harness_npy_check_size(const harness_npy_file *file, uint64_t bytes,
+                            char out_problem[HARNESS_PROBLEM_TEXT]) {
+  if (file->data_bytes < 0 || (uint64_t)file->data_bytes == bytes) {
+    return true;
+  }
+  snprintf(out_problem, HARNESS_PROBLEM_TEXT,
+           "its shape and dtype take %llu bytes, and %lld follow its header",
+           (unsigned long long)bytes, (long long)file->data_bytes);
+  return false;
+}
+
+static void swap_bytes(unsigned char *data, uint64_t count, uint32_t bytes) {
+  for (uint64_t i = 0; i < count; ++i, data += bytes) {
+    for (uint32_t j = 0; j < bytes / 2; ++j) {
+      unsigned char byte = data[j];
+      data[j] = data[bytes - 1 - j];
+      data[bytes - 1 - j] = byte;
+    }
+  }
+}
+
+// Puts elements that lie in Fortran order into row-major order.
+static bool reorder(const harness_array *array, void *elements) {
+  uint32_t bytes = harness_facts(array->dtype)->bytes;
+  harness_layout layout = {.rank = array->rank};
+  int64_t stride = 1;
+  for (int32_t i = 0; i < array->rank; ++i) {
+    layout.sizes[i] = array->shape[i];
+    layout.strides[i] = stride;
+    stride *= array->shape[i] > 0 ? array->shape[i] : 1;
+  }
+  if (!harness_layout_derive(&layout, bytes)) {
+    return false;
+  }
+  harness_layout_gather(&layout, bytes, elements, array->data);
+  return true;
+}
+
+bool harness_npy_read(harness_npy_file *file, harness_array *array,
+                      char out_problem[HARNESS_PROBLEM_TEXT]) {
+  uint64_t bytes = harness_array_bytes(array);
+  if (!harness_npy_check_size(file, bytes, out_problem)) {
+    return false;
+  }
+  bool must_reorder = file->header.is_fortran && array->rank > 1;
+  void *elements = must_reorder ? malloc(bytes + 1) : array->data;
+  if (elements == NULL) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "out of memory for its %llu bytes",
+             (unsigned long long)bytes);
+    return false;
+  }
+  bool is_good = fread(elements, 1, bytes, file->stream) == bytes;
+  if (!is_good) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "%s",
+             ferror(file->stream) ? strerror(errno) : "it ends inside its data");
+  } else if (fgetc(file->stream) != EOF) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "it goes on after the data of its shape");
+    is_good = false;
+  }
+  if (is_good && file->header.descr[0] == '>') {
+    const harness_dtype_facts *facts = harness_facts(array->dtype);
+    uint32_t part_bytes = harness_facts(facts->part)->bytes;
+    swap_bytes(elements, bytes / part_bytes, part_bytes);
+  }
+  if (is_good && must_reorder && !reorder(array, elements)) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "its shape is too large");
+    is_good = false;
+  }
+  if (must_reorder) {
+    free(elements);
+  }
+  return is_good;
+}
+
+// --- writing ---
+
+bool harness_npy_write(FILE *stream, const harness_array *array) {
+  char shape[HARNESS_SHAPE_TEXT], header[HARNESS_SHAPE_TEXT + 256];
+  const harness_dtype_facts *facts = harness_facts(array->dtype);
+  int length =
+      snprintf(header, sizeof(header), "{'descr': '%c%s', 'fortran_order': False, 'shape': %s, }",
+               facts->bytes == 1 ? '|' : '<', facts->npy,
+               harness_shape_text(array->rank, array->shape, shape));
+  // Spaces and a line end bring the data to its alignment.
+  size_t before = MAGIC_BYTES + 4;
+  size_t padded = (before + (size_t)length + 1 + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT;
+  size_t header_bytes = padded * DATA_ALIGNMENT - before;
+  memset(header + length, ' ', header_bytes - (size_t)length);
+  header[header_bytes - 1] = '\n';
+  unsigned char start[MAGIC_BYTES + 4] = MAGIC;
+  start[MAGIC_BYTES] = 1;
+  start[MAGIC_BYTES + 1] = 0;
+  start[MAGIC_BYTES + 2] = (unsigned char)(header_bytes & 0xff);
+  start[MAGIC_BYTES + 3] = (unsigned char)(header_bytes >> 8);
+  uint64_t bytes = harness_array_bytes(array);
+  return fwrite(start, 1, sizeof(start), stream) == sizeof(start) &&
+         fwrite(header, 1, header_bytes, stream) == header_bytes &&
+         fwrite(array->data, 1, bytes, stream) == bytes;
+}

@@ -1,0 +1,52 @@
+// NumPy's .npy files: versions 1.0, 2.0 and 3.0, both byte orders, C and Fortran order are read;
+// version 1.0, little-endian, C order is written.
+#ifndef AOTC_HARNESS_NPY_H
+#define AOTC_HARNESS_NPY_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "array.h"
+#include "output.h"
+
+typedef struct harness_npy_header {
+  char descr[32]; // "<f4"
+  bool is_fortran;
+  int32_t rank;
+  int64_t shape[HARNESS_MAX_RANK];
+} harness_npy_header;
+
+// Reads the Python literal that a header is: {'descr': '<f4', 'fortran_order': False,
+// 'shape': (2, 3), }, and nothing else. On failure writes why and returns false.
+bool harness_npy_parse(const char *text, size_t length, harness_npy_header *out_header,
+                       char out_problem[HARNESS_PROBLEM_TEXT]);
+
+// "float32", or the descr itself when no dtype here has it.
+const char *harness_npy_dtype_name(const harness_npy_header *header);
+
+// Whether the elements of such a file are of that dtype. bfloat16, which NumPy lacks, may be stored
+// as V2 (ml_dtypes) or as u2 (its bits).
+bool harness_npy_holds(const harness_npy_header *header, harness_dtype dtype);
+
+typedef struct harness_npy_file {
+  FILE *stream;
+  harness_npy_header header;
+  int64_t data_bytes; // what follows the header; -1 when the file is not a regular one
+} harness_npy_file;
+
+// Opens a file and reads its header. On failure writes why (without the path), and nothing is open.
+bool harness_npy_open(const char *path, harness_npy_file *out_file,
+                      char out_problem[HARNESS_PROBLEM_TEXT]);
+// Reads the elements into `array`, which has the header's shape and a dtype that the file holds,
+// and whose data is allocated.
+bool harness_npy_read(harness_npy_file *file, harness_array *array,
+                      char out_problem[HARNESS_PROBLEM_TEXT]);
+// Whether the data that follows the header can be that many bytes, without reading it.
+bool harness_npy_check_size(const harness_npy_file *file, uint64_t bytes,
+                            char out_problem[HARNESS_PROBLEM_TEXT]);
+void harness_npy_close(harness_npy_file *file);
+
+// Writes an array to a stream; false when a write failed (errno says why).
+bool harness_npy_write(FILE *stream, const harness_array *array);
+
+#endif

@@ -1,0 +1,39 @@
+// The command line, as values. The options are the same in every program; the arguments' names come
+// from the table.
+#ifndef AOTC_HARNESS_OPTIONS_H
+#define AOTC_HARNESS_OPTIONS_H
+
+#include <stdio.h>
+
+#include "harness.h"
+
+typedef struct harness_options {
+  const harness_entry *entry; // NULL: none is named, and there are several
+  bool has_entry_name;        // the command line names it
+  bool help, version, describe, list_devices, json, quiet;
+  const char *device; // NULL: AOTC_DEVICE decides, else auto
+  uint64_t seed, repeat, warmup;
+  bool has_rtol, has_atol;
+  double rtol, atol;
+  // One for each argument of the entry; NULL: not given.
+  const char **sources, **dimensions;
+  // One for each target, which is an argument (by its index) or a result (after the arguments).
+  const char **outs, **expects;
+  bool *prints;
+} harness_options;
+
+// Reads argv; on failure says why on stderr, and returns false. Frees nothing of argv's, and keeps
+// pointers into it. Sources and dimensions are read later, against their arguments.
+bool harness_options_parse(int argc, char **argv, harness_options *out_options);
+void harness_options_free(harness_options *options);
+
+int32_t harness_target_count(const harness_entry *entry);
+const harness_value *harness_target(const harness_entry *entry, int32_t target);
+
+// Whether `--NAME` is an option of every program, so that an argument of this name needs --arg.
+bool harness_is_option_name(const char *name);
+
+// The list of options for --help.
+void harness_options_print(FILE *stream);
+
+#endif

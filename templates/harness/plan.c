@@ -1,0 +1,288 @@
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "npy.h"
+
+// A shape that is known, or not yet.
+typedef struct shape {
+  int32_t rank;
+  int64_t sizes[HARNESS_MAX_RANK];
+  bool is_known;
+} shape;
+
+// --- shapes ---
+
+// Reads "128x64" for a value, whose static dimensions must agree.
+static bool parse_dimensions(const harness_value *value, const char *text, shape *out_shape) {
+  const char *at = text;
+  int32_t rank = 0;
+  bool is_good = true, is_end = false;
+  while (is_good && !is_end) {
+    char digits[24];
+    size_t length = strcspn(at, "x");
+    uint64_t size = 0;
+    is_good = length < sizeof(digits) && rank < HARNESS_MAX_RANK;
+    if (is_good) {
+      memcpy(digits, at, length);
+      digits[length] = '\0';
+      is_good = harness_parse_unsigned(digits, &size) && size <= INT64_MAX;
+      out_shape->sizes[rank++] = (int64_t)size;
+    }
+    is_end = at[length] == '\0';
+    at += length + 1;
+  }
+  if (!is_good) {
+    harness_error("--dim %s: '%s' is not a shape, as 128x64 is", value->name, text);
+    return false;
+  }
+  if (value->rank < 1) {
+    harness_error("--dim %s: '%s' is %s and has no dimensions", value->name, value->name,
+                  value->type);
+    return false;
+  }
+  is_good = rank == value->rank;
+  for (int32_t i = 0; is_good && i < rank; ++i) {
+    is_good = value->shape[i] == HARNESS_DYNAMIC || value->shape[i] == out_shape->sizes[i];
+  }
+  if (!is_good) {
+    harness_error("--dim %s: %s does not fit '%s', which is %s", value->name, text, value->name,
+                  value->type);
+    return false;
+  }
+  out_shape->rank = rank;
+  out_shape->is_known = true;
+  return true;
+}
+
+static bool is_dynamic(const harness_value *value) {
+  for (int32_t i = 0; i < value->rank; ++i) {
+    if (value->shape[i] == HARNESS_DYNAMIC) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// "128x?" with a letter for every dimension that the user must give: "NxM".
+static char *dimension_pattern(const harness_value *value) {
+  static const char letters[] = "NMKLPQRS";
+  char *pattern = harness_string("%s", "");
+  size_t used = 0;
+  for (int32_t i = 0; i < value->rank; ++i) {
+    const char *cross = i > 0 ? "x" : "";
+    char *longer;
+    if (value->shape[i] == HARNESS_DYNAMIC) {
+      longer = harness_string("%s%s%c", pattern, cross, letters[used++ % (sizeof(letters) - 1)]);
+    } else {
+      longer = harness_string("%s%s%lld", pattern, cross, (long long)value->shape[i]);
+    }
+    free(pattern);
+    pattern = longer;
+  }
+  return pattern;
+}
+
+// --- files ---
+
+// Whether the header's shape is one that the wanted sizes (HARNESS_DYNAMIC: any) allow.
+static bool shape_fits(const harness_npy_header *header, int32_t rank, const int64_t *sizes) {
+  bool fits = header->rank == (rank < 0 ? 0 : rank);
+  for (int32_t i = 0; fits && i < rank; ++i) {
+    fits = sizes[i] == HARNESS_DYNAMIC || sizes[i] == header->shape[i];
+  }
+  return fits;
+}
+
+// Reads a file for a value, of which `sizes` is the shape wanted. `option` names it in messages.
+static bool read_file(const char *option, const harness_value *value, int32_t rank,
+                      const int64_t *sizes, const char *path, harness_array *out_array) {
+  char problem[HARNESS_PROBLEM_TEXT];
+  harness_npy_file file;
+  if (!harness_npy_open(path, &file, problem)) {
+    harness_error("%s: cannot read '%s': %s", option, path, problem);
+    return false;
+  }
+  const harness_npy_header *header = &file.header;
+  bool is_good = harness_npy_holds(header, value->dtype) && shape_fits(header, rank, sizes);
+  if (!is_good) {
+    char wanted[HARNESS_SHAPE_TEXT], held[HARNESS_SHAPE_TEXT];
+    harness_error("%s: '%s' is %s and takes %s of shape %s; '%s' holds %s of shape %s", option,
+                  value->name, value->type, harness_facts(value->dtype)->name,
+                  harness_shape_text(rank, sizes, wanted), path, harness_npy_dtype_name(header),
+                  harness_shape_text(header->rank, header->shape, held));
+  } else {
+    uint64_t count, bytes;
+    // Before memory is asked for: a header may claim any size.
+    if (harness_shape_size(value->dtype, header->rank, header->shape, &count, &bytes) &&
+        !harness_npy_check_size(&file, bytes, problem)) {
+      harness_error("%s: cannot read '%s': %s", option, path, problem);
+      is_good = false;
+    }
+    is_good = is_good && harness_array_allocate(out_array, value->name, value->dtype, header->rank,
+                                                header->shape);
+    if (is_good && !harness_npy_read(&file, out_array, problem)) {
+      harness_error("%s: cannot read '%s': %s", option, path, problem);
+      is_good = false;
+    }
+  }
+  harness_npy_close(&file);
+  return is_good;
+}
+
+// --- arguments ---
+
+static bool choose_source(const harness_options *options, int32_t index, harness_input *input) {
+  const harness_value *value = input->value;
+  const char *text = options->sources[index];
+  if (text == NULL) {
+    text = harness_source_default(value);
+  }
+  bool needs_arg = harness_is_option_name(value->name);
+  if (text == NULL) {
+    harness_error("'%s' is of type %s, and a guess could lead outside of a buffer: give it, as "
+                  "%s%s%sNUMBER",
+                  value->name, value->type, needs_arg ? "--arg " : "--", value->name,
+                  needs_arg ? "=" : " ");
+    return false;
+  }
+  char problem[HARNESS_PROBLEM_TEXT];
+  input->source_given = text;
+  if (!harness_source_parse(text, value, options->seed, &input->source, problem)) {
+    harness_error("--%s: %s ('%s' is %s)", value->name, problem, value->name, value->type);
+    return false;
+  }
+  return true;
+}
+
+static bool make_input(const harness_options *options, int32_t index, harness_input *input) {
+  const harness_value *value = input->value;
+  if (!choose_source(options, index, input)) {
+    return false;
+  }
+  shape sizes = {.rank = value->rank, .is_known = !is_dynamic(value)};
+  for (int32_t i = 0; i < value->rank; ++i) {
+    sizes.sizes[i] = value->shape[i];
+  }
+  const char *given = options->dimensions[index];
+  if (given != NULL && !parse_dimensions(value, given, &sizes)) {
+    return false;
+  }
+  if (input->source.kind == HARNESS_SOURCE_FILE) {
+    char *option = harness_string("--%s", value->name);
+    bool is_good =
+        read_file(option, value, sizes.rank, sizes.sizes, input->source.path, &input->array);
+    free(option);
+    return is_good;
+  }
+  if (!sizes.is_known) {
+    char *pattern = dimension_pattern(value);
+    bool needs_arg = harness_is_option_name(value->name);
+    harness_error("the shape of '%s' is not known, it is %s: give --dim %s=%s, or %s%s%sFILE.npy",
+                  value->name, value->type, value->name, pattern, needs_arg ? "--arg " : "--",
+                  value->name, needs_arg ? "=" : " ");
+    free(pattern);
+    return false;
+  }
+  return harness_array_allocate(&input->array, value->name, value->dtype, sizes.rank, sizes.sizes);
+}
+
+// --- results ---
+
+// What the shape of a target must be: an argument's is known by now, a result's may not be.
+static shape target_shape(const harness_plan *plan, int32_t target) {
+  const harness_value *value = harness_target(plan->entry, target);
+  shape sizes = {.rank = value->rank, .is_known = true};
+  for (int32_t i = 0; i < value->rank; ++i) {
+    bool is_argument = target < plan->entry->argument_count;
+    sizes.sizes[i] = is_argument ? plan->inputs[target].array.shape[i] : value->shape[i];
+  }
+  return sizes;
+}
+
+static bool check_outs(const harness_plan *plan) {
+  const harness_options *options = plan->options;
+  bool is_good = true;
+  for (int32_t i = 0; i < harness_target_count(plan->entry); ++i) {
+    const char *path = options->outs[i];
+    if (path == NULL) {
+      continue;
+    }
+    is_good = harness_output_check(path) && is_good;
+    for (int32_t j = 0; j < i; ++j) {
+      if (options->outs[j] != NULL && strcmp(options->outs[j], path) == 0) {
+        harness_error("--out names '%s' for both '%s' and '%s'", path,
+                      harness_target(plan->entry, j)->name, harness_target(plan->entry, i)->name);
+        is_good = false;
+      }
+    }
+  }
+  return is_good;
+}
+
+static bool read_expected(harness_plan *plan) {
+  bool is_good = true;
+  for (int32_t i = 0; i < harness_target_count(plan->entry); ++i) {
+    const char *path = plan->options->expects[i];
+    if (path != NULL) {
+      shape sizes = target_shape(plan, i);
+      is_good = read_file("--expect", harness_target(plan->entry, i), sizes.rank, sizes.sizes, path,
+                          &plan->expected[i]) &&
+                is_good;
+    }
+  }
+  return is_good;
+}
+
+int harness_plan_make(const harness_options *options, harness_plan *out_plan) {
+  const harness_entry *entry = options->entry;
+  *out_plan = (harness_plan){
+      .options = options,
+      .entry = entry,
+      .inputs = harness_zeroed((size_t)entry->argument_count, sizeof(harness_input)),
+      .expected = harness_zeroed((size_t)harness_target_count(entry), sizeof(harness_array)),
+  };
+  bool is_good = true;
+  for (int32_t i = 0; i < harness_target_count(entry); ++i) {
+    const harness_value *value = harness_target(entry, i);
+    if (value->rank > HARNESS_MAX_RANK) {
+      harness_error("'%s' is %s; the harness takes up to %d dimensions", value->name, value->type,
+                    HARNESS_MAX_RANK);
+      return HARNESS_USAGE;
+    }
+  }
+  for (int32_t i = 0; i < entry->argument_count; ++i) {
+    out_plan->inputs[i].value = &entry->arguments[i];
+    is_good = make_input(options, i, &out_plan->inputs[i]) && is_good;
+  }
+  // Without the arguments' shapes there is nothing to hold the expected ones against.
+  is_good = check_outs(out_plan) && is_good;
+  is_good = is_good && read_expected(out_plan);
+  return is_good ? HARNESS_OK : HARNESS_USAGE;
+}
+
+void harness_plan_fill(harness_plan *plan) {
+  for (int32_t i = 0; i < plan->entry->argument_count; ++i) {
+    harness_input *input = &plan->inputs[i];
+    if (input->source.kind != HARNESS_SOURCE_FILE) {
+      harness_source_fill(&input->source, input->value->name, input->array.dtype, input->array.data,
+                          input->array.count);
+    }
+  }
+}
+
+void harness_plan_free(harness_plan *plan) {
+  if (plan->entry == NULL) {
+    return;
+  }
+  for (int32_t i = 0; i < plan->entry->argument_count; ++i) {
+    harness_array_free(&plan->inputs[i].array);
+  }
+  for (int32_t i = 0; i < harness_target_count(plan->entry); ++i) {
+    harness_array_free(&plan->expected[i]);
+  }
+  free(plan->inputs);
+  free(plan->expected);
+  *plan = (harness_plan){0};
+}
