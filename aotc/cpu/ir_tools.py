@@ -5,19 +5,23 @@ Each maker builds at the current insertion point.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from aotc.mlir import ir
 
 
-def walk(operation: Any) -> Iterator[Any]:
-    """Every operation under `operation`, itself first; what was seen may be changed or erased."""
-    yield operation
+def walk(operation: Any) -> list[Any]:
+    """Every operation under `operation`, itself first, in order.
+
+    A list: the caller may add and erase operations as it goes.
+    """
+    found = [operation]
     for region in operation.regions:
         for block in region.blocks:
-            for child in list(block.operations):
-                yield from walk(child.operation)
+            for child in block.operations:
+                found += walk(child.operation)
+    return found
 
 
 def symbol_name(operation: Any) -> str:

@@ -27,11 +27,9 @@ _STOPS = "a kernel cannot stop with an error on the CPU yet"
 _FUNCTION_POINTER = "function pointers have no CPU form"
 _SCALABLE = "scalable vectors have no CPU form"
 
-# Of the gpu dialect: what runs, what does not and why. Anything else is host-side.
-_GPU_OPERATIONS_THAT_RUN = frozenset(
+# What a function's arguments answer: which thread of which block it runs.
+ID_OPERATIONS = frozenset(
     {
-        "gpu.func",
-        "gpu.return",
         "gpu.thread_id",
         "gpu.block_id",
         "gpu.block_dim",
@@ -41,9 +39,11 @@ _GPU_OPERATIONS_THAT_RUN = frozenset(
         "gpu.cluster_dim",
         "gpu.cluster_dim_blocks",
         "gpu.cluster_block_id",
-        "gpu.printf",
     }
 )
+# Of the gpu dialect: what runs, what does not and why. Anything else is host-side.
+_GPU_OPERATIONS_THAT_RUN = frozenset(
+    {"gpu.func", "gpu.return", "gpu.printf", *ID_OPERATIONS})
 _OBSTACLES = {
     "gpu.barrier": _THREADS_MEET,
     "gpu.initialize_named_barrier": _THREADS_MEET,
@@ -91,17 +91,6 @@ _DIALECTS_THAT_RUN = frozenset(
     "affine arith builtin cf complex func index llvm math memref scf ub vector".split()
 )
 _GPU_DIALECTS = frozenset({"gpu", "nvgpu", "nvvm", "amdgpu", "rocdl", "xegpu", "xevm"})
-# What turns to what the function itself knows: its place among the threads.
-ID_OPERATIONS = frozenset(
-    {
-        "gpu.thread_id",
-        "gpu.block_id",
-        "gpu.block_dim",
-        "gpu.grid_dim",
-        "gpu.global_id",
-        "gpu.cluster_id",
-    }
-)
 _DEVICE_INTRINSIC = re.compile(r"llvm\.(nvvm|amdgcn|r600|spv|genx)\.")
 
 
@@ -236,7 +225,7 @@ def _check_llvm_global(variable: Any, _: dict[str, Any]) -> str | None:
     if "addr_space" in variable.attributes and variable.attributes["addr_space"].value == 3:
         return _SHARED
     has_value = "value" in variable.attributes or len(variable.regions[0].blocks) > 0
-    if not has_value:
+    if not has_value and "extern" in str(variable.attributes["linkage"]):
         return f"@{symbol_name(variable)} is only declared: its value is not in the module"
     return None
 

@@ -1,0 +1,126 @@
+"""gpu.modules → one flat module whose functions run one thread.
+
+Functions and globals of different gpu.modules may share names: here each gets the name
+`aotc_cpu_<gpu.module>_<symbol>`, with a number behind it where that is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aotc.cpu.ir_tools import symbol_name, walk
+from aotc.cpu.memory_spaces import SpaceStripper
+from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
+from aotc.cpu.operations import replace_operations
+from aotc.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
+from aotc.mlir import ir
+
+PREFIX = "aotc_cpu_"
+
+_DEVICE_ATTRIBUTES = frozenset({"passthrough", "target_cpu", "target_features", "tune_cpu"})
+
+# A kernel by the names of its gpu.module and of itself.
+KernelName = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Names:
+    """New names, all different: of block functions by kernel, of all else by gpu.module and symbol.
+
+    They do not depend on which kernels are extracted, so that what was extracted in several
+    runs fits together.
+    """
+
+    blocks: dict[KernelName, str]
+    symbols: dict[tuple[str, str], str]
+
+
+def plan_names(module: Any, gpu_modules: list[Any]) -> Names:
+    """Names for what the gpu.modules hold that nothing in `module`, at any depth, has."""
+    taken = {
+        symbol_name(operation)
+        for operation in walk(module.operation)
+        if "sym_name" in operation.attributes
+    }
+
+    def make(wanted: str) -> str:
+        name, count = wanted, 0
+        while name in taken:
+            name = f"{wanted}_{count}"
+            count += 1
+        taken.add(name)
+        return name
+
+    blocks: dict[KernelName, str] = {}
+    symbols: dict[tuple[str, str], str] = {}
+    for gpu_module in gpu_modules:
+        module_name = symbol_name(gpu_module)
+        for name, operation in symbols_of(gpu_module).items():
+            own = make(f"{PREFIX}{module_name}_{name}")
+            if is_kernel(operation):
+                blocks[module_name, name] = own
+                own = make(f"{own}_thread")
+            symbols[module_name, name] = own
+    return Names(blocks, symbols)
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The flat module, and for each kernel its thread function there."""
+
+    module: Any
+    threads: dict[KernelName, ThreadFunction]
+
+
+def extract_threads(gpu_modules: list[Any], wanted: set[KernelName], names: Names) -> Extracted:
+    """Copies the `wanted` kernels, and what they use, as functions that run one thread."""
+    flat = ir.Module.create()
+    threads: dict[KernelName, ThreadFunction] = {}
+    stripper = SpaceStripper()
+    for original in gpu_modules:
+        module_name = symbol_name(original)
+        kernels = {kernel for module, kernel in wanted if module == module_name}
+        if not kernels:
+            continue
+        # The copy stays a gpu.module, a symbol table, while symbols are renamed in it.
+        copy = original.clone()
+        flat.body.append(copy)
+        _keep_reached(copy, kernels)
+        stripper.strip_operation(copy)
+        _rename(copy, module_name, names)
+        for operation in content(copy):
+            _forget_device(operation)
+        symbols = symbols_of(copy)
+        for kernel in sorted(kernels):
+            function = symbols[names.symbols[module_name, kernel]]
+            threads[module_name, kernel] = kernel_to_function(function)
+        pass_ids(content(copy), {names.symbols[module_name, kernel] for kernel in kernels})
+        for operation in content(copy):
+            flat.body.append(operation)
+        copy.erase()
+    replace_operations(flat)
+    return Extracted(flat, threads)
+
+
+def _keep_reached(copy: Any, kernels: set[str]) -> None:
+    symbols = symbols_of(copy)
+    kept = {name for kernel in kernels for name in reach(symbols[kernel], symbols)}
+    for operation in content(copy):
+        if "sym_name" not in operation.attributes or symbol_name(operation) not in kept:
+            operation.erase()
+
+
+def _rename(copy: Any, module_name: str, names: Names) -> None:
+    for old, operation in symbols_of(copy).items():
+        new = names.symbols[module_name, old]
+        ir.SymbolTable.replace_all_symbol_uses(old, new, copy)
+        operation.attributes["sym_name"] = ir.StringAttr.get(new)
+
+
+def _forget_device(operation: Any) -> None:
+    """Drops what says how to compile for a GPU, or what to show to callers from outside."""
+    for attribute in list(operation.attributes):
+        name = attribute if isinstance(attribute, str) else attribute.name
+        if "." in name or name in _DEVICE_ATTRIBUTES:
+            del operation.attributes[name]

@@ -1,0 +1,103 @@
+"""gpu.modules → `CpuKernels`: for each kernel a host function, or why it has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aotc.cpu.block_function import add_block_functions
+from aotc.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
+from aotc.cpu.ir_tools import symbol_name
+from aotc.cpu.lowering import LoweringError, lower_to_llvm, prefix_helpers
+from aotc.cpu.merge import move_symbols
+from aotc.cpu.support import find_obstacle
+from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
+from aotc.load.source import find_place
+from aotc.mlir import ir
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """One kernel: its gpu.module, its gpu.func, and the host function for it.
+
+    `symbol` names an llvm.func that runs all threads of one block, `aotc_cpu_function` of
+    aotc_runtime.h; None when the kernel has no CPU form. Then `why_not` says why.
+    """
+
+    module: str
+    kernel: str
+    symbol: str | None
+    why_not: str | None
+
+
+@dataclass(frozen=True)
+class CpuKernels:
+    """Host functions and what they use, in the LLVM dialect, to be merged into the host module."""
+
+    module: Any
+    kernels: tuple[CpuKernel, ...]
+
+
+def build_cpu_kernels(module: Any, name: str = "-") -> CpuKernels:
+    """Makes host functions of all kernels in `module`, which stays as it is.
+
+    `name` is what places call the input where it has no file name.
+    """
+    with module.context, ir.Location.unknown():
+        gpu_modules = [op for op in content(module.operation) if op.name == "gpu.module"]
+        why_not = _obstacles(gpu_modules, name)
+        names = plan_names(module, gpu_modules)
+        result = ir.Module.create()
+        able = [kernel for kernel, reason in why_not.items() if reason is None]
+        why_not |= _build(gpu_modules, able, names, name, result)
+    return CpuKernels(
+        result,
+        tuple(
+            CpuKernel(*kernel, names.blocks[kernel] if reason is None else None, reason)
+            for kernel, reason in why_not.items()
+        ),
+    )
+
+
+def _obstacles(gpu_modules: list[Any], name: str) -> dict[KernelName, str | None]:
+    """Every kernel, in order, with what keeps it from running on the CPU."""
+    obstacles: dict[KernelName, str | None] = {}
+    for gpu_module in gpu_modules:
+        symbols = symbols_of(gpu_module)
+        for kernel_name, operation in symbols.items():
+            if is_kernel(operation):
+                obstacle = find_obstacle(reach(operation, symbols), name)
+                obstacles[symbol_name(gpu_module), kernel_name] = obstacle
+    return obstacles
+
+
+def _build(
+    gpu_modules: list[Any], kernels: list[KernelName], names: Names, name: str, result: Any
+) -> dict[KernelName, str]:
+    """Adds the kernels' functions to `result`; tells why not, for those that it cannot lower."""
+    if not kernels:
+        return {}
+    extracted = extract_threads(gpu_modules, set(kernels), names)
+    try:
+        lower_to_llvm(extracted.module)
+    except LoweringError as error:
+        if len(kernels) == 1:
+            return {kernels[0]: _describe(error, name)}
+        # Some of them cannot be lowered: one by one, the others still can.
+        failed: dict[KernelName, str] = {}
+        for kernel in kernels:
+            failed |= _build(gpu_modules, [kernel], names, name, result)
+        return failed
+    prefix_helpers(extracted.module, PREFIX)
+    add_block_functions(
+        extracted.module,
+        [(names.blocks[kernel], extracted.threads[kernel]) for kernel in kernels],
+    )
+    move_symbols(extracted.module, result)
+    return {}
+
+
+def _describe(error: LoweringError, name: str) -> str:
+    place = find_place(str(error.location), name)
+    at = "" if place is None else f" at {place}"
+    return f"aotc has no lowering for the CPU{at}: {error.message}"

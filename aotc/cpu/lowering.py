@@ -1,0 +1,104 @@
+"""Thread functions in any dialect → the LLVM dialect, for the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.cpu.ir_tools import symbol_name, walk
+from aotc.cpu.math_operations import replace_math
+from aotc.cpu.symbols import content, has_body
+from aotc.mlir import PassManager, ir
+
+# Down to scalars, vectors, loops and branches.
+_TO_LOOPS = (
+    "scf-forall-to-for",
+    "expand-realloc",
+    # Atomic operations that LLVM lacks (mulf, ...) become compare-and-swap loops.
+    "memref-expand",
+    "lower-affine",
+    # Complex functions become real ones, which `replace_math` must see. Not
+    # convert-complex-to-libm: it passes complex numbers in another way than C does.
+    "convert-complex-to-standard",
+    "convert-vector-to-scf",
+    "func.func(lower-vector-multi-reduction)",
+)
+
+# Down to the LLVM dialect.
+_TO_LLVM = (
+    "math-expand-ops{ops=clampf}",
+    # ipowi. (fpowi is gone by now.)
+    "convert-math-to-funcs",
+    "arith-expand",
+    "expand-strided-metadata",
+    # What expand-strided-metadata computes is affine.
+    "lower-affine",
+    "convert-scf-to-cf",
+    # A vector of bits may be longer than 2^31 where an index says so; and no alignment is
+    # assumed beyond the element's, which is what memrefs promise.
+    "convert-vector-to-llvm{force-32bit-vector-indices=false}",
+    # What LLVM has intrinsics for; log1p is not the logarithm of 1 + x near 0.
+    "convert-math-to-llvm{approximate-log1p=false}",
+    # The rest of math are calls of libm. This pass refuses what it does not know: last.
+    "convert-math-to-libm",
+    "convert-complex-to-llvm",
+    "convert-index-to-llvm",
+    "convert-ub-to-llvm",
+    "convert-arith-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-func-to-llvm",
+    "convert-cf-to-llvm",
+    "canonicalize",
+    "cse",
+    "reconcile-unrealized-casts",
+)
+
+
+class LoweringError(Exception):
+    """An operation that has no lowering; the message names it and its place's text."""
+
+    def __init__(self, message: str, location: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+
+
+def lower_to_llvm(module: Any) -> None:
+    """Lowers in place; afterwards every operation belongs to the LLVM dialect.
+
+    Everything that the module defines has internal linkage then. Raises LoweringError.
+    """
+    _run(module, _TO_LOOPS)
+    replace_math(module)
+    _run(module, _TO_LLVM)
+    for operation in walk(module.operation):
+        if not operation.name.startswith("llvm.") and operation.name != "builtin.module":
+            raise LoweringError(f"'{operation.name}' has no lowering", operation.location)
+    internal = ir.Attribute.parse("#llvm.linkage<internal>")
+    for operation in content(module.operation):
+        if operation.name == "llvm.func" and not has_body(operation):
+            continue
+        if "linkage" in operation.attributes:
+            operation.attributes["linkage"] = internal
+
+
+def _run(module: Any, passes: tuple[str, ...]) -> None:
+    manager = PassManager.parse(f"builtin.module({','.join(passes)})")
+    try:
+        manager.run(module.operation)
+    except ir.MLIRError as error:
+        first = error.error_diagnostics[0] if error.error_diagnostics else None
+        raise LoweringError(
+            str(error) if first is None else first.message,
+            module.operation.location if first is None else first.location,
+        ) from None
+
+
+def prefix_helpers(module: Any, prefix: str) -> None:
+    """Names what passes added (`__mlir_math_ipowi_i32`) with our prefix, too."""
+    for operation in content(module.operation):
+        if operation.name == "llvm.func" and has_body(operation):
+            name = symbol_name(operation)
+            if not name.startswith(prefix):
+                new = prefix + name.lstrip("_")
+                ir.SymbolTable.replace_all_symbol_uses(name, new, module.operation)
+                operation.attributes["sym_name"] = ir.StringAttr.get(new)

@@ -1,0 +1,50 @@
+"""The functions of CPU kernels → into the host module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.cpu.ir_tools import symbol_name
+from aotc.cpu.symbols import content, has_body, symbols_of
+from aotc.errors import InputError
+
+
+def merge_cpu_kernels(kernels: Any, host: Any) -> None:
+    """Moves what `kernels.module` holds into `host`, a module in the LLVM dialect.
+
+    Functions of libc and libm that both declare are declared once. `kernels.module` is empty
+    afterwards. Raises InputError where the host has one of those names for something else.
+    """
+    move_symbols(kernels.module, host)
+
+
+def move_symbols(source: Any, target: Any) -> None:
+    """Moves every symbol of `source` that `target` lacks; what both have must fit."""
+    present = symbols_of(target.operation)
+    for operation in content(source.operation):
+        name = symbol_name(operation)
+        if name not in present:
+            target.body.append(operation)
+            continue
+        if not _is_same(operation, present[name]):
+            raise InputError(
+                f"The module has a symbol '{name}' of its own, but its kernels need the function "
+                f"'{name}' of the C library on the CPU: "
+                f"{_type_of(operation)}, not {_type_of(present[name])}.",
+                hint="Rename the symbol, or build without CPU kernels.",
+            )
+        operation.erase()
+
+
+def _is_same(ours: Any, theirs: Any) -> bool:
+    if ours.name != theirs.name:
+        return False
+    if ours.name == "llvm.func" and not has_body(ours):
+        return bool(_type_of(ours) == _type_of(theirs))
+    # A definition: a helper or global that an earlier kernel brought along.
+    return True
+
+
+def _type_of(operation: Any) -> Any:
+    attributes = operation.attributes
+    return attributes["function_type"] if "function_type" in attributes else operation.name

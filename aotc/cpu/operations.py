@@ -1,0 +1,107 @@
+"""Kernel operations without a lowering to LLVM that serves here → others that have one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.cpu.ir_tools import (
+    constant,
+    create,
+    create_for,
+    index,
+    integer,
+    symbol_name,
+    unary,
+    walk,
+)
+from aotc.cpu.symbols import content
+from aotc.mlir import ir
+
+
+def replace_operations(flat: Any) -> None:
+    """Replaces gpu.printf and memref.copy in every function of the module."""
+    formats: list[Any] = []
+    for function in content(flat.operation):
+        first_format = len(formats)
+        for operation in walk(function):
+            with ir.InsertionPoint(operation), operation.location:
+                if operation.name == "gpu.printf":
+                    number = len(formats) - first_format
+                    formats.append(_call_printf(operation, f"{symbol_name(function)}_format{number}"))
+                    operation.erase()
+                elif operation.name == "memref.copy":
+                    _copy_by_loops(*operation.operands)
+                    operation.erase()
+    if formats:
+        flat.body.append(ir.Operation.parse("llvm.func @printf(!llvm.ptr, ...) -> i32"))
+    for variable in formats:
+        flat.body.append(variable)
+
+
+def _call_printf(printf: Any, global_name: str) -> Any:
+    """Calls libc's printf instead; makes the global of the format string."""
+    text = ir.StringAttr(printf.attributes["format"]).value_bytes + b"\0"
+    pointer = ir.Type.parse("!llvm.ptr")
+    variable = ir.Operation.create(
+        "llvm.mlir.global",
+        attributes={
+            "sym_name": ir.StringAttr.get(global_name),
+            "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{len(text)} x i8>")),
+            "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
+            "constant": ir.UnitAttr.get(),
+            "value": ir.StringAttr.get(text),
+            "addr_space": ir.IntegerAttr.get(integer(32), 0),
+        },
+        regions=1,
+        ip=False,
+    )
+    address = create(
+        "llvm.mlir.addressof",
+        results=[pointer],
+        attributes={"global_name": ir.FlatSymbolRefAttr.get(global_name)},
+    )
+    arguments = [address.result, *[_promote(operand) for operand in printf.operands]]
+    create(
+        "llvm.call",
+        arguments,
+        [integer(32)],
+        {
+            "callee": ir.FlatSymbolRefAttr.get("printf"),
+            "var_callee_type": ir.TypeAttr.get(ir.Type.parse("!llvm.func<i32 (ptr, ...)>")),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )
+    return variable
+
+
+def _promote(value: Any) -> Any:
+    """C's promotion of a variable argument."""
+    type_ = value.type
+    if isinstance(type_, ir.IndexType):
+        return unary("arith.index_cast", value, integer(64))
+    if isinstance(type_, ir.IntegerType):
+        if type_.width == 1:
+            return unary("arith.extui", value, integer(32))
+        wide = 32 if type_.width <= 32 else 64
+        return value if type_.width == wide else unary("arith.extsi", value, integer(wide))
+    if isinstance(type_, (ir.F16Type, ir.BF16Type, ir.F32Type)):
+        return unary("arith.extf", value, ir.F64Type.get())
+    return value
+
+
+def _copy_by_loops(source: Any, target: Any) -> None:
+    """Upstream copies memrefs that are not contiguous through a library that we do not link."""
+    zero, one = constant(index(), 0), constant(index(), 1)
+    indices: list[Any] = []
+    place: Any = ir.InsertionPoint.current
+    for dimension in range(source.type.rank):
+        with place:
+            count = create("memref.dim", [source, constant(index(), dimension)], [index()]).result
+            induction, place = create_for(count, zero, one)
+            indices.append(induction)
+    with place:
+        value = create("memref.load", [source, *indices], [source.type.element_type]).result
+        create("memref.store", [value, target, *indices])
+
+
