@@ -1,0 +1,405 @@
+"""argv → BuildRequest → build → files; prints, and is the only place that exits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from aotc import __version__
+from aotc.errors import (
+    EXIT_INTERNAL,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    AotcError,
+    InputError,
+    InternalError,
+    ToolError,
+)
+from aotc.request import (
+    DEFAULT_CHIPS,
+    DEFAULT_PTX,
+    BuildRequest,
+    Chip,
+    EmitKind,
+    HostTarget,
+    parse_ptx,
+    unique,
+)
+from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
+
+_NATIVE = "native"
+_TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command line and exits: 0, or as `aotc.errors` says."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; its exit code. Errors are printed on stderr."""
+    try:
+        with _terminable():
+            result = _cli.main(args=arguments, prog_name="aotc", standalone_mode=False)
+        return result if isinstance(result, int) else EXIT_OK
+    except click.exceptions.Abort:
+        return _interrupted()
+    except KeyboardInterrupt:
+        return _interrupted()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except AotcError as error:
+        _print_error(error)
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has had enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except Exception as error:
+        traceback.print_exc()
+        _print_error(InternalError(f"{type(error).__name__}: {error}", hint="Please report this."))
+        return EXIT_INTERNAL
+
+
+def _interrupted() -> int:
+    print("aotc: interrupted", file=sys.stderr)
+    return EXIT_INTERRUPTED
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Makes SIGTERM end a build as Ctrl-C does: with nothing left behind."""
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread: signals are the caller's
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _print_error(error: AotcError) -> None:
+    has_place = re.match(r"\S+:\d+:\d+: error: ", error.message)
+    prefix = "" if has_place else "aotc: error: "
+    print(f"{prefix}{error.message}", file=sys.stderr)
+    if isinstance(error, ToolError):
+        if error.stderr:
+            print(error.stderr.rstrip("\n"), file=sys.stderr)
+        if error.command:
+            import shlex
+
+            print(f"aotc: the command was: {shlex.join(error.command)}", file=sys.stderr)
+    if error.hint:
+        print(f"aotc: hint: {error.hint}", file=sys.stderr)
+
+
+class _Commas(click.ParamType):
+    """Words separated by commas; the option may be repeated, too."""
+
+    name = "LIST"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        return value if isinstance(value, list) else [word for word in value.split(",") if word]
+
+
+def _flat(lists: Sequence[list[str]]) -> list[str]:
+    return [word for words in lists for word in words]
+
+
+def _build_options(command: Any) -> Any:
+    """The options that decide what a build makes: those of `build` and `run`."""
+    options = [
+        click.option(
+            "--chip",
+            "chips",
+            multiple=True,
+            type=_Commas(),
+            help="GPUs to compile for, as sm_80,sm_90a; 'native' asks the driver. "
+            f"Default: {','.join(DEFAULT_CHIPS)}, and PTX {DEFAULT_PTX} for later ones.",
+        ),
+        click.option(
+            "--ptx",
+            help=f"PTX to embed for GPUs without a cubin: compute_80, or none. Default: "
+            f"{DEFAULT_PTX} with the default chips, none with --chip.",
+        ),
+        click.option(
+            "--target",
+            help="Host to compile for: x86_64-linux-gnu.2.28, aarch64-linux-gnu.2.28, ... "
+            "Default: this machine, glibc 2.28.",
+        ),
+        click.option(
+            "-O",
+            "optimization",
+            type=click.IntRange(0, 3),
+            default=3,
+            show_default=True,
+            help="Optimization of host and device code.",
+        ),
+        click.option("-g", "debug", is_flag=True, help="Keep line information, host and device."),
+        click.option(
+            "--entry",
+            "entries",
+            multiple=True,
+            type=_Commas(),
+            help="Export these functions, rather than those that carry llvm.emit_c_interface.",
+        ),
+        click.option(
+            "--pipeline",
+            metavar="PASSES",
+            help="Your own lowering, 'builtin.module(...)', in place of aotc's mapping to GPUs.",
+        ),
+        click.option(
+            "--save-temps",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="Write every stage's artifacts into DIR, numbered.",
+        ),
+        click.option("--time-report", is_flag=True, help="Print how long each stage took."),
+        click.option("-v", "--verbose", is_flag=True, help="Print each command as it runs."),
+        click.option("-q", "--quiet", is_flag=True, help="Print errors alone."),
+        *(
+            click.option(
+                f"--{name}",
+                f"tool_{name.replace('-', '_')}",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help=f"Use this {name} (also AOTC_{name.upper().replace('-', '_')}).",
+            )
+            for name in _TOOL_OPTIONS
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _print_version(context: click.Context, parameter: Any, value: bool) -> None:
+    if not value:
+        return
+    from aotc import mlir
+    from aotc.toolchain import Toolchain
+
+    click.echo(f"aotc {__version__}")
+    bindings = mlir.bindings()
+    click.echo(
+        f"  mlir           {bindings.package} {bindings.version}, LLVM {bindings.llvm_version}"
+        f"  {bindings.path}"
+    )
+    for tool in Toolchain(os.environ).tools():
+        if isinstance(tool, AotcError):
+            click.echo(f"  {tool.message}")
+        else:
+            click.echo(f"  {tool.name:<14} {tool.version}  {tool.path}  ({tool.source})")
+    context.exit()
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    help="Builds native programs and libraries from MLIR, with the GPU code inside them.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version of aotc and of every tool, with its place.",
+)
+def _cli() -> None:
+    pass
+
+
+@_cli.command("build")
+@click.argument("source", metavar="INPUT.mlir", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--emit",
+    multiple=True,
+    type=_Commas(),
+    metavar="KIND",
+    help=f"What to make: {', '.join(kind.value for kind in reversed(EmitKind))}. Default: exe. "
+    "Several at once: --emit shared,manifest.",
+)
+@click.option("-o", "out", metavar="PATH", help="A file, a directory, or - for text on stdout.")
+@_build_options
+def _build(source: Path, emit: Sequence[list[str]], out: str | None, **options: Any) -> int:
+    """Build INPUT.mlir ('-' reads standard input)."""
+    kinds = unique(EmitKind.parse(word) for word in _flat(emit)) or (EmitKind.EXE,)
+    request = replace(_request(source, options), emit=kinds, out=out)
+    _check_output(request)
+    with _work_folder() as folder:
+        artifacts = _run_stages(request, folder, options)
+        _deliver(request, artifacts)
+    return EXIT_OK
+
+
+@_cli.command("run", context_settings={"ignore_unknown_options": False})
+@click.argument("source", metavar="INPUT.mlir", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
+@_build_options
+def _run(source: Path, arguments: tuple[str, ...], **options: Any) -> int:
+    """Build INPUT.mlir into an executable and run it with ARGUMENTS; its exit code is ours."""
+    request = _request(source, options)
+    if not request.target.is_native:
+        raise InputError(f"Cannot run a program for {request.target.triple} on this machine.")
+    with _work_folder() as folder:
+        (artifact,) = _run_stages(request, folder, options)
+        # In a folder of its own: the stages' files have names like it.
+        from aotc.output import write_file
+
+        program = folder / "run" / artifact.file_name
+        write_file(program, artifact.content(), executable=True)
+        code = subprocess.run([program, *arguments], check=False).returncode
+    return code if code >= 0 else 128 - code
+
+
+def _request(source: Path, options: dict[str, Any]) -> BuildRequest:
+    words = _flat(options["chips"])
+    chips: list[Chip] = []
+    for word in words:
+        if word == _NATIVE:
+            from aotc.device.native import native_chips
+
+            chips += native_chips()
+        else:
+            chips.append(Chip.parse(word))
+    if options["ptx"] is not None:
+        ptx = parse_ptx(options["ptx"])
+    else:
+        ptx = None if chips else parse_ptx(DEFAULT_PTX)
+    target = options["target"]
+    return BuildRequest(
+        source=source,
+        chips=unique(chips),
+        ptx=ptx,
+        target=HostTarget.parse(target) if target else HostTarget.native(),
+        optimization=options["optimization"],
+        debug=options["debug"],
+        entries=tuple(_flat(options["entries"])),
+        pipeline=options["pipeline"],
+        save_temps=options["save_temps"],
+    )
+
+
+@contextlib.contextmanager
+def _work_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
+        yield Path(folder)
+
+
+def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) -> list[Any]:
+    # The bindings take a sixth of a second to load: not for --help or a usage error.
+    from aotc import mlir
+    from aotc.observers import Progress, SaveTemps, TimeReport
+    from aotc.pipeline import Build, run_build
+    from aotc.toolchain import Runner, Toolchain
+
+    overrides = {
+        name: path
+        for name in _TOOL_OPTIONS
+        if (path := options[f"tool_{name.replace('-', '_')}"]) is not None
+    }
+    observer = (lambda line: print(line, file=sys.stderr)) if options["verbose"] else None
+    build = Build(
+        request=request,
+        toolchain=Toolchain(os.environ, overrides),
+        runner=Runner(os.environ, observer=observer),
+        folder=folder,
+        context=mlir.make_context(),
+    )
+    times = TimeReport()
+    observers: list[Any] = [times]
+    if request.save_temps is not None:
+        observers.append(SaveTemps(request.save_temps))
+    progress = Progress()
+    if sys.stderr.isatty() and not options["quiet"] and not options["verbose"]:
+        observers.append(progress)
+    try:
+        artifacts = run_build(build, observers)
+    except KeyboardInterrupt:
+        build.runner.stop()
+        raise
+    finally:
+        progress.close()
+    if not options["quiet"]:
+        for warning in build.warnings:
+            print(f"aotc: warning: {warning}", file=sys.stderr)
+    if options["time_report"]:
+        print(times.text(), file=sys.stderr)
+    return artifacts
+
+
+def _is_folder(out: str) -> bool:
+    return out.endswith("/") or Path(out).is_dir()
+
+
+def _check_output(request: BuildRequest) -> None:
+    """Refuses an output place that cannot work, before anything is built."""
+    from aotc.output import check_writable
+
+    if request.save_temps is not None:
+        check_writable(request.save_temps)
+    if request.out is None:
+        check_writable(Path())
+    elif request.out == "-":
+        binary = [kind.value for kind in request.emit if not kind.is_text]
+        if binary:
+            raise InputError(f"-o - is for text, and {', '.join(binary)} is not: name a file.")
+        if len(request.emit) > 1:
+            raise InputError("-o - takes one --emit: text of several kinds would run together.")
+    elif _is_folder(request.out):
+        check_writable(Path(request.out))
+    else:
+        if len(request.emit) > 1:
+            names = ", ".join(kind.value for kind in request.emit)
+            raise InputError(
+                f"-o {request.out} names one file, and --emit {names} makes several: "
+                "name a directory (with a / at its end)."
+            )
+        check_writable(Path(request.out).parent)
+        with contextlib.suppress(OSError):
+            if Path(request.out).samefile(request.source):
+                raise InputError(f"-o {request.out} would overwrite the input.")
+
+
+def _deliver(request: BuildRequest, artifacts: list[Any]) -> None:
+    from aotc.output import write_file
+
+    out = request.out
+    if out == "-" or (out is not None and not _is_folder(out)):
+        if len(artifacts) > 1:
+            names = ", ".join(artifact.file_name for artifact in artifacts)
+            raise InputError(
+                f"-o {out} has room for one file, and the build made {len(artifacts)}: {names}. "
+                "Name a directory, or fewer chips with --chip."
+            )
+        (artifact,) = artifacts
+        if out == "-":
+            sys.stdout.buffer.write(artifact.content())
+            sys.stdout.buffer.flush()
+        else:
+            is_program = artifact.kind is EmitKind.EXE
+            write_file(Path(str(out)), artifact.content(), executable=is_program)
+        return
+    folder = Path(out) if out is not None else Path()
+    for artifact in artifacts:
+        executable = artifact.kind in (EmitKind.EXE, EmitKind.SHARED)
+        write_file(folder / artifact.file_name, artifact.content(), executable=executable)

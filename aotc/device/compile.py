@@ -1,0 +1,154 @@
+"""Device LLVM IR → PTX → cubin → fatbin: clang's NVPTX back end, ptxas and fatbinary.
+
+Every function works on files in a build's work folder and names them relative to it, so that no
+path of the machine gets into an image.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotc.device.lower import TRIPLE
+from aotc.errors import AotcError, InputError, InternalError, ToolError
+from aotc.host.llvm_text import explain_refusal
+from aotc.manifest import Resources
+from aotc.request import Chip
+from aotc.toolchain import Runner, Toolchain
+
+# Chips to name when another lacks an operation, from the most to the least common.
+_CANDIDATES = ("sm_80", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a")
+
+
+@dataclass(frozen=True)
+class DeviceCompiler:
+    """Compiles device code in `folder` with one set of options."""
+
+    toolchain: Toolchain
+    runner: Runner
+    folder: Path
+    optimization: int
+    debug: bool
+
+    def compile_ptx(self, source: str, chip: Chip, output: str) -> None:
+        """LLVM IR text `source` → PTX for `chip`.
+
+        Raises InputError when the code has an operation that the chip lacks.
+        """
+        try:
+            self._run_clang(source, chip, output)
+        except ToolError as error:
+            raise self._explain_clang(error, source, chip) from None
+
+    def _run_clang(self, source: str, chip: Chip, output: str) -> None:
+        command = [
+            *self.toolchain.clang.command,
+            f"--target={TRIPLE}",
+            f"-march={chip.name}",
+            f"-O{self.optimization}",
+            "-S",
+            "-x",
+            "ir",
+            # The module comes without a data layout: clang fills it in.
+            "-Wno-override-module",
+            # A refusal is reported by us: no crash report files.
+            "-fno-crash-diagnostics",
+            "-Xclang",
+            "-mlink-builtin-bitcode",
+            "-Xclang",
+            str(self.toolchain.libdevice.path),
+            source,
+            "-o",
+            output,
+        ]
+        self.runner.run(command, making=f"PTX for {chip.name}", cwd=self.folder)
+
+    def _explain_clang(self, error: ToolError, source: str, chip: Chip) -> AotcError:
+        unselected = re.search(r"Cannot select: (?:intrinsic %llvm\.)?(\S.*)", error.stderr)
+        if unselected is not None:
+            return InputError(
+                f"The kernel code uses {unselected[1].strip()}, which {chip.name} lacks."
+                + self._other_chips(source)
+            )
+        line = explain_refusal(error.stderr, (self.folder / source).read_text())
+        if line is not None:
+            return InternalError(
+                "clang refuses the LLVM IR that the MLIR bindings wrote for the device:\n" + line,
+                hint="This is a gap between two LLVM versions: please report it, with the input.",
+            )
+        return error
+
+    def _other_chips(self, source: str) -> str:
+        having = []
+        for name in _CANDIDATES:
+            try:
+                self._run_clang(source, Chip(name), "candidate.ptx")
+            except ToolError:
+                continue
+            having.append(name)
+        return f" Chips that have it: {', '.join(having)}." if having else ""
+
+    def assemble(self, source: str, chip: Chip, output: str) -> list[tuple[str, Resources]]:
+        """PTX → cubin for `chip`; what ptxas says that each kernel needs.
+
+        Raises InputError when the PTX has an instruction that the chip lacks.
+        """
+        command = [
+            *self.toolchain.ptxas.command,
+            f"-arch={chip.name}",
+            f"-O{self.optimization}",
+            "-v",
+            *(["-lineinfo"] if self.debug else []),
+            source,
+            "-o",
+            output,
+        ]
+        try:
+            done = self.runner.run(command, making=f"the cubin for {chip.name}", cwd=self.folder)
+        except ToolError as error:
+            lacking = re.search(
+                r"error\s*:\s*(.*(?:not supported on|requires) \.target.*)", error.stderr
+            )
+            if lacking is not None:
+                raise InputError(
+                    f"The kernel code has an instruction that {chip.name} lacks: {lacking[1]}"
+                ) from None
+            raise
+        return parse_resources(done.stderr + done.stdout, chip.name)
+
+    def bundle(self, cubins: dict[Chip, str], ptx: tuple[Chip, str] | None, output: str) -> None:
+        """Cubins by chip, and PTX, → one fatbin."""
+        images = [
+            f"--image3=kind=elf,sm={chip.number},file={file}" for chip, file in cubins.items()
+        ]
+        if ptx is not None:
+            images.append(f"--image3=kind=ptx,sm={ptx[0].number},file={ptx[1]}")
+        command = [*self.toolchain.fatbinary.command, "--64", f"--create={output}", *images]
+        self.runner.run(command, making="the fatbin", cwd=self.folder)
+
+
+def parse_resources(text: str, chip: str) -> list[tuple[str, Resources]]:
+    """(kernel, resources) from what `ptxas -v` prints."""
+    found = []
+    for part in re.split(r"(?=Compiling entry function ')", text)[1:]:
+        name = re.match(r"Compiling entry function '([^']*)'", part)
+        frame = re.search(
+            r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", part
+        )
+        used = re.search(r"Used (\d+) registers(?:, used (\d+) barriers)?", part)
+        shared = re.search(r"(\d+) bytes smem", part)
+        if name is None or used is None:
+            continue
+        stack, stores, loads = (int(n) for n in frame.groups()) if frame else (0, 0, 0)
+        resources = Resources(
+            chip=chip,
+            registers=int(used[1]),
+            shared_bytes=int(shared[1]) if shared else 0,
+            stack_bytes=stack,
+            spill_stores=stores,
+            spill_loads=loads,
+            barriers=int(used[2] or 0),
+        )
+        found.append((name[1], resources))
+    return found

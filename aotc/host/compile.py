@@ -1,0 +1,78 @@
+"""Host LLVM IR → assembly or object, by zig's clang for the request's host target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotc.errors import InternalError, ToolError
+from aotc.host.llvm_text import explain_refusal
+from aotc.request import HostTarget
+from aotc.toolchain import Runner, Toolchain
+
+
+@dataclass(frozen=True)
+class HostCompiler:
+    """Compiles host code in `folder` with one set of options."""
+
+    toolchain: Toolchain
+    runner: Runner
+    folder: Path
+    target: HostTarget
+    optimization: int
+    debug: bool
+
+    def compile_ir(self, source: str, output: str, *, assembly: bool = False) -> None:
+        """LLVM IR text → object (or assembly text), position-independent."""
+        command = [
+            *self._compiler(),
+            "-S" if assembly else "-c",
+            "-x",
+            "ir",
+            "-Wno-override-module",
+            source,
+            "-o",
+            output,
+        ]
+        try:
+            self.runner.run(command, making=output, cwd=self.folder)
+        except ToolError as error:
+            line = explain_refusal(error.stderr, (self.folder / source).read_text())
+            if line is None:
+                raise
+            raise InternalError(
+                "clang refuses the LLVM IR that the MLIR bindings wrote for the host:\n" + line,
+                hint="This is a gap between two LLVM versions: please report it, with the input.",
+            ) from None
+
+    def compile_c(self, source: str, output: str, *, includes: tuple[Path, ...]) -> None:
+        """A generated C file → object."""
+        command = [
+            *self._compiler(),
+            "-c",
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pedantic",
+            *(f"-I{folder}" for folder in includes),
+            source,
+            "-o",
+            output,
+        ]
+        self.runner.run(command, making=output, cwd=self.folder)
+
+    def _compiler(self) -> list[str]:
+        return [
+            *self.toolchain.cc.command,
+            "-target",
+            self.target.triple,
+            f"-O{self.optimization}",
+            *(["-g"] if self.debug else ["-g0"]),
+            "-fPIC",
+            "-fvisibility=hidden",
+            "-ffunction-sections",
+            "-fdata-sections",
+            # zig cc turns UBSan on where the optimization is off.
+            "-fno-sanitize=all",
+        ]

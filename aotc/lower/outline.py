@@ -1,0 +1,83 @@
+"""Any input → the outlined module: host functions that launch the kernels of gpu.modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.load.entries import functions_of, symbol_of
+from aotc.load.source import Source
+from aotc.lower import ops
+from aotc.lower.mapping import map_parallel_loops
+from aotc.lower.memory import place_memory
+from aotc.lower.outlining import gpu_modules, merge_outlined
+from aotc.lower.passes import run_passes
+from aotc.mlir import PassManager
+
+# What says that the author decided what runs in parallel.
+_PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
+
+_BEFORE_MAPPING = (
+    "func.func(lower-affine)",
+    # Merges a parallel loop whose whole body is one more into one loop of more dimensions.
+    "canonicalize",
+    "func.func(loop-invariant-code-motion)",
+    "canonicalize",
+)
+_AFTER_MAPPING = (
+    # Loops that carry a mapping of their own (gpu.loop_dim_map) keep it.
+    "convert-parallel-loops-to-gpu",
+    "func.func(lower-affine)",
+    "canonicalize",
+    "cse",
+    # Constants and sizes are computed in the kernel rather than passed to it.
+    "gpu-launch-sink-index-computations",
+    "gpu-kernel-outlining",
+    "canonicalize",
+    "cse",
+)
+
+
+def outline(source: Source, *, name: str, pipeline: str | None) -> None:
+    """Changes the source's module in place, by aotc's own passes or by the user's `pipeline`."""
+    module = source.module
+    if pipeline is not None:
+        _run_user_pipeline(source, pipeline)
+    else:
+        by_hand = {symbol_of(op) for op in gpu_modules(module)}
+        _parallelize(source)
+        _run(source, _BEFORE_MAPPING)
+        map_parallel_loops(module)
+        _run(source, _AFTER_MAPPING)
+        merge_outlined(module, by_hand, f"{name}_kernels")
+    place_memory(module)
+
+
+def _run(source: Source, passes: tuple[str, ...]) -> None:
+    run_passes(source.module, passes, name=source.name, lines=source.lines)
+
+
+def _parallelize(source: Source) -> None:
+    """Finds the parallel loops of functions that do not say themselves which are."""
+    for function in functions_of(source.module):
+        says_so = any(
+            op.name in _PARALLEL_OPS or "mapping" in op.attributes for op in ops.walk(function)
+        )
+        if function.name == "func.func" and not says_so:
+            with source.module.context:
+                PassManager.parse("func.func(affine-parallelize)").run(function)
+
+
+def _run_user_pipeline(source: Source, pipeline: str) -> None:
+    text = pipeline.strip()
+    opening, closing = "builtin.module(", ")"
+    if not text.startswith(opening) or not text.endswith(closing):
+        raise InputError(f"--pipeline expects 'builtin.module(...)', and got '{pipeline}'.")
+    run_passes(
+        source.module,
+        (text[len(opening) : -len(closing)],),
+        name=source.name,
+        lines=source.lines,
+        blame=InputError,
+        doing="the pipeline given by --pipeline",
+    )

@@ -1,0 +1,93 @@
+"""Watchers of a build: intermediates on disk, times, progress on a terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aotc.output import write_file
+
+if TYPE_CHECKING:
+    from aotc.pipeline import Artifact
+
+# A stage that takes longer is worth a word to whoever waits for it.
+_PROGRESS_DELAY = 0.7
+
+
+class SaveTemps:
+    """Writes every artifact into `folder`, numbered in the order of the stages."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._count = 0
+
+    def stage_started(self, name: str) -> None:
+        pass
+
+    def stage_finished(self, name: str, artifacts: Sequence[Artifact]) -> None:
+        for artifact in artifacts:
+            self._count += 1
+            place = self._folder / f"{self._count:02}-{name}.{artifact.file_name}"
+            write_file(place, artifact.content(), executable=name == "exe")
+
+
+class TimeReport:
+    """Measures each stage; `text` is a table, in milliseconds of wall time."""
+
+    def __init__(self) -> None:
+        self._started = 0.0
+        self._times: list[tuple[str, float]] = []
+
+    def stage_started(self, name: str) -> None:
+        self._started = time.perf_counter()
+
+    def stage_finished(self, name: str, artifacts: Sequence[Artifact]) -> None:
+        self._times.append((name, time.perf_counter() - self._started))
+
+    def text(self) -> str:
+        total = sum(seconds for _, seconds in self._times)
+        rows = [*self._times, ("total", total)]
+        return "\n".join(
+            f"{name:<12} {1000 * seconds:9.1f} ms {100 * seconds / total if total else 0:5.1f} %"
+            for name, seconds in rows
+        )
+
+
+class Progress:
+    """Shows the stage on the terminal while it runs long; nothing of it stays."""
+
+    def __init__(self) -> None:
+        # rich costs more to import than a short build takes: only when it shows something.
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
+        self._status: object | None = None
+
+    def stage_started(self, name: str) -> None:
+        self._timer = threading.Timer(_PROGRESS_DELAY, self._show, [name])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stage_finished(self, name: str, artifacts: Sequence[Artifact]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Takes away what is shown: also when a stage fails."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        with self._lock:
+            if self._status is not None:
+                self._status.stop()  # type: ignore[attr-defined]
+                self._status = None
+
+    def _show(self, name: str) -> None:
+        from rich.console import Console
+
+        with self._lock:
+            if self._timer is None:
+                return
+            self._status = Console(stderr=True).status(f"aotc: {name} ...")
+            self._status.start()

@@ -1,0 +1,476 @@
+"""The stages of a build, in order, as data; and the build that they fill.
+
+A stage takes what stages before it made and makes artifacts of one kind, named alike
+everywhere: `--emit NAME` stops there, `--save-temps` writes them, the time report lists them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from aotc import __version__, mlir
+from aotc.cpu.kernels import CpuKernels, build_cpu_kernels
+from aotc.device.compile import DeviceCompiler
+from aotc.device.lower import lower_device
+from aotc.emit.c_text import c_identifier
+from aotc.emit.table import generate_table
+from aotc.errors import InputError
+from aotc.host.compile import HostCompiler
+from aotc.host.embed import embed
+from aotc.host.link import Linker
+from aotc.host.llvm_text import downlevel
+from aotc.host.translate import translate
+from aotc.load.entries import has_program_main, select_entries, symbol_of
+from aotc.load.source import Source, parse_source, read_source
+from aotc.lower.access import describe_accesses
+from aotc.lower.host import lower_host
+from aotc.lower.leftovers import check_lowered
+from aotc.lower.outline import outline
+from aotc.lower.outlining import gpu_modules
+from aotc.manifest import Entry, Kernel, Manifest, Resources
+from aotc.request import BuildRequest, Chip, EmitKind, unique
+from aotc.toolchain import (
+    Runner,
+    Toolchain,
+    Version,
+    data_dir,
+    harness_objects,
+    runtime_library,
+)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One thing that a stage made: its kind, the name it likes to have, and its bytes on demand."""
+
+    kind: EmitKind
+    file_name: str
+    content: Callable[[], bytes]
+
+
+class Observer(Protocol):
+    """Told between stages; timing, saving and progress are observers."""
+
+    def stage_started(self, name: str) -> None: ...
+
+    def stage_finished(self, name: str, artifacts: Sequence[Artifact]) -> None: ...
+
+
+@dataclass
+class Build:
+    """One build on its way: the request, the tools, and what the stages have made so far.
+
+    Files are made in `folder`, which the caller removes.
+    """
+
+    request: BuildRequest
+    toolchain: Toolchain
+    runner: Runner
+    folder: Path
+    context: Any
+    warnings: list[str] = field(default_factory=list)
+
+    source: Source | None = None
+    entries: tuple[Entry, ...] = ()
+    is_program: bool = False
+    device_modules: dict[str, Any] = field(default_factory=dict)
+    # By (gpu.module, chip): file names in `folder`.
+    ptx: dict[tuple[str, Chip], str] = field(default_factory=dict)
+    cubins: dict[tuple[str, Chip], str] = field(default_factory=dict)
+    fatbins: dict[str, str] = field(default_factory=dict)
+    resources: dict[tuple[str, str], list[Resources]] = field(default_factory=dict)
+    cpu: CpuKernels | None = None
+    host: Any = None
+    manifest: Manifest | None = None
+
+    @property
+    def module(self) -> Any:
+        assert self.source is not None
+        return self.source.module
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        assert self.source is not None
+        return self.source.lines
+
+    @property
+    def device_compiler(self) -> DeviceCompiler:
+        r = self.request
+        return DeviceCompiler(self.toolchain, self.runner, self.folder, r.optimization, r.debug)
+
+    @property
+    def host_compiler(self) -> HostCompiler:
+        r = self.request
+        return HostCompiler(
+            self.toolchain, self.runner, self.folder, r.target, r.optimization, r.debug
+        )
+
+    @property
+    def linker(self) -> Linker:
+        return Linker(
+            self.toolchain, self.runner, self.folder, self.request.target, self.request.debug
+        )
+
+    def downlevel(self, text: str) -> str:
+        """LLVM IR text of the bindings as the clang in use reads it."""
+        return downlevel(
+            text,
+            writer=Version.parse(mlir.bindings().llvm_version),
+            reader=self.toolchain.clang.version,
+        )
+
+    def file(self, kind: EmitKind, name: str) -> Artifact:
+        """The artifact that is the file `name` of the work folder."""
+        return Artifact(kind, name, (self.folder / name).read_bytes)
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text)
+        return name
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the build: its name, the stages whose work it takes, and its work."""
+
+    name: str
+    takes: tuple[str, ...]
+    run: Callable[[Build], list[Artifact]]
+
+
+def _printed(kind: EmitKind, name: str, operation: Any, *, debug: bool) -> Artifact:
+    # Printed now: later stages change the module.
+    text = operation.get_asm(enable_debug_info=debug)
+    return Artifact(kind, name, lambda: f"{text}\n".encode())
+
+
+def _load(build: Build) -> list[Artifact]:
+    r = build.request
+    name = "<stdin>" if str(r.source) == "-" else str(r.source)
+    data = read_source(r.source)
+    build.source = parse_source(name, data, build.context, locations=r.debug)
+    build.entries = select_entries(build.source, r.entries)
+    build.is_program = has_program_main(build.module)
+    return []
+
+
+def _outline(build: Build) -> list[Artifact]:
+    assert build.source is not None
+    r = build.request
+    name = c_identifier(r.name)
+    outline(build.source, name=name, pipeline=r.pipeline)
+    build.entries = describe_accesses(build.module, build.entries)
+    return [
+        _printed(EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation, debug=r.debug)
+    ]
+
+
+def _lower_device(build: Build) -> list[Artifact]:
+    assert build.source is not None
+    artifacts = []
+    for gpu_module in gpu_modules(build.module):
+        name = symbol_of(gpu_module)
+        module = lower_device(
+            gpu_module, name=build.source.name, lines=build.lines, debug=build.request.debug
+        )
+        check_lowered(module, build.source, ("llvm", "nvvm"), what=f"kernels in '{name}'")
+        build.device_modules[name] = module
+        file_name = f"{_stem(build, name)}.device.mlir"
+        artifacts.append(
+            _printed(
+                EmitKind.DEVICE_MLIR, file_name, module.operation, debug=build.request.debug
+            )
+        )
+    return artifacts
+
+
+def _stem(build: Build, gpu_module: str) -> str:
+    """The start of the file names of what is made from one gpu.module."""
+    own = c_identifier(gpu_module)
+    prefix = build.request.name
+    return own if own.startswith(prefix) else f"{prefix}.{own}"
+
+
+def _device_ll_name(build: Build, gpu_module: str) -> str:
+    return f"{_stem(build, gpu_module)}.device.ll"
+
+
+def _translate_device(build: Build) -> list[Artifact]:
+    artifacts = []
+    for name, module in build.device_modules.items():
+        file = build.write(_device_ll_name(build, name), build.downlevel(translate(module)))
+        artifacts.append(build.file(EmitKind.DEVICE_LL, file))
+    return artifacts
+
+
+# Where the default set is refused an operation, the architecture's own variant may have it.
+_VARIANTS = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_120": "sm_120a"}
+
+
+def _compile_ptx(build: Build) -> list[Artifact]:
+    r = build.request
+    wanted = unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
+    jobs = [(name, chip) for name in build.device_modules for chip in wanted]
+    refusals: dict[str, InputError] = {}
+
+    def make(job: tuple[str, Chip]) -> tuple[str, Chip, str] | None:
+        name, chip = job
+        candidates = [chip.name]
+        if r.has_default_chips and chip.name in _VARIANTS:
+            candidates.append(_VARIANTS[chip.name])
+        for candidate in map(Chip, candidates):
+            file = f"{_stem(build, name)}.{candidate.name}.ptx"
+            try:
+                build.device_compiler.compile_ptx(_device_ll_name(build, name), candidate, file)
+            except InputError as error:
+                if not r.has_default_chips:
+                    raise
+                refusals[chip.name] = error
+                continue
+            refusals.pop(chip.name, None)
+            return name, candidate, file
+        return None
+
+    made = [item for item in build.runner.in_parallel([functools.partial(make, job) for job in jobs]) if item is not None]
+    build.ptx = {(name, chip): file for name, chip, file in made}
+    for name in build.device_modules:
+        if not any(key[0] == name for key in build.ptx):
+            raise next(iter(refusals.values()))
+    build.warnings += [f"Left out {chip}: {error.message}" for chip, error in refusals.items()]
+    return [build.file(EmitKind.PTX, file) for file in build.ptx.values()]
+
+
+def _assemble(build: Build) -> list[Artifact]:
+    # A chip that is there for its PTX alone gets no cubin.
+    capabilities = {chip.capability for chip in build.request.cubin_chips}
+    jobs = [key for key in build.ptx if key[1].capability in capabilities]
+
+    def make(key: tuple[str, Chip]) -> list[tuple[str, Resources]]:
+        name, chip = key
+        return build.device_compiler.assemble(build.ptx[key], chip, _cubin_name(build, name, chip))
+
+    for (name, chip), kernels in zip(jobs, build.runner.in_parallel([functools.partial(make, job) for job in jobs]), strict=True):
+        build.cubins[name, chip] = _cubin_name(build, name, chip)
+        for kernel, resources in kernels:
+            build.resources.setdefault((name, kernel), []).append(resources)
+    return [build.file(EmitKind.CUBIN, file) for file in build.cubins.values()]
+
+
+def _cubin_name(build: Build, gpu_module: str, chip: Chip) -> str:
+    return f"{_stem(build, gpu_module)}.{chip.name}.cubin"
+
+
+def _bundle(build: Build) -> list[Artifact]:
+    r = build.request
+    for name in build.device_modules:
+        cubins = {chip: file for (owner, chip), file in build.cubins.items() if owner == name}
+        ptx = None
+        if r.ptx is not None and (name, r.ptx) in build.ptx:
+            ptx = (r.ptx, build.ptx[name, r.ptx])
+        file = f"{_stem(build, name)}.fatbin"
+        build.device_compiler.bundle(cubins, ptx, file)
+        build.fatbins[name] = file
+    return [build.file(EmitKind.FATBIN, file) for file in build.fatbins.values()]
+
+
+def _lower_cpu(build: Build) -> list[Artifact]:
+    build.cpu = build_cpu_kernels(build.module)
+    name = f"{build.request.name}.cpu.mlir"
+    return [
+        _printed(
+            EmitKind.CPU_MLIR, name, build.cpu.module.operation, debug=build.request.debug
+        )
+    ]
+
+
+def _lower_host(build: Build) -> list[Artifact]:
+    assert build.source is not None
+    build.host = lower_host(
+        build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
+    )
+    check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
+    name = f"{build.request.name}.host.mlir"
+    return [
+        _printed(EmitKind.HOST_MLIR, name, build.host.operation, debug=build.request.debug)
+    ]
+
+
+def _describe(build: Build) -> list[Artifact]:
+    r = build.request
+    assert build.cpu is not None
+    chips = unique(chip.name for _, chip in build.cubins)
+    has_ptx = r.ptx is not None and any(chip == r.ptx for _, chip in build.ptx)
+    build.manifest = Manifest(
+        name=r.name,
+        aotc=__version__,
+        target=r.target.triple,
+        entries=build.entries,
+        kernels=tuple(
+            Kernel(
+                kernel.module,
+                kernel.kernel,
+                kernel.why_not,
+                tuple(build.resources.get((kernel.module, kernel.kernel), ())),
+            )
+            for kernel in build.cpu.kernels
+        ),
+        chips=chips,
+        ptx=r.ptx.compute if has_ptx and r.ptx is not None else None,
+        optimization=r.optimization,
+        tools=_tools_used(build),
+    )
+    text = build.manifest.to_json()
+    return [Artifact(EmitKind.MANIFEST, f"{r.name}.json", text.encode)]
+
+
+def _tools_used(build: Build) -> dict[str, str]:
+    """What made the artifacts, by name and version; no paths."""
+    t = build.toolchain
+    bindings = mlir.bindings()
+    device_tools = (t.ptxas, t.fatbinary, t.libdevice) if build.device_modules else ()
+    return {
+        "mlir": f"{bindings.package} {bindings.version} (LLVM {bindings.llvm_version})",
+        **{tool.name: str(tool.version) for tool in (t.clang, t.zig, *device_tools)},
+    }
+
+
+def _translate_host(build: Build) -> list[Artifact]:
+    assert build.manifest is not None
+    images = {name: (build.folder / file).read_bytes() for name, file in build.fatbins.items()}
+    embed(
+        build.host.operation,
+        images,
+        build.cpu,
+        build.entries,
+        built_for=build.manifest.built_for,
+    )
+    file = build.write(_host_ll_name(build), build.downlevel(translate(build.host)))
+    return [build.file(EmitKind.HOST_LL, file)]
+
+
+def _host_ll_name(build: Build) -> str:
+    return f"{build.request.name}.ll"
+
+
+def _compile_asm(build: Build) -> list[Artifact]:
+    file = f"{build.request.name}.s"
+    build.host_compiler.compile_ir(_host_ll_name(build), file, assembly=True)
+    return [build.file(EmitKind.ASM, file)]
+
+
+def _object_name(build: Build) -> str:
+    return f"{build.request.name}.o"
+
+
+def _compile_object(build: Build) -> list[Artifact]:
+    file = _object_name(build)
+    build.host_compiler.compile_ir(_host_ll_name(build), file)
+    return [build.file(EmitKind.OBJ, file)]
+
+
+def _runtime(build: Build) -> Path:
+    return runtime_library(
+        build.toolchain, build.runner, build.request.target.triple, kind="static"
+    )
+
+
+def _link_static(build: Build) -> list[Artifact]:
+    _require_entries(build, "a static library")
+    file = f"lib{build.request.name}.a"
+    build.linker.archive([_object_name(build)], _runtime(build), file)
+    return [build.file(EmitKind.STATIC, file)]
+
+
+def _link_shared(build: Build) -> list[Artifact]:
+    _require_entries(build, "a shared library")
+    file = f"lib{build.request.name}.so"
+    exports = [entry.symbol for entry in build.entries]
+    build.linker.link_shared([_object_name(build)], _runtime(build), file, exports)
+    return [build.file(EmitKind.SHARED, file)]
+
+
+def _require_entries(build: Build, what: str) -> None:
+    if not build.entries:
+        raise InputError(
+            f"Nothing to export: {build.request.source} has a main of its own and no entry, so it "
+            f"makes an executable, not {what}."
+        )
+
+
+def _link_executable(build: Build) -> list[Artifact]:
+    assert build.manifest is not None
+    triple = build.request.target.triple
+    harness = harness_objects(
+        build.toolchain, build.runner, triple, program_main=build.is_program
+    )
+    objects: list[str | Path] = [_object_name(build), *harness]
+    if not build.is_program:
+        name, text = generate_table(build.manifest)
+        build.write(name, text)
+        includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")
+        table = f"{name}.o"
+        build.host_compiler.compile_c(name, table, includes=includes)
+        objects.append(table)
+    # The executable's own name may be that of a file of another stage.
+    file = f"{build.request.name}.exe"
+    build.linker.link_executable(objects, _runtime(build), file)
+    return [Artifact(EmitKind.EXE, build.request.name, (build.folder / file).read_bytes)]
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("load", (), _load),
+    Stage("mlir", ("load",), _outline),
+    Stage("device-mlir", ("mlir",), _lower_device),
+    Stage("device-ll", ("device-mlir",), _translate_device),
+    Stage("ptx", ("device-ll",), _compile_ptx),
+    Stage("cubin", ("ptx",), _assemble),
+    Stage("fatbin", ("cubin",), _bundle),
+    Stage("cpu-mlir", ("mlir",), _lower_cpu),
+    Stage("host-mlir", ("mlir",), _lower_host),
+    # What ptxas says of each kernel is part of it.
+    Stage("manifest", ("cubin", "cpu-mlir"), _describe),
+    Stage("host-ll", ("host-mlir", "fatbin", "cpu-mlir", "manifest"), _translate_host),
+    Stage("asm", ("host-ll",), _compile_asm),
+    Stage("obj", ("host-ll",), _compile_object),
+    Stage("static", ("obj",), _link_static),
+    Stage("shared", ("obj",), _link_shared),
+    Stage("exe", ("obj", "manifest"), _link_executable),
+)
+
+
+def stages_for(kinds: Iterable[EmitKind]) -> tuple[Stage, ...]:
+    """The stages that make `kinds`, with all that they take, in order."""
+    by_name = {stage.name: stage for stage in STAGES}
+    needed: set[str] = set()
+    pending = [kind.value for kind in kinds]
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed.add(name)
+            pending.extend(by_name[name].takes)
+    return tuple(stage for stage in STAGES if stage.name in needed)
+
+
+def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[Artifact]:
+    """Runs the stages that the request asks for; the artifacts that it asks for."""
+    wanted: list[Artifact] = []
+    for stage in stages_for(build.request.emit):
+        for observer in observers:
+            observer.stage_started(stage.name)
+        artifacts = stage.run(build)
+        for observer in observers:
+            observer.stage_finished(stage.name, artifacts)
+        wanted += [artifact for artifact in artifacts if artifact.kind in build.request.emit]
+    missing = [
+        kind.value
+        for kind in build.request.emit
+        if not any(artifact.kind is kind for artifact in wanted)
+    ]
+    if missing:
+        raise InputError(
+            f"Nothing to emit for {', '.join(missing)}: {build.request.source} has no kernel."
+        )
+    return wanted
