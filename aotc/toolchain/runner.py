@@ -31,7 +31,7 @@ class Completed:
     stderr: str = ""
 
 
-class Interrupted(Exception):
+class StoppedError(Exception):
     """The runner was stopped while, or before, this command ran. Never reaches the user."""
 
 
@@ -109,7 +109,7 @@ class Runner:
         command = tuple(command)
         with self._lock:
             if self._stopped:
-                raise Interrupted(making)
+                raise StoppedError(making)
             if self._tool_environment is None:
                 self._tool_environment = tool_environment(self._environment)
             if self._observer is not None:
@@ -134,7 +134,7 @@ class Runner:
             with self._lock:
                 self._live.add(process)
                 if self._stopped:  # between our look above and now
-                    raise Interrupted(making)
+                    raise StoppedError(making)
             stdout, stderr = process.communicate(input)
         finally:
             # After a normal end there is nothing left to kill.
@@ -144,7 +144,7 @@ class Runner:
                 self._live.discard(process)
         if process.returncode != 0:
             if self._stopped:
-                raise Interrupted(making)
+                raise StoppedError(making)
             raise self._failure(command, making, process.returncode, stdout, stderr)
         return Completed(command, _text(stdout), _text(stderr))
 
@@ -179,7 +179,7 @@ class Runner:
         with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
             futures = [pool.submit(task) for task in tasks]
             try:
-                done, waiting = wait(futures, return_when=FIRST_EXCEPTION)
+                _, waiting = wait(futures, return_when=FIRST_EXCEPTION)
                 if waiting:
                     self.stop()
             except BaseException:
@@ -194,7 +194,7 @@ class Runner:
             for future in futures
             if not future.cancelled() and (failure := future.exception()) is not None
         ]
-        real = [failure for failure in failures if not isinstance(failure, Interrupted)]
+        real = [failure for failure in failures if not isinstance(failure, StoppedError)]
         if failures:
             raise (real or failures)[0]
         return [future.result() for future in futures]

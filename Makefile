@@ -1,0 +1,63 @@
+# The one door: `make demo`, `make test`. Needs python3 (3.11 or newer), make and a network.
+#
+#   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
+#   make test         linters and tests
+#   make bench        measures, and compares with the ceilings
+#   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
+#   make lint         linters alone
+#   make clean        removes what these make, but not .venv
+#
+# PYTHON=... names another python3, JOBS=... how many tests run at a time.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+INSTALLED := $(VENV)/installed
+C_FILES = $(shell find runtime_c templates samples tests bench -name '*.[ch]' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test bench gpu-bundle lint setup clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# Made again when pyproject.toml is newer. The stamp comes last: half an installation has none.
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "aotc needs Python 3.11 or newer. '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "'$(PYTHON)' cannot make virtual environments: it lacks venv or ensurepip." >&2; \
+	  echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo "Setting up $(VENV) (once; some minutes)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+setup: $(INSTALLED)
+
+demo: $(INSTALLED)
+	@$(RUN) samples/demo.py
+
+lint: $(INSTALLED)
+	$(RUN) -m ruff check
+	$(RUN) -m ruff format --check
+	$(RUN) -m mypy
+	$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
+
+# pytest comes last: its closing line is the result.
+test: lint
+	$(RUN) -m pytest -n $(JOBS) --dist worksteal
+
+bench: $(INSTALLED)
+	$(RUN) -m bench
+
+gpu-bundle: $(INSTALLED)
+	$(RUN) -m SCons -Q gpu-bundle
+
+clean:
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .sconsign.dblite
+	find aotc tests samples bench -name __pycache__ -type d -prune -exec rm -rf {} +
