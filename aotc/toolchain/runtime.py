@@ -45,7 +45,7 @@ SHARED_LINK_FLAGS = (
     "-Wl,--gc-sections",
     "-s",
 )
-# Before glibc 2.34 these were libraries of their own. libcuda is opened when it is needed.
+# Before glibc 2.34 these were libraries of their own.
 SYSTEM_LIBRARIES = ("pthread", "dl", "m")
 # The main of a module that brings its own; all other files are the harness's.
 _PROGRAM_MAIN = "program_main.c"
@@ -68,12 +68,20 @@ def runtime_library(
     headers = [*source.glob("include/*.h"), *source.glob("src/*.h")]
     defines = STATIC_DEFINES if kind == "static" else ()
     name = _FILE_NAMES[kind]
-    key = _key(toolchain, source, [*sources, *headers], (kind, *C_FLAGS, *defines))
+    # Its types and constants alone: libcuda is opened when it is needed.
+    cuda = toolchain.cuda_include
+    flags = (kind, f"cuda.h {cuda.version}", *C_FLAGS, *defines)
+    key = _key(toolchain, [*sources, *headers], flags)
     place = cache_root(toolchain.environment) / "runtime" / key / f"{target}-{kind}"
 
     def make(draft: Path) -> None:
         objects = _compile(
-            toolchain, runner, target, sources, draft, defines, (source / "include",)
+            toolchain,
+            runner,
+            target,
+            sources,
+            draft,
+            (*defines, f"-I{source / 'include'}", f"-isystem{cuda.path}"),
         )
         if kind == "static":
             command = [*toolchain.zig_ar.command, "rcsD", name, *objects]
@@ -111,12 +119,12 @@ def harness_objects(
     include = (runtime_source or data_dir("runtime_c")) / "include"
     sources = _sources(source)
     headers = [*source.glob("*.h"), *include.glob("*.h")]
-    key = _key(toolchain, source, [*sources, *headers], (*C_FLAGS, *STATIC_DEFINES))
+    key = _key(toolchain, [*sources, *headers], (*C_FLAGS, *STATIC_DEFINES))
     place = cache_root(toolchain.environment) / "harness" / key / target
     objects = [_object_name(file) for file in sources]
 
     def make(draft: Path) -> None:
-        _compile(toolchain, runner, target, sources, draft, STATIC_DEFINES, (include,))
+        _compile(toolchain, runner, target, sources, draft, (*STATIC_DEFINES, f"-I{include}"))
 
     make_once(place, make, expected=objects)
     wanted = [file for file in sources if (file.name == _PROGRAM_MAIN) == program_main]
@@ -136,7 +144,7 @@ def _object_name(source: Path) -> str:
     return f"{source.stem}.o"
 
 
-def _key(toolchain: Toolchain, folder: Path, files: Iterable[Path], flags: Iterable[str]) -> str:
+def _key(toolchain: Toolchain, files: Iterable[Path], flags: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for part in (f"zig {toolchain.zig.version}", f"clang {toolchain.clang.version}", *flags):
         digest.update(part.encode() + b"\0")
@@ -153,8 +161,7 @@ def _compile(
     target: str,
     sources: Iterable[Path],
     draft: Path,
-    defines: Iterable[str],
-    includes: Iterable[Path],
+    flags: Iterable[str],
 ) -> list[str]:
     """Compiles `sources` into `draft`; the objects' names."""
     tasks = []
@@ -166,8 +173,7 @@ def _compile(
             *toolchain.zig_cc.command,
             *("-target", target),
             *C_FLAGS,
-            *defines,
-            *(f"-I{folder}" for folder in includes),
+            *flags,
             # No path of this machine gets into the object, as by __FILE__.
             f"-ffile-prefix-map={source.parent}=.",
             *("-c", str(source), "-o", name),
