@@ -277,7 +277,9 @@ def _bundle(build: Build) -> list[Artifact]:
 
 
 def _lower_cpu(build: Build) -> list[Artifact]:
-    build.cpu = build_cpu_kernels(build.module)
+    assert build.source is not None
+    # The reasons that it gives go into the artifact: the file is named without its folder.
+    build.cpu = build_cpu_kernels(build.module, Path(build.source.name).name)
     name = f"{build.request.name}.cpu.mlir"
     return [
         _printed(

@@ -27,10 +27,8 @@ class HostCompiler:
         command = [
             *self._compiler(),
             "-S" if assembly else "-c",
-            "-x",
-            "ir",
             "-Wno-override-module",
-            source,
+            source,  # zig cc knows LLVM IR by its ending, .ll, and has no -x ir
             "-o",
             output,
         ]
@@ -64,7 +62,7 @@ class HostCompiler:
 
     def _compiler(self) -> list[str]:
         return [
-            *self.toolchain.cc.command,
+            *self.toolchain.zig_cc.command,
             "-target",
             self.target.triple,
             f"-O{self.optimization}",

@@ -64,7 +64,7 @@ class Linker:
         """A static library: one object holding the module's code and the runtime."""
         merged = "merged.o"
         command = [
-            *self.toolchain.lld.command,
+            *self.toolchain.zig_ld.command,
             "-r",
             "-o",
             merged,
@@ -75,14 +75,14 @@ class Linker:
         ]
         self.runner.run(command, making=f"the object of {output}", cwd=self.folder)
         self.runner.run(
-            [*self.toolchain.ar.command, "rcsD", output, merged],
+            [*self.toolchain.zig_ar.command, "rcsD", output, merged],
             making=f"the static library {output}",
             cwd=self.folder,
         )
 
     def _driver(self) -> list[str]:
         return [
-            *self.toolchain.cc.command,
+            *self.toolchain.zig_cc.command,
             "-target",
             self.target.triple,
             "-fno-sanitize=all",
