@@ -1,0 +1,206 @@
+// The runtime under programs made by aotc: device choice, memory, streams, errors, CPU kernels.
+//
+// What generated code calls to load and launch kernels is in mlir_cuda_runtime.h. This header is
+// for the code around it: a program's main, a library's C functions, a language's own runtime.
+//
+// Rules that hold for every function here and there:
+//
+// - Nothing happens before it is asked for. Loading a program or a library only remembers images;
+//   the first call that needs a device chooses one (see aotc_device_resolve) and opens libcuda.so.1
+//   with dlopen. Nothing links against it.
+// - Errors are values. Nothing exits, aborts or prints. A failure is recorded for the thread it
+//   happened on; functions that return aotc_status return it too.
+// - After a thread's first failure, the mgpu* functions do nothing on that thread until
+//   aotc_error_clear: they launch and copy nothing and return NULL. Those that release something
+//   (mgpuMemFree, mgpu*Destroy, mgpuModuleUnload, mgpuMemHostUnregister*) still release it, and
+//   mgpuModuleLoad, which only remembers, still remembers. The aotc_* functions always do their
+//   work.
+// - Every function may be called from any thread. Error, adopted stream and default device belong
+// to
+//   the calling thread.
+#ifndef AOTC_RUNTIME_H
+#define AOTC_RUNTIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// How the runtime's functions are seen outside the object that holds them. A library that carries a
+// runtime of its own compiles it with -DAOTC_RUNTIME_HIDDEN, so that two of them fit in one
+// program.
+#ifdef AOTC_RUNTIME_HIDDEN
+#define AOTC_API __attribute__((visibility("hidden")))
+#else
+#define AOTC_API __attribute__((visibility("default")))
+#endif
+
+// ---------------------------------------------------------------------------------------------------
+// Errors
+
+typedef enum aotc_status {
+  AOTC_OK = 0,
+  AOTC_INVALID_ARGUMENT = 1, // an argument of a call is unusable
+  AOTC_NO_DEVICE = 2, // no driver, no GPU, or the requested device is not there, and no CPU kernels
+  AOTC_NO_IMAGE = 3,  // the image holds nothing for the GPU that is there
+  AOTC_NO_CPU_KERNEL = 4, // the kernel has no form that runs on the CPU device
+  AOTC_OUT_OF_MEMORY = 5,
+  AOTC_LAUNCH_FAILED = 6, // a launch was refused, or the kernel failed while running
+  AOTC_DRIVER_FAILED = 7, // any other failure of a CUDA driver call
+  AOTC_UNSUPPORTED = 8,   // the driver or the CPU device cannot do this call
+} aotc_status;
+
+// The first failure of this thread since its last aotc_error_clear, or AOTC_OK.
+AOTC_API aotc_status aotc_status_get(void);
+
+// The message of that failure, "" when there is none: the call, the kernel, the launch, the device,
+// what was built for and what was found. Valid until this thread's next aotc_error_clear.
+AOTC_API const char *aotc_error_message(void);
+
+// Forgets this thread's failure: the mgpu* functions work again.
+AOTC_API void aotc_error_clear(void);
+
+// "AOTC_NO_DEVICE" for AOTC_NO_DEVICE; never NULL.
+AOTC_API const char *aotc_status_name(aotc_status status);
+
+// ---------------------------------------------------------------------------------------------------
+// Devices
+
+typedef enum aotc_device_kind { AOTC_DEVICE_CPU = 0, AOTC_DEVICE_CUDA = 1 } aotc_device_kind;
+
+typedef struct aotc_device {
+  aotc_device_kind kind;
+  int32_t ordinal;          // the CUDA device's number; 0 for cpu
+  char name[256];           // "NVIDIA H200", or "cpu"
+  int32_t capability_major; // compute capability; 0 for cpu
+  int32_t capability_minor; //
+  int32_t multiprocessors;  // SMs; for cpu, the threads that run kernels
+  uint64_t memory_bytes;    //
+  char reason[512];         // why auto took the cpu ("no NVIDIA driver: libcuda.so.1 ..."), else ""
+} aotc_device;
+
+// Says which device to use: "auto", "cuda", "cuda:N" or "cpu"; NULL takes back an earlier request.
+// A request outranks the environment variable AOTC_DEVICE, which says the same things, and which
+// outranks the default, "auto". Must come before the first use of a device: afterwards only what is
+// in use already may be requested, anything else is AOTC_INVALID_ARGUMENT.
+//
+//   auto    CUDA if there is a driver, a GPU, and every image of the program loads on it (this is
+//           tried, not guessed); else the CPU, if the program has registered CPU kernels or has no
+//           images at all; else AOTC_NO_DEVICE or AOTC_NO_IMAGE.
+//   cuda    The first GPU on which every image loads, or the device of the thread's current
+//   context. cuda:N  That GPU. cpu     The CPU. libcuda is not opened.
+AOTC_API aotc_status aotc_device_request(const char *spec);
+
+// Chooses the device now, starts CUDA if it takes a GPU, and says what was chosen (out_device may
+// be NULL). Later calls say the same. A failure is not kept: the next call tries again.
+AOTC_API aotc_status aotc_device_resolve(aotc_device *out_device);
+
+// Lists every GPU, then the cpu, without choosing one. Writes at most `capacity` of them;
+// *out_count is how many there are. A missing driver is no failure: then there is only the cpu, and
+// its `reason` says why. out_devices may be NULL when capacity is 0.
+AOTC_API aotc_status aotc_device_list(aotc_device *out_devices, int32_t capacity,
+                                      int32_t *out_count);
+
+// ---------------------------------------------------------------------------------------------------
+// Memory
+
+typedef enum aotc_memory_kind {
+  AOTC_MEMORY_HOST = 0,    // plain host memory, which a GPU need not reach
+  AOTC_MEMORY_DEVICE = 1,  // the GPU's memory
+  AOTC_MEMORY_MANAGED = 2, // reached by both
+} aotc_memory_kind;
+
+// Allocates on the chosen device. On the cpu all three kinds are host memory. Host memory is
+// aligned to 64 bytes, the GPU's to at least 256. 0 bytes give a valid pointer. Freed with
+// aotc_memory_free and the same kind. On failure *out_pointer is NULL.
+AOTC_API aotc_status aotc_memory_allocate(aotc_memory_kind kind, uint64_t bytes,
+                                          void **out_pointer);
+
+// Frees what aotc_memory_allocate gave; NULL is fine. Waits for the GPU's use of the memory to end.
+AOTC_API aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer);
+
+// Copies between any mix of host, managed and device pointers; returns when the copy is done. It
+// comes after what this thread enqueued on its adopted stream, if it has one.
+AOTC_API aotc_status aotc_memory_copy(void *to, const void *from, uint64_t bytes);
+
+// ---------------------------------------------------------------------------------------------------
+// Streams and time
+
+// Makes a caller's stream this thread's: mgpuStreamCreate hands it out, mgpuStreamDestroy leaves it
+// alone, a NULL stream means it, and mgpuStreamSynchronize and mgpuEventSynchronize wait only when
+// `synchronize` is set. NULL adopts CUDA's default stream. The stream stays the caller's and must
+// live until aotc_stream_release or the next adoption. Nothing is called on it here: it may be
+// capturing.
+AOTC_API aotc_status aotc_stream_adopt(void *stream, bool synchronize);
+
+// Ends the adoption; nothing happens if there is none.
+AOTC_API void aotc_stream_release(void);
+
+// A stream of the runtime's own (a CUstream that does not synchronize with the default stream). On
+// the cpu *out_stream is NULL, which every function here takes.
+AOTC_API aotc_status aotc_stream_open(void **out_stream);
+
+// Gives the stream back; work on it may still run.
+AOTC_API aotc_status aotc_stream_close(void *stream);
+
+// Waits until the stream's work is done. A kernel that failed while running is reported here.
+AOTC_API aotc_status aotc_stream_wait(void *stream);
+
+// Time between two points of a stream: CUDA events, or the monotonic clock on the cpu.
+typedef struct aotc_timer aotc_timer;
+AOTC_API aotc_status aotc_timer_open(aotc_timer **out_timer);
+AOTC_API aotc_status aotc_timer_start(aotc_timer *timer, void *stream);
+// Waits for the stop event. *out_milliseconds is 0 on failure.
+AOTC_API aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *out_milliseconds);
+// NULL is fine.
+AOTC_API void aotc_timer_close(aotc_timer *timer);
+
+// ---------------------------------------------------------------------------------------------------
+// CPU kernels: what generated objects register
+
+// One call runs one block: all its threads.
+typedef struct aotc_cpu_block {
+  int64_t block_id[3];
+  int64_t grid_dim[3];
+  int64_t block_dim[3];
+  void *dynamic_shared; // aligned to 128 bytes, contents undefined; NULL when there is none
+  int64_t dynamic_shared_bytes;
+} aotc_cpu_block;
+
+// `parameters` is as in mgpuLaunchKernel: the addresses of the values. Blocks run on several
+// threads at once, in any order.
+typedef void (*aotc_cpu_function)(void *const *parameters, const aotc_cpu_block *block);
+
+typedef struct aotc_cpu_kernel {
+  const char *name;
+  aotc_cpu_function run; // NULL: this kernel has no CPU form
+  const char *why_not;   // the reason, when run is NULL
+} aotc_cpu_kernel;
+
+#define AOTC_MODULE_INFO_VERSION 1
+
+// Constant data in every object that aotc makes. It must stay valid until mgpuModuleUnload of a
+// module with this image.
+typedef struct aotc_module_info {
+  uint32_t version; // AOTC_MODULE_INFO_VERSION
+  uint32_t kernel_count;
+  const void *image; // the pointer that mgpuModuleLoad gets
+  uint64_t image_bytes;
+  const char *name;               // of the gpu.module
+  const char *built_for;          // "sm_80, sm_86, sm_90a, PTX compute_80"
+  const aotc_cpu_kernel *kernels; // kernel_count of them
+} aotc_module_info;
+
+// Tells what an image was built for and which of its kernels run on the CPU. Called from a
+// constructor in generated objects, through a weak reference, so that they link against other
+// runtimes as well. It only remembers; it may come before or after mgpuModuleLoad of the image. A
+// module that is never registered has no CPU kernels.
+AOTC_API void aotc_module_register(const aotc_module_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // AOTC_RUNTIME_H

@@ -1,0 +1,88 @@
+// A thread's failure: recorded once, told until it is cleared.
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "state.h"
+
+_Thread_local aotc_rt_thread aotc_rt_this_thread;
+
+aotc_status aotc_rt_fail(aotc_status status, const char *format, ...) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  aotc_rt_error *error = thread->sink != NULL ? thread->sink : &thread->error;
+  thread->latest = status;
+  if (error->status != AOTC_OK) {
+    return status; // what came first is the cause; the rest follows from it
+  }
+
+  error->status = status;
+  error->message[0] = '\0';
+  if (thread->operation != NULL) {
+    aotc_rt_append(error->message, sizeof(error->message), "%s: ", thread->operation);
+  }
+  size_t used = strlen(error->message);
+  va_list values;
+  va_start(values, format);
+  int written = vsnprintf(error->message + used, sizeof(error->message) - used, format, values);
+  va_end(values);
+  if (written < 0) {
+    error->message[used] = '\0';
+    aotc_rt_append(error->message, sizeof(error->message),
+                   "failed, and the message cannot be made");
+  }
+  if (thread->context != NULL) {
+    const aotc_device *device = &thread->context->description;
+    aotc_rt_append(error->message, sizeof(error->message), "; device cuda:%d (%s, sm_%d%d)",
+                   (int)device->ordinal, device->name, (int)device->capability_major,
+                   (int)device->capability_minor);
+  }
+  return status;
+}
+
+void aotc_rt_append(char *text, size_t bytes, const char *format, ...) {
+  size_t used = strlen(text);
+  va_list values;
+  va_start(values, format);
+  int written = vsnprintf(text + used, bytes - used, format, values);
+  va_end(values);
+  if (written < 0) {
+    text[used] = '\0';
+  }
+}
+
+aotc_status aotc_status_get(void) {
+  return aotc_rt_this_thread.error.status;
+}
+
+const char *aotc_error_message(void) {
+  return aotc_rt_this_thread.error.message;
+}
+
+void aotc_error_clear(void) {
+  aotc_rt_this_thread.error.status = AOTC_OK;
+  aotc_rt_this_thread.error.message[0] = '\0';
+}
+
+const char *aotc_status_name(aotc_status status) {
+  switch (status) {
+  case AOTC_OK:
+    return "AOTC_OK";
+  case AOTC_INVALID_ARGUMENT:
+    return "AOTC_INVALID_ARGUMENT";
+  case AOTC_NO_DEVICE:
+    return "AOTC_NO_DEVICE";
+  case AOTC_NO_IMAGE:
+    return "AOTC_NO_IMAGE";
+  case AOTC_NO_CPU_KERNEL:
+    return "AOTC_NO_CPU_KERNEL";
+  case AOTC_OUT_OF_MEMORY:
+    return "AOTC_OUT_OF_MEMORY";
+  case AOTC_LAUNCH_FAILED:
+    return "AOTC_LAUNCH_FAILED";
+  case AOTC_DRIVER_FAILED:
+    return "AOTC_DRIVER_FAILED";
+  case AOTC_UNSUPPORTED:
+    return "AOTC_UNSUPPORTED";
+  }
+  return "AOTC_UNKNOWN";
+}

@@ -1,0 +1,318 @@
+// Launches: checked alike on every device, then handed to the driver or run on the cores.
+#include <string.h>
+
+#include "cpu.h"
+#include "mlir_cuda_runtime.h"
+#include "state.h"
+
+// CUDA's limits for every chip since compute capability 3.0.
+#define MAX_GRID_X 2147483647
+#define MAX_GRID_YZ 65535
+#define MAX_BLOCK_XY 1024
+#define MAX_BLOCK_Z 64
+#define MAX_BLOCK_THREADS 1024
+// Clusters of more blocks need the kernel's consent, and a chip that has room for them.
+#define MAX_PORTABLE_CLUSTER_BLOCKS 8
+
+typedef struct launch {
+  aotc_rt_kernel *kernel;
+  int64_t grid[3], block[3];
+  int64_t cluster[3]; // 0: no clusters
+  bool is_cooperative;
+  int32_t dynamic_shared_bytes;
+  void *stream;
+  void **parameters, **extra;
+} launch;
+
+// "kernel 'add' of module 'kernels', built for sm_80, grid 4 x 1 x 1, block 256 x 1 x 1, ..."
+static const char *describe(const launch *l, char *text, size_t bytes) {
+  text[0] = '\0';
+  aotc_rt_append(text, bytes, "kernel '%s' of module '%s', built for %s", l->kernel->name,
+                 aotc_rt_module_name(l->kernel->module),
+                 aotc_rt_module_built_for(l->kernel->module));
+  aotc_rt_append(text, bytes, ", grid %lld x %lld x %lld, block %lld x %lld x %lld",
+                 (long long)l->grid[0], (long long)l->grid[1], (long long)l->grid[2],
+                 (long long)l->block[0], (long long)l->block[1], (long long)l->block[2]);
+  if (l->cluster[0] != 0 || l->cluster[1] != 0 || l->cluster[2] != 0) {
+    aotc_rt_append(text, bytes, ", cluster %lld x %lld x %lld", (long long)l->cluster[0],
+                   (long long)l->cluster[1], (long long)l->cluster[2]);
+  }
+  aotc_rt_append(text, bytes, ", %d bytes of dynamic shared memory", l->dynamic_shared_bytes);
+  return text;
+}
+
+#define LAUNCH_TEXT_BYTES 1024
+
+static bool refuse(const launch *l, aotc_status status, const char *why) {
+  char text[LAUNCH_TEXT_BYTES];
+  aotc_rt_fail(status, "%s: %s", why, describe(l, text, sizeof(text)));
+  return false;
+}
+
+static bool is_within(int64_t value, int64_t max) {
+  return value >= 1 && value <= max;
+}
+
+static bool has_clusters(const launch *l) {
+  return l->cluster[0] > 1 || l->cluster[1] > 1 || l->cluster[2] > 1;
+}
+
+// What CUDA refuses is refused here, before the sizes are cut to CUDA's types, and on the CPU too.
+static bool check_sizes(const launch *l) {
+  if (!is_within(l->grid[0], MAX_GRID_X) || !is_within(l->grid[1], MAX_GRID_YZ) ||
+      !is_within(l->grid[2], MAX_GRID_YZ)) {
+    return refuse(l, AOTC_LAUNCH_FAILED,
+                  "the grid must be from 1 x 1 x 1 to 2147483647 x 65535 x 65535 blocks");
+  }
+  if (!is_within(l->block[0], MAX_BLOCK_XY) || !is_within(l->block[1], MAX_BLOCK_XY) ||
+      !is_within(l->block[2], MAX_BLOCK_Z) ||
+      l->block[0] * l->block[1] * l->block[2] > MAX_BLOCK_THREADS) {
+    return refuse(l, AOTC_LAUNCH_FAILED,
+                  "a block must be from 1 x 1 x 1 to 1024 x 1024 x 64 threads, 1024 in all");
+  }
+  if (l->dynamic_shared_bytes < 0) {
+    return refuse(l, AOTC_LAUNCH_FAILED, "the size of dynamic shared memory must not be negative");
+  }
+  if (l->cluster[0] == 0 && l->cluster[1] == 0 && l->cluster[2] == 0) {
+    return true;
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (l->cluster[i] < 1 || l->grid[i] % l->cluster[i] != 0) {
+      return refuse(l, AOTC_LAUNCH_FAILED, "the grid must be whole clusters of 1 x 1 x 1 or more");
+    }
+  }
+  return true;
+}
+
+// ---------------------------------------------------------------------------------------------------
+// CUDA
+
+// Raises what the function may be launched with. Under the lock: a thread that needs less must not
+// take back what another has just been granted.
+static bool allow_shared_locked(const aotc_rt_driver *driver, const launch *l,
+                                aotc_rt_binding *binding) {
+  if (l->dynamic_shared_bytes <= atomic_load(&binding->dynamic_shared_limit)) {
+    return true;
+  }
+  char text[LAUNCH_TEXT_BYTES];
+  if (!AOTC_RT_TRY(driver, func_set_attribute,
+                   (binding->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                    l->dynamic_shared_bytes),
+                   "the device may not have that much shared memory: %s",
+                   describe(l, text, sizeof(text)))) {
+    return false;
+  }
+  atomic_store(&binding->dynamic_shared_limit, l->dynamic_shared_bytes);
+  return true;
+}
+
+static bool needs_consent(const launch *l) {
+  return l->cluster[0] * l->cluster[1] * l->cluster[2] > MAX_PORTABLE_CLUSTER_BLOCKS;
+}
+
+static bool allow_clusters_locked(const aotc_rt_driver *driver, const launch *l,
+                                  aotc_rt_binding *binding) {
+  char text[LAUNCH_TEXT_BYTES];
+  if (!AOTC_RT_TRY(driver, func_set_attribute,
+                   (binding->function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+                   "clusters of more than 8 blocks: %s", describe(l, text, sizeof(text)))) {
+    return false;
+  }
+  atomic_store(&binding->allows_large_clusters, true);
+  return true;
+}
+
+// Sets the function's attributes that the launch needs; they stay set.
+static bool allow(const aotc_rt_driver *driver, const launch *l, aotc_rt_binding *binding) {
+  bool is_allowed = true;
+  if (l->dynamic_shared_bytes >
+      atomic_load_explicit(&binding->dynamic_shared_limit, memory_order_acquire)) {
+    aotc_rt_lock();
+    is_allowed = allow_shared_locked(driver, l, binding);
+    aotc_rt_unlock();
+  }
+  if (is_allowed && needs_consent(l) &&
+      !atomic_load_explicit(&binding->allows_large_clusters, memory_order_acquire)) {
+    aotc_rt_lock();
+    is_allowed = allow_clusters_locked(driver, l, binding);
+    aotc_rt_unlock();
+  }
+  return is_allowed;
+}
+
+static CUresult call_extended(const aotc_rt_driver *driver, const launch *l, CUfunction function,
+                              CUstream stream) {
+  CUlaunchAttribute attributes[2];
+  memset(attributes, 0, sizeof(attributes));
+  unsigned int count = 0;
+  if (has_clusters(l)) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attributes[count].value.clusterDim.x = (unsigned int)l->cluster[0];
+    attributes[count].value.clusterDim.y = (unsigned int)l->cluster[1];
+    attributes[count].value.clusterDim.z = (unsigned int)l->cluster[2];
+    ++count;
+  }
+  if (l->is_cooperative) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attributes[count].value.cooperative = 1;
+    ++count;
+  }
+  CUlaunchConfig config;
+  memset(&config, 0, sizeof(config));
+  config.gridDimX = (unsigned int)l->grid[0];
+  config.gridDimY = (unsigned int)l->grid[1];
+  config.gridDimZ = (unsigned int)l->grid[2];
+  config.blockDimX = (unsigned int)l->block[0];
+  config.blockDimY = (unsigned int)l->block[1];
+  config.blockDimZ = (unsigned int)l->block[2];
+  config.sharedMemBytes = (unsigned int)l->dynamic_shared_bytes;
+  config.hStream = stream;
+  config.attrs = attributes;
+  config.numAttrs = count;
+  return driver->launch_kernel_ex(&config, function, l->parameters, l->extra);
+}
+
+// Hands the launch to the driver by the oldest call that can do it.
+static bool call_driver(const aotc_rt_driver *driver, const launch *l, CUfunction function,
+                        CUstream stream) {
+  CUresult result;
+  aotc_rt_call call;
+  if (has_clusters(l)) {
+    if (driver->launch_kernel_ex == NULL) {
+      return refuse(l, AOTC_UNSUPPORTED,
+                    "clusters need a driver for CUDA 11.8 or newer (it has no cuLaunchKernelEx)");
+    }
+    call = AOTC_RT_CALL_launch_kernel_ex;
+    result = call_extended(driver, l, function, stream);
+  } else if (l->is_cooperative) {
+    call = AOTC_RT_CALL_launch_cooperative_kernel;
+    result = driver->launch_cooperative_kernel(
+        function, (unsigned int)l->grid[0], (unsigned int)l->grid[1], (unsigned int)l->grid[2],
+        (unsigned int)l->block[0], (unsigned int)l->block[1], (unsigned int)l->block[2],
+        (unsigned int)l->dynamic_shared_bytes, stream, l->parameters);
+  } else {
+    call = AOTC_RT_CALL_launch_kernel;
+    result = driver->launch_kernel(
+        function, (unsigned int)l->grid[0], (unsigned int)l->grid[1], (unsigned int)l->grid[2],
+        (unsigned int)l->block[0], (unsigned int)l->block[1], (unsigned int)l->block[2],
+        (unsigned int)l->dynamic_shared_bytes, stream, l->parameters, l->extra);
+  }
+  if (result == CUDA_SUCCESS) {
+    return true;
+  }
+  char text[LAUNCH_TEXT_BYTES];
+  return aotc_rt_check(driver, result, call, "%s", describe(l, text, sizeof(text)));
+}
+
+static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
+  aotc_rt_binding *binding = aotc_rt_make_current(scope)
+                                 ? aotc_rt_kernel_bind(scope->driver, l->kernel, scope->context)
+                                 : NULL;
+  if (binding == NULL || !allow(scope->driver, l, binding)) {
+    return;
+  }
+  aotc_rt_launch_label *label = &scope->thread->last_launch;
+  memcpy(label->kernel, l->kernel->label, sizeof(label->kernel));
+  for (int i = 0; i < 3; ++i) {
+    label->grid[i] = (uint32_t)l->grid[i];
+    label->block[i] = (uint32_t)l->block[i];
+  }
+  call_driver(scope->driver, l, binding->function, aotc_rt_stream_of(scope->thread, l->stream));
+}
+
+// ---------------------------------------------------------------------------------------------------
+// CPU
+
+static void launch_on_cpu(const launch *l) {
+  if (has_clusters(l)) {
+    refuse(l, AOTC_UNSUPPORTED, "the CPU device has no thread block clusters");
+    return;
+  }
+  if (l->is_cooperative && (l->grid[0] != 1 || l->grid[1] != 1 || l->grid[2] != 1)) {
+    refuse(l, AOTC_UNSUPPORTED,
+           "the CPU device cannot run a cooperative grid: its blocks do not all run at once");
+    return;
+  }
+  if (l->extra != NULL) {
+    refuse(l, AOTC_UNSUPPORTED, "the CPU device takes no extra launch options");
+    return;
+  }
+  const aotc_cpu_kernel *form = aotc_rt_kernel_cpu_form(l->kernel);
+  if (form != NULL) {
+    aotc_rt_cpu_launch(form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes,
+                       aotc_rt_state_of_process.device.multiprocessors);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------
+
+static void run(const char *operation, const launch *l) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, operation)) {
+    return;
+  }
+  if (l->kernel == NULL) {
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "there is no kernel");
+  } else if (check_sizes(l)) {
+    if (scope.driver != NULL) {
+      launch_on_cuda(&scope, l);
+    } else {
+      launch_on_cpu(l);
+    }
+  }
+  aotc_rt_end(&scope);
+}
+
+void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
+                      intptr_t block_x, intptr_t block_y, intptr_t block_z,
+                      int32_t dynamic_shared_bytes, void *stream, void **parameters, void **extra,
+                      size_t parameter_count) {
+  (void)parameter_count; // the driver and the kernel know it
+  const launch l = {
+      .kernel = function,
+      .grid = {grid_x, grid_y, grid_z},
+      .block = {block_x, block_y, block_z},
+      .dynamic_shared_bytes = dynamic_shared_bytes,
+      .stream = stream,
+      .parameters = parameters,
+      .extra = extra,
+  };
+  run("mgpuLaunchKernel", &l);
+}
+
+void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x, intptr_t cluster_y,
+                             intptr_t cluster_z, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
+                             intptr_t block_x, intptr_t block_y, intptr_t block_z,
+                             int32_t dynamic_shared_bytes, void *stream, void **parameters,
+                             void **extra) {
+  const launch l = {
+      .kernel = function,
+      .grid = {grid_x, grid_y, grid_z},
+      .block = {block_x, block_y, block_z},
+      .cluster = {cluster_x, cluster_y, cluster_z},
+      .dynamic_shared_bytes = dynamic_shared_bytes,
+      .stream = stream,
+      .parameters = parameters,
+      .extra = extra,
+  };
+  run("mgpuLaunchClusterKernel", &l);
+}
+
+void mgpuLaunchKernelCooperative(void *function, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
+                                 intptr_t cluster_x, intptr_t cluster_y, intptr_t cluster_z,
+                                 intptr_t block_x, intptr_t block_y, intptr_t block_z,
+                                 int32_t dynamic_shared_bytes, void *stream, void **parameters,
+                                 void **extra) {
+  const launch l = {
+      .kernel = function,
+      .grid = {grid_x, grid_y, grid_z},
+      .block = {block_x, block_y, block_z},
+      .cluster = {cluster_x, cluster_y, cluster_z},
+      .is_cooperative = true,
+      .dynamic_shared_bytes = dynamic_shared_bytes,
+      .stream = stream,
+      .parameters = parameters,
+      .extra = extra,
+  };
+  run("mgpuLaunchKernelCooperative", &l);
+}

@@ -1,0 +1,397 @@
+// Streams from a pool, a caller's stream, events, and time.
+#include <stdlib.h>
+#include <time.h>
+
+#include "mlir_cuda_runtime.h"
+#include "state.h"
+
+// What stands for a stream or an event on the CPU, where work is done when a call returns. Also
+// CUDA's name for the default stream, so that an adopted default stream has a handle that is not
+// NULL.
+#define CPU_HANDLE ((void *)CU_STREAM_LEGACY)
+
+// ---------------------------------------------------------------------------------------------------
+// The pool
+
+CUstream aotc_rt_stream_of(const aotc_rt_thread *thread, void *stream) {
+  if (stream == NULL && thread->has_adopted_stream) {
+    return thread->adopted_stream;
+  }
+  return stream;
+}
+
+// Takes a free slot that has a stream if there is one, else any free slot.
+static bool take_slot(aotc_rt_stream_block *block, bool must_have_stream,
+                      _Atomic(CUstream) **out_stream, atomic_bool **out_is_taken) {
+  for (; block != NULL; block = atomic_load_explicit(&block->next, memory_order_acquire)) {
+    for (int i = 0; i < AOTC_RT_STREAMS_PER_BLOCK; ++i) {
+      bool has_stream = atomic_load_explicit(&block->slots[i].stream, memory_order_relaxed) != NULL;
+      if (has_stream == must_have_stream &&
+          !atomic_load_explicit(&block->slots[i].is_taken, memory_order_relaxed) &&
+          !atomic_exchange_explicit(&block->slots[i].is_taken, true, memory_order_acq_rel)) {
+        *out_stream = &block->slots[i].stream;
+        *out_is_taken = &block->slots[i].is_taken;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+static bool add_block(aotc_rt_stream_block *block) {
+  aotc_rt_stream_block *added = calloc(1, sizeof(*added));
+  if (added == NULL) {
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for more streams");
+    return false;
+  }
+  aotc_rt_stream_block *next = NULL;
+  while (!atomic_compare_exchange_strong(&block->next, &next, added)) {
+    block = next;
+    next = NULL;
+  }
+  return true;
+}
+
+CUstream aotc_rt_stream_take(aotc_rt_scope *scope) {
+  aotc_rt_stream_block *first = &scope->context->streams;
+  _Atomic(CUstream) *stream = NULL;
+  atomic_bool *is_taken = NULL;
+  if (!take_slot(first, true, &stream, &is_taken)) {
+    while (!take_slot(first, false, &stream, &is_taken)) {
+      if (!add_block(first)) {
+        return NULL;
+      }
+    }
+  }
+
+  // The slot may have got its stream between the look and the taking.
+  CUstream handle = atomic_load_explicit(stream, memory_order_acquire);
+  if (handle == NULL) {
+    if (!aotc_rt_make_current(scope) ||
+        !AOTC_RT_TRY(scope->driver, stream_create, (&handle, CU_STREAM_NON_BLOCKING), "a stream")) {
+      atomic_store_explicit(is_taken, false, memory_order_release);
+      return NULL;
+    }
+    atomic_store_explicit(stream, handle, memory_order_release);
+  }
+  return handle;
+}
+
+// The slot of a stream that is the pool's; NULL for any other.
+static atomic_bool *find_slot(CUstream stream) {
+  aotc_rt_context *context =
+      atomic_load_explicit(&aotc_rt_state_of_process.contexts, memory_order_acquire);
+  for (; context != NULL; context = context->next) {
+    if (atomic_load_explicit(&context->is_gone, memory_order_relaxed)) {
+      continue;
+    }
+    aotc_rt_stream_block *block = &context->streams;
+    for (; block != NULL; block = atomic_load_explicit(&block->next, memory_order_acquire)) {
+      for (int i = 0; i < AOTC_RT_STREAMS_PER_BLOCK; ++i) {
+        if (atomic_load_explicit(&block->slots[i].stream, memory_order_relaxed) == stream) {
+          return &block->slots[i].is_taken;
+        }
+      }
+    }
+  }
+  return NULL;
+}
+
+bool aotc_rt_stream_give_back(CUstream stream) {
+  atomic_bool *is_taken = stream != NULL ? find_slot(stream) : NULL;
+  if (is_taken != NULL) {
+    atomic_store_explicit(is_taken, false, memory_order_release);
+  }
+  return is_taken != NULL;
+}
+
+// ---------------------------------------------------------------------------------------------------
+// mgpuStream*
+
+void *mgpuStreamCreate(void) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  if (thread->error.status == AOTC_OK && thread->has_adopted_stream) {
+    return thread->adopted_stream;
+  }
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuStreamCreate")) {
+    return NULL;
+  }
+  void *stream = scope.driver != NULL ? (void *)aotc_rt_stream_take(&scope) : CPU_HANDLE;
+  aotc_rt_end(&scope);
+  return stream;
+}
+
+void mgpuStreamDestroy(void *stream) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  if (stream == NULL || (thread->has_adopted_stream && stream == thread->adopted_stream) ||
+      find_slot(stream) == NULL) {
+    return;
+  }
+  if (thread->error.status != AOTC_OK) {
+    // The function that failed will free what its kernels may still use. There is nobody to tell
+    // what this wait says: the first failure stands.
+    aotc_rt_scope scope;
+    if (aotc_rt_begin_release(&scope, "mgpuStreamDestroy")) {
+      if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
+        AOTC_RT_TRY_IN(&scope, stream_synchronize, (stream), "before it is given back");
+      }
+      aotc_rt_end(&scope);
+    }
+  }
+  aotc_rt_stream_give_back(stream);
+}
+
+static bool is_left_unsynchronized(const aotc_rt_thread *thread, const void *stream) {
+  return thread->has_adopted_stream && !thread->synchronizes_adopted_stream &&
+         (stream == NULL || stream == thread->adopted_stream);
+}
+
+// Waits for a stream; the context need not be current.
+static bool synchronize(aotc_rt_scope *scope, void *stream) {
+  return scope->driver == NULL ||
+         (aotc_rt_make_current(scope) &&
+          AOTC_RT_TRY(scope->driver, stream_synchronize, (aotc_rt_stream_of(scope->thread, stream)),
+                      "waiting for a stream's work"));
+}
+
+void mgpuStreamSynchronize(void *stream) {
+  aotc_rt_scope scope;
+  if (is_left_unsynchronized(&aotc_rt_this_thread, stream) ||
+      !aotc_rt_begin_unless_failed(&scope, "mgpuStreamSynchronize")) {
+    return;
+  }
+  synchronize(&scope, stream);
+  aotc_rt_end(&scope);
+}
+
+void mgpuStreamWaitEvent(void *stream, void *event) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuStreamWaitEvent")) {
+    return;
+  }
+  if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
+    AOTC_RT_TRY(scope.driver, stream_wait_event,
+                (aotc_rt_stream_of(scope.thread, stream), event, 0), "an event of another stream");
+  }
+  aotc_rt_end(&scope);
+}
+
+// ---------------------------------------------------------------------------------------------------
+// mgpuEvent*
+
+void *mgpuEventCreate(void) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuEventCreate")) {
+    return NULL;
+  }
+  void *handle = CPU_HANDLE;
+  if (scope.driver != NULL) {
+    CUevent event = NULL;
+    bool is_made =
+        aotc_rt_make_current(&scope) &&
+        AOTC_RT_TRY(scope.driver, event_create, (&event, CU_EVENT_DISABLE_TIMING), "an event");
+    handle = is_made ? event : NULL;
+  }
+  aotc_rt_end(&scope);
+  return handle;
+}
+
+static void destroy_event(aotc_rt_scope *scope, CUevent event) {
+  if (event != NULL && scope->driver != NULL && aotc_rt_make_current(scope)) {
+    AOTC_RT_TRY_IN(scope, event_destroy, (event), "an event");
+  }
+}
+
+void mgpuEventDestroy(void *event) {
+  aotc_rt_scope scope;
+  if (event != NULL && aotc_rt_begin_release(&scope, "mgpuEventDestroy")) {
+    destroy_event(&scope, event);
+    aotc_rt_end(&scope);
+  }
+}
+
+void mgpuEventSynchronize(void *event) {
+  aotc_rt_scope scope;
+  if (is_left_unsynchronized(&aotc_rt_this_thread, NULL) ||
+      !aotc_rt_begin_unless_failed(&scope, "mgpuEventSynchronize")) {
+    return;
+  }
+  if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
+    AOTC_RT_TRY(scope.driver, event_synchronize, (event), "waiting for an event");
+  }
+  aotc_rt_end(&scope);
+}
+
+void mgpuEventRecord(void *event, void *stream) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuEventRecord")) {
+    return;
+  }
+  if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
+    AOTC_RT_TRY(scope.driver, event_record, (event, aotc_rt_stream_of(scope.thread, stream)),
+                "an event");
+  }
+  aotc_rt_end(&scope);
+}
+
+// ---------------------------------------------------------------------------------------------------
+// aotc_stream_*
+
+aotc_status aotc_stream_adopt(void *stream, bool synchronizes) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  thread->has_adopted_stream = true;
+  thread->adopted_stream = stream != NULL ? stream : CPU_HANDLE;
+  thread->synchronizes_adopted_stream = synchronizes;
+  return AOTC_OK;
+}
+
+void aotc_stream_release(void) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  thread->has_adopted_stream = false;
+  thread->adopted_stream = NULL;
+}
+
+aotc_status aotc_stream_open(void **out_stream) {
+  if (out_stream == NULL) {
+    return aotc_rt_fail(AOTC_INVALID_ARGUMENT,
+                        "aotc_stream_open: there is no place for the stream");
+  }
+  *out_stream = NULL;
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin(&scope, "aotc_stream_open")) {
+    return aotc_rt_this_thread.latest;
+  }
+  bool is_open = true;
+  if (scope.driver != NULL) {
+    CUstream stream = aotc_rt_stream_take(&scope);
+    *out_stream = stream;
+    is_open = stream != NULL;
+  }
+  aotc_rt_end(&scope);
+  return is_open ? AOTC_OK : scope.thread->latest;
+}
+
+aotc_status aotc_stream_close(void *stream) {
+  if (stream == NULL || aotc_rt_stream_give_back(stream)) {
+    return AOTC_OK;
+  }
+  return aotc_rt_fail(AOTC_INVALID_ARGUMENT,
+                      "aotc_stream_close: the stream is not from aotc_stream_open");
+}
+
+aotc_status aotc_stream_wait(void *stream) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin(&scope, "aotc_stream_wait")) {
+    return aotc_rt_this_thread.latest;
+  }
+  bool is_done = synchronize(&scope, stream);
+  aotc_rt_end(&scope);
+  return is_done ? AOTC_OK : scope.thread->latest;
+}
+
+// ---------------------------------------------------------------------------------------------------
+// aotc_timer_*
+
+struct aotc_timer {
+  CUevent start, stop; // NULL on the CPU
+  struct timespec started;
+};
+
+aotc_status aotc_timer_open(aotc_timer **out_timer) {
+  if (out_timer == NULL) {
+    return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "aotc_timer_open: there is no place for the timer");
+  }
+  *out_timer = NULL;
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin(&scope, "aotc_timer_open")) {
+    return aotc_rt_this_thread.latest;
+  }
+  bool is_open = false;
+  aotc_timer *timer = calloc(1, sizeof(*timer));
+  if (timer == NULL) {
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for a timer");
+  } else if (scope.driver == NULL) {
+    is_open = true;
+  } else if (aotc_rt_make_current(&scope) &&
+             AOTC_RT_TRY(scope.driver, event_create, (&timer->start, CU_EVENT_DEFAULT), "start")) {
+    is_open = AOTC_RT_TRY(scope.driver, event_create, (&timer->stop, CU_EVENT_DEFAULT), "stop");
+    if (!is_open) {
+      destroy_event(&scope, timer->start);
+    }
+  }
+  aotc_rt_end(&scope);
+  if (!is_open) {
+    free(timer);
+    return scope.thread->latest;
+  }
+  *out_timer = timer;
+  return AOTC_OK;
+}
+
+// Notes a point: of the stream, or of the clock.
+static bool record(aotc_rt_scope *scope, CUevent event, void *stream, struct timespec *out_now) {
+  if (scope->driver == NULL) {
+    if (clock_gettime(CLOCK_MONOTONIC, out_now) == 0) {
+      return true;
+    }
+    aotc_rt_fail(AOTC_UNSUPPORTED, "there is no monotonic clock");
+    return false;
+  }
+  return aotc_rt_make_current(scope) &&
+         AOTC_RT_TRY(scope->driver, event_record, (event, aotc_rt_stream_of(scope->thread, stream)),
+                     "of a timer");
+}
+
+aotc_status aotc_timer_start(aotc_timer *timer, void *stream) {
+  if (timer == NULL) {
+    return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "aotc_timer_start: there is no timer");
+  }
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin(&scope, "aotc_timer_start")) {
+    return aotc_rt_this_thread.latest;
+  }
+  bool is_started = record(&scope, timer->start, stream, &timer->started);
+  aotc_rt_end(&scope);
+  return is_started ? AOTC_OK : scope.thread->latest;
+}
+
+aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *out_milliseconds) {
+  if (timer == NULL || out_milliseconds == NULL) {
+    return aotc_rt_fail(AOTC_INVALID_ARGUMENT,
+                        "aotc_timer_stop: there is no timer, or no place for the time");
+  }
+  *out_milliseconds = 0;
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin(&scope, "aotc_timer_stop")) {
+    return aotc_rt_this_thread.latest;
+  }
+  struct timespec stopped = timer->started;
+  bool is_stopped = record(&scope, timer->stop, stream, &stopped);
+  float elapsed = 0;
+  if (is_stopped && scope.driver == NULL) {
+    *out_milliseconds = (double)(stopped.tv_sec - timer->started.tv_sec) * 1e3 +
+                        (double)(stopped.tv_nsec - timer->started.tv_nsec) * 1e-6;
+  } else if (is_stopped) {
+    is_stopped =
+        AOTC_RT_TRY(scope.driver, event_synchronize, (timer->stop), "waiting for a timer's stop") &&
+        AOTC_RT_TRY(scope.driver, event_elapsed_time, (&elapsed, timer->start, timer->stop),
+                    "of a timer");
+    *out_milliseconds = is_stopped ? (double)elapsed : 0;
+  }
+  aotc_rt_end(&scope);
+  return is_stopped ? AOTC_OK : scope.thread->latest;
+}
+
+void aotc_timer_close(aotc_timer *timer) {
+  if (timer == NULL) {
+    return;
+  }
+  aotc_rt_scope scope;
+  if (aotc_rt_begin_release(&scope, "aotc_timer_close")) {
+    destroy_event(&scope, timer->start);
+    destroy_event(&scope, timer->stop);
+    aotc_rt_end(&scope);
+  }
+  free(timer);
+}

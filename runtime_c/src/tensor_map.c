@@ -1,0 +1,238 @@
+// TMA descriptors: encoded by the driver, kept in device memory.
+#include <stdlib.h>
+#include <string.h>
+
+#include "mlir_cuda_runtime.h"
+#include "state.h"
+
+#define MAX_RANK 5
+#define SLAB_BYTES ((size_t)64 * 1024)
+
+typedef struct encoding {
+  int64_t data_type, interleave, swizzle, l2_promotion, oob_fill;
+  uint32_t rank;
+  void *address;
+  // CUDA's order: innermost dimension first.
+  uint64_t sizes[MAX_RANK], strides[MAX_RANK];
+  uint32_t box_sizes[MAX_RANK], element_strides[MAX_RANK];
+} encoding;
+
+static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *out_map) {
+  if (scope->driver == NULL) {
+    aotc_rt_fail(AOTC_UNSUPPORTED, "the CPU device has no TMA descriptors; they need a GPU from "
+                                   "sm_90 on");
+    return false;
+  }
+  if (scope->driver->tensor_map_encode_tiled == NULL) {
+    aotc_rt_fail(AOTC_UNSUPPORTED,
+                 "TMA descriptors need a driver for CUDA 12.0 or newer (it has no "
+                 "cuTensorMapEncodeTiled)");
+    return false;
+  }
+  return AOTC_RT_TRY(
+      scope->driver, tensor_map_encode_tiled,
+      (out_map, (CUtensorMapDataType)e->data_type, e->rank, e->address, e->sizes, e->strides,
+       e->box_sizes, e->element_strides, (CUtensorMapInterleave)e->interleave,
+       (CUtensorMapSwizzle)e->swizzle, (CUtensorMapL2promotion)e->l2_promotion,
+       (CUtensorMapFloatOOBfill)e->oob_fill),
+      "data type %d, rank %u, address %p, innermost size %llu, innermost box size %u, swizzle %d",
+      (int)e->data_type, e->rank, e->address, (unsigned long long)e->sizes[0], e->box_sizes[0],
+      (int)e->swizzle);
+}
+
+void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t rank, void *address,
+                              const uint64_t *sizes, const uint64_t *strides,
+                              const uint32_t *box_sizes, const uint32_t *element_strides,
+                              int32_t interleave, int32_t swizzle, int32_t l2_promotion,
+                              int32_t oob_fill) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuTensorMapEncodeTiled")) {
+    return;
+  }
+  if (rank < 1 || rank > MAX_RANK || out_tensor_map == NULL || sizes == NULL ||
+      (strides == NULL && rank > 1) || box_sizes == NULL || element_strides == NULL) {
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "rank %u; it must be 1 to 5, and every array must be there",
+                 rank);
+  } else if (aotc_rt_make_current(&scope)) {
+    encoding e = {
+        .data_type = data_type,
+        .interleave = interleave,
+        .swizzle = swizzle,
+        .l2_promotion = l2_promotion,
+        .oob_fill = oob_fill,
+        .rank = rank,
+        .address = address,
+    };
+    memcpy(e.sizes, sizes, rank * sizeof(*sizes));
+    if (rank > 1) {
+      memcpy(e.strides, strides, (rank - 1) * sizeof(*strides));
+    }
+    memcpy(e.box_sizes, box_sizes, rank * sizeof(*box_sizes));
+    memcpy(e.element_strides, element_strides, rank * sizeof(*element_strides));
+    // The caller's may lie where the driver's alignment of 64 bytes is not kept.
+    CUtensorMap map;
+    if (encode(&scope, &e, &map)) {
+      memcpy(out_tensor_map, &map, sizeof(map));
+    }
+  }
+  aotc_rt_end(&scope);
+}
+
+// Bytes of an element, 0 for types of less than a byte, which no memref has, and unknown ones.
+static uint64_t element_bytes(int64_t data_type) {
+  switch (data_type) {
+  case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+    return 1;
+  case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+  case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+  case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
+    return 2;
+  case CU_TENSOR_MAP_DATA_TYPE_UINT32:
+  case CU_TENSOR_MAP_DATA_TYPE_INT32:
+  case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
+  case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
+  case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
+  case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
+    return 4;
+  case CU_TENSOR_MAP_DATA_TYPE_UINT64:
+  case CU_TENSOR_MAP_DATA_TYPE_INT64:
+  case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
+    return 8;
+  default:
+    return 0;
+  }
+}
+
+// Turns a memref's sizes and strides, outermost first and in elements, into CUDA's.
+static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, const int64_t *box_sizes,
+                        encoding *e) {
+  uint64_t bytes = element_bytes(e->data_type);
+  if (bytes == 0) {
+    aotc_rt_fail(AOTC_UNSUPPORTED, "elements of tensor map data type %lld are no memref's",
+                 (long long)e->data_type);
+    return false;
+  }
+  const int64_t *sizes = memref->sizes_and_strides;
+  const int64_t *strides = sizes + rank;
+  if (strides[rank - 1] != 1) {
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "the memref's innermost stride is %lld, it must be 1",
+                 (long long)strides[rank - 1]);
+    return false;
+  }
+  for (uint32_t i = 0; i < rank; ++i) {
+    uint32_t outer = rank - 1 - i;
+    if (sizes[outer] < 1 || strides[outer] < 0 || box_sizes[outer] < 1 ||
+        box_sizes[outer] > UINT32_MAX) {
+      aotc_rt_fail(AOTC_INVALID_ARGUMENT,
+                   "dimension %u of the memref has size %lld, stride %lld, box size %lld", outer,
+                   (long long)sizes[outer], (long long)strides[outer], (long long)box_sizes[outer]);
+      return false;
+    }
+    e->sizes[i] = (uint64_t)sizes[outer];
+    e->box_sizes[i] = (uint32_t)box_sizes[outer];
+    e->element_strides[i] = 1;
+    if (i > 0) {
+      e->strides[i - 1] = (uint64_t)strides[outer] * bytes;
+    }
+  }
+  e->rank = rank;
+  e->address = (char *)memref->aligned + memref->offset * (int64_t)bytes;
+  return true;
+}
+
+// ---------------------------------------------------------------------------------------------------
+// Where they stay
+
+static size_t bucket_of(const CUtensorMap *map) {
+  const unsigned char *bytes = (const unsigned char *)map;
+  uint64_t hash = 14695981039346656037u; // FNV-1a
+  for (size_t i = 0; i < sizeof(*map); ++i) {
+    hash = (hash ^ bytes[i]) * 1099511628211u;
+  }
+  return (size_t)(hash ^ (hash >> 32)) % AOTC_RT_TENSOR_MAP_BUCKETS;
+}
+
+// Copies the map to fresh device memory. On a stream of the pool: the caller's may be capturing.
+static bool upload_locked(aotc_rt_scope *scope, aotc_rt_tensor_map *entry) {
+  aotc_rt_context *context = scope->context;
+  const aotc_rt_driver *driver = scope->driver;
+  if (context->slab_bytes_left < sizeof(entry->map)) {
+    CUdeviceptr slab = 0;
+    if (!AOTC_RT_TRY(driver, mem_alloc, (&slab, SLAB_BYTES), "memory for TMA descriptors")) {
+      return false;
+    }
+    context->slab = slab; // what was before stays in use
+    context->slab_bytes_left = SLAB_BYTES;
+  }
+  CUstream stream = aotc_rt_stream_take(scope);
+  if (stream == NULL) {
+    return false;
+  }
+  CUdeviceptr address = context->slab + (SLAB_BYTES - context->slab_bytes_left);
+  bool is_copied =
+      AOTC_RT_TRY(driver, memcpy_async,
+                  (address, (CUdeviceptr)(uintptr_t)&entry->map, sizeof(entry->map), stream),
+                  "a TMA descriptor") &&
+      AOTC_RT_TRY(driver, stream_synchronize, (stream), "copying a TMA descriptor");
+  aotc_rt_stream_give_back(stream);
+  if (is_copied) {
+    entry->address = address;
+    context->slab_bytes_left -= sizeof(entry->map);
+  }
+  return is_copied;
+}
+
+static CUdeviceptr keep_locked(aotc_rt_scope *scope, const CUtensorMap *map) {
+  aotc_rt_tensor_map **bucket = &scope->context->tensor_maps[bucket_of(map)];
+  for (aotc_rt_tensor_map *entry = *bucket; entry != NULL; entry = entry->next) {
+    if (memcmp(&entry->map, map, sizeof(*map)) == 0) {
+      return entry->address;
+    }
+  }
+  aotc_rt_tensor_map *entry = NULL;
+  if (posix_memalign((void **)&entry, _Alignof(aotc_rt_tensor_map), sizeof(*entry)) != 0) {
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for a TMA descriptor");
+    return 0;
+  }
+  entry->map = *map;
+  CUstreamCaptureMode mode;
+  bool is_relaxed = aotc_rt_capture_relax(scope->driver, &mode);
+  bool is_kept = is_relaxed && upload_locked(scope, entry);
+  bool is_restored = !is_relaxed || aotc_rt_capture_restore(scope->driver, mode);
+  if (!is_kept) {
+    free(entry);
+    return 0;
+  }
+  entry->next = *bucket;
+  *bucket = entry;
+  return is_restored ? entry->address : 0;
+}
+
+void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t data_type,
+                                     int64_t interleave, int64_t swizzle, int64_t l2_promotion,
+                                     int64_t oob_fill, int64_t *box_sizes) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuTensorMapEncodeTiledMemref")) {
+    return NULL;
+  }
+  CUdeviceptr address = 0;
+  encoding e = {
+      .data_type = data_type,
+      .interleave = interleave,
+      .swizzle = swizzle,
+      .l2_promotion = l2_promotion,
+      .oob_fill = oob_fill,
+  };
+  CUtensorMap map;
+  memset(&map, 0, sizeof(map)); // all of it is compared
+  if (rank < 1 || rank > MAX_RANK || descriptor == NULL || box_sizes == NULL) {
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "rank %lld; it must be 1 to 5", (long long)rank);
+  } else if (encoding_of((uint32_t)rank, descriptor, box_sizes, &e) &&
+             aotc_rt_make_current(&scope) && encode(&scope, &e, &map)) {
+    aotc_rt_lock();
+    address = keep_locked(&scope, &map);
+    aotc_rt_unlock();
+  }
+  aotc_rt_end(&scope);
+  return (void *)(uintptr_t)address;
+}
