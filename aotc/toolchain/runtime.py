@@ -23,6 +23,7 @@ Kind = Literal["static", "shared"]
 # SConstruct builds with the same.
 C_FLAGS = (
     "-std=c11",
+    "-D_GNU_SOURCE",
     "-O2",
     "-g0",
     "-fPIC",
