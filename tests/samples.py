@@ -1,0 +1,257 @@
+"""What each sample is called with, and what NumPy says that it must give.
+
+A `Case` is one call of a program. Its inputs are seeded; its expectations are computed in
+f64 and kept there, whatever the program computes in. `write_files` turns a case into .npy
+files and the command line that reads them. The tests, the GPU bundle and the demo use these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# An array goes through a file; a number and a source (`random:seed=7`) are written on the
+# command line; a shape is all that a buffer gets which is only written.
+Argument = Array | float | int | str | tuple[int, ...]
+
+SAMPLES = Path(__file__).resolve().parent.parent / "samples"
+
+F32_RTOL = 1e-5
+F64_RTOL = 1e-12
+# Both the result and the file are rounded to f16, each by up to half a unit in the last place:
+# 2^-10 together. The rest is for the f32 value before it.
+F16_RTOL = 1e-3
+
+
+@dataclass(frozen=True)
+class Values:
+    """The arguments of a call that are not left to the harness, and its results.
+
+    Results are float64 where they are real, so that no tolerance is used up by their own
+    rounding. `dtypes` has the types of results that are not of their array's type.
+    """
+
+    arguments: Mapping[str, Argument]
+    results: Mapping[str, Array]
+    dtypes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of one program. `make` gives the same values each time."""
+
+    name: str
+    program: str
+    make: Callable[[], Values]
+    rtol: float
+    atol: float = 0.0
+    entry: str | None = None
+    options: tuple[str, ...] = ()
+    runs_on_cpu: bool = True
+
+
+def write_files(case: Case, folder: Path, *, shown_as: str | None = None) -> list[str]:
+    """Writes the case's .npy files into `folder`; the words of the command line.
+
+    The files start with the case's name. `shown_as` is what the command line calls the
+    folder, when that is not where it is now.
+    """
+    values = case.make()
+    place = shown_as if shown_as is not None else str(folder)
+    words = [case.entry] if case.entry else []
+    for name, value in values.arguments.items():
+        if isinstance(value, np.ndarray):
+            file = f"{case.name}.{name}.npy"
+            np.save(folder / file, value)
+            words += ["--arg", f"{name}={place}/{file}"]
+        elif isinstance(value, tuple):
+            words += ["--dim", f"{name}={'x'.join(map(str, value))}"]
+        elif isinstance(value, str):
+            words += ["--arg", f"{name}={value}"]
+        else:
+            words += ["--arg", f"{name}={value!r}"]
+    for name, expected in values.results.items():
+        file = f"{case.name}.expect.{name}.npy"
+        np.save(folder / file, expected.astype(values.dtypes.get(name, expected.dtype)))
+        words += ["--expect", f"{name}={place}/{file}"]
+    return [*words, *case.options, "--rtol", repr(case.rtol), "--atol", repr(case.atol)]
+
+
+def mismatch(case: Case, name: str, got: Array) -> str | None:
+    """NumPy's own verdict on one result; None where it is as expected."""
+    values = case.make()
+    expected = values.results[name]
+    if got.shape != expected.shape:
+        return f"{case.name}: {name} has shape {got.shape}, not {expected.shape}"
+    dtype = np.dtype(values.dtypes.get(name, expected.dtype))
+    if got.dtype != dtype:
+        return f"{case.name}: {name} is {got.dtype}, not {dtype}"
+    try:
+        np.testing.assert_allclose(
+            got.astype(expected.dtype), expected, rtol=case.rtol, atol=case.atol, equal_nan=False
+        )
+    except AssertionError as error:
+        return f"{case.name}: {name}: {error}"
+    return None
+
+
+def rng(case_name: str) -> np.random.Generator:
+    """A generator of its own for each case: adding one changes no other."""
+    return np.random.default_rng(list(case_name.encode()))
+
+
+def uniform(
+    generator: np.random.Generator,
+    shape: int | tuple[int, ...],
+    dtype: Any,
+    low: float,
+    high: float,
+) -> Array:
+    """Uniform values in [low, high), rounded to `dtype`."""
+    return generator.uniform(low, high, shape).astype(dtype)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float64)
+
+
+# Sums are of positive numbers: relative errors then say something about each element.
+
+
+def _matmul(name: str, *, has_c: bool) -> Values:
+    r = rng(name)
+    a, b = (uniform(r, (1024, 1024), np.float32, 0, 1) for _ in range(2))
+    arguments: dict[str, Argument] = {"A": a, "B": b}
+    product = _wide(a) @ _wide(b)
+    if has_c:
+        c = uniform(r, (1024, 1024), np.float32, 0, 100)
+        arguments["C"] = c
+        product += _wide(c)
+    return Values(arguments, {"C": product}, {"C": np.float32})
+
+
+def _vector_add(name: str, n: int) -> Values:
+    r = rng(name)
+    x, y = (uniform(r, n, np.float32, -1000, 1000) for _ in range(2))
+    return Values({"x": x, "y": y, "z": (n,)}, {"z": _wide(x) + _wide(y)}, {"z": np.float32})
+
+
+def _heat(name: str, rate: float) -> Values:
+    old = uniform(rng(name), (500, 730), np.float64, 1, 2)
+    new = old.copy()
+    around = old[:-2, 1:-1] + old[2:, 1:-1] + old[1:-1, :-2] + old[1:-1, 2:]
+    new[1:-1, 1:-1] += rate * (around - 4 * old[1:-1, 1:-1])
+    return Values({"old": old, "rate": rate}, {"new": new}, {})
+
+
+# NumPy has no erf. This one is the C library's, through Python.
+def _erf(x: Array) -> Array:
+    from math import erf
+
+    return np.array([erf(v) for v in x.flat]).reshape(x.shape)
+
+
+def _activations(name: str, results: tuple[str, ...]) -> Values:
+    x = uniform(rng(name), (64, 1000), np.float16, -8, 8)
+    v = _wide(x)
+    everything = {
+        "gelu": (0.5 * v * (1 + _erf(v * np.sqrt(0.5))), np.float16),
+        "sigmoid": (1 / (1 + np.exp(-v)), np.float32),
+        "tanh": (np.tanh(v), np.float32),
+    }
+    return Values(
+        {"x": x},
+        {result: everything[result][0] for result in results},
+        {result: everything[result][1] for result in results},
+    )
+
+
+def _block_sums(name: str) -> Values:
+    x = uniform(rng(name), 65536, np.float32, 0, 1)
+    return Values({"x": x}, {"sums": _wide(x).reshape(256, 256).sum(1)}, {"sums": np.float32})
+
+
+def _normalize(name: str, columns: int) -> Values:
+    x = uniform(rng(name), (300, columns), np.float32, -1, 1)
+    # Not (0, 0, ...): NaN is no result to compare.
+    x[:, :1] += np.float32(2)
+    unit = _wide(x) / np.sqrt((_wide(x) ** 2).sum(1, keepdims=True))
+    return Values({"x": x, "y": x.shape}, {"y": unit}, {"y": np.float32})
+
+
+def _dot(name: str, n: int) -> Values:
+    r = rng(name)
+    x, y = (uniform(r, n, np.float32, 0.5, 1.5) for _ in range(2))
+    return Values({"x": x, "y": y}, {"result0": np.array(_wide(x) @ _wide(y))}, {})
+
+
+def _cases() -> dict[str, Case]:
+    cases: list[Case] = []
+
+    def add(name: str, program: str, make: Callable[..., Values], rtol: float, **more: Any) -> None:
+        cases.append(Case(name, program, partial(make, name), rtol, **more))
+
+    add("matmul", "matmul", partial(_matmul, has_c=False), F32_RTOL)
+    add("matmul-accumulates", "matmul", partial(_matmul, has_c=True), F32_RTOL)
+    # 0: no thread at all. 1, 255, 257: a block that is not full. 100003 is prime.
+    for n in (0, 1, 255, 256, 257, 1000, 100_003):
+        add(f"vector_add-{n}", "vector_add", partial(_vector_add, n=n), F32_RTOL)
+    add("stencil", "stencil", partial(_heat, rate=0.1), F64_RTOL)
+    # Where 1 + erf(v) cancels, what is left of gelu is a few units in the last place of 1.
+    gelu = partial(_activations, results=("gelu",))
+    add("activations-f16", "activations", gelu, F16_RTOL, atol=1e-6)
+    add(
+        "activations-f32",
+        "activations",
+        partial(_activations, results=("sigmoid", "tanh")),
+        F32_RTOL,
+    )
+    add("block_sums", "block_sums", _block_sums, F32_RTOL, runs_on_cpu=False)
+    for columns in (0, 1, 7, 130, 1001):
+        add(f"normalize-{columns}", "normalize", partial(_normalize, columns=columns), F32_RTOL)
+    for n in (0, 1, 1000, 100_003):
+        add(f"dot-{n}", "dot", partial(_dot, n=n), F64_RTOL)
+    return {case.name: case for case in cases}
+
+
+CASES: Mapping[str, Case] = _cases()
+PROGRAMS: tuple[str, ...] = tuple(dict.fromkeys(case.program for case in CASES.values()))
+
+
+def source_of(program: str) -> Path:
+    """The sample's file."""
+    return SAMPLES / f"{program}.mlir"
+
+
+def generated(
+    name: str, shape: tuple[int, ...], dtype: Any, *, seed: int = 0, low: float = 0, high: float = 1
+) -> Array:
+    """What the harness gives an argument called `name` that is left to `random`.
+
+    docs/harness.md describes the generator. This is written from its words, for real
+    numbers: SplitMix64 from a key that mixes the seed with the name's FNV-1a hash.
+    """
+    bits = 2**64
+
+    def mix(z: int) -> int:
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % bits
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % bits
+        return z ^ (z >> 31)
+
+    hashed = 0xCBF29CE484222325
+    for byte in name.encode():
+        hashed = (hashed ^ byte) * 0x100000001B3 % bits
+    state = mix(hashed ^ mix(seed))
+    units = []
+    for _ in range(int(np.prod(shape))):
+        state = (state + 0x9E3779B97F4A7C15) % bits
+        units.append((mix(state) >> 11) * 2.0**-53)
+    return (low + (high - low) * np.array(units)).astype(dtype).reshape(shape)
