@@ -282,7 +282,9 @@ _NEW_ATTRIBUTES = re.compile(r" (?:noipa|nooutline|flatten|prefalign\(\d+\)|pref
 def _drop_new_attributes(piece: str, line: _Line) -> str:
     if not line.text.startswith(("attributes #", "define ", "declare ")):
         return piece
-    return _NEW_ATTRIBUTES.sub("", piece)
+    kept = _NEW_ATTRIBUTES.sub("", piece)
+    # An empty group is refused, and its number may be in use anywhere.
+    return kept.replace("= { }", '= { "downleveled" }') if kept != piece else piece
 
 
 _DEAD_ON_RETURN = re.compile(r"\bdead_on_return\(\d+\)")
@@ -317,19 +319,19 @@ _DENORMAL_WORDS = {
 
 
 def _spell_denormal_modes(piece: str, line: _Line) -> str:
-    """`denormal_fpenv(ieee float: preservesign)` was two attributes that are strings."""
+    """`denormal_fpenv(ieee, float: preservesign|dynamic)` was two attributes, with strings."""
     del line
 
     def modes(text: str) -> str:
-        words = [_DENORMAL_WORDS[word.strip()] for word in text.split(",")]
+        words = [_DENORMAL_WORDS[word.strip()] for word in text.strip(", ").split("|")]
         return f"{words[0]},{words[-1]}"
 
     def rewrite(found: re.Match[str]) -> str:
         default, _, single = found[1].partition("float:")
         spelled = []
-        if default.strip():
+        if default.strip(", "):
             spelled.append(f'"denormal-fp-math"="{modes(default)}"')
-        if single.strip():
+        if single.strip(", "):
             spelled.append(f'"denormal-fp-math-f32"="{modes(single)}"')
         return " ".join(spelled)
 
@@ -418,7 +420,8 @@ def _rewrite_line(text: str, rewrites: list[tuple[tuple[str, ...], _Rewrite]]) -
 
 # --- When clang refuses ----------------------------------------------------------------
 
-_PLACED = re.compile(r"^[^\n]*?:(\d+):(\d+): error: (.*)$", re.MULTILINE)
+# Places in <inline asm> are not in our text.
+_PLACED = re.compile(r"^(?!<inline asm>)[^\n]*?:(\d+):(\d+): error: (.*)$", re.MULTILINE)
 _NAMED = re.compile(r"@(\"[^\"\n]*\"|[\w.$-]+)|intrinsic %(llvm\.[\w.]+)")
 _EXCERPT = 120
 
