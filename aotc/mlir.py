@@ -77,4 +77,6 @@ def make_context() -> Any:
     """A context with every dialect, whose diagnostics arrive in exceptions and not on stderr."""
     context = ir.Context()
     context.emit_error_diagnostics = False
+    # Modules are small: a thread pool costs more than it saves, and one thread is one order.
+    context.enable_multithreading(False)
     return context

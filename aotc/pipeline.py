@@ -413,7 +413,7 @@ def _link_executable(build: Build) -> list[Artifact]:
         name, text = generate_table(build.manifest)
         build.write(name, text)
         includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")
-        table = f"{name}.o"
+        table = f"{Path(name).stem}.o"
         build.host_compiler.compile_c(name, table, includes=includes)
         objects.append(table)
     # The executable's own name may be that of a file of another stage.

@@ -16,6 +16,7 @@ stub's, so that a launch in a loop does not grow the stack. Each entry gets a pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from aotc.cpu.kernels import CpuKernel, CpuKernels
@@ -44,6 +45,7 @@ llvm.func @mgpuStreamSynchronize(!llvm.ptr)
 llvm.func @mgpuStreamDestroy(!llvm.ptr)
 llvm.func @mgpuLaunchKernel(!llvm.ptr, i64, i64, i64, i64, i64, i64, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64)
 llvm.func @mgpuLaunchClusterKernel(!llvm.ptr, i64, i64, i64, i64, i64, i64, i64, i64, i64, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr)
+llvm.func @mgpuLaunchKernelCooperative(!llvm.ptr, i64, i64, i64, i64, i64, i64, i64, i64, i64, i32, !llvm.ptr, !llvm.ptr, !llvm.ptr)
 llvm.func extern_weak @aotc_module_register(!llvm.ptr)
 """
 
@@ -336,18 +338,26 @@ llvm.mlir.global_ctors ctors = [@"{load}"], priorities = [{_PRIORITY} : i32], da
 llvm.mlir.global_dtors dtors = [@"{unload}"], priorities = [{_PRIORITY} : i32], data = [#llvm.zero]"""
 
 
+class _LaunchKind(Enum):
+    """How a kernel is launched, by the runtime function that does it."""
+
+    PLAIN = "mgpuLaunchKernel"
+    CLUSTER = "mgpuLaunchClusterKernel"
+    COOPERATIVE = "mgpuLaunchKernelCooperative"
+
+
 class _LaunchStubs:
     """The launch stubs of one host module: one for each kernel, types and kind of launch."""
 
     def __init__(self, host: Any) -> None:
         self._host = host
-        self._names: dict[tuple[str, str, tuple[str, ...], bool], str] = {}
+        self._names: dict[tuple[str, str, tuple[str, ...], _LaunchKind], str] = {}
         self._kernel_names = {
             symbol_of(op) for op in _operations(host) if op.name == "llvm.mlir.global"
         }
 
-    def get(self, module: str, kernel: str, types: tuple[str, ...], *, clustered: bool) -> str:
-        key = (module, kernel, types, clustered)
+    def get(self, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind) -> str:
+        key = (module, kernel, types, kind)
         if key not in self._names:
             variant = sum(1 for other in self._names if other[:2] == key[:2])
             name = f"aotc_launch_{module}_{kernel}" + (f"_{variant}" if variant else "")
@@ -356,7 +366,7 @@ class _LaunchStubs:
         return self._names[key]
 
     def _create(
-        self, name: str, module: str, kernel: str, types: tuple[str, ...], clustered: bool
+        self, name: str, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind
     ) -> None:
         declarations = {}
         name_symbol = _kernel_name(module, kernel)
@@ -370,15 +380,15 @@ class _LaunchStubs:
         declarations[_module_handle(module)] = _handle_text(module)
         for line in _RUNTIME.strip().splitlines():
             declarations[line] = line
-        text = _stub_text(name, module, kernel, types, clustered=clustered)
+        text = _stub_text(name, module, kernel, types, kind)
         _append_with_declarations(self._host, text, declarations)
 
 
 def _stub_text(
-    name: str, module: str, kernel: str, types: tuple[str, ...], *, clustered: bool
+    name: str, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind
 ) -> str:
-    sizes = [f"%{kind}{axis}" for kind in ("g", "b") for axis in "xyz"]
-    cluster = [f"%c{axis}" for axis in "xyz"] if clustered else []
+    sizes = [f"%{what}{axis}" for what in ("g", "b") for axis in "xyz"]
+    cluster = [f"%c{axis}" for axis in "xyz"] if kind is not _LaunchKind.PLAIN else []
     parameters = [f"{size}: i64" for size in [*sizes, *cluster]]
     parameters += ["%shared: i32", "%stream: !llvm.ptr"]
     parameters += [f"%v{i}: {type_}" for i, type_ in enumerate(types)]
@@ -407,19 +417,18 @@ def _stub_text(
         "%kernel = llvm.call @mgpuModuleGetFunction(%module, %name) "
         ": (!llvm.ptr, !llvm.ptr) -> !llvm.ptr",
     ]
-    if clustered:
-        order = [*sizes[:3], *cluster, *sizes[3:]]
-        lines.append(
-            f"llvm.call @mgpuLaunchClusterKernel(%kernel, {', '.join(order)}, %shared, %stream, "
-            f"{values}, %null) : (!llvm.ptr, {', '.join(['i64'] * 9)}, i32, "
-            "!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()"
-        )
-    else:
-        lines.append(
-            f"llvm.call @mgpuLaunchKernel(%kernel, {', '.join(sizes)}, %shared, %stream, "
-            f"{values}, %null, %count) : (!llvm.ptr, {', '.join(['i64'] * 6)}, i32, "
-            "!llvm.ptr, !llvm.ptr, !llvm.ptr, i64) -> ()"
-        )
+    # The plain launch has a count at its end, the others have the cluster: in front of the grid,
+    # or (cooperative) behind it.
+    order = [*sizes[:3], *cluster, *sizes[3:]] if kind is _LaunchKind.COOPERATIVE else [
+        *cluster,
+        *sizes,
+    ]
+    count, count_type = (", %count", ", i64") if kind is _LaunchKind.PLAIN else ("", "")
+    lines.append(
+        f"llvm.call @{kind.value}(%kernel, {', '.join(order)}, %shared, %stream, "
+        f"{values}, %null{count}) : (!llvm.ptr, {', '.join(['i64'] * len(order))}, i32, "
+        f"!llvm.ptr, !llvm.ptr, !llvm.ptr{count_type}) -> ()"
+    )
     lines.append("llvm.return")
     body = "\n  ".join(lines)
     return f'llvm.func internal @"{name}"({", ".join(parameters)}) {{\n  {body}\n}}'
@@ -436,7 +445,11 @@ def _lower_launch(launch: Any, stubs: _LaunchStubs) -> None:
         raise AssertionError("gpu-to-llvm leaves no token on a launch")
     module, kernel = launched_kernel(launch)
     types = tuple(str(operand.type) for operand in operands)
-    stub = stubs.get(module, kernel, types, clustered=bool(cluster))
+    kind = _LaunchKind.CLUSTER if cluster else _LaunchKind.PLAIN
+    if "cooperative" in launch.attributes:
+        kind = _LaunchKind.COOPERATIVE
+        cluster = cluster or [_constant(0, 64)] * 3
+    stub = stubs.get(module, kernel, types, kind)
     handle = stream[0] if stream else _call("mgpuStreamCreate", [], "!llvm.ptr")
     arguments = [
         *(_as_i64(size) for size in [*sizes, *cluster]),
