@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from aotc.cpu.bounds import Bound, take_guards
 from aotc.cpu.ir_tools import walk
 from aotc.cpu.symbols import symbols_of
 from aotc.cpu.thread_function import ID_COUNT, ThreadFunction
@@ -30,7 +31,8 @@ def add_block_functions(module: Any, kernels: Iterable[tuple[str, ThreadFunction
     for number, (symbol, thread) in enumerate(kernels):
         types = _input_types(functions[thread.symbol])
         declarations.append(f"llvm.func @{_quote(thread.symbol)}({', '.join(types)})")
-        texts.append(_block_text(symbol, thread, types, f"#threads{number}"))
+        bounds = take_guards(functions[thread.symbol], len(types) - ID_COUNT)
+        texts.append(_block_text(symbol, thread, types, bounds, f"#threads{number}"))
     aliases = [
         f"#threads{number} = #llvm.access_group<id = distinct[{number}]<>>"
         for number in range(len(kernels))
@@ -81,7 +83,13 @@ class _Writer:
         self.lines.append(text)
 
 
-def _block_text(symbol: str, thread: ThreadFunction, types: list[str], group: str) -> str:
+def _block_text(
+    symbol: str,
+    thread: ThreadFunction,
+    types: list[str],
+    bounds: dict[int, list[Bound]],
+    group: str,
+) -> str:
     w = _Writer([])
     w.line(
         f"llvm.func internal @{_quote(symbol)}"
@@ -116,12 +124,18 @@ def _block_text(symbol: str, thread: ThreadFunction, types: list[str], group: st
     annotation = f"#llvm.loop_annotation<parallelAccesses = {group}>"
 
     thread_id = [zero, zero, zero]
-    loops = [d for d in (2, 1, 0) if thread.block_size is None or thread.block_size[d] != 1]
+    loops = [
+        d for d in (2, 1, 0) if thread.block_size is None or thread.block_size[d] != 1 or bounds[d]
+    ]
     for dimension in loops:
         name = "xyz"[dimension]
+        count = block_dim[dimension]
+        known_names = [*arguments, *thread_id, *block_id, *grid_dim, *block_dim]
+        for bound in bounds[dimension]:
+            count = bound.emit_count(count, dict(enumerate(known_names)), w.value)
         w.line(f"  llvm.br ^{name}_next({zero} : i64)")
         w.line(f"^{name}_next(%{name}: i64):")
-        more = w.value(f'llvm.icmp "slt" %{name}, {block_dim[dimension]} : i64')
+        more = w.value(f'llvm.icmp "slt" %{name}, {count} : i64')
         w.line(f"  llvm.cond_br {more}, ^{name}_body, ^{name}_end")
         w.line(f"^{name}_body:")
         thread_id[dimension] = f"%{name}"
@@ -130,9 +144,9 @@ def _block_text(symbol: str, thread: ThreadFunction, types: list[str], group: st
     for dimension in reversed(loops):
         name = "xyz"[dimension]
         following = w.value(f"llvm.add %{name}, {one} overflow<nsw, nuw> : i64")
-        w.line(
-            f"  llvm.br ^{name}_next({following} : i64) {{loop_annotation = {annotation}}}"
-        )
+        # Two loops must not have the same annotation, and the innermost is what matters.
+        attributes = f" {{loop_annotation = {annotation}}}" if dimension == loops[-1] else ""
+        w.line(f"  llvm.br ^{name}_next({following} : i64){attributes}")
         w.line(f"^{name}_end:")
     w.line("  llvm.return")
     w.line("}")
@@ -169,5 +183,3 @@ def _is_shared(address: Any, entry: Any) -> bool:
         if owner.name != "llvm.getelementptr":
             return False
         address = owner.operands[0]
-
-

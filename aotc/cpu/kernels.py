@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from aotc.cpu.bfloat import add_bfloat_functions
 from aotc.cpu.block_function import add_block_functions
 from aotc.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
 from aotc.cpu.ir_tools import symbol_name
@@ -50,6 +51,7 @@ def build_cpu_kernels(module: Any, name: str = "-") -> CpuKernels:
         result = ir.Module.create()
         able = [kernel for kernel, reason in why_not.items() if reason is None]
         why_not |= _build(gpu_modules, able, names, name, result)
+        add_bfloat_functions(result)
     return CpuKernels(
         result,
         tuple(

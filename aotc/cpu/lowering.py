@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aotc.cpu.ir_tools import symbol_name, walk
@@ -28,7 +29,8 @@ _TO_LLVM = (
     "math-expand-ops{ops=clampf}",
     # ipowi. (fpowi is gone by now.)
     "convert-math-to-funcs",
-    "arith-expand",
+    # Rounding f32 to bf16 is integer arithmetic: LLVM would call a function for it.
+    "arith-expand{include-bf16=true}",
     "expand-strided-metadata",
     # What expand-strided-metadata computes is affine.
     "lower-affine",
@@ -36,10 +38,7 @@ _TO_LLVM = (
     # A vector of bits may be longer than 2^31 where an index says so; and no alignment is
     # assumed beyond the element's, which is what memrefs promise.
     "convert-vector-to-llvm{force-32bit-vector-indices=false}",
-    # What LLVM has intrinsics for; log1p is not the logarithm of 1 + x near 0.
-    "convert-math-to-llvm{approximate-log1p=false}",
-    # The rest of math are calls of libm. This pass refuses what it does not know: last.
-    "convert-math-to-libm",
+    "convert-math-to-llvm",
     "convert-complex-to-llvm",
     "convert-index-to-llvm",
     "convert-ub-to-llvm",
@@ -70,9 +69,7 @@ def lower_to_llvm(module: Any) -> None:
     _run(module, _TO_LOOPS)
     replace_math(module)
     _run(module, _TO_LLVM)
-    for operation in walk(module.operation):
-        if not operation.name.startswith("llvm.") and operation.name != "builtin.module":
-            raise LoweringError(f"'{operation.name}' has no lowering", operation.location)
+    _check_lowered(module)
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
     for operation in content(module.operation):
         if operation.name == "llvm.func" and not has_body(operation):
@@ -81,14 +78,27 @@ def lower_to_llvm(module: Any) -> None:
             operation.attributes["linkage"] = internal
 
 
+def _check_lowered(module: Any) -> None:
+    left = [
+        operation
+        for operation in walk(module.operation)
+        if not operation.name.startswith("llvm.") and operation.name != "builtin.module"
+    ]
+    # A cast is left where the operation that it serves is: that one tells more.
+    for operation in sorted(left, key=lambda op: op.name == "builtin.unrealized_conversion_cast"):
+        raise LoweringError(f"'{operation.name}' has no lowering", operation.location)
+
+
 def _run(module: Any, passes: tuple[str, ...]) -> None:
     manager = PassManager.parse(f"builtin.module({','.join(passes)})")
     try:
         manager.run(module.operation)
     except ir.MLIRError as error:
         first = error.error_diagnostics[0] if error.error_diagnostics else None
+        message = str(error) if first is None else first.message
+        illegal = re.match(r"failed to legalize operation '([\w.]+)'", message)
         raise LoweringError(
-            str(error) if first is None else first.message,
+            f"'{illegal[1]}' has no lowering" if illegal else message,
             module.operation.location if first is None else first.location,
         ) from None
 

@@ -6,7 +6,10 @@
 * `fma` in f16 and bf16 goes through f64: in f32 the sum would be rounded twice. For f16 that
   is exact; for bf16 a result can differ where the exact sum lies within 2^-45 of itself from
   the middle between two bf16.
-* `expm1`: upstream computes exp(x) - 1, which has no right digit near 0.
+* What LLVM has no intrinsic for becomes calls of libm, one for each element of a vector.
+  (Upstream has a pass for that, but it must run before vectors are lowered, and would then
+  take what LLVM has intrinsics for, too. And upstream's `expm1` is exp(x) - 1, its `log1p`
+  log(1 + x): no digit is right near 0.)
 * `fpowi`: upstream multiplies again and again, and inverts for negative exponents, which
   overflows on the way. `pow` in f64 holds every i32 exponent.
 * The questions about the kind of a number are answered by its bits, for every type and shape.
@@ -32,6 +35,17 @@ from aotc.mlir import ir
 # arith.cmpi's predicates.
 _LESS_UNSIGNED, _GREATER_UNSIGNED, _EQUAL = 6, 8, 0
 _FMA = frozenset({"math.fma", "vector.fma"})
+# Those that LLVM has no intrinsic for, and their names in libm.
+_LIBM = {
+    "math.acosh": "acosh",
+    "math.asinh": "asinh",
+    "math.atanh": "atanh",
+    "math.cbrt": "cbrt",
+    "math.erf": "erf",
+    "math.erfc": "erfc",
+    "math.expm1": "expm1",
+    "math.log1p": "log1p",
+}
 _CLASSES = frozenset({"math.isnan", "math.isinf", "math.isfinite", "math.isnormal"})
 
 
@@ -59,8 +73,8 @@ def _replace_one(operation: Any, library: dict[str, Any]) -> None:
         elif _is_narrow(operation):
             successor, value = _widen(operation)
             successors, values = [successor], [value]
-        elif name == "math.expm1":
-            values = [_call_expm1(operation, library)]
+        elif name in _LIBM:
+            values = [_call_libm(operation, library)]
         else:
             return
     for result, value in zip(operation.results, values, strict=True):
@@ -137,11 +151,11 @@ def _compare(predicate: int, left: Any, right: Any) -> Any:
     ).result
 
 
-def _call_expm1(operation: Any, library: dict[str, Any]) -> Any:
-    """Calls libm for each element."""
+def _call_libm(operation: Any, library: dict[str, Any]) -> Any:
+    """Calls libm for each element; `library` collects the declarations."""
     (value,) = operation.operands
     element = element_type(value.type)
-    name = "expm1f" if isinstance(element, ir.F32Type) else "expm1"
+    name = _LIBM[operation.name] + ("f" if isinstance(element, ir.F32Type) else "")
     if name not in library:
         library[name] = ir.Operation.parse(
             f"func.func private @{name}({element}) -> {element} attributes {{llvm.readnone}}"

@@ -46,5 +46,4 @@ def _is_same(ours: Any, theirs: Any) -> bool:
 
 
 def _type_of(operation: Any) -> Any:
-    attributes = operation.attributes
-    return attributes["function_type"] if "function_type" in attributes else operation.name
+    return operation.attributes.get("function_type", operation.name)

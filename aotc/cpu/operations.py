@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aotc.cpu.ir_tools import (
+    binary,
     constant,
     create,
     create_for,
@@ -19,7 +21,7 @@ from aotc.mlir import ir
 
 
 def replace_operations(flat: Any) -> None:
-    """Replaces gpu.printf and memref.copy in every function of the module."""
+    """Replaces gpu.printf, memref.copy and atomic products in every function of the module."""
     formats: list[Any] = []
     for function in content(flat.operation):
         first_format = len(formats)
@@ -27,11 +29,15 @@ def replace_operations(flat: Any) -> None:
             with ir.InsertionPoint(operation), operation.location:
                 if operation.name == "gpu.printf":
                     number = len(formats) - first_format
-                    formats.append(_call_printf(operation, f"{symbol_name(function)}_format{number}"))
+                    formats.append(
+                        _call_printf(operation, f"{symbol_name(function)}_format{number}")
+                    )
                     operation.erase()
                 elif operation.name == "memref.copy":
                     _copy_by_loops(*operation.operands)
                     operation.erase()
+                elif operation.name == "memref.atomic_rmw":
+                    _replace_atomic_product(operation)
     if formats:
         flat.body.append(ir.Operation.parse("llvm.func @printf(!llvm.ptr, ...) -> i32"))
     for variable in formats:
@@ -105,3 +111,19 @@ def _copy_by_loops(source: Any, target: Any) -> None:
         create("memref.store", [value, target, *indices])
 
 
+def _replace_atomic_product(update: Any) -> None:
+    """LLVM has no atomic product: compare and swap until it fits."""
+    kind = re.search(r"memref\.atomic_rmw (\w+)", str(update))
+    if kind is None or kind[1] not in _PRODUCTS:
+        return
+    factor, *place = update.operands
+    swap = create("memref.generic_atomic_rmw", place, [factor.type], regions=1)
+    block = swap.regions[0].blocks.append(factor.type)
+    with ir.InsertionPoint(block):
+        product = binary(_PRODUCTS[kind[1]], block.arguments[0], factor)
+        create("memref.atomic_yield", [product])
+    update.results[0].replace_all_uses_with(swap.result)
+    update.erase()
+
+
+_PRODUCTS = {"mulf": "arith.mulf", "muli": "arith.muli"}

@@ -42,8 +42,7 @@ ID_OPERATIONS = frozenset(
     }
 )
 # Of the gpu dialect: what runs, what does not and why. Anything else is host-side.
-_GPU_OPERATIONS_THAT_RUN = frozenset(
-    {"gpu.func", "gpu.return", "gpu.printf", *ID_OPERATIONS})
+_GPU_OPERATIONS_THAT_RUN = frozenset({"gpu.func", "gpu.return", "gpu.printf", *ID_OPERATIONS})
 _OBSTACLES = {
     "gpu.barrier": _THREADS_MEET,
     "gpu.initialize_named_barrier": _THREADS_MEET,

@@ -1,0 +1,247 @@
+"""Guards at the start of a thread function → bounds of the loops over threads.
+
+A kernel whose shape does not divide begins with «if my element exists». As a branch in the
+loop over threads it would keep LLVM from vectorizing where the machine has no masked stores.
+As a bound of the loop it costs nothing: `first + thread_id.x < n` for every thread that does
+anything is `thread_id.x < n - first`. A guard is taken out of the thread function when a
+thread that fails it does nothing else, and when it bounds one thread id from above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aotc.mlir import ir
+
+# llvm.icmp's predicates.
+_SLT, _SLE, _SGT, _SGE, _ULT, _ULE, _UGT, _UGE = range(2, 10)
+_NEGATED = {
+    _SLT: _SGE,
+    _SGE: _SLT,
+    _SLE: _SGT,
+    _SGT: _SLE,
+    _ULT: _UGE,
+    _UGE: _ULT,
+    _ULE: _UGT,
+    _UGT: _ULE,
+}
+_SWAPPED = {_SLT: _SGT, _SGT: _SLT, _SLE: _SGE, _SGE: _SLE}
+_SWAPPED |= {_ULT: _UGT, _UGT: _ULT, _ULE: _UGE, _UGE: _ULE}
+
+# What may stand before a guard: a thread that the guard stops leaves no trace of it.
+_WITHOUT_TRACE = frozenset(
+    "llvm." + name
+    for name in (
+        "mlir.constant mlir.zero mlir.undef mlir.poison mlir.addressof add sub mul and or xor shl "
+        "lshr ashr icmp fcmp select getelementptr load extractvalue insertvalue alloca zext sext "
+        "trunc ptrtoint inttoptr bitcast fadd fsub fmul fdiv fneg fpext fptrunc sitofp uitofp "
+        "fptosi fptoui intr.smax intr.smin intr.umax intr.umin intr.abs"
+    ).split()
+)
+# What a bound may be computed with, in the function that runs a block: these cannot fail.
+_COMPUTED = {
+    "llvm.add": "llvm.add {0}, {1} : i64",
+    "llvm.sub": "llvm.sub {0}, {1} : i64",
+    "llvm.mul": "llvm.mul {0}, {1} : i64",
+    "llvm.intr.smax": "llvm.intr.smax({0}, {1}) : (i64, i64) -> i64",
+    "llvm.intr.smin": "llvm.intr.smin({0}, {1}) : (i64, i64) -> i64",
+}
+_I64_MAX = (1 << 63) - 1
+
+# Makes a line `%name = text` of the block function, and returns the name.
+Emit = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Threads work only where their id plus `offsets` is less than (or at most) `limit`."""
+
+    offsets: tuple[Any, ...]
+    limit: Any
+    includes_limit: bool
+    is_unsigned: bool
+
+    def emit_count(self, size: str, names: dict[int, str], emit: Emit) -> str:
+        """How many threads from id 0 on work, of `size`; `names` are the arguments' by number."""
+        limit = _emit(self.limit, names, emit)
+        if self.is_unsigned:
+            # As a signed number a large limit would be negative. The ids are not.
+            zero = emit("llvm.mlir.constant(0 : i64) : i64")
+            largest = emit(f"llvm.mlir.constant({_I64_MAX} : i64) : i64")
+            is_large = emit(f'llvm.icmp "slt" {limit}, {zero} : i64')
+            limit = emit(f"llvm.select {is_large}, {largest}, {limit} : i1, i64")
+        count = limit
+        for offset in self.offsets:
+            # Saturating: a limit near the end of the numbers is no limit.
+            taken = _emit(offset, names, emit)
+            count = emit(f"llvm.intr.ssub.sat({count}, {taken}) : (i64, i64) -> i64")
+        if self.includes_limit:
+            one = emit("llvm.mlir.constant(1 : i64) : i64")
+            count = emit(f"llvm.intr.sadd.sat({count}, {one}) : (i64, i64) -> i64")
+        # A negative count ends the loop before its first turn.
+        return emit(f"llvm.intr.smin({count}, {size}) : (i64, i64) -> i64")
+
+
+def take_guards(function: Any, first_id: int) -> dict[int, list[Bound]]:
+    """Takes guards out of a thread function; returns the bounds by dimension (x is 0).
+
+    Arguments `first_id` to `first_id + 2` are the thread's id.
+    """
+    bounds: dict[int, list[Bound]] = {0: [], 1: [], 2: []}
+    block = function.regions[0].blocks[0]
+    while True:
+        operations = [op.operation for op in block.operations]
+        branch = operations.pop()
+        if branch.name != "llvm.cond_br" or any(op.name not in _WITHOUT_TRACE for op in operations):
+            return bounds
+        onward, other = branch.successors
+        must_hold = True
+        if _ends(onward):
+            onward, other, must_hold = other, onward, False
+        if not _ends(other) or _ends(onward) or len(list(onward.predecessors)) != 1:
+            return bounds
+        for condition in _parts(branch.operands[0], "llvm.and" if must_hold else "llvm.or"):
+            found = _bound(condition, must_hold, first_id)
+            if found is not None:
+                dimension, bound = found
+                bounds[dimension].append(bound)
+                _replace_part(branch, condition, must_hold)
+        block = onward
+
+
+def _ends(block: Any) -> bool:
+    """Whether nothing but the function's end comes from `block` on."""
+    seen = 0
+    while True:
+        operations = [op.operation for op in block.operations]
+        if len(operations) != 1 or seen > 8:
+            return False
+        if operations[0].name == "llvm.return":
+            return True
+        if operations[0].name != "llvm.br":
+            return False
+        block = operations[0].successors[0]
+        seen += 1
+
+
+def _parts(condition: Any, joint: str) -> list[Any]:
+    """The conditions that `joint` (and, or) makes `condition` of."""
+    owner = condition.owner
+    if isinstance(owner, ir.Block) or owner.name != joint:
+        return [condition]
+    return [part for operand in owner.operands for part in _parts(operand, joint)]
+
+
+def _replace_part(branch: Any, part: Any, value: bool) -> None:
+    """Makes the branch see `part` as `value`; other users still see the part itself."""
+    with ir.InsertionPoint(branch), branch.location:
+        branch.operands[0] = _rebuilt(branch.operands[0], part, value)
+
+
+def _rebuilt(condition: Any, part: Any, value: bool) -> Any:
+    if condition == part:
+        bit = ir.IntegerType.get_signless(1)
+        return ir.Operation.create(
+            "llvm.mlir.constant",
+            results=[bit],
+            attributes={"value": ir.IntegerAttr.get(bit, -1 if value else 0)},
+        ).result
+    owner = condition.owner
+    if isinstance(owner, ir.Block) or owner.name != ("llvm.and" if value else "llvm.or"):
+        return condition
+    operands = [_rebuilt(operand, part, value) for operand in owner.operands]
+    if all(new == old for new, old in zip(operands, owner.operands, strict=True)):
+        return condition
+    return ir.Operation.create(owner.name, results=[condition.type], operands=operands).result
+
+
+def _bound(condition: Any, must_hold: bool, first_id: int) -> tuple[int, Bound] | None:
+    """The bound of one dimension that a comparison is, or None."""
+    comparison = condition.owner
+    if isinstance(comparison, ir.Block) or comparison.name != "llvm.icmp":
+        return None
+    left, right = comparison.operands
+    predicate = int(comparison.attributes["predicate"])
+    if str(left.type) != "i64" or predicate not in _NEGATED:
+        return None
+    if not must_hold:
+        predicate = _NEGATED[predicate]
+    for bounded, limit, relation in ((left, right, predicate), (right, left, _SWAPPED[predicate])):
+        if relation not in (_SLT, _SLE, _ULT, _ULE):
+            continue
+        addends = _addends(bounded)
+        ids = [_thread_dimension(addend, first_id) for addend in addends]
+        dimensions = [dimension for dimension in ids if dimension is not None]
+        if len(dimensions) != 1:
+            continue
+        offsets = [a for a, dimension in zip(addends, ids, strict=True) if dimension is None]
+        is_unsigned = relation in (_ULT, _ULE)
+        if is_unsigned and not all(_is_never_negative(offset, first_id) for offset in offsets):
+            continue
+        if all(_is_known_before(value, dimensions[0], first_id) for value in (*offsets, limit)):
+            bound = Bound(tuple(offsets), limit, relation in (_SLE, _ULE), is_unsigned)
+            return dimensions[0], bound
+    return None
+
+
+def _addends(value: Any) -> list[Any]:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "llvm.add":
+        return [value]
+    return [addend for operand in owner.operands for addend in _addends(operand)]
+
+
+def _argument_number(value: Any) -> int | None:
+    """Which argument of the function it is. (Only the entry's block arguments stand here.)"""
+    if not isinstance(value.owner, ir.Block):
+        return None
+    entry = value.owner.region.blocks[0]
+    return int(ir.BlockArgument(value).arg_number) if value.owner == entry else None
+
+
+def _thread_dimension(value: Any, first_id: int) -> int | None:
+    number = _argument_number(value)
+    return number - first_id if number is not None and 0 <= number - first_id < 3 else None
+
+
+def _is_known_before(value: Any, dimension: int, first_id: int) -> bool:
+    """Whether it can be computed in front of the loop over `dimension`: inside those over z, y."""
+    if str(value.type) != "i64":
+        return False
+    if isinstance(value.owner, ir.Block):
+        own = _thread_dimension(value, first_id)
+        return _argument_number(value) is not None and (own is None or own > dimension)
+    if value.owner.name == "llvm.mlir.constant":
+        return True
+    return value.owner.name in _COMPUTED and all(
+        _is_known_before(operand, dimension, first_id) for operand in value.owner.operands
+    )
+
+
+def _is_never_negative(value: Any, first_id: int) -> bool:
+    """Whether it is made of ids and dims, which are not negative and whose products stay small."""
+    number = _argument_number(value)
+    if number is not None:
+        return number >= first_id
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return False
+    if owner.name == "llvm.mlir.constant":
+        return int(ir.IntegerAttr(owner.attributes["value"]).value) >= 0
+    return owner.name in ("llvm.add", "llvm.mul") and all(
+        _is_never_negative(operand, first_id) for operand in owner.operands
+    )
+
+
+def _emit(value: Any, names: dict[int, str], emit: Emit) -> str:
+    number = _argument_number(value)
+    if number is not None:
+        return names[number]
+    owner = value.owner
+    if owner.name == "llvm.mlir.constant":
+        constant = ir.IntegerAttr(owner.attributes["value"]).value
+        return emit(f"llvm.mlir.constant({constant} : i64) : i64")
+    operands = [_emit(operand, names, emit) for operand in owner.operands]
+    return emit(_COMPUTED[owner.name].format(*operands))

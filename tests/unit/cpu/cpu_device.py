@@ -1,0 +1,146 @@
+"""Runs kernels on the CPU device in tests: kernel text → library → calls with NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aotc import mlir
+from aotc.cpu import CpuKernels, build_cpu_kernels
+from aotc.host.llvm_text import downlevel
+from aotc.mlir import ir, llvm, make_context
+from aotc.toolchain.version import Version
+
+HOST_TARGET = "x86_64-linux-gnu.2.28"
+
+
+class Block(ctypes.Structure):
+    """aotc_cpu_block of aotc_runtime.h."""
+
+    _fields_ = (
+        ("block_id", ctypes.c_int64 * 3),
+        ("grid_dim", ctypes.c_int64 * 3),
+        ("block_dim", ctypes.c_int64 * 3),
+        ("dynamic_shared", ctypes.c_void_p),
+        ("dynamic_shared_bytes", ctypes.c_int64),
+    )
+
+
+def build(source: str, name: str = "test.mlir") -> CpuKernels:
+    """The CPU kernels of MLIR text."""
+    context = make_context()
+    with context:
+        module = ir.Module.parse(source)
+        kernels = build_cpu_kernels(module, name)
+        kernels.module.operation.verify()
+        return kernels
+
+
+def gpu_module(*functions: str) -> str:
+    """A gpu.module called m."""
+    return "gpu.module @m {\n" + "\n".join(functions) + "\n}"
+
+
+@functools.cache
+def clang_version() -> Version:
+    command = [sys.executable, "-m", "ziglang", "cc", "--version"]
+    return Version.parse(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def llvm_ir(kernels: CpuKernels) -> str:
+    """The LLVM IR, for clang, with the block functions exported."""
+    with kernels.module.context:
+        external = ir.Attribute.parse("#llvm.linkage<external>")
+        symbols = {kernel.symbol for kernel in kernels.kernels}
+        for operation in kernels.module.body.operations:
+            if ir.StringAttr(operation.attributes["sym_name"]).value in symbols:
+                operation.attributes["linkage"] = external
+        text = llvm.translate_module_to_llvmir(kernels.module.operation)
+    return downlevel(
+        text, writer=Version.parse(mlir.bindings().llvm_version), reader=clang_version()
+    )
+
+
+def compile_ir(text: str, folder: Path, output: str, *options: str) -> tuple[Path, str]:
+    """Compiles LLVM IR by clang; the output's path, and what clang said."""
+    source = folder / f"{output}.ll"
+    source.write_text(text)
+    command = [
+        *[sys.executable, "-m", "ziglang", "cc", "-Wno-override-module", "-g0", "-fPIC"],
+        *["-fno-sanitize=all", *options, str(source), "-o", str(folder / output)],
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / output, done.stderr
+
+
+class CpuDevice:
+    """The kernels of a module, compiled and loaded."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, source: str, folder: Path, optimization: str = "-O3") -> None:
+        self.kernels = build(source)
+        refused = [kernel for kernel in self.kernels.kernels if kernel.symbol is None]
+        assert not refused, refused
+        self.text = llvm_ir(self.kernels)
+        output = f"kernels{next(self._numbers)}.so"
+        options = ("-target", HOST_TARGET, "-shared", optimization)
+        self.path, _ = compile_ir(self.text, folder, output, *options)
+        self._library = ctypes.CDLL(str(self.path))
+        self._symbols = {kernel.kernel: kernel.symbol for kernel in self.kernels.kernels}
+
+    def run(
+        self,
+        kernel: str,
+        grid: Sequence[int] | int,
+        block: Sequence[int] | int,
+        *arguments: Any,
+    ) -> None:
+        """Launches `kernel`: every block of the grid, one after the other."""
+        grid_dim = _three(grid)
+        for z, y, x in itertools.product(*(range(size) for size in reversed(grid_dim))):
+            self.run_block(kernel, (x, y, z), grid_dim, block, *arguments)
+
+    def run_block(
+        self,
+        kernel: str,
+        block_id: tuple[int, int, int],
+        grid: Sequence[int] | int,
+        block: Sequence[int] | int,
+        *arguments: Any,
+    ) -> None:
+        """Runs one block. Other threads may run others meanwhile."""
+        symbol = self._symbols[kernel]
+        assert symbol is not None
+        function = getattr(self._library, symbol)
+        function.restype = None
+        flat = [part for argument in arguments for part in _flatten(argument)]
+        parameters = (ctypes.c_void_p * max(1, len(flat)))(
+            *[part.ctypes.data_as(ctypes.c_void_p).value for part in flat]
+        )
+        place = Block(block_id, _three(grid), _three(block), None, 0)
+        function(parameters, ctypes.byref(place))
+
+
+def _three(size: Sequence[int] | int) -> tuple[int, int, int]:
+    sizes = [size] if isinstance(size, int) else list(size)
+    x, y, z = (*sizes, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _flatten(argument: Any) -> list[np.ndarray[Any, Any]]:
+    """A kernel argument as gpu.launch_func passes it: a memref in its descriptor's parts."""
+    if not isinstance(argument, np.ndarray):
+        return [np.asarray(argument)]
+    numbers = [argument.ctypes.data, argument.ctypes.data, 0, *argument.shape]
+    numbers += [stride // argument.itemsize for stride in argument.strides]
+    return [np.array(number, np.int64) for number in numbers]
