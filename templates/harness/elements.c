@@ -204,7 +204,7 @@ static const char *real_text(harness_dtype dtype, double value, int digits,
   int all_digits = facts[dtype].digits;
   int most = digits > 0 && digits < all_digits ? digits : all_digits;
   for (int precision = 1; precision <= most; ++precision) {
-    snprintf(out, HARNESS_NUMBER_TEXT, "%.*g", precision, value);
+    harness_format_real(value, precision, most, out);
     union {
       uint16_t narrow;
       float single;

@@ -16,6 +16,7 @@
 
 typedef struct cursor {
   const char *at, *end;
+  bool allows_long; // 3L, as Python 2 wrote its long integers
 } cursor;
 
 static void skip_spaces(cursor *text) {
@@ -78,7 +79,9 @@ static bool take_size(cursor *text, int64_t *out_size) {
   if (text->at == start) {
     return false;
   }
-  take(text, 'L'); // Python 2 wrote its long integers so
+  if (text->allows_long) {
+    take(text, 'L');
+  }
   return true;
 }
 
@@ -101,9 +104,9 @@ static bool take_shape(cursor *text, harness_npy_header *header) {
   return true;
 }
 
-bool harness_npy_parse(const char *text, size_t length, harness_npy_header *out_header,
-                       char out_problem[HARNESS_PROBLEM_TEXT]) {
-  cursor at = {text, text + length};
+bool harness_npy_parse(const char *text, size_t length, int major_version,
+                       harness_npy_header *out_header, char out_problem[HARNESS_PROBLEM_TEXT]) {
+  cursor at = {.at = text, .end = text + length, .allows_long = major_version < 3};
   bool has_descr = false, has_order = false, has_shape = false, is_good = take(&at, '{');
   const char *problem = "its header is malformed";
   while (is_good && !take(&at, '}')) {
@@ -202,7 +205,7 @@ static bool read_header(harness_npy_file *file, char out_problem[HARNESS_PROBLEM
   }
   char *text = harness_zeroed(length, 1);
   bool is_whole = fread(text, 1, length, file->stream) == length;
-  bool is_good = is_whole && harness_npy_parse(text, length, &file->header, out_problem);
+  bool is_good = is_whole && harness_npy_parse(text, length, major, &file->header, out_problem);
   free(text);
   if (!is_whole) {
     return fail(file, "it ends inside its header", out_problem);
@@ -302,7 +305,9 @@ bool harness_npy_read(harness_npy_file *file, harness_array *array,
     snprintf(out_problem, HARNESS_PROBLEM_TEXT, "it goes on after the data of its shape");
     is_good = false;
   }
-  if (is_good && file->header.descr[0] == '>') {
+  // To NumPy, V2 are two bytes without an order.
+  bool has_order = strcmp(descr_type(&file->header), "V2") != 0;
+  if (is_good && has_order && file->header.descr[0] == '>') {
     const harness_dtype_facts *facts = harness_facts(array->dtype);
     uint32_t part_bytes = harness_facts(facts->part)->bytes;
     swap_bytes(elements, bytes / part_bytes, part_bytes);

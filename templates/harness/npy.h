@@ -18,8 +18,8 @@ typedef struct harness_npy_header {
 
 // Reads the Python literal that a header is: {'descr': '<f4', 'fortran_order': False,
 // 'shape': (2, 3), }, and nothing else. On failure writes why and returns false.
-bool harness_npy_parse(const char *text, size_t length, harness_npy_header *out_header,
-                       char out_problem[HARNESS_PROBLEM_TEXT]);
+bool harness_npy_parse(const char *text, size_t length, int major_version,
+                       harness_npy_header *out_header, char out_problem[HARNESS_PROBLEM_TEXT]);
 
 // "float32", or the descr itself when no dtype here has it.
 const char *harness_npy_dtype_name(const harness_npy_header *header);

@@ -128,13 +128,18 @@ static token read_token(const char *word) {
   return result;
 }
 
-// Whether the next word of the command line belongs to this option. What is no option of every
-// program is an argument's name, which takes a source.
-static bool takes_next_word(const token *word) {
+// Whether the option's value is to be the next word. What is no option of every program is an
+// argument's name, which takes a source.
+static bool wants_next_word(const token *word) {
   if (word->name == NULL || word->value != NULL) {
     return false;
   }
   return word->option == NULL || word->option->value != NULL;
+}
+
+// Whether a word can be a value: no source, file or number starts with two dashes.
+static bool is_value(const char *word) {
+  return word != NULL && strncmp(word, "--", 2) != 0;
 }
 
 // --- the entry ---
@@ -161,8 +166,8 @@ static bool choose_entry(int argc, char **argv, harness_options *options) {
       options->version |= word.option->id == OPTION_VERSION;
       options->describe |= word.option->id == OPTION_DESCRIBE;
       options->list_devices |= word.option->id == OPTION_LIST_DEVICES;
-    } else if (takes_next_word(&word)) {
-      ++i;
+    } else if (wants_next_word(&word)) {
+      i += is_value(argv[i + 1]); // argv ends with NULL
     } else if (word.name == NULL && name == NULL) {
       name = argv[i];
     }
@@ -379,8 +384,8 @@ static bool parse_words(int argc, char **argv, harness_options *options) {
       return unknown_option(options, argv[i], &word);
     }
     const char *text = word.value;
-    if (takes_next_word(&word)) {
-      if (i + 1 == argc) {
+    if (wants_next_word(&word)) {
+      if (!is_value(argv[i + 1])) {
         harness_error("%s needs a value: %s", argv[i],
                       word.option != NULL ? word.option->value : "SOURCE");
         return false;

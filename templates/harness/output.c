@@ -13,7 +13,7 @@
 // What the handler removes.
 static char *volatile unfinished = NULL;
 
-static const int fatal_signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int fatal_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU, SIGXFSZ};
 
 static void remove_unfinished(int signal_number) {
   char *path = unfinished;

@@ -152,6 +152,10 @@ static bool set_integer_range(harness_source *source, harness_dtype dtype, const
   }
   source->integer_low = low;
   source->integer_span = high - low;
+  if (source->integer_span == 0) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "high - low must be less than 2^64");
+    return false;
+  }
   return true;
 }
 

@@ -94,12 +94,21 @@ const char *harness_index_text(int32_t rank, const int64_t *shape, uint64_t inde
   return list_text('[', ']', false, rank < 0 ? 0 : rank, position, out);
 }
 
+void harness_format_real(double value, int precision, int digits, char out[HARNESS_NUMBER_TEXT]) {
+  snprintf(out, HARNESS_NUMBER_TEXT, "%.*g", precision, value);
+  // 100, not 1e+02: as %g writes it when it is given all the digits.
+  const char *exponent = strstr(out, "e+");
+  if (exponent != NULL && atoi(exponent + 2) < digits) {
+    snprintf(out, HARNESS_NUMBER_TEXT, "%.0f", value);
+  }
+}
+
 const char *harness_real_text(double value, int digits, char out[HARNESS_NUMBER_TEXT]) {
   if (isnan(value)) {
     return strcpy(out, "nan"); // printf would write -nan for some
   }
   for (int precision = 1; precision <= digits; ++precision) {
-    snprintf(out, HARNESS_NUMBER_TEXT, "%.*g", precision, value);
+    harness_format_real(value, precision, digits, out);
     if (strtod(out, NULL) == value) {
       break;
     }

@@ -44,6 +44,9 @@ const char *harness_index_text(int32_t rank, const int64_t *shape, uint64_t inde
 // The shortest decimal text that reads back as the same double, of at most `digits` digits.
 const char *harness_real_text(double value, int digits, char out[HARNESS_NUMBER_TEXT]);
 
+// The value to `precision` digits; without an exponent where it has less than `digits` digits.
+void harness_format_real(double value, int precision, int digits, char out[HARNESS_NUMBER_TEXT]);
+
 // Whole texts only: the number must be all there is. Decimal, or hexadecimal with 0x.
 bool harness_parse_unsigned(const char *text, uint64_t *out_value);
 // A double as strtod reads it, "inf" and "nan" too.

@@ -1,0 +1,16 @@
+// A module with its own main: returns its first argument, after failing with its second.
+#include <stdlib.h>
+
+#include "fake_runtime.h"
+#include "harness.h"
+
+const harness_program aotc_harness_program = {.name = "own_main", .version = "0.1.0"};
+
+int32_t aotc_program_main(int32_t argc, char **argv);
+
+int32_t aotc_program_main(int32_t argc, char **argv) {
+  if (argc > 2) {
+    fake_runtime_fail((aotc_status)atoi(argv[2]), "the launch of 'k' failed");
+  }
+  return atoi(argv[1]);
+}
