@@ -1,0 +1,44 @@
+"""Fixtures and options that tests of several folders use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.command import Outcome
+
+from aotc.cli import run
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="Write what aotc makes now over the files in tests/golden.",
+    )
+
+
+@pytest.fixture
+def aotc(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Runs aotc's command line in this process: `aotc("build", path, "--emit", "ptx")`."""
+
+    def call(*arguments: str | Path) -> Outcome:
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        stdout, stderr = capfd.readouterr()
+        return Outcome(code, stdout, stderr)
+
+    return call
+
+
+@pytest.fixture
+def mlir_file(tmp_path: Path) -> Callable[..., Path]:
+    """Writes MLIR text into a file of this test's: `mlir_file(TEXT, "name.mlir")`."""
+
+    def write(text: str, name: str = "input.mlir") -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
