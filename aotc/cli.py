@@ -375,15 +375,15 @@ def _check_output(request: BuildRequest) -> None:
                 "name a directory (with a / at its end)."
             )
         check_writable(Path(request.out).parent)
-        with contextlib.suppress(OSError):
-            if Path(request.out).samefile(request.source):
-                raise InputError(f"-o {request.out} would overwrite the input.")
 
 
 def _deliver(request: BuildRequest, artifacts: list[Any]) -> None:
     from aotc.output import write_file
 
     out = request.out
+    if out != "-":
+        for artifact in artifacts:
+            _protect_input(request, _place(out, artifact))
     if out == "-" or (out is not None and not _is_folder(out)):
         if len(artifacts) > 1:
             names = ", ".join(artifact.file_name for artifact in artifacts)
@@ -397,9 +397,21 @@ def _deliver(request: BuildRequest, artifacts: list[Any]) -> None:
             sys.stdout.buffer.flush()
         else:
             is_program = artifact.kind is EmitKind.EXE
-            write_file(Path(str(out)), artifact.content(), executable=is_program)
+            write_file(_place(out, artifact), artifact.content(), executable=is_program)
         return
-    folder = Path(out) if out is not None else Path()
     for artifact in artifacts:
         executable = artifact.kind in (EmitKind.EXE, EmitKind.SHARED)
-        write_file(folder / artifact.file_name, artifact.content(), executable=executable)
+        write_file(_place(out, artifact), artifact.content(), executable=executable)
+
+
+def _place(out: str | None, artifact: Any) -> Path:
+    """Where an artifact goes: -o FILE itself, or under its own name into a folder."""
+    if out is None:
+        return Path(artifact.file_name)
+    return Path(out) / artifact.file_name if _is_folder(out) else Path(out)
+
+
+def _protect_input(request: BuildRequest, place: Path) -> None:
+    with contextlib.suppress(OSError):
+        if place.samefile(request.source):
+            raise InputError(f"The output '{place}' would overwrite the input: name another (-o).")

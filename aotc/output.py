@@ -13,12 +13,18 @@ from aotc.errors import InputError
 def write_file(path: Path, content: bytes, *, executable: bool = False) -> None:
     """Writes `content` to `path` by way of a temporary file beside it, and a rename.
 
-    Folders on the way are made. Raises InputError where the place cannot be written.
+    Folders on the way are made. A symbolic link's target is what is replaced; what is there and
+    is no regular file (a device, a pipe) is written to. Raises InputError where the place cannot
+    be written.
     """
     try:
+        path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise InputError(f"Cannot write '{path}': it is a directory.")
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+            return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:

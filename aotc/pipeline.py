@@ -77,6 +77,7 @@ class Build:
     source: Source | None = None
     entries: tuple[Entry, ...] = ()
     is_program: bool = False
+    managed_globals: frozenset[str] = frozenset()
     device_modules: dict[str, Any] = field(default_factory=dict)
     # By (gpu.module, chip): file names in `folder`.
     ptx: dict[tuple[str, Chip], str] = field(default_factory=dict)
@@ -123,12 +124,17 @@ class Build:
             reader=self.toolchain.clang.version,
         )
 
-    def file(self, kind: EmitKind, name: str) -> Artifact:
+    @property
+    def stem(self) -> str:
+        """The request's name as the work folder's files start with it: no option to a tool."""
+        return c_identifier(self.request.name)
+
+    def file(self, kind: EmitKind, name: str, *, called: str | None = None) -> Artifact:
         """The artifact that is the file `name` of the work folder."""
-        return Artifact(kind, name, (self.folder / name).read_bytes)
+        return Artifact(kind, called or name, (self.folder / name).read_bytes)
 
     def write(self, name: str, text: str) -> str:
-        (self.folder / name).write_text(text)
+        (self.folder / name).write_text(text, encoding="utf-8")
         return name
 
 
@@ -161,7 +167,7 @@ def _outline(build: Build) -> list[Artifact]:
     assert build.source is not None
     r = build.request
     name = c_identifier(r.name)
-    outline(build.source, name=name, pipeline=r.pipeline)
+    build.managed_globals = outline(build.source, name=name, pipeline=r.pipeline)
     build.entries = describe_accesses(build.module, build.entries)
     return [
         _printed(EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation, debug=r.debug)
@@ -190,8 +196,7 @@ def _lower_device(build: Build) -> list[Artifact]:
 def _stem(build: Build, gpu_module: str) -> str:
     """The start of the file names of what is made from one gpu.module."""
     own = c_identifier(gpu_module)
-    prefix = build.request.name
-    return own if own.startswith(prefix) else f"{prefix}.{own}"
+    return own if own.startswith(build.stem) else f"{build.stem}.{own}"
 
 
 def _device_ll_name(build: Build, gpu_module: str) -> str:
@@ -214,33 +219,40 @@ def _compile_ptx(build: Build) -> list[Artifact]:
     r = build.request
     wanted = unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
     jobs = [(name, chip) for name in build.device_modules for chip in wanted]
+    tasks = [functools.partial(_compile_ptx_for, build, name, chip) for name, chip in jobs]
     refusals: dict[str, InputError] = {}
-
-    def make(job: tuple[str, Chip]) -> tuple[str, Chip, str] | None:
-        name, chip = job
-        candidates = [chip.name]
-        if r.has_default_chips and chip.name in _VARIANTS:
-            candidates.append(_VARIANTS[chip.name])
-        for candidate in map(Chip, candidates):
-            file = f"{_stem(build, name)}.{candidate.name}.ptx"
-            try:
-                build.device_compiler.compile_ptx(_device_ll_name(build, name), candidate, file)
-            except InputError as error:
-                if not r.has_default_chips:
-                    raise
-                refusals[chip.name] = error
-                continue
-            refusals.pop(chip.name, None)
-            return name, candidate, file
-        return None
-
-    made = [item for item in build.runner.in_parallel([functools.partial(make, job) for job in jobs]) if item is not None]
-    build.ptx = {(name, chip): file for name, chip, file in made}
+    for (name, chip), made in zip(jobs, build.runner.in_parallel(tasks), strict=True):
+        if isinstance(made, InputError):
+            refusals.setdefault(name, made)
+            build.warnings.append(f"Left out {chip.name}: {made.message}")
+        else:
+            build.ptx[name, made[0]] = made[1]
     for name in build.device_modules:
-        if not any(key[0] == name for key in build.ptx):
-            raise next(iter(refusals.values()))
-    build.warnings += [f"Left out {chip}: {error.message}" for chip, error in refusals.items()]
+        if not any(owner == name for owner, _ in build.ptx):
+            raise refusals[name]
     return [build.file(EmitKind.PTX, file) for file in build.ptx.values()]
+
+
+def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> tuple[Chip, str] | InputError:
+    """(the chip that it is for, file name); why not, where a chip of the default set lacks what
+    the code needs. A chip that the user named must work."""
+    is_default = build.request.has_default_chips
+    candidates = [chip.name]
+    if is_default and chip.name in _VARIANTS:
+        candidates.append(_VARIANTS[chip.name])
+    refusal: InputError | None = None
+    for candidate in map(Chip, candidates):
+        file = f"{_stem(build, gpu_module)}.{candidate.name}.ptx"
+        try:
+            build.device_compiler.compile_ptx(_device_ll_name(build, gpu_module), candidate, file)
+        except InputError as error:
+            if not is_default:
+                raise
+            refusal = refusal or error
+            continue
+        return candidate, file
+    assert refusal is not None
+    return refusal
 
 
 def _assemble(build: Build) -> list[Artifact]:
@@ -348,29 +360,30 @@ def _translate_host(build: Build) -> list[Artifact]:
         build.cpu,
         build.entries,
         built_for=build.manifest.built_for,
+        managed_globals=build.managed_globals,
     )
     file = build.write(_host_ll_name(build), build.downlevel(translate(build.host)))
-    return [build.file(EmitKind.HOST_LL, file)]
+    return [build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll")]
 
 
 def _host_ll_name(build: Build) -> str:
-    return f"{build.request.name}.ll"
+    return f"{build.stem}.ll"
 
 
 def _compile_asm(build: Build) -> list[Artifact]:
-    file = f"{build.request.name}.s"
+    file = f"{build.stem}.s"
     build.host_compiler.compile_ir(_host_ll_name(build), file, assembly=True)
-    return [build.file(EmitKind.ASM, file)]
+    return [build.file(EmitKind.ASM, file, called=f"{build.request.name}.s")]
 
 
 def _object_name(build: Build) -> str:
-    return f"{build.request.name}.o"
+    return f"{build.stem}.o"
 
 
 def _compile_object(build: Build) -> list[Artifact]:
     file = _object_name(build)
     build.host_compiler.compile_ir(_host_ll_name(build), file)
-    return [build.file(EmitKind.OBJ, file)]
+    return [build.file(EmitKind.OBJ, file, called=f"{build.request.name}.o")]
 
 
 def _runtime(build: Build) -> Path:
@@ -416,10 +429,9 @@ def _link_executable(build: Build) -> list[Artifact]:
         table = f"{Path(name).stem}.o"
         build.host_compiler.compile_c(name, table, includes=includes)
         objects.append(table)
-    # The executable's own name may be that of a file of another stage.
-    file = f"{build.request.name}.exe"
+    file = f"{build.stem}.exe"
     build.linker.link_executable(objects, _runtime(build), file)
-    return [Artifact(EmitKind.EXE, build.request.name, (build.folder / file).read_bytes)]
+    return [build.file(EmitKind.EXE, file, called=build.request.name)]
 
 
 STAGES: tuple[Stage, ...] = (

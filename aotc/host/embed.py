@@ -37,6 +37,8 @@ _KERNEL_ENTRY = "!llvm.struct<(ptr, ptr, ptr)>"
 _MODULE_INFO = "!llvm.struct<(i32, i32, ptr, i64, ptr, ptr, ptr)>"
 
 _RUNTIME = """
+llvm.func @mgpuMemAlloc(i64, !llvm.ptr, i8) -> !llvm.ptr
+llvm.func @mgpuMemFree(!llvm.ptr, !llvm.ptr)
 llvm.func @mgpuModuleLoad(!llvm.ptr, i64) -> !llvm.ptr
 llvm.func @mgpuModuleUnload(!llvm.ptr)
 llvm.func @mgpuModuleGetFunction(!llvm.ptr, !llvm.ptr) -> !llvm.ptr
@@ -57,13 +59,20 @@ def embed(
     entries: Sequence[Entry],
     *,
     built_for: str,
+    managed_globals: frozenset[str] = frozenset(),
 ) -> None:
-    """Changes `host` in place. `images` maps a gpu.module's name to its fatbin."""
+    """Changes `host` in place.
+
+    `images` maps a gpu.module's name to its fatbin; `managed_globals` are the variables that
+    kernels are given.
+    """
     with host.context, ir.Location.unknown():
         _keep_to_itself(host, entries)
         if cpu is not None:
             _merge(host, cpu.module.operation)
         _merge(host, ir.Module.parse(_RUNTIME).operation)
+        for name in sorted(managed_globals):
+            _make_global_managed(host, name)
         kernels = cpu.kernels if cpu is not None else ()
         binaries = [op for op in _operations(host) if op.name == "gpu.binary"]
         for binary in binaries:
@@ -166,7 +175,7 @@ def _callee(call: Any) -> str:
 
 def _declaration(name: str, parameters: Sequence[str], result: str) -> str:
     suffix = "" if result == "void" else f" -> {result}"
-    return f"llvm.func @{name}({', '.join(parameters)}){suffix}"
+    return f'llvm.func @"{name}"({", ".join(parameters)}){suffix}'
 
 
 def _append_with_declarations(host: Any, text: str, declarations: Mapping[str, str]) -> None:
@@ -221,6 +230,71 @@ def _embed_image(
         ir.Type.parse(f"!llvm.array<{len(image)} x i8>")
     )
     _drop_declarations(host, moved)
+
+
+def _make_global_managed(host: Any, name: str) -> None:
+    """Lets every function use a managed copy of a variable, which is made on first use.
+
+    Two threads may make it at once: one copy wins, the other is freed. Without memory for it
+    the variable itself is used: the failure is noted by then, and no kernel is launched.
+    """
+    variable = next(
+        op
+        for op in _operations(host)
+        if op.name == "llvm.mlir.global" and symbol_of(op) == name
+    )
+    type_ = str(ir.TypeAttr(variable.attributes["global_type"]).value)
+    pointer, getter = f"aotc_managed_{name}", f"aotc_get_{name}"
+    uses = [
+        op
+        for function in _operations(host)
+        if function.name == "llvm.func"
+        for op in ops.find(function, "llvm.mlir.addressof")
+        if ir.FlatSymbolRefAttr(op.attributes["global_name"]).value == name
+    ]
+    declarations = {line: line for line in _RUNTIME.strip().splitlines()}
+    declarations[name] = f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
+    _append_with_declarations(
+        host,
+        f"""llvm.mlir.global internal @"{pointer}"() {{addr_space = 0 : i32}} : !llvm.ptr {{
+  %null = llvm.mlir.zero : !llvm.ptr
+  llvm.return %null : !llvm.ptr
+}}
+llvm.func internal @"{getter}"() -> !llvm.ptr {{
+  %place = llvm.mlir.addressof @"{pointer}" : !llvm.ptr
+  %null = llvm.mlir.zero : !llvm.ptr
+  %known = llvm.load %place atomic acquire {{alignment = 8 : i64}} : !llvm.ptr -> !llvm.ptr
+  %is_known = llvm.icmp "ne" %known, %null : !llvm.ptr
+  llvm.cond_br %is_known, ^done(%known : !llvm.ptr), ^allocate
+^allocate:
+  %variable = llvm.mlir.addressof @"{name}" : !llvm.ptr
+  %end = llvm.getelementptr %null[1] : (!llvm.ptr) -> !llvm.ptr, {type_}
+  %size = llvm.ptrtoint %end : !llvm.ptr to i64
+  %shared = llvm.mlir.constant(1 : i8) : i8
+  %copy = llvm.call @mgpuMemAlloc(%size, %null, %shared) : (i64, !llvm.ptr, i8) -> !llvm.ptr
+  %is_there = llvm.icmp "ne" %copy, %null : !llvm.ptr
+  llvm.cond_br %is_there, ^fill, ^done(%variable : !llvm.ptr)
+^fill:
+  "llvm.intr.memcpy"(%copy, %variable, %size) <{{isVolatile = false}}>
+      : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  %exchange = llvm.cmpxchg %place, %null, %copy acq_rel acquire {{alignment = 8 : i64}}
+      : !llvm.ptr, !llvm.ptr
+  %before = llvm.extractvalue %exchange[0] : !llvm.struct<(ptr, i1)>
+  %is_ours = llvm.extractvalue %exchange[1] : !llvm.struct<(ptr, i1)>
+  llvm.cond_br %is_ours, ^done(%copy : !llvm.ptr), ^late
+^late:
+  llvm.call @mgpuMemFree(%copy, %null) : (!llvm.ptr, !llvm.ptr) -> ()
+  llvm.br ^done(%before : !llvm.ptr)
+^done(%result: !llvm.ptr):
+  llvm.return %result : !llvm.ptr
+}}""",
+        declarations,
+    )
+    for use in uses:
+        with use.location, ir.InsertionPoint(use):
+            managed = _call(getter, [], "!llvm.ptr")
+        use.results[0].replace_all_uses_with(managed)
+        use.erase()
 
 
 def _drop_declarations(host: Any, moved: Sequence[Any]) -> None:

@@ -42,7 +42,7 @@ class Linker:
         self, objects: Sequence[str | Path], runtime: Path, output: str, exports: Sequence[str]
     ) -> None:
         """A library that exports the symbols `exports` and nothing else."""
-        script = "exports.map"
+        script = f"{output}.exports"
         lines = "".join(f'    "{symbol}";\n' for symbol in exports)
         (self.folder / script).write_text(f"{{\n  global:\n{lines}  local:\n    *;\n}};\n")
         command = [
@@ -62,7 +62,7 @@ class Linker:
 
     def archive(self, objects: Sequence[str | Path], runtime: Path, output: str) -> None:
         """A static library: one object holding the module's code and the runtime."""
-        merged = "merged.o"
+        merged = f"{output}.merged.o"
         command = [
             *self.toolchain.zig_ld.command,
             "-r",

@@ -147,76 +147,78 @@ class _Spelling(dict[str, str]):
 _SMALL = {name: _Spelling(name) for name in ("half", "bfloat")}
 
 
-def _hexadecimal(doubles: array[float]) -> list[str]:
-    """The bits of each double, as 16 digits."""
+def _digits(doubles: array[float]) -> list[str]:
+    """The bits of each double, as 16 digits. The array's content is used up."""
     if not doubles:
         return []
     if sys.byteorder == "little":
-        doubles.byteswap()  # the caller has no further use for the values
+        doubles.byteswap()
     return doubles.tobytes().hex(" ", 8).upper().split(" ")
 
 
 # A double just between two floats: the bits below a float's are 1000…
-_TIE = re.compile(r"[13579BDF]0{7}(?: |$)")
+_TIE = re.compile(r"[13579BDF]0{7}$")
 
 
-def _spell_float_decimals(literals: list[str]) -> list[str]:
+def _float_decimal_digits(literals: list[str]) -> list[str]:
     """Decimals of type float, by way of double: quick, and right except near ties.
 
     Rounding twice (to double, then to float) is wrong only where the double lies exactly
-    between two floats. Runs that have such a one, a subnormal or an overflow are spelled
+    between two floats. Lists that have such a one, a subnormal or an overflow are spelled
     one by one.
     """
     doubles = array("d", map(float, literals))
     floats = array("f", doubles)
-    subnormal = any(0.0 < abs(value) < _LEAST_NORMAL_FLOAT for value in doubles)
     exact = array("d", floats)
+    subnormal = any(0.0 < abs(value) < _LEAST_NORMAL_FLOAT for value in doubles)
     if (
         subnormal
         or not all(map(math.isfinite, floats))
-        or _TIE.search(" ".join(_hexadecimal(doubles)))
+        or any(map(_TIE.search, _digits(doubles)))
     ):
         return [_spell("float", literal)[2:] for literal in literals]
-    return _hexadecimal(exact)
+    return _digits(exact)
 
 
-def _spell_float_patterns(literals: list[str]) -> list[str]:
+def _float_pattern_digits(literals: list[str]) -> list[str]:
     """Bit patterns (`f0x…`) of type float."""
-    patterns = b"".join(int(literal[3:], 16).to_bytes(4, sys.byteorder) for literal in literals)
-    floats = array("f")
-    floats.frombytes(patterns)
+    patterns = array("f")
+    patterns.frombytes(bytes.fromhex("".join(literals).replace("f0x", "")))
+    if sys.byteorder == "little":
+        patterns.byteswap()
     # The processor would make a signaling NaN quiet.
-    if not all(map(math.isfinite, floats)):
+    if not all(map(math.isfinite, patterns)):
         return [_spell("float", literal)[2:] for literal in literals]
-    return _hexadecimal(array("d", floats))
+    return _digits(array("d", patterns))
 
 
 def _spell_run(type_name: str, literals: list[str]) -> list[str]:
     """Many literals of one type: what a large constant array needs."""
     if type_name in _SMALL:
-        spelling = _SMALL[type_name]
-        return [spelling[literal] for literal in literals]
+        return list(map(_SMALL[type_name].__getitem__, literals))
     if type_name not in ("float", "double") or len(literals) < _RUN_PAYS:
         return [_spell(type_name, literal) for literal in literals]
     patterns = [literal for literal in literals if literal[0] == "f"]
-    specials = [literal for literal in literals if literal[-1] in "fn)" and literal[0] != "f"]
-    decimals = [literal for literal in literals if literal[-1] not in "fn)" and literal[0] != "f"]
+    decimals = [literal for literal in literals if literal[-1].isdigit() and literal[0] != "f"]
     if type_name == "float":
-        spelled_patterns = iter(_spell_float_patterns(patterns))
-        spelled_decimals = iter(_spell_float_decimals(decimals))
+        pattern_digits = iter(_float_pattern_digits(patterns))
+        decimal_digits = iter(_float_decimal_digits(decimals))
     else:
-        spelled_patterns = iter([literal[3:] for literal in patterns])
-        spelled_decimals = iter(_hexadecimal(array("d", map(float, decimals))))
-    if not patterns and not specials:
-        return [f"0x{spelled}" for spelled in spelled_decimals]
+        pattern_digits = iter([literal[3:] for literal in patterns])
+        decimal_digits = iter(_digits(array("d", map(float, decimals))))
+    if len(patterns) + len(decimals) == len(literals):
+        return [
+            f"0x{next(pattern_digits if literal[0] == 'f' else decimal_digits)}"
+            for literal in literals
+        ]
     spelled: list[str] = []
-    for literal in literals:
+    for literal in literals:  # with infinities or NaNs among them
         if literal[0] == "f":
-            spelled.append(f"0x{next(spelled_patterns)}")
-        elif literal[-1] in "fn)":
-            spelled.append(_spell(type_name, literal))
+            spelled.append(f"0x{next(pattern_digits)}")
+        elif literal[-1].isdigit():
+            spelled.append(f"0x{next(decimal_digits)}")
         else:
-            spelled.append(f"0x{next(spelled_decimals)}")
+            spelled.append(_spell(type_name, literal))
     return spelled
 
 
@@ -282,9 +284,7 @@ _NEW_ATTRIBUTES = re.compile(r" (?:noipa|nooutline|flatten|prefalign\(\d+\)|pref
 def _drop_new_attributes(piece: str, line: _Line) -> str:
     if not line.text.startswith(("attributes #", "define ", "declare ")):
         return piece
-    kept = _NEW_ATTRIBUTES.sub("", piece)
-    # An empty group is refused, and its number may be in use anywhere.
-    return kept.replace("= { }", '= { "downleveled" }') if kept != piece else piece
+    return _fill_group(_NEW_ATTRIBUTES.sub("", piece))
 
 
 _DEAD_ON_RETURN = re.compile(r"\bdead_on_return\(\d+\)")
@@ -296,17 +296,32 @@ def _drop_dead_on_return_size(piece: str, line: _Line) -> str:
     return _DEAD_ON_RETURN.sub("", piece).replace("ptr  ", "ptr ")
 
 
-_TARGET_MEMORY = re.compile(r"(?:, )?\btarget_mem\d*: \w+")
+_MEMORY = re.compile(r"memory\(([^()]*\btarget_mem[^()]*)\)")
+_TARGET_MEMORY = re.compile(r"target_mem\d*: (\w+)")
 
 
 def _drop_target_memory(piece: str, line: _Line) -> str:
-    """`memory(none, target_mem0: read)`: no target that we build for has such memory."""
+    """`memory(read, target_mem0: none)` says more than the old words can; what is left says less.
+
+    A function that does use such memory loses the whole attribute, and may then do anything.
+    """
     del line
-    return (
-        _TARGET_MEMORY.sub("", piece)
-        .replace("memory(, ", "memory(")
-        .replace("memory()", "memory(none)")
-    )
+
+    def rewrite(found: re.Match[str]) -> str:
+        if any(access != "none" for access in _TARGET_MEMORY.findall(found[1])):
+            return ""
+        parts = [part for part in found[1].split(", ") if not _TARGET_MEMORY.fullmatch(part)]
+        return f"memory({', '.join(parts)})" if parts else ""
+
+    return _fill_group(_MEMORY.sub(rewrite, piece))
+
+
+def _fill_group(piece: str) -> str:
+    """An empty attribute group is refused, and its number may be in use anywhere."""
+    return _EMPTY_GROUP.sub('= { "downleveled" }', piece)
+
+
+_EMPTY_GROUP = re.compile(r"= \{ +\}$")
 
 
 _DENORMAL = re.compile(r"denormal_fpenv\(([^()]*)\)")
@@ -338,17 +353,43 @@ def _spell_denormal_modes(piece: str, line: _Line) -> str:
     return _DENORMAL.sub(rewrite, piece)
 
 
-# --- Instructions --------------------------------------------------------------------
+# --- Intrinsics ----------------------------------------------------------------------
 
-_CONVERSION_FLAGS = re.compile(
-    r"\b([us]itofp(?: nneg)?)((?: (?:fast|reassoc|nnan|ninf|nsz|arcp|contract|afn))+)(?= )"
+_TMA_REDUCE = re.compile(
+    r"@llvm\.nvvm\.cp\.async\.bulk\.tensor\.reduce\.((?:tile|im2col)\.\dd\()"
+    r"(.*), (?:/\*[^*]*\*/ )?i32 (\d), (i1 (?:true|false)\))"
 )
+# The values of the new argument, in order.
+_TMA_OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
-def _drop_conversion_flags(piece: str, line: _Line) -> str:
-    """Fast-math flags on integer to floating-point conversions only permit, so they can go."""
-    del line
-    return _CONVERSION_FLAGS.sub(r"\1", piece)
+def _name_tma_reduction(piece: str, line: _Line) -> str:
+    """The operation of a TMA reduction is an argument now; it was a part of the name.
+
+    The declaration goes: an intrinsic that has none gets it from its call.
+    """
+    if line.text.startswith("declare "):
+        return ""
+    return _TMA_REDUCE.sub(
+        lambda found: (
+            "@llvm.nvvm.cp.async.bulk.tensor.reduce."
+            f"{_TMA_OPERATIONS[int(found[3])]}.{found[1]}{found[2]}, {found[4]}"
+        ),
+        piece,
+    )
+
+
+_MOVMATRIX = re.compile(r"@llvm\.nvvm\.movmatrix\.sync\.aligned\.m8n8\.trans\.b16(\(i32 [^()]*\))")
+
+
+def _assemble_movmatrix(piece: str, line: _Line) -> str:
+    """LLVM 22 has no intrinsic for this instruction, but it passes assembly on."""
+    if line.text.startswith("declare "):
+        return ""
+    return _MOVMATRIX.sub(
+        r'asm sideeffect "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r"\1 convergent',
+        piece,
+    )
 
 
 # --- The table -----------------------------------------------------------------------
@@ -380,7 +421,12 @@ _DIFFERENCES = (
     _Difference(Version(24), ("dead_on_return(",), _drop_dead_on_return_size),
     _Difference(Version(24), ("target_mem",), _drop_target_memory),
     _Difference(Version(24), ("denormal_fpenv(",), _spell_denormal_modes),
-    _Difference(Version(24), ("itofp ",), _drop_conversion_flags),
+    _Difference(
+        Version(24),
+        ("@llvm.nvvm.cp.async.bulk.tensor.reduce.tile", "tensor.reduce.im2col"),
+        _name_tma_reduction,
+    ),
+    _Difference(Version(24), ("@llvm.nvvm.movmatrix.",), _assemble_movmatrix),
 )
 
 
@@ -399,7 +445,12 @@ def downlevel(text: str, *, writer: Version, reader: Version) -> str:
     if reader < _LITERALS.read_from:
         rewrites.append((_LITERALS.needles, _LITERALS.rewrite))
     lines = text.split("\n")
+    literals_only = len(rewrites) == 1
     for number, line in enumerate(lines):
+        # Most lines have nothing to rewrite. One with quotes may hold an image of many
+        # megabytes, which only the splitting at quotes passes over quickly.
+        if literals_only and '"' not in line and _ANY_LITERAL.search(line) is None:
+            continue
         lines[number] = _rewrite_line(line, rewrites)
     return "\n".join(lines)
 

@@ -114,7 +114,7 @@ def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry
             "Give aotc the module before convert-func-to-llvm."
         )
     function_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    names = _argument_names(source, function, len(function_type.inputs))
+    names = _argument_names(source, function, len(function_type.inputs), problems)
     arguments = [
         _describe_value(f"argument '{label}' of '{name}'", label, type_, problems)
         for label, type_ in zip(names, function_type.inputs, strict=True)
@@ -126,14 +126,21 @@ def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry
     return Entry(name, tuple(arguments), tuple(results))
 
 
-def _argument_names(source: Source, function: Any, count: int) -> list[str]:
+def _argument_names(source: Source, function: Any, count: int, problems: list[str]) -> list[str]:
     """By the attribute, else the SSA name in the text, else argN; each name once."""
-    attributes = _argument_attributes(function)
+    given = _argument_attributes(function)
+    for name in {name for name in given if name is not None and given.count(name) > 1}:
+        problems.append(
+            f"Several arguments of '{symbol_of(function)}' have the {NAME_ATTRIBUTE} '{name}'."
+        )
     arguments = list(function.regions[0].blocks[0].arguments)
+    known = [given[i] or _ssa_name(source, arguments[i]) for i in range(count)]
     names: list[str] = []
-    for i in range(count):
-        name = attributes[i] or _ssa_name(source, arguments[i]) or f"arg{i}"
-        names.append(name if name not in names else f"arg{i}")
+    for i, name in enumerate(known):
+        candidate = name or f"arg{i}"
+        while candidate in names or (name is None and candidate in known):
+            candidate += "_"
+        names.append(candidate)
     return names
 
 
@@ -155,8 +162,8 @@ def _ssa_name(source: Source, argument: Any) -> str | None:
     text = source.line(place.line) if place else None
     if place is None or text is None:
         return None
-    found = re.match(r"%([A-Za-z_][\w$.-]*)", text[place.column - 1 :])
-    return found[1] if found else None
+    found = re.match(rb"%([A-Za-z_][\w$.-]*)", text.encode()[place.column - 1 :])
+    return found[1].decode() if found else None
 
 
 def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Value:

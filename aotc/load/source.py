@@ -19,7 +19,7 @@ _UNNAMED = '"-"'
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a source file; line and column count from 1."""
+    """A place in a source file. Line and column count from 1, the column in bytes of UTF-8."""
 
     file: str
     line: int
@@ -117,7 +117,8 @@ def _describe(
         if place.file == name and 0 < place.line <= len(lines):
             text = lines[place.line - 1]
             # Tabs stay tabs under the line, so that the caret stands where it should.
-            margin = "".join("\t" if c == "\t" else " " for c in text[: place.column - 1])
+            before = text.encode()[: place.column - 1].decode(errors="ignore")
+            margin = "".join("\t" if c == "\t" else " " for c in before)
             parts.append(f"  {text}\n  {margin}^")
     for note in diagnostic.notes:
         _describe(note, "note", name, lines, parts)

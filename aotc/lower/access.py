@@ -43,17 +43,48 @@ _WRITES = {
 }
 _COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
 _DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
-_TERMINATORS = ("func.return", "llvm.return", "gpu.return")
+_TERMINATORS = ("llvm.return", "gpu.return")
 
 
 def _is_memref(value: Any) -> bool:
     return isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
 
 
+class Functions:
+    """The functions of a module with a body, and who calls them."""
+
+    def __init__(self, module: Any) -> None:
+        self._bodies = {
+            symbol_of(op.operation): op.operation
+            for op in module.body.operations
+            if op.operation.name == "func.func" and op.operation.regions[0].blocks
+        }
+        self._calls: dict[str, list[Any]] = {}
+        for call in ops.find(module.operation, "func.call"):
+            self._calls.setdefault(_callee(call), []).append(call)
+
+    def get(self, name: str) -> Any | None:
+        return self._bodies.get(name)
+
+    def argument(self, call: Any, index: int) -> Any | None:
+        """What operand `index` of `call` is inside the called function, if that is known."""
+        function = self._bodies.get(_callee(call))
+        return None if function is None else function.regions[0].blocks[0].arguments[index]
+
+    def returned(self, function: str, index: int) -> list[Any]:
+        """What result `index` of `function` is where it is called."""
+        return [call.results[index] for call in self._calls.get(function, ())]
+
+
+def _callee(call: Any) -> str:
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+
+
 @dataclass
 class Flow:
-    """Where one buffer goes, through views, casts, branches and loops."""
+    """Where one buffer goes, through views, casts, branches, loops and calls."""
 
+    functions: Functions
     aliases: list[Any] = field(default_factory=list)
     reads: bool = False
     writes: bool = False
@@ -63,12 +94,13 @@ class Flow:
     deallocations: set[Any] = field(default_factory=set)
     # (launch, index among its kernel operands)
     launches: list[tuple[Any, int]] = field(default_factory=list)
-    returns: set[int] = field(default_factory=set)
+    # (function, index of its result)
+    returns: set[tuple[str, int]] = field(default_factory=set)
 
     @staticmethod
-    def of(value: Any) -> Flow:
-        """Follows `value` through its function."""
-        flow = Flow()
+    def of(value: Any, functions: Functions) -> Flow:
+        """Follows `value` through the module."""
+        flow = Flow(functions)
         pending = [value]
         while pending:
             current = pending.pop()
@@ -109,14 +141,19 @@ class Flow:
             self.writes |= operand == target
             self.host_touches |= name == "memref.copy"
             return []
+        if name == "func.return":
+            function = symbol_of(user.parent.operation)
+            self.returns.add((function, operand))
+            return self.functions.returned(function, operand)
+        if name == "func.call":
+            argument = self.functions.argument(user, operand)
+            if argument is not None:
+                return [argument]
         if name in _TERMINATORS:
-            self.returns.add(operand)
             return []
         followed = _successor_values(user, operand)
         if followed is not None:
             return followed
-        if name == "func.call":
-            self.reaches_launch = True
         self.reads = self.writes = self.host_touches = True
         return [r for r in user.results if _is_memref(r)]
 
@@ -153,34 +190,33 @@ class ModuleAccess:
             for gpu_module in gpu_modules(module)
             for op in ops.find(gpu_module, "gpu.func")
         }
+        self.functions = Functions(module)
         self._found: dict[tuple[tuple[str, str], int], Flow] = {}
 
     def kernel_flow(self, launch: Any, argument: int) -> Flow:
         """How the launched kernel uses its argument; everything, where it is not known."""
         key = launched_kernel(launch)
         if key not in self._kernels:
-            return Flow(reads=True, writes=True)
+            return Flow(self.functions, reads=True, writes=True)
         if (key, argument) not in self._found:
             body = self._kernels[key].regions[0].blocks[0]
-            self._found[key, argument] = Flow.of(body.arguments[argument])
+            self._found[key, argument] = Flow.of(body.arguments[argument], self.functions)
         return self._found[key, argument]
 
 
 def describe_accesses(module: Any, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """The entries with what each does to its buffers, found in the outlined module."""
     with module.context:
-        functions = {
-            symbol_of(op.operation): op.operation
-            for op in module.body.operations
-            if op.operation.name == "func.func"
-        }
         access = ModuleAccess(module)
-        return tuple(
-            _describe_entry(entry, functions[entry.name], access)
-            if entry.name in functions
-            else _unknown_entry(entry)
-            for entry in entries
-        )
+        described = []
+        for entry in entries:
+            function = access.functions.get(entry.name)
+            described.append(
+                _unknown_entry(entry)
+                if function is None
+                else _describe_entry(entry, function, access, module)
+            )
+        return tuple(described)
 
 
 def _unknown_entry(entry: Entry) -> Entry:
@@ -192,10 +228,12 @@ def _unknown_entry(entry: Entry) -> Entry:
     return replace(entry, arguments=arguments, touches_memory_on_host=True)
 
 
-def _describe_entry(entry: Entry, function: Any, access: ModuleAccess) -> Entry:
+def _describe_entry(
+    entry: Entry, function: Any, access: ModuleAccess, module: Any
+) -> Entry:
     parameters = list(function.regions[0].blocks[0].arguments)
     flows = [
-        None if value.is_scalar else Flow.of(parameter)
+        None if value.is_scalar else Flow.of(parameter, access.functions)
         for value, parameter in zip(entry.arguments, parameters, strict=True)
     ]
     arguments = tuple(
@@ -203,13 +241,14 @@ def _describe_entry(entry: Entry, function: Any, access: ModuleAccess) -> Entry:
         for value, flow in zip(entry.arguments, flows, strict=True)
     )
     results = tuple(
-        _describe_result(value, i, function, flows) for i, value in enumerate(entry.results)
+        _describe_result(value, (entry.name, i), flows, access.functions, module)
+        for i, value in enumerate(entry.results)
     )
     return replace(
         entry,
         arguments=arguments,
         results=results,
-        touches_memory_on_host=_touches_memory(function),
+        touches_memory_on_host=_touches_memory(function, access.functions),
     )
 
 
@@ -229,15 +268,21 @@ def _describe_argument(value: Value, flow: Flow, access: ModuleAccess) -> Value:
     )
 
 
-def _describe_result(value: Value, index: int, function: Any, flows: list[Flow | None]) -> Value:
+def _describe_result(
+    value: Value,
+    place: tuple[str, int],
+    flows: list[Flow | None],
+    functions: Functions,
+    module: Any,
+) -> Value:
     if value.is_scalar:
         return value
     for i, flow in enumerate(flows):
-        if flow is not None and index in flow.returns:
+        if flow is not None and place in flow.returns:
             return replace(value, aliases=i)
-    for allocation in ops.find(function, "memref.alloc", "gpu.alloc"):
-        flow = Flow.of(allocation.results[0])
-        if index in flow.returns and not flow.deallocations:
+    for allocation in ops.find(module.operation, "memref.alloc", "gpu.alloc"):
+        flow = Flow.of(allocation.results[0], functions)
+        if place in flow.returns and not flow.deallocations:
             is_host = allocation.name == "memref.alloc"
             memory = Memory.HOST if is_host else Memory.DEVICE
             if "hostShared" in allocation.attributes:
@@ -246,14 +291,35 @@ def _describe_result(value: Value, index: int, function: Any, flows: list[Flow |
     return value
 
 
-def _touches_memory(function: Any) -> bool:
-    """Whether the function's host code reads or writes memory, or calls what may."""
-    quiet = ("memref.alloc", "memref.dealloc", "memref.get_global", *_SHAPE_ONLY)
-    for op in ops.walk(function):
-        if op.name in quiet or op.name in ("gpu.launch_func", "func.func", "func.return"):
-            continue
-        if op.name in (*_READS, *_WRITES, "memref.copy", "memref.alloca", "func.call", "llvm.call"):
-            return True
-        if op.name.startswith(("llvm.", "memref.atomic", "memref.generic", "linalg.")):
-            return True
+# Host operations that touch no memory, or that say themselves when they are done.
+_QUIET = {
+    "func.func",
+    "func.return",
+    "gpu.launch_func",
+    "memref.alloc",
+    "memref.dealloc",
+    "memref.get_global",
+    *_SHAPE_ONLY,
+}
+_TOUCHING = {*_READS, *_WRITES, "memref.copy", "memref.alloca"}
+_TOUCHING_DIALECTS = ("llvm.", "memref.atomic", "memref.generic", "linalg.")
+
+
+def _touches_memory(function: Any, functions: Functions) -> bool:
+    """Whether host code, of the function and those it calls, reads or writes memory."""
+    pending, seen = [function], set()
+    while pending:
+        current = pending.pop()
+        seen.add(symbol_of(current))
+        for op in ops.walk(current):
+            if op.name in _QUIET:
+                continue
+            if op.name in _TOUCHING or op.name.startswith(_TOUCHING_DIALECTS):
+                return True
+            if op.name == "func.call":
+                callee = functions.get(_callee(op))
+                if callee is None:
+                    return True
+                if symbol_of(callee) not in seen:
+                    pending.append(callee)
     return False

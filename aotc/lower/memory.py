@@ -1,36 +1,83 @@
 """Memory placement: what a kernel is given is memory that the GPU can reach.
 
 Runs after outlining. A host buffer (`memref.alloc`, `memref.alloca`) that reaches a launch
-becomes managed memory, which the host may go on touching; a `memref.global` that is given to a
-launch is copied into managed memory for it, and back where the kernel may write it. GPU
+becomes managed memory, which the host may go on touching. A `memref.global` that does is
+named in the result: `aotc.host.embed` gives it a managed copy, made on first use. GPU
 operations written without tokens (`gpu.memcpy`, `gpu.memset`, `gpu.dealloc`) become the
 asynchronous form with a wait behind it: the only one that `gpu-to-llvm` lowers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from typing import Any
 
+from aotc.errors import InternalError
+from aotc.load.entries import symbol_of
 from aotc.lower import ops
-from aotc.lower.access import Flow
+from aotc.lower.access import Flow, Functions
 from aotc.mlir import ir
 
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
+# Constants up to this size are copied into the kernel that uses them; larger ones are handed
+# to it, so that they are not in every image once more.
+_MAX_KERNEL_CONSTANT = 4096
 
 
-def place_memory(module: Any) -> None:
-    """Places the buffers of the module's host functions; changes the module in place."""
+def hoist_globals(module: Any) -> None:
+    """Moves `memref.get_global` out of gpu.launch bodies, before they are outlined.
+
+    Outlining would give the kernel a copy of the global: right for a constant alone.
+    """
     with module.context:
-        _copy_globals(module)
-        for allocation in _placed_allocations(module):
+        constants = {
+            symbol_of(op.operation)
+            for op in module.body.operations
+            if op.operation.name == "memref.global"
+            and "constant" in op.operation.attributes
+            and _global_bytes(op.operation) <= _MAX_KERNEL_CONSTANT
+        }
+        for use in ops.find(module.operation, "memref.get_global"):
+            launch = ops.enclosing(use, "gpu.launch")
+            if launch is not None and _global_name(use) not in constants:
+                use.move_before(launch)
+
+
+def _global_name(use: Any) -> str:
+    return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
+
+
+def _global_bytes(variable: Any) -> int:
+    """The size in bytes, of a memref of numbers; a guess above any limit for others."""
+    type_ = ir.MemRefType(ir.TypeAttr(variable.attributes["type"]).value)
+    try:
+        bits = type_.element_type.width
+    except AttributeError:
+        return _MAX_KERNEL_CONSTANT + 1
+    return math.prod(type_.shape) * -(-bits // 8)
+
+
+def place_memory(module: Any) -> frozenset[str]:
+    """Places the buffers of the module's host functions; changes the module in place.
+
+    Returns the names of the `memref.global`s that kernels are given.
+    """
+    with module.context:
+        functions = Functions(module)
+        managed_globals = frozenset(
+            _global_name(use)
+            for use in _host_operations(module, "memref.get_global")
+            if Flow.of(use.results[0], functions).reaches_launch
+        )
+        for allocation, flow in _placed_allocations(module, functions):
             with allocation.location:
-                _make_managed(allocation)
+                _make_managed(allocation, flow)
         for name in ("gpu.memcpy", "gpu.memset", "gpu.dealloc"):
             for operation in _host_operations(module, name):
                 if len(operation.results) == 0:
                     with operation.location:
                         _make_asynchronous(operation)
+    return managed_globals
 
 
 def _host_operations(module: Any, *names: str) -> list[Any]:
@@ -41,9 +88,11 @@ def _host_operations(module: Any, *names: str) -> list[Any]:
     ]
 
 
-def _placed_allocations(module: Any) -> list[Any]:
+def _placed_allocations(module: Any, functions: Functions) -> list[tuple[Any, Flow]]:
     """The allocations that reach a launch, or share a `memref.dealloc` with one that does."""
-    flows = {op: Flow.of(op.results[0]) for op in _host_operations(module, *_ALLOCATIONS)}
+    flows = {
+        op: Flow.of(op.results[0], functions) for op in _host_operations(module, *_ALLOCATIONS)
+    }
     placed = {op for op, flow in flows.items() if flow.reaches_launch}
     while True:
         # A dealloc frees managed memory or host memory, not either: whoever shares one with
@@ -51,11 +100,13 @@ def _placed_allocations(module: Any) -> list[Any]:
         frees = {free for op in placed for free in flows[op].deallocations}
         more = {op for op, flow in flows.items() if frees & flow.deallocations} - placed
         if not more:
-            return [op for op in flows if op in placed]
+            return [(op, flow) for op, flow in flows.items() if op in placed]
         placed |= more
 
 
-def _make_managed(allocation: Any) -> None:
+def _make_managed(allocation: Any, flow: Flow) -> None:
+    if allocation.name == "memref.alloca":
+        _free_at_the_end(allocation, flow)
     dynamic_sizes, symbols = ops.operand_groups(allocation)
     with ir.InsertionPoint(allocation):
         managed = ir.Operation.create(
@@ -69,38 +120,47 @@ def _make_managed(allocation: Any) -> None:
                 ),
             },
         )
-    flow = Flow.of(allocation.results[0])
-    if allocation.name == "memref.alloca":
-        for end in _scope_ends(allocation):
-            with ir.InsertionPoint(end):
-                _create_dealloc(managed.results[0])
     for free in flow.deallocations:
-        if free.name == "memref.dealloc":
+        # Another buffer that shares it may have replaced it already.
+        if free.attached and free.name == "memref.dealloc":
             with ir.InsertionPoint(free):
                 _create_dealloc(free.operands[0])
-            free.erase()
+            free.detach_from_parent()
     allocation.results[0].replace_all_uses_with(managed.results[0])
     allocation.erase()
 
 
 def _create_dealloc(buffer: Any) -> None:
-    ir.Operation.create(
-        "gpu.dealloc",
-        results=[],
-        operands=[buffer],
-        attributes={},
-    )
+    ir.Operation.create("gpu.dealloc", results=[], operands=[buffer])
 
 
-def _scope_ends(allocation: Any) -> Iterator[Any]:
-    """The operations before which an alloca's memory ends: its scope's terminators."""
-    scope = allocation.parent.operation
-    if scope.name == "func.func":
-        yield from ops.find(scope, "func.return")
-    else:
-        # An alloca in a loop's or a branch's body: hoisting it would change how often it is made.
-        block = allocation.block
-        yield list(block.operations)[-1].operation
+def _free_at_the_end(allocation: Any, flow: Flow) -> None:
+    """Frees what an alloca becomes where the alloca's memory ends: when its function returns."""
+    function = ops.enclosing(allocation, "func.func")
+    entry = function.regions[0].blocks[0]
+    buffer = allocation.results[0]
+    if allocation.block == entry or len(allocation.operands) == 0:
+        if allocation.block != entry:
+            allocation.move_before(list(entry.operations)[0])
+        for end in ops.find(function, "func.return"):
+            with ir.InsertionPoint(end):
+                _create_dealloc(buffer)
+        return
+    leaves = any(_is_outside(alias, allocation) for alias in flow.aliases)
+    if leaves or allocation.parent.operation.name == "func.func":
+        raise InternalError(
+            "A memref.alloca whose size is computed in a branch or a loop reaches a kernel, and "
+            "leaves the block that it is in: aotc does not know where to free it.",
+            hint="Use memref.alloc and memref.dealloc, or move the memref.alloca to the "
+            "function's first block.",
+        )
+    with ir.InsertionPoint(list(allocation.block.operations)[-1]):
+        _create_dealloc(buffer)
+
+
+def _is_outside(alias: Any, allocation: Any) -> bool:
+    owner = ops.defining(alias)
+    return owner is not None and allocation.parent.operation not in ops.ancestors(owner)
 
 
 def _make_asynchronous(operation: Any) -> None:
@@ -114,41 +174,3 @@ def _make_asynchronous(operation: Any) -> None:
         )
         ir.Operation.create("gpu.wait", results=[], operands=[asynchronous.results[0]])
     operation.erase()
-
-
-def _copy_globals(module: Any) -> None:
-    constants = {
-        ir.StringAttr(op.operation.attributes["sym_name"]).value
-        for op in module.body.operations
-        if op.operation.name == "memref.global" and "constant" in op.operation.attributes
-    }
-    for launch in _host_operations(module, "gpu.launch_func"):
-        for i, operand in enumerate(launch.operands):
-            source = operand.owner
-            if isinstance(source, ir.Block) or source.name != "memref.get_global":
-                continue
-            with launch.location:
-                is_constant = ir.FlatSymbolRefAttr(source.attributes["name"]).value in constants
-                _copy_global(launch, i, is_constant=is_constant)
-
-
-def _copy_global(launch: Any, operand: int, *, is_constant: bool) -> None:
-    source = launch.operands[operand]
-    with ir.InsertionPoint(launch):
-        buffer = ir.Operation.create(
-            "memref.alloc",
-            results=[source.type],
-            attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
-        ).result
-        ir.Operation.create("memref.copy", results=[], operands=[source, buffer])
-    launch.operands[operand] = buffer
-    following = ir.InsertionPoint(_next(launch))
-    with following:
-        if not is_constant:
-            ir.Operation.create("memref.copy", results=[], operands=[buffer, source])
-        ir.Operation.create("memref.dealloc", results=[], operands=[buffer])
-
-
-def _next(operation: Any) -> Any:
-    operations = list(operation.block.operations)
-    return operations[[op.operation for op in operations].index(operation) + 1]

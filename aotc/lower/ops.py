@@ -34,10 +34,13 @@ def enclosing(operation: Any, *names: str) -> Any | None:
     return next((op for op in ancestors(operation) if op.name in names), None)
 
 
-def block_of(value: Any) -> Any:
-    """The block that `value` lives in: of its operation, or whose argument it is."""
+def defining(value: Any) -> Any | None:
+    """The operation that makes `value`; None for a block argument.
+
+    As a plain operation: an op's own class may have a `name` that is an attribute's.
+    """
     owner = value.owner
-    return owner if isinstance(owner, ir.Block) else owner.operation.block
+    return None if isinstance(owner, ir.Block) else owner.operation
 
 
 def constant_index(value: int) -> Any:
@@ -52,8 +55,8 @@ def constant_index(value: int) -> Any:
 
 def known_index(value: Any) -> int | None:
     """The value of an index constant, or None."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+    owner = defining(value)
+    if owner is None or owner.name != "arith.constant":
         return None
     attribute = owner.attributes["value"]
     return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None

@@ -9,8 +9,8 @@ from aotc.load.entries import functions_of, symbol_of
 from aotc.load.source import Source
 from aotc.lower import ops
 from aotc.lower.mapping import map_parallel_loops
-from aotc.lower.memory import place_memory
-from aotc.lower.outlining import gpu_modules, merge_outlined
+from aotc.lower.memory import hoist_globals, place_memory
+from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.passes import run_passes
 from aotc.mlir import PassManager
 
@@ -30,6 +30,8 @@ _AFTER_MAPPING = (
     "func.func(lower-affine)",
     "canonicalize",
     "cse",
+)
+_OUTLINING = (
     # Constants and sizes are computed in the kernel rather than passed to it.
     "gpu-launch-sink-index-computations",
     "gpu-kernel-outlining",
@@ -38,8 +40,11 @@ _AFTER_MAPPING = (
 )
 
 
-def outline(source: Source, *, name: str, pipeline: str | None) -> None:
-    """Changes the source's module in place, by aotc's own passes or by the user's `pipeline`."""
+def outline(source: Source, *, name: str, pipeline: str | None) -> frozenset[str]:
+    """Changes the source's module in place, by aotc's own passes or by the user's `pipeline`.
+
+    Returns the names of the globals that kernels are given.
+    """
     module = source.module
     if pipeline is not None:
         _run_user_pipeline(source, pipeline)
@@ -49,8 +54,11 @@ def outline(source: Source, *, name: str, pipeline: str | None) -> None:
         _run(source, _BEFORE_MAPPING)
         map_parallel_loops(module)
         _run(source, _AFTER_MAPPING)
+        hoist_globals(module)
+        _run(source, _OUTLINING)
         merge_outlined(module, by_hand, f"{name}_kernels")
-    place_memory(module)
+    spell_kernel_names(module)
+    return place_memory(module)
 
 
 def _run(source: Source, passes: tuple[str, ...]) -> None:

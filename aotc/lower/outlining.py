@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc.emit.c_text import c_identifier
 from aotc.load.entries import symbol_of
 from aotc.lower import ops
 from aotc.mlir import ir
@@ -80,3 +81,23 @@ def _rename_launches(module: Any, renamed: dict[tuple[str, str], str], target: s
         key = launched_kernel(launch)
         if key in renamed:
             launch.attributes["kernel"] = ir.SymbolRefAttr.get([target, renamed[key]])
+
+
+def spell_kernel_names(module: Any) -> None:
+    """Gives the functions of gpu.modules names that PTX can spell: C identifiers."""
+    with module.context:
+        for gpu_module in gpu_modules(module):
+            functions = [op for op in _content(gpu_module) if _is_symbol(op)]
+            taken = {symbol_of(op) for op in functions}
+            renamed = {}
+            for function in functions:
+                old = symbol_of(function)
+                new = c_identifier(old)
+                if new == old:
+                    continue
+                new = _free_name(new, taken)
+                taken.add(new)
+                ir.SymbolTable.replace_all_symbol_uses(old, new, gpu_module)
+                function.attributes["sym_name"] = ir.StringAttr.get(new)
+                renamed[symbol_of(gpu_module), old] = new
+            _rename_launches(module, renamed, symbol_of(gpu_module))
