@@ -171,19 +171,18 @@ def _float_decimal_digits(literals: list[str]) -> list[str]:
     floats = array("f", doubles)
     exact = array("d", floats)
     subnormal = any(0.0 < abs(value) < _LEAST_NORMAL_FLOAT for value in doubles)
-    if (
-        subnormal
-        or not all(map(math.isfinite, floats))
-        or any(map(_TIE.search, _digits(doubles)))
-    ):
+    if subnormal or not all(map(math.isfinite, floats)) or any(map(_TIE.search, _digits(doubles))):
         return [_spell("float", literal)[2:] for literal in literals]
     return _digits(exact)
 
 
 def _float_pattern_digits(literals: list[str]) -> list[str]:
     """Bit patterns (`f0x…`) of type float."""
+    text = "".join(literals).replace("f0x", "")
+    if len(text) != _FLOAT.digits * len(literals):  # the printer writes leading zeros
+        return [_spell("float", literal)[2:] for literal in literals]
     patterns = array("f")
-    patterns.frombytes(bytes.fromhex("".join(literals).replace("f0x", "")))
+    patterns.frombytes(bytes.fromhex(text))
     if sys.byteorder == "little":
         patterns.byteswap()
     # The processor would make a signaling NaN quiet.
@@ -445,7 +444,9 @@ def downlevel(text: str, *, writer: Version, reader: Version) -> str:
     if reader < _LITERALS.read_from:
         rewrites.append((_LITERALS.needles, _LITERALS.rewrite))
     lines = text.split("\n")
-    literals_only = len(rewrites) == 1
+    if not rewrites:
+        return text
+    literals_only = [rewrite for _, rewrite in rewrites] == [_rewrite_literals]
     for number, line in enumerate(lines):
         # Most lines have nothing to rewrite. One with quotes may hold an image of many
         # megabytes, which only the splitting at quotes passes over quickly.
