@@ -40,6 +40,9 @@ _WITHOUT_TRACE = frozenset(
         "fptosi fptoui intr.smax intr.smin intr.umax intr.umin intr.abs"
     ).split()
 )
+# The ids' and dims' largest values on any GPU: thread_id, block_id, grid_dim, block_dim.
+_LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
+_LARGEST_ID = (*[1023] * 3, *_LARGEST_GRID, *_LARGEST_GRID, *[1024] * 3)
 # What a bound may be computed with, in the function that runs a block: these cannot fail.
 _COMPUTED = {
     "llvm.add": "llvm.add {0}, {1} : i64",
@@ -178,7 +181,9 @@ def _bound(condition: Any, must_hold: bool, first_id: int) -> tuple[int, Bound] 
             continue
         offsets = [a for a, dimension in zip(addends, ids, strict=True) if dimension is None]
         is_unsigned = relation in (_ULT, _ULE)
-        if is_unsigned and not all(_is_never_negative(offset, first_id) for offset in offsets):
+        first = _sum_range(offsets, first_id)
+        # A sum that wraps around would make a guard hold again for later threads.
+        if first is None or (is_unsigned and first[0] < 0):
             continue
         if all(_is_known_before(value, dimensions[0], first_id) for value in (*offsets, limit)):
             bound = Bound(tuple(offsets), limit, relation in (_SLE, _ULE), is_unsigned)
@@ -220,19 +225,32 @@ def _is_known_before(value: Any, dimension: int, first_id: int) -> bool:
     )
 
 
-def _is_never_negative(value: Any, first_id: int) -> bool:
-    """Whether it is made of ids and dims, which are not negative and whose products stay small."""
+def _range(value: Any, first_id: int) -> tuple[int, int] | None:
+    """The least and the largest value of what is made of ids, dims and constants; else None."""
     number = _argument_number(value)
     if number is not None:
-        return number >= first_id
+        return (0, _LARGEST_ID[number - first_id]) if number >= first_id else None
     owner = value.owner
     if isinstance(owner, ir.Block):
-        return False
+        return None
     if owner.name == "llvm.mlir.constant":
-        return int(ir.IntegerAttr(owner.attributes["value"]).value) >= 0
-    return owner.name in ("llvm.add", "llvm.mul") and all(
-        _is_never_negative(operand, first_id) for operand in owner.operands
-    )
+        constant = int(ir.IntegerAttr(owner.attributes["value"]).value)
+        return constant, constant
+    if owner.name not in ("llvm.add", "llvm.sub", "llvm.mul"):
+        return None
+    ranges = [_range(operand, first_id) for operand in owner.operands]
+    left, right = ranges
+    if left is None or right is None:
+        return None
+    if owner.name == "llvm.add":
+        corners = [left[0] + right[0], left[1] + right[1]]
+    elif owner.name == "llvm.sub":
+        corners = [left[0] - right[1], left[1] - right[0]]
+    else:
+        corners = [one * other for one in left for other in right]
+    low, high = min(corners), max(corners)
+    # Half of the numbers: so that the thread's id can be added.
+    return (low, high) if low > -_I64_MAX // 2 and high < _I64_MAX // 2 else None
 
 
 def _emit(value: Any, names: dict[int, str], emit: Emit) -> str:
