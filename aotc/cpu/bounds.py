@@ -249,8 +249,23 @@ def _range(value: Any, first_id: int) -> tuple[int, int] | None:
     else:
         corners = [one * other for one in left for other in right]
     low, high = min(corners), max(corners)
-    # Half of the numbers: so that the thread's id can be added.
-    return (low, high) if low > -_I64_MAX // 2 and high < _I64_MAX // 2 else None
+    return _in_range(low, high)
+
+
+def _sum_range(values: list[Any], first_id: int) -> tuple[int, int] | None:
+    low = high = 0
+    for value in values:
+        found = _range(value, first_id)
+        if found is None:
+            return None
+        low, high = low + found[0], high + found[1]
+    return _in_range(low, high)
+
+
+def _in_range(low: int, high: int) -> tuple[int, int] | None:
+    # Half of all numbers: so that a thread's id can be added without overflow.
+    half = _I64_MAX // 2
+    return (low, high) if low > -half and high < half else None
 
 
 def _emit(value: Any, names: dict[int, str], emit: Emit) -> str:
