@@ -49,7 +49,8 @@ typedef struct harness_value {
   int64_t offset;          // in elements; HARNESS_DYNAMIC: 0 is passed
   bool is_read;            // arguments: the entry reads the buffer
   bool is_written;         // arguments: the entry writes the buffer
-  aotc_memory_kind memory; // arguments: where the buffer must be when the device is CUDA
+  aotc_memory_kind memory; // arguments: where the buffer must be when the device is CUDA;
+                           // owned results: where it is, HOST meaning that free() frees it
   bool is_owned;           // memref results: the caller frees the allocated pointer
   int32_t aliases;         // memref results: the index of the argument that it is, or -1
 } harness_value;

@@ -171,10 +171,14 @@ static void clear_results(runner *self) {
 
 // --- what a call left ---
 
-// Frees the memory of a result that the caller owns. The one place that knows how: what an entry
-// returns, it allocated with malloc.
-static void release_result_memory(void *allocated) {
-  free(allocated);
+// Frees the memory of a result that the caller owns. The one place that knows how: host memory
+// comes from malloc, and what a kernel uses from the runtime.
+static void release_result_memory(aotc_memory_kind kind, void *allocated) {
+  if (kind == AOTC_MEMORY_HOST) {
+    free(allocated);
+  } else {
+    aotc_memory_free(kind, allocated); // its failure shows in the status
+  }
 }
 
 // Whether the result's memory is new, and not an argument's or that of a result before it.
@@ -194,7 +198,7 @@ static void release_results(runner *self) {
   for (int32_t i = harness_target_count(self->entry) - 1; i >= self->entry->argument_count; --i) {
     const harness_value *value = harness_target(self->entry, i);
     if (value->rank >= 0 && value->is_owned && is_own_memory(self, i)) {
-      release_result_memory(((descriptor *)self->values[i])->allocated);
+      release_result_memory(value->memory, ((descriptor *)self->values[i])->allocated);
     }
   }
   clear_results(self);
