@@ -112,7 +112,7 @@ def _print_error(error: AotcError) -> None:
         print(f"aotc: hint: {error.hint}", file=sys.stderr)
 
 
-class _Commas(click.ParamType):
+class _Commas(click.ParamType[list[str]]):
     """Words separated by commas; the option may be repeated, too."""
 
     name = "LIST"

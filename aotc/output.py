@@ -30,7 +30,7 @@ def write_file(path: Path, content: bytes, *, executable: bool = False) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
                 os.fchmod(file.fileno(), _mode(executable=executable))
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise

@@ -169,9 +169,7 @@ def _outline(build: Build) -> list[Artifact]:
     name = c_identifier(r.name)
     build.managed_globals = outline(build.source, name=name, pipeline=r.pipeline)
     build.entries = describe_accesses(build.module, build.entries)
-    return [
-        _printed(EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation, debug=r.debug)
-    ]
+    return [_printed(EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation, debug=r.debug)]
 
 
 def _lower_device(build: Build) -> list[Artifact]:
@@ -186,9 +184,7 @@ def _lower_device(build: Build) -> list[Artifact]:
         build.device_modules[name] = module
         file_name = f"{_stem(build, name)}.device.mlir"
         artifacts.append(
-            _printed(
-                EmitKind.DEVICE_MLIR, file_name, module.operation, debug=build.request.debug
-            )
+            _printed(EmitKind.DEVICE_MLIR, file_name, module.operation, debug=build.request.debug)
         )
     return artifacts
 
@@ -264,7 +260,8 @@ def _assemble(build: Build) -> list[Artifact]:
         name, chip = key
         return build.device_compiler.assemble(build.ptx[key], chip, _cubin_name(build, name, chip))
 
-    for (name, chip), kernels in zip(jobs, build.runner.in_parallel([functools.partial(make, job) for job in jobs]), strict=True):
+    made = build.runner.in_parallel([functools.partial(make, job) for job in jobs])
+    for (name, chip), kernels in zip(jobs, made, strict=True):
         build.cubins[name, chip] = _cubin_name(build, name, chip)
         for kernel, resources in kernels:
             build.resources.setdefault((name, kernel), []).append(resources)
@@ -294,9 +291,7 @@ def _lower_cpu(build: Build) -> list[Artifact]:
     build.cpu = build_cpu_kernels(build.module, Path(build.source.name).name)
     name = f"{build.request.name}.cpu.mlir"
     return [
-        _printed(
-            EmitKind.CPU_MLIR, name, build.cpu.module.operation, debug=build.request.debug
-        )
+        _printed(EmitKind.CPU_MLIR, name, build.cpu.module.operation, debug=build.request.debug)
     ]
 
 
@@ -307,9 +302,7 @@ def _lower_host(build: Build) -> list[Artifact]:
     )
     check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
     name = f"{build.request.name}.host.mlir"
-    return [
-        _printed(EmitKind.HOST_MLIR, name, build.host.operation, debug=build.request.debug)
-    ]
+    return [_printed(EmitKind.HOST_MLIR, name, build.host.operation, debug=build.request.debug)]
 
 
 def _describe(build: Build) -> list[Artifact]:
@@ -418,9 +411,7 @@ def _require_entries(build: Build, what: str) -> None:
 def _link_executable(build: Build) -> list[Artifact]:
     assert build.manifest is not None
     triple = build.request.target.triple
-    harness = harness_objects(
-        build.toolchain, build.runner, triple, program_main=build.is_program
-    )
+    harness = harness_objects(build.toolchain, build.runner, triple, program_main=build.is_program)
     objects: list[str | Path] = [_object_name(build), *harness]
     if not build.is_program:
         name, text = generate_table(build.manifest)

@@ -46,9 +46,7 @@ _VECTOR_ALIGNMENT = 128
 _SHARED_SPACE = 3
 
 
-def lower_device(
-    gpu_module: Any, *, name: str, lines: tuple[str, ...], debug: bool
-) -> Any:
+def lower_device(gpu_module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -> Any:
     """A builtin.module holding what `gpu_module` holds, in the LLVM dialect.
 
     `gpu_module` is left as it is.

@@ -129,10 +129,11 @@ def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry
 def _argument_names(source: Source, function: Any, count: int, problems: list[str]) -> list[str]:
     """By the attribute, else the SSA name in the text, else argN; each name once."""
     given = _argument_attributes(function)
-    for name in {name for name in given if name is not None and given.count(name) > 1}:
-        problems.append(
-            f"Several arguments of '{symbol_of(function)}' have the {NAME_ATTRIBUTE} '{name}'."
-        )
+    problems += [
+        f"Several arguments of '{symbol_of(function)}' have the {NAME_ATTRIBUTE} '{repeated}'."
+        for repeated in dict.fromkeys(name for name in given if given.count(name) > 1)
+        if repeated is not None
+    ]
     arguments = list(function.regions[0].blocks[0].arguments)
     known = [given[i] or _ssa_name(source, arguments[i]) for i in range(count)]
     names: list[str] = []

@@ -68,7 +68,9 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
     try:
         text = "" if is_bytecode else data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is neither MLIR text (UTF-8) nor MLIR bytecode: {error}") from None
+        raise InputError(
+            f"{name} is neither MLIR text (UTF-8) nor MLIR bytecode: {error}"
+        ) from None
     lines = tuple(text.split("\n"))
     with context:
         try:

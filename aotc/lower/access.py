@@ -171,14 +171,17 @@ def _successor_values(user: Any, operand: int) -> list[Any] | None:
         return [a for block in user.successors for a in block.arguments if _is_memref(a)]
     if user.name in ("scf.yield", "affine.yield", "scf.condition"):
         parent = user.parent.operation
-        inside = [a for region in parent.regions for block in region.blocks for a in block.arguments]
-        return [v for v in [*parent.results, *inside] if _is_memref(v)]
+        return [v for v in [*parent.results, *_inside(parent)] if _is_memref(v)]
     if user.name in ("scf.for", "scf.while", "affine.for"):
-        inside = [a for region in user.regions for block in region.blocks for a in block.arguments]
-        return [v for v in [*user.results, *inside] if _is_memref(v)]
+        return [v for v in [*user.results, *_inside(user)] if _is_memref(v)]
     if user.name.startswith(("memref.", "arith.select", "builtin.unrealized")) and memrefs:
         return memrefs  # views, casts, selections
     return None
+
+
+def _inside(operation: Any) -> list[Any]:
+    """The arguments of the blocks of the operation's regions."""
+    return [a for region in operation.regions for block in region.blocks for a in block.arguments]
 
 
 class ModuleAccess:
@@ -228,9 +231,7 @@ def _unknown_entry(entry: Entry) -> Entry:
     return replace(entry, arguments=arguments, touches_memory_on_host=True)
 
 
-def _describe_entry(
-    entry: Entry, function: Any, access: ModuleAccess, module: Any
-) -> Entry:
+def _describe_entry(entry: Entry, function: Any, access: ModuleAccess, module: Any) -> Entry:
     parameters = list(function.regions[0].blocks[0].arguments)
     flows = [
         None if value.is_scalar else Flow.of(parameter, access.functions)

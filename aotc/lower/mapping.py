@@ -101,9 +101,7 @@ class _Dimension:
 def _launch(loop: Any) -> None:
     lowers, uppers, steps, _ = ops.operand_groups(loop)
     with ir.InsertionPoint(loop):
-        dimensions = [
-            _dimension(*bounds) for bounds in zip(lowers, uppers, steps, strict=True)
-        ]
+        dimensions = [_dimension(*bounds) for bounds in zip(lowers, uppers, steps, strict=True)]
         # Axes x, y, z: the last dimension, the one before, the product of all others.
         axes = [[d] for d in reversed(dimensions[-2:])]
         if len(dimensions) > 2:
@@ -116,9 +114,7 @@ def _launch(loop: Any) -> None:
         threads = [ops.constant_index(size) for size in sizes]
         grid = [
             _blocks(extent, trips, size, axis=axis)
-            for axis, (extent, trips, size) in enumerate(
-                zip(extents, known, sizes, strict=False)
-            )
+            for axis, (extent, trips, size) in enumerate(zip(extents, known, sizes, strict=False))
         ]
         grid += [one] * (3 - len(grid))
         launch = _create_launch(grid, threads)
@@ -144,9 +140,7 @@ def _create_launch(grid: list[Any], threads: list[Any]) -> Any:
         results=[],
         operands=[*grid, *threads],
         regions=1,
-        attributes={
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, *[1] * 6, 0, 0, 0, 0, 0])
-        },
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, *[1] * 6, 0, 0, 0, 0, 0])},
     )
     block = launch.regions[0].blocks.append(*[ir.IndexType.get()] * 12)
     with ir.InsertionPoint(block):
@@ -163,9 +157,7 @@ def _dimension(lower: Any, upper: Any, step: Any) -> _Dimension:
     # An empty range must not become a negative count.
     distance = ops.index_op("arith.subi", upper, lower)
     count = ops.index_op("arith.ceildivsi", distance, step)
-    return _Dimension(
-        lower, step, ops.index_op("arith.maxsi", count, ops.constant_index(0)), None
-    )
+    return _Dimension(lower, step, ops.index_op("arith.maxsi", count, ops.constant_index(0)), None)
 
 
 def _product(axis: list[_Dimension]) -> Any:

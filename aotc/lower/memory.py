@@ -51,10 +51,10 @@ def _global_bytes(variable: Any) -> int:
     """The size in bytes, of a memref of numbers; a guess above any limit for others."""
     type_ = ir.MemRefType(ir.TypeAttr(variable.attributes["type"]).value)
     try:
-        bits = type_.element_type.width
+        bits = int(type_.element_type.width)
     except AttributeError:
         return _MAX_KERNEL_CONSTANT + 1
-    return math.prod(type_.shape) * -(-bits // 8)
+    return int(math.prod(type_.shape)) * -(-bits // 8)
 
 
 def place_memory(module: Any) -> frozenset[str]:
@@ -137,11 +137,12 @@ def _create_dealloc(buffer: Any) -> None:
 def _free_at_the_end(allocation: Any, flow: Flow) -> None:
     """Frees what an alloca becomes where the alloca's memory ends: when its function returns."""
     function = ops.enclosing(allocation, "func.func")
+    assert function is not None
     entry = function.regions[0].blocks[0]
     buffer = allocation.results[0]
     if allocation.block == entry or len(allocation.operands) == 0:
         if allocation.block != entry:
-            allocation.move_before(list(entry.operations)[0])
+            allocation.move_before(next(iter(entry.operations)))
         for end in ops.find(function, "func.return"):
             with ir.InsertionPoint(end):
                 _create_dealloc(buffer)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aotc.errors import InputError
 from aotc.load.entries import functions_of, symbol_of
 from aotc.load.source import Source

@@ -1,0 +1,155 @@
+"""What of a host module others may call: the entries' C interfaces, and nothing else.
+
+Each entry gets a packed form, too, `aotc_call_NAME(void **values)`, for the harness; and a `main`
+of the module's own gets the form that templates/harness/program_main.c calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc.emit.table import packed_symbol
+from aotc.errors import InputError
+from aotc.host.llvm_dialect import (
+    append_with_declarations,
+    callee_of,
+    declaration,
+    operations,
+    signature,
+)
+from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN, symbol_of
+from aotc.lower import ops
+from aotc.manifest import Entry, Value
+from aotc.mlir import ir
+
+_USER_MAIN = "aotc_user_main"
+
+
+def keep_to_itself(host: Any, entries: Sequence[Entry]) -> None:
+    """Gives every function internal linkage but the C interfaces of the entries."""
+    exported = {entry.symbol for entry in entries}
+    internal = ir.Attribute.parse("#llvm.linkage<internal>")
+    for function in operations(host):
+        if function.name != "llvm.func" or not function.regions[0].blocks:
+            continue
+        name = symbol_of(function)
+        if name == PROGRAM_MAIN and ENTRY_ATTRIBUTE not in function.attributes:
+            _wrap_main(host, function)
+        if name not in exported:
+            function.attributes["linkage"] = internal
+
+
+def _wrap_main(host: Any, main: Any) -> None:
+    """Renames the module's own main, and adds the form of it that program_main.c calls."""
+    main.attributes["sym_name"] = ir.StringAttr.get(_USER_MAIN)
+    for call in ops.find(host, "llvm.call"):
+        if "callee" in call.attributes and callee_of(call) == PROGRAM_MAIN:
+            call.attributes["callee"] = ir.FlatSymbolRefAttr.get(_USER_MAIN)
+    parameters, result = signature(main)
+    if parameters not in ([], ["i32", "!llvm.ptr"]) or result not in ("void", "i32", "i64"):
+        raise InputError(
+            f"The module's main has the type ({', '.join(parameters)}) -> {result}, which no C "
+            "program can start. It may take nothing or (i32, !llvm.ptr), and return nothing, "
+            f"i32 or index; or carry '{ENTRY_ATTRIBUTE}' to be an entry."
+        )
+    arguments = "%argc, %argv" if parameters else ""
+    call = f"llvm.call @{_USER_MAIN}({arguments}) : ({', '.join(parameters)})"
+    lines = {
+        "void": [f"{call} -> ()", "%status = llvm.mlir.constant(0 : i32) : i32"],
+        "i32": [f"%status = {call} -> i32"],
+        "i64": [f"%value = {call} -> i64", "%status = llvm.trunc %value : i64 to i32"],
+    }[result]
+    body = "\n  ".join(lines)
+    append_with_declarations(
+        host,
+        f"""llvm.func hidden @aotc_program_main(%argc: i32, %argv: !llvm.ptr) -> i32 {{
+  {body}
+  llvm.return %status : i32
+}}""",
+        {_USER_MAIN: declaration(_USER_MAIN, parameters, result)},
+    )
+
+
+def add_packed_call(host: Any, entry: Entry) -> None:
+    """`aotc_call_NAME(values)`: values[i] is the address of scalar argument i, or of the memref
+    descriptor i; behind the arguments, likewise for what the entry returns."""
+    symbol = entry.symbol
+    function = next(
+        (
+            op
+            for op in operations(host)
+            if op.name == "llvm.func" and symbol_of(op) == symbol and op.regions[0].blocks
+        ),
+        None,
+    )
+    if function is None:
+        raise InputError(
+            f"After --pipeline, entry '{entry.name}' has no C interface '{symbol}'. "
+            f"Keep '{ENTRY_ATTRIBUTE}' on the function until convert-func-to-llvm."
+        )
+    parameters, result = signature(function)
+    result_mlir = result if result.startswith(("i", "f", "bf", "h")) else f"!llvm.{result}"
+    lines: list[str] = []
+    arguments: list[str] = []
+    returns_by_pointer = len(parameters) == len(entry.arguments) + 1
+
+    def slot(index: int) -> str:
+        lines.append(
+            f"%q{index} = llvm.getelementptr %values[{index}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
+        )
+        lines.append(f"%p{index} = llvm.load %q{index} : !llvm.ptr -> !llvm.ptr")
+        return f"%p{index}"
+
+    count = len(entry.arguments)
+    packed = f"!llvm.struct<({', '.join(_result_type(r) for r in entry.results)})>"
+    if returns_by_pointer:
+        if len(entry.results) == 1:
+            arguments.append(slot(count))
+        else:
+            lines.append("%one = llvm.mlir.constant(1 : i64) : i64")
+            lines.append(f"%packed = llvm.alloca %one x {packed} : (i64) -> !llvm.ptr")
+            arguments.append("%packed")
+    for i, (value, type_) in enumerate(
+        zip(entry.arguments, parameters[int(returns_by_pointer) :], strict=True)
+    ):
+        pointer = slot(i)
+        if value.is_scalar:
+            lines.append(f"%v{i} = llvm.load {pointer} : !llvm.ptr -> {type_}")
+            pointer = f"%v{i}"
+        arguments.append(pointer)
+    call = f'llvm.call @"{symbol}"({", ".join(arguments)}) : ({", ".join(parameters)})'
+    if result == "void":
+        lines.append(f"{call} -> ()")
+    else:
+        lines.append(f"%result = {call} -> {result_mlir}")
+        lines.append(f"llvm.store %result, {slot(count)} : {result_mlir}, !llvm.ptr")
+    if returns_by_pointer and len(entry.results) > 1:
+        lines.append(f"%all = llvm.load %packed : !llvm.ptr -> {packed}")
+        for i, value in enumerate(entry.results):
+            type_ = _result_type(value)
+            full = type_ if not type_.startswith("struct") else f"!llvm.{type_}"
+            lines.append(f"%r{i} = llvm.extractvalue %all[{i}] : {packed}")
+            lines.append(f"llvm.store %r{i}, {slot(count + i)} : {full}, !llvm.ptr")
+    lines.append("llvm.return")
+    body = "\n  ".join(lines)
+    append_with_declarations(
+        host,
+        f"llvm.func hidden @{packed_symbol(entry)}(%values: !llvm.ptr) {{\n  {body}\n}}",
+        {symbol: declaration(symbol, parameters, "void" if result == "void" else result_mlir)},
+    )
+
+
+def _result_type(value: Value) -> str:
+    """The LLVM type of a result inside the struct that returns several."""
+    if value.shape is None:
+        scalars = {
+            "index": "i64",
+            "complex<f32>": "struct<(f32, f32)>",
+            "complex<f64>": "struct<(f64, f64)>",
+        }
+        text = scalars.get(value.type, value.type)
+        return text[1:] if text.startswith(("si", "ui")) else text
+    rank = len(value.shape)
+    arrays = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""
+    return f"struct<(ptr, ptr, i64{arrays})>"

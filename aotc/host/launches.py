@@ -1,0 +1,162 @@
+"""`gpu.launch_func` → a call of the kernel's launch stub.
+
+A stub is an internal function that makes the same `mgpu*` calls as upstream's translation. The
+parameters' stack slots are the stub's, so that a launch in a loop does not grow the stack.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from aotc.host.llvm_dialect import (
+    append,
+    append_with_declarations,
+    create_call,
+    create_constant,
+    handle_text,
+    kernel_name,
+    module_handle,
+    operations,
+    runtime_declarations,
+    string_global,
+)
+from aotc.load.entries import symbol_of
+from aotc.lower import ops
+from aotc.lower.outlining import launched_kernel
+from aotc.mlir import ir
+
+
+class _LaunchKind(Enum):
+    """How a kernel is launched, by the runtime function that does it."""
+
+    PLAIN = "mgpuLaunchKernel"
+    CLUSTER = "mgpuLaunchClusterKernel"
+    COOPERATIVE = "mgpuLaunchKernelCooperative"
+
+
+class LaunchStubs:
+    """The launch stubs of one host module: one for each kernel, types and kind of launch."""
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+        self._names: dict[tuple[str, str, tuple[str, ...], _LaunchKind], str] = {}
+        self._kernel_names = {
+            symbol_of(op) for op in operations(host) if op.name == "llvm.mlir.global"
+        }
+
+    def get(self, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind) -> str:
+        key = (module, kernel, types, kind)
+        if key not in self._names:
+            variant = sum(1 for other in self._names if other[:2] == key[:2])
+            name = f"aotc_launch_{module}_{kernel}" + (f"_{variant}" if variant else "")
+            self._names[key] = name
+            self._create(name, *key)
+        return self._names[key]
+
+    def _create(
+        self, name: str, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind
+    ) -> None:
+        declarations = {}
+        name_symbol = kernel_name(module, kernel)
+        name_text = string_global(name_symbol, kernel)
+        if name_symbol in self._kernel_names:
+            declarations[name_symbol] = name_text
+        else:
+            self._kernel_names.add(name_symbol)
+            append(self._host, name_text)
+            declarations[name_symbol] = name_text
+        declarations[module_handle(module)] = handle_text(module)
+        declarations.update(runtime_declarations())
+        text = _stub_text(name, module, kernel, types, kind)
+        append_with_declarations(self._host, text, declarations)
+
+
+def _stub_text(
+    name: str, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind
+) -> str:
+    sizes = [f"%{what}{axis}" for what in ("g", "b") for axis in "xyz"]
+    cluster = [f"%c{axis}" for axis in "xyz"] if kind is not _LaunchKind.PLAIN else []
+    parameters = [f"{size}: i64" for size in [*sizes, *cluster]]
+    parameters += ["%shared: i32", "%stream: !llvm.ptr"]
+    parameters += [f"%v{i}: {type_}" for i, type_ in enumerate(types)]
+    slots = f"!llvm.struct<({', '.join(t.removeprefix('!llvm.') for t in types)})>"
+    lines = [
+        "%one = llvm.mlir.constant(1 : i64) : i64",
+        f"%count = llvm.mlir.constant({len(types)} : i64) : i64",
+        "%null = llvm.mlir.zero : !llvm.ptr",
+    ]
+    values = "%null"
+    if types:
+        values = "%values"
+        lines.append(f"%slots = llvm.alloca %one x {slots} : (i64) -> !llvm.ptr")
+        lines.append("%values = llvm.alloca %count x !llvm.ptr : (i64) -> !llvm.ptr")
+    for i, type_ in enumerate(types):
+        lines += [
+            f"%s{i} = llvm.getelementptr %slots[0, {i}] : (!llvm.ptr) -> !llvm.ptr, {slots}",
+            f"llvm.store %v{i}, %s{i} : {type_}, !llvm.ptr",
+            f"%a{i} = llvm.getelementptr %values[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr",
+            f"llvm.store %s{i}, %a{i} : !llvm.ptr, !llvm.ptr",
+        ]
+    lines += [
+        f'%place = llvm.mlir.addressof @"{module_handle(module)}" : !llvm.ptr',
+        "%module = llvm.load %place : !llvm.ptr -> !llvm.ptr",
+        f'%name = llvm.mlir.addressof @"{kernel_name(module, kernel)}" : !llvm.ptr',
+        "%kernel = llvm.call @mgpuModuleGetFunction(%module, %name) "
+        ": (!llvm.ptr, !llvm.ptr) -> !llvm.ptr",
+    ]
+    # The plain launch has a count at its end, the others have the cluster: in front of the grid,
+    # or (cooperative) behind it.
+    order = (
+        [*sizes[:3], *cluster, *sizes[3:]]
+        if kind is _LaunchKind.COOPERATIVE
+        else [
+            *cluster,
+            *sizes,
+        ]
+    )
+    count, count_type = (", %count", ", i64") if kind is _LaunchKind.PLAIN else ("", "")
+    lines.append(
+        f"llvm.call @{kind.value}(%kernel, {', '.join(order)}, %shared, %stream, "
+        f"{values}, %null{count}) : (!llvm.ptr, {', '.join(['i64'] * len(order))}, i32, "
+        f"!llvm.ptr, !llvm.ptr, !llvm.ptr{count_type}) -> ()"
+    )
+    lines.append("llvm.return")
+    body = "\n  ".join(lines)
+    return f'llvm.func internal @"{name}"({", ".join(parameters)}) {{\n  {body}\n}}'
+
+
+def lower_launch(launch: Any, stubs: LaunchStubs) -> None:
+    """Calls the stub in place of `launch`, at the insertion point in front of it."""
+    groups = ops.operand_groups(launch)
+    # Groups: tokens, grid and block (three each), cluster (three), shared bytes, operands, stream.
+    sizes = [group[0] for group in groups[1:7]]
+    cluster = [group[0] for group in groups[7:10] if group]
+    shared, operands, stream = groups[10], groups[11], groups[12]
+    if groups[0] or len(launch.results) > 0:
+        raise AssertionError("gpu-to-llvm leaves no token on a launch")
+    module, kernel = launched_kernel(launch)
+    types = tuple(str(operand.type) for operand in operands)
+    kind = _LaunchKind.CLUSTER if cluster else _LaunchKind.PLAIN
+    if "cooperative" in launch.attributes:
+        kind = _LaunchKind.COOPERATIVE
+        cluster = cluster or [create_constant(0, 64)] * 3
+    stub = stubs.get(module, kernel, types, kind)
+    handle = stream[0] if stream else create_call("mgpuStreamCreate", [], "!llvm.ptr")
+    arguments = [
+        *(_as_i64(size) for size in [*sizes, *cluster]),
+        shared[0] if shared else create_constant(0, 32),
+        handle,
+        *operands,
+    ]
+    create_call(stub, arguments)
+    if not stream:
+        create_call("mgpuStreamSynchronize", [handle])
+        create_call("mgpuStreamDestroy", [handle])
+
+
+def _as_i64(value: Any) -> Any:
+    if str(value.type) == "i64":
+        return value
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.Operation.create("llvm.sext", results=[i64], operands=[value]).results[0]

@@ -1,0 +1,163 @@
+"""Building blocks in the LLVM dialect: text parsed into a module, and what the text is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aotc.load.entries import symbol_of
+from aotc.mlir import ir
+
+_LAUNCH = "ptr" + ", i64" * 6 + ", i32, ptr, ptr, ptr, i64"
+_LAUNCH_WITH_CLUSTER = "ptr" + ", i64" * 9 + ", i32, ptr, ptr, ptr"
+
+# Function → (parameters, result): what generated code calls of the runtime, declared in
+# mlir_cuda_runtime.h and aotc_runtime.h.
+_RUNTIME = {
+    "mgpuMemAlloc": ("i64, ptr, i8", "ptr"),
+    "mgpuMemFree": ("ptr, ptr", "void"),
+    "mgpuModuleLoad": ("ptr, i64", "ptr"),
+    "mgpuModuleUnload": ("ptr", "void"),
+    "mgpuModuleGetFunction": ("ptr, ptr", "ptr"),
+    "mgpuStreamCreate": ("", "ptr"),
+    "mgpuStreamSynchronize": ("ptr", "void"),
+    "mgpuStreamDestroy": ("ptr", "void"),
+    "mgpuLaunchKernel": (_LAUNCH, "void"),
+    "mgpuLaunchClusterKernel": (_LAUNCH_WITH_CLUSTER, "void"),
+    "mgpuLaunchKernelCooperative": (_LAUNCH_WITH_CLUSTER, "void"),
+    "aotc_module_register": ("ptr", "void"),
+}
+# Objects link against upstream's runtime, too, which lacks them.
+_WEAK = ("aotc_module_register",)
+
+
+def runtime_declarations() -> dict[str, str]:
+    """The declarations of the runtime's functions, by name."""
+    texts = {}
+    for name, (parameters, result) in _RUNTIME.items():
+        linkage = "extern_weak " if name in _WEAK else ""
+        types = [part.replace("ptr", "!llvm.ptr") for part in parameters.split(", ") if part]
+        text = declaration(name, types, result.replace("ptr", "!llvm.ptr"))
+        texts[name] = text.replace("llvm.func ", f"llvm.func {linkage}", 1)
+    return texts
+
+
+def operations(module: Any) -> list[Any]:
+    return [op.operation for op in module.regions[0].blocks[0].operations]
+
+
+def append(host: Any, text: str) -> list[Any]:
+    """Parses top-level operations and moves them to the end of `host`."""
+    # Verification waits: what the text refers to is in `host`.
+    parsed = ir.Module.parse(text)
+    body = host.regions[0].blocks[0]
+    moved = [op.operation for op in parsed.body.operations]
+    for operation in moved:
+        body.append(operation)
+    return moved
+
+
+def append_with_declarations(host: Any, text: str, declarations: Mapping[str, str]) -> None:
+    """Like `append`, for text that refers to symbols which `host` defines already."""
+    moved = append(host, "\n".join([*declarations.values(), text]))
+    for operation in moved[: len(declarations)]:
+        operation.erase()
+
+
+def drop_declarations(host: Any, moved: Sequence[Any]) -> None:
+    """Erases the declarations among `moved`: `host` has its own."""
+    for operation in moved:
+        if operation.name == "llvm.func" and not operation.regions[0].blocks:
+            operation.erase()
+
+
+def merge(host: Any, other: Any) -> None:
+    """Appends copies of the operations of `other`; what both declare is declared once."""
+    body = host.regions[0].blocks[0]
+    existing = {symbol_of(op) for op in operations(host) if "sym_name" in op.attributes}
+    for operation in operations(other):
+        if "sym_name" in operation.attributes and symbol_of(operation) in existing:
+            continue
+        body.append(operation.clone())
+
+
+def signature(function: Any) -> tuple[list[str], str]:
+    """(parameter types, result type) of an llvm.func; the result is `void` where there is none."""
+    text = str(ir.TypeAttr(function.attributes["function_type"]).value)
+    parameters = [str(a.type) for a in function.regions[0].blocks[0].arguments]
+    result = text.removeprefix("!llvm.func<").split(" (", 1)[0]
+    return parameters, result
+
+
+def callee_of(call: Any) -> str:
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+
+
+def declaration(name: str, parameters: Sequence[str], result: str) -> str:
+    suffix = "" if result == "void" else f" -> {result}"
+    return f'llvm.func @"{name}"({", ".join(parameters)}){suffix}'
+
+
+def _quote(text: str) -> str:
+    """A C string as an MLIR string literal, with its terminating NUL."""
+    plain = set(range(0x20, 0x7F)) - {ord('"'), ord("\\")}
+    return "".join(chr(b) if b in plain else f"\\{b:02X}" for b in text.encode()) + "\\00"
+
+
+def string_global(name: str, text: str) -> str:
+    size = len(text.encode()) + 1
+    return (
+        f'llvm.mlir.global internal constant @"{name}"("{_quote(text)}") '
+        f"{{addr_space = 0 : i32}} : !llvm.array<{size} x i8>"
+    )
+
+
+def initialized_global(symbol: str, type_: str, lines: Sequence[str]) -> str:
+    body = "\n  ".join(lines)
+    return (
+        f'llvm.mlir.global internal constant @"{symbol}"() {{addr_space = 0 : i32}} : {type_} '
+        f"{{\n  {body}\n}}"
+    )
+
+
+def create_call(name: str, arguments: Sequence[Any], result: str | None = None) -> Any:
+    call = ir.Operation.create(
+        "llvm.call",
+        results=[ir.Type.parse(result)] if result else [],
+        operands=list(arguments),
+        attributes={
+            "callee": ir.FlatSymbolRefAttr.get(name),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
+        },
+    )
+    return call.results[0] if result else None
+
+
+def create_constant(value: int, bits: int) -> Any:
+    type_ = ir.IntegerType.get_signless(bits)
+    return ir.Operation.create(
+        "llvm.mlir.constant",
+        results=[type_],
+        attributes={"value": ir.IntegerAttr.get(type_, value)},
+    ).results[0]
+
+
+def module_handle(module: str) -> str:
+    return f"aotc_module_{module}"
+
+
+def kernel_name(module: str, kernel: str) -> str:
+    return f"aotc_name_{module}_{kernel}"
+
+
+def handle_text(name: str) -> str:
+    return null_pointer_global(module_handle(name))
+
+
+def null_pointer_global(symbol: str) -> str:
+    """An internal variable that holds a pointer, null at first."""
+    return f"""llvm.mlir.global internal @"{symbol}"() {{addr_space = 0 : i32}} : !llvm.ptr {{
+  %null = llvm.mlir.zero : !llvm.ptr
+  llvm.return %null : !llvm.ptr
+}}"""

@@ -1,0 +1,76 @@
+"""Variables that kernels are given → managed copies of them, made on first use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.host.llvm_dialect import (
+    append_with_declarations,
+    create_call,
+    null_pointer_global,
+    operations,
+    runtime_declarations,
+)
+from aotc.load.entries import symbol_of
+from aotc.lower import ops
+from aotc.mlir import ir
+
+
+def make_global_managed(host: Any, name: str) -> None:
+    """Lets every function use a managed copy of a variable, which is made on first use.
+
+    Two threads may make it at once: one copy wins, the other is freed. Without memory for it
+    the variable itself is used: the failure is noted by then, and no kernel is launched.
+    """
+    variable = next(
+        op for op in operations(host) if op.name == "llvm.mlir.global" and symbol_of(op) == name
+    )
+    type_ = str(ir.TypeAttr(variable.attributes["global_type"]).value)
+    pointer, getter = f"aotc_managed_{name}", f"aotc_get_{name}"
+    uses = [
+        op
+        for function in operations(host)
+        if function.name == "llvm.func"
+        for op in ops.find(function, "llvm.mlir.addressof")
+        if ir.FlatSymbolRefAttr(op.attributes["global_name"]).value == name
+    ]
+    declarations = runtime_declarations()
+    declarations[name] = f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
+    append_with_declarations(
+        host,
+        f"""{null_pointer_global(pointer)}
+llvm.func internal @"{getter}"() -> !llvm.ptr {{
+  %place = llvm.mlir.addressof @"{pointer}" : !llvm.ptr
+  %null = llvm.mlir.zero : !llvm.ptr
+  %known = llvm.load %place atomic acquire {{alignment = 8 : i64}} : !llvm.ptr -> !llvm.ptr
+  %is_known = llvm.icmp "ne" %known, %null : !llvm.ptr
+  llvm.cond_br %is_known, ^done(%known : !llvm.ptr), ^allocate
+^allocate:
+  %variable = llvm.mlir.addressof @"{name}" : !llvm.ptr
+  %end = llvm.getelementptr %null[1] : (!llvm.ptr) -> !llvm.ptr, {type_}
+  %size = llvm.ptrtoint %end : !llvm.ptr to i64
+  %shared = llvm.mlir.constant(1 : i8) : i8
+  %copy = llvm.call @mgpuMemAlloc(%size, %null, %shared) : (i64, !llvm.ptr, i8) -> !llvm.ptr
+  %is_there = llvm.icmp "ne" %copy, %null : !llvm.ptr
+  llvm.cond_br %is_there, ^fill, ^done(%variable : !llvm.ptr)
+^fill:
+  "llvm.intr.memcpy"(%copy, %variable, %size) <{{isVolatile = false}}>
+      : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  %exchange = llvm.cmpxchg %place, %null, %copy acq_rel acquire {{alignment = 8 : i64}}
+      : !llvm.ptr, !llvm.ptr
+  %before = llvm.extractvalue %exchange[0] : !llvm.struct<(ptr, i1)>
+  %is_ours = llvm.extractvalue %exchange[1] : !llvm.struct<(ptr, i1)>
+  llvm.cond_br %is_ours, ^done(%copy : !llvm.ptr), ^late
+^late:
+  llvm.call @mgpuMemFree(%copy, %null) : (!llvm.ptr, !llvm.ptr) -> ()
+  llvm.br ^done(%before : !llvm.ptr)
+^done(%result: !llvm.ptr):
+  llvm.return %result : !llvm.ptr
+}}""",
+        declarations,
+    )
+    for use in uses:
+        with use.location, ir.InsertionPoint(use):
+            managed = create_call(getter, [], "!llvm.ptr")
+        use.results[0].replace_all_uses_with(managed)
+        use.erase()
