@@ -100,6 +100,15 @@ aotc_rt_context *aotc_rt_context_find_primary(int32_t ordinal) {
   return context;
 }
 
+aotc_rt_context *aotc_rt_context_find_any(void) {
+  aotc_rt_context *context =
+      atomic_load_explicit(&aotc_rt_state_of_process.contexts, memory_order_acquire);
+  while (context != NULL && atomic_load_explicit(&context->is_gone, memory_order_relaxed)) {
+    context = context->next;
+  }
+  return context;
+}
+
 // The number of the device of the current context.
 static bool get_current_ordinal(const aotc_rt_driver *driver, CUdevice *out_device,
                                 int32_t *out_ordinal) {

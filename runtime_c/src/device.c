@@ -395,7 +395,7 @@ aotc_status aotc_device_list(aotc_device *out_devices, int32_t capacity, int32_t
 static bool use_current(aotc_rt_scope *scope, CUcontext current, bool has_ordinal,
                         int32_t ordinal) {
   aotc_rt_context *context = aotc_rt_context_find(scope->driver, current);
-  if (context == NULL) {
+  if (context == NULL && !scope->is_release) {
     aotc_rt_lock();
     context = aotc_rt_context_of_locked(scope->driver, current);
     aotc_rt_unlock();
@@ -404,12 +404,15 @@ static bool use_current(aotc_rt_scope *scope, CUcontext current, bool has_ordina
     scope->context = context;
     scope->is_current = true;
   }
-  return context != NULL;
+  return context != NULL || scope->is_release;
 }
 
 static bool use_primary(aotc_rt_scope *scope, int32_t ordinal) {
   scope->context = aotc_rt_context_find_primary(ordinal);
-  if (scope->context == NULL && check_ordinal(scope->driver, ordinal)) {
+  if (scope->context == NULL && scope->is_release) {
+    // What is to be released was made in a context that is known; a new one is not started for it.
+    scope->context = aotc_rt_context_find_any();
+  } else if (scope->context == NULL && check_ordinal(scope->driver, ordinal)) {
     aotc_rt_lock();
     scope->context = aotc_rt_context_primary_locked(scope->driver, ordinal);
     aotc_rt_unlock();
@@ -477,13 +480,13 @@ bool aotc_rt_make_current(aotc_rt_scope *scope) {
   return scope->is_pushed;
 }
 
-void aotc_rt_end(aotc_rt_scope *scope) {
-  if (scope->is_pushed) {
-    CUcontext popped = NULL;
-    AOTC_RT_TRY_IN(scope, ctx_pop_current, (&popped), "restoring the context");
-  }
+bool aotc_rt_end(aotc_rt_scope *scope) {
+  CUcontext popped = NULL;
+  bool is_restored = !scope->is_pushed || AOTC_RT_TRY_IN(scope, ctx_pop_current, (&popped),
+                                                         "restoring the thread's context");
   scope->thread->operation = NULL;
   scope->thread->context = NULL;
+  return is_restored;
 }
 
 bool aotc_rt_capture_relax(const aotc_rt_driver *driver, CUstreamCaptureMode *out_before) {

@@ -82,17 +82,19 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
   } else {
     pointer = allocate_device(&scope, bytes);
   }
-  aotc_rt_end(&scope);
-  return pointer;
+  return aotc_rt_end(&scope) ? pointer : NULL;
 }
 
-// Whether the driver frees this memory in stream order.
-static bool is_stream_ordered(aotc_rt_scope *scope, CUdeviceptr address) {
+// Whether the driver frees this memory in stream order; false when it does not say.
+static bool ask_stream_ordered(aotc_rt_scope *scope, CUdeviceptr address,
+                               bool *out_is_stream_ordered) {
   CUmemoryPool pool = NULL;
-  return has_stream_ordered_memory(scope) &&
-         AOTC_RT_TRY_IN(scope, pointer_get_attribute,
-                        (&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address), "memory to free") &&
-         pool != NULL;
+  bool is_known =
+      !has_stream_ordered_memory(scope) ||
+      AOTC_RT_TRY_IN(scope, pointer_get_attribute,
+                     (&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address), "memory to free");
+  *out_is_stream_ordered = pool != NULL;
+  return is_known;
 }
 
 // Frees memory of any kind; `stream` is NULL when the order is the device's.
@@ -105,14 +107,18 @@ static bool release(aotc_rt_scope *scope, void *pointer, CUstream stream) {
     return false;
   }
   CUdeviceptr address = address_of(pointer);
-  if (is_stream_ordered(scope, address)) {
-    if (stream != NULL) {
-      return AOTC_RT_TRY_IN(scope, mem_free_async, (address, stream), "memory of a stream");
-    }
-    // cuMemFree waits for the device's work, except for memory of this kind.
-    AOTC_RT_TRY_IN(scope, ctx_synchronize, (), "before memory is freed");
+  bool is_stream_ordered = false;
+  bool is_known = ask_stream_ordered(scope, address, &is_stream_ordered);
+  if (is_stream_ordered && stream != NULL) {
+    return AOTC_RT_TRY_IN(scope, mem_free_async, (address, stream), "memory of a stream");
   }
-  return AOTC_RT_TRY_IN(scope, mem_free, (address), "memory of the device");
+  bool is_idle = true;
+  if (is_stream_ordered || !is_known) {
+    // cuMemFree waits for the device's work, except for memory of this kind. A failure here is that
+    // of a kernel, which does not run any more.
+    is_idle = AOTC_RT_TRY_IN(scope, ctx_synchronize, (), "before memory is freed");
+  }
+  return AOTC_RT_TRY_IN(scope, mem_free, (address), "memory of the device") && is_known && is_idle;
 }
 
 void mgpuMemFree(void *pointer, void *stream) {
@@ -142,7 +148,9 @@ aotc_status aotc_memory_allocate(aotc_memory_kind kind, uint64_t bytes, void **o
   } else {
     *out_pointer = allocate_device(&scope, bytes);
   }
-  aotc_rt_end(&scope);
+  if (!aotc_rt_end(&scope)) {
+    *out_pointer = NULL;
+  }
   return *out_pointer != NULL ? AOTC_OK : scope.thread->latest;
 }
 
@@ -161,7 +169,7 @@ aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer) {
     return scope.thread->latest;
   }
   bool is_freed = release(&scope, pointer, NULL);
-  aotc_rt_end(&scope);
+  is_freed = aotc_rt_end(&scope) && is_freed;
   return is_freed ? AOTC_OK : scope.thread->latest;
 }
 
@@ -285,7 +293,7 @@ aotc_status aotc_memory_copy(void *to, const void *from, uint64_t bytes) {
   } else if (is_copied) {
     is_copied = copy_on_cuda(&scope, to, from, bytes);
   }
-  aotc_rt_end(&scope);
+  is_copied = aotc_rt_end(&scope) && is_copied;
   return is_copied ? AOTC_OK : scope.thread->latest;
 }
 

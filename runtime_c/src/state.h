@@ -101,6 +101,7 @@ bool aotc_rt_describe_gpu(const aotc_rt_driver *driver, int32_t ordinal, CUdevic
 // A context that was used before; NULL if it was not. No lock is needed.
 aotc_rt_context *aotc_rt_context_find(const aotc_rt_driver *driver, CUcontext handle);
 aotc_rt_context *aotc_rt_context_find_primary(int32_t ordinal);
+aotc_rt_context *aotc_rt_context_find_any(void);
 
 // The context of `current` (a thread's current context), or the primary context of device
 // `ordinal`. Under the lock. NULL, with the failure recorded, if there is none.
@@ -240,7 +241,8 @@ bool aotc_rt_begin_release(aotc_rt_scope *out_scope, const char *operation);
 // Makes the scope's context current if it is not; does nothing on the CPU.
 bool aotc_rt_make_current(aotc_rt_scope *scope);
 
-void aotc_rt_end(aotc_rt_scope *scope);
+// Ends a call; false, with the failure recorded, if the thread's context cannot be restored.
+bool aotc_rt_end(aotc_rt_scope *scope);
 
 // While some thread captures a stream, the driver refuses calls that could break the capture, such
 // as loading a module. Between these two they pass: what the runtime calls there touches no such

@@ -118,7 +118,10 @@ void *mgpuStreamCreate(void) {
     return NULL;
   }
   void *stream = scope.driver != NULL ? (void *)aotc_rt_stream_take(&scope) : CPU_HANDLE;
-  aotc_rt_end(&scope);
+  if (!aotc_rt_end(&scope)) {
+    aotc_rt_stream_give_back(stream);
+    stream = NULL;
+  }
   return stream;
 }
 
@@ -193,8 +196,7 @@ void *mgpuEventCreate(void) {
         AOTC_RT_TRY(scope.driver, event_create, (&event, CU_EVENT_DISABLE_TIMING), "an event");
     handle = is_made ? event : NULL;
   }
-  aotc_rt_end(&scope);
-  return handle;
+  return aotc_rt_end(&scope) ? handle : NULL;
 }
 
 static void destroy_event(aotc_rt_scope *scope, CUevent event) {
@@ -268,7 +270,11 @@ aotc_status aotc_stream_open(void **out_stream) {
     *out_stream = stream;
     is_open = stream != NULL;
   }
-  aotc_rt_end(&scope);
+  if (!aotc_rt_end(&scope)) {
+    aotc_rt_stream_give_back(*out_stream);
+    *out_stream = NULL;
+    is_open = false;
+  }
   return is_open ? AOTC_OK : scope.thread->latest;
 }
 
@@ -286,7 +292,7 @@ aotc_status aotc_stream_wait(void *stream) {
     return aotc_rt_this_thread.latest;
   }
   bool is_done = synchronize(&scope, stream);
-  aotc_rt_end(&scope);
+  is_done = aotc_rt_end(&scope) && is_done;
   return is_done ? AOTC_OK : scope.thread->latest;
 }
 
@@ -311,19 +317,18 @@ aotc_status aotc_timer_open(aotc_timer **out_timer) {
   aotc_timer *timer = calloc(1, sizeof(*timer));
   if (timer == NULL) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for a timer");
-  } else if (scope.driver == NULL) {
-    is_open = true;
-  } else if (aotc_rt_make_current(&scope) &&
-             AOTC_RT_TRY(scope.driver, event_create, (&timer->start, CU_EVENT_DEFAULT), "start")) {
-    is_open = AOTC_RT_TRY(scope.driver, event_create, (&timer->stop, CU_EVENT_DEFAULT), "stop");
-    if (!is_open) {
-      destroy_event(&scope, timer->start);
-    }
+  } else {
+    is_open =
+        scope.driver == NULL ||
+        (aotc_rt_make_current(&scope) &&
+         AOTC_RT_TRY(scope.driver, event_create, (&timer->start, CU_EVENT_DEFAULT), "start") &&
+         AOTC_RT_TRY(scope.driver, event_create, (&timer->stop, CU_EVENT_DEFAULT), "stop"));
   }
-  aotc_rt_end(&scope);
+  is_open = aotc_rt_end(&scope) && is_open;
   if (!is_open) {
-    free(timer);
-    return scope.thread->latest;
+    aotc_status status = scope.thread->latest;
+    aotc_timer_close(timer);
+    return status;
   }
   *out_timer = timer;
   return AOTC_OK;
@@ -352,7 +357,7 @@ aotc_status aotc_timer_start(aotc_timer *timer, void *stream) {
     return aotc_rt_this_thread.latest;
   }
   bool is_started = record(&scope, timer->start, stream, &timer->started);
-  aotc_rt_end(&scope);
+  is_started = aotc_rt_end(&scope) && is_started;
   return is_started ? AOTC_OK : scope.thread->latest;
 }
 
@@ -379,7 +384,7 @@ aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *out_millise
                     "of a timer");
     *out_milliseconds = is_stopped ? (double)elapsed : 0;
   }
-  aotc_rt_end(&scope);
+  is_stopped = aotc_rt_end(&scope) && is_stopped;
   return is_stopped ? AOTC_OK : scope.thread->latest;
 }
 

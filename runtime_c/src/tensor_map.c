@@ -233,6 +233,5 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dat
     address = keep_locked(&scope, &map);
     aotc_rt_unlock();
   }
-  aotc_rt_end(&scope);
-  return (void *)(uintptr_t)address;
+  return aotc_rt_end(&scope) ? (void *)(uintptr_t)address : NULL;
 }

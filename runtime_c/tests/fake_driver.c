@@ -349,10 +349,11 @@ EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *context) {
 }
 
 EXPORT CUresult CUDAAPI cuCtxSynchronize(void) {
-  ENTER_WITH_CONTEXT("cuCtxSynchronize");
+  // A context whose work failed runs nothing any more.
   for (int i = 0; i < MAX_OBJECTS; ++i) {
     the_objects[i].is_synchronized = true;
   }
+  ENTER_WITH_CONTEXT("cuCtxSynchronize");
   return (CUresult)the_driver.asynchronous_result;
 }
 
@@ -386,7 +387,6 @@ static bool image_lists(const char *image, const char *key, const char *value) {
 static CUresult fit(const char *image, unsigned int count, const CUjit_option *options,
                     void **values) {
   char *log = NULL;
-  the_driver.jit_optimization_level = -1;
   for (unsigned int i = 0; i < count; ++i) {
     if (options[i] == CU_JIT_ERROR_LOG_BUFFER) {
       log = values[i];

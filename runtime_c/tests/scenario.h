@@ -1,0 +1,26 @@
+// A program that uses everything, as lowered code does: without looking at results on the way. It
+// is run once for each driver call, which is made to fail.
+#ifndef AOTC_SCENARIO_H
+#define AOTC_SCENARIO_H
+
+#include <stdbool.h>
+
+#include "fake_driver.h"
+
+// The controls of the fake driver; opens it.
+fake_driver *scenario_driver(void);
+
+// Calls every mgpu* function; with `is_new_driver` also what drivers for CUDA 11.4 lack. Nothing
+// may have failed on this thread before; afterwards its status says whether something did.
+void scenario_run_program(bool is_new_driver);
+
+// Calls the aotc_* functions as a program's main does, up to the first that fails.
+void scenario_run_harness(void);
+
+// Runs both with no failure and checks that they work and call every symbol except `but` (separated
+// by spaces); then runs each again and again in fresh processes, failing another driver call with
+// `result` each time, and checks what comes of it.
+void scenario_check_symbols(bool is_new_driver, const char *but);
+void scenario_fail_every_call(bool is_new_driver, int result);
+
+#endif // AOTC_SCENARIO_H
