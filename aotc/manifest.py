@@ -7,6 +7,7 @@ elements; a dynamic size, stride or offset is null.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
@@ -98,12 +99,19 @@ class Resources:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A gpu.func; `why_no_cpu_form` is None where it runs on the cpu device."""
+    """A gpu.func. `built_for` names its images, as `sm_90a` and (PTX) `compute_80`;
+    `why_no_cpu_form` is None where it runs on the cpu device."""
 
     module: str
     name: str
+    built_for: tuple[str, ...]
     why_no_cpu_form: str | None
     resources: tuple[Resources, ...] = ()
+
+
+def built_for_text(images: Sequence[str]) -> str:
+    """`sm_80, sm_90a, PTX compute_80`: as messages say it."""
+    return ", ".join(f"PTX {name}" if name.startswith("compute_") else name for name in images)
 
 
 @dataclass(frozen=True)
@@ -115,15 +123,8 @@ class Manifest:
     target: str
     entries: tuple[Entry, ...]
     kernels: tuple[Kernel, ...]
-    chips: tuple[str, ...]
-    ptx: str | None
     optimization: int
     tools: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def built_for(self) -> str:
-        """`sm_80, sm_90a, PTX compute_80`: as messages say it."""
-        return ", ".join([*self.chips, *([f"PTX {self.ptx}"] if self.ptx else [])])
 
     def to_json(self) -> str:
         document = {"manifest_version": SCHEMA_VERSION, **_plain(asdict(self))}

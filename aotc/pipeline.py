@@ -31,7 +31,7 @@ from aotc.lower.host import lower_host
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.outline import outline
 from aotc.lower.outlining import gpu_modules
-from aotc.manifest import Entry, Kernel, Manifest, Resources
+from aotc.manifest import Entry, Kernel, Manifest, Resources, built_for_text
 from aotc.request import BuildRequest, Chip, EmitKind, unique
 from aotc.toolchain import (
     Runner,
@@ -83,6 +83,8 @@ class Build:
     ptx: dict[tuple[str, Chip], str] = field(default_factory=dict)
     cubins: dict[tuple[str, Chip], str] = field(default_factory=dict)
     fatbins: dict[str, str] = field(default_factory=dict)
+    # By gpu.module: why it has no code for a chip of the default set.
+    refusals: dict[str, list[InputError]] = field(default_factory=dict)
     resources: dict[tuple[str, str], list[Resources]] = field(default_factory=dict)
     cpu: CpuKernels | None = None
     host: Any = None
@@ -215,57 +217,93 @@ def _compile_ptx(build: Build) -> list[Artifact]:
     r = build.request
     wanted = unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
     jobs = [(name, chip) for name in build.device_modules for chip in wanted]
-    tasks = [functools.partial(_compile_ptx_for, build, name, chip) for name, chip in jobs]
-    refusals: dict[str, InputError] = {}
-    for (name, chip), made in zip(jobs, build.runner.in_parallel(tasks), strict=True):
-        if isinstance(made, InputError):
-            refusals.setdefault(name, made)
-            build.warnings.append(f"Left out {chip.name}: {made.message}")
+    made = build.runner.in_parallel(
+        [functools.partial(_compile_ptx_for, build, name, chip) for name, chip in jobs]
+    )
+    for (name, chip), chosen in zip(jobs, made, strict=True):
+        if isinstance(chosen, InputError):
+            _leave_out(build, name, chip, chosen)
         else:
-            build.ptx[name, made[0]] = made[1]
-    for name in build.device_modules:
-        if not any(owner == name for owner, _ in build.ptx):
-            raise refusals[name]
+            build.ptx[name, chosen] = _ptx_name(build, name, chosen)
     return [build.file(EmitKind.PTX, file) for file in build.ptx.values()]
 
 
-def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> tuple[Chip, str] | InputError:
-    """(the chip that it is for, file name); why not, where a chip of the default set lacks what
-    the code needs. A chip that the user named must work."""
-    is_default = build.request.has_default_chips
-    candidates = [chip.name]
-    if is_default and chip.name in _VARIANTS:
-        candidates.append(_VARIANTS[chip.name])
-    refusal: InputError | None = None
-    for candidate in map(Chip, candidates):
-        file = f"{_stem(build, gpu_module)}.{candidate.name}.ptx"
+def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> Chip | InputError:
+    """Makes PTX, and says for which chip: `chip`, or its variant where that alone has what the
+    code needs. Where neither has it: why not, for a chip of the default set; a chip that the
+    user named must work."""
+    for candidate in _candidates(build, chip):
         try:
-            build.device_compiler.compile_ptx(_device_ll_name(build, gpu_module), candidate, file)
+            build.device_compiler.compile_ptx(
+                _device_ll_name(build, gpu_module),
+                candidate,
+                _ptx_name(build, gpu_module, candidate),
+            )
         except InputError as error:
-            if not is_default:
+            if not build.request.has_default_chips:
                 raise
-            refusal = refusal or error
+            refusal = error
             continue
-        return candidate, file
-    assert refusal is not None
+        return candidate
     return refusal
+
+
+def _candidates(build: Build, chip: Chip) -> list[Chip]:
+    is_default = build.request.has_default_chips
+    variant = _VARIANTS.get(chip.name) if is_default else None
+    return [chip, *([Chip(variant)] if variant else [])]
+
+
+def _ptx_name(build: Build, gpu_module: str, chip: Chip) -> str:
+    return f"{_stem(build, gpu_module)}.{chip.name}.ptx"
+
+
+def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -> None:
+    """Notes that there is no code of a module for a chip of the default set."""
+    build.refusals.setdefault(gpu_module, []).append(refusal)
+    build.warnings.append(f"No code for {chip.name} in {gpu_module}: {refusal.message}")
 
 
 def _assemble(build: Build) -> list[Artifact]:
     # A chip that is there for its PTX alone gets no cubin.
     capabilities = {chip.capability for chip in build.request.cubin_chips}
     jobs = [key for key in build.ptx if key[1].capability in capabilities]
-
-    def make(key: tuple[str, Chip]) -> list[tuple[str, Resources]]:
-        name, chip = key
-        return build.device_compiler.assemble(build.ptx[key], chip, _cubin_name(build, name, chip))
-
-    made = build.runner.in_parallel([functools.partial(make, job) for job in jobs])
-    for (name, chip), kernels in zip(jobs, made, strict=True):
-        build.cubins[name, chip] = _cubin_name(build, name, chip)
+    made = build.runner.in_parallel(
+        [functools.partial(_assemble_for, build, name, chip) for name, chip in jobs]
+    )
+    for (name, chip), result in zip(jobs, made, strict=True):
+        if isinstance(result, InputError):
+            # ptxas refuses it here, and the driver's assembler would there.
+            del build.ptx[name, chip]
+            _leave_out(build, name, chip, result)
+            continue
+        chosen, kernels = result
+        build.cubins[name, chosen] = _cubin_name(build, name, chosen)
         for kernel, resources in kernels:
             build.resources.setdefault((name, kernel), []).append(resources)
+    for name in build.device_modules:
+        if not any(owner == name for owner, _ in build.cubins):
+            raise build.refusals[name][0]
     return [build.file(EmitKind.CUBIN, file) for file in build.cubins.values()]
+
+
+def _assemble_for(
+    build: Build, gpu_module: str, chip: Chip
+) -> tuple[Chip, list[tuple[str, Resources]]] | InputError:
+    """Like `_compile_ptx_for`, for the cubin; with what ptxas says of the kernels."""
+    compiler, source = build.device_compiler, _device_ll_name(build, gpu_module)
+    for candidate in _candidates(build, chip):
+        ptx = _ptx_name(build, gpu_module, candidate)
+        try:
+            if candidate != chip:
+                compiler.compile_ptx(source, candidate, ptx)
+            cubin = _cubin_name(build, gpu_module, candidate)
+            return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)
+        except InputError as error:
+            if not build.request.has_default_chips:
+                raise
+            refusal = error
+    return refusal
 
 
 def _cubin_name(build: Build, gpu_module: str, chip: Chip) -> str:
@@ -308,8 +346,6 @@ def _lower_host(build: Build) -> list[Artifact]:
 def _describe(build: Build) -> list[Artifact]:
     r = build.request
     assert build.cpu is not None
-    chips = unique(chip.name for _, chip in build.cubins)
-    has_ptx = r.ptx is not None and any(chip == r.ptx for _, chip in build.ptx)
     build.manifest = Manifest(
         name=r.name,
         aotc=__version__,
@@ -319,18 +355,25 @@ def _describe(build: Build) -> list[Artifact]:
             Kernel(
                 kernel.module,
                 kernel.kernel,
+                _built_for(build, kernel.module),
                 kernel.why_not,
                 tuple(build.resources.get((kernel.module, kernel.kernel), ())),
             )
             for kernel in build.cpu.kernels
         ),
-        chips=chips,
-        ptx=r.ptx.compute if has_ptx and r.ptx is not None else None,
         optimization=r.optimization,
         tools=_tools_used(build),
     )
     text = build.manifest.to_json()
     return [Artifact(EmitKind.MANIFEST, f"{r.name}.json", text.encode)]
+
+
+def _built_for(build: Build, gpu_module: str) -> tuple[str, ...]:
+    """The images of a gpu.module: chips, and the virtual one whose PTX is there."""
+    chips = [chip.name for owner, chip in build.cubins if owner == gpu_module]
+    ptx = build.request.ptx
+    has_ptx = ptx is not None and (gpu_module, ptx) in build.ptx
+    return (*chips, *([ptx.compute] if ptx is not None and has_ptx else []))
 
 
 def _tools_used(build: Build) -> dict[str, str]:
@@ -352,7 +395,7 @@ def _translate_host(build: Build) -> list[Artifact]:
         images,
         build.cpu,
         build.entries,
-        built_for=build.manifest.built_for,
+        built_for={name: built_for_text(_built_for(build, name)) for name in images},
         managed_globals=build.managed_globals,
     )
     file = build.write(_host_ll_name(build), build.downlevel(translate(build.host)))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from aotc.cpu.ir_tools import element_type, symbol_name, walk
+from aotc.cpu.ir_tools import symbol_name, walk
 from aotc.cpu.memory_spaces import is_workgroup
 from aotc.cpu.symbols import FUNCTIONS, has_body
 from aotc.load.source import find_place
@@ -148,7 +148,7 @@ def _by_types(operation: Any) -> str | None:
     for value in values:
         if is_workgroup(value.type):
             return _SHARED
-        if isinstance(element := value.type, ir.VectorType) and element.scalable:
+        if isinstance(value.type, ir.VectorType) and value.type.scalable:
             return _SCALABLE
     return None
 
@@ -179,7 +179,7 @@ def _check_function(function: Any, _: dict[str, Any]) -> str | None:
 
 def _check_call(call: Any, reached: dict[str, Any]) -> str | None:
     # An llvm.func has no place for the ids that its callee may need.
-    if call.parent.name != "llvm.func" and not _is_inside(call, "llvm.func"):
+    if not _is_inside(call, "llvm.func"):
         return None
     callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
     return (
@@ -237,11 +237,9 @@ def _check_copy(copy: Any, _: dict[str, Any]) -> str | None:
 
 def _check_printf(printf: Any, _: dict[str, Any]) -> str | None:
     for operand in printf.operands:
-        type_ = element_type(operand.type)
-        if isinstance(operand.type, ir.VectorType) or (
-            isinstance(type_, ir.IntegerType) and type_.width > 64
-        ):
-            return f"printing a {operand.type} has no CPU form"
+        type_ = operand.type
+        if isinstance(type_, ir.IntegerType) and type_.width > 64:
+            return f"printing an {type_} has no CPU form"
     return None
 
 

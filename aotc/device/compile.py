@@ -80,20 +80,41 @@ class DeviceCompiler:
         return error
 
     def _other_chips(self, source: str) -> str:
+        """Names chips that take the device LLVM IR `source`, for a message."""
         having = []
-        for name in _CANDIDATES:
+        for chip in map(Chip, _CANDIDATES):
+            stem = f"{source}.candidate.{chip.name}"
             try:
-                self._run_clang(source, Chip(name), "candidate.ptx")
+                self._run_clang(source, chip, f"{stem}.ptx")
+                self._run_ptxas(f"{stem}.ptx", chip, f"{stem}.cubin")
             except ToolError:
                 continue
-            having.append(name)
+            having.append(chip.name)
         return f" Chips that have it: {', '.join(having)}." if having else ""
 
-    def assemble(self, source: str, chip: Chip, output: str) -> list[tuple[str, Resources]]:
+    def assemble(
+        self, source: str, chip: Chip, output: str, *, ir: str
+    ) -> list[tuple[str, Resources]]:
         """PTX → cubin for `chip`; what ptxas says that each kernel needs.
 
-        Raises InputError when the PTX has an instruction that the chip lacks.
+        `ir` is the LLVM IR that the PTX was made of. Raises InputError when the PTX has an
+        instruction that the chip lacks.
         """
+        try:
+            said = self._run_ptxas(source, chip, output)
+        except ToolError as error:
+            lacking = re.search(
+                r"error\s*:\s*(.*(?:not supported on|requires) \.target.*)", error.stderr
+            )
+            if lacking is None:
+                raise
+            raise InputError(
+                f"The kernel code has an instruction that {chip.name} lacks: {lacking[1]}."
+                + self._other_chips(ir)
+            ) from None
+        return parse_resources(said, chip.name)
+
+    def _run_ptxas(self, source: str, chip: Chip, output: str) -> str:
         command = [
             *self.toolchain.ptxas.command,
             f"-arch={chip.name}",
@@ -104,18 +125,8 @@ class DeviceCompiler:
             "-o",
             output,
         ]
-        try:
-            done = self.runner.run(command, making=f"the cubin for {chip.name}", cwd=self.folder)
-        except ToolError as error:
-            lacking = re.search(
-                r"error\s*:\s*(.*(?:not supported on|requires) \.target.*)", error.stderr
-            )
-            if lacking is not None:
-                raise InputError(
-                    f"The kernel code has an instruction that {chip.name} lacks: {lacking[1]}"
-                ) from None
-            raise
-        return parse_resources(done.stderr + done.stdout, chip.name)
+        done = self.runner.run(command, making=f"the cubin for {chip.name}", cwd=self.folder)
+        return done.stderr + done.stdout
 
     def bundle(self, cubins: dict[Chip, str], ptx: tuple[Chip, str] | None, output: str) -> None:
         """Cubins by chip, and PTX, → one fatbin."""

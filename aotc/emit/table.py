@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.emit.c_text import c_bool, c_identifier, c_string
-from aotc.manifest import Dtype, Entry, Manifest, Memory, Value
+from aotc.manifest import Dtype, Entry, Manifest, Memory, Value, built_for_text
 
 _DTYPES = {dtype: f"HARNESS_{dtype.name}" for dtype in Dtype}
 _MEMORIES = {
@@ -44,7 +44,7 @@ def generate_table(manifest: Manifest) -> tuple[str, str]:
     parts.append(_array("harness_entry", "entries", rows))
     kernels = [
         f"    {{.name = {c_string(kernel.name)},\n"
-        f"     .built_for = {c_string(manifest.built_for)},\n"
+        f"     .built_for = {c_string(built_for_text(kernel.built_for))},\n"
         f"     .has_cpu_form = {c_bool(kernel.why_no_cpu_form is None)},\n"
         f"     .why_no_cpu_form = "
         f"{'NULL' if kernel.why_no_cpu_form is None else c_string(kernel.why_no_cpu_form)}}},\n"

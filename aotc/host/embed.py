@@ -48,12 +48,13 @@ def embed(
     cpu: CpuKernels | None,
     entries: Sequence[Entry],
     *,
-    built_for: str,
+    built_for: Mapping[str, str],
     managed_globals: frozenset[str] = frozenset(),
 ) -> None:
     """Changes `host` in place.
 
-    `images` maps a gpu.module's name to its fatbin; `managed_globals` are the variables that
+    `images` maps a gpu.module's name to its fatbin, `built_for` to what is in it, as messages
+    say it; `managed_globals` are the variables that
     kernels are given.
     """
     with host.context, ir.Location.unknown():
@@ -68,7 +69,7 @@ def embed(
         for binary in binaries:
             name = symbol_of(binary)
             own = [kernel for kernel in kernels if kernel.module == name]
-            _embed_image(host, name, images[name], own, built_for)
+            _embed_image(host, name, images[name], own, built_for[name])
         stubs = LaunchStubs(host)
         for launch in ops.find(host, "gpu.launch_func"):
             with launch.location, ir.InsertionPoint(launch):

@@ -13,7 +13,6 @@ from aotc.emit.table import packed_symbol
 from aotc.errors import InputError
 from aotc.host.llvm_dialect import (
     append_with_declarations,
-    callee_of,
     declaration,
     operations,
     signature,
@@ -44,7 +43,7 @@ def _wrap_main(host: Any, main: Any) -> None:
     """Renames the module's own main, and adds the form of it that program_main.c calls."""
     main.attributes["sym_name"] = ir.StringAttr.get(_USER_MAIN)
     for call in ops.find(host, "llvm.call"):
-        if "callee" in call.attributes and callee_of(call) == PROGRAM_MAIN:
+        if "callee" in call.attributes and ops.callee_of(call) == PROGRAM_MAIN:
             call.attributes["callee"] = ir.FlatSymbolRefAttr.get(_USER_MAIN)
     parameters, result = signature(main)
     if parameters not in ([], ["i32", "!llvm.ptr"]) or result not in ("void", "i32", "i64"):

@@ -89,10 +89,6 @@ def signature(function: Any) -> tuple[list[str], str]:
     return parameters, result
 
 
-def callee_of(call: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
-
-
 def declaration(name: str, parameters: Sequence[str], result: str) -> str:
     suffix = "" if result == "void" else f" -> {result}"
     return f'llvm.func @"{name}"({", ".join(parameters)}){suffix}'

@@ -108,7 +108,30 @@ def _bits(form: _Format, literal: str) -> int:
         return int(literal[3:], 16)
     if literal[-1] in "fn)":
         return form.special(literal)
+    if form is _DOUBLE:
+        pattern: int = struct.unpack("<Q", struct.pack("<d", float(literal)))[0]
+        return pattern
+    if form is _FLOAT and (quick := _quick_float_bits(float(literal))) is not None:
+        return quick
     return form.round(Fraction(literal.lstrip("+-")), literal.startswith("-"))
+
+
+def _quick_float_bits(double: float) -> int | None:
+    """The bits of the float nearest to a decimal whose nearest double is `double`.
+
+    None where rounding twice may be wrong: where the double lies just between two floats.
+    """
+    try:
+        packed = struct.pack("<f", double)
+        single: float = struct.unpack("<f", packed)[0]
+        # Exact, and as far from `double` on its other side as `single` on this.
+        mirrored = 2 * double - single
+        if single != double and struct.unpack("<f", struct.pack("<f", mirrored))[0] == mirrored:
+            return None
+    except OverflowError:
+        return None
+    bits: int = struct.unpack("<I", packed)[0]
+    return bits
 
 
 def _widen(bits: int) -> int:
@@ -286,13 +309,13 @@ def _drop_new_attributes(piece: str, line: _Line) -> str:
     return _fill_group(_NEW_ATTRIBUTES.sub("", piece))
 
 
-_DEAD_ON_RETURN = re.compile(r"\bdead_on_return\(\d+\)")
+_DEAD_ON_RETURN = re.compile(r" dead_on_return\(\d+\)")
 
 
 def _drop_dead_on_return_size(piece: str, line: _Line) -> str:
     """`dead_on_return(8)` names the dead bytes; the old word means all of them: too many."""
     del line
-    return _DEAD_ON_RETURN.sub("", piece).replace("ptr  ", "ptr ")
+    return _DEAD_ON_RETURN.sub("", piece)
 
 
 _MEMORY = re.compile(r"memory\(([^()]*\btarget_mem[^()]*)\)")

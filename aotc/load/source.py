@@ -129,7 +129,8 @@ def _describe(
 def find_place(location: str, name: str) -> Place | None:
     """The first file:line:column in a printed location; `name` stands for unnamed input."""
     found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', location)
-    if found is None:
+    # Bytecode has no lines: its errors are at 0:0.
+    if found is None or found[2] == "0":
         return None
     file = name if f'"{found[1]}"' == _UNNAMED else found[1]
     return Place(file, int(found[2]), int(found[3]))

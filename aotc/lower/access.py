@@ -61,23 +61,19 @@ class Functions:
         }
         self._calls: dict[str, list[Any]] = {}
         for call in ops.find(module.operation, "func.call"):
-            self._calls.setdefault(_callee(call), []).append(call)
+            self._calls.setdefault(ops.callee_of(call), []).append(call)
 
     def get(self, name: str) -> Any | None:
         return self._bodies.get(name)
 
     def argument(self, call: Any, index: int) -> Any | None:
         """What operand `index` of `call` is inside the called function, if that is known."""
-        function = self._bodies.get(_callee(call))
+        function = self._bodies.get(ops.callee_of(call))
         return None if function is None else function.regions[0].blocks[0].arguments[index]
 
     def returned(self, function: str, index: int) -> list[Any]:
         """What result `index` of `function` is where it is called."""
         return [call.results[index] for call in self._calls.get(function, ())]
-
-
-def _callee(call: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 @dataclass
@@ -318,7 +314,7 @@ def _touches_memory(function: Any, functions: Functions) -> bool:
             if op.name in _TOUCHING or op.name.startswith(_TOUCHING_DIALECTS):
                 return True
             if op.name == "func.call":
-                callee = functions.get(_callee(op))
+                callee = functions.get(ops.callee_of(op))
                 if callee is None:
                     return True
                 if symbol_of(callee) not in seen:

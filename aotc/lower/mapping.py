@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from aotc.load.entries import functions_of, symbol_of
 from aotc.lower import ops
 from aotc.mlir import ir
 
@@ -64,13 +65,20 @@ def _power_of_two_from(extent: int) -> int:
     return 1 << max(0, (extent - 1).bit_length())
 
 
-def map_parallel_loops(module: Any) -> int:
+def map_parallel_loops(module: Any, device_functions: frozenset[str] = frozenset()) -> int:
     """Turns each parallel loop of the host functions that is not mapped by hand into a launch.
 
-    Returns how many there were.
+    `device_functions` are those that run in kernels, and keep their loops. Returns how many
+    launches there are now for loops.
     """
     with module.context:
-        loops = [op for op in ops.find(module.operation, "scf.parallel") if _is_ours(op)]
+        loops = [
+            op
+            for function in functions_of(module)
+            if symbol_of(function) not in device_functions
+            for op in ops.find(function, "scf.parallel")
+            if _is_ours(op)
+        ]
         for loop in loops:
             with loop.location:
                 _launch(loop)

@@ -43,6 +43,11 @@ def defining(value: Any) -> Any | None:
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
+def callee_of(call: Any) -> str:
+    """The function that a `func.call` or a direct `llvm.call` calls."""
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+
+
 def constant_index(value: int) -> Any:
     """An `arith.constant` of type index at the current insertion point."""
     index = ir.IndexType.get()

@@ -6,6 +6,7 @@ from aotc.errors import InputError
 from aotc.load.entries import functions_of, symbol_of
 from aotc.load.source import Source
 from aotc.lower import ops
+from aotc.lower.device_functions import separate_device_functions
 from aotc.lower.mapping import map_parallel_loops
 from aotc.lower.memory import hoist_globals, place_memory
 from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
@@ -33,6 +34,8 @@ _OUTLINING = (
     # Constants and sizes are computed in the kernel rather than passed to it.
     "gpu-launch-sink-index-computations",
     "gpu-kernel-outlining",
+    # Functions that only kernels called are in the gpu.modules now.
+    "symbol-dce",
     "canonicalize",
     "cse",
 )
@@ -50,7 +53,7 @@ def outline(source: Source, *, name: str, pipeline: str | None) -> frozenset[str
         by_hand = {symbol_of(op) for op in gpu_modules(module)}
         _parallelize(source)
         _run(source, _BEFORE_MAPPING)
-        map_parallel_loops(module)
+        map_parallel_loops(module, separate_device_functions(module))
         _run(source, _AFTER_MAPPING)
         hoist_globals(module)
         _run(source, _OUTLINING)
