@@ -58,46 +58,18 @@ static difference integer_difference(harness_dtype dtype, uint64_t got, uint64_t
       .error = (double)distance, .magnitude = magnitude, .is_equal = got == expected};
 }
 
-static difference difference_at(const harness_array *got, const harness_array *expected,
-                                uint64_t index) {
-  harness_dtype dtype = got->dtype;
-  switch (harness_facts(dtype)->kind) {
-  case HARNESS_KIND_REAL:
-    return real_difference(harness_load_real(dtype, got->data, index),
-                           harness_load_real(dtype, expected->data, index));
-  case HARNESS_KIND_COMPLEX: {
-    double real = harness_load_real(dtype, expected->data, 2 * index);
-    double imaginary = harness_load_real(dtype, expected->data, 2 * index + 1);
-    double got_real = harness_load_real(dtype, got->data, 2 * index);
-    double got_imaginary = harness_load_real(dtype, got->data, 2 * index + 1);
-    difference result = {.magnitude = hypot(real, imaginary),
-                         .is_equal = got_real == real && got_imaginary == imaginary};
-    if (isnan(got_real) || isnan(got_imaginary) || isnan(real) || isnan(imaginary)) {
-      result.error = (double)NAN; // hypot(inf, NaN) is inf
-    } else if (!result.is_equal) {
-      // Equal infinite parts differ by nothing.
-      double x = got_real == real ? 0 : got_real - real;
-      double y = got_imaginary == imaginary ? 0 : got_imaginary - imaginary;
-      result.error = hypot(x, y);
-    }
-    return result;
+static difference complex_difference(const double got[2], const double expected[2]) {
+  difference result = {.magnitude = hypot(expected[0], expected[1]),
+                       .is_equal = got[0] == expected[0] && got[1] == expected[1]};
+  if (isnan(got[0]) || isnan(got[1]) || isnan(expected[0]) || isnan(expected[1])) {
+    result.error = (double)NAN; // hypot(inf, NaN) is inf
+  } else if (!result.is_equal) {
+    // Equal infinite parts differ by nothing.
+    double x = got[0] == expected[0] ? 0 : got[0] - expected[0];
+    double y = got[1] == expected[1] ? 0 : got[1] - expected[1];
+    result.error = hypot(x, y);
   }
-  default:
-    return integer_difference(dtype, harness_load_integer(dtype, got->data, index),
-                              harness_load_integer(dtype, expected->data, index));
-  }
-}
-
-static bool is_nan_element(const harness_array *array, uint64_t index) {
-  switch (harness_facts(array->dtype)->kind) {
-  case HARNESS_KIND_REAL:
-    return isnan(harness_load_real(array->dtype, array->data, index));
-  case HARNESS_KIND_COMPLEX:
-    return isnan(harness_load_real(array->dtype, array->data, 2 * index)) ||
-           isnan(harness_load_real(array->dtype, array->data, 2 * index + 1));
-  default:
-    return false;
-  }
+  return result;
 }
 
 // The error as a share of what is allowed.
@@ -114,33 +86,78 @@ static double share_of(const difference *pair, harness_tolerance tolerance) {
   return pair->error / allowed;
 }
 
-harness_comparison harness_compare(const harness_array *got, const harness_array *expected,
-                                   harness_tolerance tolerance) {
-  harness_comparison result = {.tolerance = tolerance, .count = got->count};
-  double largest = -1, most_used = -1;
-  for (uint64_t i = 0; i < got->count; ++i) {
-    difference pair = difference_at(got, expected, i);
-    double share = share_of(&pair, tolerance);
-    // The share is rounded: compare without dividing.
-    double relative = tolerance.rtol * pair.magnitude;
-    bool passes = pair.is_equal || (!tolerance.is_exact && isfinite(share) &&
-                                    pair.error <= tolerance.atol + relative);
-    result.mismatch_count += !passes;
-    result.nan_count_got += is_nan_element(got, i);
-    result.nan_count_expected += is_nan_element(expected, i);
-    double rank = isnan(pair.error) ? (double)INFINITY : pair.error;
-    bool is_first_nan = isnan(pair.error) && !isnan(result.largest_error);
-    if (rank > largest || is_first_nan) {
-      largest = rank;
-      result.largest_error = pair.error;
-      result.largest_error_index = i;
-    }
-    if (share > most_used) {
-      most_used = share;
-      result.tolerance_used = share;
-      result.tolerance_used_index = i;
+typedef struct comparer {
+  const harness_array *got, *expected;
+  harness_kind kind;
+  harness_comparison result;
+  double largest, most_used; // -1 before the first element
+} comparer;
+
+static void note_difference(comparer *self, uint64_t index, const difference *pair) {
+  harness_comparison *result = &self->result;
+  harness_tolerance tolerance = result->tolerance;
+  double share = share_of(pair, tolerance);
+  // The share is rounded: the verdict comes without dividing.
+  double relative = tolerance.rtol * pair->magnitude;
+  bool passes = pair->is_equal || (!tolerance.is_exact && isfinite(share) &&
+                                   pair->error <= tolerance.atol + relative);
+  result->mismatch_count += !passes;
+  double rank = isnan(pair->error) ? (double)INFINITY : pair->error;
+  bool is_first_nan = isnan(pair->error) && !isnan(result->largest_error);
+  if (rank > self->largest || is_first_nan) {
+    self->largest = rank;
+    result->largest_error = pair->error;
+    result->largest_error_index = index;
+  }
+  if (share > self->most_used) {
+    self->most_used = share;
+    result->tolerance_used = share;
+    result->tolerance_used_index = index;
+  }
+}
+
+static void compare_integers(comparer *self) {
+  harness_dtype dtype = self->got->dtype;
+  for (uint64_t i = 0; i < self->got->count; ++i) {
+    difference pair = integer_difference(dtype, harness_load_integer(dtype, self->got->data, i),
+                                         harness_load_integer(dtype, self->expected->data, i));
+    note_difference(self, i, &pair);
+  }
+}
+
+static void compare_reals(comparer *self) {
+  double got[HARNESS_CHUNK], expected[HARNESS_CHUNK];
+  uint64_t parts = self->kind == HARNESS_KIND_COMPLEX ? 2 : 1;
+  uint64_t all = parts * self->got->count;
+  for (uint64_t first = 0; first < all; first += HARNESS_CHUNK) {
+    uint64_t chunk = all - first < HARNESS_CHUNK ? all - first : HARNESS_CHUNK;
+    harness_load_reals(self->got->dtype, self->got->data, first, chunk, got);
+    harness_load_reals(self->got->dtype, self->expected->data, first, chunk, expected);
+    for (uint64_t i = 0; i < chunk; i += parts) {
+      difference pair = parts == 2 ? complex_difference(&got[i], &expected[i])
+                                   : real_difference(got[i], expected[i]);
+      self->result.nan_count_got += isnan(got[i]) || isnan(got[i + parts - 1]);
+      self->result.nan_count_expected += isnan(expected[i]) || isnan(expected[i + parts - 1]);
+      note_difference(self, (first + i) / parts, &pair);
     }
   }
-  result.has_passed = result.mismatch_count == 0;
-  return result;
+}
+
+harness_comparison harness_compare(const harness_array *got, const harness_array *expected,
+                                   harness_tolerance tolerance) {
+  comparer self = {
+      .got = got,
+      .expected = expected,
+      .kind = harness_facts(got->dtype)->kind,
+      .result = {.tolerance = tolerance, .count = got->count},
+      .largest = -1,
+      .most_used = -1,
+  };
+  if (self.kind == HARNESS_KIND_REAL || self.kind == HARNESS_KIND_COMPLEX) {
+    compare_reals(&self);
+  } else {
+    compare_integers(&self);
+  }
+  self.result.has_passed = self.result.mismatch_count == 0;
+  return self.result;
 }

@@ -97,53 +97,92 @@ static uint16_t narrow(narrow_format format, double value) {
 
 static double widen(narrow_format format, uint16_t bits) {
   int fraction_bits = format.fraction_bits;
-  int all_ones = (1 << format.exponent_bits) - 1;
-  int exponent = (bits >> fraction_bits) & all_ones;
-  int fraction = bits & ((1 << fraction_bits) - 1);
-  int bias = (1 << (format.exponent_bits - 1)) - 1;
+  uint64_t all_ones = (UINT64_C(1) << format.exponent_bits) - 1;
+  uint64_t exponent = (bits >> fraction_bits) & all_ones;
+  uint64_t fraction = bits & ((UINT64_C(1) << fraction_bits) - 1);
+  uint64_t bias = all_ones >> 1;
   double magnitude;
-  if (exponent == all_ones) {
-    magnitude = fraction != 0 ? (double)NAN : (double)INFINITY;
-  } else if (exponent == 0) {
-    magnitude = ldexp(fraction, 1 - bias - fraction_bits);
+  if (exponent == 0) {
+    magnitude = ldexp((double)fraction, 1 - (int)bias - fraction_bits);
   } else {
-    magnitude = ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+    uint64_t wide = exponent == all_ones ? 0x7ff : exponent - bias + 1023;
+    wide = wide << 52 | fraction << (52 - fraction_bits);
+    memcpy(&magnitude, &wide, sizeof(magnitude));
   }
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-double harness_load_real(harness_dtype dtype, const void *data, uint64_t index) {
+// One loop for each type, so that the choice is not made for each element.
+#define LOAD_AS(TYPE, EXPRESSION)                                                                  \
+  for (uint64_t i = 0; i < count; ++i) {                                                           \
+    TYPE element = ((const TYPE *)data)[first + i];                                                \
+    out_values[i] = EXPRESSION;                                                                    \
+  }                                                                                                \
+  break
+
+void harness_load_reals(harness_dtype dtype, const void *data, uint64_t first, uint64_t count,
+                        double *out_values) {
   switch (facts[dtype].part) {
-  case HARNESS_F16:
-    return widen(binary16, ((const uint16_t *)data)[index]);
-  case HARNESS_BF16:
-    return widen(bfloat16, ((const uint16_t *)data)[index]);
-  case HARNESS_F32:
-    return (double)((const float *)data)[index];
-  case HARNESS_F64:
-    return ((const double *)data)[index];
+  case HARNESS_I8:
+    LOAD_AS(int8_t, (double)element);
+  case HARNESS_I16:
+    LOAD_AS(int16_t, (double)element);
+  case HARNESS_I32:
+    LOAD_AS(int32_t, (double)element);
+  case HARNESS_I64:
+    LOAD_AS(int64_t, (double)element);
+  case HARNESS_U16:
+    LOAD_AS(uint16_t, (double)element);
+  case HARNESS_U32:
+    LOAD_AS(uint32_t, (double)element);
   case HARNESS_U64:
-    return (double)((const uint64_t *)data)[index];
-  default:
-    return (double)(int64_t)harness_load_integer(dtype, data, index);
+    LOAD_AS(uint64_t, (double)element);
+  case HARNESS_F16:
+    LOAD_AS(uint16_t, widen(binary16, element));
+  case HARNESS_BF16:
+    LOAD_AS(uint16_t, widen(bfloat16, element));
+  case HARNESS_F32:
+    LOAD_AS(float, (double)element);
+  case HARNESS_F64:
+    LOAD_AS(double, element);
+  default: // one unsigned byte: U8 and bool
+    LOAD_AS(uint8_t, (double)element);
   }
 }
 
-void harness_store_real(harness_dtype dtype, void *data, uint64_t index, double value) {
+void harness_store_reals(harness_dtype dtype, void *data, uint64_t first, uint64_t count,
+                         const double *values) {
+  uint16_t *narrow_data = (uint16_t *)data + first;
   switch (facts[dtype].part) {
   case HARNESS_F16:
-    ((uint16_t *)data)[index] = narrow(binary16, value);
+    for (uint64_t i = 0; i < count; ++i) {
+      narrow_data[i] = narrow(binary16, values[i]);
+    }
     break;
   case HARNESS_BF16:
-    ((uint16_t *)data)[index] = narrow(bfloat16, value);
+    for (uint64_t i = 0; i < count; ++i) {
+      narrow_data[i] = narrow(bfloat16, values[i]);
+    }
     break;
   case HARNESS_F32:
-    ((float *)data)[index] = (float)value;
+    for (uint64_t i = 0; i < count; ++i) {
+      ((float *)data)[first + i] = (float)values[i];
+    }
     break;
   default:
-    ((double *)data)[index] = value;
+    memcpy((double *)data + first, values, count * sizeof(double));
     break;
   }
+}
+
+double harness_load_real(harness_dtype dtype, const void *data, uint64_t index) {
+  double value;
+  harness_load_reals(dtype, data, index, 1, &value);
+  return value;
+}
+
+void harness_store_real(harness_dtype dtype, void *data, uint64_t index, double value) {
+  harness_store_reals(dtype, data, index, 1, &value);
 }
 
 uint64_t harness_load_integer(harness_dtype dtype, const void *data, uint64_t index) {
@@ -183,14 +222,28 @@ void harness_store_integer(harness_dtype dtype, void *data, uint64_t index, uint
   }
 }
 
+void harness_repeat_first(harness_dtype dtype, void *data, uint64_t count) {
+  // Doubles what is there.
+  uint64_t bytes = facts[dtype].bytes, all = count * bytes;
+  while (bytes < all) {
+    uint64_t more = bytes < all - bytes ? bytes : all - bytes;
+    memcpy((char *)data + bytes, data, more);
+    bytes += more;
+  }
+}
+
 void harness_poison(harness_dtype dtype, void *data, uint64_t count) {
   const harness_dtype_facts *fact = &facts[dtype];
+  if (count == 0) {
+    return;
+  }
   if (fact->kind == HARNESS_KIND_REAL || fact->kind == HARNESS_KIND_COMPLEX) {
-    uint64_t parts = fact->kind == HARNESS_KIND_COMPLEX ? 2 * count : count;
-    for (uint64_t i = 0; i < parts; ++i) {
-      harness_store_real(dtype, data, i, (double)NAN);
+    harness_store_real(dtype, data, 0, (double)NAN);
+    if (fact->kind == HARNESS_KIND_COMPLEX) {
+      harness_store_real(dtype, data, 1, (double)NAN);
     }
-  } else if (count > 0) {
+    harness_repeat_first(dtype, data, count);
+  } else {
     memset(data, 0xa5, count * fact->bytes);
   }
 }

@@ -28,16 +28,29 @@ const harness_dtype_facts *harness_facts(harness_dtype dtype);
 int64_t harness_integer_low(harness_dtype dtype);
 uint64_t harness_integer_high(harness_dtype dtype);
 
-// Element `index` of a packed array, as a double. Complex: `index` counts parts, two an element.
-double harness_load_real(harness_dtype dtype, const void *data, uint64_t index);
+// Elements of a packed array as doubles, `count` of them from `first` on. Of complex arrays,
+// `first` and `count` count parts, two an element.
+void harness_load_reals(harness_dtype dtype, const void *data, uint64_t first, uint64_t count,
+                        double *out_values);
 
 // Rounds to the nearest, ties to even, straight from double; what is too large becomes infinite.
 // Real dtypes, and complex by parts.
+void harness_store_reals(harness_dtype dtype, void *data, uint64_t first, uint64_t count,
+                         const double *values);
+
+// The same for one element.
+double harness_load_real(harness_dtype dtype, const void *data, uint64_t index);
 void harness_store_real(harness_dtype dtype, void *data, uint64_t index, double value);
+
+// How many doubles loops over large arrays load or store at a time.
+#define HARNESS_CHUNK 1024
 
 // Element `index` of an integer array, sign-extended to 64 bits, and back (the low bits are kept).
 uint64_t harness_load_integer(harness_dtype dtype, const void *data, uint64_t index);
 void harness_store_integer(harness_dtype dtype, void *data, uint64_t index, uint64_t bits);
+
+// Sets every element to the first one.
+void harness_repeat_first(harness_dtype dtype, void *data, uint64_t count);
 
 // Marks elements that nobody wrote: NaN, or bytes 0xa5 for integers and bool.
 void harness_poison(harness_dtype dtype, void *data, uint64_t count);

@@ -34,11 +34,15 @@ uint64_t harness_generator_draw(uint64_t key, uint64_t index) {
 void harness_generator_reals(uint64_t key, double low, double high, harness_dtype dtype, void *data,
                              uint64_t count) {
   uint64_t parts = harness_facts(dtype)->kind == HARNESS_KIND_COMPLEX ? 2 * count : count;
-  double width = high - low;
-  for (uint64_t i = 0; i < parts; ++i) {
-    double unit = (double)(harness_generator_draw(key, i) >> 11) * 0x1p-53;
-    double scaled = width * unit;
-    harness_store_real(dtype, data, i, low + scaled);
+  double width = high - low, values[HARNESS_CHUNK];
+  for (uint64_t first = 0; first < parts; first += HARNESS_CHUNK) {
+    uint64_t chunk = parts - first < HARNESS_CHUNK ? parts - first : HARNESS_CHUNK;
+    for (uint64_t i = 0; i < chunk; ++i) {
+      double unit = (double)(harness_generator_draw(key, first + i) >> 11) * 0x1p-53;
+      double scaled = width * unit;
+      values[i] = low + scaled;
+    }
+    harness_store_reals(dtype, data, first, chunk, values);
   }
 }
 

@@ -173,12 +173,12 @@ static void clear_results(runner *self) {
 
 // Frees the memory of a result that the caller owns. The one place that knows how: host memory
 // comes from malloc, and what a kernel uses from the runtime.
-static void release_result_memory(aotc_memory_kind kind, void *allocated) {
-  if (kind == AOTC_MEMORY_HOST) {
-    free(allocated);
-  } else {
-    aotc_memory_free(kind, allocated); // its failure shows in the status
+static aotc_status release_result_memory(aotc_memory_kind kind, void *allocated) {
+  if (kind != AOTC_MEMORY_HOST) {
+    return aotc_memory_free(kind, allocated);
   }
+  free(allocated);
+  return AOTC_OK;
 }
 
 // Whether the result's memory is new, and not an argument's or that of a result before it.
@@ -193,15 +193,19 @@ static bool is_own_memory(const runner *self, int32_t target) {
   return true;
 }
 
-static void release_results(runner *self) {
+static int release_results(runner *self) {
+  int code = HARNESS_OK;
   // From the last: the first of several that share their memory is the one that frees it.
   for (int32_t i = harness_target_count(self->entry) - 1; i >= self->entry->argument_count; --i) {
     const harness_value *value = harness_target(self->entry, i);
     if (value->rank >= 0 && value->is_owned && is_own_memory(self, i)) {
-      release_result_memory(value->memory, ((descriptor *)self->values[i])->allocated);
+      void *allocated = ((descriptor *)self->values[i])->allocated;
+      bool is_freed = release_result_memory(value->memory, allocated) == AOTC_OK;
+      code = is_freed || code != HARNESS_OK ? code : report_failure(self);
     }
   }
   clear_results(self);
+  return code;
 }
 
 static int bad_result(const harness_value *value, const char *problem) {
@@ -316,8 +320,10 @@ static int restore(runner *self) {
 }
 
 static int call_again(runner *self, harness_time *out_time) {
-  release_results(self);
-  int code = restore(self);
+  int code = release_results(self);
+  if (code == HARNESS_OK) {
+    code = restore(self);
+  }
   return code == HARNESS_OK ? call(self, out_time) : code;
 }
 
@@ -431,7 +437,9 @@ int harness_run(harness_plan *plan, harness_outcome *out_outcome) {
   }
   if (code == HARNESS_OK) {
     code = call_all(&self);
-    release_results(&self);
+    aotc_error_clear(); // a failure has been told; now each counts for itself
+    int release_code = release_results(&self);
+    code = code == HARNESS_OK ? release_code : code;
   }
   return clean_up(&self, code);
 }

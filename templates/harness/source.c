@@ -310,20 +310,18 @@ const char *harness_source_text(const harness_source *source, const char *given,
 // One value everywhere.
 static void fill_number(const harness_source *source, harness_dtype dtype, void *data,
                         uint64_t count) {
+  if (count == 0) {
+    return;
+  }
   if (is_integer(dtype)) {
-    for (uint64_t i = 0; i < count; ++i) {
-      harness_store_integer(dtype, data, i, source->integer);
-    }
-  } else if (harness_facts(dtype)->kind == HARNESS_KIND_REAL) {
-    for (uint64_t i = 0; i < count; ++i) {
-      harness_store_real(dtype, data, i, source->real);
-    }
+    harness_store_integer(dtype, data, 0, source->integer);
   } else {
-    for (uint64_t i = 0; i < count; ++i) {
-      harness_store_real(dtype, data, 2 * i, source->real);
-      harness_store_real(dtype, data, 2 * i + 1, source->imaginary);
+    harness_store_real(dtype, data, 0, source->real);
+    if (harness_facts(dtype)->kind == HARNESS_KIND_COMPLEX) {
+      harness_store_real(dtype, data, 1, source->imaginary);
     }
   }
+  harness_repeat_first(dtype, data, count);
 }
 
 // As np.arange(n).astype(dtype): integers wrap, bool is false for 0 alone.

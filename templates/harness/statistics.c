@@ -49,72 +49,110 @@ uint32_t harness_crc32(const void *data, uint64_t bytes) {
 
 // --- least, greatest, mean ---
 
-// Below this many elements a plain sum is as good.
-#define PAIRWISE_BLOCK 128
+// Sums run side by side in a chunk, each short; chunks are added in pairs of equal size. So
+// rounding errors grow with the logarithm of the count.
+#define LANES 8
 
-// Element `index`, or the imaginary part of it, as a double.
-static double part_of(const harness_array *array, uint64_t index, int part) {
-  bool is_complex = harness_facts(array->dtype)->kind == HARNESS_KIND_COMPLEX;
-  return harness_load_real(array->dtype, array->data,
-                           is_complex ? 2 * index + (uint64_t)part : index);
+typedef struct part_sums {
+  double real, imaginary;
+} part_sums;
+
+// What is known of the elements so far.
+typedef struct scan {
+  const harness_array *array;
+  bool is_complex;
+  harness_statistics *result;
+  double min[2], max[2]; // real and imaginary part
+} scan;
+
+static bool is_less(const double one[2], const double other[2]) {
+  return one[0] < other[0] || (one[0] == other[0] && one[1] < other[1]);
 }
 
-static bool is_nan_at(const harness_array *array, uint64_t index) {
-  bool is_complex = harness_facts(array->dtype)->kind == HARNESS_KIND_COMPLEX;
-  return isnan(part_of(array, index, 0)) || (is_complex && isnan(part_of(array, index, 1)));
+static void note_element(scan *self, uint64_t index, const double parts[2]) {
+  harness_statistics *result = self->result;
+  if (isnan(parts[0]) || isnan(parts[1])) {
+    ++result->nan_count;
+    return;
+  }
+  if (!result->has_values || is_less(parts, self->min)) {
+    memcpy(self->min, parts, sizeof(self->min));
+    result->min_index = index;
+  }
+  if (!result->has_values || is_less(self->max, parts)) {
+    memcpy(self->max, parts, sizeof(self->max));
+    result->max_index = index;
+  }
+  result->has_values = true;
 }
 
-// Halves the range until it is short, so that rounding errors grow with the logarithm of the count.
-static double sum(const harness_array *array, uint64_t first, uint64_t count, int part) {
-  if (count > PAIRWISE_BLOCK) {
-    uint64_t half = count / 2;
-    return sum(array, first, half, part) + sum(array, first + half, count - half, part);
+// Scans up to HARNESS_CHUNK / 2 elements, and returns the sums of those that are not NaN.
+static part_sums scan_chunk(scan *self, uint64_t first, uint64_t count) {
+  double values[HARNESS_CHUNK];
+  double real[LANES] = {0}, imaginary[LANES] = {0};
+  if (self->is_complex) {
+    harness_load_reals(self->array->dtype, self->array->data, 2 * first, 2 * count, values);
+  } else {
+    harness_load_reals(self->array->dtype, self->array->data, first, count, values);
   }
-  double total = 0;
-  for (uint64_t i = first; i < first + count; ++i) {
-    total += is_nan_at(array, i) ? 0 : part_of(array, i, part);
+  for (uint64_t i = 0; i < count; ++i) {
+    double parts[2] = {self->is_complex ? values[2 * i] : values[i],
+                       self->is_complex ? values[2 * i + 1] : 0};
+    note_element(self, first + i, parts);
+    if (!isnan(parts[0]) && !isnan(parts[1])) {
+      real[i % LANES] += parts[0];
+      imaginary[i % LANES] += parts[1];
+    }
   }
-  return total;
+  part_sums sums = {0, 0};
+  for (int lane = 0; lane < LANES; ++lane) {
+    sums.real += real[lane];
+    sums.imaginary += imaginary[lane];
+  }
+  return sums;
 }
 
-// -1, 0 or 1: integers exactly, complex by the real part first. Neither element is NaN.
-static int order(const harness_array *array, uint64_t one, uint64_t other) {
-  if (array->dtype == HARNESS_U64) {
-    const uint64_t *data = array->data;
-    return (data[one] > data[other]) - (data[one] < data[other]);
+static part_sums scan_range(scan *self, uint64_t first, uint64_t count) {
+  if (count <= HARNESS_CHUNK / 2) {
+    return scan_chunk(self, first, count);
   }
-  if (array->dtype == HARNESS_I64) {
-    const int64_t *data = array->data;
-    return (data[one] > data[other]) - (data[one] < data[other]);
+  uint64_t half = count / 2;
+  part_sums one = scan_range(self, first, half);
+  part_sums other = scan_range(self, first + half, count - half);
+  return (part_sums){one.real + other.real, one.imaginary + other.imaginary};
+}
+
+// 64-bit integers that differ may be one double: their order is found exactly.
+static void order_integers(const harness_array *array, harness_statistics *result) {
+  bool is_signed = array->dtype == HARNESS_I64;
+  const uint64_t *data = array->data;
+  // With the sign bit flipped, signed integers are in the order of unsigned ones.
+  uint64_t flip = is_signed ? UINT64_C(1) << 63 : 0;
+  for (uint64_t i = 0; i < array->count; ++i) {
+    if ((data[i] ^ flip) < (data[result->min_index] ^ flip)) {
+      result->min_index = i;
+    }
+    if ((data[i] ^ flip) > (data[result->max_index] ^ flip)) {
+      result->max_index = i;
+    }
   }
-  double a = part_of(array, one, 0), b = part_of(array, other, 0);
-  if (a == b && harness_facts(array->dtype)->kind == HARNESS_KIND_COMPLEX) {
-    a = part_of(array, one, 1);
-    b = part_of(array, other, 1);
-  }
-  return (a > b) - (a < b);
 }
 
 harness_statistics harness_statistics_of(const harness_array *array) {
   harness_statistics result = {.crc32 = harness_crc32(array->data, harness_array_bytes(array))};
-  for (uint64_t i = 0; i < array->count; ++i) {
-    if (is_nan_at(array, i)) {
-      ++result.nan_count;
-    } else if (!result.has_values) {
-      result.has_values = true;
-      result.min_index = result.max_index = i;
-    } else if (order(array, i, result.min_index) < 0) {
-      result.min_index = i;
-    } else if (order(array, i, result.max_index) > 0) {
-      result.max_index = i;
-    }
+  scan self = {
+      .array = array,
+      .is_complex = harness_facts(array->dtype)->kind == HARNESS_KIND_COMPLEX,
+      .result = &result,
+  };
+  part_sums sums = scan_range(&self, 0, array->count);
+  if (array->dtype == HARNESS_I64 || array->dtype == HARNESS_U64) {
+    order_integers(array, &result);
   }
   if (result.has_values) {
     double count = (double)(array->count - result.nan_count);
-    result.mean = sum(array, 0, array->count, 0) / count;
-    if (harness_facts(array->dtype)->kind == HARNESS_KIND_COMPLEX) {
-      result.mean_imaginary = sum(array, 0, array->count, 1) / count;
-    }
+    result.mean = sums.real / count;
+    result.mean_imaginary = sums.imaginary / count;
   }
   return result;
 }

@@ -210,9 +210,12 @@ aotc_status aotc_memory_allocate(aotc_memory_kind kind, uint64_t bytes, void **o
 aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer) {
   static int calls;
   aotc_status asked = enter(__func__, &calls); // it is freed all the same
+  if (pointer == NULL) {
+    return asked;
+  }
   for (int i = 0; i < MOST_ALLOCATIONS; ++i) {
     allocation *used = &allocations[i];
-    if (used->pointer == pointer && used->kind == kind && pointer != NULL) {
+    if (used->pointer == pointer && used->kind == kind) {
       if (used->pages != NULL) {
         munmap(used->pages, used->page_bytes + (size_t)sysconf(_SC_PAGESIZE));
       } else {

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ ZIG_CC = (sys.executable, "-m", "ziglang", "cc")
 GCC = shutil.which("gcc")
 SANITIZER_EXIT_CODE = 98
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 
 def harness_sources() -> list[Path]:
@@ -92,11 +93,11 @@ Run = Callable[..., Ran]
 def make_build(name: str, folder: Path) -> Build:
     if name == "zig":
         # Trapping needs no sanitizer runtime, which zig would have to build first.
-        flags = ("-O1", "-fsanitize=undefined", "-fsanitize-trap=undefined")
+        flags = ["-O1", "-fsanitize=undefined", "-fsanitize-trap=undefined"]
         build = Build(name, (*ZIG_CC, *flags), folder)
     else:
         assert GCC is not None
-        flags = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+        flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
         options = f"exitcode={SANITIZER_EXIT_CODE}:allocator_may_return_null=1"
         build = Build(name, (GCC, *flags), folder, {"ASAN_OPTIONS": options})
     build.objects = build.compile(harness_sources())

@@ -134,7 +134,8 @@ def test_describe_json(run: Run) -> None:
 ENTRIES = (
     "copy_i1, copy_i8, copy_i16, copy_i32, copy_i64, copy_ui8, copy_ui16, copy_ui32, copy_ui64, "
     "copy_f16, copy_bf16, copy_f32, copy_f64, copy_c64, copy_c128, scalars, count, layout, "
-    "strides, returns, lies, lies_static, accumulate, half, options, places, huge, nothing, fails"
+    "strides, returns, managed, lies, lies_static, accumulate, half, options, "
+    "places, huge, nothing, fails"
 )
 
 USAGE_ERRORS = {

@@ -32,6 +32,7 @@ def test_order_of_calls(run: Run, tmp_path: Path) -> None:
         "aotc_timer_stop",
         "aotc_stream_release",
         "aotc_memory_copy",
+        "aotc_error_clear",
         "aotc_timer_close",
         "aotc_error_clear",
         "aotc_stream_close",
@@ -104,6 +105,18 @@ def test_repeat_restores_inputs(run: Run, tmp_path: Path) -> None:
     calls = (tmp_path / "log").read_text().splitlines()
     # One copy places the input, one fetches the result, one before each of the five calls.
     assert calls.count("aotc_memory_copy") == 7
+
+
+def test_owned_results_of_the_runtime(run: Run, tmp_path: Path) -> None:
+    """Results in managed memory are freed by the runtime, each call's; a failure to is told."""
+    words = ["kernels", "managed", "--repeat", "2"]
+    assert run(*words, FAKE_DEVICE="cuda", FAKE_LOG="log").code == 0
+    calls = (tmp_path / "log").read_text().splitlines()
+    assert calls.count("aotc_memory_allocate") == calls.count("aotc_memory_free") == 6
+    for number in (1, 6):
+        ran = run(*words, FAKE_FAIL=f"aotc_memory_free:{number}:7")
+        assert (ran.code, ran.stdout) == (4, "")
+        assert ran.stderr == "kernels: error: aotc_memory_free was asked to fail\n"
 
 
 def test_list_devices(run: Run, tmp_path: Path) -> None:

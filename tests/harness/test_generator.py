@@ -30,7 +30,7 @@ def test_default_range(run: Run, tmp_path: Path, name: str, seed: int) -> None:
 
 
 # low and high for each type, at the ends of what it holds.
-RANGES = {
+RANGES: dict[str, list[tuple[float, float]]] = {
     "i1": [(0, 1), (1, 2)],
     "i8": [(-128, 128), (-3, -1)],
     "i16": [(-32768, 32768)],

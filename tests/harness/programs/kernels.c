@@ -161,7 +161,8 @@ static void call_returns(void **values) {
 static const harness_value returns_arguments[] = {
     {BUFFER("x", "memref<?xf64>", HARNESS_F64, 1, any_one), .is_read = true}};
 #define RETURNED(NAME)                                                                             \
-  BUFFER(NAME, "memref<?xf64, strided<[?], offset: ?>>", HARNESS_F64, 1, any_one)
+  .name = NAME, .type = "memref<?xf64, strided<[?], offset: ?>>", .dtype = HARNESS_F64, .rank = 1, \
+  .shape = any_one, .memory = AOTC_MEMORY_HOST, .aliases = -1
 static const harness_value returns_results[] = {
     {RETURNED("copy"), .is_owned = true},
     {RETURNED("reversed"), .is_owned = true}, // the same memory: freed once
@@ -174,6 +175,33 @@ static const harness_value returns_results[] = {
      .is_owned = true}, // the argument's memory: not freed here
     {RETURNED("empty")},
 };
+
+// --- managed(): owned results in memory of the runtime's ---
+
+static void call_managed(void **values) {
+  for (int i = 0; i < 2; ++i) {
+    descriptor *result = values[i];
+    void *memory = NULL;
+    if (aotc_memory_allocate(AOTC_MEMORY_MANAGED, 4 * sizeof(float), &memory) == AOTC_OK) {
+      memset(memory, 0, 4 * sizeof(float));
+    }
+    result->allocated = result->aligned = memory;
+    result->numbers[0] = 4;
+    result->numbers[1] = 1;
+  }
+}
+
+static const int64_t four[] = {4};
+#define MANAGED(NAME)                                                                              \
+  {.name = NAME,                                                                                   \
+   .type = "memref<4xf32>",                                                                        \
+   .dtype = HARNESS_F32,                                                                           \
+   .rank = 1,                                                                                      \
+   .shape = four,                                                                                  \
+   .memory = AOTC_MEMORY_MANAGED,                                                                  \
+   .is_owned = true,                                                                               \
+   .aliases = -1}
+static const harness_value managed_results[] = {MANAGED("result0"), MANAGED("result1")};
 
 // --- lies(how): descriptors that cannot be ---
 
@@ -218,7 +246,6 @@ static void call_half(void **values) {
   }
 }
 
-static const int64_t four[] = {4};
 static const harness_value half_arguments[] = {
     {BUFFER("f", "memref<4xf32>", HARNESS_F32, 1, four), .is_written = true},
     {BUFFER("i", "memref<4xi32>", HARNESS_I32, 1, four), .is_written = true},
@@ -306,6 +333,7 @@ static const harness_entry entries[] = {
     {ENTRY(layout, layout_arguments)},
     {ENTRY(strides, strides_arguments)},
     {ENTRY(returns, returns_arguments), RESULTS(returns_results), .touches_memory_on_host = true},
+    {.name = "managed", .call = call_managed, RESULTS(managed_results)},
     {ENTRY(lies, lies_arguments), RESULTS(lies_results)},
     {.name = "lies_static",
      .call = call_lies,

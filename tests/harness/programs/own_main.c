@@ -2,9 +2,6 @@
 #include <stdlib.h>
 
 #include "fake_runtime.h"
-#include "harness.h"
-
-const harness_program aotc_harness_program = {.name = "own_main", .version = "0.1.0"};
 
 int32_t aotc_program_main(int32_t argc, char **argv);
 
