@@ -17,9 +17,10 @@ from aotc.cpu.kernels import CpuKernels, build_cpu_kernels
 from aotc.device.compile import DeviceCompiler
 from aotc.device.lower import lower_device
 from aotc.emit.c_text import c_identifier
+from aotc.emit.header import generate_header, generate_status_source, status_symbols
 from aotc.emit.table import generate_table
 from aotc.errors import InputError
-from aotc.host.compile import HostCompiler
+from aotc.host.compile import DEFAULT_VISIBILITY, HostCompiler
 from aotc.host.embed import embed
 from aotc.host.link import Linker
 from aotc.host.llvm_text import downlevel
@@ -376,6 +377,13 @@ def _built_for(build: Build, gpu_module: str) -> tuple[str, ...]:
     return (*chips, *([ptx.compute] if ptx is not None and has_ptx else []))
 
 
+def _declare(build: Build) -> list[Artifact]:
+    assert build.manifest is not None
+    _require_entries(build, "a header")
+    name, text = generate_header(build.manifest)
+    return [Artifact(EmitKind.HEADER, name, text.encode)]
+
+
 def _tools_used(build: Build) -> dict[str, str]:
     """What made the artifacts, by name and version; no paths."""
     t = build.toolchain
@@ -431,16 +439,34 @@ def _runtime(build: Build) -> Path:
 def _link_static(build: Build) -> list[Artifact]:
     _require_entries(build, "a static library")
     file = f"lib{build.request.name}.a"
-    build.linker.archive([_object_name(build)], _runtime(build), file)
+    objects = [_object_name(build), _compile_status(build)]
+    build.linker.archive(objects, _runtime(build), file)
     return [build.file(EmitKind.STATIC, file)]
 
 
 def _link_shared(build: Build) -> list[Artifact]:
     _require_entries(build, "a shared library")
     file = f"lib{build.request.name}.so"
-    exports = [entry.symbol for entry in build.entries]
-    build.linker.link_shared([_object_name(build)], _runtime(build), file, exports)
+    assert build.manifest is not None
+    exports = [entry.symbol for entry in build.entries] + status_symbols(build.manifest)
+    objects = [_object_name(build), _compile_status(build)]
+    build.linker.link_shared(objects, _runtime(build), file, exports)
     return [build.file(EmitKind.SHARED, file)]
+
+
+def _compile_status(build: Build) -> str:
+    """The library's status functions; their object."""
+    assert build.manifest is not None
+    return _compile_generated(build, *generate_status_source(build.manifest), DEFAULT_VISIBILITY)
+
+
+def _compile_generated(build: Build, name: str, text: str, *options: str) -> str:
+    """A generated C file → its object, which is named."""
+    build.write(name, text)
+    includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")
+    output = f"{Path(name).stem}.o"
+    build.host_compiler.compile_c(name, output, includes=includes, options=options)
+    return output
 
 
 def _require_entries(build: Build, what: str) -> None:
@@ -457,12 +483,7 @@ def _link_executable(build: Build) -> list[Artifact]:
     harness = harness_objects(build.toolchain, build.runner, triple, program_main=build.is_program)
     objects: list[str | Path] = [_object_name(build), *harness]
     if not build.is_program:
-        name, text = generate_table(build.manifest)
-        build.write(name, text)
-        includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")
-        table = f"{Path(name).stem}.o"
-        build.host_compiler.compile_c(name, table, includes=includes)
-        objects.append(table)
+        objects.append(_compile_generated(build, *generate_table(build.manifest)))
     file = f"{build.stem}.exe"
     build.linker.link_executable(objects, _runtime(build), file)
     return [build.file(EmitKind.EXE, file, called=build.request.name)]
@@ -480,11 +501,12 @@ STAGES: tuple[Stage, ...] = (
     Stage("host-mlir", ("mlir",), _lower_host),
     # What ptxas says of each kernel is part of it.
     Stage("manifest", ("cubin", "cpu-mlir"), _describe),
+    Stage("header", ("manifest",), _declare),
     Stage("host-ll", ("host-mlir", "fatbin", "cpu-mlir", "manifest"), _translate_host),
     Stage("asm", ("host-ll",), _compile_asm),
     Stage("obj", ("host-ll",), _compile_object),
-    Stage("static", ("obj",), _link_static),
-    Stage("shared", ("obj",), _link_shared),
+    Stage("static", ("obj", "manifest"), _link_static),
+    Stage("shared", ("obj", "manifest"), _link_shared),
     Stage("exe", ("obj", "manifest"), _link_executable),
 )
 

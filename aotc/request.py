@@ -141,6 +141,7 @@ class EmitKind(Enum):
     CPU_MLIR = "cpu-mlir"
     HOST_MLIR = "host-mlir"
     MANIFEST = "manifest"
+    HEADER = "header"
     HOST_LL = "host-ll"
     ASM = "asm"
     OBJ = "obj"

@@ -10,6 +10,9 @@ from aotc.host.llvm_text import explain_refusal
 from aotc.request import HostTarget
 from aotc.toolchain import Runner, Toolchain
 
+# For what a library exports: all else is hidden.
+DEFAULT_VISIBILITY = "-fvisibility=default"
+
 
 @dataclass(frozen=True)
 class HostCompiler:
@@ -43,7 +46,9 @@ class HostCompiler:
                 hint="This is a gap between two LLVM versions: please report it, with the input.",
             ) from None
 
-    def compile_c(self, source: str, output: str, *, includes: tuple[Path, ...]) -> None:
+    def compile_c(
+        self, source: str, output: str, *, includes: tuple[Path, ...], options: tuple[str, ...] = ()
+    ) -> None:
         """A generated C file → object."""
         command = [
             *self._compiler(),
@@ -54,6 +59,7 @@ class HostCompiler:
             "-Werror",
             "-pedantic",
             *(f"-I{folder}" for folder in includes),
+            *options,
             source,
             "-o",
             output,

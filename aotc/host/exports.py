@@ -37,6 +37,16 @@ def keep_to_itself(host: Any, entries: Sequence[Entry]) -> None:
             _wrap_main(host, function)
         if name not in exported:
             function.attributes["linkage"] = internal
+        else:
+            _extend_result(function)
+
+
+def _extend_result(function: Any) -> None:
+    """Small integers are returned as C's ABIs want them: extended to a whole register."""
+    _, result = signature(function)
+    extension = {"i1": "zeroext", "i8": "signext", "i16": "signext"}.get(result)
+    if extension is not None:
+        function.attributes["res_attrs"] = ir.Attribute.parse(f"[{{llvm.{extension}}}]")
 
 
 def _wrap_main(host: Any, main: Any) -> None:
