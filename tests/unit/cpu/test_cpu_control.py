@@ -85,8 +85,8 @@ MAX = 2**63 - 1
 LIMITS = ((33, 5), (0, 0), (-1, 3), (-(2**63), 0), (MAX, 20), (1000, -4), (MAX, -4), (64, MAX))
 
 
-@pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
+@pytest.fixture(scope="module", params=["-O0", "-O3"])
+def device(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
     known = "attributes {known_block_size = array<i32: 32, 1, 1>}"
     return CpuDevice(
         gpu_module(
@@ -292,6 +292,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
   }""",
         ),
         tmp_path_factory.mktemp("control"),
+        request.param,
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from unit.cpu.cpu_device import CpuDevice, gpu_module
+from unit.cpu.cpu_device import CpuDevice, compile_ir, gpu_module
 
 Array = np.ndarray[Any, Any]
 
@@ -254,6 +255,17 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
     ]
     kernels += [_complex_kernel(name, type_) for name in COMPLEX for type_ in ("f32", "f64")]
     return CpuDevice(gpu_module(*kernels), tmp_path_factory.mktemp("math"))
+
+
+@pytest.mark.parametrize("optimization", ["-O0", "-O3"])
+@pytest.mark.parametrize("target", ["x86_64-linux-gnu.2.28", "aarch64-linux-gnu.2.28"])
+def test_nothing_but_the_c_library_is_needed(
+    device: CpuDevice, tmp_path: Path, target: str, optimization: str
+) -> None:
+    """Kernels of every type and function link against libc and libm of both host targets."""
+    options = ["-target", target, optimization, "-shared", "-Wl,-z,defs", "-lm"]
+    path, _ = compile_ir(device.text, tmp_path, "all.so", *options)
+    assert path.read_bytes().startswith(b"\x7fELF")
 
 
 def _check(got: Array, expected: Array, type_: str, *, exact: bool, what: str) -> None:
