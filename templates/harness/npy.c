@@ -284,6 +284,15 @@ static bool reorder(const harness_array *array, void *elements) {
   return true;
 }
 
+// A bool is one byte, 0 or 1; compiled code may do anything with another.
+static bool are_bools(const uint8_t *bytes, uint64_t count) {
+  uint8_t all = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    all |= bytes[i];
+  }
+  return all <= 1;
+}
+
 bool harness_npy_read(harness_npy_file *file, harness_array *array,
                       char out_problem[HARNESS_PROBLEM_TEXT]) {
   uint64_t bytes = harness_array_bytes(array);
@@ -303,6 +312,9 @@ bool harness_npy_read(harness_npy_file *file, harness_array *array,
              ferror(file->stream) ? strerror(errno) : "it ends inside its data");
   } else if (fgetc(file->stream) != EOF) {
     snprintf(out_problem, HARNESS_PROBLEM_TEXT, "it goes on after the data of its shape");
+    is_good = false;
+  } else if (array->dtype == HARNESS_BOOL && !are_bools(elements, bytes)) {
+    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "it holds a bool that is neither 0 nor 1");
     is_good = false;
   }
   // To NumPy, V2 are two bytes without an order.

@@ -133,9 +133,9 @@ def test_describe_json(run: Run) -> None:
 
 ENTRIES = (
     "copy_i1, copy_i8, copy_i16, copy_i32, copy_i64, copy_ui8, copy_ui16, copy_ui32, copy_ui64, "
-    "copy_f16, copy_bf16, copy_f32, copy_f64, copy_c64, copy_c128, scalars, count, layout, "
-    "strides, returns, managed, lies, lies_static, accumulate, half, options, "
-    "places, huge, nothing, fails"
+    "copy_f16, copy_bf16, copy_f32, copy_f64, copy_c64, copy_c128, copy_index, scalars, count, "
+    "layout, strides, returns, managed, lies, lies_static, accumulate, half, options, places, "
+    "huge, nothing, fails"
 )
 
 USAGE_ERRORS = {
@@ -301,6 +301,12 @@ def test_standard_output_that_is_full(run: Run, build: object) -> None:
     assert ran.returncode == 2
     message = "matmul: error: cannot write to standard output: No space left on device\n"
     assert ran.stderr == message
+
+
+def test_report_is_documented(run: Run) -> None:
+    """The report in docs/harness.md is that of a program."""
+    manual = (HARNESS.parent.parent / "docs" / "harness.md").read_text()
+    assert f"```\n{run('matmul').stdout}```" in manual
 
 
 def test_options_are_documented() -> None:

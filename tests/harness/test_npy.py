@@ -184,6 +184,16 @@ def test_malformed(run: Run, tmp_path: Path, case: str) -> None:
     assert not (tmp_path / "log").exists()
 
 
+def test_bools_are_0_or_1(run: Run, tmp_path: Path) -> None:
+    """Compiled code may do anything with another byte."""
+    header = b"{'descr': '|b1', 'fortran_order': False, 'shape': (1, 2), }"
+    (tmp_path / "a.npy").write_bytes(file_bytes(header, b"\x01\x02"))
+    ran = run("kernels", "copy_i1", "--source", "a.npy", "--dim", "target=1x2")
+    assert ran.code == 2
+    message = "--source: cannot read 'a.npy': it holds a bool that is neither 0 nor 1\n"
+    assert ran.stderr == f"kernels: error: {message}"
+
+
 def test_huge_shape(run: Run, tmp_path: Path) -> None:
     """A header that claims more than memory is refused without asking for it."""
     for shape, problem in (

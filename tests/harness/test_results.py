@@ -124,6 +124,9 @@ def test_defaults(run: Run) -> None:
     ]
     assert sources("kernels", "places") == [*["random:seed=0"] * 3, "zeros"]
     assert sources("kernels", "half") == ["poison"] * 3
+    # Positions: a guess could lead outside of a buffer.
+    dims = ["--dim", "source=2x2", "--dim", "target=2x2"]
+    assert sources("kernels", "copy_index", *dims) == ["zeros", "poison"]
 
 
 SOURCES: dict[str, tuple[str, Any]] = {

@@ -52,7 +52,8 @@ static void copy_elements(void **values, size_t element_bytes) {
   DO(f32, HARNESS_F32, 4)                                                                          \
   DO(f64, HARNESS_F64, 8)                                                                          \
   DO(c64, HARNESS_C64, 8)                                                                          \
-  DO(c128, HARNESS_C128, 16)
+  DO(c128, HARNESS_C128, 16)                                                                       \
+  DO(index, HARNESS_I64, 8)
 COPIES(COPY)
 
 // --- scalars: one of each kind in, two out ---

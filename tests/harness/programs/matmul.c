@@ -11,7 +11,9 @@ static void call_matmul(void **values) {
   for (int64_t i = 0; i < 4; ++i) {
     for (int64_t j = 0; j < 5; ++j) {
       for (int64_t k = 0; k < 3; ++k) {
-        c->aligned[i * 5 + j] += a->aligned[i * 3 + k] * b->aligned[k * 5 + j];
+        // Two statements, which are not fused: the same result on every processor.
+        float product = a->aligned[i * 3 + k] * b->aligned[k * 5 + j];
+        c->aligned[i * 5 + j] += product;
       }
     }
   }
