@@ -54,19 +54,17 @@ def lower_device(gpu_module: Any, *, name: str, lines: tuple[str, ...], debug: b
     with gpu_module.context, ir.Location.unknown():
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
-        debug_passes = (
-            "gpu.module(ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly})"
-            if debug
-            else "strip-debuginfo",
-        )
-        run_passes(
-            device,
-            (*DEVICE_PASSES, *debug_passes),
-            name=name,
-            lines=lines,
-            doing="lowering the device code",
-        )
+        passes = DEVICE_PASSES if debug else (*DEVICE_PASSES, "strip-debuginfo")
+        run_passes(device, passes, name=name, lines=lines, doing="lowering the device code")
         _unwrap(device)
+        if debug:
+            # Lines alone (ptxas's -lineinfo): the code is as without.
+            run_passes(
+                device,
+                ("ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",),
+                name=name,
+                lines=lines,
+            )
         _externalize_dynamic_shared_memory(device)
         device.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
     return device
