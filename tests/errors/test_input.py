@@ -1,0 +1,381 @@
+"""What aotc says about an input that it cannot use: message, place and exit code 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.command import SAMPLES, Outcome, own_process
+
+from aotc import mlir
+
+Aotc = Callable[..., Outcome]
+MlirFile = Callable[..., Path]
+
+VERSION_NOTE = (
+    f"aotc reads the MLIR of LLVM {mlir.bindings().llvm_version}. MLIR's text format is not "
+    "stable between releases: input written for another one may not parse.\n"
+)
+ENTRY = """
+func.func @f(%a: memref<8xf32>) attributes {llvm.emit_c_interface} {
+  affine.parallel (%i) = (0) to (8) {
+    %v = affine.load %a[%i] : memref<8xf32>
+    affine.store %v, %a[%i] : memref<8xf32>
+  }
+  return
+}
+"""
+
+
+def test_text_that_does_not_parse(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """file:line:column, the line, a caret under the place, and the version that is read."""
+    path = mlir_file("func.func @f(%a: f32) -> f32 {\n\t%b = arith.addf %a, : f32\n  return\n}\n")
+    assert aotc("build", path) == Outcome(
+        2,
+        "",
+        f"{path}:2:21: error: expected SSA operand\n"
+        "  \t%b = arith.addf %a, : f32\n"
+        "  \t                   ^\n"
+        f"{VERSION_NOTE}",
+    )
+
+
+def test_text_that_does_not_verify(aotc: Aotc, mlir_file: MlirFile) -> None:
+    path = mlir_file("func.func @f(%a: f32) -> i32 {\n  return %a : f32\n}\n")
+    done = aotc("build", path)
+    assert done.code == 2
+    assert done.stderr.startswith(
+        f"{path}:2:3: error: type of return operand 0 ('f32') doesn't match function result type "
+        "('i32') in function @f\n    return %a : f32\n    ^\n"
+    )
+
+
+def test_a_dialect_that_is_not_there(aotc: Aotc, mlir_file: MlirFile) -> None:
+    done = aotc("build", mlir_file('"no_such.op"() : () -> ()\n'))
+    assert done.code == 2
+    assert ": error: operation being parsed with an unregistered dialect." in done.stderr
+    assert '  "no_such.op"() : () -> ()\n' in done.stderr
+
+
+def test_the_caret_behind_characters_of_several_bytes(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """MLIR counts bytes; the caret stands under what a person sees."""
+    path = mlir_file('func.func @f() attributes {x = "äöü€"} { nonsense }\n')
+    done = aotc("build", path)
+    assert done.code == 2
+    line, caret = done.stderr.splitlines()[1:3]
+    assert line[caret.index("^") :].startswith("nonsense")
+
+
+def test_text_on_standard_input_is_called_stdin() -> None:
+    done = own_process(["build", "-"], stdin=b"nonsense\n")
+    assert done.code == 2
+    assert done.stderr.startswith("<stdin>:1:1: error: ")
+    assert "  nonsense\n  ^\n" in done.stderr
+
+
+def test_a_file_that_is_neither_text_nor_bytecode(aotc: Aotc, tmp_path: Path) -> None:
+    path = tmp_path / "image.mlir"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n")
+    done = aotc("build", path)
+    assert done.code == 2
+    assert done.stderr.startswith(
+        f"aotc: error: {path} is neither MLIR text (UTF-8) nor MLIR bytecode: "
+    )
+
+
+def test_bytecode_that_does_not_parse(aotc: Aotc, tmp_path: Path) -> None:
+    path = tmp_path / "broken.mlir"
+    path.write_bytes(b"ML\xefR\x0dbroken")
+    done = aotc("build", path)
+    assert done.code == 2
+    assert "error: " in done.stderr
+    assert done.stderr.endswith(VERSION_NOTE)
+
+
+def test_a_file_that_is_not_there(aotc: Aotc, tmp_path: Path) -> None:
+    path = tmp_path / "missing.mlir"
+    assert aotc("build", path) == Outcome(
+        2, "", f"aotc: error: Cannot read '{path}': No such file or directory.\n"
+    )
+
+
+def test_a_folder_as_input(aotc: Aotc, tmp_path: Path) -> None:
+    assert aotc("build", tmp_path) == Outcome(
+        2, "", f"aotc: error: Cannot read '{tmp_path}': it is a directory, not an .mlir file.\n"
+    )
+
+
+def test_nothing_to_export(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """Lists the functions, and says both ways to export one."""
+    path = mlir_file("func.func @one() { return }\nfunc.func @two() { return }\n")
+    assert aotc("build", path) == Outcome(
+        2,
+        "",
+        f"aotc: error: Nothing to export: no function of {path} carries "
+        "'llvm.emit_c_interface'.\n"
+        "It has: one, two.\n"
+        "Mark one (func.func @one(...) attributes {llvm.emit_c_interface}) or name one: "
+        "--entry one.\n",
+    )
+
+
+@pytest.mark.parametrize("text", ["", "func.func private @declared()\n"])
+def test_no_function_at_all(text: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    path = mlir_file(text)
+    assert aotc("build", path) == Outcome(
+        2, "", f"aotc: error: Nothing to export: {path} has no function.\n"
+    )
+
+
+def test_an_unknown_entry(aotc: Aotc) -> None:
+    assert aotc("build", SAMPLES / "matmul.mlir", "--entry", "matmull") == Outcome(
+        2,
+        "",
+        "aotc: error: No entry 'matmull'. Did you mean matmul? This module has: matmul.\n",
+    )
+
+
+def test_an_unknown_entry_without_a_near_name(aotc: Aotc) -> None:
+    done = aotc("build", SAMPLES / "matmul.mlir", "--entry", "xyz")
+    assert done == Outcome(2, "", "aotc: error: No entry 'xyz'. This module has: matmul.\n")
+
+
+def test_argument_types_without_a_c_form_are_reported_together(
+    aotc: Aotc, mlir_file: MlirFile
+) -> None:
+    """One message names every argument and result that no C program can pass."""
+    path = mlir_file(
+        """
+func.func @f(%v: vector<4xf32>, %ok: memref<4xf32>, %u: memref<*xf32>, %w: memref<4xi24>)
+    -> tensor<4xf32> attributes {llvm.emit_c_interface} {
+  %t = tensor.empty() : tensor<4xf32>
+  return %t : tensor<4xf32>
+}
+func.func @g(%m: memref<4x4xf32, affine_map<(i, j) -> (i mod 2, j)>>)
+    attributes {llvm.emit_c_interface} {
+  return
+}
+"""
+    )
+    done = aotc("build", path)
+    assert done.code == 2
+    accepted = (
+        "An entry takes and returns integers of 1, 8, 16, 32 and 64 bits, index, f16, bf16, f32, "
+        "f64, complex of f32 and f64, and ranked memrefs of them."
+    )
+    lines = done.stderr.splitlines()
+    assert lines[:2] == [
+        "aotc: error: The argument 'v' of 'f' has the type vector<4xf32>, which has no C form. "
+        + accepted,
+        "The argument 'u' of 'f' has the type memref<*xf32>, which has no C form. " + accepted,
+    ]
+    assert lines[2].startswith(
+        "The argument 'w' of 'f' has the type memref<4xi24>, whose element type i24 has no C form."
+    )
+    assert lines[3] == (
+        "The result 0 of 'f' has the type tensor<4xf32>, which has no C form. " + accepted
+    )
+    assert lines[4].startswith("The argument 'm' of 'g' has the type memref<4x4xf32, ")
+    assert lines[4].endswith("whose layout is not strided: it has no C form.")
+    assert len(lines) == 5
+
+
+def test_an_entry_that_is_lowered_already(aotc: Aotc, mlir_file: MlirFile) -> None:
+    path = mlir_file(
+        "llvm.func @f(%a: !llvm.ptr) attributes {llvm.emit_c_interface} {\n  llvm.return\n}\n"
+    )
+    assert aotc("build", path) == Outcome(
+        2,
+        "",
+        "aotc: error: Entry 'f' is an llvm.func: its argument types are already lowered. "
+        "Give aotc the module before convert-func-to-llvm.\n",
+    )
+
+
+def test_a_main_that_no_c_program_can_start(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    path = mlir_file("func.func @main(%n: f32) -> f32 {\n  return %n : f32\n}\n")
+    assert aotc("build", path, "-o", tmp_path / "program") == Outcome(
+        2,
+        "",
+        "aotc: error: The module's main has the type (f32) -> f32, which no C program can start. "
+        "It may take nothing or (i32, !llvm.ptr), and return nothing, i32 or index; or carry "
+        "'llvm.emit_c_interface' to be an entry.\n",
+    )
+    assert not (tmp_path / "program").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"), [("shared", "a shared library"), ("static", "a static library")]
+)
+def test_a_program_makes_no_library(
+    kind: str, what: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    path = mlir_file("func.func @main() {\n  return\n}\n")
+    assert aotc("build", path, "--emit", kind, "-o", f"{tmp_path}/") == Outcome(
+        2,
+        "",
+        f"aotc: error: Nothing to export: {path} has a main of its own and no entry, so it makes "
+        f"an executable, not {what}.\n",
+    )
+
+
+@pytest.mark.parametrize("kind", ["ptx", "cubin", "device-ll"])
+def test_device_code_of_a_module_without_kernels(
+    kind: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    path = mlir_file("func.func @f() attributes {llvm.emit_c_interface} {\n  return\n}\n")
+    assert aotc("build", path, "--emit", kind, "-o", f"{tmp_path}/") == Outcome(
+        2, "", f"aotc: error: Nothing to emit for {kind}: {path} has no kernel.\n"
+    )
+
+
+# --- Operations that a chip lacks ------------------------------------------------------
+
+KERNEL = """
+module attributes {{gpu.container_module}} {{
+  gpu.module @device {{
+    gpu.func @kernel() kernel {{
+      {body}
+      gpu.return
+    }}
+  }}
+  func.func @f() attributes {{llvm.emit_c_interface}} {{
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @device::@kernel blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    return
+  }}
+}}
+"""
+
+
+def test_an_operation_that_the_chip_lacks(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    """Names the operation, the chip, and the chips that have it."""
+    path = mlir_file(KERNEL.format(body="nvvm.wgmma.fence.aligned"))
+    command = ("build", path, "--emit", "cubin", "-o", f"{tmp_path}/")
+    assert aotc(*command, "--chip", "sm_90") == Outcome(
+        2,
+        "",
+        "aotc: error: The kernel code uses nvvm.wgmma.fence.sync.aligned, which sm_90 lacks. "
+        "Chips that have it: sm_90a.\n",
+    )
+    assert aotc(*command, "--chip", "sm_90a").code == 0
+
+
+def test_an_operation_that_several_later_chips_have(aotc: Aotc, mlir_file: MlirFile) -> None:
+    path = mlir_file(KERNEL.format(body="nvvm.cluster.arrive\n nvvm.cluster.wait"))
+    done = aotc("build", path, "--emit", "ptx", "--chip", "sm_80", "-o", "-")
+    assert done.code == 2
+    assert done.stderr.endswith(
+        "which sm_80 lacks. Chips that have it: sm_90, sm_90a, sm_100a, sm_120a.\n"
+    )
+
+
+def test_the_default_chips_leave_out_those_that_lack_it(
+    aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    """Without --chip nobody asked for sm_80: a warning, and code for those that can run it."""
+    path = mlir_file(KERNEL.format(body="nvvm.wgmma.fence.aligned"))
+    done = aotc("build", path, "--emit", "cubin", "-o", f"{tmp_path}/out/")
+    assert done.code == 0
+    assert done.stderr.splitlines() == [
+        f"aotc: warning: No code for {chip} in device: The kernel code uses "
+        f"nvvm.wgmma.fence.sync.aligned, which {tried} lacks. Chips that have it: sm_90a."
+        for chip, tried in (
+            ("sm_80", "sm_80"),
+            ("sm_86", "sm_86"),
+            ("sm_89", "sm_89"),
+            # The architecture's own variant is tried, too.
+            ("sm_100", "sm_100a"),
+            ("sm_120", "sm_120a"),
+        )
+    ]
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["input.device.sm_90a.cubin"]
+
+
+def test_an_instruction_that_only_the_assembler_knows_to_be_lacking(
+    aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    body = 'llvm.inline_asm has_side_effects "wgmma.fence.sync.aligned;", "" : () -> ()'
+    path = mlir_file(KERNEL.format(body=body))
+    done = aotc("build", path, "--emit", "cubin", "--chip", "sm_80", "-o", f"{tmp_path}/out/")
+    assert done.code == 2
+    assert done.stderr.startswith(
+        "aotc: error: The kernel code has an instruction that sm_80 lacks: Instruction "
+        "'wgmma.fence' not supported on .target 'sm_80'"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+# --- What aotc itself cannot do --------------------------------------------------------
+
+
+def test_an_operation_that_aotc_cannot_lower(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """A known limit: exit 4, the operation and its place, and what to do."""
+    path = mlir_file(
+        """func.func @f(%a: memref<8xf32>) attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%a : memref<8xf32>)
+  return
+}
+"""
+    )
+    done = aotc("build", path, "--emit", "obj", "-o", f"{path.parent}/")
+    assert done.code == 4
+    assert done.stderr.startswith("aotc: error: aotc cannot lower these operations of the host code:")
+    assert f"\n  {path}:3:3: linalg.fill\n" in done.stderr
+    assert done.stderr.endswith(
+        "aotc: hint: Lower them first, or give the whole lowering with --pipeline.\n"
+    )
+
+
+def test_an_operation_of_a_kernel_that_aotc_cannot_lower(aotc: Aotc, mlir_file: MlirFile) -> None:
+    path = mlir_file(
+        """func.func @f(%a: memref<8xf32>) attributes {llvm.emit_c_interface} {
+  affine.parallel (%i) = (0) to (8) {
+    %v = affine.load %a[%i] : memref<8xf32>
+    %t = tensor.from_elements %v, %v : tensor<2xf32>
+    %e = tensor.extract %t[%i] : tensor<2xf32>
+    affine.store %e, %a[%i] : memref<8xf32>
+  }
+  return
+}
+"""
+    )
+    done = aotc("build", path, "--emit", "obj", "-o", f"{path.parent}/")
+    assert done.code == 4
+    assert "cannot lower these operations of the kernels in 'input_kernels':" in done.stderr
+    assert f"\n  {path}:4:10: tensor.from_elements\n" in done.stderr
+
+
+# --- --pipeline ------------------------------------------------------------------------
+
+
+def test_a_pipeline_of_another_shape(aotc: Aotc, mlir_file: MlirFile) -> None:
+    assert aotc("build", mlir_file(ENTRY), "--pipeline", "cse,canonicalize") == Outcome(
+        2,
+        "",
+        "aotc: error: --pipeline expects 'builtin.module(...)', and got 'cse,canonicalize'.\n",
+    )
+
+
+def test_a_pipeline_with_an_unknown_pass(aotc: Aotc, mlir_file: MlirFile) -> None:
+    done = aotc("build", mlir_file(ENTRY), "--pipeline", "builtin.module(cse,no-such-pass)")
+    assert done.code == 2
+    assert done.stderr.startswith(
+        "aotc: error: Cannot parse the pass pipeline 'builtin.module(cse,no-such-pass)': "
+    )
+    assert "'no-such-pass' does not refer to a registered pass or pass pipeline" in done.stderr
+
+
+def test_a_pipeline_whose_pass_fails(aotc: Aotc) -> None:
+    """The user's pipeline, the user's error, in the pass's words and with the place."""
+    path = SAMPLES / "block_sums.mlir"
+    pipeline = (
+        "builtin.module(gpu-kernel-outlining,nvvm-attach-target{chip=sm_80},gpu-module-to-binary)"
+    )
+    done = aotc("build", path, "--pipeline", pipeline)
+    assert done.code == 2
+    first, *rest = done.stderr.splitlines()
+    assert first == "aotc: error: The pipeline given by --pipeline failed:"
+    assert any(line.startswith(f"{path}:7:3: error: ") for line in rest), rest

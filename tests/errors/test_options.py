@@ -1,0 +1,199 @@
+"""What aotc says about a command line that it cannot follow: exit code 2, before any work."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.command import SAMPLES, Outcome
+
+Aotc = Callable[..., Outcome]
+SAMPLE = SAMPLES / "vector_add.mlir"
+KNOWN_CHIPS = (
+    "sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_103, "
+    "sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, "
+    "sm_121f"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--chip", "sm_91"],
+            "Unknown chip 'sm_91'. Near names: sm_90, sm_89, sm_90a, sm_121. "
+            f"Known: {KNOWN_CHIPS}, native.",
+        ),
+        (["--chip", "sm_80,hopper"], f"Unknown chip 'hopper'. Known: {KNOWN_CHIPS}, native."),
+        (
+            ["--ptx", "sm_80"],
+            "Unknown PTX target 'sm_80'. Near names: compute_80. "
+            f"Known: {KNOWN_CHIPS.replace('sm_', 'compute_')}, none.",
+        ),
+        (
+            ["--target", "riscv64-linux-gnu"],
+            "Unknown host target 'riscv64-linux-gnu'. Expected ARCH-linux-gnu[.GLIBC] or "
+            "ARCH-linux-musl, with ARCH one of x86_64, aarch64: for example "
+            "x86_64-linux-gnu.2.28.",
+        ),
+        (
+            ["--target", "x86_64-linux-musl.1.2"],
+            "Unknown host target 'x86_64-linux-musl.1.2': musl takes no version.",
+        ),
+        (
+            ["--emit", "exec"],
+            "Unknown --emit 'exec'. Did you mean exe? Known: mlir, device-mlir, device-ll, ptx, "
+            "cubin, fatbin, cpu-mlir, host-mlir, manifest, header, host-ll, asm, obj, static, "
+            "shared, exe.",
+        ),
+        (["-o", "-"], "-o - is for text, and exe is not: name a file."),
+        (
+            ["--emit", "manifest,obj,cubin", "-o", "-"],
+            "-o - is for text, and obj, cubin is not: name a file.",
+        ),
+        (
+            ["--emit", "mlir,manifest", "-o", "-"],
+            "-o - takes one --emit: text of several kinds would run together.",
+        ),
+        (
+            ["--emit", "mlir,obj", "-o", "one.file"],
+            "-o one.file names one file, and --emit mlir, obj makes several: name a directory "
+            "(with a / at its end).",
+        ),
+    ],
+)
+def test_values_that_options_cannot_have(
+    options: list[str], message: str, aotc: Aotc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert aotc("build", SAMPLE, *options) == Outcome(2, "", f"aotc: error: {message}\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["build"], "Missing argument 'INPUT.mlir'."),
+        (["build", "a.mlir", "b.mlir"], "Got unexpected extra argument (b.mlir)"),
+        (["build", "a.mlir", "--no-such-option"], "No such option '--no-such-option'."),
+        (["build", "a.mlir", "--chip"], "Option '--chip' requires an argument."),
+        (["build", "a.mlir", "-O4"], "Invalid value for '-O': 4 is not in the range 0<=x<=3."),
+        (["build", "a.mlir", "-Ofast"], "Invalid value for '-O': 'fast' is not a valid integer"),
+        (["bild", "a.mlir"], "No such command 'bild'."),
+    ],
+)
+def test_usage_errors(arguments: list[str], message: str, aotc: Aotc) -> None:
+    done = aotc(*arguments)
+    assert (done.code, done.stdout) == (2, "")
+    assert f"Error: {message}" in done.stderr
+
+
+def test_several_artifacts_for_one_place(aotc: Aotc, tmp_path: Path) -> None:
+    """One kind may be several files, one for each chip: known only when they are made."""
+    place = tmp_path / "out.ptx"
+    done = aotc("build", SAMPLE, "--emit", "ptx", "--chip", "sm_80,sm_90", "-o", place)
+    assert done == Outcome(
+        2,
+        "",
+        f"aotc: error: -o {place} has room for one file, and the build made 2: "
+        "vector_add_kernels.sm_80.ptx, vector_add_kernels.sm_90.ptx. Name a directory, or fewer "
+        "chips with --chip.\n",
+    )
+    assert not place.exists()
+
+
+@pytest.mark.skipif(
+    ctypes.util.find_library("cuda") is not None, reason="this machine has an NVIDIA driver"
+)
+def test_the_native_chip_without_a_driver(aotc: Aotc) -> None:
+    done = aotc("build", SAMPLE, "--chip", "native", "-o", "/dev/null")
+    assert (done.code, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        "aotc: error: --chip native asks the driver for this machine's GPU, and there is none: "
+    )
+    assert done.stderr.endswith(
+        "Name the chip (--chip sm_90a), or leave --chip out for code that runs on every GPU from "
+        "Ampere on.\n"
+    )
+
+
+def test_running_a_program_for_another_machine(aotc: Aotc) -> None:
+    other = "x86_64" if os.uname().machine == "aarch64" else "aarch64"
+    assert aotc("run", SAMPLE, "--target", f"{other}-linux-gnu") == Outcome(
+        2,
+        "",
+        f"aotc: error: Cannot run a program for {other}-linux-gnu.2.28 on this machine.\n",
+    )
+
+
+# --- Places that cannot be written -----------------------------------------------------
+
+
+def test_a_file_where_the_output_folder_should_be(aotc: Aotc, tmp_path: Path) -> None:
+    blocked = tmp_path / "taken"
+    blocked.write_text("mine")
+    assert aotc("build", SAMPLE, "-o", blocked / "below" / "program") == Outcome(
+        2,
+        "",
+        f"aotc: error: Cannot write into '{blocked}/below': '{blocked}' is not a directory.\n",
+    )
+    assert blocked.read_text() == "mine"
+
+
+def test_a_folder_where_the_output_file_should_be(
+    aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program's name is that of a folder of the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vector_add").mkdir()
+    assert aotc("build", SAMPLE, "--chip", "sm_80") == Outcome(
+        2, "", f"aotc: error: Cannot write '{tmp_path}/vector_add': it is a directory.\n"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write into every folder")
+def test_an_output_folder_without_permission(aotc: Aotc, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    assert aotc("build", SAMPLE, "-o", f"{locked}/") == Outcome(
+        2, "", f"aotc: error: Cannot write into '{locked}': permission denied.\n"
+    )
+
+
+def test_a_file_where_save_temps_should_go(aotc: Aotc, tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    done = aotc("build", SAMPLE, "-o", tmp_path / "program", "--save-temps", taken)
+    assert done == Outcome(
+        2, "", f"aotc: error: Cannot write into '{taken}': '{taken}' is not a directory.\n"
+    )
+    assert taken.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("matmul", []),
+        ("matmul.gpu.mlir", ["--emit", "mlir"]),
+        ("matmul.mlir", ["--emit", "manifest", "-o", "matmul.mlir"]),
+        ("matmul.mlir", ["--emit", "manifest", "-o", "./link"]),
+    ],
+)
+def test_an_output_never_overwrites_the_input(
+    name: str,
+    options: list[str],
+    aotc: Aotc,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (SAMPLES / "matmul.mlir").read_text()
+    (tmp_path / name).write_text(text)
+    (tmp_path / "link").symlink_to(name)
+    done = aotc("build", name, "--chip", "sm_80", *options)
+    assert done.code == 2
+    assert "would overwrite the input" in done.stderr
+    assert (tmp_path / name).read_text() == text
