@@ -1,0 +1,114 @@
+"""What a program says when there is no device for it: exit code 3, and all that there is."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from helpers.command import SAMPLES, Outcome
+
+from aotc.cli import run
+
+HAS_DRIVER = ctypes.util.find_library("cuda") is not None
+needs_no_driver = pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
+
+
+def _program(sample: str, folder: Path) -> Path:
+    place = folder / sample
+    command = ["build", str(SAMPLES / f"{sample}.mlir"), "--chip", "sm_80", "-o", str(place)]
+    assert run([*command, "-O1"]) == 0
+    return place
+
+
+def _run(program: Path, *arguments: str, **env: str) -> Outcome:
+    plain = {key: value for key, value in os.environ.items() if key != "AOTC_DEVICE"}
+    done = subprocess.run(
+        [program, *arguments], env={**plain, **env}, capture_output=True, text=True, check=False
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def stencil(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _program("stencil", tmp_path_factory.mktemp("stencil"))
+
+
+@pytest.fixture(scope="module")
+def matrix_multiply(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program whose kernel only a GPU can run."""
+    folder = tmp_path_factory.mktemp("mma")
+    source = folder / "mma.mlir"
+    source.write_text(
+        """
+func.func @mma(%x: memref<16x16xf16>, %y: memref<16x16xf32>) attributes {llvm.emit_c_interface} {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %a = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index}
+       : memref<16x16xf16> -> !gpu.mma_matrix<16x16xf16, "AOp">
+    %b = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index}
+       : memref<16x16xf16> -> !gpu.mma_matrix<16x16xf16, "BOp">
+    %c = gpu.subgroup_mma_load_matrix %y[%c0, %c0] {leadDimension = 16 : index}
+       : memref<16x16xf32> -> !gpu.mma_matrix<16x16xf32, "COp">
+    %d = gpu.subgroup_mma_compute %a, %b, %c : !gpu.mma_matrix<16x16xf16, "AOp">,
+         !gpu.mma_matrix<16x16xf16, "BOp"> -> !gpu.mma_matrix<16x16xf32, "COp">
+    gpu.subgroup_mma_store_matrix %d, %y[%c0, %c0] {leadDimension = 16 : index}
+       : !gpu.mma_matrix<16x16xf32, "COp">, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}
+"""
+    )
+    place = folder / "mma"
+    assert run(["build", str(source), "--chip", "sm_80", "-o", str(place)]) == 0
+    return place
+
+
+@needs_no_driver
+@pytest.mark.parametrize("wanted", ["cuda", "cuda:0"])
+def test_a_gpu_is_asked_for_and_there_is_none(wanted: str, stencil: Path) -> None:
+    done = _run(stencil, AOTC_DEVICE=wanted)
+    assert done == Outcome(
+        3,
+        "",
+        f"stencil: error: aotc_device_resolve: device '{wanted}' cannot be used: no NVIDIA driver: "
+        "libcuda.so.1: cannot open shared object file: No such file or directory\n",
+    )
+
+
+@needs_no_driver
+def test_without_a_gpu_the_cpu_is_taken_and_named(stencil: Path) -> None:
+    done = _run(stencil)
+    assert done.code == 0
+    assert done.stderr == (
+        "stencil: note: running on the cpu: no NVIDIA driver: libcuda.so.1: cannot open shared "
+        "object file: No such file or directory\n"
+    )
+
+
+@pytest.mark.parametrize("wanted", ["gpu", "cuda:x", "cuda:-1", "CPU", "cuda:0 "])
+def test_a_device_that_cannot_be_meant(wanted: str, stencil: Path) -> None:
+    assert _run(stencil, AOTC_DEVICE=wanted) == Outcome(
+        2,
+        "",
+        f"stencil: error: aotc_device_request: AOTC_DEVICE is '{wanted}'; expected auto, cuda, "
+        "cuda:N or cpu\n",
+    )
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("auto", marks=needs_no_driver)])
+def test_a_kernel_without_a_cpu_form(device: str, matrix_multiply: Path) -> None:
+    """Never a wrong number: the kernel and the reason are named."""
+    done = _run(matrix_multiply, AOTC_DEVICE=device)
+    assert (done.code, done.stdout) == (3, "")
+    assert (
+        "mma: error: mgpuLaunchKernel: kernel 'mma_kernel' of module 'mma_kernels' cannot run on "
+        "the CPU: gpu.subgroup_mma_load_matrix at mma.mlir:8:10: tensor cores do not exist on the "
+        "CPU; "
+    ) in done.stderr

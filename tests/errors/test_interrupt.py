@@ -1,0 +1,137 @@
+"""An interrupted build: exit code 130, and nothing left behind, neither files nor processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.command import SAMPLES, aotc_command, process_environment
+
+_PATIENCE = 30.0
+
+
+@pytest.fixture
+def slow_ptxas(tmp_path: Path) -> Path:
+    """Tells its own process and a child of its, then sleeps far longer than any test."""
+    script = tmp_path / "slow-ptxas"
+    script.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in\n'
+        "--version) echo 'Cuda compilation tools, release 13.5, V13.5.37'; exit 0 ;;\n"
+        "esac\n"
+        "sleep 600 &\n"
+        f"echo $$ $! > {tmp_path}/starting.$$\n"
+        f"mv {tmp_path}/starting.$$ {tmp_path}/started.$$\n"
+        "wait\n"
+    )
+    script.chmod(0o755)
+    return script
+
+
+def _started(folder: Path) -> list[int]:
+    return [int(pid) for file in folder.glob("started.*") for pid in file.read_text().split()]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def _wait_until(condition: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"never happened: {what}"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("chips", ["sm_80", "sm_80,sm_86,sm_90"])
+def test_an_interrupted_build_leaves_nothing(
+    number: signal.Signals, chips: str, slow_ptxas: Path, tmp_path: Path
+) -> None:
+    """One tool at a time or several: all end, and the folder of intermediates goes."""
+    temporary, out = tmp_path / "tmpdir", tmp_path / "out"
+    temporary.mkdir()
+    command = aotc_command(
+        *("build", SAMPLES / "vector_add.mlir", "--emit", "exe,manifest,ptx", "--chip", chips),
+        *("--ptxas", slow_ptxas, "-o", f"{out}/"),
+    )
+    with subprocess.Popen(
+        command,
+        env=process_environment({"TMPDIR": str(temporary)}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Ctrl-C reaches a process group; here aotc alone is told, and must tell its tools.
+        start_new_session=True,
+    ) as process:
+        try:
+            _wait_until(lambda: _started(tmp_path), "ptxas starts")
+            assert list(temporary.iterdir()), "the intermediates are somewhere else"
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=_PATIENCE)
+        finally:
+            process.kill()
+    # The newline: on a terminal, ^C stands on the line.
+    assert (process.returncode, stdout, stderr) == (130, b"", b"\naotc: interrupted\n")
+    assert list(temporary.iterdir()) == []
+    assert not out.exists()
+    pids = _started(tmp_path)
+    assert len(pids) >= 2
+    _wait_until(lambda: not any(map(_is_alive, pids)), f"the tools end: {pids}")
+
+
+def test_an_interrupted_program_under_aotc_run(tmp_path: Path) -> None:
+    """`aotc run` is interrupted while the program runs: the program ends, too."""
+    source = tmp_path / "endless.mlir"
+    source.write_text(
+        """
+func.func private @pause() -> i32
+func.func @main() {
+  cf.br ^again
+^again:
+  %r = func.call @pause() : () -> i32
+  cf.br ^again
+}
+"""
+    )
+    temporary = tmp_path / "tmpdir"
+    temporary.mkdir()
+    with subprocess.Popen(
+        aotc_command("run", source),
+        env=process_environment({"TMPDIR": str(temporary)}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            _wait_until(lambda: _children(process.pid, "endless"), "the program starts")
+            (child,) = _children(process.pid, "endless")
+            # The terminal's Ctrl-C: to aotc and to the program.
+            os.killpg(process.pid, signal.SIGINT)
+            _, stderr = process.communicate(timeout=_PATIENCE)
+        finally:
+            process.kill()
+    assert process.returncode == 130, stderr
+    assert list(temporary.iterdir()) == []
+    _wait_until(lambda: not _is_alive(child), "the program ends")
+
+
+def _children(parent: int, name: str) -> list[int]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (place / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        start, _, rest = words.rpartition(")")
+        if start.endswith(f"({name}") and int(rest.split()[1]) == parent:
+            found.append(int(place.name))
+    return found
