@@ -56,6 +56,8 @@ class Case:
     entry: str | None = None
     options: tuple[str, ...] = ()
     runs_on_cpu: bool = True
+    # The oldest GPU that has what the program uses, by its major compute capability.
+    least_major: int = 8
 
 
 def write_files(case: Case, folder: Path, *, shown_as: str | None = None) -> list[str]:
@@ -128,11 +130,13 @@ def _wide(array: Array) -> Array:
 
 def _matmul(name: str, *, has_c: bool) -> Values:
     r = rng(name)
-    a, b = (uniform(r, (1024, 1024), np.float32, 0, 1) for _ in range(2))
-    arguments: dict[str, Argument] = {"A": a, "B": b}
+    shape = (1024, 1024)
+    a = uniform(r, shape, np.float32, 0, 1)
+    b = generated("B", shape, np.float32, seed=7)
+    arguments: dict[str, Argument] = {"A": a, "B": "random:seed=7"}
     product = _wide(a) @ _wide(b)
     if has_c:
-        c = uniform(r, (1024, 1024), np.float32, 0, 100)
+        c = uniform(r, shape, np.float32, 0, 100)
         arguments["C"] = c
         product += _wide(c)
     return Values(arguments, {"C": product}, {"C": np.float32})
@@ -144,12 +148,12 @@ def _vector_add(name: str, n: int) -> Values:
     return Values({"x": x, "y": y, "z": (n,)}, {"z": _wide(x) + _wide(y)}, {"z": np.float32})
 
 
-def _heat(name: str, rate: float) -> Values:
-    old = uniform(rng(name), (500, 730), np.float64, 1, 2)
+def _heat(_: str, rate: float) -> Values:
+    old = generated("old", (500, 730), np.float64, seed=9, low=1, high=2)
     new = old.copy()
     around = old[:-2, 1:-1] + old[2:, 1:-1] + old[1:-1, :-2] + old[1:-1, 2:]
     new[1:-1, 1:-1] += rate * (around - 4 * old[1:-1, 1:-1])
-    return Values({"old": old, "rate": rate}, {"new": new}, {})
+    return Values({"old": "random:seed=9,low=1,high=2", "rate": rate}, {"new": new}, {})
 
 
 # NumPy has no erf. This one is the C library's, through Python.
@@ -239,19 +243,17 @@ def generated(
     docs/harness.md describes the generator. This is written from its words, for real
     numbers: SplitMix64 from a key that mixes the seed with the name's FNV-1a hash.
     """
-    bits = 2**64
-
-    def mix(z: int) -> int:
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % bits
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EB % bits
-        return z ^ (z >> 31)
-
     hashed = 0xCBF29CE484222325
     for byte in name.encode():
-        hashed = (hashed ^ byte) * 0x100000001B3 % bits
-    state = mix(hashed ^ mix(seed))
-    units = []
-    for _ in range(int(np.prod(shape))):
-        state = (state + 0x9E3779B97F4A7C15) % bits
-        units.append((mix(state) >> 11) * 2.0**-53)
-    return (low + (high - low) * np.array(units)).astype(dtype).reshape(shape)
+        hashed = (hashed ^ byte) * 0x100000001B3 % 2**64
+    key = _mix(np.array([hashed], np.uint64) ^ _mix(np.array([seed], np.uint64)))
+    steps: NDArray[np.uint64] = np.arange(1, np.prod(shape, dtype=int) + 1, dtype=np.uint64)
+    bits = _mix(np.add(key, steps * np.uint64(0x9E3779B97F4A7C15)))
+    units = (bits >> np.uint64(11)) * 2.0**-53
+    return (low + (high - low) * units).astype(dtype).reshape(shape)
+
+
+def _mix(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,176 @@
+"""The GPU bundle: what a machine with a GPU and without Python runs to check aotc's programs.
+
+    python tests/gpu/bundle.py OUT
+
+makes the folder OUT: prebuilt executables, inputs and expected results as .npy files, and a
+`run` script in plain sh (tests/gpu/scripts/run), whose last line is «N passed, N failed».
+Every case-*.sh of tests/gpu/scripts is run, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SCRIPTS = HERE / "scripts"
+
+# As pytest has it.
+sys.path.insert(0, str(HERE.parent))
+
+from gpu import programs  # noqa: E402
+
+import samples  # noqa: E402
+
+# Whoever copies the bundle, and the machine that runs it, should not wait.
+MOST_BYTES = 30 * 2**20
+
+# Its inputs are large, and say nothing about a GPU that other cases do not.
+LEFT_OUT = {"matmul-accumulates"}
+
+
+@dataclass(frozen=True)
+class Program:
+    """An executable of the bundle: bin/NAME[.VARIANT], from `aotc build SOURCE OPTIONS`."""
+
+    source: Path
+    variant: str = ""
+    options: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        return f"{self.source.stem}.{self.variant}" if self.variant else self.source.stem
+
+
+@dataclass(frozen=True)
+class Check:
+    """A line of cases.sh: a case, on a device, by one of its program's variants."""
+
+    case: samples.Case
+    device: str
+    variant: str = ""
+    words: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        case = self.case
+        name = f"{case.name}.{self.variant}" if self.variant else case.name
+        file = f"{case.program}.{self.variant}" if self.variant else case.program
+        words = [self.device, name, f"bin/{file}", "--device", self.device, *self.words]
+        if case.least_major > 8:
+            return f"check_since {case.least_major} {shlex.join(words)}"
+        return f"check {shlex.join(words)}"
+
+
+UNOPTIMIZED = "O0"
+# PTX alone fits the GPUs that the cubin does not: all but compute capability 8.x.
+PTX = "ptx"
+
+# Thread block clusters came with this chip; the default set begins before it.
+_OPTIONS = {"cluster": ("--chip", "sm_90", "--ptx", "compute_90")}
+
+
+def all_cases() -> list[samples.Case]:
+    """The cases of the samples and of tests/gpu/data, in this order."""
+    cases = [*samples.CASES.values(), *programs.CASES.values()]
+    return [case for case in cases if case.name not in LEFT_OUT]
+
+
+def source_of(program: str) -> Path:
+    sample = samples.source_of(program)
+    return sample if sample.exists() else programs.source_of(program)
+
+
+def all_programs() -> list[Program]:
+    """Every executable of the bundle."""
+    names = dict.fromkeys(case.program for case in all_cases())
+    vector_add = source_of("vector_add")
+    return [
+        *(Program(source_of(name), "", _OPTIONS.get(name, ())) for name in names),
+        *(
+            Program(source_of(name), UNOPTIMIZED, ("-O0", *_OPTIONS.get(name, ())))
+            for name in names
+        ),
+        *(Program(programs.source_of(name)) for name in ("faults", "printing")),
+        Program(HERE.parent / "e2e" / "data" / "own_main.mlir"),
+        Program(vector_add, PTX, ("--chip", "sm_80", "--ptx", "compute_80")),
+        *(
+            Program(vector_add, chip, ("--chip", chip, "--ptx", "none"))
+            for chip in ("sm_80", "sm_90")
+        ),
+    ]
+
+
+def all_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
+    """The cases on each device; `words` has the command line of each."""
+    checks = []
+    for case in all_cases():
+        devices = ["cuda", *(["cpu"] if case.runs_on_cpu else [])]
+        for variant in ("", UNOPTIMIZED):
+            checks += [Check(case, device, variant, words[case.name]) for device in devices]
+    for name in ("vector_add-0", "vector_add-1000"):
+        checks.append(Check(samples.CASES[name], "cuda", PTX, words[name]))
+    return checks
+
+
+def build(program: Program, folder: Path) -> None:
+    command = [sys.executable, "-m", "aotc", "build", str(program.source), *program.options]
+    subprocess.run([*command, "-o", str(folder / program.file)], check=True, cwd=ROOT)
+
+
+def write_bundle(out: Path) -> None:
+    """Fills the empty folder `out`."""
+    (out / "bin").mkdir()
+    (out / "data").mkdir()
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
+        # list: so that a failure is raised here.
+        list(workers.map(lambda program: build(program, out / "bin"), all_programs()))
+    words = {
+        case.name: tuple(samples.write_files(case, out / "data", shown_as="data"))
+        for case in all_cases()
+    }
+    lines = [check.line() for check in all_checks(words)]
+    (out / "cases.sh").write_text("\n".join(["# Made by tests/gpu/bundle.py.", *lines, ""]))
+    for script in sorted(SCRIPTS.iterdir()):
+        shutil.copy(script, out / script.name)
+
+
+def size_of(files: Iterable[Path]) -> int:
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out", type=Path, metavar="OUT")
+    out: Path = parser.parse_args(arguments).out.absolute()
+    is_ours = (out / "cases.sh").exists()
+    if out.exists() and not is_ours and any(out.iterdir()):
+        print(f"bundle.py: {out} holds something else: name another folder", file=sys.stderr)
+        return 2
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as draft:
+        made = Path(draft) / out.name
+        made.mkdir()
+        write_bundle(made)
+        size = size_of(made.rglob("*"))
+        if size > MOST_BYTES:
+            print(f"bundle.py: {size} bytes, more than {MOST_BYTES}", file=sys.stderr)
+            return 1
+        if out.exists():
+            shutil.rmtree(out)
+        made.rename(out)
+    print(f"{out}: {size / 2**20:.1f} MiB; run it with {out}/run")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,255 @@
+"""What each program of tests/gpu/data is called with, and what NumPy says that it must give.
+
+Small kernels for what the samples do not show: every element type, layouts, memory of every
+kind, tokens, several gpu.modules. `CASES` is like that of tests/samples.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from samples import F32_RTOL, F64_RTOL, Argument, Case, Values, rng, uniform
+
+DATA = Path(__file__).resolve().parent / "data"
+
+# A product and a sum are rounded one after the other (unless they are fused), and so is what
+# they are compared with: 3 halves of a unit in the last place, of positive numbers.
+F16_STEPS_RTOL = 1.5 * 2.0**-10
+BF16_STEPS_RTOL = 1.5 * 2.0**-7
+# Device functions are within a few units in the last place: libdevice documents up to 4 for
+# f32, and CUDA's tan and pow need them.
+MATH_F32_RTOL = 1e-6
+MATH_F64_RTOL = 1e-14
+
+_INTEGERS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "index": np.int64}
+_REALS: dict[str, tuple[Any, float]] = {
+    "f16": (np.float16, F16_STEPS_RTOL),
+    "bf16": (ml_dtypes.bfloat16, BF16_STEPS_RTOL),
+    "f32": (np.float32, F32_RTOL),
+    "f64": (np.float64, F64_RTOL),
+}
+_COMPLEX: dict[str, tuple[Any, float]] = {
+    "c64": (np.complex64, F32_RTOL),
+    "c128": (np.complex128, F64_RTOL),
+}
+
+
+def _integers(name: str, dtype: Any) -> Values:
+    """Integers of the whole range: products and sums wrap."""
+    r = rng(name)
+    limits = np.iinfo(dtype)
+    x, y, total = (r.integers(limits.min, limits.max, 1003, dtype, endpoint=True) for _ in "xyt")
+    results = {"z": x * y + x, "total": total + x}
+    return Values({"x": x, "y": y, "z": x.shape, "total": total}, results, {})
+
+
+def _booleans(name: str) -> Values:
+    r = rng(name)
+    x, y, total = (r.integers(0, 2, 1003).astype(bool) for _ in "xyt")
+    results = {"z": (x & y) ^ x, "total": total ^ x}
+    return Values({"x": x, "y": y, "z": x.shape, "total": total}, results, {})
+
+
+def _reals(name: str, dtype: Any) -> Values:
+    r = rng(name)
+    x, y, total = (uniform(r, 1003, dtype, 0.5, 2) for _ in "xyt")
+    a, b, t = (array.astype(np.float64) for array in (x, y, total))
+    arguments: dict[str, Argument] = {"x": x, "y": y, "z": x.shape, "total": total}
+    return Values(arguments, {"z": a * b + a, "total": t + a}, {"z": dtype, "total": dtype})
+
+
+def _complex(name: str, dtype: Any) -> Values:
+    r = rng(name)
+    # In one quarter of the plane, so that nothing cancels but the squares of imaginary parts.
+    x, y, total = (
+        (r.uniform(2, 3, 1003) + 1j * r.uniform(0.5, 1, 1003)).astype(dtype) for _ in "xyt"
+    )
+    a, b, t = (array.astype(np.complex128) for array in (x, y, total))
+    arguments: dict[str, Argument] = {"x": x, "y": y, "z": x.shape, "total": total}
+    return Values(arguments, {"z": a * b + a, "total": t + a}, {"z": dtype, "total": dtype})
+
+
+def _scalars(name: str) -> Values:
+    arguments: dict[str, Argument] = {
+        "a": 1,
+        "b": -100,
+        "c": -30_000,
+        "d": 2**31 - 1,
+        "e": -(2**52) - 1,
+        "f": 0.333251953125,
+        "g": 3.140625,
+        "h": 0.10000000149011612,
+        "i": 0.1,
+        "j": 12345,
+    }
+    column = np.array(list(arguments.values()), np.float64)
+    column[8] *= 2
+    return Values(arguments, {"all": np.repeat(column[:, None], 10, 1)}, {})
+
+
+def _mirror(name: str, blocks: int) -> Values:
+    x = uniform(rng(name), 128 * blocks, np.float64, 1, 2)
+    in_blocks = x.reshape(blocks, 128)
+    # A byte wraps at 128, which no thread reaches.
+    y = (1001 * in_blocks + np.arange(128))[:, ::-1]
+    arguments: dict[str, Argument] = {"x": x, "y": x.shape, "blocks": blocks}
+    return Values(arguments, {"y": y.reshape(-1)}, {})
+
+
+def _explicit(name: str, factor: int, addend: int) -> Values:
+    x = uniform(rng(name), 1000, np.float32, 1, 2)
+    y = factor * x.astype(np.float64) + addend
+    return Values({"x": x}, {"y": y}, {"y": np.float32})
+
+
+def _through_host_memory(name: str) -> Values:
+    # Small integers: each partial sum is exact.
+    total = np.array(3 * 2 * sum(range(1000)), np.float64)
+    return Values({"scale": 2.0}, {"result0": total}, {"result0": np.float32})
+
+
+def _in_turn(name: str, n: int) -> Values:
+    x = rng(name).integers(-1000, 1000, n)
+    after = x.copy()
+    for round_ in range(6):
+        after = 2 * (after + round_)
+    return Values({"x": x, "rounds": 6}, {"x": after}, {})
+
+
+def _registered(name: str, n: int) -> Values:
+    x = uniform(rng(name), n, np.float32, -1, 1)
+    return Values({"x": x}, {"x": 2 * x.astype(np.float64)}, {"x": np.float32})
+
+
+def _registered_here(name: str) -> Values:
+    return Values({"n": 1003}, {"result0": np.array(sum(i * i for i in range(1003)))}, {})
+
+
+def _from_table(name: str) -> Values:
+    table = np.array([3, 1, 4, 1, 5, 9, 2, 6], np.int32)
+    return Values({"x": (1003,)}, {"x": np.resize(table, 1003)}, {})
+
+
+def _returned(name: str, n: int) -> Values:
+    return Values(
+        {"n": n}, {"result0": np.arange(n, dtype=np.int32), "result1": np.full(n, 0.5)}, {}
+    )
+
+
+def _on_the_stack(name: str) -> Values:
+    total = np.array(sum(range(300)) + 300 * 7, np.int32)
+    return Values({"first": 7}, {"result0": total}, {})
+
+
+def _fill_three(name: str) -> Values:
+    return Values(
+        {}, {n: np.full(64, v, np.int32) for n, v in zip("xyz", (11, 22, 33), strict=True)}, {}
+    )
+
+
+def _padded(name: str) -> Values:
+    x = uniform(rng(name), (37, 53), np.float32, -1, 1)
+    return Values({"x": x}, {"y": 2 * x.astype(np.float64)}, {"y": np.float32})
+
+
+def _any_layout(name: str, shape: tuple[int, int]) -> Values:
+    x = uniform(rng(name), shape, np.float64, -1, 1)
+    return Values({"x": x, "y": shape[::-1]}, {"y": x.T.copy()}, {})
+
+
+def _box(name: str, shape: tuple[int, int, int]) -> Values:
+    x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    return Values({"x": shape}, {"x": x}, {})
+
+
+def _point(name: str) -> Values:
+    return Values({"x": np.array(2.5, np.float32)}, {"y": np.array([2.5])}, {"y": np.float32})
+
+
+def _math(name: str, dtype: Any) -> Values:
+    from math import erf
+
+    # (0.1, 0.9): every function is defined there, and none is near a zero that is not at 0,
+    # but for the logarithms, whose zero is at 1.
+    x = uniform(rng(name), 1003, dtype, 0.1, 0.9)
+    v = x.astype(np.float64)
+    rows = [
+        *(np.exp(v), np.exp2(v), np.log(v), np.log2(v), np.log1p(v), np.expm1(v)),
+        *(np.sin(v), np.cos(v), np.tan(v), np.arctan(v), np.arcsin(v), np.tanh(v)),
+        *(np.sqrt(v), 1 / np.sqrt(v), np.cbrt(v), np.array([erf(value) for value in v])),
+        *(np.abs(v), np.floor(v), np.ceil(v), np.floor(v + 0.5), np.rint(v), np.trunc(v)),
+        *(v**v, np.arctan2(v, np.exp(v))),
+    ]
+    y = np.array(rows)
+    return Values({"x": x, "y": y.shape}, {"y": y}, {"y": dtype})
+
+
+def _cluster(name: str) -> Values:
+    x = np.stack([np.tile([0, 1], 4), np.full(8, 2)], 1).astype(np.int32)
+    return Values({}, {"x": x}, {})
+
+
+def _cases() -> dict[str, Case]:
+    cases: list[Case] = []
+
+    def add(
+        name: str, entry: str | None, make: Callable[..., Values], rtol: float = 0, **more: Any
+    ) -> None:
+        program = name.split("-")[0]
+        cases.append(Case(name, program, partial(make, name), rtol, entry=entry, **more))
+
+    add("types-i1", "i1", _booleans)
+    for type_, dtype in _INTEGERS.items():
+        add(f"types-{type_}", type_, partial(_integers, dtype=dtype))
+    for type_, (dtype, rtol) in _REALS.items():
+        add(f"types-{type_}", type_, partial(_reals, dtype=dtype), rtol)
+    for type_, (dtype, rtol) in _COMPLEX.items():
+        add(f"types-{type_}", type_, partial(_complex, dtype=dtype), rtol)
+    add("types-scalars", "scalars", _scalars)
+
+    for blocks in (1, 100):
+        add(f"shared-{blocks}", None, partial(_mirror, blocks=blocks), F64_RTOL, runs_on_cpu=False)
+
+    add("explicit-in_order", "in_order", partial(_explicit, factor=3, addend=1), F32_RTOL)
+    add("explicit-one_chain", "one_chain", partial(_explicit, factor=9, addend=0), F32_RTOL)
+    add("explicit-two_chains", "two_chains", partial(_explicit, factor=12, addend=0), F32_RTOL)
+    add("explicit-through_host_memory", "through_host_memory", _through_host_memory)
+
+    for n in (0, 1003):
+        add(f"memory-in_turn-{n}", "in_turn", partial(_in_turn, n=n))
+        add(f"memory-registered-{n}", "registered", partial(_registered, n=n), F32_RTOL)
+        add(f"memory-returned-{n}", "returned", partial(_returned, n=n))
+    add("memory-registered_here", "registered_here", _registered_here)
+    add("memory-from_table", "from_table", _from_table)
+    add("memory-on_the_stack", "on_the_stack", _on_the_stack)
+
+    add("two_modules", None, _fill_three)
+
+    add("layouts-padded", "padded", _padded, F32_RTOL)
+    for shape in ((1, 1), (97, 31), (3, 1000)):
+        size = "x".join(map(str, shape))
+        add(f"layouts-any_layout-{size}", "any_layout", partial(_any_layout, shape=shape))
+    for box in ((1, 1, 1), (7, 19, 33), (130, 2, 5), (2, 3, 1025)):
+        size = "x".join(map(str, box))
+        add(f"layouts-box-{size}", "box", partial(_box, shape=box))
+    add("layouts-point", "point", _point)
+
+    add("math-f32", "f32", partial(_math, dtype=np.float32), MATH_F32_RTOL)
+    add("math-f64", "f64", partial(_math, dtype=np.float64), MATH_F64_RTOL)
+
+    add("cluster", None, _cluster, runs_on_cpu=False, least_major=9)
+    return {case.name: case for case in cases}
+
+
+CASES: Mapping[str, Case] = _cases()
+
+
+def source_of(program: str) -> Path:
+    """The program's file."""
+    return DATA / f"{program}.mlir"
