@@ -8,9 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.command import SAMPLES, Outcome
+from helpers.command import REPOSITORY, SAMPLES, Outcome
 
 from aotc.cli import run
+from aotc.request import HostTarget
+from aotc.toolchain import Runner, Toolchain
 
 HAS_DRIVER = ctypes.util.find_library("cuda") is not None
 needs_no_driver = pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
@@ -112,3 +114,76 @@ def test_a_kernel_without_a_cpu_form(device: str, matrix_multiply: Path) -> None
         "the CPU: gpu.subgroup_mma_load_matrix at mma.mlir:8:10: tensor cores do not exist on the "
         "CPU; "
     ) in done.stderr
+
+
+# --- A GPU that the image does not fit: the fake driver of runtime_c/tests stands for it ---
+
+
+@pytest.fixture(scope="module")
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a libcuda.so.1 that has one GPU, of the chip sm_90."""
+    folder = tmp_path_factory.mktemp("driver")
+    toolchain = Toolchain(os.environ)
+    Runner(os.environ).run(
+        [
+            *toolchain.zig_cc.command,
+            *("-target", HostTarget.native().triple, "-std=c11", "-D_GNU_SOURCE"),
+            *("-shared", "-fPIC", "-fno-sanitize=all", f"-isystem{toolchain.cuda_include.path}"),
+            *(str(REPOSITORY / "runtime_c" / "tests" / "fake_driver.c"), "-lpthread"),
+            *("-o", str(folder / "libcuda.so.1")),
+        ],
+        making="the fake driver",
+    )
+    return folder
+
+
+def _program_with_fake_image(chip: str, folder: Path) -> Path:
+    """vector_add, with an image that the fake driver reads, for `sm_{chip}`."""
+    fatbinary = folder / "fatbinary"
+    fatbinary.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in\n'
+        "--version) echo 'Cuda compilation tools, release 13.5, V13.5.37'; exit 0 ;;\n"
+        "esac\n"
+        'for word in "$@"; do\n'
+        '  case "$word" in --create=*) file=${word#--create=} ;; esac\n'
+        "done\n"
+        f"printf '\\177FAKE chips={chip}, kernels=vector_add_kernel,' > \"$file\"\n"
+    )
+    fatbinary.chmod(0o755)
+    place = folder / "vector_add"
+    command = ["build", str(SAMPLES / "vector_add.mlir"), "--chip", f"sm_{chip}"]
+    assert run([*command, "--fatbinary", str(fatbinary), "-o", str(place)]) == 0
+    return place
+
+
+SIZES = ("--dim", "x=1000", "--dim", "y=1000", "--dim", "z=1000")
+
+
+def test_an_image_that_does_not_fit_the_gpu(fake_driver: Path, tmp_path: Path) -> None:
+    """Says what was built, and what is there."""
+    program = _program_with_fake_image("80", tmp_path)
+    done = _run(program, *SIZES, AOTC_DEVICE="cuda", LD_LIBRARY_PATH=str(fake_driver))
+    assert (done.code, done.stdout) == (3, "")
+    assert "CUDA_ERROR_NO_BINARY_FOR_GPU" in done.stderr
+    assert "module 'vector_add_kernels', built for sm_80" in done.stderr
+    assert "device cuda:0 (Fake 0, sm_90)" in done.stderr
+
+
+def test_an_image_that_does_not_fit_and_a_cpu_that_does(fake_driver: Path, tmp_path: Path) -> None:
+    """Where nobody asked for the GPU, the CPU is taken, and the reason is told."""
+    program = _program_with_fake_image("80", tmp_path)
+    done = _run(program, *SIZES, LD_LIBRARY_PATH=str(fake_driver))
+    assert done.code == 0
+    assert done.stdout.startswith("vector_add on cpu\n")
+    assert "CUDA_ERROR_NO_BINARY_FOR_GPU" in done.stderr
+    assert "built for sm_80" in done.stderr
+    assert "sm_90" in done.stderr
+
+
+def test_an_image_that_fits_the_gpu(fake_driver: Path, tmp_path: Path) -> None:
+    """The counterpart: the same way, with the right chip, reaches the GPU."""
+    program = _program_with_fake_image("90", tmp_path)
+    done = _run(program, *SIZES, LD_LIBRARY_PATH=str(fake_driver))
+    assert (done.code, done.stderr) == (0, "")
+    assert "Fake 0" in done.stdout.splitlines()[0]
