@@ -212,14 +212,19 @@ static void print_results(const report *self) {
   }
 }
 
+// Four digits are more than clocks are good for; whole milliseconds have all of theirs.
+static const char *time_text(double milliseconds, char out[HARNESS_NUMBER_TEXT]) {
+  snprintf(out, HARNESS_NUMBER_TEXT, milliseconds < 1000 ? "%.4g" : "%.0f", milliseconds);
+  return out;
+}
+
 static void print_spread(FILE *stream, const char *what, double first,
                          const harness_spread *spread) {
-  fprintf(stream, "%-12s first %.4g ms", what, first);
-  if (spread != NULL) {
-    fprintf(stream, ", then median %.4g ms, min %.4g, p10-p90 %.4g to %.4g", spread->median,
-            spread->min, spread->p10, spread->p90);
-  }
-  fputc('\n', stream);
+  char one[HARNESS_NUMBER_TEXT], median[HARNESS_NUMBER_TEXT], min[HARNESS_NUMBER_TEXT];
+  char p10[HARNESS_NUMBER_TEXT], p90[HARNESS_NUMBER_TEXT];
+  fprintf(stream, "%-12s first %s ms, then median %s ms, min %s, p10-p90 %s to %s\n", what,
+          time_text(first, one), time_text(spread->median, median), time_text(spread->min, min),
+          time_text(spread->p10, p10), time_text(spread->p90, p90));
 }
 
 static void print_times(const report *self) {

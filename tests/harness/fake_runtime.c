@@ -6,6 +6,7 @@
 //              is malformed.
 // FAKE_FAIL    FUNCTION:N:STATUS makes the N-th call (from 1) of a function fail with that status.
 // FAKE_LOG     a file that each call is written to, a line each.
+// FAKE_MILLISECONDS  how long a call takes, on the device's clock.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,12 +284,13 @@ aotc_status aotc_timer_start(aotc_timer *timer, void *stream) {
   return AOTC_OK;
 }
 
-// The N-th call takes N milliseconds.
+// The N-th call takes N milliseconds, or N times FAKE_MILLISECONDS.
 aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *out_milliseconds) {
   ENTER();
   (void)stream;
   (void)timer;
-  *out_milliseconds = ++stops;
+  const char *milliseconds = getenv("FAKE_MILLISECONDS");
+  *out_milliseconds = ++stops * (milliseconds != NULL ? atof(milliseconds) : 1);
   return AOTC_OK;
 }
 

@@ -92,6 +92,9 @@ def test_repeat(run: Run) -> None:
     assert lines[3] == "10 timed calls after the first"
     assert lines[4] == ("device time: first 1 ms, then median 8.5 ms, min 4, p10-p90 4.9 to 12.1")
     assert lines[5].startswith("wall time:   first ")
+    # Long times are whole milliseconds, not powers of ten.
+    slow = run("matmul", "--repeat", "1", FAKE_MILLISECONDS="12345.5").stdout.splitlines()
+    assert slow[4].startswith("device time: first 12346 ms, then median 24691 ms, min 24691,")
     once = json.loads(run("matmul", "--json").stdout)["times"]
     assert (once["repeat"], once["device_ms"], once["wall_ms"]) == (0, None, None)
     assert once["first_call"]["wall_ms"] > 0
