@@ -12,10 +12,7 @@ from aotc.mlir import PassManager, ir
 
 # Down to scalars, vectors, loops and branches.
 _TO_LOOPS = (
-    "scf-forall-to-for",
     "expand-realloc",
-    # Atomic operations that LLVM lacks (mulf, ...) become compare-and-swap loops.
-    "memref-expand",
     "lower-affine",
     # Complex functions become real ones, which `replace_math` must see. Not
     # convert-complex-to-libm: it passes complex numbers in another way than C does.
@@ -35,8 +32,7 @@ _TO_LLVM = (
     # What expand-strided-metadata computes is affine.
     "lower-affine",
     "convert-scf-to-cf",
-    # A vector of bits may be longer than 2^31 where an index says so; and no alignment is
-    # assumed beyond the element's, which is what memrefs promise.
+    # In 32 bits, the size of a mask would be positive from below -2^31 on.
     "convert-vector-to-llvm{force-32bit-vector-indices=false}",
     "convert-math-to-llvm",
     "convert-complex-to-llvm",

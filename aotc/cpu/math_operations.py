@@ -59,6 +59,13 @@ def replace_math(module: Any) -> None:
         module.body.append(declaration)
 
 
+def replace_questions(root: Any) -> None:
+    """Rewrites the questions about the kind of a number alone: upstream lowers not all of them."""
+    for operation in walk(root):
+        if operation.name in _CLASSES:
+            _replace_one(operation, {})
+
+
 def _replace_one(operation: Any, library: dict[str, Any]) -> None:
     name = operation.name
     successors: list[Any] = []

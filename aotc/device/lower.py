@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc.cpu.math_operations import replace_questions
+from aotc.load.entries import symbol_of
 from aotc.lower import ops
+from aotc.lower.leftovers import check_lowered
 from aotc.lower.passes import run_passes
 from aotc.mlir import ir
 
@@ -21,6 +24,7 @@ DEVICE_PASSES = (
     "lower-affine",
     "arith-expand",
     "convert-complex-to-standard",
+    "math-expand-ops{ops=clampf}",
     "canonicalize",
     "cse",
     # Knows libdevice (exp, erf, ...), ids, shuffles, attributions and printf.
@@ -40,6 +44,10 @@ DEVICE_PASSES = (
     "reconcile-unrealized-casts",
 )
 
+# Lines alone (ptxas's -lineinfo): the code is as without.
+_LINES = ("ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",)
+_NO_LINES = ("strip-debuginfo",)
+
 # llvm-project's 128-byte swizzle of TMA and wgmma wants tiles at multiples of 1024 bytes.
 _SWIZZLE_ALIGNMENT = 1024
 _VECTOR_ALIGNMENT = 128
@@ -49,22 +57,25 @@ _SHARED_SPACE = 3
 def lower_device(gpu_module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -> Any:
     """A builtin.module holding what `gpu_module` holds, in the LLVM dialect.
 
-    `gpu_module` is left as it is.
+    `gpu_module`, of the module `source`, is left as it is. Raises InternalError for operations
+    that have no lowering.
     """
     with gpu_module.context, ir.Location.unknown():
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
-        passes = DEVICE_PASSES if debug else (*DEVICE_PASSES, "strip-debuginfo")
-        run_passes(device, passes, name=name, lines=lines, doing="lowering the device code")
+        replace_questions(device)
+        run_passes(
+            device,
+            DEVICE_PASSES,
+            name=source.name,
+            lines=source.lines,
+            doing="lowering the device code",
+        )
         _unwrap(device)
-        if debug:
-            # Lines alone (ptxas's -lineinfo): the code is as without.
-            run_passes(
-                device,
-                ("ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",),
-                name=name,
-                lines=lines,
-            )
+        check_lowered(
+            device, source, ("llvm", "nvvm"), what=f"kernels in '{symbol_of(gpu_module)}'"
+        )
+        run_passes(device, _LINES if debug else _NO_LINES, name=source.name)
         _externalize_dynamic_shared_memory(device)
         device.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
     return device

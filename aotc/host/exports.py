@@ -36,7 +36,9 @@ def keep_to_itself(host: Any, entries: Sequence[Entry]) -> None:
         if name == PROGRAM_MAIN and ENTRY_ATTRIBUTE not in function.attributes:
             _wrap_main(host, function)
         if name not in exported:
-            function.attributes["linkage"] = internal
+            # weak_odr: the functions that back ends call by themselves keep their names.
+            if "weak" not in str(function.attributes["linkage"]):
+                function.attributes["linkage"] = internal
         else:
             _extend_result(function)
 

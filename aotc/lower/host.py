@@ -6,29 +6,36 @@ launches keep something to name; `aotc.host.embed` puts the images there.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from aotc.cpu.bfloat import add_bfloat_functions
+from aotc.cpu.math_operations import replace_math
 from aotc.load.entries import symbol_of
 from aotc.lower.outlining import gpu_modules
 from aotc.lower.passes import run_passes
 from aotc.mlir import ir
 
-HOST_PASSES = (
-    "lower-affine",
-    "convert-vector-to-scf",
-    # convert-scf-to-cf runs what is left of scf.parallel in sequence: reductions, small loops.
-    "convert-scf-to-cf",
+_TO_LOOPS = (
+    "scf-forall-to-for",
     "memref-expand",
-    # Makes affine.apply again, hence the second lower-affine.
+    "lower-affine",
+    # Complex functions become real ones, which `replace_math` must see.
+    "convert-complex-to-standard",
+    "convert-vector-to-scf",
+    "func.func(lower-vector-multi-reduction)",
+)
+_TO_LLVM = (
+    "math-expand-ops{ops=clampf}",
+    "convert-math-to-funcs",
+    "arith-expand{include-bf16=true}",
+    # Makes affine.apply, hence the lower-affine behind it.
     "expand-strided-metadata",
     "lower-affine",
-    "arith-expand",
-    "convert-complex-to-standard",
-    # What LLVM has an intrinsic for; the rest (erf, atan2, ...) is libm's.
+    # Runs what is left of scf.parallel in sequence: reductions, small loops.
+    "convert-scf-to-cf",
+    "convert-vector-to-llvm{force-32bit-vector-indices=false}",
     "convert-math-to-llvm",
-    "math-extend-to-supported-types",
-    "convert-math-to-libm",
-    "convert-vector-to-llvm",
     "convert-nvgpu-to-nvvm",
     "convert-nvvm-to-llvm",
     # Functions before gpu-to-llvm, which expects launches inside LLVM functions.
@@ -44,6 +51,7 @@ HOST_PASSES = (
     "cse",
     "reconcile-unrealized-casts",
 )
+_DEBUG = ("ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}",)
 
 
 def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -> Any:
@@ -53,14 +61,15 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         for gpu_module in gpu_modules(host):
             with gpu_module.location:
                 _replace_by_binary(gpu_module)
-        debug_passes = ("ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}",)
-        run_passes(
-            host,
-            (*HOST_PASSES, *(debug_passes if debug else ())),
-            name=name,
-            lines=lines,
-            doing="lowering the host code",
+        run = functools.partial(
+            run_passes, host, name=name, lines=lines, doing="lowering the host code"
         )
+        run(_TO_LOOPS)
+        replace_math(host)
+        run(_TO_LLVM)
+        add_bfloat_functions(host)
+        if debug:
+            run(_DEBUG)
     return host
 
 

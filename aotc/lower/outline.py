@@ -17,7 +17,8 @@ from aotc.mlir import PassManager
 _PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
 
 _BEFORE_MAPPING = (
-    "func.func(lower-affine)",
+    # It runs on functions alone, so before there are kernels.
+    "func.func(lower-affine,lower-vector-multi-reduction)",
     # Merges a parallel loop whose whole body is one more into one loop of more dimensions.
     "canonicalize",
     "func.func(loop-invariant-code-motion)",
