@@ -124,7 +124,11 @@ def all_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
 
 def build(program: Program, folder: Path) -> None:
     command = [sys.executable, "-m", "aotc", "build", str(program.source), *program.options]
-    subprocess.run([*command, "-o", str(folder / program.file)], check=True, cwd=ROOT)
+    command += ["-o", str(folder / program.file)]
+    code = subprocess.run(command, check=False, cwd=ROOT).returncode
+    if code != 0:
+        # aotc has said why.
+        sys.exit(f"bundle.py: exit code {code} of {shlex.join(command)}")
 
 
 def write_bundle(out: Path) -> None:
@@ -132,7 +136,7 @@ def write_bundle(out: Path) -> None:
     (out / "bin").mkdir()
     (out / "data").mkdir()
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
-        # list: so that a failure is raised here.
+        # list: so that a failure ends this here.
         list(workers.map(lambda program: build(program, out / "bin"), all_programs()))
     words = {
         case.name: tuple(samples.write_files(case, out / "data", shown_as="data"))

@@ -93,12 +93,17 @@ def _scalars(name: str) -> Values:
     return Values(arguments, {"all": np.repeat(column[:, None], 10, 1)}, {})
 
 
-def _mirror(name: str, blocks: int) -> Values:
+def _mirror(name: str, blocks: int, dynamic_bytes: int) -> Values:
     x = uniform(rng(name), 128 * blocks, np.float64, 1, 2)
     in_blocks = x.reshape(blocks, 128)
     # A byte wraps at 128, which no thread reaches.
     y = (1001 * in_blocks + np.arange(128))[:, ::-1]
-    arguments: dict[str, Argument] = {"x": x, "y": x.shape, "blocks": blocks}
+    arguments: dict[str, Argument] = {
+        "x": x,
+        "y": x.shape,
+        "blocks": blocks,
+        "bytes": dynamic_bytes,
+    }
     return Values(arguments, {"y": y.reshape(-1)}, {})
 
 
@@ -168,6 +173,11 @@ def _box(name: str, shape: tuple[int, int, int]) -> Values:
     return Values({"x": shape}, {"x": x}, {})
 
 
+def _tall(_: str, rows: int, columns: int) -> Values:
+    x = np.add.outer(np.arange(rows), np.arange(columns)).astype(np.int8)
+    return Values({"x": x.shape}, {"x": x}, {})
+
+
 def _point(name: str) -> Values:
     return Values({"x": np.array(2.5, np.float32)}, {"y": np.array([2.5])}, {"y": np.float32})
 
@@ -213,8 +223,9 @@ def _cases() -> dict[str, Case]:
         add(f"types-{type_}", type_, partial(_complex, dtype=dtype), rtol)
     add("types-scalars", "scalars", _scalars)
 
-    for blocks in (1, 100):
-        add(f"shared-{blocks}", None, partial(_mirror, blocks=blocks), F64_RTOL, runs_on_cpu=False)
+    for blocks, dynamic_bytes in ((1, 1024), (100, 1024), (3, 65536)):
+        make = partial(_mirror, blocks=blocks, dynamic_bytes=dynamic_bytes)
+        add(f"shared-{blocks}-{dynamic_bytes}", None, make, F64_RTOL, runs_on_cpu=False)
 
     add("explicit-in_order", "in_order", partial(_explicit, factor=3, addend=1), F32_RTOL)
     add("explicit-one_chain", "one_chain", partial(_explicit, factor=9, addend=0), F32_RTOL)
@@ -235,7 +246,11 @@ def _cases() -> dict[str, Case]:
     for shape in ((1, 1), (97, 31), (3, 1000)):
         size = "x".join(map(str, shape))
         add(f"layouts-any_layout-{size}", "any_layout", partial(_any_layout, shape=shape))
-    for box in ((1, 1, 1), (7, 19, 33), (130, 2, 5), (2, 3, 1025)):
+    # 65535 blocks are the most along y and z, of 256 threads at most.
+    for rows, columns in ((65535 * 8 + 1, 1), (65535 * 4 + 3, 3)):
+        make = partial(_tall, rows=rows, columns=columns)
+        add(f"layouts-tall-{rows}x{columns}", "tall", make)
+    for box in ((1, 1, 1), (7, 19, 33), (130, 2, 5), (2, 3, 1025), (65535 + 9, 2, 2)):
         size = "x".join(map(str, box))
         add(f"layouts-box-{size}", "box", partial(_box, shape=box))
     add("layouts-point", "point", _point)

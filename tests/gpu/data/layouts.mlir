@@ -52,3 +52,17 @@ func.func @point(%x: memref<f32>, %y: memref<1xf32>) attributes {llvm.emit_c_int
   }
   return
 }
+
+// More rows than a grid of blocks reaches along y.
+func.func @tall(%x: memref<?x?xi8>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %x, %c0 : memref<?x?xi8>
+  %n = memref.dim %x, %c1 : memref<?x?xi8>
+  scf.parallel (%i, %j) = (%c0, %c0) to (%m, %n) step (%c1, %c1) {
+    %sum = arith.addi %i, %j : index
+    %v = arith.index_cast %sum : index to i8
+    memref.store %v, %x[%i, %j] : memref<?x?xi8>
+  }
+  return
+}
