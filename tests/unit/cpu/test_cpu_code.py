@@ -97,3 +97,21 @@ def test_threads_that_overlap_in_private_memory_stay_apart(tmp_path: Path) -> No
     thread = text[text.index("_k_thread(") : text.index("define void @aotc_cpu_m_k(")]
     accesses = re.findall(r"^.*(?:load i32|store i32).*$", thread, re.MULTILINE)
     assert [("access.group" in line) for line in accesses] == [True, *[False] * 4, True]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_rounding_to_bf16_is_vectorized(tmp_path: Path, target: str) -> None:
+    """f32 becomes bf16 without a call of a function for each number."""
+    kernel = """
+    gpu.func @k(%in: memref<?xf32>, %out: memref<?xbf16>) kernel {
+      %x = gpu.thread_id x
+      %v = memref.load %in[%x] : memref<?xf32>
+      %w = arith.truncf %v : f32 to bf16
+      memref.store %w, %out[%x] : memref<?xbf16>
+      gpu.return
+    }"""
+    text = llvm_ir(build(gpu_module(kernel)))
+    options = ["-target", target, "-O3", "-S", "-Rpass=loop-vectorize"]
+    path, remarks = compile_ir(text, tmp_path, "kernel.s", *options)
+    assert "vectorized loop" in remarks
+    assert not re.search(r"^\s+(callq?|bl)\s", path.read_text(), re.MULTILINE)

@@ -330,26 +330,20 @@ def test_kinds_of_numbers(device: CpuDevice, type_: str) -> None:
 @pytest.mark.parametrize("type_", ["f16", "bf16"])
 def test_fma_in_narrow_types_rounds_once(device: CpuDevice, type_: str) -> None:
     """Sums that f32 would round to the middle between two narrow numbers round right."""
-    rng = np.random.default_rng(3)
-    count = 1000
     bits = 11 if type_ == "f16" else 8
-    a = np.concatenate([rng.uniform(1, 2, count), np.full(4, 1 + 2.0 ** (2 - bits))])
-    b = np.concatenate([rng.uniform(1, 2, count), np.full(4, 1 + 2.0 ** (1 - bits))])
-    c = np.concatenate([rng.uniform(-4, 4, count), [2.0**-24, -(2.0**-24), 2.0**-20, 0.0]])
-    inputs = [from_f64(part, type_) for part in (a, b, c)]
-    exact = [to_f64(part, type_) for part in inputs]
+    # 1.5 b is in the middle between two numbers from 2 to 4, and f32 does not see so small a c.
+    unit = 2.0 ** (1 - bits)
+    odd = np.arange(int(0.4 / unit) | 1, int(0.6 / unit), 2)
+    b = np.repeat(1 + 2 * odd * unit, 3)
+    b = b[b < 2]
+    c = np.resize([2.0**-24, 0.0, -(2.0**-24)], len(b))
+    inputs = [from_f64(part, type_) for part in (np.full(len(b), 1.5), b, c)]
     out = np.zeros_like(inputs[0])
-    for start in range(0, len(a), 512):
-        parts = [np.ascontiguousarray(part[start : start + 512]) for part in inputs]
-        piece = np.zeros_like(parts[0])
-        device.run(f"fma_{type_}", 1, len(piece), *parts, piece)
-        out[start : start + 512] = piece
-    # Exact in f64: 22 bits of product, and the addend is at most 2^-24.
-    expected = exact[0] * exact[1] + exact[2]
-    if type_ == "bf16":
-        np.testing.assert_array_equal(out, _f64_to_bf16(expected))
-    else:
-        np.testing.assert_array_equal(out, expected.astype(np.float16))
+    device.run(f"fma_{type_}", 1, len(b), *inputs, out)
+    exact = 1.5 * b + c
+    assert (exact.astype(np.float32) != exact).any()
+    expected = _f64_to_bf16(exact) if type_ == "bf16" else exact.astype(np.float16)
+    np.testing.assert_array_equal(out, expected)
 
 
 def _f64_to_bf16(values: Array) -> Array:

@@ -97,9 +97,14 @@ SOURCE = gpu_module(
     memref.copy %d, %own : memref<2x3xf32, strided<[?, 1]>> to memref<?x3xf32>
     %v = memref.load %own[%c1, %c2] : memref<?x3xf32>
     memref.dealloc %own : memref<?x3xf32>
+    %short = memref.alloc(%c1) : memref<?xf32>
+    memref.store %v, %short[%c0] : memref<?xf32>
+    %long = memref.realloc %short(%c2) : memref<?xf32> to memref<?xf32>
+    %kept = memref.load %long[%c0] : memref<?xf32>
+    memref.dealloc %long : memref<?xf32>
     %rows = memref.dim %b, %c0 : memref<?x?xf32>
     %last = arith.subi %rows, %c1 : index
-    memref.store %v, %b[%last, %c0] : memref<?x?xf32>
+    memref.store %kept, %b[%last, %c0] : memref<?x?xf32>
     %from = memref.subview %a[0, 0] [1, 1] [1, 1]
       : memref<?x?xf32> to memref<f32, strided<[]>>
     %to = memref.subview %b[%last, 1] [1, 1] [1, 1]
@@ -123,6 +128,12 @@ SOURCE = gpu_module(
     %rank = memref.rank %unranked : memref<*xf32>
     %back = memref.cast %unranked : memref<*xf32> to memref<4x6xf32>
     memref.store %f, %back[%rank, %rank] : memref<4x6xf32>
+    %shape = memref.alloca() : memref<2xindex>
+    memref.store %c3, %shape[%c0] : memref<2xindex>
+    %c8 = arith.constant 8 : index
+    memref.store %c8, %shape[%c1] : memref<2xindex>
+    %reshaped = memref.reshape %a(%shape) : (memref<4x6xf32>, memref<2xindex>) -> memref<?x?xf32>
+    memref.store %f, %reshaped[%rank, %c1] : memref<?x?xf32>
     %bytes = memref.alloca() : memref<32xi8>
     %view = memref.view %bytes[%c0][] : memref<32xi8> to memref<2x4xf32>
     memref.store %f, %view[%c1, %c3] : memref<2x4xf32>
@@ -230,6 +241,7 @@ def test_views_of_memory(device: CpuDevice) -> None:
     expected.reshape(2, 3, 4)[1, 0, 3] = 10
     expected.reshape(24)[1 + 3 * 5] = 10
     expected[2, 2] = 10
+    expected.reshape(3, 8)[2, 1] = 10
     expected[0, 0] = 10
     np.testing.assert_array_equal(a, expected)
 

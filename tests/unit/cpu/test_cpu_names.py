@@ -80,6 +80,31 @@ def test_everything_defined_is_internal_and_ours() -> None:
             assert not list(operation.regions[0].blocks)
 
 
+def test_what_concerns_the_device_is_dropped() -> None:
+    """Nothing tells the host's compiler how to compile for a GPU, or offers a C interface."""
+    kernels = build(
+        """
+        gpu.module @m {
+          func.func @f() attributes {llvm.emit_c_interface, nvvm.maxreg = 8 : i32} { return }
+          llvm.func @g() attributes {target_cpu = "sm_90", passthrough = ["convergent"]} {
+            llvm.return
+          }
+          gpu.func @k() kernel attributes {nvvm.minctasm = 2 : i32} {
+            func.call @f() : () -> ()
+            llvm.call @g() : () -> ()
+            gpu.return
+          }
+        }
+        """
+    )
+    symbols = ["aotc_cpu_m_f", "aotc_cpu_m_g", "aotc_cpu_m_k", "aotc_cpu_m_k_thread"]
+    assert sorted(_symbols(kernels.module)) == symbols
+    text = str(kernels.module)
+    assert "nvvm" not in text
+    assert "sm_90" not in text
+    assert "convergent" not in text
+
+
 def test_the_input_stays_as_it_was() -> None:
     """build_cpu_kernels changes nothing in the module that it is given."""
     with make_context():

@@ -190,8 +190,10 @@ def test_stores_of_vectors(device: CpuDevice) -> None:
     np.testing.assert_array_equal(a, expected)
 
 
-def test_masks_beyond_32_bits(device: CpuDevice) -> None:
-    """A mask's size of 2^32 + 1 is not 1."""
+@pytest.mark.parametrize(("n", "set_"), [(2**32 + 1, 4), (-(2**32) + 1, 0), (-1, 0), (1, 1)])
+def test_sizes_of_masks(device: CpuDevice, n: int, set_: int) -> None:
+    """A mask's size is a 64-bit number: 2^32 + 1 is not 1, and what is negative is nothing."""
     a = np.zeros((8, 8), np.float32)
-    device.run("stores", 1, 1, a, np.int64(2**32 + 1))
-    np.testing.assert_array_equal(a[0, :4], np.float32([1, 2, 3, 4]))
+    device.run("stores", 1, 1, a, np.int64(n))
+    expected = np.where(np.arange(4) < set_, np.float32([1, 2, 3, 4]), 0)
+    np.testing.assert_array_equal(a[0, :4], expected)
