@@ -6,6 +6,7 @@ from typing import Any
 
 from aotc.cpu.math_operations import replace_questions
 from aotc.load.entries import symbol_of
+from aotc.load.source import Source
 from aotc.lower import ops
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.passes import run_passes
@@ -54,7 +55,7 @@ _VECTOR_ALIGNMENT = 128
 _SHARED_SPACE = 3
 
 
-def lower_device(gpu_module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -> Any:
+def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
     """A builtin.module holding what `gpu_module` holds, in the LLVM dialect.
 
     `gpu_module`, of the module `source`, is left as it is. Raises InternalError for operations

@@ -51,7 +51,7 @@ class HostCompiler:
     ) -> None:
         """A generated C file → object."""
         command = [
-            *self._compiler(),
+            *self._compiler(is_generated=True),
             "-c",
             "-std=c11",
             "-Wall",
@@ -66,13 +66,14 @@ class HostCompiler:
         ]
         self.runner.run(command, making=output, cwd=self.folder)
 
-    def _compiler(self) -> list[str]:
+    def _compiler(self, *, is_generated: bool = False) -> list[str]:
+        # Generated C is nothing to debug, and its debug information would name the work folder.
         return [
             *self.toolchain.zig_cc.command,
             "-target",
             self.target.triple,
             f"-O{self.optimization}",
-            *(["-g"] if self.debug else ["-g0"]),
+            *(["-g"] if self.debug and not is_generated else ["-g0"]),
             "-fPIC",
             "-fvisibility=hidden",
             "-ffunction-sections",
