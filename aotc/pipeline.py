@@ -29,7 +29,7 @@ from aotc.load.entries import has_program_main, select_entries, symbol_of
 from aotc.load.source import Source, parse_source, read_source
 from aotc.lower.access import describe_accesses
 from aotc.lower.host import lower_host
-from aotc.lower.leftovers import check_lowered
+from aotc.lower.leftovers import check_lowered, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.outlining import gpu_modules
 from aotc.manifest import Entry, Kernel, Manifest, Resources, built_for_text
@@ -333,6 +333,7 @@ def _lower_cpu(build: Build) -> list[Artifact]:
 
 def _lower_host(build: Build) -> list[Artifact]:
     assert build.source is not None
+    check_supported(build.source)
     build.host = lower_host(
         build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
     )

@@ -30,6 +30,7 @@ from aotc.cpu.ir_tools import (
     walk,
     with_element_type,
 )
+from aotc.cpu.symbols import symbols_of
 from aotc.mlir import ir
 
 # arith.cmpi's predicates.
@@ -55,8 +56,11 @@ def replace_math(module: Any) -> None:
     for operation in walk(module.operation):
         if operation.name.startswith("math.") or operation.name in _FMA:
             _replace_one(operation, library)
-    for declaration in library.values():
-        module.body.append(declaration)
+    present = symbols_of(module.operation)
+    for name, declaration in library.items():
+        # The host's half of a module may declare it for itself.
+        if name not in present:
+            module.body.append(declaration)
 
 
 def replace_questions(root: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from aotc.cpu.bfloat import add_bfloat_functions
 from aotc.cpu.math_operations import replace_math
+from aotc.cpu.memory_spaces import SpaceStripper
 from aotc.load.entries import symbol_of
 from aotc.lower.outlining import gpu_modules
 from aotc.lower.passes import run_passes
@@ -61,6 +62,8 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         for gpu_module in gpu_modules(host):
             with gpu_module.location:
                 _replace_by_binary(gpu_module)
+        # Host memory has one address space; pointers into the GPU's are numbers like others.
+        SpaceStripper().strip_operation(host.operation)
         run = functools.partial(
             run_passes, host, name=name, lines=lines, doing="lowering the host code"
         )

@@ -28,3 +28,16 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
         f"aotc cannot lower these operations of the {what}:\n  " + "\n  ".join(shown) + more,
         hint="Lower them first, or give the whole lowering with --pipeline.",
     )
+
+
+# Operations whose lowering calls functions that no aotc program has.
+_UNLINKED = {"vector.print": "it calls MLIR's runner utilities, which aotc does not link"}
+
+
+def check_supported(source: Source) -> None:
+    """Raises InternalError for operations that lower to something that cannot be linked."""
+    for operation in ops.walk(source.module.operation):
+        reason = _UNLINKED.get(operation.name)
+        if reason is not None and ops.enclosing(operation, "gpu.module") is None:
+            place = source.place(operation.location)
+            raise InternalError(f"{place}: {operation.name} is not supported: {reason}.")
