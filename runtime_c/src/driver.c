@@ -14,25 +14,16 @@ static const char *const call_names[] = {
 #undef AOTC_RT_NAME
 };
 
-// Where the driver is: on the loader's path, or where Windows puts it for its Linux guests.
-static const char *const library_names[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
-
 enum { IS_REQUIRED = 1, IS_OPTIONAL = 0 };
 
 static void *open_library(void) {
-  char reasons[1024] = "";
-  for (size_t i = 0; i < sizeof(library_names) / sizeof(library_names[0]); ++i) {
-    void *library = dlopen(library_names[i], RTLD_NOW | RTLD_LOCAL);
-    if (library != NULL) {
-      return library;
-    }
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) {
     const char *reason = dlerror();
-    if (i == 0) { // the second place is a guess; its absence says nothing
-      aotc_rt_append(reasons, sizeof(reasons), "%s", reason != NULL ? reason : "cannot be opened");
-    }
+    aotc_rt_fail(AOTC_NO_DEVICE, "no NVIDIA driver: %s",
+                 reason != NULL ? reason : "libcuda.so.1 cannot be opened");
   }
-  aotc_rt_fail(AOTC_NO_DEVICE, "no NVIDIA driver: %s", reasons);
-  return NULL;
+  return library;
 }
 
 // Stores a symbol's address; dlsym gives function pointers as void *, which C cannot convert.

@@ -168,12 +168,22 @@ void mgpuStreamSynchronize(void *stream) {
   aotc_rt_end(&scope);
 }
 
+// Events are handed from thread to thread: one that a failed thread could not make arrives as NULL.
+static bool check_event(const void *event) {
+  if (event != NULL) {
+    return true;
+  }
+  aotc_rt_fail(AOTC_INVALID_ARGUMENT,
+               "there is no event; the thread that was to make it may have failed");
+  return false;
+}
+
 void mgpuStreamWaitEvent(void *stream, void *event) {
   aotc_rt_scope scope;
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuStreamWaitEvent")) {
     return;
   }
-  if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
+  if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
     AOTC_RT_TRY(scope.driver, stream_wait_event,
                 (aotc_rt_stream_of(scope.thread, stream), event, 0), "an event of another stream");
   }
@@ -219,7 +229,7 @@ void mgpuEventSynchronize(void *event) {
       !aotc_rt_begin_unless_failed(&scope, "mgpuEventSynchronize")) {
     return;
   }
-  if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
+  if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
     AOTC_RT_TRY(scope.driver, event_synchronize, (event), "waiting for an event");
   }
   aotc_rt_end(&scope);
@@ -230,7 +240,7 @@ void mgpuEventRecord(void *event, void *stream) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuEventRecord")) {
     return;
   }
-  if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
+  if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
     AOTC_RT_TRY(scope.driver, event_record, (event, aotc_rt_stream_of(scope.thread, stream)),
                 "an event");
   }

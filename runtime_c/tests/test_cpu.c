@@ -428,6 +428,26 @@ static void tensor_maps_are_unsupported(void) {
   CHECK_FAILED(AOTC_UNSUPPORTED, "the CPU device has no TMA descriptors");
 }
 
+static void *make_event_after_failure(void *unused) {
+  (void)unused;
+  mgpuModuleGetFunction(NULL, "note_block");
+  return mgpuEventCreate();
+}
+
+// How a failure on a thread of the async runtime reaches the thread that waits for it.
+static void event_of_a_failed_thread_is_a_failure(void) {
+  load("2");
+  pthread_t thread;
+  void *event = &thread;
+  CHECK_INT(0, pthread_create(&thread, NULL, make_event_after_failure, NULL));
+  CHECK_INT(0, pthread_join(thread, &event));
+  CHECK(event == NULL);
+  mgpuEventSynchronize(event);
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "mgpuEventSynchronize: there is no event; the thread that");
+  mgpuStreamWaitEvent(NULL, event);
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "mgpuStreamWaitEvent: there is no event");
+}
+
 static void nothing_happens_after_a_failure(void) {
   void *module = load("2");
   atomic_int seen[1] = {0};
@@ -539,6 +559,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(harness_functions_work),
       CHECK_TEST(too_much_memory_is_out_of_memory),
       CHECK_TEST(tensor_maps_are_unsupported),
+      CHECK_TEST(event_of_a_failed_thread_is_a_failure),
       CHECK_TEST(nothing_happens_after_a_failure),
       CHECK_TEST(first_failure_is_told),
       CHECK_TEST(device_specifications_are_checked),
