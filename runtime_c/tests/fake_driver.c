@@ -709,11 +709,13 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, object_kind kind, b
   object *memory = make_object(kind);
   memory->is_managed = is_managed;
   memory->bytes = bytes;
-  memory->start = calloc(1, bytes);
-  if (memory->start == NULL) {
+  void *start = NULL;
+  if (posix_memalign(&start, 256, bytes) != 0) { // as the driver aligns it
     memory->kind = OBJECT_NONE;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  memset(start, 0, bytes);
+  memory->start = start;
   ++the_driver.live_memory;
   the_driver.last_allocation_bytes = bytes;
   *address = (CUdeviceptr)(uintptr_t)memory->start;

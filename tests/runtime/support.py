@@ -1,0 +1,64 @@
+"""Compiles runtime_c for tests, with the tools that aotc uses."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from helpers.command import REPOSITORY
+
+from aotc.toolchain import Runner, Toolchain
+
+RUNTIME = REPOSITORY / "runtime_c"
+SOURCES = sorted((RUNTIME / "src").glob("*.c"))
+HEADERS = [RUNTIME / "include" / name for name in ("aotc_runtime.h", "mlir_cuda_runtime.h")]
+TESTS = RUNTIME / "tests"
+HOST_TARGET = "x86_64-linux-gnu.2.28"
+TARGETS = (HOST_TARGET, "aarch64-linux-gnu.2.28")
+
+STRICT_FLAGS = (
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-O1",
+    "-g",
+    "-fPIC",
+    "-fvisibility=hidden",
+    *("-Wall", "-Wextra", "-Werror", "-pedantic"),
+    *("-Wmissing-prototypes", "-Wstrict-prototypes", "-Wshadow", "-Wconversion"),
+)
+# Undefined behaviour ends the process by a signal; it needs no library for that.
+SANITIZE_FLAGS = ("-fsanitize=undefined", "-fsanitize-trap=undefined")
+
+
+@functools.cache
+def toolchain() -> Toolchain:
+    return Toolchain(os.environ)
+
+
+@functools.cache
+def runner() -> Runner:
+    return Runner(os.environ)
+
+
+def include_flags(*, with_tests: bool = True) -> list[str]:
+    folders = ["include", "src", "tests"] if with_tests else ["include", "src"]
+    cuda = toolchain().cuda_include.path
+    return [*(f"-I{RUNTIME / folder}" for folder in folders), f"-isystem{cuda}"]
+
+
+def compile_c(arguments: Sequence[str | Path], *, making: str, target: str = HOST_TARGET) -> None:
+    """Runs `zig cc` for `target`; a warning is a failure."""
+    command = [*toolchain().zig_cc.command, "-target", target, *map(str, arguments)]
+    runner().run(command, making=making)
+
+
+def exported_functions() -> set[str]:
+    """What the headers declare for others: every AOTC_API function."""
+    found: set[str] = set()
+    for header in HEADERS:
+        text = re.sub(r"//.*", "", header.read_text())
+        found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)\(", text, re.MULTILINE))
+    return found

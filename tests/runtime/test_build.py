@@ -1,0 +1,112 @@
+"""The runtime compiles everywhere without a warning, and its libraries show what they should."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from helpers.elf import Elf, archive_members
+from runtime.support import (
+    HEADERS,
+    HOST_TARGET,
+    RUNTIME,
+    SOURCES,
+    STRICT_FLAGS,
+    TARGETS,
+    TESTS,
+    compile_c,
+    exported_functions,
+    include_flags,
+    runner,
+    toolchain,
+)
+
+from aotc.toolchain import runtime_library
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "source", [*SOURCES, *sorted(TESTS.glob("*.c"))], ids=lambda path: str(path.name)
+)
+def test_compiles_without_warnings(source: Path, target: str, tmp_path: Path) -> None:
+    compile_c(
+        [*STRICT_FLAGS, *include_flags(), "-c", source, "-o", tmp_path / "object.o"],
+        making=source.name,
+        target=target,
+    )
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: str(path.name))
+@pytest.mark.parametrize("language", ["c11", "c++17"])
+def test_headers_stand_alone(header: Path, language: str, tmp_path: Path) -> None:
+    """Each header compiles by itself, in C and C++, and needs no CUDA."""
+    source = tmp_path / ("use.c" if language == "c11" else "use.cpp")
+    source.write_text(f'#include "{header.name}"\n#include "{header.name}"\n')
+    compile_c(
+        [
+            f"-std={language}",
+            *("-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{RUNTIME / 'include'}"),
+            *("-c", source, "-o", tmp_path / "use.o"),
+        ],
+        making=source.name,
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_shared_library_exports_the_headers(target: str) -> None:
+    """What the headers declare is exported, nothing else; libc alone is needed."""
+    library = Elf(runtime_library(toolchain(), runner(), target, kind="shared"))
+    assert library.exports == exported_functions()
+    assert "mgpuLaunchKernel" in library.exports
+    assert library.soname == "libmlir_cuda_runtime.so"
+    loaders = {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+    assert set(library.needed) <= {"libc.so.6", "libpthread.so.0", "libdl.so.2", *loaders}
+    versions = [v for names in library.versions_needed.values() for v in names]
+    numbers = [tuple(map(int, v.removeprefix("GLIBC_").split("."))) for v in versions]
+    assert max(numbers) <= (2, 28)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_static_library_keeps_to_its_prefixes(target: str) -> None:
+    """Every global symbol is the public API or begins with aotc_rt_; all of it is hidden."""
+    archive = runtime_library(toolchain(), runner(), target, kind="static").read_bytes()
+    symbols = [s for m in archive_members(archive).values() for s in Elf(m).symbols if s.is_global]
+    names = {symbol.name for symbol in symbols}
+    assert exported_functions() <= names
+    assert {n for n in names - exported_functions() if not n.startswith("aotc_rt_")} == set()
+    assert {symbol.visibility for symbol in symbols} == {2}
+
+
+def test_registration_comes_with_the_module_functions() -> None:
+    """A weak reference to aotc_module_register pulls nothing out of an archive by itself."""
+    archive = runtime_library(toolchain(), runner(), HOST_TARGET, kind="static").read_bytes()
+    defined = [
+        {s.name for s in Elf(member).symbols if s.is_global}
+        for member in archive_members(archive).values()
+    ]
+    holding = [names for names in defined if "aotc_module_register" in names]
+    assert len(holding) == 1
+    assert {"mgpuModuleLoad", "mgpuModuleUnload"} <= holding[0]
+
+
+def test_nothing_prints_or_exits() -> None:
+    """No source calls what writes to a stream or ends the process."""
+    forbidden = re.compile(
+        r"\b(v?f?printf|puts|fputs|putchar|perror|fwrite|write|assert|abort|_?exit|_Exit|raise|kill"
+        r"|quick_exit|syslog)\s*\("
+    )
+    found = [
+        f"{source.name}: {match.group(1)}"
+        for source in SOURCES
+        for match in forbidden.finditer(re.sub(r"//.*|\"(\\.|[^\"])*\"", "", source.read_text()))
+    ]
+    assert found == []
+
+
+def test_driver_symbols_are_in_one_place() -> None:
+    """No source but the driver's names a symbol for the dynamic linker, or links libcuda."""
+    users = {s.name for s in SOURCES if re.search(r"\bdl(open|sym)\(", s.read_text())}
+    assert users == {"driver.c"}
+    shared = Elf(runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared"))
+    assert {s.name for s in shared.dynamic_symbols if s.name.startswith("cu")} == set()

@@ -1,0 +1,131 @@
+"""Runs the C tests of the runtime: against a fake driver, an old one, and none."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from runtime.support import (
+    HOST_TARGET,
+    SANITIZE_FLAGS,
+    SOURCES,
+    STRICT_FLAGS,
+    TESTS,
+    compile_c,
+    include_flags,
+    runner,
+    toolchain,
+)
+
+from aotc.toolchain import runtime_library
+
+# Which libcuda.so.1 each program finds.
+PROGRAMS = {"cuda": "new", "old_driver": "old", "no_driver": "none", "cpu": "none"}
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders with a libcuda.so.1: `new`, `old`, and `none`, where it is no library."""
+    folder = tmp_path_factory.mktemp("drivers")
+    for name, defines in {"new": [], "old": ["-DFAKE_OLD_DRIVER"]}.items():
+        (folder / name).mkdir()
+        compile_c(
+            [
+                *STRICT_FLAGS,
+                *include_flags(),
+                *defines,
+                *("-shared", "-Wl,-soname,libcuda.so.1", TESTS / "fake_driver.c", "-pthread"),
+                *("-o", folder / name / "libcuda.so.1"),
+            ],
+            making=f"the {name} fake driver",
+        )
+    # Found first, and refused: a real driver on this machine is not looked for.
+    (folder / "none").mkdir()
+    (folder / "none" / "libcuda.so.1").write_text("no library\n")
+    return folder
+
+
+def _sources_of(program: str) -> list[Path]:
+    names = ["check.c", f"test_{program}.c"]
+    if program in ("cuda", "old_driver"):
+        names.append("scenario.c")
+    return [TESTS / name for name in names]
+
+
+def _build_static(program: str, output: Path) -> list[Path]:
+    """Links the runtime's objects in, checked for undefined behaviour."""
+    flags = [*STRICT_FLAGS, *SANITIZE_FLAGS, *include_flags()]
+    sources = [*SOURCES, *_sources_of(program)]
+    compile_c([*flags, *sources, "-pthread", "-ldl", "-o", output], making=output.name)
+    return []
+
+
+def _build_shared(program: str, output: Path) -> list[Path]:
+    """Links against libmlir_cuda_runtime.so, as aotc builds it."""
+    library = runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared")
+    flags = [*STRICT_FLAGS, *include_flags()]
+    compile_c(
+        [*flags, *_sources_of(program), library, "-pthread", "-ldl", "-o", output],
+        making=output.name,
+    )
+    return [library.parent]
+
+
+@pytest.mark.parametrize("build", [_build_static, _build_shared], ids=["static", "shared"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program(
+    program: str, build: Callable[[str, Path], list[Path]], drivers: Path, tmp_path: Path
+) -> None:
+    """Every test of the program passes: none is left out, none crashes, none hangs."""
+    executable = tmp_path / f"test_{program}"
+    libraries = [drivers / PROGRAMS[program], *build(program, executable)]
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith("AOTC_")},
+        "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
+    }
+    done = subprocess.run(
+        [executable], env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    listed = re.findall(r"CHECK_TEST\((\w+)\)", (TESTS / f"test_{program}.c").read_text())
+    assert listed
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.stdout.splitlines()[-1] == f"{len(listed)} passed, 0 failed"
+
+
+def test_a_failing_test_fails_its_program(drivers: Path, tmp_path: Path) -> None:
+    """A crash, a failed check and an early exit are failures, and the next test still runs."""
+    source = tmp_path / "test_failing.c"
+    source.write_text(
+        """
+        #include <stdlib.h>
+        #include "check.h"
+        static void crashes(void) { abort(); }
+        static void is_wrong(void) { CHECK_INT(1, 2); }
+        static void ends_early(void) { exit(3); }
+        static void is_right(void) { CHECK_INT(1, 1); }
+        int main(int argc, char **argv) {
+          static const check_test tests[] = {CHECK_TEST(crashes), CHECK_TEST(is_wrong),
+                                             CHECK_TEST(ends_early), CHECK_TEST(is_right)};
+          return check_main(argc, argv, tests, 4);
+        }
+        """
+    )
+    executable = tmp_path / "test_failing"
+    compile_c(
+        [*STRICT_FLAGS, *include_flags(), TESTS / "check.c", source, "-o", executable],
+        making="test_failing",
+    )
+    done = subprocess.run([executable], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "FAILED crashes",
+        "FAILED is_wrong",
+        "FAILED ends_early",
+        "passed is_right",
+        "1 passed, 3 failed",
+    ]
+    assert "2 is 2, expected 1" in done.stderr
