@@ -12,7 +12,7 @@ TYPES = {1: "object", 2: "executable", 3: "shared"}  # 3 is a PIE, too
 _NEEDED, _SONAME = 1, 14
 _DYNAMIC_SECTION, _VERSIONS_NEEDED = 6, 0x6FFFFFFE
 _SYMBOL_TABLE, _DYNAMIC_SYMBOLS = 2, 11
-_UNDEFINED, _LOCAL = 0, 0
+_UNDEFINED = 0
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,18 @@ class Section:
 @dataclass(frozen=True)
 class Symbol:
     name: str
-    is_local: bool
+    binding: int  # 0 local, 1 global, 2 weak
     is_defined: bool
     visibility: int  # 0 default, 2 hidden
+
+    @property
+    def is_global(self) -> bool:
+        """Whether other objects may refer to it."""
+        return self.is_defined and self.binding != 0
+
+    @property
+    def is_weak(self) -> bool:
+        return self.binding == 2
 
 
 class Elf:
@@ -98,18 +107,18 @@ class Elf:
     @property
     def exports(self) -> set[str]:
         """The names that a shared library defines for others."""
-        return {s.name for s in self.dynamic_symbols if s.is_defined and not s.is_local}
+        return {s.name for s in self.dynamic_symbols if s.is_global}
 
     def _symbols(self, kind: int) -> list[Symbol]:
         found = []
         for section in self.sections:
             if section.kind == kind:
                 names = self.sections[section.link].content
-                for name, info, other, index, _, _ in struct.iter_unpack("<IBBHQQ", section.content):
-                    symbol = Symbol(
-                        _text(names, name), info >> 4 == _LOCAL, index != _UNDEFINED, other & 3
-                    )
-                    found.append(symbol)
+                for name, info, other, index, _, _ in struct.iter_unpack(
+                    "<IBBHQQ", section.content
+                ):
+                    defined = index != _UNDEFINED
+                    found.append(Symbol(_text(names, name), info >> 4, defined, other & 3))
         return found[1:]
 
 
