@@ -102,7 +102,9 @@ def _block_text(
             ": (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
         )
         address = w.value(f"llvm.load {place} : !llvm.ptr -> !llvm.ptr")
-        arguments.append(w.value(f"llvm.load {address} : !llvm.ptr -> {type_}"))
+        # A caller of the runtime may hold a vector anywhere.
+        alignment = " {alignment = 1 : i64}" if type_.startswith("vector<") else ""
+        arguments.append(w.value(f"llvm.load {address}{alignment} : !llvm.ptr -> {type_}"))
 
     def load(first: int) -> list[str]:
         values = []

@@ -138,7 +138,12 @@ def _three(size: Sequence[int] | int) -> tuple[int, int, int]:
 
 
 def _flatten(argument: Any) -> list[np.ndarray[Any, Any]]:
-    """A kernel argument as gpu.launch_func passes it: a memref in its descriptor's parts."""
+    """A kernel argument as gpu.launch_func passes it: a memref in its descriptor's parts.
+
+    An array of raw bytes (dtype V) is one value, passed where it lies.
+    """
+    if isinstance(argument, np.ndarray) and argument.dtype.kind == "V":
+        return [argument]
     if not isinstance(argument, np.ndarray):
         return [np.asarray(argument)]
     numbers = [argument.ctypes.data, argument.ctypes.data, 0, *argument.shape]

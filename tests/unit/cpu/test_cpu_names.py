@@ -10,6 +10,7 @@ import pytest
 from unit.cpu.cpu_device import CpuDevice, build
 
 from aotc.cpu import build_cpu_kernels, merge_cpu_kernels
+from aotc.cpu.math_operations import replace_math
 from aotc.errors import InputError
 from aotc.mlir import PassManager, ir, llvm, make_context
 
@@ -114,6 +115,13 @@ def test_the_input_stays_as_it_was() -> None:
         assert str(module) == before
 
 
+def test_no_kernels_make_an_empty_module() -> None:
+    """Input without gpu.modules has no CPU kernels, which is no error."""
+    kernels = build("func.func @f() { return }")
+    assert kernels.kernels == ()
+    assert not list(kernels.module.body.operations)
+
+
 HOST = """
 llvm.func @printf(!llvm.ptr, ...) -> i32
 llvm.func @erff(f32) -> f32
@@ -159,6 +167,25 @@ def test_merging_declares_the_c_library_once() -> None:
             ]
         )
         assert "call float @cbrtf" in llvm.translate_module_to_llvmir(host.operation)
+
+
+def test_math_of_the_host_uses_its_own_declarations() -> None:
+    """A libm function that the module declares itself is not declared again."""
+    with make_context(), ir.Location.unknown():
+        host = ir.Module.parse(
+            """
+            func.func private @erff(f32) -> f32
+            func.func @f(%x: f32) -> f32 {
+              %y = func.call @erff(%x) : (f32) -> f32
+              %z = math.erf %y : f32
+              return %z : f32
+            }
+            """
+        )
+        replace_math(host)
+        assert host.operation.verify()
+        assert sorted(_symbols(host)) == ["erff", "f"]
+        assert "math.erf" not in str(host)
 
 
 def test_merging_refuses_another_meaning() -> None:

@@ -159,11 +159,19 @@ STORES = """
   }"""
 
 
+ARGUMENT = """
+  gpu.func @argument(%v: vector<4xf32>, %out: memref<4xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    vector.store %v, %out[%c0] : memref<4xf32>, vector<4xf32>
+    gpu.return
+  }"""
+
+
 @pytest.fixture(scope="module", params=["-O0", "-O3"])
 def device(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
     kernels = [_kernel(name, body, shape) for name, (body, shape, _) in CASES.items()]
     folder = tmp_path_factory.mktemp("vector")
-    return CpuDevice(gpu_module(*kernels, STORES), folder, request.param)
+    return CpuDevice(gpu_module(*kernels, STORES, ARGUMENT), folder, request.param)
 
 
 @pytest.mark.parametrize("i", [0, 3])
@@ -175,6 +183,16 @@ def test_vector_operations(device: CpuDevice, name: str, i: int) -> None:
     out = np.zeros([int(size) for size in shape.split("x")], np.float32)
     device.run(name, 1, 1, a, out, np.int64(i))
     np.testing.assert_allclose(out, expected(a, i).astype(np.float32), rtol=1e-5, atol=1e-6)
+
+
+def test_a_vector_as_argument(device: CpuDevice) -> None:
+    """A kernel takes a vector, wherever its caller holds it."""
+    numbers = np.arange(16, dtype=np.float32)
+    for start in range(4):
+        out = np.zeros(4, np.float32)
+        vector = np.ndarray((), "V16", numbers, offset=4 * start)
+        device.run("argument", 1, 1, vector, out)
+        np.testing.assert_array_equal(out, numbers[start : start + 4])
 
 
 def test_stores_of_vectors(device: CpuDevice) -> None:
