@@ -1,0 +1,369 @@
+; ModuleID = 'LLVMDialectModule'
+source_filename = "LLVMDialectModule"
+
+@aotc_image_buffer_between_kernels_kernels = internal constant [9 x i8] c"THE IMAGE", align 64
+@aotc_module_buffer_between_kernels_kernels = internal global ptr null
+@aotc_modname_buffer_between_kernels_kernels = internal constant [31 x i8] c"buffer_between_kernels_kernels\00"
+@aotc_builtfor_buffer_between_kernels_kernels = internal constant [6 x i8] c"sm_80\00"
+@aotc_name_buffer_between_kernels_kernels_sums_kernel = internal constant [12 x i8] c"sums_kernel\00"
+@aotc_name_buffer_between_kernels_kernels_sums_kernel_0 = internal constant [14 x i8] c"sums_kernel_0\00"
+@aotc_kernels_buffer_between_kernels_kernels = internal constant [2 x { ptr, ptr, ptr }] [{ ptr, ptr, ptr } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel, ptr null }, { ptr, ptr, ptr } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0, ptr null }]
+@aotc_info_buffer_between_kernels_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 1, i32 2, ptr @aotc_image_buffer_between_kernels_kernels, i64 9, ptr @aotc_modname_buffer_between_kernels_kernels, ptr @aotc_builtfor_buffer_between_kernels_kernels, ptr @aotc_kernels_buffer_between_kernels_kernels }
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_buffer_between_kernels_kernels, ptr null }]
+@llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_buffer_between_kernels_kernels, ptr null }]
+
+define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) {
+  %6 = call ptr @mgpuMemAlloc(i64 256, ptr null, i8 1)
+  %7 = call ptr @mgpuMemAlloc(i64 256, ptr null, i8 1)
+  %8 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } poison, ptr %7, 0
+  %9 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %8, ptr %7, 1
+  %10 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %9, i64 0, 2
+  %11 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %10, i64 64, 3, 0
+  %12 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %11, i64 1, 4, 0
+  %13 = call ptr @mgpuStreamCreate()
+  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %13, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %6, ptr %6, i64 0, i64 64, i64 1)
+  call void @mgpuStreamSynchronize(ptr %13)
+  call void @mgpuStreamDestroy(ptr %13)
+  %14 = call ptr @mgpuStreamCreate()
+  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %14, ptr %6, ptr %6, i64 0, i64 64, i64 1, ptr %7, ptr %7, i64 0, i64 64, i64 1)
+  call void @mgpuStreamSynchronize(ptr %14)
+  call void @mgpuStreamDestroy(ptr %14)
+  %15 = getelementptr inbounds nuw i32, ptr %6, i32 7
+  %16 = load i32, ptr %15, align 4
+  %17 = call ptr @mgpuStreamCreate()
+  call void @mgpuMemFree(ptr %6, ptr %17)
+  call void @mgpuStreamSynchronize(ptr %17)
+  call void @mgpuStreamDestroy(ptr %17)
+  %18 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } poison, i32 %16, 0
+  %19 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %18, { ptr, ptr, i64, [1 x i64], [1 x i64] } %12, 1
+  ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %19
+}
+
+define void @_mlir_ciface_sums(ptr %0, ptr %1) {
+  %3 = load { ptr, ptr, i64, [1 x i64], [1 x i64] }, ptr %1, align 8
+  %4 = extractvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %3, 0
+  %5 = extractvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %3, 1
+  %6 = extractvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %3, 2
+  %7 = extractvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %3, 3, 0
+  %8 = extractvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %3, 4, 0
+  %9 = call { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %4, ptr %5, i64 %6, i64 %7, i64 %8)
+  store { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %9, ptr %0, align 8
+  ret void
+}
+
+declare ptr @mgpuMemAlloc(i64, ptr, i8)
+
+declare ptr @mgpuStreamCreate()
+
+declare void @mgpuMemFree(ptr, ptr)
+
+declare void @mgpuStreamSynchronize(ptr)
+
+declare void @mgpuStreamDestroy(ptr)
+
+; Function Attrs: alwaysinline
+define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_thread(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %5, ptr %6, i64 %7, i64 %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13, i64 %14, i64 %15, i64 %16, i64 %17, i64 %18, i64 %19, i64 %20, i64 %21) #0 {
+  %23 = icmp slt i64 %10, 64
+  br i1 true, label %24, label %29
+
+24:                                               ; preds = %22
+  %25 = getelementptr inbounds nuw i32, ptr %1, i64 %10
+  %26 = load i32, ptr %25, align 4, !llvm.access.group !1
+  %27 = add i32 %26, %26
+  %28 = getelementptr inbounds nuw i32, ptr %6, i64 %10
+  store i32 %27, ptr %28, align 4, !llvm.access.group !1
+  br label %29
+
+29:                                               ; preds = %24, %22
+  ret void
+}
+
+; Function Attrs: alwaysinline
+define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0_thread(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %5, ptr %6, i64 %7, i64 %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13, i64 %14, i64 %15, i64 %16, i64 %17, i64 %18, i64 %19, i64 %20, i64 %21) #0 {
+  %23 = icmp slt i64 %10, 64
+  br i1 true, label %24, label %29
+
+24:                                               ; preds = %22
+  %25 = sub i64 63, %10
+  %26 = getelementptr inbounds nuw i32, ptr %1, i64 %25
+  %27 = load i32, ptr %26, align 4, !llvm.access.group !2
+  %28 = getelementptr inbounds nuw i32, ptr %6, i64 %10
+  store i32 %27, ptr %28, align 4, !llvm.access.group !2
+  br label %29
+
+29:                                               ; preds = %24, %22
+  ret void
+}
+
+define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel(ptr nonnull %0, ptr nonnull %1) {
+  %3 = getelementptr inbounds ptr, ptr %0, i32 0
+  %4 = load ptr, ptr %3, align 8
+  %5 = load ptr, ptr %4, align 8
+  %6 = getelementptr inbounds ptr, ptr %0, i32 1
+  %7 = load ptr, ptr %6, align 8
+  %8 = load ptr, ptr %7, align 8
+  %9 = getelementptr inbounds ptr, ptr %0, i32 2
+  %10 = load ptr, ptr %9, align 8
+  %11 = load i64, ptr %10, align 4
+  %12 = getelementptr inbounds ptr, ptr %0, i32 3
+  %13 = load ptr, ptr %12, align 8
+  %14 = load i64, ptr %13, align 4
+  %15 = getelementptr inbounds ptr, ptr %0, i32 4
+  %16 = load ptr, ptr %15, align 8
+  %17 = load i64, ptr %16, align 4
+  %18 = getelementptr inbounds ptr, ptr %0, i32 5
+  %19 = load ptr, ptr %18, align 8
+  %20 = load ptr, ptr %19, align 8
+  %21 = getelementptr inbounds ptr, ptr %0, i32 6
+  %22 = load ptr, ptr %21, align 8
+  %23 = load ptr, ptr %22, align 8
+  %24 = getelementptr inbounds ptr, ptr %0, i32 7
+  %25 = load ptr, ptr %24, align 8
+  %26 = load i64, ptr %25, align 4
+  %27 = getelementptr inbounds ptr, ptr %0, i32 8
+  %28 = load ptr, ptr %27, align 8
+  %29 = load i64, ptr %28, align 4
+  %30 = getelementptr inbounds ptr, ptr %0, i32 9
+  %31 = load ptr, ptr %30, align 8
+  %32 = load i64, ptr %31, align 4
+  %33 = getelementptr inbounds i64, ptr %1, i32 0
+  %34 = load i64, ptr %33, align 4
+  %35 = getelementptr inbounds i64, ptr %1, i32 1
+  %36 = load i64, ptr %35, align 4
+  %37 = getelementptr inbounds i64, ptr %1, i32 2
+  %38 = load i64, ptr %37, align 4
+  %39 = call i64 @llvm.smin.i64(i64 64, i64 256)
+  br label %40
+
+40:                                               ; preds = %43, %2
+  %41 = phi i64 [ %44, %43 ], [ 0, %2 ]
+  %42 = icmp slt i64 %41, %39
+  br i1 %42, label %43, label %45
+
+43:                                               ; preds = %40
+  call void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_thread(ptr %5, ptr %8, i64 %11, i64 %14, i64 %17, ptr %20, ptr %23, i64 %26, i64 %29, i64 %32, i64 %41, i64 0, i64 0, i64 %34, i64 %36, i64 %38, i64 1, i64 1, i64 1, i64 256, i64 1, i64 1)
+  %44 = add nuw nsw i64 %41, 1
+  br label %40, !llvm.loop !3
+
+45:                                               ; preds = %40
+  ret void
+}
+
+define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0(ptr nonnull %0, ptr nonnull %1) {
+  %3 = getelementptr inbounds ptr, ptr %0, i32 0
+  %4 = load ptr, ptr %3, align 8
+  %5 = load ptr, ptr %4, align 8
+  %6 = getelementptr inbounds ptr, ptr %0, i32 1
+  %7 = load ptr, ptr %6, align 8
+  %8 = load ptr, ptr %7, align 8
+  %9 = getelementptr inbounds ptr, ptr %0, i32 2
+  %10 = load ptr, ptr %9, align 8
+  %11 = load i64, ptr %10, align 4
+  %12 = getelementptr inbounds ptr, ptr %0, i32 3
+  %13 = load ptr, ptr %12, align 8
+  %14 = load i64, ptr %13, align 4
+  %15 = getelementptr inbounds ptr, ptr %0, i32 4
+  %16 = load ptr, ptr %15, align 8
+  %17 = load i64, ptr %16, align 4
+  %18 = getelementptr inbounds ptr, ptr %0, i32 5
+  %19 = load ptr, ptr %18, align 8
+  %20 = load ptr, ptr %19, align 8
+  %21 = getelementptr inbounds ptr, ptr %0, i32 6
+  %22 = load ptr, ptr %21, align 8
+  %23 = load ptr, ptr %22, align 8
+  %24 = getelementptr inbounds ptr, ptr %0, i32 7
+  %25 = load ptr, ptr %24, align 8
+  %26 = load i64, ptr %25, align 4
+  %27 = getelementptr inbounds ptr, ptr %0, i32 8
+  %28 = load ptr, ptr %27, align 8
+  %29 = load i64, ptr %28, align 4
+  %30 = getelementptr inbounds ptr, ptr %0, i32 9
+  %31 = load ptr, ptr %30, align 8
+  %32 = load i64, ptr %31, align 4
+  %33 = getelementptr inbounds i64, ptr %1, i32 0
+  %34 = load i64, ptr %33, align 4
+  %35 = getelementptr inbounds i64, ptr %1, i32 1
+  %36 = load i64, ptr %35, align 4
+  %37 = getelementptr inbounds i64, ptr %1, i32 2
+  %38 = load i64, ptr %37, align 4
+  %39 = call i64 @llvm.smin.i64(i64 64, i64 256)
+  br label %40
+
+40:                                               ; preds = %43, %2
+  %41 = phi i64 [ %44, %43 ], [ 0, %2 ]
+  %42 = icmp slt i64 %41, %39
+  br i1 %42, label %43, label %45
+
+43:                                               ; preds = %40
+  call void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0_thread(ptr %5, ptr %8, i64 %11, i64 %14, i64 %17, ptr %20, ptr %23, i64 %26, i64 %29, i64 %32, i64 %41, i64 0, i64 0, i64 %34, i64 %36, i64 %38, i64 1, i64 1, i64 1, i64 256, i64 1, i64 1)
+  %44 = add nuw nsw i64 %41, 1
+  br label %40, !llvm.loop !5
+
+45:                                               ; preds = %40
+  ret void
+}
+
+declare ptr @mgpuModuleLoad(ptr, i64)
+
+declare void @mgpuModuleUnload(ptr)
+
+declare ptr @mgpuModuleGetFunction(ptr, ptr)
+
+declare void @mgpuLaunchKernel(ptr, i64, i64, i64, i64, i64, i64, i32, ptr, ptr, ptr, i64)
+
+declare void @mgpuLaunchClusterKernel(ptr, i64, i64, i64, i64, i64, i64, i64, i64, i64, i32, ptr, ptr, ptr)
+
+declare void @mgpuLaunchKernelCooperative(ptr, i64, i64, i64, i64, i64, i64, i64, i64, i64, i32, ptr, ptr, ptr)
+
+declare extern_weak void @aotc_module_register(ptr)
+
+define internal void @aotc_load_buffer_between_kernels_kernels() {
+  %1 = call ptr @mgpuModuleLoad(ptr @aotc_image_buffer_between_kernels_kernels, i64 9)
+  store ptr %1, ptr @aotc_module_buffer_between_kernels_kernels, align 8
+  %2 = icmp ne ptr @aotc_module_register, null
+  br i1 %2, label %3, label %4
+
+3:                                                ; preds = %0
+  call void @aotc_module_register(ptr @aotc_info_buffer_between_kernels_kernels)
+  br label %4
+
+4:                                                ; preds = %3, %0
+  ret void
+}
+
+define internal void @aotc_unload_buffer_between_kernels_kernels() {
+  %1 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
+  call void @mgpuModuleUnload(ptr %1)
+  ret void
+}
+
+define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12, ptr %13, ptr %14, i64 %15, i64 %16, i64 %17) {
+  %19 = alloca { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, i64 1, align 8
+  %20 = alloca ptr, i64 10, align 8
+  %21 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 0
+  store ptr %8, ptr %21, align 8
+  %22 = getelementptr ptr, ptr %20, i32 0
+  store ptr %21, ptr %22, align 8
+  %23 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 1
+  store ptr %9, ptr %23, align 8
+  %24 = getelementptr ptr, ptr %20, i32 1
+  store ptr %23, ptr %24, align 8
+  %25 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 2
+  store i64 %10, ptr %25, align 4
+  %26 = getelementptr ptr, ptr %20, i32 2
+  store ptr %25, ptr %26, align 8
+  %27 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 3
+  store i64 %11, ptr %27, align 4
+  %28 = getelementptr ptr, ptr %20, i32 3
+  store ptr %27, ptr %28, align 8
+  %29 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 4
+  store i64 %12, ptr %29, align 4
+  %30 = getelementptr ptr, ptr %20, i32 4
+  store ptr %29, ptr %30, align 8
+  %31 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 5
+  store ptr %13, ptr %31, align 8
+  %32 = getelementptr ptr, ptr %20, i32 5
+  store ptr %31, ptr %32, align 8
+  %33 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 6
+  store ptr %14, ptr %33, align 8
+  %34 = getelementptr ptr, ptr %20, i32 6
+  store ptr %33, ptr %34, align 8
+  %35 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 7
+  store i64 %15, ptr %35, align 4
+  %36 = getelementptr ptr, ptr %20, i32 7
+  store ptr %35, ptr %36, align 8
+  %37 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 8
+  store i64 %16, ptr %37, align 4
+  %38 = getelementptr ptr, ptr %20, i32 8
+  store ptr %37, ptr %38, align 8
+  %39 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 9
+  store i64 %17, ptr %39, align 4
+  %40 = getelementptr ptr, ptr %20, i32 9
+  store ptr %39, ptr %40, align 8
+  %41 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
+  %42 = call ptr @mgpuModuleGetFunction(ptr %41, ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel)
+  call void @mgpuLaunchKernel(ptr %42, i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %20, ptr null, i64 10)
+  ret void
+}
+
+define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12, ptr %13, ptr %14, i64 %15, i64 %16, i64 %17) {
+  %19 = alloca { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, i64 1, align 8
+  %20 = alloca ptr, i64 10, align 8
+  %21 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 0
+  store ptr %8, ptr %21, align 8
+  %22 = getelementptr ptr, ptr %20, i32 0
+  store ptr %21, ptr %22, align 8
+  %23 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 1
+  store ptr %9, ptr %23, align 8
+  %24 = getelementptr ptr, ptr %20, i32 1
+  store ptr %23, ptr %24, align 8
+  %25 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 2
+  store i64 %10, ptr %25, align 4
+  %26 = getelementptr ptr, ptr %20, i32 2
+  store ptr %25, ptr %26, align 8
+  %27 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 3
+  store i64 %11, ptr %27, align 4
+  %28 = getelementptr ptr, ptr %20, i32 3
+  store ptr %27, ptr %28, align 8
+  %29 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 4
+  store i64 %12, ptr %29, align 4
+  %30 = getelementptr ptr, ptr %20, i32 4
+  store ptr %29, ptr %30, align 8
+  %31 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 5
+  store ptr %13, ptr %31, align 8
+  %32 = getelementptr ptr, ptr %20, i32 5
+  store ptr %31, ptr %32, align 8
+  %33 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 6
+  store ptr %14, ptr %33, align 8
+  %34 = getelementptr ptr, ptr %20, i32 6
+  store ptr %33, ptr %34, align 8
+  %35 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 7
+  store i64 %15, ptr %35, align 4
+  %36 = getelementptr ptr, ptr %20, i32 7
+  store ptr %35, ptr %36, align 8
+  %37 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 8
+  store i64 %16, ptr %37, align 4
+  %38 = getelementptr ptr, ptr %20, i32 8
+  store ptr %37, ptr %38, align 8
+  %39 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 9
+  store i64 %17, ptr %39, align 4
+  %40 = getelementptr ptr, ptr %20, i32 9
+  store ptr %39, ptr %40, align 8
+  %41 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
+  %42 = call ptr @mgpuModuleGetFunction(ptr %41, ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0)
+  call void @mgpuLaunchKernel(ptr %42, i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %20, ptr null, i64 10)
+  ret void
+}
+
+define hidden void @aotc_call_sums(ptr %0) {
+  %2 = alloca { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } }, i64 1, align 8
+  %3 = getelementptr ptr, ptr %0, i32 0
+  %4 = load ptr, ptr %3, align 8
+  call void @_mlir_ciface_sums(ptr %2, ptr %4)
+  %5 = load { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } }, ptr %2, align 8
+  %6 = extractvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %5, 0
+  %7 = getelementptr ptr, ptr %0, i32 1
+  %8 = load ptr, ptr %7, align 8
+  store i32 %6, ptr %8, align 4
+  %9 = extractvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %5, 1
+  %10 = getelementptr ptr, ptr %0, i32 2
+  %11 = load ptr, ptr %10, align 8
+  store { ptr, ptr, i64, [1 x i64], [1 x i64] } %9, ptr %11, align 8
+  ret void
+}
+
+; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
+declare i64 @llvm.smin.i64(i64, i64) #1
+
+attributes #0 = { alwaysinline }
+attributes #1 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
+
+!llvm.module.flags = !{!0}
+
+!0 = !{i32 2, !"Debug Info Version", i32 3}
+!1 = distinct !{}
+!2 = distinct !{}
+!3 = distinct !{!3, !4}
+!4 = !{!"llvm.loop.parallel_accesses", !1}
+!5 = distinct !{!5, !6}
+!6 = !{!"llvm.loop.parallel_accesses", !2}

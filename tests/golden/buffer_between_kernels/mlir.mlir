@@ -1,0 +1,42 @@
+module attributes {gpu.container_module} {
+  func.func @sums(%arg0: memref<64xi32>) -> (i32, memref<64xi32>) attributes {llvm.emit_c_interface} {
+    %c256 = arith.constant 256 : index
+    %c1 = arith.constant 1 : index
+    %c7 = arith.constant 7 : index
+    %memref = gpu.alloc  host_shared () : memref<64xi32>
+    %memref_0 = gpu.alloc  host_shared () : memref<64xi32>
+    gpu.launch_func  @buffer_between_kernels_kernels::@sums_kernel blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)  args(%arg0 : memref<64xi32>, %memref : memref<64xi32>)
+    gpu.launch_func  @buffer_between_kernels_kernels::@sums_kernel_0 blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)  args(%memref : memref<64xi32>, %memref_0 : memref<64xi32>)
+    %0 = memref.load %memref[%c7] : memref<64xi32>
+    %1 = gpu.wait async
+    %2 = gpu.dealloc async [%1] %memref : memref<64xi32>
+    gpu.wait [%2]
+    return %0, %memref_0 : i32, memref<64xi32>
+  }
+  gpu.module @buffer_between_kernels_kernels {
+    gpu.func @sums_kernel(%arg0: memref<64xi32>, %arg1: memref<64xi32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+      %c64 = arith.constant 64 : index
+      %thread_id_x = gpu.thread_id x
+      %0 = arith.cmpi slt, %thread_id_x, %c64 : index
+      scf.if %0 {
+        %1 = memref.load %arg0[%thread_id_x] : memref<64xi32>
+        %2 = arith.addi %1, %1 : i32
+        memref.store %2, %arg1[%thread_id_x] : memref<64xi32>
+      }
+      gpu.return
+    }
+    gpu.func @sums_kernel_0(%arg0: memref<64xi32>, %arg1: memref<64xi32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+      %c63 = arith.constant 63 : index
+      %c64 = arith.constant 64 : index
+      %thread_id_x = gpu.thread_id x
+      %0 = arith.cmpi slt, %thread_id_x, %c64 : index
+      scf.if %0 {
+        %1 = arith.subi %c63, %thread_id_x : index
+        %2 = memref.load %arg0[%1] : memref<64xi32>
+        memref.store %2, %arg1[%thread_id_x] : memref<64xi32>
+      }
+      gpu.return
+    }
+  }
+}
+
