@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu.ir_tools import symbol_name, walk
-from aotc.cpu.memory_spaces import SpaceStripper
 from aotc.cpu.operations import replace_operations
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
+from aotc.lower.memory_spaces import SpaceStripper
 from aotc.mlir import ir
 
 PREFIX = "aotc_cpu_"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.bfloat import add_bfloat_functions
 from aotc.cpu.block_function import add_block_functions
 from aotc.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
 from aotc.cpu.ir_tools import symbol_name
@@ -14,6 +13,7 @@ from aotc.cpu.merge import move_symbols
 from aotc.cpu.support import find_obstacle
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.load.source import find_place
+from aotc.lower.host_bfloat import add_bfloat_functions
 from aotc.mlir import ir
 
 

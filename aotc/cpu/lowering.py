@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from aotc.cpu.ir_tools import symbol_name, walk
-from aotc.cpu.math_operations import replace_math
 from aotc.cpu.symbols import content, has_body
+from aotc.lower.host_math import replace_math
 from aotc.mlir import PassManager, ir
 
 # Down to scalars, vectors, loops and branches.

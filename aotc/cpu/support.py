@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.cpu.ir_tools import symbol_name, walk
-from aotc.cpu.memory_spaces import is_workgroup
 from aotc.cpu.symbols import FUNCTIONS, has_body
 from aotc.load.source import find_place
+from aotc.lower.memory_spaces import is_workgroup
 from aotc.mlir import ir
 
 _THREADS_MEET = "the threads of a block cannot wait for each other on the CPU yet"

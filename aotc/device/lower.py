@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc.cpu.math_operations import replace_questions
 from aotc.load.entries import symbol_of
 from aotc.load.source import Source
 from aotc.lower import ops
+from aotc.lower.host_math import replace_questions
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.passes import run_passes
 from aotc.mlir import ir

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aotc.cpu.kernels import CpuKernel, CpuKernels
+from aotc.cpu.merge import merge_cpu_kernels
 from aotc.host.exports import add_packed_call, keep_to_itself
 from aotc.host.launches import LaunchStubs, lower_launch
 from aotc.host.llvm_dialect import (
@@ -60,7 +61,7 @@ def embed(
     with host.context, ir.Location.unknown():
         keep_to_itself(host, entries)
         if cpu is not None:
-            merge(host, cpu.module.operation)
+            merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
         for name in sorted(managed_globals):
             make_global_managed(host, name)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from aotc.cpu.bfloat import add_bfloat_functions
-from aotc.cpu.math_operations import replace_math
-from aotc.cpu.memory_spaces import SpaceStripper
 from aotc.load.entries import symbol_of
+from aotc.lower.host_bfloat import add_bfloat_functions
+from aotc.lower.host_math import replace_math
+from aotc.lower.memory_spaces import SpaceStripper
 from aotc.lower.outlining import gpu_modules
 from aotc.lower.passes import run_passes
 from aotc.mlir import ir

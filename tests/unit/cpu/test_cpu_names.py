@@ -10,8 +10,8 @@ import pytest
 from unit.cpu.cpu_device import CpuDevice, build
 
 from aotc.cpu import build_cpu_kernels, merge_cpu_kernels
-from aotc.cpu.math_operations import replace_math
 from aotc.errors import InputError
+from aotc.lower.host_math import replace_math
 from aotc.mlir import PassManager, ir, llvm, make_context
 
 # Two gpu.modules whose functions, globals and format strings share their names.
