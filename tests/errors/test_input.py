@@ -193,7 +193,9 @@ def test_an_entry_that_is_lowered_already(aotc: Aotc, mlir_file: MlirFile) -> No
     )
 
 
-def test_a_main_that_no_c_program_can_start(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+def test_a_main_that_no_c_program_can_start(
+    aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
     path = mlir_file("func.func @main(%n: f32) -> f32 {\n  return %n : f32\n}\n")
     assert aotc("build", path, "-o", tmp_path / "program") == Outcome(
         2,
@@ -322,7 +324,9 @@ def test_an_operation_that_aotc_cannot_lower(aotc: Aotc, mlir_file: MlirFile) ->
     )
     done = aotc("build", path, "--emit", "obj", "-o", f"{path.parent}/")
     assert done.code == 4
-    assert done.stderr.startswith("aotc: error: aotc cannot lower these operations of the host code:")
+    assert done.stderr.startswith(
+        "aotc: error: aotc cannot lower these operations of the host code:"
+    )
     assert f"\n  {path}:3:3: linalg.fill\n" in done.stderr
     assert done.stderr.endswith(
         "aotc: hint: Lower them first, or give the whole lowering with --pipeline.\n"

@@ -280,9 +280,7 @@ def test_each_point_of_a_dynamic_loop_runs_once(name: str, loops: Library) -> No
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("outer", ["y", "z"])
-def test_more_blocks_than_a_grid_can_have(
-    outer: str, dynamic: bool, tmp_path: Path
-) -> None:
+def test_more_blocks_than_a_grid_can_have(outer: str, dynamic: bool, tmp_path: Path) -> None:
     """Past 65535 blocks along y or z, each block walks in strides."""
     # Blocks of 4 x 64 threads, or 1 x 4 x 64: more than 65535 of them.
     rows = 65535 * 64 + 100
