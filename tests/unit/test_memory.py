@@ -1,0 +1,396 @@
+"""Memory placement: every buffer that a kernel is given is one that the GPU can reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.command import Outcome
+from helpers.native import build_library
+
+Aotc = Callable[..., Outcome]
+MlirFile = Callable[..., Path]
+
+_FILL = """
+  scf.parallel (%{iv}) = (%c0) to (%c32) step (%c1) {{
+    memref.store %one, {buffer}[%{iv}] : {type}
+  }}
+"""
+
+
+def fill(buffer: str, iv: str = "i", type_: str = "memref<32xf32>") -> str:
+    """A kernel that writes 1 to each element of a buffer."""
+    return _FILL.format(buffer=buffer, iv=iv, type=type_)
+
+
+def entry(body: str, *, before: str = "", arguments: str = "%a: memref<32xf32>") -> str:
+    return f"""
+{before}
+func.func @f({arguments}) attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %c32 = arith.constant 32 : index
+  %one = arith.constant 1.0 : f32
+  {body}
+}}
+"""
+
+
+COPY_OUT = "memref.copy %t, %a : memref<32xf32> to memref<32xf32>"
+DEALLOC = "memref.dealloc %t : memref<32xf32>"
+
+# name: (module, managed allocations, host allocations, frees of managed, frees of host memory)
+PLACEMENTS: dict[str, tuple[str, int, int, int, int]] = {
+    "alloc": (
+        entry(f"%t = memref.alloc() : memref<32xf32>{fill('%t')}{COPY_OUT}\n{DEALLOC}\nreturn"),
+        *(1, 0, 1, 0),
+    ),
+    "alloca": (
+        entry(f"%t = memref.alloca() : memref<32xf32>{fill('%t')}{COPY_OUT}\nreturn"),
+        *(1, 0, 1, 0),
+    ),
+    "alloc_of_the_host_alone": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  memref.store %one, %t[%c5] : memref<32xf32>
+  {COPY_OUT}
+  {DEALLOC}
+  {fill("%a")}
+  return"""
+        ),
+        *(0, 1, 0, 1),
+    ),
+    "through_a_view": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  %v = memref.subview %t[0][32][1] : memref<32xf32> to memref<32xf32, strided<[1]>>
+  {fill("%v", type_="memref<32xf32, strided<[1]>>")}
+  {COPY_OUT}
+  {DEALLOC}
+  return"""
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "through_a_loop": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  %u = memref.alloc() : memref<32xf32>
+  %r:2 = scf.for %n = %c0 to %c5 step %c1 iter_args(%p = %t, %q = %u)
+      -> (memref<32xf32>, memref<32xf32>) {{
+    {fill("%p")}
+    scf.yield %q, %p : memref<32xf32>, memref<32xf32>
+  }}
+  {COPY_OUT}
+  {DEALLOC}
+  memref.dealloc %u : memref<32xf32>
+  return"""
+        ),
+        *(2, 0, 2, 0),
+    ),
+    # One free for whichever it was: neither may stay host memory.
+    "sharing_a_dealloc": (
+        entry(
+            f"""%t = scf.if %go -> memref<32xf32> {{
+    %p = memref.alloc() : memref<32xf32>
+    {fill("%p")}
+    scf.yield %p : memref<32xf32>
+  }} else {{
+    %q = memref.alloc() : memref<32xf32>
+    memref.store %one, %q[%c5] : memref<32xf32>
+    scf.yield %q : memref<32xf32>
+  }}
+  {COPY_OUT}
+  {DEALLOC}
+  return""",
+            arguments="%a: memref<32xf32>, %go: i1",
+        ),
+        *(2, 0, 1, 0),
+    ),
+    "from_a_called_function": (
+        entry(
+            f"""%t = func.call @make() : () -> memref<32xf32>
+  {fill("%t")}
+  {COPY_OUT}
+  {DEALLOC}
+  return""",
+            before="""func.func private @make() -> memref<32xf32> {
+  %t = memref.alloc() : memref<32xf32>
+  return %t : memref<32xf32>
+}""",
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "into_a_called_function": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  func.call @use(%t) : (memref<32xf32>) -> ()
+  {COPY_OUT}
+  {DEALLOC}
+  return""",
+            before=entry(fill("%a") + "return")
+            .replace("@f(", "private @use(")
+            .replace("attributes {llvm.emit_c_interface}", ""),
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "in_a_branch_that_does_not_dominate_the_end": (
+        entry(
+            f"""cf.cond_br %go, ^some, ^none
+^some:
+  %t = memref.alloca() : memref<32xf32>
+  {fill("%t")}
+  {COPY_OUT}
+  cf.br ^none
+^none:
+  return""",
+            arguments="%a: memref<32xf32>, %go: i1",
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "through_branches": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  cf.br ^next(%t : memref<32xf32>)
+^next(%p: memref<32xf32>):
+  {fill("%p")}
+  {COPY_OUT}
+  {DEALLOC}
+  return"""
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "through_a_switch": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  %u = memref.alloc() : memref<32xf32>
+  %r = scf.index_switch %n -> memref<32xf32>
+  case 1 {{
+    scf.yield %t : memref<32xf32>
+  }}
+  default {{
+    scf.yield %u : memref<32xf32>
+  }}
+  {fill("%r")}
+  {COPY_OUT}
+  {DEALLOC}
+  memref.dealloc %u : memref<32xf32>
+  return""",
+            arguments="%a: memref<32xf32>, %n: index",
+        ),
+        *(2, 0, 2, 0),
+    ),
+    "through_a_switch_of_blocks": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  cf.switch %n : i32, [
+    default: ^end,
+    1: ^some(%t : memref<32xf32>)
+  ]
+^some(%p: memref<32xf32>):
+  {fill("%p")}
+  cf.br ^end
+^end:
+  {COPY_OUT}
+  {DEALLOC}
+  return""",
+            arguments="%a: memref<32xf32>, %n: i32",
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "out_of_a_scope": (
+        entry(
+            f"""%r = memref.alloca_scope -> (memref<32xf32>) {{
+    %t = memref.alloc() : memref<32xf32>
+    memref.alloca_scope.return %t : memref<32xf32>
+  }}
+  {fill("%r")}
+  memref.copy %r, %a : memref<32xf32> to memref<32xf32>
+  memref.dealloc %r : memref<32xf32>
+  return"""
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "dynamic": (
+        entry(
+            f"""%n = memref.dim %a, %c0 : memref<?xf32>
+  %t = memref.alloc(%n) : memref<?xf32>
+  {fill("%t", type_="memref<?xf32>")}
+  memref.copy %t, %a : memref<?xf32> to memref<?xf32>
+  memref.dealloc %t : memref<?xf32>
+  return""",
+            arguments="%a: memref<?xf32>",
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "in_a_loop": (
+        entry(
+            f"""scf.for %n = %c0 to %c5 step %c1 {{
+    %t = memref.alloca(%c32) : memref<?xf32>
+    {fill("%t", type_="memref<?xf32>")}
+    %v = memref.load %t[%n] : memref<?xf32>
+    memref.store %v, %a[%n] : memref<32xf32>
+  }}
+  return"""
+        ),
+        *(1, 0, 1, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    """What reaches a launch is managed, and freed as such; what does not is left alone."""
+    text, managed, host, managed_frees, host_frees = PLACEMENTS[name]
+    outlined = aotc("build", mlir_file(text), "--emit", "mlir", "-o", "-").succeeded().stdout
+    assert (
+        len(re.findall(r"= gpu\.alloc +host_shared", outlined)),
+        len(re.findall(r"= memref\.alloca? ?\(", outlined)),
+        len(re.findall(r"= gpu\.dealloc async", outlined)),
+        outlined.count("memref.dealloc"),
+    ) == (managed, host, managed_frees, host_frees)
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+
+
+@pytest.mark.parametrize("name", ["alloc", "alloca", "through_a_loop", "from_a_called_function"])
+def test_placed_buffers_work(name: str, tmp_path: Path) -> None:
+    """The host reads in them what the kernel wrote, and freeing them is right."""
+    library = build_library(PLACEMENTS[name][0], tmp_path)
+    a = np.zeros(32, np.float32)
+    for _ in range(3):
+        a[:] = 0
+        library.call("f", a)
+        assert (a == 1).all()
+
+
+# --- Globals ---------------------------------------------------------------------------
+
+
+def test_a_constant_is_in_the_kernel_s_own_memory(tmp_path: Path) -> None:
+    library = build_library(
+        entry(
+            """scf.parallel (%i) = (%c0) to (%c5) step (%c1) {
+    %g = memref.get_global @table : memref<5xf32>
+    %v = memref.load %g[%i] : memref<5xf32>
+    memref.store %v, %a[%i] : memref<32xf32>
+  }
+  return""",
+            before='memref.global "private" constant @table : memref<5xf32> '
+            "= dense<[1.0, 2.0, 4.0, 8.0, 16.0]>",
+        ),
+        tmp_path,
+    )
+    a = np.zeros(32, np.float32)
+    library.call("f", a)
+    np.testing.assert_array_equal(a[:6], [1, 2, 4, 8, 16, 0])
+
+
+GLOBAL_USES = {
+    "handed_over": "%g = memref.get_global @g : memref<32xf32>" + fill("%g"),
+    "as_a_view": """%g = memref.get_global @g : memref<32xf32>
+  %v = memref.cast %g : memref<32xf32> to memref<?xf32>
+"""
+    + fill("%v", type_="memref<?xf32>"),
+    "named_in_a_launch": """gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %g = memref.get_global @g : memref<32xf32>
+    memref.store %one, %g[%tx] : memref<32xf32>
+    gpu.terminator
+  }
+""",
+}
+
+
+@pytest.mark.parametrize("use", GLOBAL_USES)
+def test_host_and_kernels_share_a_variable(use: str, tmp_path: Path) -> None:
+    """What a kernel stores the host sees, in this function and others, and the other way."""
+    library = build_library(
+        entry(GLOBAL_USES[use] + "return", before=_VARIABLE, arguments="") + _OTHER_USES,
+        tmp_path,
+    )
+    assert library.call("get", 3) == 7.0
+    library.call("set", 3, 9.0)
+    assert library.call("get", 3) == 9.0
+    library.call("f")
+    assert [library.call("get", i) for i in (0, 3, 31)] == [1.0, 1.0, 1.0]
+    library.call("set", 3, 5.0)
+    assert library.call("get", 3) == 5.0
+
+
+_VARIABLE = 'memref.global "private" @g : memref<32xf32> = dense<7.0>'
+_OTHER_USES = """
+func.func @get(%i: index) -> f32 attributes {llvm.emit_c_interface} {
+  %g = memref.get_global @g : memref<32xf32>
+  %v = memref.load %g[%i] : memref<32xf32>
+  return %v : f32
+}
+func.func @set(%i: index, %v: f32) attributes {llvm.emit_c_interface} {
+  %g = memref.get_global @g : memref<32xf32>
+  memref.store %v, %g[%i] : memref<32xf32>
+  return
+}
+"""
+
+
+# --- GPU operations written without tokens ---------------------------------------------
+
+
+def test_synchronous_gpu_operations(tmp_path: Path) -> None:
+    """gpu.alloc, gpu.memcpy, gpu.memset and gpu.dealloc need no token."""
+    library = build_library(
+        entry(
+            f"""%t = gpu.alloc () : memref<32xf32>
+  gpu.memset %t, %one : memref<32xf32>, f32
+  gpu.memcpy %a, %t : memref<32xf32>, memref<32xf32>
+  {fill("%t")}
+  gpu.dealloc %t : memref<32xf32>
+  return"""
+        ),
+        tmp_path,
+    )
+    a = np.zeros(32, np.float32)
+    library.call("f", a)
+    assert (a == 1).all()
+
+
+def test_asynchronous_gpu_operations(tmp_path: Path) -> None:
+    """A chain of tokens: copy in, launch, copy out, on one stream."""
+    library = build_library(
+        """
+module attributes {gpu.container_module} {
+  gpu.module @device {
+    gpu.func @twice(%a: memref<32xf32>) kernel {
+      %i = gpu.thread_id x
+      %v = memref.load %a[%i] : memref<32xf32>
+      %w = arith.addf %v, %v : f32
+      memref.store %w, %a[%i] : memref<32xf32>
+      gpu.return
+    }
+  }
+  func.func @f(%a: memref<32xf32>) attributes {llvm.emit_c_interface} {
+    %c1 = arith.constant 1 : index
+    %c32 = arith.constant 32 : index
+    %start = gpu.wait async
+    %t, %allocated = gpu.alloc async [%start] () : memref<32xf32>
+    %in = gpu.memcpy async [%allocated] %t, %a : memref<32xf32>, memref<32xf32>
+    %done = gpu.launch_func async [%in] @device::@twice blocks in (%c1, %c1, %c1)
+      threads in (%c32, %c1, %c1) args(%t : memref<32xf32>)
+    %out = gpu.memcpy async [%done] %a, %t : memref<32xf32>, memref<32xf32>
+    %free = gpu.dealloc async [%out] %t : memref<32xf32>
+    gpu.wait [%free]
+    return
+  }
+}
+""",
+        tmp_path,
+    )
+    a = np.arange(32, dtype=np.float32)
+    library.call("f", a)
+    np.testing.assert_array_equal(a, 2 * np.arange(32))
