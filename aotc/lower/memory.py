@@ -122,7 +122,7 @@ def _make_managed(allocation: Any, flow: Flow) -> None:
         )
     for free in flow.deallocations:
         # Another buffer that shares it may have replaced it already.
-        if free.attached and free.name == "memref.dealloc":
+        if free.parent is not None and free.name == "memref.dealloc":
             with ir.InsertionPoint(free):
                 _create_dealloc(free.operands[0])
             free.detach_from_parent()
