@@ -18,13 +18,13 @@ def write_file(path: Path, content: bytes, *, executable: bool = False) -> None:
     be written.
     """
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(content)
+            return
         path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise InputError(f"Cannot write '{path}': it is a directory.")
-        if path.exists() and not path.is_file():
-            path.write_bytes(content)
-            return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from aotc import __version__, mlir
-from aotc.cpu.kernels import CpuKernels, build_cpu_kernels
+from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.device.compile import DeviceCompiler
 from aotc.device.lower import lower_device
 from aotc.emit.c_text import c_identifier
@@ -31,7 +31,7 @@ from aotc.lower.access import describe_accesses
 from aotc.lower.host import lower_host
 from aotc.lower.leftovers import check_lowered, check_supported
 from aotc.lower.outline import outline
-from aotc.lower.outlining import gpu_modules
+from aotc.lower.outlining import gpu_modules, lowered_kernels
 from aotc.manifest import Entry, Kernel, Manifest, Resources, built_for_text
 from aotc.request import BuildRequest, Chip, EmitKind, unique
 from aotc.toolchain import (
@@ -321,10 +321,19 @@ def _bundle(build: Build) -> list[Artifact]:
     return [build.file(EmitKind.FATBIN, file) for file in build.fatbins.values()]
 
 
+_LOWERED_BEFORE = "it was in the LLVM dialect before aotc saw it"
+
+
 def _lower_cpu(build: Build) -> list[Artifact]:
     assert build.source is not None
     # The reasons that it gives go into the artifact: the file is named without its folder.
-    build.cpu = build_cpu_kernels(build.module, Path(build.source.name).name)
+    cpu = build_cpu_kernels(build.module, Path(build.source.name).name)
+    lowered = [
+        CpuKernel(symbol_of(gpu_module), symbol_of(function), None, _LOWERED_BEFORE)
+        for gpu_module in gpu_modules(build.module)
+        for function in lowered_kernels(gpu_module)
+    ]
+    build.cpu = replace(cpu, kernels=(*cpu.kernels, *lowered))
     name = f"{build.request.name}.cpu.mlir"
     return [
         _printed(EmitKind.CPU_MLIR, name, build.cpu.module.operation, debug=build.request.debug)

@@ -19,13 +19,11 @@ from aotc.errors import InputError
 
 T = TypeVar("T")
 
-# The chips that ptxas 13.5 assembles for (`ptxas --help`, option --gpu-name), from the
-# oldest that MLIR's NVVM target still lowers for. "a" chips run on that architecture
-# alone, "f" chips on its family.
+# The chips that both ptxas 13.5 (`ptxas --help`, --gpu-name) and clang 22 know, from the oldest
+# that MLIR's NVVM target still lowers for. "a" chips run on that architecture alone.
 _KNOWN_CHIPS = (
-    "sm_75 sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_90a "
-    "sm_100 sm_100a sm_100f sm_103 sm_103a sm_103f sm_110 sm_110a sm_110f "
-    "sm_120 sm_120a sm_120f sm_121 sm_121a sm_121f"
+    "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a "
+    "sm_100 sm_100a sm_103 sm_103a sm_120 sm_120a sm_121 sm_121a"
 ).split()
 
 # A cubin runs on later minor versions of its major version: these, with the PTX below,

@@ -63,6 +63,16 @@ def _is_plain(gpu_module: Any) -> bool:
     return all(op.name == "gpu.func" for op in _content(gpu_module))
 
 
+def lowered_kernels(gpu_module: Any) -> list[Any]:
+    """The kernels of a gpu.module that are in the LLVM dialect already."""
+    return [
+        op
+        for op in _content(gpu_module)
+        if op.name == "llvm.func"
+        and ("gpu.kernel" in op.attributes or "nvvm.kernel" in op.attributes)
+    ]
+
+
 def _free_name(name: str, taken: set[str]) -> str:
     candidate, count = name, 0
     while candidate in taken:
