@@ -71,7 +71,7 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
         raise InputError(
             f"{name} is neither MLIR text (UTF-8) nor MLIR bytecode: {error}"
         ) from None
-    lines = tuple(text.split("\n"))
+    lines = () if is_bytecode else tuple(text.split("\n"))
     with context:
         try:
             module = ir.Module.parse(data if is_bytecode else text)
