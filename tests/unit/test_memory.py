@@ -188,10 +188,14 @@ PLACEMENTS: dict[str, tuple[str, int, int, int, int]] = {
             f"""%t = memref.alloc() : memref<32xf32>
   cf.switch %n : i32, [
     default: ^end,
-    1: ^some(%t : memref<32xf32>)
+    1: ^some(%t : memref<32xf32>),
+    2: ^other
   ]
 ^some(%p: memref<32xf32>):
   {fill("%p")}
+  cf.br ^end
+^other:
+  memref.store %one, %a[%c5] : memref<32xf32>
   cf.br ^end
 ^end:
   {COPY_OUT}

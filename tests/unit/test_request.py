@@ -1,0 +1,135 @@
+"""The values of a request: how chips, PTX targets, hosts and kinds are spelled."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from aotc.errors import InputError
+from aotc.request import (
+    DEFAULT_CHIPS,
+    DEFAULT_PTX,
+    BuildRequest,
+    Chip,
+    EmitKind,
+    HostTarget,
+    parse_ptx,
+    unique,
+)
+
+
+def test_a_chip_s_names() -> None:
+    chip = Chip.parse("sm_90a")
+    assert (chip.name, chip.number, chip.compute, chip.capability) == (
+        "sm_90a",
+        "90a",
+        "compute_90a",
+        90,
+    )
+    assert Chip.parse("sm_120").capability == 120
+
+
+@pytest.mark.parametrize("text", ["", "sm_", "90", "sm_900", "SM_90", "compute_90", "sm_90 "])
+def test_unknown_chips(text: str) -> None:
+    with pytest.raises(InputError, match=f"^Unknown chip '{text}'"):
+        Chip.parse(text)
+
+
+def test_ptx_targets() -> None:
+    assert parse_ptx("none") is None
+    assert parse_ptx("compute_80") == Chip("sm_80")
+    with pytest.raises(InputError, match="Unknown PTX target 'compute_8'. Near names: compute_8"):
+        parse_ptx("compute_8")
+
+
+def test_the_defaults_are_known() -> None:
+    """From Ampere on: the PTX is for the oldest chip of the set."""
+    chips = [Chip.parse(name) for name in DEFAULT_CHIPS]
+    ptx = parse_ptx(DEFAULT_PTX)
+    assert ptx is not None
+    assert ptx.capability == min(chip.capability for chip in chips) == 80
+
+
+@pytest.mark.parametrize(
+    ("text", "triple"),
+    [
+        ("x86_64-linux-gnu", "x86_64-linux-gnu.2.28"),
+        ("aarch64-linux-gnu.2.35", "aarch64-linux-gnu.2.35"),
+        ("aarch64-linux-musl", "aarch64-linux-musl"),
+    ],
+)
+def test_host_targets(text: str, triple: str) -> None:
+    assert HostTarget.parse(text).triple == triple
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x86_64", "x86_64-windows-gnu", "i386-linux-gnu", "x86_64-linux-gnu.2", "native",
+     "x86_64-linux-gnu.2.28 -v"],
+)
+def test_unknown_host_targets(text: str) -> None:
+    with pytest.raises(InputError, match="Unknown host target"):
+        HostTarget.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("machine", "architecture"),
+    [("x86_64", "x86_64"), ("AMD64", "x86_64"), ("arm64", "aarch64"), ("aarch64", "aarch64")],
+)
+def test_this_machine(
+    machine: str, architecture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    native = HostTarget.native()
+    assert native.triple == f"{architecture}-linux-gnu.2.28"
+    assert native.is_native
+    assert not HostTarget.parse(
+        "aarch64-linux-gnu" if architecture == "x86_64" else "x86_64-linux-gnu"
+    ).is_native
+
+
+def test_a_machine_without_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(InputError, match="Unknown host target 'riscv64-linux-gnu.2.28'"):
+        HostTarget.native()
+
+
+def test_kinds() -> None:
+    for kind in EmitKind:
+        assert EmitKind.parse(kind.value) is kind
+    with pytest.raises(InputError, match="Unknown --emit 'executable'"):
+        EmitKind.parse("executable")
+    with pytest.raises(InputError, match="Did you mean host-mlir or mlir"):
+        EmitKind.parse("hostmlir")
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("a/matmul.mlir", "matmul"),
+        ("-", "stdin"),
+        ("matmul", "matmul"),
+        ("two.parts.mlir", "two"),
+        (".mlir", "module"),
+        ("my kernel.mlir", "my kernel"),
+    ],
+)
+def test_a_build_is_called_after_its_input(source: str, name: str) -> None:
+    assert BuildRequest(Path(source)).name == name
+
+
+def test_a_request_is_frozen() -> None:
+    request = BuildRequest(Path("a.mlir"))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        request.optimization = 0  # type: ignore[misc]
+    assert request.cubin_chips == tuple(map(Chip, DEFAULT_CHIPS))
+    assert request.has_default_chips
+    named = dataclasses.replace(request, chips=(Chip("sm_75"),))
+    assert named.cubin_chips == (Chip("sm_75"),)
+    assert not named.has_default_chips
+
+
+def test_unique_keeps_the_order() -> None:
+    assert unique("banana") == ("b", "a", "n")
