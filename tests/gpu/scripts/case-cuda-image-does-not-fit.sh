@@ -7,7 +7,7 @@ words='--dim x=1000 --dim y=1000 --dim z=1000'
 # shellcheck disable=SC2086  # words they are
 expect 3 "bin/vector_add.$built" --device cuda $words
 has "$built"
-has "compute capability $major."
+has ", sm_$major"
 has 'NVIDIA'
 # shellcheck disable=SC2086
 expect 0 "bin/vector_add.$built" $words

@@ -2,6 +2,8 @@
 . ./lib.sh
 words='--dim x=10 --dim y=10 --dim z=10'
 # shellcheck disable=SC2086  # words they are
+expect 0 bin/vector_add --device cuda:0 $words
+# shellcheck disable=SC2086
 expect 3 bin/vector_add --device cuda:999 $words
 has 'cuda:999'
 # shellcheck disable=SC2086
