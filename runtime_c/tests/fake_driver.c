@@ -782,6 +782,12 @@ EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t b
 EXPORT CUresult CUDAAPI cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count,
                                          CUstream stream) {
   ENTER_WITH_CONTEXT("cuMemsetD16Async");
+  // clang takes the register's upper half for zeros, as the ABI's users agreed: see whether it is.
+  unsigned int whole = value;
+  __asm__("" : "+r"(whole));
+  if (whole > 0xffff) {
+    violate("16 bits passed with something above them");
+  }
   unsigned short *elements = (unsigned short *)(uintptr_t)to;
   for (size_t i = 0; i < count; ++i) {
     elements[i] = value;

@@ -46,6 +46,15 @@ static void note_thread(void *const *parameters, const aotc_cpu_block *block) {
   nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 }
 
+static atomic_int the_slow_blocks;
+
+static void count_slowly(void *const *parameters, const aotc_cpu_block *block) {
+  (void)parameters;
+  (void)block;
+  atomic_fetch_add(&the_slow_blocks, 1);
+  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 // Fills its shared memory, lets others run, and finds it as it was.
 static void use_shared(void *const *parameters, const aotc_cpu_block *block) {
   atomic_int *wrong = *(atomic_int *const *)parameters[0];
@@ -84,9 +93,10 @@ static void find_last(void *const *parameters, const aotc_cpu_block *block) {
 }
 
 static const aotc_cpu_kernel kernels[] = {
-    {.name = "note_block", .run = note_block}, {.name = "note_thread", .run = note_thread},
-    {.name = "use_shared", .run = use_shared}, {.name = "need_no_shared", .run = need_no_shared},
-    {.name = "find_last", .run = find_last},   {.name = "hard", .why_not = "it uses gpu.barrier"},
+    {.name = "note_block", .run = note_block},          {.name = "note_thread", .run = note_thread},
+    {.name = "count_slowly", .run = count_slowly},      {.name = "use_shared", .run = use_shared},
+    {.name = "need_no_shared", .run = need_no_shared},  {.name = "find_last", .run = find_last},
+    {.name = "hard", .why_not = "it uses gpu.barrier"},
 };
 static const aotc_module_info info = {
     AOTC_MODULE_INFO_VERSION,
@@ -195,6 +205,8 @@ static void shared_memory_is_the_blocks_own(void) {
 
 static void launch_in_child(void *module) {
   check_coverage(module, 100, 2, 1);
+  launch(module, "note_thread", 100, 1, 1, 0, NULL);
+  CHECK(the_runner_count >= 2); // it has made workers of its own
   CHECK_NO_FAILURE();
 }
 
@@ -219,11 +231,36 @@ static void child_after_fork_amid_launches_can_launch(void) {
   void *module = load("4");
   pthread_t thread;
   CHECK_INT(0, pthread_create(&thread, NULL, launch_until_the_end, module));
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 20; ++i) {
     CHECK(check_in_child(launch_in_child, module));
   }
   atomic_store(&the_end, true);
   CHECK_INT(0, pthread_join(thread, NULL));
+}
+
+static void *launch_slowly(void *module) {
+  launch(module, "count_slowly", 400, 1, 1, 0, NULL);
+  return NULL;
+}
+
+static void launch_beside_the_parents(void *module) {
+  int before = atomic_load(&the_slow_blocks);
+  check_coverage(module, 100, 2, 1);
+  nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+  CHECK_INT(before, atomic_load(&the_slow_blocks));
+}
+
+static void child_leaves_the_parents_launch_alone(void) {
+  void *module = load("61");
+  // So many workers that some have not joined the launch at the fork.
+  pthread_t thread;
+  CHECK_INT(0, pthread_create(&thread, NULL, launch_slowly, module));
+  while (atomic_load(&the_slow_blocks) == 0) {
+    sched_yield();
+  }
+  CHECK(check_in_child(launch_beside_the_parents, module));
+  CHECK_INT(0, pthread_join(thread, NULL));
+  CHECK_INT(400, atomic_load(&the_slow_blocks));
 }
 
 static void largest_grid(void *module) {
@@ -546,6 +583,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(shared_memory_is_the_blocks_own),
       CHECK_TEST(child_after_fork_can_launch),
       CHECK_TEST(child_after_fork_amid_launches_can_launch),
+      CHECK_TEST(child_leaves_the_parents_launch_alone),
       CHECK_TEST(largest_grid_does_not_overflow),
       CHECK_TEST(sizes_that_cuda_refuses_are_refused),
       CHECK_TEST(kernel_without_cpu_form_is_named),

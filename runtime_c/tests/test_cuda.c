@@ -691,6 +691,12 @@ static void adopted_stream_is_the_callers(void) {
   CHECK_INT(AOTC_OK, aotc_stream_adopt(theirs, false));
   launch(module, "add");
   CHECK(driver->last_launch.stream == theirs);
+  int value = 0;
+  void *parameters[] = {&value};
+  driver->last_launch.stream = NULL;
+  mgpuLaunchKernel(mgpuModuleGetFunction(module, "add"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters,
+                   NULL, 1);
+  CHECK(driver->last_launch.stream == theirs);
   void *memory = mgpuMemAlloc(16, NULL, 0);
   mgpuMemset32(memory, 1, 4, NULL);
   void *event = mgpuEventCreate();
@@ -745,6 +751,10 @@ static void failed_function_leaves_nothing_running(void) {
   CHECK_INT(before, synchronizations(driver));
   mgpuStreamDestroy(stream); // waits
   CHECK_INT(before + 1, synchronizations(driver));
+  static int theirs;
+  mgpuStreamDestroy(&theirs); // is not the runtime's to wait for
+  CHECK_INT(before + 1, synchronizations(driver));
+  CHECK_TEXT("", driver->violation);
 }
 
 // ---------------------------------------------------------------------------------------------------
@@ -840,6 +850,7 @@ static void fill_ignores_the_upper_half_of_its_register(void) {
   CHECK_INT(0x1234, halves[0]);
   CHECK_INT(0, halves[1]);
   CHECK_NO_FAILURE();
+  CHECK_TEXT("", scenario_driver()->violation);
 }
 
 typedef struct memref2 {

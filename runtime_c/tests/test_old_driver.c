@@ -82,11 +82,32 @@ static void modules_are_loaded_for_each_context(void) {
   CHECK_TEXT("", driver->violation);
 }
 
+static void modules_are_unloaded_where_another_does_not_fit(void) {
+  static char both[] = FAKE_IMAGE("75,90", "add");
+  fake_driver *driver = scenario_driver();
+  driver->device_count = 2;
+  driver->capability[0] = 75;
+  setenv("AOTC_DEVICE", "cuda", 1);
+  // The last module is loaded first: `both` fits the first GPU, `image` does not.
+  mgpuModuleLoad(image, sizeof(image));
+  mgpuModuleLoad(both, sizeof(both));
+  aotc_device device;
+  CHECK_INT(AOTC_OK, aotc_device_resolve(&device));
+  CHECK_INT(1, device.ordinal);
+  CHECK_INT(2, driver->live_modules);
+  CHECK_INT(1, driver->primary_references);
+  CHECK_TEXT("", driver->violation);
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
-      CHECK_TEST(every_symbol_is_called),   CHECK_TEST(every_call_fails_unknown),
-      CHECK_TEST(clusters_are_unsupported), CHECK_TEST(tensor_maps_are_unsupported),
-      CHECK_TEST(stream_memory_is_plain),   CHECK_TEST(modules_are_loaded_for_each_context),
+      CHECK_TEST(every_symbol_is_called),
+      CHECK_TEST(every_call_fails_unknown),
+      CHECK_TEST(clusters_are_unsupported),
+      CHECK_TEST(tensor_maps_are_unsupported),
+      CHECK_TEST(stream_memory_is_plain),
+      CHECK_TEST(modules_are_loaded_for_each_context),
+      CHECK_TEST(modules_are_unloaded_where_another_does_not_fit),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }
