@@ -62,3 +62,9 @@ def exported_functions() -> set[str]:
         text = re.sub(r"//.*", "", header.read_text())
         found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)\(", text, re.MULTILINE))
     return found
+
+
+def program_environment(*libraries: Path, **more: str) -> dict[str, str]:
+    """An environment in which a program finds these folders' libraries, and no AOTC_ setting."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AOTC_")}
+    return {**kept, "LD_LIBRARY_PATH": ":".join(map(str, libraries)), **more}

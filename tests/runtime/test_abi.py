@@ -7,12 +7,23 @@ C linkage does not notice a changed signature. So IR that uses everything is low
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
-from runtime.support import HOST_TARGET, RUNTIME, TARGETS, runner, toolchain
+from runtime.support import (
+    HOST_TARGET,
+    RUNTIME,
+    TARGETS,
+    compile_c,
+    include_flags,
+    program_environment,
+    runner,
+    toolchain,
+)
 
 from aotc.mlir import PassManager, ir, llvm, make_context
+from aotc.toolchain import runtime_library
 
 DATA = Path(__file__).parent / "data"
 HEADER = RUNTIME / "include" / "mlir_cuda_runtime.h"
@@ -37,6 +48,7 @@ _ASYNC = (
 PIPELINES = {
     "launches": f"builtin.module({_TO_CALLS}, {_FROM_CALLS})",
     "memory": f"builtin.module({_TO_CALLS}, {_FROM_CALLS})",
+    "program": f"builtin.module({_TO_CALLS}, {_FROM_CALLS})",
     "tensor_map": f"builtin.module({_TO_CALLS}, {_FROM_CALLS})",
     "events": (
         f"builtin.module(func.func(gpu-async-region), {_TO_CALLS}, {_ASYNC}, {_FROM_CALLS})"
@@ -76,24 +88,30 @@ def header_signatures(header: str, folder: Path, target: str = HOST_TARGET) -> S
     return read_signatures(output.read_text())
 
 
-def lowered_signatures(name: str) -> Signatures:
-    """What the lowering of tests/runtime/data/NAME.mlir declares."""
+def lowered_ir(name: str, image: str = "image") -> str:
+    """What tests/runtime/data/NAME.mlir becomes, in LLVM IR, with `image` for its device code."""
     with make_context():
         module = ir.Module.parse((DATA / f"{name}.mlir").read_text())
         PassManager.parse(PIPELINES[name]).run(module.operation)
         for operation in list(module.body.operations):
             if operation.operation.name == "gpu.module":
-                module.body.append(_embedded(operation.attributes["sym_name"].value))
+                module.body.append(_embedded(operation.attributes["sym_name"].value, image))
                 operation.operation.erase()
-        return read_signatures(llvm.translate_module_to_llvmir(module.operation))
+        text: str = llvm.translate_module_to_llvmir(module.operation)
+        return text
 
 
-def _embedded(name: str) -> object:
+def lowered_signatures(name: str) -> Signatures:
+    """What the lowering of tests/runtime/data/NAME.mlir declares."""
+    return read_signatures(lowered_ir(name))
+
+
+def _embedded(name: str, image: str) -> object:
     """A gpu.binary for the gpu.module `name`; `assembly` holds text."""
     key = "assembly" if name == "assembly" else "bin"
     text = (
         f"gpu.binary @{name} <#gpu.select_object<0 : i64>> "
-        f'[#gpu.object<#nvvm.target<chip = "sm_90a">, {key} = "image">]'
+        f'[#gpu.object<#nvvm.target<chip = "sm_90a">, {key} = "{image}">]'
     )
     return ir.Module.parse(text).body.operations[0].operation.clone()
 
@@ -169,3 +187,78 @@ def test_removed_function_is_noticed(tmp_path: Path) -> None:
     assert removed != text
     found = mismatches(all_lowered(), header_signatures(removed, tmp_path))
     assert [line.split(":")[0] for line in found] == ["mgpuEventDestroy"]
+
+
+# Says at the end of the program what it did; a destructor that runs before the image's own.
+_REPORT = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include "aotc_runtime.h"
+#include "fake_driver.h"
+__attribute__((destructor)) static void report(void) {
+  printf("%s %s\\n", aotc_status_name(aotc_status_get()), aotc_error_message());
+  void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void *address = library != NULL ? dlsym(library, "fake_driver_get") : NULL;
+  fake_driver *(*get)(void) = NULL;
+  memcpy(&get, &address, sizeof(get));
+  if (get == NULL) {
+    printf("no driver\\n");
+    return;
+  }
+  const fake_driver *driver = get();
+  const fake_launch *l = &driver->last_launch;
+  printf("%d launches, last %s %u %u %u, %u %u %u, of %#x\\n", driver->launch_count, l->kernel,
+         l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
+         (unsigned)l->first_parameter);
+  printf("%d left, %s\\n", driver->live_memory + driver->live_events, driver->violation);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What translation and clang make of a program, linked against libmlir_cuda_runtime.so."""
+    folder = tmp_path_factory.mktemp("program")
+    image = "\\7FFAKE chips=90, kernels=kernel,"
+    (folder / "program.ll").write_text(lowered_ir("program", f"{image}\\00"))
+    (folder / "report.c").write_text(_REPORT)
+    compile_c(
+        [
+            *("-O2", "-Wno-override-module", "-D_GNU_SOURCE", *include_flags()),
+            *(folder / "program.ll", folder / "report.c"),
+            runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared"),
+            *("-pthread", "-ldl", "-o", folder / "program"),
+        ],
+        making="program",
+    )
+    return folder / "program"
+
+
+def _run(program: Path, driver: Path, **more: str) -> tuple[int, list[str], str]:
+    library = runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared")
+    environment = program_environment(driver, library.parent, **more)
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+def test_lowered_program_runs(program: Path, drivers: Path) -> None:
+    """A program that nobody registered anything for calls the runtime as it means to."""
+    assert _run(program, drivers / "new") == (
+        0,
+        [
+            "AOTC_OK ",
+            "2 launches, last kernel 2 1 1, 3 1 1, of 0x12345678",
+            "0 left, ",
+        ],
+        "",
+    )
+
+
+def test_lowered_program_without_a_driver(program: Path, drivers: Path) -> None:
+    """It has no CPU kernels: nothing runs, nothing is printed, the status says why."""
+    code, lines, errors = _run(program, drivers / "none")
+    assert code == 1  # the program's own: its values are not there
+    assert errors == ""
+    assert lines[0].startswith("AOTC_NO_DEVICE mgpuStreamCreate: device 'auto': no GPU can be used")
+    assert lines[1:] == ["no driver"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from runtime.support import (
     TESTS,
     compile_c,
     include_flags,
+    program_environment,
     runner,
     toolchain,
 )
@@ -25,28 +25,6 @@ from aotc.toolchain import runtime_library
 
 # Which libcuda.so.1 each program finds.
 PROGRAMS = {"cuda": "new", "old_driver": "old", "no_driver": "none", "cpu": "none"}
-
-
-@pytest.fixture(scope="module")
-def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders with a libcuda.so.1: `new`, `old`, and `none`, where it is no library."""
-    folder = tmp_path_factory.mktemp("drivers")
-    for name, defines in {"new": [], "old": ["-DFAKE_OLD_DRIVER"]}.items():
-        (folder / name).mkdir()
-        compile_c(
-            [
-                *STRICT_FLAGS,
-                *include_flags(),
-                *defines,
-                *("-shared", "-Wl,-soname,libcuda.so.1", TESTS / "fake_driver.c", "-pthread"),
-                *("-o", folder / name / "libcuda.so.1"),
-            ],
-            making=f"the {name} fake driver",
-        )
-    # Found first, and refused: a real driver on this machine is not looked for.
-    (folder / "none").mkdir()
-    (folder / "none" / "libcuda.so.1").write_text("no library\n")
-    return folder
 
 
 def _sources_of(program: str) -> list[Path]:
@@ -83,12 +61,13 @@ def test_program(
     """Every test of the program passes: none is left out, none crashes, none hangs."""
     executable = tmp_path / f"test_{program}"
     libraries = [drivers / PROGRAMS[program], *build(program, executable)]
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("AOTC_")},
-        "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
-    }
     done = subprocess.run(
-        [executable], env=environment, capture_output=True, text=True, timeout=600, check=False
+        [executable],
+        env=program_environment(*libraries),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     listed = re.findall(r"CHECK_TEST\((\w+)\)", (TESTS / f"test_{program}.c").read_text())
     assert listed
