@@ -97,6 +97,9 @@ AOTC_API aotc_status aotc_device_request(const char *spec);
 // be NULL). Later calls say the same. A failure is not kept: the next call tries again.
 AOTC_API aotc_status aotc_device_resolve(aotc_device *out_device);
 
+// Whether a device was chosen so far: false for a program that needed none. Chooses none.
+AOTC_API bool aotc_device_is_resolved(void);
+
 // Lists every GPU, then the cpu, without choosing one. Writes at most `capacity` of them;
 // *out_count is how many there are. A missing driver is no failure: then there is only the cpu, and
 // its `reason` says why. out_devices may be NULL when capacity is 0.

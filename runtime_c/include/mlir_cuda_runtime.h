@@ -6,7 +6,8 @@
 //
 // What is said at the top of aotc_runtime.h holds here: nothing starts CUDA before the first call
 // that needs a device, no call exits or prints, a failure is recorded for its thread, and after it
-// the calls do nothing (pointers returned are NULL) until aotc_error_clear.
+// the calls do nothing (pointers returned are NULL, but for host-shared memory: that is zeros of
+// the host's then, so that host code can run to its end) until aotc_error_clear.
 //
 // Handles (modules, functions, streams, events) are opaque. A stream is a CUstream when the device
 // is CUDA, so that a caller's stream can stand for one. A NULL stream is the thread's adopted

@@ -36,9 +36,21 @@ static void after_fork_in_child(void) {
   aotc_rt_unlock();
 }
 
+// pthread_atfork, but with a name for the handlers by which they can be taken back: libraries that
+// are not linked with a compiler's own crtbegin do not lose theirs when they are closed, and the
+// next fork would call code that is gone. Both functions are in the Linux Standard Base.
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *handle);
+extern void __cxa_finalize(void *handle);
+static char fork_handlers;
+
 static void add_fork_handlers(void) {
   // Without memory for them, a fork while another thread holds a lock is not safe; nothing else.
-  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  (void)__register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, &fork_handlers);
+}
+
+__attribute__((destructor)) static void remove_fork_handlers(void) {
+  __cxa_finalize(&fork_handlers);
 }
 
 // ---------------------------------------------------------------------------------------------------
@@ -338,6 +350,10 @@ aotc_status aotc_device_resolve(aotc_device *out_device) {
     *out_device = aotc_rt_state_of_process.device;
   }
   return AOTC_OK;
+}
+
+bool aotc_device_is_resolved(void) {
+  return atomic_load(&aotc_rt_state_of_process.phase) != AOTC_RT_UNRESOLVED;
 }
 
 // ---------------------------------------------------------------------------------------------------

@@ -64,10 +64,62 @@ static void *allocate_in_stream(aotc_rt_scope *scope, uint64_t bytes, CUstream s
              : NULL;
 }
 
+// ---------------------------------------------------------------------------------------------------
+// Stand-ins
+//
+// Host code uses host-shared memory without asking whether there is any. Where there is none, it
+// gets zeros of the host's to work on: the failure is recorded, nothing is launched, and the code
+// runs to its end.
+
+typedef struct aotc_rt_stand_in {
+  struct aotc_rt_stand_in *next;
+  void *pointer;
+} stand_in;
+
+static void *allocate_stand_in(uint64_t bytes) {
+  stand_in *made = malloc(sizeof(*made));
+  void *pointer = made != NULL ? calloc(1, at_least_one(bytes)) : NULL;
+  if (pointer == NULL) {
+    free(made);
+    return NULL;
+  }
+  made->pointer = pointer;
+  aotc_rt_lock();
+  made->next = aotc_rt_state_of_process.stand_ins;
+  aotc_rt_state_of_process.stand_ins = made;
+  atomic_fetch_add(&aotc_rt_state_of_process.stand_in_count, 1);
+  aotc_rt_unlock();
+  return pointer;
+}
+
+// False when `pointer` is no stand-in.
+static bool release_stand_in(void *pointer) {
+  if (atomic_load(&aotc_rt_state_of_process.stand_in_count) == 0) {
+    return false;
+  }
+  aotc_rt_lock();
+  stand_in **place = &aotc_rt_state_of_process.stand_ins;
+  while (*place != NULL && (*place)->pointer != pointer) {
+    place = &(*place)->next;
+  }
+  stand_in *found = *place;
+  if (found != NULL) {
+    *place = found->next;
+    atomic_fetch_sub(&aotc_rt_state_of_process.stand_in_count, 1);
+  }
+  aotc_rt_unlock();
+  if (found == NULL) {
+    return false;
+  }
+  free(found->pointer);
+  free(found);
+  return true;
+}
+
 void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
   aotc_rt_scope scope;
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemAlloc")) {
-    return NULL;
+    return is_host_shared != 0 ? allocate_stand_in(bytes) : NULL;
   }
   void *pointer = NULL;
   CUstream order = aotc_rt_stream_of(scope.thread, stream);
@@ -82,7 +134,10 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
   } else {
     pointer = allocate_device(&scope, bytes);
   }
-  return aotc_rt_end(&scope) ? pointer : NULL;
+  if (!aotc_rt_end(&scope)) {
+    pointer = NULL;
+  }
+  return pointer == NULL && is_host_shared != 0 ? allocate_stand_in(bytes) : pointer;
 }
 
 // Whether the driver frees this memory in stream order; false when it does not say.
@@ -123,7 +178,8 @@ static bool release(aotc_rt_scope *scope, void *pointer, CUstream stream) {
 
 void mgpuMemFree(void *pointer, void *stream) {
   aotc_rt_scope scope;
-  if (pointer != NULL && aotc_rt_begin_release(&scope, "mgpuMemFree")) {
+  if (pointer != NULL && !release_stand_in(pointer) &&
+      aotc_rt_begin_release(&scope, "mgpuMemFree")) {
     release(&scope, pointer, aotc_rt_stream_of(scope.thread, stream));
     aotc_rt_end(&scope);
   }
@@ -160,6 +216,9 @@ aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer) {
   }
   if (kind == AOTC_MEMORY_HOST) {
     free(pointer);
+    return AOTC_OK;
+  }
+  if (release_stand_in(pointer)) {
     return AOTC_OK;
   }
   aotc_rt_scope scope;

@@ -199,7 +199,9 @@ typedef struct aotc_rt_state {
   aotc_rt_module *modules;
   struct aotc_rt_registered_info *infos;
   aotc_rt_registration *registrations;
+  struct aotc_rt_stand_in *stand_ins;
 
+  atomic_size_t stand_in_count;        // changes under the lock
   _Atomic(aotc_rt_context *) contexts; // grows under the lock
 } aotc_rt_state;
 

@@ -113,7 +113,10 @@ static void use_memory(void) {
   void *plain = returned(mgpuMemAlloc(16, NULL, 0));
   void *ordered = returned(mgpuMemAlloc(16, stream, 0));
   void *later = returned(mgpuMemAlloc(16, stream, 0));
-  void *shared = returned(mgpuMemAlloc(0, stream, 1));
+  uint32_t *shared = mgpuMemAlloc(4, stream, 1);
+  CHECK(shared != NULL); // even after a failure: host code uses it without asking
+  CHECK_INT(0, *shared);
+  *shared = 5;
   mgpuMemcpy(plain, ones, sizeof(ones), NULL);
   mgpuMemset32(ordered, 7, 4, stream);
   mgpuMemset16(ordered, 9, 1, stream);

@@ -203,8 +203,10 @@ static void driver_is_opened_by_first_use(void) {
   mgpuMemFree(NULL, NULL);
   mgpuStreamDestroy(NULL);
   CHECK(!is_driver_open());
+  CHECK(!aotc_device_is_resolved());
   mgpuStreamDestroy(mgpuStreamCreate());
   CHECK(is_driver_open());
+  CHECK(aotc_device_is_resolved());
   CHECK_NO_FAILURE();
 }
 
@@ -801,6 +803,30 @@ static void memory_kinds_use_their_calls(void) {
   CHECK_NO_FAILURE();
 }
 
+// Host code goes on with host-shared memory that it did not get.
+static void failed_host_shared_memory_is_the_hosts(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  driver->fail_symbol = "cuMemAllocManaged";
+  driver->fail_at = 1;
+  driver->fail_result = CUDA_ERROR_OUT_OF_MEMORY;
+  char *failing = mgpuMemAlloc(100, NULL, 1);
+  CHECK_INT(AOTC_OUT_OF_MEMORY, aotc_status_get());
+  char *later = mgpuMemAlloc(0, NULL, 1);
+  CHECK(failing != NULL && later != NULL && failing != later);
+  for (int i = 0; failing != NULL && i < 100; ++i) {
+    CHECK_INT(0, failing[i]);
+    failing[i] = 1;
+  }
+  CHECK(mgpuMemAlloc(100, NULL, 0) == NULL); // the device's is not for host code
+  mgpuMemFree(failing, NULL);
+  CHECK_FAILED(AOTC_OUT_OF_MEMORY, "mgpuMemAlloc: cuMemAllocManaged failed with");
+  mgpuMemFree(later, NULL); // known for what it is after the failure is cleared, too
+  CHECK_NO_FAILURE();
+  CHECK(!was_called(driver, 0, "cuMemFree_v2"));
+  CHECK_TEXT("", driver->violation);
+}
+
 static void device_without_memory_pools(void) {
   fake_driver *driver = scenario_driver();
   driver->has_memory_pools = false;
@@ -1116,6 +1142,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(foreign_stream_never_enters_the_pool),
       CHECK_TEST(failed_function_leaves_nothing_running),
       CHECK_TEST(memory_kinds_use_their_calls),
+      CHECK_TEST(failed_host_shared_memory_is_the_hosts),
       CHECK_TEST(device_without_memory_pools),
       CHECK_TEST(fills_and_copies_count_elements),
       CHECK_TEST(fill_ignores_the_upper_half_of_its_register),

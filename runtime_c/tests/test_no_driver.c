@@ -38,6 +38,7 @@ static void auto_takes_the_cpu_and_says_why(void) {
   CHECK_INT(AOTC_DEVICE_CPU, device.kind);
   CHECK_CONTAINS(device.reason, "no NVIDIA driver: ");
   CHECK_CONTAINS(device.reason, "libcuda.so.1");
+  CHECK(aotc_device_is_resolved());
   launch(module, "count");
   CHECK_NO_FAILURE();
 }
@@ -55,6 +56,7 @@ static void kernel_without_cpu_form_is_named(void) {
 
 static void unregistered_program_has_no_device(void) {
   launch(mgpuModuleLoad(image, sizeof(image)), "count");
+  CHECK(!aotc_device_is_resolved());
   CHECK_CONTAINS(aotc_error_message(), "no GPU can be used: no NVIDIA driver: ");
   CHECK_FAILED(AOTC_NO_DEVICE, "the program registered no CPU kernels");
 }

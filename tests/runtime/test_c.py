@@ -75,6 +75,27 @@ def test_program(
     assert done.stdout.splitlines()[-1] == f"{len(listed)} passed, 0 failed"
 
 
+def test_library_can_be_closed(tmp_path: Path) -> None:
+    """dlclose ends the CPU device's threads and the fork handlers with their code."""
+    executable = tmp_path / "test_unload"
+    library = runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared")
+    sources = [TESTS / "check.c", TESTS / "test_unload.c"]
+    compile_c(
+        [*STRICT_FLAGS, *include_flags(), *sources, "-pthread", "-ldl", "-o", executable],
+        making="test_unload",
+    )
+    done = subprocess.run(
+        [executable, library],
+        env=program_environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.stdout.splitlines()[-1] == "2 passed, 0 failed"
+
+
 def test_a_failing_test_fails_its_program(drivers: Path, tmp_path: Path) -> None:
     """A crash, a failed check and an early exit are failures, and the next test still runs."""
     source = tmp_path / "test_failing.c"

@@ -28,6 +28,8 @@ module attributes {gpu.container_module} {
     %9 = gpu.dealloc async [%8] %device_shorts : memref<4xi16>
     gpu.wait [%9]
     %shared = gpu.alloc host_shared () : memref<4xi32>
+    memref.store %word, %shared[%last] : memref<4xi32>
+    %read = memref.load %shared[%last] : memref<4xi32>
     gpu.dealloc %shared : memref<4xi32>
     gpu.launch_func @binary::@kernel blocks in (%two, %one, %one)
         threads in (%last, %one, %one) args(%word : i32)
@@ -35,8 +37,10 @@ module attributes {gpu.container_module} {
     %got_short = memref.load %shorts[%last] : memref<4xi16>
     %word_is = arith.cmpi eq, %got_word, %word : i32
     %short_is = arith.cmpi eq, %got_short, %short : i16
+    %read_is = arith.cmpi eq, %read, %word : i32
     %both = arith.andi %word_is, %short_is : i1
-    %code = arith.select %both, %c0, %c1 : i32
+    %all = arith.andi %both, %read_is : i1
+    %code = arith.select %all, %c0, %c1 : i32
     return %code : i32
   }
 }
