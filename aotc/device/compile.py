@@ -12,6 +12,7 @@ from pathlib import Path
 
 from aotc.device.lower import TRIPLE
 from aotc.errors import AotcError, InputError, InternalError, ToolError
+from aotc.host.compile import check_intrinsics
 from aotc.host.llvm_text import explain_refusal
 from aotc.manifest import Resources
 from aotc.request import Chip
@@ -40,6 +41,7 @@ class DeviceCompiler:
             self._run_clang(source, chip, output)
         except ToolError as error:
             raise self._explain_clang(error, source, chip) from None
+        check_intrinsics((self.folder / output).read_bytes())
 
     def _run_clang(self, source: str, chip: Chip, output: str) -> None:
         command = [

@@ -6,12 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aotc.errors import InternalError, ToolError
-from aotc.host.llvm_text import explain_refusal
+from aotc.host.llvm_text import explain_refusal, unknown_intrinsics
 from aotc.request import HostTarget
 from aotc.toolchain import Runner, Toolchain
 
 # For what a library exports: all else is hidden.
 DEFAULT_VISIBILITY = "-fvisibility=default"
+
+
+def check_intrinsics(made: bytes) -> None:
+    """Raises InternalError when PTX or an object calls an intrinsic that clang did not know.
+
+    Clang takes such a one for a function of somebody else's, without a word.
+    """
+    unknown = unknown_intrinsics(made)
+    if unknown:
+        raise InternalError(
+            f"The clang in use does not know what the MLIR bindings use: {', '.join(unknown)}.",
+            hint="This is a gap between two LLVM versions: please report it, with the input.",
+        )
 
 
 @dataclass(frozen=True)
@@ -27,16 +40,24 @@ class HostCompiler:
 
     def compile_ir(self, source: str, output: str, *, assembly: bool = False) -> None:
         """LLVM IR text → object (or assembly text), position-independent."""
+        # Plain clang, not zig cc: that would keep every object in its cache.
         command = [
-            *self._compiler(),
+            *self.toolchain.clang.command,
+            f"--target={self.target.architecture}-unknown-linux-{self.target.library}",
+            *self._code_options(),
+            *(["-g"] if self.debug else ["-g0"]),
             "-S" if assembly else "-c",
+            "-x",
+            "ir",
             "-Wno-override-module",
-            source,  # zig cc knows LLVM IR by its ending, .ll, and has no -x ir
+            source,
             "-o",
             output,
         ]
         try:
             self.runner.run(command, making=output, cwd=self.folder)
+            if not assembly:
+                check_intrinsics((self.folder / output).read_bytes())
         except ToolError as error:
             line = explain_refusal(error.stderr, (self.folder / source).read_text())
             if line is None:
@@ -49,9 +70,15 @@ class HostCompiler:
     def compile_c(
         self, source: str, output: str, *, includes: tuple[Path, ...], options: tuple[str, ...] = ()
     ) -> None:
-        """A generated C file → object."""
+        """A generated C file → object. Without debug information, which would name the folder."""
         command = [
-            *self._compiler(is_generated=True),
+            *self.toolchain.zig_cc.command,
+            "-target",
+            self.target.triple,
+            *self._code_options(),
+            "-g0",
+            # zig cc turns UBSan on where the optimization is off.
+            "-fno-sanitize=all",
             "-c",
             "-std=c11",
             "-Wall",
@@ -66,18 +93,11 @@ class HostCompiler:
         ]
         self.runner.run(command, making=output, cwd=self.folder)
 
-    def _compiler(self, *, is_generated: bool = False) -> list[str]:
-        # Generated C is nothing to debug, and its debug information would name the work folder.
+    def _code_options(self) -> list[str]:
         return [
-            *self.toolchain.zig_cc.command,
-            "-target",
-            self.target.triple,
             f"-O{self.optimization}",
-            *(["-g"] if self.debug and not is_generated else ["-g0"]),
             "-fPIC",
             "-fvisibility=hidden",
             "-ffunction-sections",
             "-fdata-sections",
-            # zig cc turns UBSan on where the optimization is off.
-            "-fno-sanitize=all",
         ]

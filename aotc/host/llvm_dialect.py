@@ -26,9 +26,10 @@ _RUNTIME = {
     "mgpuLaunchClusterKernel": (_LAUNCH_WITH_CLUSTER, "void"),
     "mgpuLaunchKernelCooperative": (_LAUNCH_WITH_CLUSTER, "void"),
     "aotc_module_register": ("ptr", "void"),
+    "aotc_status_get": ("", "i32"),
 }
 # Objects link against upstream's runtime, too, which lacks them.
-_WEAK = ("aotc_module_register",)
+_WEAK = ("aotc_module_register", "aotc_status_get")
 
 
 def runtime_declarations() -> dict[str, str]:

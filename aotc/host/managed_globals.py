@@ -52,7 +52,17 @@ llvm.func internal @"{getter}"() -> !llvm.ptr {{
   %shared = llvm.mlir.constant(1 : i8) : i8
   %copy = llvm.call @mgpuMemAlloc(%size, %null, %shared) : (i64, !llvm.ptr, i8) -> !llvm.ptr
   %is_there = llvm.icmp "ne" %copy, %null : !llvm.ptr
-  llvm.cond_br %is_there, ^fill, ^done(%variable : !llvm.ptr)
+  llvm.cond_br %is_there, ^check, ^done(%variable : !llvm.ptr)
+^check:
+  // After a failure the runtime hands out host memory to go on with: not for good.
+  %get_status = llvm.mlir.addressof @aotc_status_get : !llvm.ptr
+  %has_status = llvm.icmp "ne" %get_status, %null : !llvm.ptr
+  llvm.cond_br %has_status, ^ask, ^fill
+^ask:
+  %status = llvm.call @aotc_status_get() : () -> i32
+  %ok = llvm.mlir.constant(0 : i32) : i32
+  %is_ok = llvm.icmp "eq" %status, %ok : i32
+  llvm.cond_br %is_ok, ^fill, ^late(%variable : !llvm.ptr)
 ^fill:
   "llvm.intr.memcpy"(%copy, %variable, %size) <{{isVolatile = false}}>
       : (!llvm.ptr, !llvm.ptr, i64) -> ()
@@ -60,10 +70,10 @@ llvm.func internal @"{getter}"() -> !llvm.ptr {{
       : !llvm.ptr, !llvm.ptr
   %before = llvm.extractvalue %exchange[0] : !llvm.struct<(ptr, i1)>
   %is_ours = llvm.extractvalue %exchange[1] : !llvm.struct<(ptr, i1)>
-  llvm.cond_br %is_ours, ^done(%copy : !llvm.ptr), ^late
-^late:
+  llvm.cond_br %is_ours, ^done(%copy : !llvm.ptr), ^late(%before : !llvm.ptr)
+^late(%other: !llvm.ptr):
   llvm.call @mgpuMemFree(%copy, %null) : (!llvm.ptr, !llvm.ptr) -> ()
-  llvm.br ^done(%before : !llvm.ptr)
+  llvm.br ^done(%other : !llvm.ptr)
 ^done(%result: !llvm.ptr):
   llvm.return %result : !llvm.ptr
 }}""",

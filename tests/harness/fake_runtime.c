@@ -133,6 +133,10 @@ aotc_status aotc_device_request(const char *spec) {
   return AOTC_OK;
 }
 
+bool aotc_device_is_resolved(void) {
+  return !device_is("none") && !device_is("bad");
+}
+
 aotc_status aotc_device_resolve(aotc_device *out_device) {
   ENTER();
   if (device_is("none")) {
