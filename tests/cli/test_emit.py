@@ -249,9 +249,7 @@ def test_no_path_of_this_machine_is_in_any_artifact(everything: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["-g"]], ids=["plain", "debug"])
-def test_the_same_input_gives_the_same_bytes(
-    options: list[str], tmp_path: Path
-) -> None:
+def test_the_same_input_gives_the_same_bytes(options: list[str], tmp_path: Path) -> None:
     """Two builds, in different folders, with other folders for temporary files."""
     source = SAMPLES / "normalize.mlir"
     kinds = "exe,shared,static,obj,asm,cubin,fatbin,ptx,manifest,header"

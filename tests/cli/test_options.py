@@ -122,9 +122,7 @@ def test_a_fatbin_holds_what_was_asked_for(aotc: Aotc, tmp_path: Path) -> None:
         ("aarch64-linux-gnu", "aarch64", "ld-linux-aarch64.so.1"),
     ],
 )
-def test_host_targets(
-    target: str, machine: str, loader: str, aotc: Aotc, tmp_path: Path
-) -> None:
+def test_host_targets(target: str, machine: str, loader: str, aotc: Aotc, tmp_path: Path) -> None:
     """Every linked thing is for the machine that --target names, whatever this one is."""
     options = ("--emit", "obj,shared,exe", "--target", target, "--chip", "sm_80")
     aotc("build", SAMPLE, *options, "-o", f"{tmp_path}/").succeeded()
@@ -471,9 +469,7 @@ def test_run_passes_arguments_on(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_run_ends_with_the_program_s_exit_code(
-    mlir_file: Callable[..., Path], aotc: Aotc
-) -> None:
+def test_run_ends_with_the_program_s_exit_code(mlir_file: Callable[..., Path], aotc: Aotc) -> None:
     path = mlir_file(
         """
 func.func @main(%argc: i32, %argv: !llvm.ptr) -> i32 {

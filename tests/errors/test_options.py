@@ -13,9 +13,8 @@ from helpers.command import SAMPLES, Outcome
 Aotc = Callable[..., Outcome]
 SAMPLE = SAMPLES / "vector_add.mlir"
 KNOWN_CHIPS = (
-    "sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_103, "
-    "sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, "
-    "sm_121f"
+    "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_103, sm_103a, sm_120, "
+    "sm_120a, sm_121, sm_121a"
 )
 
 

@@ -101,7 +101,8 @@ ACCESSES: dict[str, tuple[str, bool, bool, str]] = {
     ),
     "through_a_view": (
         _module(
-            """%s = memref.subview %a[2][4][1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 2>>
+            """%s = memref.subview %a[2][4][1]
+    : memref<8xf32> to memref<4xf32, strided<[1], offset: 2>>
   memref.store %one, %s[%c0] : memref<4xf32, strided<[1], offset: 2>>
   return"""
         ),
@@ -142,9 +143,7 @@ ACCESSES: dict[str, tuple[str, bool, bool, str]] = {
         *(True, True, "managed"),
     ),
     "atomically": (
-        _module(
-            _kernel("%o = memref.atomic_rmw addf %one, %a[%c0] : (f32, memref<8xf32>) -> f32")
-        ),
+        _module(_kernel("%o = memref.atomic_rmw addf %one, %a[%c0] : (f32, memref<8xf32>) -> f32")),
         *(True, True, "device"),
     ),
     "as_vectors": (
@@ -170,9 +169,7 @@ ACCESSES: dict[str, tuple[str, bool, bool, str]] = {
 
 
 @pytest.mark.parametrize("name", ACCESSES)
-def test_what_happens_to_an_argument(
-    name: str, described: Callable[[str], dict[str, Any]]
-) -> None:
+def test_what_happens_to_an_argument(name: str, described: Callable[[str], dict[str, Any]]) -> None:
     text, is_read, is_written, memory = ACCESSES[name]
     argument = described(text)["arguments"][0]
     assert argument["name"] == "a"

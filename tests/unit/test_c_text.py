@@ -39,10 +39,9 @@ def test_names_that_differ_by_one_character_stay_apart() -> None:
 
 def test_literals_mean_the_text(tmp_path: Path) -> None:
     """A C compiler reads each literal back as the bytes of the text, without a warning."""
-    texts = [*TEXTS, *("".join(pair) for pair in itertools.product("\x01\\?\"8a", repeat=2))]
+    texts = [*TEXTS, *("".join(pair) for pair in itertools.product('\x01\\?"8a', repeat=2))]
     checks = "\n".join(
-        f"  CHECK({c_string(text)}, {', '.join(map(str, text.encode())) or '0'});"
-        for text in texts
+        f"  CHECK({c_string(text)}, {', '.join(map(str, text.encode())) or '0'});" for text in texts
     )
     source = tmp_path / "literals.c"
     source.write_text(
@@ -59,8 +58,9 @@ def test_literals_mean_the_text(tmp_path: Path) -> None:
     )
     program = tmp_path / "literals"
     command = [*Toolchain(os.environ).zig_cc.command, "-std=c11", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run([*command, "-pedantic", "-Wtrigraphs", str(source), "-o", str(program)],
-                   check=True)
+    subprocess.run(
+        [*command, "-pedantic", "-Wtrigraphs", str(source), "-o", str(program)], check=True
+    )
     done = subprocess.run([program], check=False)
     assert done.returncode == 0, f"literal {done.returncode}: {texts[done.returncode - 1]!r}"
 

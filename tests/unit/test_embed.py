@@ -65,7 +65,9 @@ def host_ir(aotc: Aotc, mlir_file: MlirFile) -> Callable[[str], dict[str, str]]:
         found = {
             m[1].strip('"'): m[0] for m in re.finditer(r"^@([^ ]+) = .*$", ir, flags=re.MULTILINE)
         }
-        for m in re.finditer(r"^define [^@]*@([^(]+)\([^{]*\{\n.*?^\}$", ir, re.MULTILINE | re.DOTALL):
+        for m in re.finditer(
+            r"^define [^@]*@([^(]+)\([^{]*\{\n.*?^\}$", ir, re.MULTILINE | re.DOTALL
+        ):
             found[m[1].strip('"')] = m[0]
         for m in re.finditer(r"^declare [^@]*@([^(]+)\(.*$", ir, flags=re.MULTILINE):
             found[m[1]] = m[0]
@@ -180,7 +182,9 @@ def test_an_image_is_registered_before_main(host_ir: Callable[[str], dict[str, s
     assert re.findall(r"call [^@]*@(\w+)\(", load) == ["mgpuModuleLoad", "aotc_module_register"]
     assert "icmp ne ptr @aotc_module_register, null" in load
     assert ir["aotc_module_register"].startswith("declare extern_weak ")
-    image = re.match(r"@aotc_image_device = internal constant \[(\d+) x i8\]", ir["aotc_image_device"])
+    image = re.match(
+        r"@aotc_image_device = internal constant \[(\d+) x i8\]", ir["aotc_image_device"]
+    )
     assert image is not None
     assert f"@mgpuModuleLoad(ptr @aotc_image_device, i64 {image[1]})" in load
 
@@ -304,7 +308,9 @@ def test_dynamic_shared_memory_lies_behind_the_static(aotc: Aotc, mlir_file: Mli
     assert len(external) == 1, ptx
     alignment, name = external[0]
     assert int(alignment) >= 16
-    static = re.findall(r"^\s*(?!\.extern)\S* ?\.shared \.align \d+ \.b8 (\w+)\[(\d+)\];", ptx, re.MULTILINE)
+    static = re.findall(
+        r"^\s*(?!\.extern)\S* ?\.shared \.align \d+ \.b8 (\w+)\[(\d+)\];", ptx, re.MULTILINE
+    )
     assert [size for _, size in static] == ["132"]
     assert name in ptx.partition(".entry")[2]
 

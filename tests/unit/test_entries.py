@@ -50,7 +50,7 @@ def test_argument_names(arguments: str, names: list[str], locations: bool) -> No
 
 
 def test_the_same_name_given_twice() -> None:
-    with pytest.raises(InputError, match="Several arguments of 'f' have the aotc.name 'x'"):
+    with pytest.raises(InputError, match=r"Several arguments of 'f' have the aotc.name 'x'"):
         arguments_of('%a: f32 {aotc.name = "x"}, %b: f32 {aotc.name = "x"}')
 
 
@@ -113,7 +113,7 @@ def test_shapes_and_layouts(
     ],
 )
 def test_types_without_a_c_form(type_: str) -> None:
-    with pytest.raises(InputError, match="The argument 'x' of 'f' has the type .* no C form"):
+    with pytest.raises(InputError, match=r"The argument 'x' of 'f' has the type .* no C form"):
         arguments_of(f"%x: {type_}")
 
 
@@ -136,7 +136,7 @@ def test_selection(wanted: tuple[str, ...], chosen: list[str]) -> None:
 
 
 def test_a_declaration_is_no_entry() -> None:
-    with pytest.raises(InputError, match="No entry 'declared'. This module has: one, two, main."):
+    with pytest.raises(InputError, match=r"No entry 'declared'. This module has: one, two, main."):
         entries_of(TWO, "declared")
 
 

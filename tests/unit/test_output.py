@@ -25,9 +25,7 @@ def test_a_new_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o027, 0o077])
 @pytest.mark.parametrize("executable", [False, True])
-def test_permissions_are_those_of_the_umask(
-    mask: int, executable: bool, tmp_path: Path
-) -> None:
+def test_permissions_are_those_of_the_umask(mask: int, executable: bool, tmp_path: Path) -> None:
     before = os.umask(mask)
     try:
         write_file(tmp_path / "file", b"", executable=executable)
@@ -127,7 +125,7 @@ def test_what_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match="is not a directory"):
         check_writable(tmp_path / "file")
-    with pytest.raises(InputError, match="Cannot write into '.*/below': '.*/file' is not a dir"):
+    with pytest.raises(InputError, match=r"Cannot write into '.*/below': '.*/file' is not a dir"):
         check_writable(tmp_path / "file" / "below")
 
 

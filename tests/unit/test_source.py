@@ -90,5 +90,5 @@ def test_reading_files(tmp_path: Path) -> None:
     assert read_source(tmp_path / "a.mlir") == b"\x00\xff"
     with pytest.raises(InputError, match=r"Cannot read '.*': No such file or directory\."):
         read_source(tmp_path / "b.mlir")
-    with pytest.raises(InputError, match="it is a directory, not an .mlir file"):
+    with pytest.raises(InputError, match=r"it is a directory, not an \.mlir file"):
         read_source(tmp_path)

@@ -1,0 +1,117 @@
+"""The stages as data, and that a build runs those that it needs and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers.command import SAMPLES
+
+from aotc import mlir
+from aotc.errors import InputError, ToolError
+from aotc.pipeline import STAGES, Artifact, Build, run_build, stages_for
+from aotc.request import BuildRequest, Chip, EmitKind
+from aotc.toolchain import RecordingRunner, Toolchain
+from aotc.toolchain.tools import TOOL_NAMES
+
+
+def test_the_stages_are_the_kinds() -> None:
+    """A stage's name is what --emit, --save-temps and the time report call it."""
+    assert [stage.name for stage in STAGES] == ["load", *(kind.value for kind in EmitKind)]
+
+
+def test_a_stage_takes_what_stages_before_it_make() -> None:
+    made: set[str] = set()
+    for stage in STAGES:
+        assert set(stage.takes) <= made, stage.name
+        made.add(stage.name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stages"),
+    [
+        ("mlir", ["load", "mlir"]),
+        ("ptx", ["load", "mlir", "device-mlir", "device-ll", "ptx"]),
+        ("host-mlir", ["load", "mlir", "host-mlir"]),
+        ("cpu-mlir", ["load", "mlir", "cpu-mlir"]),
+    ],
+)
+def test_a_kind_needs_its_own_stages_alone(kind: str, stages: list[str]) -> None:
+    assert [stage.name for stage in stages_for([EmitKind(kind)])] == stages
+
+
+def test_every_kind_can_be_made() -> None:
+    for kind in EmitKind:
+        assert stages_for([kind])[-1].name == kind.value
+    assert len(stages_for(EmitKind)) == len(STAGES)
+
+
+class Recorder:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def stage_started(self, name: str) -> None:
+        self.events.append(f"{name} started")
+
+    def stage_finished(self, name: str, artifacts: list[Artifact]) -> None:
+        self.events.append(f"{name} made {[a.file_name for a in artifacts]}")
+
+
+def _build(source: Path, folder: Path, *kinds: EmitKind) -> Build:
+    """A build for which no tool is there, and whose runner runs nothing."""
+    nowhere = {name: Path("/nowhere") / name for name in TOOL_NAMES}
+    return Build(
+        request=BuildRequest(source, emit=kinds, chips=(Chip("sm_80"),), ptx=None),
+        toolchain=Toolchain({}, nowhere),
+        runner=RecordingRunner(),
+        folder=folder,
+        context=mlir.make_context(),
+    )
+
+
+def test_observers_are_told_between_stages(tmp_path: Path) -> None:
+    recorder = Recorder()
+    build = _build(SAMPLES / "vector_add.mlir", tmp_path, EmitKind.MLIR)
+    (artifact,) = run_build(build, [recorder])
+    assert recorder.events == [
+        "load started",
+        "load made []",
+        "mlir started",
+        "mlir made ['vector_add.gpu.mlir']",
+    ]
+    assert artifact.kind is EmitKind.MLIR
+
+
+@pytest.mark.parametrize("kind", [EmitKind.MLIR, EmitKind.DEVICE_MLIR, EmitKind.HOST_MLIR])
+def test_mlir_needs_no_tool(kind: EmitKind, tmp_path: Path) -> None:
+    """Neither run nor looked for."""
+    build = _build(SAMPLES / "matmul.mlir", tmp_path, kind)
+    assert run_build(build)
+    assert isinstance(build.runner, RecordingRunner)
+    assert build.runner.commands == []
+
+
+def test_a_tool_is_missing_when_it_is_needed(tmp_path: Path) -> None:
+    recorder = Recorder()
+    with pytest.raises(ToolError, match="clang, which does not exist"):
+        run_build(_build(SAMPLES / "matmul.mlir", tmp_path, EmitKind.PTX), [recorder])
+    assert "device-mlir started" in recorder.events
+    assert "ptx started" not in recorder.events
+
+
+def test_a_kind_that_a_module_cannot_have(tmp_path: Path) -> None:
+    source = tmp_path / "host.mlir"
+    source.write_text("func.func @f() attributes {llvm.emit_c_interface} { return }\n")
+    with pytest.raises(InputError, match=r"Nothing to emit for device-mlir: .* has no kernel"):
+        run_build(_build(source, tmp_path, EmitKind.DEVICE_MLIR, EmitKind.MLIR))
+
+
+def test_an_artifact_is_as_it_was_when_it_was_made(tmp_path: Path) -> None:
+    """Later stages change the module; what was printed before stays."""
+    alone = run_build(_build(SAMPLES / "normalize.mlir", tmp_path, EmitKind.MLIR))
+    both = run_build(
+        _build(SAMPLES / "normalize.mlir", tmp_path, EmitKind.MLIR, EmitKind.HOST_MLIR)
+    )
+    assert alone[0].content() == both[0].content()
