@@ -15,9 +15,8 @@
 //   (mgpuMemFree, mgpu*Destroy, mgpuModuleUnload, mgpuMemHostUnregister*) still release it, and
 //   mgpuModuleLoad, which only remembers, still remembers. The aotc_* functions always do their
 //   work.
-// - Every function may be called from any thread. Error, adopted stream and default device belong
-// to
-//   the calling thread.
+// - Every function may be called from any thread. The error, the adopted stream and the default
+//   device belong to the calling thread.
 #ifndef AOTC_RUNTIME_H
 #define AOTC_RUNTIME_H
 
@@ -37,7 +36,7 @@ extern "C" {
 #define AOTC_API __attribute__((visibility("default")))
 #endif
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Errors
 
 typedef enum aotc_status {
@@ -65,7 +64,7 @@ AOTC_API void aotc_error_clear(void);
 // "AOTC_NO_DEVICE" for AOTC_NO_DEVICE; never NULL.
 AOTC_API const char *aotc_status_name(aotc_status status);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Devices
 
 typedef enum aotc_device_kind { AOTC_DEVICE_CPU = 0, AOTC_DEVICE_CUDA = 1 } aotc_device_kind;
@@ -106,7 +105,7 @@ AOTC_API bool aotc_device_is_resolved(void);
 AOTC_API aotc_status aotc_device_list(aotc_device *out_devices, int32_t capacity,
                                       int32_t *out_count);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Memory
 
 typedef enum aotc_memory_kind {
@@ -128,7 +127,7 @@ AOTC_API aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer);
 // comes after what this thread enqueued on its adopted stream, if it has one.
 AOTC_API aotc_status aotc_memory_copy(void *to, const void *from, uint64_t bytes);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Streams and time
 
 // Makes a caller's stream this thread's: mgpuStreamCreate hands it out, mgpuStreamDestroy leaves it
@@ -160,7 +159,7 @@ AOTC_API aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *ou
 // NULL is fine.
 AOTC_API void aotc_timer_close(aotc_timer *timer);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // CPU kernels: what generated objects register
 
 // One call runs one block: all its threads.

@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Modules and kernels
 
 // Remembers an image (cubin, fatbin, or PTX text) and returns a handle. The image must stay where
@@ -77,7 +77,7 @@ AOTC_API void mgpuLaunchKernelCooperative(void *function, intptr_t grid_x, intpt
                                           intptr_t block_z, int32_t dynamic_shared_bytes,
                                           void *stream, void **parameters, void **extra);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Streams and events
 
 // A stream from the runtime's pool, or this thread's adopted stream.
@@ -101,11 +101,12 @@ AOTC_API void mgpuEventDestroy(void *event);
 AOTC_API void mgpuEventSynchronize(void *event);
 AOTC_API void mgpuEventRecord(void *event, void *stream);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Memory
 
 // Allocates device memory, stream-ordered when there is a stream and the device can, or managed
-// memory when `is_host_shared` is not 0. 0 bytes give a valid pointer.
+// memory when `is_host_shared` is not 0. 0 bytes give a valid pointer. Host-shared memory that
+// cannot be had is zeros of the host's instead, which no GPU reaches.
 AOTC_API void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared);
 
 // Frees it: stream-ordered memory after the stream's work so far, anything else (and anything when
@@ -135,7 +136,7 @@ AOTC_API void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor, int64_
 // outranks it, and the CPU device ignores it.
 AOTC_API void mgpuSetDefaultDevice(int32_t ordinal);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // TMA descriptors (tensor maps), for sm_90 and newer; AOTC_UNSUPPORTED on the CPU device
 
 // Fills the CUtensorMap at `out_tensor_map`, on the host. The values are those of cuda.h; sizes and

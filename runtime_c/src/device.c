@@ -53,7 +53,7 @@ __attribute__((destructor)) static void remove_fork_handlers(void) {
   __cxa_finalize(&fork_handlers);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // What is asked for
 
 static bool parse_request(const char *spec, const char *source, aotc_rt_request *out_request) {
@@ -189,7 +189,7 @@ static bool check_ordinal(const aotc_rt_driver *driver, int32_t ordinal) {
   return false;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The choice
 
 static bool load_driver_locked(aotc_rt_state *state) {
@@ -356,7 +356,7 @@ bool aotc_device_is_resolved(void) {
   return atomic_load(&aotc_rt_state_of_process.phase) != AOTC_RT_UNRESOLVED;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The list
 
 static bool list_locked(aotc_rt_state *state, aotc_device *out_devices, int32_t capacity,
@@ -404,7 +404,7 @@ aotc_status aotc_device_list(aotc_device *out_devices, int32_t capacity, int32_t
   return is_listed ? AOTC_OK : aotc_rt_this_thread.latest;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Calls
 
 // The thread's current context, unless it is on another device than the wanted one.

@@ -84,7 +84,7 @@ static bool check_sizes(const launch *l) {
   return true;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // CUDA
 
 // Raises what the function may be launched with. Under the lock: a thread that needs less must not
@@ -220,7 +220,7 @@ static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
   call_driver(scope->driver, l, binding->function, aotc_rt_stream_of(scope->thread, l->stream));
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // CPU
 
 static void launch_on_cpu(const launch *l) {
@@ -244,7 +244,7 @@ static void launch_on_cpu(const launch *l) {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 static void run(const char *operation, const launch *l) {
   aotc_rt_scope scope;

@@ -31,7 +31,7 @@ void *aotc_rt_host_allocate(uint64_t bytes) {
   return pointer;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Allocation
 
 static bool has_stream_ordered_memory(const aotc_rt_scope *scope) {
@@ -64,7 +64,7 @@ static void *allocate_in_stream(aotc_rt_scope *scope, uint64_t bytes, CUstream s
              : NULL;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Stand-ins
 //
 // Host code uses host-shared memory without asking whether there is any. Where there is none, it
@@ -232,7 +232,7 @@ aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer) {
   return is_freed ? AOTC_OK : scope.thread->latest;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Copies and fills
 
 // Whether both ends of a copy are there; a copy of no bytes needs none.
@@ -356,7 +356,7 @@ aotc_status aotc_memory_copy(void *to, const void *from, uint64_t bytes) {
   return is_copied ? AOTC_OK : scope.thread->latest;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Host memory that a GPU reaches
 
 // The registration that covers the range, or the bytes from `start` on when bytes is 0; the

@@ -56,7 +56,7 @@ struct aotc_rt_module {
   char jit_log[JIT_LOG_BYTES];
 };
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Remembering
 
 static const aotc_module_info *find_info_locked(const void *image) {
@@ -181,7 +181,7 @@ const char *aotc_rt_module_built_for(const aotc_rt_module *module) {
                                                  : "unknown chips (it was not registered)";
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Loading
 
 static void set_jit_options(aotc_rt_module *module) {
@@ -403,7 +403,7 @@ void mgpuModuleUnload(void *handle) {
   aotc_rt_this_thread.operation = NULL;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Kernels
 
 // Names are constants of the program, so their addresses tell them apart; the text is compared too,

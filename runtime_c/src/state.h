@@ -1,5 +1,4 @@
-// What the runtime knows: the state of the process, of a thread, of a context, and of a call under
-// way.
+// What the runtime knows: the state of the process, of a thread, of a context, of a call.
 #ifndef AOTC_RT_STATE_H
 #define AOTC_RT_STATE_H
 
@@ -12,7 +11,7 @@
 #include "aotc_runtime.h"
 #include "driver.h"
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Errors (error.c)
 
 #define AOTC_RT_MESSAGE_BYTES 4096
@@ -54,7 +53,7 @@ __attribute__((format(printf, 2, 3))) aotc_status aotc_rt_fail(aotc_status statu
 __attribute__((format(printf, 3, 4))) void aotc_rt_append(char *text, size_t bytes,
                                                           const char *format, ...);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Contexts (context.c)
 
 #define AOTC_RT_STREAMS_PER_BLOCK 32
@@ -111,7 +110,7 @@ aotc_rt_context *aotc_rt_context_primary_locked(const aotc_rt_driver *driver, in
 // Gives up a context on which the program's images did not load.
 void aotc_rt_context_drop_locked(const aotc_rt_driver *driver, aotc_rt_context *context);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Modules (module.c)
 
 // A kernel on one context. Made under the lock, found without it.
@@ -152,7 +151,7 @@ bool aotc_rt_modules_load_all_locked(const aotc_rt_driver *driver, aotc_rt_conte
 // Unloads every module from a context that is to be given up; it is current.
 void aotc_rt_modules_drop_locked(const aotc_rt_driver *driver, const aotc_rt_context *context);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The process (device.c)
 
 typedef enum aotc_rt_phase {
@@ -211,7 +210,7 @@ extern aotc_rt_state aotc_rt_state_of_process;
 void aotc_rt_lock(void);
 void aotc_rt_unlock(void);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // A call under way (device.c)
 
 typedef struct aotc_rt_scope {
@@ -252,7 +251,7 @@ bool aotc_rt_end(aotc_rt_scope *scope);
 bool aotc_rt_capture_relax(const aotc_rt_driver *driver, CUstreamCaptureMode *out_before);
 bool aotc_rt_capture_restore(const aotc_rt_driver *driver, CUstreamCaptureMode before);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Streams (stream.c)
 
 // What a stream handle of the caller stands for.
@@ -263,7 +262,7 @@ CUstream aotc_rt_stream_take(aotc_rt_scope *scope);
 // Whether `stream` was the pool's, and is back there.
 bool aotc_rt_stream_give_back(CUstream stream);
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Memory (memory.c)
 
 // Host memory aligned to 64 bytes, for free(); NULL, with the failure recorded.

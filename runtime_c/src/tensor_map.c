@@ -140,7 +140,7 @@ static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, const int64
   return true;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Where they stay
 
 static size_t bucket_of(const CUtensorMap *map) {

@@ -1,5 +1,4 @@
-// Checks for the C tests. Each test runs in a process of its own, with a runtime that was never
-// used.
+// Checks for the C tests. Each test runs in a process of its own, with an unused runtime.
 #ifndef AOTC_CHECK_H
 #define AOTC_CHECK_H
 

@@ -1,5 +1,4 @@
-// A fake libcuda.so.1: every symbol that the runtime calls, on host memory, with failures on
-// demand.
+// A fake libcuda.so.1: every symbol that the runtime calls, on host memory, failing on demand.
 //
 // It keeps the real driver's rules that the runtime relies on: calls need a current context, memory
 // is freed once and in its own way, streams and events must exist, a kernel must be in the image.
@@ -148,7 +147,7 @@ static object *find_memory(CUdeviceptr address) {
   return NULL;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The program's own contexts
 
 EXPORT int fake_context_depth(void) {
@@ -173,7 +172,7 @@ EXPORT void fake_context_destroy(void *context) {
   ((object *)context)->kind = OBJECT_NONE;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The driver and its devices
 
 EXPORT CUresult CUDAAPI cuInit(unsigned int flags) {
@@ -281,7 +280,7 @@ EXPORT CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Contexts
 
 EXPORT CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags,
@@ -366,7 +365,7 @@ EXPORT CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *m
   return CUDA_SUCCESS;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Modules and kernels
 
 // Whether the image says `key=...,value,...`.
@@ -635,7 +634,7 @@ EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunctio
 }
 #endif // FAKE_OLD_DRIVER
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Streams and events
 
 EXPORT CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
@@ -699,7 +698,7 @@ EXPORT CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent start, C
                                                                         : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Memory
 
 static CUresult allocate(CUdeviceptr *address, size_t bytes, object_kind kind, bool is_managed) {

@@ -11,7 +11,7 @@
 #include "driver.h"
 #include "mlir_cuda_runtime.h"
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The fake driver's functions: found at run time, as nothing may link against libcuda
 
 static void *find(const char *name) {
@@ -66,7 +66,7 @@ void fake_context_destroy(void *context) {
   destroy(context);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The program
 
 static char image[] = FAKE_IMAGE("90", "add,scale");
@@ -204,7 +204,7 @@ void scenario_run_program(bool is_new_driver) {
   mgpuModuleUnload(module);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // The harness
 
 // The status is the thread's, as nothing failed before.
@@ -267,7 +267,7 @@ void scenario_run_harness(void) {
   mgpuModuleUnload(module);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Failing every call
 
 static void run_both(bool is_new_driver) {

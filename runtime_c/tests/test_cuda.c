@@ -55,7 +55,7 @@ static bool is_driver_open(void) {
   return library != NULL;
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Failures
 
 static void every_symbol_is_called(void) {
@@ -188,7 +188,7 @@ static void module_is_unloaded_at_exit(void) {
   CHECK_INT(0, atexit(unload_at_exit));
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Starting
 
 static void driver_is_opened_by_first_use(void) {
@@ -238,7 +238,7 @@ static void requested_cpu_opens_no_driver(void) {
   CHECK(!is_driver_open());
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Choosing
 
 static void auto_takes_a_gpu_that_the_image_fits(void) {
@@ -425,7 +425,7 @@ static void list_survives_a_driver_that_does_not_start(void) {
   CHECK_NO_FAILURE();
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Contexts
 
 static void current_context_is_used_and_left(void) {
@@ -505,7 +505,7 @@ static void context_at_the_address_of_another_is_told_apart(void) {
   CHECK_INT(2, lookups);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Launches
 
 static void launch_path_makes_few_calls(void) {
@@ -647,7 +647,7 @@ static void threads_launch_at_once(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Streams
 
 static void streams_come_from_a_pool(void) {
@@ -759,7 +759,7 @@ static void failed_function_leaves_nothing_running(void) {
   CHECK_TEXT("", driver->violation);
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Memory
 
 static bool was_called(const fake_driver *driver, int since, const char *symbol) {
@@ -988,7 +988,7 @@ static void registrations_nest(void) {
   CHECK_FAILED(AOTC_INVALID_ARGUMENT, "is not registered");
 }
 
-// ---------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 // Tensor maps
 
 static void memref_becomes_a_tensor_map(void) {

@@ -1,5 +1,4 @@
-// The runtime on a machine without a usable driver: the test is run where libcuda.so.1 is no
-// library.
+// The runtime on a machine without a usable driver: here libcuda.so.1 is no library.
 #include <stdlib.h>
 #include <string.h>
 
