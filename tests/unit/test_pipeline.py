@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from helpers.command import SAMPLES
+from helpers.command import REPOSITORY, SAMPLES, process_environment
 
 from aotc import mlir
 from aotc.errors import InputError, ToolError
@@ -13,6 +15,42 @@ from aotc.pipeline import STAGES, Artifact, Build, run_build, stages_for
 from aotc.request import BuildRequest, Chip, EmitKind
 from aotc.toolchain import RecordingRunner, Toolchain
 from aotc.toolchain.tools import TOOL_NAMES
+
+
+IMPORT_EACH = """
+import importlib, os, sys, traceback
+import aotc.mlir  # the bindings: they cost most of the time
+failed = []
+for name in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] != 0:
+        failed.append(name)
+print(len(sys.argv) - 1, *failed)
+"""
+
+
+def test_every_module_can_be_imported_first() -> None:
+    """No module needs another to have been imported before it."""
+    modules = sorted(
+        ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+        for path in (REPOSITORY / "aotc").rglob("*.py")
+        if path.name != "__main__.py" and "_data" not in path.parts
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_EACH, *modules],
+        env=process_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [str(len(modules))], done.stderr
 
 
 def test_the_stages_are_the_kinds() -> None:

@@ -200,6 +200,8 @@ declare void @mgpuLaunchKernelCooperative(ptr, i64, i64, i64, i64, i64, i64, i64
 
 declare extern_weak void @aotc_module_register(ptr)
 
+declare extern_weak i32 @aotc_status_get()
+
 define internal void @aotc_load_guarded_loop_kernels() {
   %1 = call ptr @mgpuModuleLoad(ptr @aotc_image_guarded_loop_kernels, i64 9)
   store ptr %1, ptr @aotc_module_guarded_loop_kernels, align 8
