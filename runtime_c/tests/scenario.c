@@ -1,3 +1,4 @@
+// Runs the scenario, and runs it again with each of its driver calls failed.
 #include "scenario.h"
 
 #include <dlfcn.h>
