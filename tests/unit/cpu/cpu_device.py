@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from aotc import mlir
-from aotc.cpu import CpuKernels, build_cpu_kernels
+from aotc.cpu.kernels import CpuKernels, build_cpu_kernels
 from aotc.host.llvm_text import downlevel
 from aotc.mlir import ir, llvm, make_context
 from aotc.toolchain.version import Version

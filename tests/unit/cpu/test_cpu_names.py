@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from unit.cpu.cpu_device import CpuDevice, build
 
-from aotc.cpu import build_cpu_kernels, merge_cpu_kernels
+from aotc.cpu.kernels import build_cpu_kernels
+from aotc.cpu.merge import merge_cpu_kernels
 from aotc.errors import InputError
 from aotc.lower.host_math import replace_math
 from aotc.mlir import PassManager, ir, llvm, make_context
