@@ -71,6 +71,10 @@ class Functions:
         function = self._bodies.get(ops.callee_of(call))
         return None if function is None else function.regions[0].blocks[0].arguments[index]
 
+    def passed(self, function: str, index: int) -> list[Any]:
+        """What argument `index` of `function` is where it is called."""
+        return [call.operands[index] for call in self._calls.get(function, ())]
+
     def returned(self, function: str, index: int) -> list[Any]:
         """What result `index` of `function` is where it is called."""
         return [call.results[index] for call in self._calls.get(function, ())]
@@ -163,7 +167,7 @@ def _first_kernel_operand(launch: Any) -> int:
 def _successor_values(user: Any, operand: int) -> list[Any] | None:
     """The values that an operand becomes; None for a use that is not understood."""
     memrefs = [result for result in user.results if _is_memref(result)]
-    if user.name in ("cf.br", "cf.cond_br"):
+    if len(user.successors) > 0:
         return [a for block in user.successors for a in block.arguments if _is_memref(a)]
     if user.name in ("scf.yield", "affine.yield", "scf.condition"):
         parent = user.parent.operation

@@ -6,6 +6,8 @@ from aotc.errors import InputError
 from aotc.load.entries import functions_of, symbol_of
 from aotc.load.source import Source
 from aotc.lower import ops
+from aotc.lower.access import Functions
+from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
 from aotc.lower.device_functions import separate_device_functions
 from aotc.lower.mapping import map_parallel_loops
 from aotc.lower.memory import hoist_globals, place_memory
@@ -69,13 +71,15 @@ def _run(source: Source, passes: tuple[str, ...]) -> None:
 
 def _parallelize(source: Source) -> None:
     """Finds the parallel loops of functions that do not say themselves which are."""
-    for function in functions_of(source.module):
-        says_so = any(
-            op.name in _PARALLEL_OPS or "mapping" in op.attributes for op in ops.walk(function)
-        )
-        if function.name == "func.func" and not says_so:
-            with source.module.context:
-                PassManager.parse("func.func(affine-parallelize)").run(function)
+    with source.module.context:
+        roots = Roots(Functions(source.module))
+        for function in functions_of(source.module):
+            says_so = any(
+                op.name in _PARALLEL_OPS or "mapping" in op.attributes for op in ops.walk(function)
+            )
+            if function.name == "func.func" and not says_so:
+                with overlapping_loops_kept_sequential(function, roots):
+                    PassManager.parse("func.func(affine-parallelize)").run(function)
 
 
 def _run_user_pipeline(source: Source, pipeline: str) -> None:
