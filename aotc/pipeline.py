@@ -162,6 +162,7 @@ def _load(build: Build) -> list[Artifact]:
     data = read_source(r.source)
     build.source = parse_source(name, data, build.context, locations=r.debug)
     build.entries = select_entries(build.source, r.entries)
+    check_supported(build.source)
     build.is_program = has_program_main(build.module)
     return []
 
@@ -342,7 +343,6 @@ def _lower_cpu(build: Build) -> list[Artifact]:
 
 def _lower_host(build: Build) -> list[Artifact]:
     assert build.source is not None
-    check_supported(build.source)
     build.host = lower_host(
         build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
     )

@@ -190,7 +190,8 @@ def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Va
         strides, offset = memref.get_strides_and_offset()
     except (ValueError, RuntimeError):
         problems.append(
-            f"The {what} has the type {text}, whose layout is not strided: it has no C form."
+            f"The {what} has the type {text}, whose layout is not strided: it has no C form. "
+            "Write a permuted layout as strides: memref<5x7xf32, strided<[1, 5]>>."
         )
         return Value(name, text, Dtype.I8)
     shape = tuple(None if size == _DYNAMIC else int(size) for size in memref.shape)

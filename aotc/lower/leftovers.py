@@ -7,6 +7,7 @@ from typing import Any
 from aotc.errors import InternalError
 from aotc.load.source import Source
 from aotc.lower import ops
+from aotc.mlir import ir
 
 _MOST_SHOWN = 5
 
@@ -32,12 +33,40 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
 
 # Operations whose lowering calls functions that no aotc program has.
 _UNLINKED = {"vector.print": "it calls MLIR's runner utilities, which aotc does not link"}
+_VECTOR_ACCESSES = (
+    "vector.load",
+    "vector.store",
+    "vector.transfer_read",
+    "vector.transfer_write",
+    "vector.maskedload",
+    "vector.maskedstore",
+    "vector.gather",
+    "vector.scatter",
+    "vector.expandload",
+    "vector.compressstore",
+    "affine.vector_load",
+    "affine.vector_store",
+)
 
 
 def check_supported(source: Source) -> None:
-    """Raises InternalError for operations that lower to something that cannot be linked."""
+    """Raises InternalError for operations that would lower to something wrong, or not link."""
     for operation in ops.walk(source.module.operation):
         reason = _UNLINKED.get(operation.name)
-        if reason is not None and ops.enclosing(operation, "gpu.module") is None:
+        if operation.name in _VECTOR_ACCESSES and _moves_packed_bits(operation):
+            reason = (
+                "LLVM packs vectors of i1 into bits, and a memref of i1 has a byte for each: "
+                "use i8, or access single elements"
+            )
+        if reason is not None:
             place = source.place(operation.location)
-            raise InternalError(f"{place}: {operation.name} is not supported: {reason}.")
+            raise InternalError(
+                f"{f'{place}: ' if place else ''}{operation.name} is not supported here: {reason}."
+            )
+
+
+def _moves_packed_bits(operation: Any) -> bool:
+    values = [*operation.operands, *operation.results]
+    memrefs = [value.type for value in values if isinstance(value.type, ir.MemRefType)]
+    # Masks are vectors of i1, too: it is the memref's elements that tell.
+    return any(str(memref.element_type) == "i1" for memref in memrefs)
