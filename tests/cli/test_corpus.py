@@ -115,7 +115,7 @@ func.func @{name}(%x: memref<?x{type_}>, %w: {type_}) attributes {{llvm.emit_c_i
     aotc("build", path, "-O1", "--chip", "sm_80", "-o", tmp_path / "program").succeeded()
 
 
-@pytest.mark.xfail(strict=True, reason="FINDINGS P31: math.ipowi has no lowering yet")
+@pytest.mark.xfail(strict=True, reason="math.ipowi has no lowering yet")
 def test_integer_powers(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
     path = mlir_file(
         """
@@ -291,7 +291,7 @@ func.func private @put(%y: memref<64x64xf32>, %i: index, %v: f32) {
 """
 
 
-STRIDED_COPY = "FINDINGS P30, P32: no lowering of memref.copy between strided memrefs yet"
+STRIDED_COPY = "no lowering of memref.copy between strided memrefs yet"
 
 
 @pytest.mark.parametrize("name", _cases(BODIES, {"copies": STRIDED_COPY}))
@@ -397,7 +397,7 @@ HOST_BODIES: dict[str, tuple[str, np.ndarray]] = {
 MISSING_ON_HOSTS = {
     "strided_copy": STRIDED_COPY,
     "part_copy": STRIDED_COPY,
-    "growing": "FINDINGS P33: no lowering of memref.realloc yet",
+    "growing": "no lowering of memref.realloc yet",
 }
 
 
