@@ -60,7 +60,7 @@ def _wrap_main(host: Any, main: Any) -> None:
     parameters, result = signature(main)
     if parameters not in ([], ["i32", "!llvm.ptr"]) or result not in ("void", "i32", "i64"):
         raise InputError(
-            f"The module's main is lowered to ({', '.join(parameters)}) -> {result}, which no C "
+            f"The module's main has the type ({', '.join(parameters)}) -> {result}, which no C "
             "program can start. It may take nothing or (i32, !llvm.ptr), and return nothing, "
             f"i32 or index; or carry '{ENTRY_ATTRIBUTE}' to be an entry."
         )
