@@ -16,7 +16,6 @@ from aotc.request import BuildRequest, Chip, EmitKind
 from aotc.toolchain import RecordingRunner, Toolchain
 from aotc.toolchain.tools import TOOL_NAMES
 
-
 IMPORT_EACH = """
 import importlib, os, sys, traceback
 import aotc.mlir  # the bindings: they cost most of the time
