@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 from helpers.command import SAMPLES, Outcome, own_process
 from helpers.elf import Elf, archive_members
 
-from aotc.request import EmitKind
+from aotc.request import EmitKind, HostTarget
+from aotc.toolchain import Toolchain
 
 Aotc = Callable[..., Outcome]
 SAMPLE = SAMPLES / "vector_add.mlir"
@@ -268,3 +270,41 @@ def test_the_same_input_gives_the_same_bytes(options: list[str], tmp_path: Path)
         made.append({file.name: file.read_bytes() for file in (folder / "out").iterdir()})
     assert made[0].keys() == made[1].keys()
     assert [name for name in made[0] if made[0][name] != made[1][name]] == []
+
+
+# --- Two libraries in one program ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "shared",
+        pytest.param(
+            "static",
+            marks=pytest.mark.xfail(
+                strict=True, reason="a static library's runtime is hidden, but not local, yet"
+            ),
+        ),
+    ],
+)
+def test_two_libraries_link_into_one_program(kind: str, aotc: Aotc, tmp_path: Path) -> None:
+    calls = []
+    for name in ("one", "two"):
+        source = tmp_path / f"{name}.mlir"
+        source.write_text(SAMPLE.read_text().replace("@vector_add", f"@{name}"))
+        options = ("--emit", f"{kind},header", "--chip", "sm_80", "-o", f"{tmp_path}/")
+        aotc("build", source, *options).succeeded()
+        calls.append(f"{name}_status()")
+    (tmp_path / "main.c").write_text(
+        '#include "one.h"\n#include "two.h"\n'
+        f"int main(void) {{\n  return {' + '.join(calls)};\n}}\n"
+    )
+    suffix = "so" if kind == "shared" else "a"
+    command = [
+        *(*Toolchain(os.environ).zig_cc.command, "-target", HostTarget.native().triple, "main.c"),
+        *(f"./libone.{suffix}", f"./libtwo.{suffix}", "-lpthread", "-ldl", "-lm", "-o", "main"),
+    ]
+    linked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert linked.returncode == 0, linked.stderr
+    done = subprocess.run([tmp_path / "main"], env={"LD_LIBRARY_PATH": str(tmp_path)}, check=False)
+    assert done.returncode == 0
