@@ -94,12 +94,3 @@ def with_element_type(type_: Any, element: Any) -> Any:
     return ir.VectorType.get(
         list(type_.shape), element, scalable=list(type_.scalable_dims) if type_.scalable else None
     )
-
-
-def create_for(count: Any, zero: Any, one: Any) -> tuple[Any, Any]:
-    """`scf.for` from 0 to `count`: its induction variable, and the place inside for its body."""
-    loop = create("scf.for", [zero, count, one], regions=1)
-    block = loop.regions[0].blocks.append(index())
-    with ir.InsertionPoint(block):
-        end = create("scf.yield")
-    return block.arguments[0], ir.InsertionPoint(end)

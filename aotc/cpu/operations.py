@@ -7,16 +7,14 @@ from typing import Any
 
 from aotc.cpu.ir_tools import (
     binary,
-    constant,
     create,
-    create_for,
-    index,
     integer,
     symbol_name,
     unary,
     walk,
 )
 from aotc.cpu.symbols import content
+from aotc.lower.copies import expand_copy
 from aotc.mlir import ir
 
 
@@ -34,8 +32,7 @@ def replace_operations(flat: Any) -> None:
                     )
                     operation.erase()
                 elif operation.name == "memref.copy":
-                    _copy_by_loops(*operation.operands)
-                    operation.erase()
+                    expand_copy(operation)
                 elif operation.name == "memref.atomic_rmw":
                     _replace_atomic_product(operation)
     if formats:
@@ -94,21 +91,6 @@ def _promote(value: Any) -> Any:
     if isinstance(type_, (ir.F16Type, ir.BF16Type, ir.F32Type)):
         return unary("arith.extf", value, ir.F64Type.get())
     return value
-
-
-def _copy_by_loops(source: Any, target: Any) -> None:
-    """Upstream copies memrefs that are not contiguous through a library that we do not link."""
-    zero, one = constant(index(), 0), constant(index(), 1)
-    indices: list[Any] = []
-    place: Any = ir.InsertionPoint.current
-    for dimension in range(source.type.rank):
-        with place:
-            count = create("memref.dim", [source, constant(index(), dimension)], [index()]).result
-            induction, place = create_for(count, zero, one)
-            indices.append(induction)
-    with place:
-        value = create("memref.load", [source, *indices], [source.type.element_type]).result
-        create("memref.store", [value, target, *indices])
 
 
 def _replace_atomic_product(update: Any) -> None:

@@ -8,6 +8,7 @@ from aotc.load.source import Source
 from aotc.lower import ops
 from aotc.lower.access import Functions
 from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
+from aotc.lower.copies import expand_copies
 from aotc.lower.device_functions import separate_device_functions
 from aotc.lower.mapping import map_parallel_loops
 from aotc.lower.memory import hoist_globals, place_memory
@@ -62,6 +63,9 @@ def outline(source: Source, *, name: str, pipeline: str | None) -> frozenset[str
         _run(source, _OUTLINING)
         merge_outlined(module, by_hand, f"{name}_kernels")
     spell_kernel_names(module)
+    # Makes allocations and copies, which what follows must see.
+    _run(source, ("expand-realloc",))
+    expand_copies(module)
     return place_memory(module)
 
 

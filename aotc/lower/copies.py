@@ -1,0 +1,99 @@
+"""memref.copy → loops, where upstream would call a library that no aotc program has.
+
+Upstream copies contiguous memrefs by `memcpy`, and calls `memrefCopy` of its runner utilities for
+all others. In kernels every copy becomes loops: the NVPTX back end copies byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc.lower import ops
+from aotc.mlir import ir
+
+
+def expand_copies(module: Any) -> None:
+    """Rewrites the copies of the module's host functions and gpu.modules, in place."""
+    with module.context:
+        for copy in ops.find(module.operation, "memref.copy"):
+            in_kernel = ops.enclosing(copy, "gpu.module") is not None
+            if in_kernel or not all(_is_contiguous(operand.type) for operand in copy.operands):
+                expand_copy(copy)
+
+
+def expand_copy(copy: Any) -> None:
+    """Loops over the elements, the last dimension innermost; a copy of two unranked memrefs
+    stays."""
+    source, target = copy.operands
+    with copy.location, ir.InsertionPoint(copy):
+        if not _is_ranked(source) and not _is_ranked(target):
+            return
+        source, target = _ranked_like(source, target), _ranked_like(target, source)
+        _copy_elements(source, target, [])
+    copy.erase()
+
+
+def _is_ranked(value: Any) -> bool:
+    return isinstance(value.type, ir.MemRefType)
+
+
+def _ranked_like(value: Any, other: Any) -> Any:
+    """`value`, cast to a memref of any strides where it is unranked."""
+    if _is_ranked(value):
+        return value
+    unknown = [ir.ShapedType.get_dynamic_size()] * other.type.rank
+    strides = [ir.ShapedType.get_dynamic_stride_or_offset()] * other.type.rank
+    layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), strides)
+    type_ = ir.MemRefType.get(
+        unknown, value.type.element_type, layout=layout, memory_space=value.type.memory_space
+    )
+    return ir.Operation.create("memref.cast", results=[type_], operands=[value]).result
+
+
+def _copy_elements(source: Any, target: Any, indices: Sequence[Any]) -> None:
+    dimension = len(indices)
+    if dimension == source.type.rank:
+        element = ir.Operation.create(
+            "memref.load", results=[source.type.element_type], operands=[source, *indices]
+        ).result
+        ir.Operation.create("memref.store", results=[], operands=[element, target, *indices])
+        return
+    ops.create_for(
+        ops.constant_index(0),
+        _size(source, target, dimension),
+        ops.constant_index(1),
+        lambda index: _copy_elements(source, target, [*indices, index]),
+    )
+
+
+def _size(source: Any, target: Any, dimension: int) -> Any:
+    for memref in (source, target):
+        if not memref.type.is_dynamic_dim(dimension):
+            return ops.constant_index(memref.type.get_dim_size(dimension))
+    return ir.Operation.create(
+        "memref.dim",
+        results=[ir.IndexType.get()],
+        operands=[source, ops.constant_index(dimension)],
+    ).result
+
+
+def _is_contiguous(type_: Any) -> bool:
+    """Whether upstream lowers copies of such memrefs to `memcpy`."""
+    if not isinstance(type_, ir.MemRefType):
+        return False
+    if type_.affine_map == ir.AffineMap.get_identity(type_.rank):
+        return True
+    if not type_.has_static_shape or 0 in type_.shape:
+        return False
+    try:
+        strides, _ = type_.get_strides_and_offset()
+    except RuntimeError:
+        # A layout that is no strides: affine maps may be anything.
+        return False
+    expected = 1
+    for size, stride in zip(reversed(type_.shape), reversed(strides), strict=True):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
