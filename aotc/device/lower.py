@@ -9,8 +9,9 @@ from aotc.load.source import Source
 from aotc.lower import ops
 from aotc.lower.host_math import replace_questions
 from aotc.lower.leftovers import check_lowered
+from aotc.lower.outlining import lowered_kernels
 from aotc.lower.passes import run_passes
-from aotc.mlir import ir
+from aotc.mlir import PassManager, ir
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
@@ -65,6 +66,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
         replace_questions(device)
+        _call_powers(device)
         run_passes(
             device,
             DEVICE_PASSES,
@@ -82,6 +84,23 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
     return device
 
 
+# fpowi of i32 exponents is libdevice's.
+_POWERS = "builtin.module(convert-math-to-funcs{min-width-of-fpowi-exponent=33})"
+
+
+def _call_powers(device: Any) -> None:
+    """Powers that libdevice has not: calls of functions that compute them."""
+    if not ops.find(device, "math.ipowi", "math.fpowi"):
+        return
+    gpu_module = _block(device).operations[0].operation
+    manager = PassManager.parse(_POWERS)
+    # The pass puts the functions beside the gpu.module, where its calls do not find them.
+    manager.enable_verifier(False)
+    manager.run(device)
+    for function in list(_block(device).operations)[1:]:
+        _block(gpu_module).append(function.operation)
+
+
 def _block(module: Any) -> Any:
     return module.regions[0].blocks[0]
 
@@ -89,9 +108,20 @@ def _block(module: Any) -> Any:
 def _unwrap(device: Any) -> None:
     """Moves the gpu.module's operations to the top level, where the translation wants them."""
     wrapper = _block(device).operations[0].operation
+    _export_kernels_alone(wrapper)
     for operation in list(_block(wrapper).operations):
         _block(device).append(operation.operation)
     wrapper.erase()
+
+
+def _export_kernels_alone(gpu_module: Any) -> None:
+    """Lets clang drop the functions that are inlined, and the C interfaces that upstream adds."""
+    kernels = lowered_kernels(gpu_module)
+    for operation in _block(gpu_module).operations:
+        function = operation.operation
+        is_function = function.name == "llvm.func" and len(function.regions[0].blocks) > 0
+        if is_function and function not in kernels:
+            function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
 
 
 def _externalize_dynamic_shared_memory(device: Any) -> None:
