@@ -6,9 +6,8 @@ external function: both are looked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -115,7 +114,6 @@ func.func @{name}(%x: memref<?x{type_}>, %w: {type_}) attributes {{llvm.emit_c_i
     aotc("build", path, "-O1", "--chip", "sm_80", "-o", tmp_path / "program").succeeded()
 
 
-@pytest.mark.xfail(strict=True, reason="math.ipowi has no lowering yet")
 def test_integer_powers(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
     path = mlir_file(
         """
@@ -266,17 +264,6 @@ BODIES: dict[str, tuple[str, np.ndarray]] = {
 }
 
 
-def _cases(names: Iterable[str], missing: dict[str, str]) -> list[Any]:
-    """Parameters; those that aotc cannot do yet are expected to fail."""
-    return [
-        pytest.param(
-            name,
-            marks=[pytest.mark.xfail(strict=True, reason=missing[name])] if name in missing else [],
-        )
-        for name in names
-    ]
-
-
 HELPERS = """
 func.func private @square(%v: f32) -> f32 {
   %w = arith.mulf %v, %v : f32
@@ -291,10 +278,7 @@ func.func private @put(%y: memref<64x64xf32>, %i: index, %v: f32) {
 """
 
 
-STRIDED_COPY = "no lowering of memref.copy between strided memrefs yet"
-
-
-@pytest.mark.parametrize("name", _cases(BODIES, {"copies": STRIDED_COPY}))
+@pytest.mark.parametrize("name", BODIES)
 def test_operations_of_kernels(
     name: str, aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,14 +378,7 @@ HOST_BODIES: dict[str, tuple[str, np.ndarray]] = {
 }
 
 
-MISSING_ON_HOSTS = {
-    "strided_copy": STRIDED_COPY,
-    "part_copy": STRIDED_COPY,
-    "growing": "no lowering of memref.realloc yet",
-}
-
-
-@pytest.mark.parametrize("name", _cases(HOST_BODIES, MISSING_ON_HOSTS))
+@pytest.mark.parametrize("name", HOST_BODIES)
 def test_operations_of_hosts(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AOTC_DEVICE", "cpu")
     body, expected = HOST_BODIES[name]
