@@ -177,7 +177,10 @@ func.func @g(%m: memref<4x4xf32, affine_map<(i, j) -> (i mod 2, j)>>)
         "The result 0 of 'f' has the type tensor<4xf32>, which has no C form. " + accepted
     )
     assert lines[4].startswith("The argument 'm' of 'g' has the type memref<4x4xf32, ")
-    assert lines[4].endswith("whose layout is not strided: it has no C form.")
+    assert lines[4].endswith(
+        "whose layout is not strided: it has no C form. "
+        "Write a permuted layout as strides: memref<5x7xf32, strided<[1, 5]>>."
+    )
     assert len(lines) == 5
 
 
