@@ -163,7 +163,8 @@ def _load(build: Build) -> list[Artifact]:
     build.source = parse_source(name, data, build.context, locations=r.debug)
     build.entries = select_entries(build.source, r.entries)
     check_supported(build.source)
-    build.is_program = has_program_main(build.module)
+    # A function that the user names is called by the harness, whatever else is there.
+    build.is_program = has_program_main(build.module) and not r.entries
     return []
 
 

@@ -80,6 +80,10 @@ def parse_ptx(text: str) -> Chip | None:
     )
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
 @dataclass(frozen=True)
 class HostTarget:
     """A host machine: architecture, system and C library, with the oldest glibc to run on."""
@@ -90,6 +94,8 @@ class HostTarget:
 
     _ARCHITECTURES: ClassVar[tuple[str, ...]] = ("x86_64", "aarch64")
     _FLOOR: ClassVar[str] = "2.28"
+    # What zig 0.17 has stubs for: older x86_64 and aarch64 systems, and the newest release.
+    _GLIBC: ClassVar[tuple[str, str]] = ("2.17", "2.44")
 
     @staticmethod
     def parse(text: str) -> HostTarget:
@@ -104,6 +110,13 @@ class HostTarget:
         architecture, library, version = found.groups()
         if library == "gnu" and version is None:
             version = HostTarget._FLOOR
+        if library == "gnu":
+            oldest, newest = (_numbers(limit) for limit in HostTarget._GLIBC)
+            if not oldest <= _numbers(version)[:2] <= newest:
+                raise InputError(
+                    f"Unknown host target '{text}': glibc can be from {HostTarget._GLIBC[0]} to "
+                    f"{HostTarget._GLIBC[1]}."
+                )
         if library == "musl" and version is not None:
             raise InputError(f"Unknown host target '{text}': musl takes no version.")
         return HostTarget(architecture, library, version)

@@ -105,6 +105,12 @@ class DeviceCompiler:
         try:
             said = self._run_ptxas(source, chip, output)
         except ToolError as error:
+            unresolved = re.search(r"Unresolved extern function '([^']+)'", error.stderr)
+            if unresolved is not None:
+                raise InputError(
+                    f"A kernel calls '{unresolved[1].removeprefix('_mlir_ciface_')}', which is "
+                    "declared, but has no body: there is nothing to link device code with."
+                ) from None
             lacking = re.search(
                 r"error\s*:\s*(.*(?:not supported on|requires) \.target.*)", error.stderr
             )

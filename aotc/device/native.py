@@ -23,8 +23,8 @@ def native_chips() -> tuple[Chip, ...]:
             raise _no_gpu(f"cuInit says {status.name}")
         status, count = driver.cuDeviceGetCount()
         chips = [_chip_of(driver, ordinal) for ordinal in range(count)]
-    except RuntimeError as error:  # the bindings' word for a driver that is not there
-        raise _no_gpu(str(error)) from None
+    except RuntimeError:  # the bindings' word for a driver that is not there
+        raise _no_gpu("NVIDIA's driver is not installed") from None
     if not chips:
         raise _no_gpu("the driver lists none")
     return unique(chips)

@@ -5,11 +5,13 @@ The runtime is linked statically and hidden: what comes out needs libc and what 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aotc.request import HostTarget
+from aotc.errors import InputError, ToolError
+from aotc.request import HostTarget, unique
 from aotc.toolchain import Runner, Toolchain
 
 _SYSTEM_LIBRARIES = ("-lm", "-lpthread", "-ldl")
@@ -36,7 +38,7 @@ class Linker:
             "-o",
             output,
         ]
-        self.runner.run(command, making=f"the executable {output}", cwd=self.folder)
+        self._link(command, f"the executable {output}")
 
     def link_shared(
         self, objects: Sequence[str | Path], runtime: Path, output: str, exports: Sequence[str]
@@ -58,7 +60,7 @@ class Linker:
             "-o",
             output,
         ]
-        self.runner.run(command, making=f"the shared library {output}", cwd=self.folder)
+        self._link(command, f"the shared library {output}")
 
     def archive(self, objects: Sequence[str | Path], runtime: Path, output: str) -> None:
         """A static library: one object holding the module's code and the runtime."""
@@ -79,6 +81,20 @@ class Linker:
             making=f"the static library {output}",
             cwd=self.folder,
         )
+
+    def _link(self, command: Sequence[str], making: str) -> None:
+        """Raises InputError for functions that the module declares and nobody defines."""
+        try:
+            self.runner.run(command, making=making, cwd=self.folder)
+        except ToolError as error:
+            undefined = unique(re.findall(r"undefined symbol: (\S+)", error.stderr))
+            if not undefined:
+                raise
+            raise InputError(
+                f"Cannot link {making}: the module calls {', '.join(undefined)}, which it "
+                "declares, but which neither it nor the C library defines.",
+                hint="--emit obj leaves them open, for whoever links the object.",
+            ) from None
 
     def _driver(self) -> list[str]:
         return [

@@ -16,6 +16,7 @@ NAME_ATTRIBUTE = "aotc.name"
 PROGRAM_MAIN = "main"
 
 _DYNAMIC = -(2**63)
+_BLOCK_SPACES = ("workgroup", "private", "shared")
 _DTYPES = {
     "i1": Dtype.BOOL,
     "f16": Dtype.F16,
@@ -120,7 +121,7 @@ def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry
         for label, type_ in zip(names, function_type.inputs, strict=True)
     ]
     results = [
-        _describe_value(f"result {i} of '{name}'", f"result{i}", type_, problems)
+        _describe_value(f"result {i} of '{name}'", _free(f"result{i}", names), type_, problems)
         for i, type_ in enumerate(function_type.results)
     ]
     return Entry(name, tuple(arguments), tuple(results))
@@ -143,6 +144,13 @@ def _argument_names(source: Source, function: Any, count: int, problems: list[st
             candidate += "_"
         names.append(candidate)
     return names
+
+
+def _free(name: str, taken: list[str]) -> str:
+    """`name`, with `_` behind it as long as an argument is called so."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _argument_attributes(function: Any) -> list[str | None]:
@@ -179,6 +187,12 @@ def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Va
         )
         return Value(name, text, Dtype.I8)
     memref = ir.MemRefType(type_)
+    space = str(memref.memory_space)
+    if any(word in space for word in _BLOCK_SPACES) or space.startswith(("3 ", "5 ")):
+        problems.append(
+            f"The {what} has the type {text}: memory of a block or a thread, which no caller has."
+        )
+        return Value(name, text, Dtype.I8)
     element = str(memref.element_type)
     if element not in _DTYPES:
         problems.append(

@@ -283,12 +283,14 @@ def _describe_result(
             return replace(value, aliases=i)
     for allocation in ops.find(module.operation, "memref.alloc", "gpu.alloc"):
         flow = Flow.of(allocation.results[0], functions)
-        if place in flow.returns and not flow.deallocations:
-            is_host = allocation.name == "memref.alloc"
-            memory = Memory.HOST if is_host else Memory.DEVICE
-            if "hostShared" in allocation.attributes:
-                memory = Memory.MANAGED
-            return replace(value, is_owned=True, memory=memory)
+        if place not in flow.returns:
+            continue
+        is_host = allocation.name == "memref.alloc"
+        memory = Memory.HOST if is_host else Memory.DEVICE
+        if "hostShared" in allocation.attributes:
+            memory = Memory.MANAGED
+        # What may be freed already is not the caller's to free.
+        return replace(value, is_owned=not flow.deallocations, memory=memory)
     return value
 
 

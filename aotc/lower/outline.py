@@ -20,17 +20,18 @@ from aotc.mlir import PassManager
 _PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
 
 _BEFORE_MAPPING = (
-    # It runs on functions alone, so before there are kernels.
+    # lower-vector-multi-reduction runs on functions alone, so before there are kernels.
     "func.func(lower-affine,lower-vector-multi-reduction)",
+    # Loops that carry a mapping of their own (gpu.loop_dim_map) keep it: they become launches
+    # before canonicalize merges them, which would drop their mappings.
+    "convert-parallel-loops-to-gpu",
+    "func.func(lower-affine)",
     # Merges a parallel loop whose whole body is one more into one loop of more dimensions.
     "canonicalize",
     "func.func(loop-invariant-code-motion)",
     "canonicalize",
 )
 _AFTER_MAPPING = (
-    # Loops that carry a mapping of their own (gpu.loop_dim_map) keep it.
-    "convert-parallel-loops-to-gpu",
-    "func.func(lower-affine)",
     "canonicalize",
     "cse",
 )
