@@ -15,6 +15,7 @@ from typing import Any
 
 from aotc.cpu.kernels import CpuKernel, CpuKernels
 from aotc.cpu.merge import merge_cpu_kernels
+from aotc.host.assertions import return_from_failed_checks
 from aotc.host.exports import add_packed_call, keep_to_itself
 from aotc.host.launches import LaunchStubs, lower_launch
 from aotc.host.llvm_dialect import (
@@ -59,6 +60,7 @@ def embed(
     kernels are given.
     """
     with host.context, ir.Location.unknown():
+        return_from_failed_checks(host, entries)
         keep_to_itself(host, entries)
         if cpu is not None:
             merge_cpu_kernels(cpu, host.opview)

@@ -27,9 +27,10 @@ _RUNTIME = {
     "mgpuLaunchKernelCooperative": (_LAUNCH_WITH_CLUSTER, "void"),
     "aotc_module_register": ("ptr", "void"),
     "aotc_status_get": ("", "i32"),
+    "aotc_assertion_failed": ("ptr", "void"),
 }
 # Objects link against upstream's runtime, too, which lacks them.
-_WEAK = ("aotc_module_register", "aotc_status_get")
+_WEAK = ("aotc_module_register", "aotc_status_get", "aotc_assertion_failed")
 
 
 def runtime_declarations() -> dict[str, str]:

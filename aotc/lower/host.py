@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from aotc.load.entries import symbol_of
+from aotc.lower.assertions import mark_assertions
 from aotc.lower.host_bfloat import add_bfloat_functions
 from aotc.lower.host_math import replace_math
 from aotc.lower.memory_spaces import SpaceStripper
@@ -64,6 +65,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
                 _replace_by_binary(gpu_module)
         # Host memory has one address space; pointers into the GPU's are numbers like others.
         SpaceStripper().strip_operation(host.operation)
+        mark_assertions(host, name)
         run = functools.partial(
             run_passes, host, name=name, lines=lines, doing="lowering the host code"
         )

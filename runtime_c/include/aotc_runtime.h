@@ -46,9 +46,10 @@ typedef enum aotc_status {
   AOTC_NO_IMAGE = 3,  // the image holds nothing for the GPU that is there
   AOTC_NO_CPU_KERNEL = 4, // the kernel has no form that runs on the CPU device
   AOTC_OUT_OF_MEMORY = 5,
-  AOTC_LAUNCH_FAILED = 6, // a launch was refused, or the kernel failed while running
-  AOTC_DRIVER_FAILED = 7, // any other failure of a CUDA driver call
-  AOTC_UNSUPPORTED = 8,   // the driver or the CPU device cannot do this call
+  AOTC_LAUNCH_FAILED = 6,    // a launch was refused, or the kernel failed while running
+  AOTC_DRIVER_FAILED = 7,    // any other failure of a CUDA driver call
+  AOTC_UNSUPPORTED = 8,      // the driver or the CPU device cannot do this call
+  AOTC_ASSERTION_FAILED = 9, // host code of the program found that what it relies on does not hold
 } aotc_status;
 
 // The first failure of this thread since its last aotc_error_clear, or AOTC_OK.
@@ -200,6 +201,10 @@ typedef struct aotc_module_info {
 // runtimes as well. It only remembers; it may come before or after mgpuModuleLoad of the image. A
 // module that is never registered has no CPU kernels.
 AOTC_API void aotc_module_register(const aotc_module_info *info);
+
+// Records that an assertion of host code does not hold: `message` says which, and where it is. The
+// code that calls it then returns from its entry. Also called through a weak reference.
+AOTC_API void aotc_assertion_failed(const char *message);
 
 #ifdef __cplusplus
 }

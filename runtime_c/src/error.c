@@ -63,6 +63,12 @@ void aotc_error_clear(void) {
   aotc_rt_this_thread.error.message[0] = '\0';
 }
 
+// In this file, because generated objects refer to it weakly, which pulls nothing out of an
+// archive: whoever asks for the status has it.
+void aotc_assertion_failed(const char *message) {
+  aotc_rt_fail(AOTC_ASSERTION_FAILED, "assertion failed: %s", message);
+}
+
 const char *aotc_status_name(aotc_status status) {
   switch (status) {
   case AOTC_OK:
@@ -83,6 +89,8 @@ const char *aotc_status_name(aotc_status status) {
     return "AOTC_DRIVER_FAILED";
   case AOTC_UNSUPPORTED:
     return "AOTC_UNSUPPORTED";
+  case AOTC_ASSERTION_FAILED:
+    return "AOTC_ASSERTION_FAILED";
   }
   return "AOTC_UNKNOWN";
 }

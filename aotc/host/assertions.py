@@ -1,0 +1,196 @@
+"""Failed assertions of host code → a failure of the runtime, and the end of the entry.
+
+The function that an assertion fails in returns at once, with zeros, and so do those that called
+it, up to the entry. What they had allocated is not freed. Against upstream's runtime, which
+keeps no failures, the message is printed and the process ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc.host.llvm_dialect import (
+    append,
+    create_call,
+    create_constant,
+    drop_declarations,
+    merge,
+    operations,
+    runtime_declarations,
+    signature,
+    string_global,
+)
+from aotc.load.entries import symbol_of
+from aotc.lower import ops
+from aotc.lower.assertions import CHECK, MESSAGE
+from aotc.manifest import Entry
+from aotc.mlir import ir
+
+_FAIL = "aotc_fail_check"
+# Whether the thread is on its way out of an entry.
+_IS_LEAVING = "aotc_is_leaving"
+_PRINTED = "aotc_check_format"
+
+# abort() does not write out what stdio holds: dprintf holds nothing.
+_DECLARATIONS = """
+llvm.func @abort()
+llvm.func @dprintf(i32, !llvm.ptr, ...) -> i32
+"""
+_FAILURE = f"""
+llvm.mlir.global internal thread_local @{_IS_LEAVING}(0 : i8) {{addr_space = 0 : i32}} : i8
+{string_global(_PRINTED, "assertion failed: %s" + chr(10))}
+llvm.func internal @{_FAIL}(%message: !llvm.ptr) attributes {{passthrough = ["cold"]}} {{
+  %report = llvm.mlir.addressof @aotc_assertion_failed : !llvm.ptr
+  %null = llvm.mlir.zero : !llvm.ptr
+  %is_there = llvm.icmp "ne" %report, %null : !llvm.ptr
+  llvm.cond_br %is_there, ^report, ^stop
+^report:
+  llvm.call @aotc_assertion_failed(%message) : (!llvm.ptr) -> ()
+  %leaving = llvm.mlir.addressof @{_IS_LEAVING} : !llvm.ptr
+  %yes = llvm.mlir.constant(1 : i8) : i8
+  llvm.store %yes, %leaving : i8, !llvm.ptr
+  llvm.return
+^stop:
+  %stderr = llvm.mlir.constant(2 : i32) : i32
+  %format = llvm.mlir.addressof @{_PRINTED} : !llvm.ptr
+  %written = llvm.call @dprintf(%stderr, %format, %message) vararg(!llvm.func<i32 (i32, ptr, ...)>)
+      : (i32, !llvm.ptr, !llvm.ptr) -> i32
+  llvm.call @abort() : () -> ()
+  llvm.unreachable
+}}
+"""
+
+
+def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
+    """Gives the checks of `aotc.lower.assertions` their meaning."""
+    functions = {
+        symbol_of(op): op
+        for op in operations(host)
+        if op.name == "llvm.func" and op.regions[0].blocks
+    }
+    calls = {name: ops.find(function, "llvm.call") for name, function in functions.items()}
+    failing = _failing_functions(calls)
+    if not failing:
+        return
+    declarations = f"{_DECLARATIONS}\n{runtime_declarations()['aotc_assertion_failed']}"
+    merge(host, ir.Module.parse(declarations).operation)
+    drop_declarations(host, append(host, f"{declarations}\n{_FAILURE}"))
+    exported = {entry.symbol for entry in entries}
+    number = 0
+    for name, function in functions.items():
+        leave = _Leave(function)
+        for call in calls[name]:
+            with call.location:
+                if _callee(call) == CHECK:
+                    symbol = f"aotc_check_message_{number}"
+                    number += 1
+                    text = str(ir.StringAttr(call.attributes[MESSAGE]).value)
+                    append(host, string_global(symbol, text))
+                    _fail_unless(call, symbol, leave)
+                elif name not in exported and _may_fail(call, failing):
+                    _leave_with(call, leave)
+        if name in exported and any(_may_fail(call, failing) for call in calls[name]):
+            with function.location:
+                _forget_leaving(function)
+    for operation in operations(host):
+        if operation.name == "llvm.func" and symbol_of(operation) == CHECK:
+            operation.erase()
+
+
+def _callee(call: Any) -> str | None:
+    return ops.callee_of(call) if "callee" in call.attributes else None
+
+
+def _may_fail(call: Any, failing: set[str]) -> bool:
+    # Who knows what is behind a pointer.
+    callee = _callee(call)
+    return callee is None or callee in failing
+
+
+def _failing_functions(calls: dict[str, list[Any]]) -> set[str]:
+    """The functions that have a check, and those that call one of them."""
+    callees = {name: {_callee(call) for call in inside} for name, inside in calls.items()}
+    failing = {name for name, called in callees.items() if CHECK in called}
+    while True:
+        more = {name for name, called in callees.items() if called & failing} - failing
+        if not more:
+            return failing
+        failing |= more
+
+
+class _Leave:
+    """The block of a function that returns zeros, made when it is first wanted."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._block: Any = None
+
+    @property
+    def block(self) -> Any:
+        if self._block is None:
+            _, result = signature(self._function)
+            self._block = self._function.regions[0].blocks.append()
+            with ir.InsertionPoint(self._block):
+                values = []
+                if result != "void":
+                    prefix = "!llvm." if result.startswith(("struct", "array", "ptr")) else ""
+                    type_ = ir.Type.parse(prefix + result)
+                    values = [ir.Operation.create("llvm.mlir.zero", results=[type_]).result]
+                ir.Operation.create("llvm.return", operands=values)
+        return self._block
+
+
+def _fail_unless(check: Any, message: str, leave: _Leave) -> None:
+    """Fails with the text in the variable `message`, and leaves, where the check does not hold."""
+    failed = leave.block.create_before()
+    with ir.InsertionPoint(failed):
+        create_call(_FAIL, [_address(message)])
+        ir.Operation.create("llvm.br", successors=[leave.block])
+    block, rest = _split_behind(check)
+    with ir.InsertionPoint(block):
+        _branch(check.operands[0], rest, failed)
+    check.erase()
+
+
+def _leave_with(call: Any, leave: _Leave) -> None:
+    """Leaves where the called function left."""
+    block, rest = _split_behind(call)
+    with ir.InsertionPoint(block):
+        i1, i8 = (ir.IntegerType.get_signless(width) for width in (1, 8))
+        flag = ir.Operation.create("llvm.load", results=[i8], operands=[_address(_IS_LEAVING)])
+        is_leaving = ir.Operation.create("llvm.trunc", results=[i1], operands=[flag.result])
+        _branch(is_leaving.result, leave.block, rest)
+
+
+def _forget_leaving(entry: Any) -> None:
+    """An entry is called from outside: it is where leaving ends."""
+    with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]):
+        ir.Operation.create("llvm.store", operands=[create_constant(0, 8), _address(_IS_LEAVING)])
+
+
+def _address(symbol: str) -> Any:
+    return ir.Operation.create(
+        "llvm.mlir.addressof",
+        results=[ir.Type.parse("!llvm.ptr")],
+        attributes={"global_name": ir.FlatSymbolRefAttr.get(symbol)},
+    ).result
+
+
+def _split_behind(operation: Any) -> tuple[Any, Any]:
+    """(The operation's block without what is behind it, a new block with that)."""
+    block = operation.block
+    rest = block.create_after()
+    inside = [op.operation for op in block.operations]
+    for following in inside[inside.index(operation) + 1 :]:
+        rest.append(following)
+    return block, rest
+
+
+def _branch(condition: Any, if_true: Any, if_false: Any) -> None:
+    ir.Operation.create(
+        "llvm.cond_br",
+        operands=[condition],
+        successors=[if_true, if_false],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])},
+    )

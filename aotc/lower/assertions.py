@@ -1,0 +1,46 @@
+"""cf.assert on the host → a call that every lowering leaves alone, until `aotc.host.embed`.
+
+Upstream's lowering ends the process. What aotc makes is called by others: a failed assertion is
+a failure like others there, and the entry returns (`aotc.host.assertions`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aotc.load.source import find_place
+from aotc.lower import ops
+from aotc.mlir import ir
+
+CHECK = "aotc_check"
+# On the call: the assertion's message, with its place.
+MESSAGE = "aotc.message"
+
+
+def mark_assertions(host: Any, name: str) -> None:
+    """Replaces the assertions of a host module; `name` is what places call the input."""
+    assertions = ops.find(host.operation, "cf.assert")
+    if not assertions:
+        return
+    body = host.operation.regions[0].blocks[0]
+    body.append(ir.Operation.parse(f"llvm.func @{CHECK}(i1)"))
+    for assertion in assertions:
+        message = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode(errors="replace")
+        place = find_place(str(assertion.location), name)
+        if place is not None:
+            # Into the artifact, hence without its folder.
+            message += f" ({Path(place.file).name}:{place.line}:{place.column})"
+        with assertion.location, ir.InsertionPoint(assertion):
+            ir.Operation.create(
+                "llvm.call",
+                results=[],
+                operands=list(assertion.operands),
+                attributes={
+                    "callee": ir.FlatSymbolRefAttr.get(CHECK),
+                    MESSAGE: ir.StringAttr.get(message),
+                    "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+                },
+            )
+        assertion.erase()
