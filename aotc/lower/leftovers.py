@@ -32,7 +32,7 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
 
 
 # Operations whose lowering calls functions that no aotc program has.
-_UNLINKED = {"vector.print": "it calls MLIR's runner utilities, which aotc does not link"}
+_UNLINKED = "it calls MLIR's runner utilities, which aotc does not link"
 _VECTOR_ACCESSES = (
     "vector.load",
     "vector.store",
@@ -52,7 +52,7 @@ _VECTOR_ACCESSES = (
 def check_supported(source: Source) -> None:
     """Raises InternalError for operations that would lower to something wrong, or not link."""
     for operation in ops.walk(source.module.operation):
-        reason = _UNLINKED.get(operation.name)
+        reason = _UNLINKED if _calls_utilities(operation) else None
         if operation.name in _VECTOR_ACCESSES and _moves_packed_bits(operation):
             reason = (
                 "LLVM packs vectors of i1 into bits, and a memref of i1 has a byte for each: "
@@ -63,6 +63,13 @@ def check_supported(source: Source) -> None:
             raise InternalError(
                 f"{f'{place}: ' if place else ''}{operation.name} is not supported here: {reason}."
             )
+
+
+def _calls_utilities(operation: Any) -> bool:
+    if operation.name == "memref.copy":
+        # Where one rank is known, it is loops by now, or memcpy.
+        return all(isinstance(value.type, ir.UnrankedMemRefType) for value in operation.operands)
+    return bool(operation.name == "vector.print")
 
 
 def _moves_packed_bits(operation: Any) -> bool:
