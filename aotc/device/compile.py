@@ -56,6 +56,9 @@ class DeviceCompiler:
             "-Wno-override-module",
             # A refusal is reported by us: no crash report files.
             "-fno-crash-diagnostics",
+            # f32 square roots are correctly rounded, as on the CPU and as nvcc has them.
+            "-mllvm",
+            "-nvvm-reflect-add=__CUDA_PREC_SQRT=1",
             "-Xclang",
             "-mlink-builtin-bitcode",
             "-Xclang",
