@@ -25,7 +25,7 @@ from aotc.host.embed import embed
 from aotc.host.link import Linker
 from aotc.host.llvm_text import downlevel
 from aotc.host.translate import translate
-from aotc.load.entries import has_program_main, select_entries, symbol_of
+from aotc.load.entries import has_program_main, select_entries
 from aotc.load.source import Source, parse_source, read_source
 from aotc.lower.access import describe_accesses
 from aotc.lower.host import lower_host
@@ -33,6 +33,7 @@ from aotc.lower.leftovers import check_lowered, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.outlining import gpu_modules, lowered_kernels
 from aotc.manifest import Entry, Kernel, Manifest, Resources, built_for_text
+from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip, EmitKind, unique
 from aotc.toolchain import (
     Runner,

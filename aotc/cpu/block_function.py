@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu.bounds import Bound, take_guards
-from aotc.cpu.ir_tools import walk
 from aotc.cpu.symbols import symbols_of
 from aotc.cpu.thread_function import ID_COUNT, ThreadFunction
 from aotc.mlir import ir
+from aotc.ops import walk
 
 # aotc_cpu_block in i64s: block_id, grid_dim, block_dim, each as x, y, z.
 _BLOCK_ID, _GRID_DIM, _BLOCK_DIM = 0, 3, 6

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.ir_tools import symbol_name, walk
 from aotc.cpu.operations import replace_operations
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
 from aotc.lower.memory_spaces import SpaceStripper
 from aotc.mlir import ir
+from aotc.ops import symbol_of, walk
 
 PREFIX = "aotc_cpu_"
 
@@ -39,7 +39,7 @@ class Names:
 def plan_names(module: Any, gpu_modules: list[Any]) -> Names:
     """Names for what the gpu.modules hold that nothing in `module`, at any depth, has."""
     taken = {
-        symbol_name(operation)
+        symbol_of(operation)
         for operation in walk(module.operation)
         if "sym_name" in operation.attributes
     }
@@ -55,7 +55,7 @@ def plan_names(module: Any, gpu_modules: list[Any]) -> Names:
     blocks: dict[KernelName, str] = {}
     symbols: dict[tuple[str, str], str] = {}
     for gpu_module in gpu_modules:
-        module_name = symbol_name(gpu_module)
+        module_name = symbol_of(gpu_module)
         for name, operation in symbols_of(gpu_module).items():
             own = make(f"{PREFIX}{module_name}_{name}")
             if is_kernel(operation):
@@ -79,7 +79,7 @@ def extract_threads(gpu_modules: list[Any], wanted: set[KernelName], names: Name
     threads: dict[KernelName, ThreadFunction] = {}
     stripper = SpaceStripper()
     for original in gpu_modules:
-        module_name = symbol_name(original)
+        module_name = symbol_of(original)
         kernels = {kernel for module, kernel in wanted if module == module_name}
         if not kernels:
             continue
@@ -107,7 +107,7 @@ def _keep_reached(copy: Any, kernels: set[str]) -> None:
     symbols = symbols_of(copy)
     kept = {name for kernel in kernels for name in reach(symbols[kernel], symbols)}
     for operation in content(copy):
-        if "sym_name" not in operation.attributes or symbol_name(operation) not in kept:
+        if "sym_name" not in operation.attributes or symbol_of(operation) not in kept:
             operation.erase()
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from aotc.cpu.block_function import add_block_functions
 from aotc.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
-from aotc.cpu.ir_tools import symbol_name
 from aotc.cpu.lowering import LoweringError, lower_to_llvm, prefix_helpers
 from aotc.cpu.merge import move_symbols
 from aotc.cpu.support import find_obstacle
@@ -15,6 +14,7 @@ from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.load.source import find_place
 from aotc.lower.host_bfloat import add_bfloat_functions
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _obstacles(gpu_modules: list[Any], name: str) -> dict[KernelName, str | None
         for kernel_name, operation in symbols.items():
             if is_kernel(operation):
                 obstacle = find_obstacle(reach(operation, symbols), name)
-                obstacles[symbol_name(gpu_module), kernel_name] = obstacle
+                obstacles[symbol_of(gpu_module), kernel_name] = obstacle
     return obstacles
 
 

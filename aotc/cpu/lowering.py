@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from aotc.cpu.ir_tools import symbol_name, walk
 from aotc.cpu.symbols import content, has_body
 from aotc.lower.host_math import replace_math
 from aotc.mlir import PassManager, ir
+from aotc.ops import symbol_of, walk
 
 # Down to scalars, vectors, loops and branches.
 _TO_LOOPS = (
@@ -103,7 +103,7 @@ def prefix_helpers(module: Any, prefix: str) -> None:
     """Names what passes added (`__mlir_math_ipowi_i32`) with our prefix, too."""
     for operation in content(module.operation):
         if operation.name == "llvm.func" and has_body(operation):
-            name = symbol_name(operation)
+            name = symbol_of(operation)
             if not name.startswith(prefix):
                 new = prefix + name.lstrip("_")
                 ir.SymbolTable.replace_all_symbol_uses(name, new, module.operation)

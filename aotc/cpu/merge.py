@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc.cpu.ir_tools import symbol_name
 from aotc.cpu.symbols import content, has_body, symbols_of
 from aotc.errors import InputError
+from aotc.ops import symbol_of
 
 
 def merge_cpu_kernels(kernels: Any, host: Any) -> None:
@@ -22,7 +22,7 @@ def move_symbols(source: Any, target: Any) -> None:
     """Moves every symbol of `source` that `target` lacks; what both have must fit."""
     present = symbols_of(target.operation)
     for operation in content(source.operation):
-        name = symbol_name(operation)
+        name = symbol_of(operation)
         if name not in present:
             target.body.append(operation)
             continue

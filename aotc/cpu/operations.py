@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from aotc.cpu.ir_tools import (
-    binary,
-    create,
-    integer,
-    symbol_name,
-    unary,
-    walk,
-)
 from aotc.cpu.symbols import content
 from aotc.lower.copies import expand_copy
 from aotc.mlir import ir
+from aotc.ops import (
+    binary,
+    create,
+    integer,
+    symbol_of,
+    unary,
+    walk,
+)
 
 
 def replace_operations(flat: Any) -> None:
@@ -27,9 +27,7 @@ def replace_operations(flat: Any) -> None:
             with ir.InsertionPoint(operation), operation.location:
                 if operation.name == "gpu.printf":
                     number = len(formats) - first_format
-                    formats.append(
-                        _call_printf(operation, f"{symbol_name(function)}_format{number}")
-                    )
+                    formats.append(_call_printf(operation, f"{symbol_of(function)}_format{number}"))
                     operation.erase()
                 elif operation.name == "memref.copy":
                     expand_copy(operation)

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from aotc.cpu.ir_tools import symbol_name, walk
 from aotc.cpu.symbols import FUNCTIONS, has_body
 from aotc.load.source import find_place
 from aotc.lower.memory_spaces import is_workgroup
 from aotc.mlir import ir
+from aotc.ops import symbol_of, walk
 
 _THREADS_MEET = "the threads of a block cannot wait for each other on the CPU yet"
 _THREADS_EXCHANGE = "threads cannot exchange values on the CPU yet"
@@ -168,7 +168,7 @@ def _check_kernel(kernel: Any, _: dict[str, Any]) -> str | None:
 
 def _check_function(function: Any, _: dict[str, Any]) -> str | None:
     if not has_body(function):
-        return f"@{symbol_name(function)} is only declared: its body is not in the module"
+        return f"@{symbol_of(function)} is only declared: its body is not in the module"
     if function.name != "llvm.func":
         return None
     for operation in walk(function):
@@ -216,7 +216,7 @@ def _check_memref_global(variable: Any, _: dict[str, Any]) -> str | None:
     if is_workgroup(variable.attributes["type"].value):
         return _SHARED
     if "initial_value" not in variable.attributes:
-        return f"@{symbol_name(variable)} is only declared: its value is not in the module"
+        return f"@{symbol_of(variable)} is only declared: its value is not in the module"
     return None
 
 
@@ -225,7 +225,7 @@ def _check_llvm_global(variable: Any, _: dict[str, Any]) -> str | None:
         return _SHARED
     has_value = "value" in variable.attributes or len(variable.regions[0].blocks) > 0
     if not has_value and "extern" in str(variable.attributes["linkage"]):
-        return f"@{symbol_name(variable)} is only declared: its value is not in the module"
+        return f"@{symbol_of(variable)} is only declared: its value is not in the module"
     return None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc.cpu.ir_tools import symbol_name, walk
 from aotc.mlir import ir
+from aotc.ops import symbol_of, walk
 
 FUNCTIONS = frozenset({"gpu.func", "func.func", "llvm.func"})
 
@@ -17,7 +17,7 @@ def content(module: Any) -> list[Any]:
 
 def symbols_of(module: Any) -> dict[str, Any]:
     """The symbols that are defined or declared directly inside, by name, in order."""
-    return {symbol_name(op): op for op in content(module) if "sym_name" in op.attributes}
+    return {symbol_of(op): op for op in content(module) if "sym_name" in op.attributes}
 
 
 def is_kernel(operation: Any) -> bool:
@@ -33,7 +33,7 @@ def has_body(function: Any) -> bool:
 def reach(start: Any, symbols: dict[str, Any]) -> dict[str, Any]:
     """What `start` uses, by name: itself first, then the functions and globals behind it."""
     reached: dict[str, Any] = {}
-    waiting = [symbol_name(start)]
+    waiting = [symbol_of(start)]
     while waiting:
         name = waiting.pop(0)
         if name in reached or name not in symbols:

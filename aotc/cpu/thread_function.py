@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.ir_tools import binary, constant, create, index, symbol_name, walk
 from aotc.cpu.support import ID_OPERATIONS
 from aotc.cpu.symbols import has_body
 from aotc.mlir import ir
+from aotc.ops import binary, constant, create, index, symbol_of, walk
 
 ID_COUNT = 12
 
@@ -63,7 +63,7 @@ def kernel_to_function(kernel: Any) -> ThreadFunction:
                 create("func.return", list(operation.operands))
             operation.erase()
     found = ThreadFunction(
-        symbol_name(kernel),
+        symbol_of(kernel),
         _known_size(kernel, "known_block_size"),
         _known_size(kernel, "known_grid_size"),
     )
@@ -98,11 +98,11 @@ def pass_ids(functions: list[Any], kernels: set[str]) -> None:
     """Gives ids to the functions named in `kernels` and to what needs them; replaces the id ops."""
     bodies = [f for f in functions if f.name == "func.func" and has_body(f)]
     receivers = _receivers(bodies, kernels)
-    ids = {symbol_name(f): _add_arguments(f) for f in bodies if symbol_name(f) in receivers}
+    ids = {symbol_of(f): _add_arguments(f) for f in bodies if symbol_of(f) in receivers}
     for function in bodies:
-        if symbol_name(function) not in receivers:
+        if symbol_of(function) not in receivers:
             continue
-        own = ids[symbol_name(function)]
+        own = ids[symbol_of(function)]
         for operation in walk(function):
             with ir.InsertionPoint(operation), operation.location:
                 if operation.name in _REPLACEMENTS:
@@ -118,7 +118,7 @@ def _receivers(functions: list[Any], kernels: set[str]) -> set[str]:
     receivers = set(kernels)
     calls: dict[str, set[str]] = {}
     for function in functions:
-        name = symbol_name(function)
+        name = symbol_of(function)
         operations = list(walk(function))
         calls[name] = {_callee(op) for op in operations if op.name == "func.call"}
         if any(op.name in ID_OPERATIONS for op in operations):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc.load.entries import symbol_of
+from aotc import ops
 from aotc.load.source import Source
-from aotc.lower import ops
 from aotc.lower.host_math import replace_questions
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.outlining import lowered_kernels
 from aotc.lower.passes import run_passes
 from aotc.mlir import PassManager, ir
+from aotc.ops import symbol_of
 
 TRIPLE = "nvptx64-nvidia-cuda"
 

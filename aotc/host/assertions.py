@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from aotc import ops
 from aotc.host.llvm_dialect import (
     append,
     create_call,
@@ -21,11 +22,10 @@ from aotc.host.llvm_dialect import (
     signature,
     string_global,
 )
-from aotc.load.entries import symbol_of
-from aotc.lower import ops
 from aotc.lower.assertions import CHECK, MESSAGE
 from aotc.manifest import Entry
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 _FAIL = "aotc_fail_check"
 # Whether the thread is on its way out of an entry.

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aotc import ops
 from aotc.cpu.kernels import CpuKernel, CpuKernels
 from aotc.cpu.merge import merge_cpu_kernels
 from aotc.host.assertions import return_from_failed_checks
@@ -31,10 +32,9 @@ from aotc.host.llvm_dialect import (
     string_global,
 )
 from aotc.host.managed_globals import make_global_managed
-from aotc.load.entries import symbol_of
-from aotc.lower import ops
 from aotc.manifest import Entry
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 MODULE_INFO_VERSION = 1  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_runtime.h
 # The driver reads fat binaries in place, as 8-byte words; a cache line is friendlier.

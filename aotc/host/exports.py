@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from aotc import ops
 from aotc.emit.table import packed_symbol
 from aotc.errors import InputError
 from aotc.host.llvm_dialect import (
@@ -17,10 +18,10 @@ from aotc.host.llvm_dialect import (
     operations,
     signature,
 )
-from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN, symbol_of
-from aotc.lower import ops
+from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
 from aotc.manifest import Entry, Value
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 _USER_MAIN = "aotc_user_main"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from aotc import ops
 from aotc.host.llvm_dialect import (
     append,
     append_with_declarations,
@@ -21,10 +22,9 @@ from aotc.host.llvm_dialect import (
     runtime_declarations,
     string_global,
 )
-from aotc.load.entries import symbol_of
-from aotc.lower import ops
 from aotc.lower.outlining import launched_kernel
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 
 class _LaunchKind(Enum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aotc.load.entries import symbol_of
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 _LAUNCH = "ptr" + ", i64" * 6 + ", i32, ptr, ptr, ptr, i64"
 _LAUNCH_WITH_CLUSTER = "ptr" + ", i64" * 9 + ", i32, ptr, ptr, ptr"

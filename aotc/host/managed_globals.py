@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.host.llvm_dialect import (
     append_with_declarations,
     create_call,
@@ -11,9 +12,8 @@ from aotc.host.llvm_dialect import (
     operations,
     runtime_declarations,
 )
-from aotc.load.entries import symbol_of
-from aotc.lower import ops
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 
 def make_global_managed(host: Any, name: str) -> None:

@@ -10,6 +10,7 @@ from aotc.errors import InputError
 from aotc.load.source import Source
 from aotc.manifest import Dtype, Entry, Value
 from aotc.mlir import ir
+from aotc.ops import is_declaration, symbol_of
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
 NAME_ATTRIBUTE = "aotc.name"
@@ -30,15 +31,6 @@ _DTYPES = {
     **{f"si{bits}": Dtype(f"i{bits}") for bits in (8, 16, 32, 64)},
     **{f"ui{bits}": Dtype(f"u{bits}") for bits in (8, 16, 32, 64)},
 }
-
-
-def symbol_of(operation: Any) -> str:
-    """The name that a symbol operation defines."""
-    return str(ir.StringAttr(operation.attributes["sym_name"]).value)
-
-
-def is_declaration(function: Any) -> bool:
-    return len(function.regions[0].blocks) == 0
 
 
 def functions_of(module: Any) -> list[Any]:

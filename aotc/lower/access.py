@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from aotc.load.entries import symbol_of
-from aotc.lower import ops
+from aotc import ops
 from aotc.lower.outlining import gpu_modules, launched_kernel
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 # Operations that look at a buffer's shape alone, not at its elements.
 _SHAPE_ONLY = {"memref.dim", "memref.rank", "memref.assume_alignment"}

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from aotc.load.entries import ENTRY_ATTRIBUTE, symbol_of
-from aotc.lower import ops
+from aotc import ops
+from aotc.load.entries import ENTRY_ATTRIBUTE
 from aotc.lower.access import Functions
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 _KEEP = "aotc_keep_sequential"
 # Affine access → the index of its memref operand, and whether it writes.

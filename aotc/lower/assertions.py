@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from aotc import ops
 from aotc.load.source import find_place
-from aotc.lower import ops
 from aotc.mlir import ir
 
 CHECK = "aotc_check"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aotc.lower import ops
+from aotc import ops
 from aotc.mlir import ir
 
 

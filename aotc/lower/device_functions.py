@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc.load.entries import ENTRY_ATTRIBUTE, symbol_of
-from aotc.lower import ops
+from aotc import ops
+from aotc.load.entries import ENTRY_ATTRIBUTE
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 _PARALLEL_BODIES = ("scf.parallel", "gpu.launch")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from aotc.load.entries import symbol_of
 from aotc.lower.assertions import mark_assertions
 from aotc.lower.host_bfloat import add_bfloat_functions
 from aotc.lower.host_math import replace_math
@@ -17,6 +16,7 @@ from aotc.lower.memory_spaces import SpaceStripper
 from aotc.lower.outlining import gpu_modules
 from aotc.lower.passes import run_passes
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 _TO_LOOPS = (
     "scf-forall-to-for",

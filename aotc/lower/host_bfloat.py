@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc.cpu.ir_tools import symbol_name, walk
 from aotc.cpu.symbols import content
 from aotc.mlir import ir
+from aotc.ops import symbol_of, walk
 
 # The float in %x rounds to the nearest bf16, ties to even; a NaN becomes quiet and keeps its
 # sign and upper bits.
@@ -62,12 +62,12 @@ def add_bfloat_functions(module: Any) -> None:
     """Adds the functions to a module in the LLVM dialect, when it has bf16 and lacks them."""
     if not _has_bfloat(module):
         return
-    present = {symbol_name(op) for op in content(module.operation) if "sym_name" in op.attributes}
+    present = {symbol_of(op) for op in content(module.operation) if "sym_name" in op.attributes}
     with module.context, ir.Location.unknown():
         # Held until its functions have moved: they go with it.
         parsed = ir.Module.parse(_FUNCTIONS)
         for function in content(parsed.operation):
-            if symbol_name(function) not in present:
+            if symbol_of(function) not in present:
                 module.body.append(function)
 
 

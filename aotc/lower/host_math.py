@@ -20,7 +20,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from aotc.cpu.ir_tools import (
+from aotc.cpu.symbols import symbols_of
+from aotc.mlir import ir
+from aotc.ops import (
     binary,
     constant,
     create,
@@ -30,8 +32,6 @@ from aotc.cpu.ir_tools import (
     walk,
     with_element_type,
 )
-from aotc.cpu.symbols import symbols_of
-from aotc.mlir import ir
 
 # arith.cmpi's predicates.
 _LESS_UNSIGNED, _GREATER_UNSIGNED, _EQUAL = 6, 8, 0

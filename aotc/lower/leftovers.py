@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.errors import InternalError
 from aotc.load.source import Source
-from aotc.lower import ops
 from aotc.mlir import ir
 
 _MOST_SHOWN = 5

@@ -12,9 +12,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.load.entries import functions_of, symbol_of
-from aotc.lower import ops
+from aotc import ops
+from aotc.load.entries import functions_of
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 MIN_THREADS = 128
 PREFERRED_THREADS = 256

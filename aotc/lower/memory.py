@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from aotc import ops
 from aotc.errors import InternalError
-from aotc.load.entries import symbol_of
-from aotc.lower import ops
 from aotc.lower.access import Flow, Functions
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 # Constants up to this size are copied into the kernel that uses them; larger ones are handed

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from aotc.cpu.ir_tools import walk
 from aotc.mlir import ir
+from aotc.ops import walk
 
 # The address space of shared memory, as NVVM and the gpu dialect number it.
 _WORKGROUP = "3"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from aotc import ops
 from aotc.errors import InputError
-from aotc.load.entries import functions_of, symbol_of
+from aotc.load.entries import functions_of
 from aotc.load.source import Source
-from aotc.lower import ops
 from aotc.lower.access import Functions
 from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
 from aotc.lower.copies import expand_copies
@@ -15,6 +15,7 @@ from aotc.lower.memory import hoist_globals, place_memory
 from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.passes import run_passes
 from aotc.mlir import PassManager
+from aotc.ops import symbol_of
 
 # What says that the author decided what runs in parallel.
 _PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")

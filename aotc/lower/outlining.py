@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.emit.c_text import c_identifier
-from aotc.load.entries import symbol_of
-from aotc.lower import ops
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 
 def gpu_modules(module: Any) -> list[Any]:

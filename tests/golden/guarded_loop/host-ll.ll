@@ -202,6 +202,8 @@ declare extern_weak void @aotc_module_register(ptr)
 
 declare extern_weak i32 @aotc_status_get()
 
+declare extern_weak void @aotc_assertion_failed(ptr)
+
 define internal void @aotc_load_guarded_loop_kernels() {
   %1 = call ptr @mgpuModuleLoad(ptr @aotc_image_guarded_loop_kernels, i64 9)
   store ptr %1, ptr @aotc_module_guarded_loop_kernels, align 8
