@@ -566,9 +566,20 @@ static void thread_counts_are_checked(void) {
   CHECK_INT(CPU_COUNT(&usable), device.multiprocessors);
 }
 
+static void failed_assertion_is_recorded(void) {
+  aotc_assertion_failed("100% of n (a.mlir:1:2)");
+  CHECK_INT(AOTC_ASSERTION_FAILED, aotc_status_get());
+  CHECK_TEXT("assertion failed: 100% of n (a.mlir:1:2)", aotc_error_message());
+  aotc_assertion_failed("another");
+  CHECK_TEXT("assertion failed: 100% of n (a.mlir:1:2)", aotc_error_message());
+  aotc_error_clear();
+  CHECK_INT(AOTC_OK, aotc_status_get());
+}
+
 static void statuses_have_names(void) {
   CHECK_TEXT("AOTC_OK", aotc_status_name(AOTC_OK));
   CHECK_TEXT("AOTC_UNSUPPORTED", aotc_status_name(AOTC_UNSUPPORTED));
+  CHECK_TEXT("AOTC_ASSERTION_FAILED", aotc_status_name(AOTC_ASSERTION_FAILED));
   CHECK_TEXT("AOTC_UNKNOWN", aotc_status_name((aotc_status)99));
 }
 
@@ -602,6 +613,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(first_failure_is_told),
       CHECK_TEST(device_specifications_are_checked),
       CHECK_TEST(thread_counts_are_checked),
+      CHECK_TEST(failed_assertion_is_recorded),
       CHECK_TEST(statuses_have_names),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
