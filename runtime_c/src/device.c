@@ -36,6 +36,8 @@ static void after_fork_in_child(void) {
   aotc_rt_unlock();
 }
 
+#ifdef __GLIBC__
+
 // pthread_atfork, but with a name for the handlers by which they can be taken back: libraries that
 // are not linked with a compiler's own crtbegin do not lose theirs when they are closed, and the
 // next fork would call code that is gone. Both functions are in the Linux Standard Base.
@@ -52,6 +54,15 @@ static void add_fork_handlers(void) {
 __attribute__((destructor)) static void remove_fork_handlers(void) {
   __cxa_finalize(&fork_handlers);
 }
+
+#else
+
+// musl never unloads a library, so its handlers may stay.
+static void add_fork_handlers(void) {
+  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+#endif
 
 // -------------------------------------------------------------------------------------------------
 // What is asked for
