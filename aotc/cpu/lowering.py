@@ -7,34 +7,12 @@ from typing import Any
 
 from aotc.cpu.symbols import content, has_body
 from aotc.lower.host_math import replace_math
+from aotc.lower.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.mlir import PassManager, ir
 from aotc.ops import symbol_of, walk
 
-# Down to scalars, vectors, loops and branches.
-_TO_LOOPS = (
-    "expand-realloc",
-    "lower-affine",
-    # Complex functions become real ones, which `replace_math` must see. Not
-    # convert-complex-to-libm: it passes complex numbers in another way than C does.
-    "convert-complex-to-standard",
-    "convert-vector-to-scf",
-    "func.func(lower-vector-multi-reduction)",
-)
-
-# Down to the LLVM dialect.
 _TO_LLVM = (
-    "math-expand-ops{ops=clampf}",
-    # ipowi. (fpowi is gone by now.)
-    "convert-math-to-funcs",
-    # Rounding f32 to bf16 is integer arithmetic: LLVM would call a function for it.
-    "arith-expand{include-bf16=true}",
-    "expand-strided-metadata",
-    # What expand-strided-metadata computes is affine.
-    "lower-affine",
-    "convert-scf-to-cf",
-    # In 32 bits, the size of a mask would be positive from below -2^31 on.
-    "convert-vector-to-llvm{force-32bit-vector-indices=false}",
-    "convert-math-to-llvm",
+    *TO_BRANCHES,
     "convert-complex-to-llvm",
     "convert-index-to-llvm",
     "convert-ub-to-llvm",
@@ -62,7 +40,7 @@ def lower_to_llvm(module: Any) -> None:
 
     Everything that the module defines has internal linkage then. Raises LoweringError.
     """
-    _run(module, _TO_LOOPS)
+    _run(module, TO_LOOPS)
     replace_math(module)
     _run(module, _TO_LLVM)
     _check_lowered(module)

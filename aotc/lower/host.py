@@ -12,32 +12,15 @@ from typing import Any
 from aotc.lower.assertions import mark_assertions
 from aotc.lower.host_bfloat import add_bfloat_functions
 from aotc.lower.host_math import replace_math
+from aotc.lower.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.memory_spaces import SpaceStripper
 from aotc.lower.outlining import gpu_modules
 from aotc.lower.passes import run_passes
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-_TO_LOOPS = (
-    "scf-forall-to-for",
-    "memref-expand",
-    "lower-affine",
-    # Complex functions become real ones, which `replace_math` must see.
-    "convert-complex-to-standard",
-    "convert-vector-to-scf",
-    "func.func(lower-vector-multi-reduction)",
-)
 _TO_LLVM = (
-    "math-expand-ops{ops=clampf}",
-    "convert-math-to-funcs",
-    "arith-expand{include-bf16=true}",
-    # Makes affine.apply, hence the lower-affine behind it.
-    "expand-strided-metadata",
-    "lower-affine",
-    # Runs what is left of scf.parallel in sequence: reductions, small loops.
-    "convert-scf-to-cf",
-    "convert-vector-to-llvm{force-32bit-vector-indices=false}",
-    "convert-math-to-llvm",
+    *TO_BRANCHES,
     "convert-nvgpu-to-nvvm",
     "convert-nvvm-to-llvm",
     # Functions before gpu-to-llvm, which expects launches inside LLVM functions.
@@ -69,7 +52,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         run = functools.partial(
             run_passes, host, name=name, lines=lines, doing="lowering the host code"
         )
-        run(_TO_LOOPS)
+        run(TO_LOOPS)
         replace_math(host)
         run(_TO_LLVM)
         add_bfloat_functions(host)

@@ -22,8 +22,7 @@ def test_a_musl_executable_is_static_and_runs_its_kernels_on_the_cpu(aotc, tmp_p
         str(program),
     )
     done = subprocess.run(
-        [program, "--dim", "x=3", "--dim", "y=3", "--dim", "z=3"]
-        + ["--x", "ones", "--y", "arange", "--print", "z"],
+        [program, *"--dim x=3 --dim y=3 --dim z=3 --x ones --y arange --print z".split()],
         env={},
         capture_output=True,
         text=True,
