@@ -15,7 +15,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
 # Golden text is what aotc generates, as it is.
-C_FILES = $(shell find runtime_c templates samples tests bench -name '*.[ch]' \
+C_FILES = $(shell find runtime_c templates samples tests -name '*.[ch]' \
   -not -path 'tests/golden/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -58,4 +58,4 @@ gpu-bundle: $(INSTALLED)
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .sconsign.dblite
-	find aotc tests samples bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find aotc tests samples -name __pycache__ -type d -prune -exec rm -rf {} +

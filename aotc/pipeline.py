@@ -163,7 +163,7 @@ def _load(build: Build) -> list[Artifact]:
     data = read_source(r.source)
     build.source = parse_source(name, data, build.context, locations=r.debug)
     build.entries = select_entries(build.source, r.entries)
-    check_supported(build.source)
+    check_supported(build.source, has_pipeline=r.pipeline is not None)
     # A function that the user names is called by the harness, whatever else is there.
     build.is_program = has_program_main(build.module) and not r.entries
     return []
@@ -175,6 +175,12 @@ def _outline(build: Build) -> list[Artifact]:
     name = c_identifier(r.name)
     build.managed_globals = outline(build.source, name=name, pipeline=r.pipeline)
     build.entries = describe_accesses(build.module, build.entries)
+    goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
+    if r.pipeline is not None and goes_on and not gpu_modules(build.module):
+        build.warnings.append(
+            "The pipeline left no kernel: everything runs on the host. (To have aotc map the "
+            "loops that it makes, take them with --emit mlir, and build those.)"
+        )
     return [_printed(EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation, debug=r.debug)]
 
 
