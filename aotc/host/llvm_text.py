@@ -256,7 +256,9 @@ _TYPE = r"(?<![\w.$%@!#-])(half|bfloat|float|double|x86_fp80|fp128|ppc_fp128)(?!
 # LLVM puts a space before every literal.
 _ANY_LITERAL = re.compile(f"(?<= ){_LITERAL}")
 # A type, and with it the literals of that type that follow it at once, or a bare literal.
-_SCAN = re.compile(f"{_TYPE}(?: ({_LITERAL}(?:, \\1 {_LITERAL})*+))?|(?<= )({_LITERAL})")
+# In runs of bounded length: the matcher remembers each turn. (A possessive `*+` would not, but
+# CPython before 3.11.5 loses the group around it.)
+_SCAN = re.compile(f"{_TYPE}(?: ({_LITERAL}(?:, \\1 {_LITERAL}){{0,4095}}))?|(?<= )({_LITERAL})")
 
 
 class _Line:
