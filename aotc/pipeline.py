@@ -29,7 +29,7 @@ from aotc.load.entries import has_program_main, select_entries
 from aotc.load.source import Source, parse_source, read_source
 from aotc.lower.access import describe_accesses
 from aotc.lower.host import lower_host
-from aotc.lower.leftovers import check_lowered, check_supported
+from aotc.lower.leftovers import check_kernel_arguments, check_lowered, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.outlining import gpu_modules, lowered_kernels
 from aotc.manifest import Entry, Kernel, Manifest, Resources, built_for_text
@@ -174,6 +174,7 @@ def _outline(build: Build) -> list[Artifact]:
     r = build.request
     name = c_identifier(r.name)
     build.managed_globals = outline(build.source, name=name, pipeline=r.pipeline)
+    check_kernel_arguments(build.source)
     build.entries = describe_accesses(build.module, build.entries)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
     if r.pipeline is not None and goes_on and not gpu_modules(build.module):

@@ -75,6 +75,20 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
             )
 
 
+def check_kernel_arguments(source: Source) -> None:
+    """Raises InternalError for a kernel that is given a vector of i1: the device code declares
+    its bits, and reads its bytes. Runs on the outlined module."""
+    for launch in ops.find(source.module.operation, "gpu.launch_func"):
+        for operand in launch.operands:
+            is_vector = isinstance(operand.type, ir.VectorType)
+            if is_vector and str(operand.type.element_type) == "i1":
+                place = source.place(launch.location)
+                raise InternalError(
+                    f"{f'{place}: ' if place else ''}a kernel is given a {operand.type}, which is "
+                    "not supported: use a vector of i8, or make it in the kernel."
+                )
+
+
 def _calls_utilities(operation: Any) -> bool:
     if operation.name == "memref.copy":
         # Where one rank is known, it is loops by now, or memcpy.

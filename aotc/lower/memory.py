@@ -43,6 +43,39 @@ def hoist_globals(module: Any) -> None:
                 use.move_before(launch)
 
 
+# Computed from their operands alone.
+_PURE_DIALECTS = ("vector", "arith", "math")
+
+
+def sink_vectors(module: Any) -> None:
+    """Computes vectors in the kernels that use them, rather than passing them as arguments.
+
+    Loop-invariant code motion took them out of the loop that is a launch now; as an argument a
+    vector costs parameter space, and one of i1 is not passed right at all.
+    """
+    with module.context:
+        for launch in ops.find(module.operation, "gpu.launch"):
+            pending = ops.walk(launch)[1:]
+            while pending:
+                user = pending.pop()
+                for i, operand in enumerate(user.operands):
+                    producer = ops.defining(operand)
+                    if not isinstance(operand.type, ir.VectorType) or producer is None:
+                        continue
+                    if launch in ops.ancestors(producer) or not _is_pure(producer):
+                        continue
+                    # One for each use: what is the same is found to be so in the kernel.
+                    copy = producer.clone(ir.InsertionPoint(user)).operation
+                    user.operands[i] = copy.results[list(producer.results).index(operand)]
+                    pending.append(copy)
+
+
+def _is_pure(operation: Any) -> bool:
+    dialect = operation.name.split(".")[0]
+    reads = operation.name in ("vector.load", "vector.transfer_read", "vector.gather")
+    return dialect in _PURE_DIALECTS and len(operation.regions) == 0 and not reads
+
+
 def _global_name(use: Any) -> str:
     return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
 

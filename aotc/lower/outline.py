@@ -11,7 +11,7 @@ from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
 from aotc.lower.copies import expand_copies
 from aotc.lower.device_functions import separate_device_functions
 from aotc.lower.mapping import map_parallel_loops
-from aotc.lower.memory import hoist_globals, place_memory
+from aotc.lower.memory import hoist_globals, place_memory, sink_vectors
 from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.passes import run_passes
 from aotc.mlir import PassManager
@@ -62,6 +62,7 @@ def outline(source: Source, *, name: str, pipeline: str | None) -> frozenset[str
         map_parallel_loops(module, separate_device_functions(module))
         _run(source, _AFTER_MAPPING)
         hoist_globals(module)
+        sink_vectors(module)
         _run(source, _OUTLINING)
         merge_outlined(module, by_hand, f"{name}_kernels")
     spell_kernel_names(module)

@@ -333,6 +333,30 @@ def test_a_level_that_is_not_lowered_yet(aotc: Aotc, mlir_file: MlirFile) -> Non
     )
 
 
+def test_a_vector_of_bits_for_a_kernel(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """Upstream's lowering reads it from other bytes than it was put into: refused, where it
+    cannot be made in the kernel."""
+    path = mlir_file(
+        """func.func private @use(%a: memref<8xi32>, %mask: vector<8xi1>) {
+  affine.parallel (%i) = (0) to (8) {
+    %bit = vector.extract %mask[%i] : i1 from vector<8xi1>
+    %wide = arith.extui %bit : i1 to i32
+    affine.store %wide, %a[%i] : memref<8xi32>
+  }
+  return
+}
+func.func @f(%a: memref<8xi32>, %n: index) attributes {llvm.emit_c_interface} {
+  %mask = vector.create_mask %n : vector<8xi1>
+  call @use(%a, %mask) : (memref<8xi32>, vector<8xi1>) -> ()
+  return
+}
+"""
+    )
+    done = aotc("build", path, "--emit", "obj", "-o", f"{path.parent}/")
+    assert done.code == 4
+    assert "a kernel is given a vector<8xi1>, which is not supported" in done.stderr
+
+
 def test_an_operation_that_aotc_cannot_lower(aotc: Aotc, mlir_file: MlirFile) -> None:
     """A known limit: exit 4, the operations and their places, and what to do."""
     path = mlir_file(
