@@ -187,6 +187,16 @@ static void make_tensor_map(void) {
   CHECK(map == same || aotc_status_get() != AOTC_OK);
 }
 
+void scenario_launch(void *module, const char *name) {
+  int value = 3;
+  void *parameters[] = {&value};
+  void *function = mgpuModuleGetFunction(module, name);
+  void *stream = mgpuStreamCreate();
+  mgpuLaunchKernel(function, 4, 1, 1, 128, 1, 1, 0, stream, parameters, NULL, 1);
+  mgpuStreamSynchronize(stream);
+  mgpuStreamDestroy(stream);
+}
+
 void scenario_run_program(bool is_new_driver) {
   aotc_module_register(&info);
   void *module = mgpuModuleLoad(image, sizeof(image));

@@ -10,6 +10,10 @@
 // The controls of the fake driver; opens it.
 fake_driver *scenario_driver(void);
 
+// Launches a kernel of one i32 parameter as lowered code does: 4 blocks of 128 threads, on a stream
+// of its own, and waits for it.
+void scenario_launch(void *module, const char *name);
+
 // Calls every mgpu* function; with `is_new_driver` also what drivers for CUDA 11.4 lack. Nothing
 // may have failed on this thread before; afterwards its status says whether something did.
 void scenario_run_program(bool is_new_driver);

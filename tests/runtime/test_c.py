@@ -24,12 +24,19 @@ from runtime.support import (
 from aotc.toolchain import runtime_library
 
 # Which libcuda.so.1 each program finds.
-PROGRAMS = {"cuda": "new", "old_driver": "old", "no_driver": "none", "cpu": "none"}
+PROGRAMS = {
+    "cuda_devices": "new",
+    "cuda_launches": "new",
+    "cuda_memory": "new",
+    "old_driver": "old",
+    "no_driver": "none",
+    "cpu": "none",
+}
 
 
 def _sources_of(program: str) -> list[Path]:
     names = ["check.c", f"test_{program}.c"]
-    if program in ("cuda", "old_driver"):
+    if PROGRAMS[program] != "none":
         names.append("scenario.c")
     return [TESTS / name for name in names]
 
