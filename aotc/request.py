@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -42,12 +42,7 @@ class Chip:
     def parse(text: str) -> Chip:
         if text in _KNOWN_CHIPS:
             return Chip(text)
-        near = difflib.get_close_matches(text, _KNOWN_CHIPS, n=4, cutoff=0.5)
-        raise InputError(
-            f"Unknown chip '{text}'."
-            + (f" Near names: {', '.join(near)}." if near else "")
-            + f" Known: {', '.join(_KNOWN_CHIPS)}, native."
-        )
+        raise _unknown(f"Unknown chip '{text}'.", text, _KNOWN_CHIPS, "native", most_near=4)
 
     @property
     def number(self) -> str:
@@ -65,6 +60,15 @@ class Chip:
         return int(re.match(r"\d+", self.number)[0])  # type: ignore[index]
 
 
+def _unknown(
+    message: str, text: str, known: Sequence[str], other: str, *, most_near: int
+) -> InputError:
+    """The error for a word that is none of `known` (nor `other`): with near names, and all."""
+    near = difflib.get_close_matches(text, known, n=most_near, cutoff=0.5)
+    hint = f" Near names: {', '.join(near)}." if near else ""
+    return InputError(f"{message}{hint} Known: {', '.join(known)}, {other}.")
+
+
 def parse_ptx(text: str) -> Chip | None:
     """The chip whose virtual architecture `text` names (`compute_80`); None for `none`."""
     if text == "none":
@@ -72,12 +76,7 @@ def parse_ptx(text: str) -> Chip | None:
     known = [chip.replace("sm_", "compute_") for chip in _KNOWN_CHIPS]
     if text in known:
         return Chip(text.replace("compute_", "sm_"))
-    near = difflib.get_close_matches(text, known, n=3, cutoff=0.5)
-    raise InputError(
-        f"Unknown PTX target '{text}'."
-        + (f" Near names: {', '.join(near)}." if near else "")
-        + f" Known: {', '.join(known)}, none."
-    )
+    raise _unknown(f"Unknown PTX target '{text}'.", text, known, "none", most_near=3)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
