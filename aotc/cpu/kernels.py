@@ -18,17 +18,32 @@ from aotc.ops import symbol_of
 
 
 @dataclass(frozen=True)
+class SyncPoint:
+    """Where a thread waits for the others of its block, or of its warp; `place` is for people."""
+
+    is_warp: bool
+    place: str
+
+
+@dataclass(frozen=True)
 class CpuKernel:
     """One kernel: its gpu.module, its gpu.func, and the host function for it.
 
-    `symbol` names an llvm.func that runs all threads of one block, `aotc_cpu_function` of
-    aotc_runtime.h; None when the kernel has no CPU form. Then `why_not` says why.
+    `symbol` names an llvm.func that runs all threads of one block, `step` one that runs one
+    thread to its next synchronization: `aotc_cpu_function` and `aotc_cpu_step` of
+    aotc_runtime.h. Both are None when the kernel has no CPU form. Then `why_not` says why.
+    The rest is as in `aotc_cpu_kernel` there.
     """
 
     module: str
     kernel: str
     symbol: str | None
     why_not: str | None
+    step: str | None = None
+    shared_bytes: int = 0
+    thread_bytes: int = 0
+    block_dim: tuple[int, int, int] = (0, 0, 0)
+    sync_points: tuple[SyncPoint, ...] = ()
 
 
 @dataclass(frozen=True)
