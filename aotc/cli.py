@@ -168,6 +168,11 @@ def _build_options(command: Any) -> Any:
             help="Your own lowering, 'builtin.module(...)', in place of aotc's mapping to GPUs.",
         ),
         click.option(
+            "--no-cpu-kernels",
+            is_flag=True,
+            help="Leave out the kernels' CPU forms: smaller and built faster, for GPUs alone.",
+        ),
+        click.option(
             "--save-temps",
             type=click.Path(path_type=Path),
             metavar="DIR",
@@ -244,6 +249,8 @@ def _build(source: Path, emit: Sequence[list[str]], out: str | None, **options: 
     """Build INPUT.mlir ('-' reads standard input)."""
     kinds = unique(EmitKind.parse(word) for word in _flat(emit)) or (EmitKind.EXE,)
     request = replace(_request(source, options), emit=kinds, out=out)
+    if EmitKind.CPU_MLIR in kinds and not request.cpu_kernels:
+        raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
     _check_output(request)
     with _work_folder() as folder:
         artifacts = _run_stages(request, folder, options)
@@ -295,6 +302,7 @@ def _request(source: Path, options: dict[str, Any]) -> BuildRequest:
         debug=options["debug"],
         entries=tuple(_flat(options["entries"])),
         pipeline=options["pipeline"],
+        cpu_kernels=not options["no_cpu_kernels"],
         save_temps=options["save_temps"],
     )
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from aotc import __version__, mlir
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
+from aotc.cpu.symbols import content, is_kernel
 from aotc.device.compile import DeviceCompiler
 from aotc.device.lower import lower_device
 from aotc.emit.c_text import c_identifier
@@ -331,11 +332,15 @@ def _bundle(build: Build) -> list[Artifact]:
     return [build.file(EmitKind.FATBIN, file) for file in build.fatbins.values()]
 
 
+_LEFT_OUT = "it was built with --no-cpu-kernels"
 _LOWERED_BEFORE = "it was in the LLVM dialect before aotc saw it"
 
 
 def _lower_cpu(build: Build) -> list[Artifact]:
     assert build.source is not None
+    if not build.request.cpu_kernels:
+        build.cpu = _without_cpu_kernels(build)
+        return []
     # The reasons that it gives go into the artifact: the file is named without its folder.
     cpu = build_cpu_kernels(build.module, Path(build.source.name).name)
     lowered = [
@@ -348,6 +353,25 @@ def _lower_cpu(build: Build) -> list[Artifact]:
     return [
         _printed(EmitKind.CPU_MLIR, name, build.cpu.module.operation, debug=build.request.debug)
     ]
+
+
+def _without_cpu_kernels(build: Build) -> CpuKernels:
+    """Every kernel, none with a CPU form: the runtime and the manifest still tell why."""
+    kernels = tuple(
+        CpuKernel(symbol_of(gpu_module), symbol_of(operation), None, _LEFT_OUT)
+        for gpu_module in gpu_modules(build.module)
+        for operation in [
+            *(op for op in content(gpu_module) if is_kernel(op)),
+            *lowered_kernels(gpu_module),
+        ]
+    )
+    if kernels and build.request.target.library == "musl":
+        build.warnings.append(
+            "The kernels have nowhere to run: a program for musl cannot load NVIDIA's driver, and "
+            "--no-cpu-kernels leaves out the CPU's."
+        )
+    with build.context, mlir.ir.Location.unknown():
+        return CpuKernels(mlir.ir.Module.create(), kernels)
 
 
 def _lower_host(build: Build) -> list[Artifact]:

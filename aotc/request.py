@@ -217,6 +217,7 @@ class BuildRequest:
     debug: bool = False
     entries: tuple[str, ...] = ()
     pipeline: str | None = None
+    cpu_kernels: bool = True
     save_temps: Path | None = None
 
     @property
