@@ -15,7 +15,8 @@ from typing import Any
 
 from aotc.cpu.bounds import Bound, take_guards
 from aotc.cpu.symbols import symbols_of
-from aotc.cpu.thread_function import ID_COUNT, ThreadFunction
+from aotc.cpu.thread_function import CONTEXT, ThreadFunction
+ID_COUNT = len(CONTEXT)
 from aotc.mlir import ir
 from aotc.ops import walk
 

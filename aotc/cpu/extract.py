@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu.operations import replace_operations
+from aotc.cpu.shared_memory import mark_workgroup
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
+from aotc.cpu.synchronize import DECLARATIONS
 from aotc.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
 from aotc.lower.memory_spaces import SpaceStripper
 from aotc.mlir import ir
@@ -71,12 +73,14 @@ class Extracted:
 
     module: Any
     threads: dict[KernelName, ThreadFunction]
+    shared_bytes: dict[KernelName, int]
 
 
 def extract_threads(gpu_modules: list[Any], wanted: set[KernelName], names: Names) -> Extracted:
     """Copies the `wanted` kernels, and what they use, as functions that run one thread."""
     flat = ir.Module.create()
     threads: dict[KernelName, ThreadFunction] = {}
+    shared_bytes: dict[KernelName, int] = {}
     stripper = SpaceStripper()
     for original in gpu_modules:
         module_name = symbol_of(original)
@@ -87,6 +91,8 @@ def extract_threads(gpu_modules: list[Any], wanted: set[KernelName], names: Name
         copy = original.clone()
         flat.body.append(copy)
         _keep_reached(copy, kernels)
+        for kernel, size in mark_workgroup(copy).items():
+            shared_bytes[module_name, kernel] = size
         stripper.strip_operation(copy)
         _rename(copy, module_name, names)
         for operation in content(copy):
@@ -100,7 +106,9 @@ def extract_threads(gpu_modules: list[Any], wanted: set[KernelName], names: Name
             flat.body.append(operation)
         copy.erase()
     replace_operations(flat)
-    return Extracted(flat, threads)
+    for text in DECLARATIONS.values():
+        flat.body.append(ir.Operation.parse(text))
+    return Extracted(flat, threads, shared_bytes)
 
 
 def _keep_reached(copy: Any, kernels: set[str]) -> None:

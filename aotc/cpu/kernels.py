@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from aotc.cpu.block_function import add_block_functions
+from aotc.cpu.host_function import HostFunction, NoFormError, add_host_functions
 from aotc.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
 from aotc.cpu.lowering import LoweringError, lower_to_llvm, prefix_helpers
 from aotc.cpu.merge import move_symbols
@@ -65,15 +65,39 @@ def build_cpu_kernels(module: Any, name: str = "-") -> CpuKernels:
         names = plan_names(module, gpu_modules)
         result = ir.Module.create()
         able = [kernel for kernel, reason in why_not.items() if reason is None]
-        why_not |= _build(gpu_modules, able, names, name, result)
+        built = _build(gpu_modules, able, names, name, result)
         add_bfloat_functions(result)
-    return CpuKernels(
-        result,
-        tuple(
-            CpuKernel(*kernel, names.blocks[kernel] if reason is None else None, reason)
-            for kernel, reason in why_not.items()
+    kernels = []
+    for kernel, reason in why_not.items():
+        found = built.get(kernel, reason)
+        kernels.append(
+            CpuKernel(*kernel, None, found)
+            if found is None or isinstance(found, str)
+            else _describe_function(kernel, names.blocks[kernel], found, name)
+        )
+    return CpuKernels(result, tuple(kernels))
+
+
+def _describe_function(
+    kernel: KernelName, symbol: str, function: HostFunction, name: str
+) -> CpuKernel:
+    return CpuKernel(
+        *kernel,
+        symbol=None if function.is_step else symbol,
+        why_not=None,
+        step=symbol if function.is_step else None,
+        shared_bytes=function.shared_bytes,
+        thread_bytes=function.thread_bytes,
+        block_dim=function.block_dim,
+        sync_points=tuple(
+            SyncPoint(sync.is_warp, _place_of(sync.location, name)) for sync in function.syncs
         ),
     )
+
+
+def _place_of(location: Any, name: str) -> str:
+    place = find_place(str(location), name)
+    return "gpu.barrier" if place is None else f"gpu.barrier at {place}"
 
 
 def _obstacles(gpu_modules: list[Any], name: str) -> dict[KernelName, str | None]:
@@ -90,31 +114,36 @@ def _obstacles(gpu_modules: list[Any], name: str) -> dict[KernelName, str | None
 
 def _build(
     gpu_modules: list[Any], kernels: list[KernelName], names: Names, name: str, result: Any
-) -> dict[KernelName, str]:
+) -> dict[KernelName, HostFunction | str]:
     """Adds the kernels' functions to `result`; tells why not, for those that it cannot lower."""
     if not kernels:
         return {}
-    extracted = extract_threads(gpu_modules, set(kernels), names)
     try:
+        extracted = extract_threads(gpu_modules, set(kernels), names)
         lower_to_llvm(extracted.module)
-    except LoweringError as error:
+        functions = add_host_functions(
+            extracted.module,
+            [(names.blocks[kernel], extracted.threads[kernel]) for kernel in kernels],
+        )
+    except (LoweringError, NoFormError) as error:
         if len(kernels) == 1:
             return {kernels[0]: _describe(error, name)}
         # Some of them cannot be lowered: one by one, the others still can.
-        failed: dict[KernelName, str] = {}
+        found: dict[KernelName, HostFunction | str] = {}
         for kernel in kernels:
-            failed |= _build(gpu_modules, [kernel], names, name, result)
-        return failed
+            found |= _build(gpu_modules, [kernel], names, name, result)
+        return found
     prefix_helpers(extracted.module, PREFIX)
-    add_block_functions(
-        extracted.module,
-        [(names.blocks[kernel], extracted.threads[kernel]) for kernel in kernels],
-    )
     move_symbols(extracted.module, result)
-    return {}
+    return {
+        kernel: replace(function, shared_bytes=extracted.shared_bytes[kernel])
+        for kernel, function in zip(kernels, functions, strict=True)
+    }
 
 
-def _describe(error: LoweringError, name: str) -> str:
+def _describe(error: LoweringError | NoFormError, name: str) -> str:
     place = find_place(str(error.location), name)
     at = "" if place is None else f" at {place}"
+    if isinstance(error, NoFormError):
+        return f"{error.message}{at}"
     return f"aotc has no lowering for the CPU{at}: {error.message}"

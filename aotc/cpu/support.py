@@ -1,8 +1,7 @@
 """What a kernel does that has no CPU form, said for the user.
 
-The CPU device runs the threads of a block one after the other, each from its first operation
-to its last. An operation that makes threads meet, or that only a GPU has, is an obstacle; so
-is what this folder cannot lower. A kernel with an obstacle gets no CPU form, never a wrong one.
+An operation that only a GPU has is an obstacle; so is what this folder cannot lower. A kernel
+with an obstacle gets no CPU form, never a wrong one.
 """
 
 from __future__ import annotations
@@ -11,16 +10,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from aotc.cpu.shared_memory import is_workgroup_global
 from aotc.cpu.symbols import FUNCTIONS, has_body
 from aotc.load.source import find_place
-from aotc.lower.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 
-_THREADS_MEET = "the threads of a block cannot wait for each other on the CPU yet"
+_NAMED_BARRIERS = "barriers for some of a block's threads do not exist on the CPU"
 _THREADS_EXCHANGE = "threads cannot exchange values on the CPU yet"
 _SUBGROUPS = "subgroups (warps) do not exist on the CPU yet"
-_SHARED = "workgroup (shared) memory does not exist on the CPU yet"
 _TENSOR_CORES = "tensor cores do not exist on the CPU"
 _HARDWARE = "only a GPU has it"
 _STOPS = "a kernel cannot stop with an error on the CPU yet"
@@ -42,10 +40,18 @@ ID_OPERATIONS = frozenset(
     }
 )
 # Of the gpu dialect: what runs, what does not and why. Anything else is host-side.
-_GPU_OPERATIONS_THAT_RUN = frozenset({"gpu.func", "gpu.return", "gpu.printf", *ID_OPERATIONS})
+_GPU_OPERATIONS_THAT_RUN = frozenset(
+    {
+        "gpu.func",
+        "gpu.return",
+        "gpu.printf",
+        "gpu.barrier",
+        "gpu.dynamic_shared_memory",
+        *ID_OPERATIONS,
+    }
+)
 _OBSTACLES = {
-    "gpu.barrier": _THREADS_MEET,
-    "gpu.initialize_named_barrier": _THREADS_MEET,
+    "gpu.initialize_named_barrier": _NAMED_BARRIERS,
     "gpu.all_reduce": _THREADS_EXCHANGE,
     "gpu.subgroup_reduce": _THREADS_EXCHANGE,
     "gpu.shuffle": _THREADS_EXCHANGE,
@@ -57,7 +63,6 @@ _OBSTACLES = {
     "gpu.subgroup_id": _SUBGROUPS,
     "gpu.subgroup_size": _SUBGROUPS,
     "gpu.num_subgroups": _SUBGROUPS,
-    "gpu.dynamic_shared_memory": _SHARED,
     "gpu.launch": "a kernel cannot launch kernels on the CPU",
     "gpu.launch_func": "a kernel cannot launch kernels on the CPU",
     "cf.assert": _STOPS,
@@ -80,10 +85,10 @@ _OBSTACLE_PREFIXES = (
     ("nvvm.wmma", _TENSOR_CORES),
     ("nvgpu.mma", _TENSOR_CORES),
     ("nvgpu.warpgroup", _TENSOR_CORES),
-    ("nvgpu.mbarrier", _THREADS_MEET),
-    ("nvvm.mbarrier", _THREADS_MEET),
-    ("nvvm.barrier", _THREADS_MEET),
-    ("nvvm.bar.", _THREADS_MEET),
+    ("nvgpu.mbarrier", _HARDWARE),
+    ("nvvm.mbarrier", _HARDWARE),
+    ("nvvm.barrier", _HARDWARE),
+    ("nvvm.bar.", _HARDWARE),
     ("nvvm.shfl", _THREADS_EXCHANGE),
 )
 _DIALECTS_THAT_RUN = frozenset(
@@ -146,8 +151,6 @@ def _by_types(operation: Any) -> str | None:
         for block in region.blocks:
             values += block.arguments
     for value in values:
-        if is_workgroup(value.type):
-            return _SHARED
         if isinstance(value.type, ir.VectorType) and value.type.scalable:
             return _SCALABLE
     return None
@@ -155,8 +158,6 @@ def _by_types(operation: Any) -> str | None:
 
 def _check_kernel(kernel: Any, _: dict[str, Any]) -> str | None:
     attributes = kernel.attributes
-    if "workgroup_attributions" in attributes and attributes["workgroup_attributions"].value > 0:
-        return _SHARED
     if "known_cluster_size" in attributes and any(
         size != 1 for size in ir.DenseI32ArrayAttr(attributes["known_cluster_size"])
     ):
@@ -213,16 +214,16 @@ def _check_intrinsic(call: Any, _: dict[str, Any]) -> str | None:
 
 
 def _check_memref_global(variable: Any, _: dict[str, Any]) -> str | None:
-    if is_workgroup(variable.attributes["type"].value):
-        return _SHARED
+    if is_workgroup_global(variable):
+        return None
     if "initial_value" not in variable.attributes:
         return f"@{symbol_of(variable)} is only declared: its value is not in the module"
     return None
 
 
 def _check_llvm_global(variable: Any, _: dict[str, Any]) -> str | None:
-    if "addr_space" in variable.attributes and variable.attributes["addr_space"].value == 3:
-        return _SHARED
+    if is_workgroup_global(variable):
+        return None
     has_value = "value" in variable.attributes or len(variable.regions[0].blocks) > 0
     if not has_value and "extern" in str(variable.attributes["linkage"]):
         return f"@{symbol_of(variable)} is only declared: its value is not in the module"

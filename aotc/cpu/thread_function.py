@@ -1,8 +1,8 @@
 """A gpu.func → a func.func that runs one thread, told by its arguments which one.
 
-The arguments of the gpu.func come first, then twelve ids of type index: thread_id, block_id,
-grid_dim, block_dim, each as x, y, z. Functions that a kernel calls get them too if they, or
-what they call, ask for an id.
+The arguments of the gpu.func come first, then those of `CONTEXT`: ids, and pointers to the
+memory of the block. Functions that a kernel calls get them too if they, or what they call,
+need one.
 """
 
 from __future__ import annotations
@@ -11,12 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.support import ID_OPERATIONS
+from aotc.cpu.shared_memory import replace_marked, uses_workgroup
 from aotc.cpu.symbols import has_body
+from aotc.cpu.synchronize import barrier
 from aotc.mlir import ir
 from aotc.ops import binary, constant, create, index, symbol_of, walk
 
-ID_COUNT = 12
+# The arguments behind a kernel's own, in order.
+_INDEX_ARGUMENTS = tuple(
+    f"{name}.{dimension}"
+    for name in ("thread_id", "block_id", "grid_dim", "block_dim")
+    for dimension in "xyz"
+) + ("linear", "lane", "warp", "dynamic_shared_bytes")
+_POINTER_ARGUMENTS = ("shared", "dynamic_shared", "slots", "block_slots", "block")
+CONTEXT = _INDEX_ARGUMENTS + _POINTER_ARGUMENTS
 
 Size = tuple[int, int, int]
 
@@ -31,13 +39,46 @@ class ThreadFunction:
 
 
 @dataclass(frozen=True)
-class _Ids:
-    """The id values of one function, each in x, y, z."""
+class Ids:
+    """What one function knows of the thread that it runs: values of type index, and pointers.
+
+    The first four are in x, y, z. `linear` numbers the threads of a block, x innermost; `lane`
+    and `warp` are its remainder and its quotient by 32. `slots` are 2048 bytes for each warp,
+    through which its lanes exchange values; `block_slots` are those of the first warp, with the
+    others' behind. `block` is aotc_cpu_block.
+    """
 
     thread_id: list[Any]
     block_id: list[Any]
     grid_dim: list[Any]
     block_dim: list[Any]
+    linear: Any
+    lane: Any
+    warp: Any
+    dynamic_shared_bytes: Any
+    shared: Any
+    dynamic_shared: Any
+    slots: Any
+    block_slots: Any
+    block: Any
+
+    def all(self) -> list[Any]:
+        """The values in the order of `CONTEXT`."""
+        return [
+            *self.thread_id,
+            *self.block_id,
+            *self.grid_dim,
+            *self.block_dim,
+            self.linear,
+            self.lane,
+            self.warp,
+            self.dynamic_shared_bytes,
+            self.shared,
+            self.dynamic_shared,
+            self.slots,
+            self.block_slots,
+            self.block,
+        ]
 
 
 def kernel_to_function(kernel: Any) -> ThreadFunction:
@@ -94,23 +135,35 @@ def _allocate_private(entry: Any, input_count: int, attributes: list[Any]) -> No
         entry.erase_argument(number)
 
 
-def pass_ids(functions: list[Any], kernels: set[str]) -> None:
-    """Gives ids to the functions named in `kernels` and to what needs them; replaces the id ops."""
+def pass_ids(functions: list[Any], kernels: set[str]) -> list[Any]:
+    """Gives the context to the functions named in `kernels` and to what needs it.
+
+    Replaces the operations that ask for it, or that exchange values between threads. Returns
+    the globals that this takes.
+    """
     bodies = [f for f in functions if f.name == "func.func" and has_body(f)]
     receivers = _receivers(bodies, kernels)
     ids = {symbol_of(f): _add_arguments(f) for f in bodies if symbol_of(f) in receivers}
+    added: list[Any] = []
     for function in bodies:
         if symbol_of(function) not in receivers:
             continue
         own = ids[symbol_of(function)]
         for operation in walk(function):
             with ir.InsertionPoint(operation), operation.location:
-                if operation.name in _REPLACEMENTS:
-                    value = _REPLACEMENTS[operation.name](operation, own)
+                if operation.name in _IDS:
+                    value = _IDS[operation.name](operation, own)
                     operation.results[0].replace_all_uses_with(value)
-                    operation.erase()
+                elif uses_workgroup(operation):
+                    replace_marked(operation, own)
+                elif operation.name in _EXPANSIONS:
+                    _EXPANSIONS[operation.name](operation, own)
                 elif operation.name == "func.call" and _callee(operation) in receivers:
                     _pass_on(operation, own)
+                else:
+                    continue
+                operation.erase()
+    return added
 
 
 def _receivers(functions: list[Any], kernels: set[str]) -> set[str]:
@@ -121,7 +174,7 @@ def _receivers(functions: list[Any], kernels: set[str]) -> set[str]:
         name = symbol_of(function)
         operations = list(walk(function))
         calls[name] = {_callee(op) for op in operations if op.name == "func.call"}
-        if any(op.name in ID_OPERATIONS for op in operations):
+        if any(_needs_context(op) for op in operations):
             receivers.add(name)
     while True:
         more = {name for name, callees in calls.items() if callees & receivers} - receivers
@@ -130,34 +183,38 @@ def _receivers(functions: list[Any], kernels: set[str]) -> set[str]:
         receivers |= more
 
 
+def _needs_context(operation: Any) -> bool:
+    return operation.name in _IDS or operation.name in _EXPANSIONS or uses_workgroup(operation)
+
+
 def _callee(call: Any) -> str:
     return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
-def _add_arguments(function: Any) -> _Ids:
+def _add_arguments(function: Any) -> Ids:
     entry = function.regions[0].blocks[0]
-    added = [entry.add_argument(index(), function.location) for _ in range(ID_COUNT)]
+    pointer = ir.Type.parse("!llvm.ptr")
+    types = [*[index()] * len(_INDEX_ARGUMENTS), *[pointer] * len(_POINTER_ARGUMENTS)]
+    added = [entry.add_argument(type_, function.location) for type_ in types]
     type_ = function.attributes["function_type"].value
     function.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get([*type_.inputs, *[index()] * ID_COUNT], list(type_.results))
+        ir.FunctionType.get([*type_.inputs, *types], list(type_.results))
     )
     for name in ("arg_attrs", "res_attrs"):
         if name in function.attributes:
             del function.attributes[name]
-    return _Ids(added[0:3], added[3:6], added[6:9], added[9:12])
+    return Ids(added[0:3], added[3:6], added[6:9], added[9:12], *added[12:])
 
 
-def _pass_on(call: Any, ids: _Ids) -> None:
-    operands = [*call.operands, *ids.thread_id, *ids.block_id, *ids.grid_dim, *ids.block_dim]
+def _pass_on(call: Any, ids: Ids) -> None:
     with_ids = create(
         "func.call",
-        operands,
+        [*call.operands, *ids.all()],
         [result.type for result in call.results],
         {"callee": call.attributes["callee"]},
     )
     for old, new in zip(call.results, with_ids.results, strict=True):
         old.replace_all_uses_with(new)
-    call.erase()
 
 
 def _dimension(operation: Any) -> int:
@@ -165,14 +222,14 @@ def _dimension(operation: Any) -> int:
     return "xyz".index(str(operation.attributes["dimension"])[-2])
 
 
-def _global_id(operation: Any, ids: _Ids) -> Any:
+def _global_id(operation: Any, ids: Ids) -> Any:
     # In 64 bits: 2^31 - 1 blocks of 1024 threads do not fit into 32.
     place = _dimension(operation)
     first = binary("arith.muli", ids.block_id[place], ids.block_dim[place])
     return binary("arith.addi", first, ids.thread_id[place])
 
 
-_REPLACEMENTS: dict[str, Callable[[Any, _Ids], Any]] = {
+_IDS: dict[str, Callable[[Any, Ids], Any]] = {
     "gpu.thread_id": lambda op, ids: ids.thread_id[_dimension(op)],
     "gpu.block_id": lambda op, ids: ids.block_id[_dimension(op)],
     "gpu.grid_dim": lambda op, ids: ids.grid_dim[_dimension(op)],
@@ -183,4 +240,9 @@ _REPLACEMENTS: dict[str, Callable[[Any, _Ids], Any]] = {
     "gpu.cluster_dim": lambda op, ids: ids.grid_dim[_dimension(op)],
     "gpu.cluster_dim_blocks": lambda op, ids: constant(index(), 1),
     "gpu.cluster_block_id": lambda op, ids: constant(index(), 0),
+}
+
+# The operations that threads do together: each builds what replaces it, at the operation.
+_EXPANSIONS: dict[str, Callable[[Any, Ids], None]] = {
+    "gpu.barrier": lambda operation, ids: barrier(),
 }
