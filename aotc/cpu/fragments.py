@@ -18,11 +18,13 @@ Place = tuple[int, int]
 # `mma.sync` is made of tiles of 8 rows, of 8 columns, and of 4 registers along k: the lanes of
 # a warp are 8 groups of 4.
 _TILE = 8
-_GROUP = 4
+GROUP_SIZE = 4
 
-# (m, n, k) by the types of the multiplicands and of the accumulators, as the PTX manual has them
-# and `nvgpu.mma.sync` can say them. f32 are tf32 there.
-MMA_SHAPES: dict[tuple[str, str], frozenset[tuple[int, int, int]]] = {
+Shape = tuple[int, int, int]
+
+# The (m, n, k) of `mma.sync` by the types of the multiplicands and of the accumulators, as the
+# PTX manual has them and `nvgpu.mma.sync` can say them. f32 are tf32 there.
+MMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
     ("f16", "f16"): frozenset({(16, 8, 8), (16, 8, 16)}),
     ("f16", "f32"): frozenset({(16, 8, 8), (16, 8, 16)}),
     ("bf16", "f32"): frozenset({(16, 8, 8), (16, 8, 16)}),
@@ -30,6 +32,17 @@ MMA_SHAPES: dict[tuple[str, str], frozenset[tuple[int, int, int]]] = {
     ("f64", "f64"): frozenset({(8, 8, 4)}),
     ("i8", "i32"): frozenset({(8, 8, 16), (16, 8, 16), (16, 8, 32)}),
     ("i4", "i32"): frozenset({(8, 8, 32), (16, 8, 32), (16, 8, 64)}),
+}
+
+# The same of `wmma`, for `gpu.subgroup_mma_compute`.
+_WIDE = frozenset({(16, 16, 16), (32, 8, 16), (8, 32, 16)})
+WMMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
+    ("f16", "f16"): _WIDE,
+    ("f16", "f32"): _WIDE,
+    ("f32", "f32"): frozenset({(16, 16, 8)}),
+    ("f64", "f64"): frozenset({(8, 8, 4)}),
+    ("si8", "i32"): _WIDE,
+    ("ui8", "i32"): _WIDE,
 }
 
 
@@ -47,11 +60,21 @@ class MmaFragment:
     member_step: Place
     offsets: tuple[tuple[Place, ...], ...]
 
+    @property
+    def is_by_rows(self) -> bool:
+        """Whether the elements of each register are side by side in a row."""
+        return all(
+            place == (first[0], first[1] + number)
+            for first, *others in self.offsets
+            for number, place in enumerate(others, 1)
+        )
+
     def place(self, lane: int, register: int, element: int) -> Place:
         """The row and the column of an element."""
-        group, member = divmod(lane, _GROUP)
+        group, member = divmod(lane, GROUP_SIZE)
         row, column = (
-            group * self.group_step[d] + member * self.member_step[d]
+            group * self.group_step[d]
+            + member * self.member_step[d]
             + self.offsets[register][element][d]
             for d in range(2)
         )
@@ -66,7 +89,7 @@ def mma_fragments(
     `width` is the number of multiplicands in a register: 32 bits of them, or one f64.
     """
     row_tiles = m // _TILE
-    depth = _GROUP * width
+    depth = GROUP_SIZE * width
     k_tiles = k // depth
     a = MmaFragment(
         m,
@@ -94,7 +117,9 @@ def mma_fragments(
         n,
         group_step=(1, 0),
         member_step=(0, 2),
-        offsets=tuple(((_TILE * row_tile, 0), (_TILE * row_tile, 1)) for row_tile in range(row_tiles)),
+        offsets=tuple(
+            ((_TILE * row_tile, 0), (_TILE * row_tile, 1)) for row_tile in range(row_tiles)
+        ),
     )
     return a, b, c
 
@@ -123,18 +148,12 @@ class Spread:
         return divmod(lane * self.count + element, self.columns)
 
 
-# ldmatrix: tiles of 8 rows of 16 bytes. Lane i gives the address of row i % 8 of tile i / 8.
+# A tile of ldmatrix: 8 rows of 16 bytes.
 LDMATRIX_ROWS = 8
 LDMATRIX_ROW_BYTES = 16
-LDMATRIX_TILE_BYTES = LDMATRIX_ROWS * LDMATRIX_ROW_BYTES
 
-
-def ldmatrix_offset(lane: int, element: int, element_bytes: int, *, transpose: bool) -> int:
-    """Where in a tile, in bytes, an element of a lane's register is from.
-
-    `transpose` is for elements of 2 bytes.
-    """
-    group, member = divmod(lane, _GROUP)
-    if transpose:
-        return LDMATRIX_ROW_BYTES * (2 * member + element) + 2 * group
-    return LDMATRIX_ROW_BYTES * group + 4 * member + element_bytes * element
+# What of a tile a lane's register holds: as a matrix of 32-bit words, and as one of 16 bits.
+LDMATRIX = MmaFragment(8, 4, group_step=(1, 0), member_step=(0, 1), offsets=(((0, 0),),))
+LDMATRIX_TRANSPOSED = MmaFragment(
+    8, 8, group_step=(0, 1), member_step=(2, 0), offsets=(((0, 0), (1, 0)),)
+)

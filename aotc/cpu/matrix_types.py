@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.fragments import MMA_SHAPES, Spread
+from aotc.cpu.fragments import MMA_SHAPES, WMMA_SHAPES, Spread
 from aotc.mlir import ir
-from aotc.ops import find, integer, walk
+from aotc.ops import integer, walk
 
 # On gpu.subgroup_mma_* operations: the former types of the operands, then of the results.
 _FORMER_TYPES = "aotc_former_types"
@@ -59,40 +59,37 @@ def replace_types(root: Any) -> None:
 
     What is between this and the expansion of the operations does not verify.
     """
-    known: dict[Any, Any] = {}
-    for operation in walk(root):
+    operations = walk(root)
+    for operation in operations:
         if operation.name.startswith(_PREFIX):
-            values = [*operation.operands, *operation.results]
-            # The operands that are made by operations before this one are new already.
-            types = [known.get(value, value.type) for value in values]
+            types = [value.type for value in (*operation.operands, *operation.results)]
             operation.attributes[_FORMER_TYPES] = ir.ArrayAttr.get(
                 [ir.TypeAttr.get(type_) for type_ in types]
             )
+    for operation in operations:
         values = list(operation.results)
         for region in operation.regions:
             for block in region.blocks:
                 values += block.arguments
         for value in values:
-            replaced = _replace(value.type)
-            if replaced is not None:
-                known[value] = value.type
-                value.set_type(replaced)
+            new = _replaced(value.type)
+            if new != value.type:
+                value.set_type(new)
         if operation.name == "func.func":
             type_ = operation.attributes["function_type"].value
-            inputs, results = (
-                [_replace(part) or part for part in parts] for parts in (type_.inputs, type_.results)
-            )
+            inputs = [_replaced(part) for part in type_.inputs]
+            results = [_replaced(part) for part in type_.results]
             operation.attributes["function_type"] = ir.TypeAttr.get(
                 ir.FunctionType.get(inputs, results)
             )
 
 
-def _replace(type_: Any) -> Any | None:
-    """What takes the place of a type, or None for one that stays."""
+def _replaced(type_: Any) -> Any:
+    """What takes the place of a type: most stay."""
     matrix = read_matrix(type_)
     if matrix is not None:
         return matrix.vector
-    return integer(32) if str(type_) == _TOKEN else None
+    return integer(32) if str(type_) == _TOKEN else type_
 
 
 # What keeps an operation from running, asked before anything is rewritten. The second argument
@@ -116,59 +113,64 @@ def _check_constant(operation: Any, reached: dict[str, Any]) -> str | None:
 
 
 def _check_thread_local(operation: Any, reached: dict[str, Any]) -> str | None:
-    index_count = sum(isinstance(operand.type, ir.IndexType) for operand in operation.operands)
-    if index_count != 1:
-        return f"{index_count} indices of what a lane holds have no CPU form; use one"
+    count = sum(isinstance(operand.type, ir.IndexType) for operand in operation.operands)
+    if count != 1:
+        return f"one index says which of a lane's elements is meant, not {count}"
     return _check_matrices(operation, reached)
 
 
-def _check_compute(operation: Any, reached: dict[str, Any]) -> str | None:
-    found = _check_matrices(operation, reached)
-    if found is not None:
-        return found
-    a, b, c = (read_matrix(operand.type) for operand in operation.operands)
-    assert a is not None and b is not None and c is not None
-    shape = (c.spread.rows, c.spread.columns, a.spread.columns)
-    if (a.element.lstrip("su"), c.element) not in MMA_SHAPES or a.element[-2:] != b.element[-2:]:
-        return f"no tensor core multiplies {a.element} by {b.element} into {c.element}"
+def _check_compute(operation: Any, _: dict[str, Any]) -> str | None:
+    matrices = [read_matrix(operand.type) for operand in operation.operands]
+    a, b, c = (matrix for matrix in matrices if matrix is not None)
+    m, n, k = c.spread.rows, c.spread.columns, a.spread.columns
+    shapes = WMMA_SHAPES.get((a.element, c.element), frozenset())
+    if a.element != b.element or (m, n, k) not in shapes:
+        return f"no tensor core has m{m}n{n}k{k} of {a.element} and {b.element} into {c.element}"
     return None
 
 
 def _check_mma_sync(operation: Any, _: dict[str, Any]) -> str | None:
-    a, _b, c = (operand.type.element_type for operand in operation.operands)
-    shape = mma_shape(operation)
-    if shape not in MMA_SHAPES.get((str(a), str(c)), ()):
-        m, n, k = shape
-        return f"no tensor core has m{m}n{n}k{k} of {a} into {c}"
+    a, b, c = (operand.type.element_type for operand in operation.operands)
+    m, n, k = mma_shape(operation)
+    if a != b or (m, n, k) not in MMA_SHAPES.get((str(a), str(c)), frozenset()):
+        return f"no tensor core has m{m}n{n}k{k} of {a} and {b} into {c}"
     if isinstance(a, ir.F32Type) and "tf32Enabled" not in operation.attributes:
-        return "tensor cores take f32 as tf32 alone; say tf32Enabled"
+        return "tensor cores take f32 as tf32 alone: say tf32Enabled"
     return None
 
 
 def mma_shape(operation: Any) -> tuple[int, int, int]:
     """The m, n and k of nvgpu.mma.sync."""
-    m, n, k = (ir.IntegerAttr(size).value for size in operation.attributes["mmaShape"])
+    m, n, k = (int(ir.IntegerAttr(size).value) for size in operation.attributes["mmaShape"])
     return m, n, k
 
 
 def _check_ldmatrix(operation: Any, _: dict[str, Any]) -> str | None:
     if ir.IntegerAttr(operation.attributes["numTiles"]).value not in (1, 2, 4):
         return "ldmatrix loads 1, 2 or 4 tiles"
-    for type_ in (operation.operands[0].type, operation.results[0].type):
-        if _bits(type_.element_type) not in (8, 16, 32):
-            return f"elements of {type_.element_type} have no CPU form here"
-    return None
+    return _check_bytes(operation.operands[0].type.element_type)
 
 
 def _check_async_copy(operation: Any, _: dict[str, Any]) -> str | None:
-    element = operation.operands[0].type.element_type
-    return None if _bits(element) % 8 == 0 else f"copies of {element} have no CPU form"
+    return _check_bytes(operation.operands[0].type.element_type)
 
 
-def _bits(type_: Any) -> int:
-    """The bits of an integer or float, or of a vector of them."""
-    if isinstance(type_, ir.VectorType):
-        return type_.shape[0] * _bits(type_.element_type) if type_.rank == 1 else 0
-    if isinstance(type_, (ir.IntegerType, ir.FloatType)):
-        return int(type_.width)
-    return 0
+def _check_bytes(element: Any) -> str | None:
+    """On a GPU elements of less than a byte are packed, on the CPU they are not."""
+    is_packed = isinstance(element, ir.IntegerType) and element.width < 8
+    return f"elements of {element} have no CPU form here" if is_packed else None
+
+
+# By operation, as `support` has its own.
+MATRIX_CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
+    "gpu.subgroup_mma_load_matrix": _check_matrices,
+    "gpu.subgroup_mma_store_matrix": _check_matrices,
+    "gpu.subgroup_mma_compute": _check_compute,
+    "gpu.subgroup_mma_constant_matrix": _check_constant,
+    "gpu.subgroup_mma_elementwise": _check_matrices,
+    "gpu.subgroup_mma_extract_thread_local": _check_thread_local,
+    "gpu.subgroup_mma_insert_thread_local": _check_thread_local,
+    "nvgpu.mma.sync": _check_mma_sync,
+    "nvgpu.ldmatrix": _check_ldmatrix,
+    "nvgpu.device_async_copy": _check_async_copy,
+}
