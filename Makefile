@@ -2,11 +2,13 @@
 #
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
 #   make test         linters and tests
+#   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
 #   make lint         linters alone
 #   make clean        removes what these make, but not .venv
 #
-# PYTHON=... names another python3, JOBS=... how many tests run at a time.
+# PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
+# benchmark (`make bench BENCH=--help` tells them).
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -15,12 +17,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
 # Golden text is what aotc generates, as it is.
-C_FILES = $(shell find runtime_c templates samples tests -name '*.[ch]' \
+C_FILES = $(shell find runtime_c templates samples bench tests -name '*.[ch]' \
   -not -path 'tests/golden/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test gpu-bundle lint setup clean
+.PHONY: help demo test bench gpu-bundle lint setup clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -52,6 +54,10 @@ lint: $(INSTALLED)
 # pytest comes last: its closing line is the result.
 test: lint
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal
+
+bench: $(INSTALLED)
+	@mkdir -p build/bench
+	@$(RUN) -m bench.cpu_device --json build/bench/cpu_device.json $(BENCH)
 
 gpu-bundle: $(INSTALLED)
 	$(RUN) -m SCons -Q gpu-bundle
