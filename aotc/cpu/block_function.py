@@ -1,188 +1,674 @@
-"""Thread functions in the LLVM dialect → the functions that run one block, for the runtime.
+"""A `Flow` and its `BlockPlan` → the function that runs one block, for the runtime.
 
     void run(void *const *parameters, const aotc_cpu_block *block)
 
-loads the kernel's arguments and the ids once, and calls the thread function, which is always
-inlined, in loops over z, y, x. LLVM may vectorize the innermost: threads that do not wait for
-each other have no order, so their accesses to memory are marked as parallel.
+It runs the parts of the plan in loops over the threads; what the block, the warp or the row
+computes together stands between these loops. A value that one part makes and another uses is
+computed again there if that is cheap; else it has a slot for every thread: in the block's scratch
+memory, or, within a warp or a row, on the stack, where LLVM makes registers of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from aotc.cpu import build
+from aotc.cpu.block_plan import BlockPlan, GroupKind, Nested, plan_block
 from aotc.cpu.bounds import Bound, take_guards
-from aotc.cpu.symbols import symbols_of
+from aotc.cpu.cloning import clone, in_order, recomputable
+from aotc.cpu.flow import (
+    Block,
+    Edge,
+    Flow,
+    Node,
+    Value,
+    expand_switches,
+    read_flow,
+    split_edges,
+)
+from aotc.cpu.groups import BlockGroup, Body, Cursor, RowGroup, WarpGroup
+from aotc.cpu.parts import Part, Plan
+from aotc.cpu.prologue import (
+    THREAD_VALUES,
+    WARP_SLOTS,
+    Parameters,
+    ThreadIds,
+    context_values,
+    linear_of,
+    load_parameters,
+    thread_value,
+    uses_slots,
+)
+from aotc.cpu.sizes import Size, round_up, size_of
+from aotc.cpu.synchronize import WARP_SIZE
 from aotc.cpu.thread_function import CONTEXT, ThreadFunction
-ID_COUNT = len(CONTEXT)
+from aotc.cpu.thread_memory import allocas, lasting_allocas
 from aotc.mlir import ir
-from aotc.ops import walk
+from aotc.ops import create
 
-# aotc_cpu_block in i64s: block_id, grid_dim, block_dim, each as x, y, z.
-_BLOCK_ID, _GRID_DIM, _BLOCK_DIM = 0, 3, 6
+# Slots of a block begin at multiples of this: a whole vector of the widest machine.
+_SLOT_ALIGNMENT = 64
 
-
-def add_block_functions(module: Any, kernels: Iterable[tuple[str, ThreadFunction]]) -> None:
-    """Adds a block function for each (symbol of it, thread function)."""
-    functions = symbols_of(module.operation)
-    texts, declarations = [], []
-    kernels = list(kernels)
-    for number, (symbol, thread) in enumerate(kernels):
-        types = _input_types(functions[thread.symbol])
-        declarations.append(f"llvm.func @{_quote(thread.symbol)}({', '.join(types)})")
-        bounds = take_guards(functions[thread.symbol], len(types) - ID_COUNT)
-        texts.append(_block_text(symbol, thread, types, bounds, f"#threads{number}"))
-    aliases = [
-        f"#threads{number} = #llvm.access_group<id = distinct[{number}]<>>"
-        for number in range(len(kernels))
-    ]
-    groups = ", ".join(f"#threads{number}" for number in range(len(kernels)))
-    parsed = ir.Module.parse(
-        "\n".join(
-            [
-                *aliases,
-                f"module attributes {{aotc.groups = [{groups}]}} {{",
-                *declarations,
-                *texts,
-                "}",
-            ]
-        )
-    )
-    blocks = symbols_of(parsed.operation)
-    group_attributes = list(parsed.operation.attributes["aotc.groups"])
-    for (symbol, thread), group in zip(kernels, group_attributes, strict=True):
-        _mark_accesses(functions[thread.symbol], group)
-        functions[thread.symbol].attributes["always_inline"] = ir.UnitAttr.get()
-        module.body.append(blocks[symbol])
+Bounds = dict[int, list[Bound]]
 
 
-def _quote(symbol: str) -> str:
-    escaped = symbol.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def add_block_function(
+    module: Any, symbol: str, function: Any, thread: ThreadFunction, *, has_syncs: bool
+) -> int:
+    """Appends the llvm.func @symbol to `module`; returns the scratch memory of a thread in bytes.
 
-
-def _input_types(function: Any) -> list[str]:
-    """The types of a function's parameters, as text."""
-    return [str(argument.type) for argument in function.regions[0].blocks[0].arguments]
+    `function`, the thread function, is taken to pieces. Raises NotTogetherError where threads
+    may part ways before a synchronization, DynamicAllocaError, UnknownSizeError.
+    """
+    first_id = len(function.regions[0].blocks[0].arguments) - len(CONTEXT)
+    bounds: Bounds = {0: [], 1: [], 2: []}
+    if not has_syncs:
+        bounds = take_guards(function, first_id)
+    expand_switches(function)
+    flow = read_flow(function)
+    split_edges(flow)
+    plan = plan_block(flow, thread)
+    types = "!llvm.ptr {llvm.nonnull}, !llvm.ptr {llvm.nonnull}"
+    added = build.declare_function(module, symbol, types)
+    writer = _Writer(flow, plan, thread, bounds, added, function.location)
+    writer.write()
+    build.keep_internal(added)
+    return writer.thread_bytes
 
 
 @dataclass
-class _Writer:
-    """Collects the lines of a function; hands out names of values."""
+class _Slots:
+    """Where values wait for their next part: offsets in the block's memory, per thread.
 
-    lines: list[str]
-    count: int = 0
-
-    def value(self, text: str) -> str:
-        self.count += 1
-        self.lines.append(f"  %v{self.count} = {text}")
-        return f"%v{self.count}"
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
-
-
-def _block_text(
-    symbol: str,
-    thread: ThreadFunction,
-    types: list[str],
-    bounds: dict[int, list[Bound]],
-    group: str,
-) -> str:
-    w = _Writer([])
-    w.line(
-        f"llvm.func internal @{_quote(symbol)}"
-        "(%parameters: !llvm.ptr {llvm.nonnull}, %block: !llvm.ptr {llvm.nonnull}) {"
-    )
-    arguments = []
-    for number, type_ in enumerate(types[:-ID_COUNT]):
-        place = w.value(
-            f"llvm.getelementptr inbounds %parameters[{number}] "
-            ": (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
-        )
-        address = w.value(f"llvm.load {place} : !llvm.ptr -> !llvm.ptr")
-        # A caller of the runtime may hold a vector anywhere.
-        alignment = " {alignment = 1 : i64}" if type_.startswith("vector<") else ""
-        arguments.append(w.value(f"llvm.load {address}{alignment} : !llvm.ptr -> {type_}"))
-
-    def load(first: int) -> list[str]:
-        values = []
-        for number in range(first, first + 3):
-            place = w.value(
-                f"llvm.getelementptr inbounds %block[{number}] : (!llvm.ptr) -> !llvm.ptr, i64"
-            )
-            values.append(w.value(f"llvm.load {place} : !llvm.ptr -> i64"))
-        return values
-
-    def known(size: tuple[int, int, int]) -> list[str]:
-        return [w.value(f"llvm.mlir.constant({number} : i64) : i64") for number in size]
-
-    block_id = load(_BLOCK_ID)
-    grid_dim = known(thread.grid_size) if thread.grid_size else load(_GRID_DIM)
-    block_dim = known(thread.block_size) if thread.block_size else load(_BLOCK_DIM)
-    zero = w.value("llvm.mlir.constant(0 : i64) : i64")
-    one = w.value("llvm.mlir.constant(1 : i64) : i64")
-    annotation = f"#llvm.loop_annotation<parallelAccesses = {group}>"
-
-    thread_id = [zero, zero, zero]
-    loops = [
-        d for d in (2, 1, 0) if thread.block_size is None or thread.block_size[d] != 1 or bounds[d]
-    ]
-    for dimension in loops:
-        name = "xyz"[dimension]
-        count = block_dim[dimension]
-        known_names = [*arguments, *thread_id, *block_id, *grid_dim, *block_dim]
-        for bound in bounds[dimension]:
-            count = bound.emit_count(count, dict(enumerate(known_names)), w.value)
-        w.line(f"  llvm.br ^{name}_next({zero} : i64)")
-        w.line(f"^{name}_next(%{name}: i64):")
-        more = w.value(f'llvm.icmp "slt" %{name}, {count} : i64')
-        w.line(f"  llvm.cond_br {more}, ^{name}_body, ^{name}_end")
-        w.line(f"^{name}_body:")
-        thread_id[dimension] = f"%{name}"
-    operands = ", ".join([*arguments, *thread_id, *block_id, *grid_dim, *block_dim])
-    w.line(f"  llvm.call @{_quote(thread.symbol)}({operands}) : ({', '.join(types)}) -> ()")
-    for dimension in reversed(loops):
-        name = "xyz"[dimension]
-        following = w.value(f"llvm.add %{name}, {one} overflow<nsw, nuw> : i64")
-        # Two loops must not have the same annotation, and the innermost is what matters.
-        attributes = f" {{loop_annotation = {annotation}}}" if dimension == loops[-1] else ""
-        w.line(f"  llvm.br ^{name}_next({following} : i64){attributes}")
-        w.line(f"^{name}_end:")
-    w.line("  llvm.return")
-    w.line("}")
-    return "\n".join(w.lines)
-
-
-def _mark_accesses(function: Any, group: Any) -> None:
-    """Puts the accesses of a thread function to memory that threads share into `group`.
-
-    An access to the thread's own memory must stay out: inlined into the loops, that memory is
-    one allocation for all threads. So only what is known to point elsewhere goes in.
+    An offset times the number of threads is where a value's array starts. An alloca's memory is
+    one thread's behind the other's.
     """
-    entry = function.regions[0].blocks[0]
-    groups = ir.ArrayAttr.get([group])
-    for operation in walk(function):
-        if operation.name == "llvm.load":
-            address = operation.operands[0]
-        elif operation.name == "llvm.store":
-            address = operation.operands[1]
+
+    values: dict[Value, int] = field(default_factory=dict)
+    allocas: dict[Value, tuple[int, Size]] = field(default_factory=dict)
+    bytes: int = 0
+
+    def add(self, size: Size) -> int:
+        place = round_up(self.bytes, min(size.alignment, _SLOT_ALIGNMENT))
+        self.bytes = place + round_up(size.bytes, 1)
+        return place
+
+
+@dataclass
+class _Level:
+    """What parts of one plan see: values that the group has, and slots on the stack."""
+
+    plan: Plan
+    for_each: Callable[[Body], None]
+    values: dict[Value, Any]
+    is_recomputable: Callable[[Value], bool]
+    lane_slots: dict[Value, Any] = field(default_factory=dict)
+
+
+class _Writer:
+    def __init__(
+        self,
+        flow: Flow,
+        plan: BlockPlan,
+        thread: ThreadFunction,
+        bounds: Bounds,
+        function: Any,
+        location: Any,
+    ) -> None:
+        self._flow = flow
+        self._plan = plan
+        self._thread = thread
+        self._bounds = bounds
+        self._region = function.operation.regions[0]
+        self._location = location
+        self._context = context_values(flow)
+        self._thread_values = {self._context[name]: name for name in THREAD_VALUES}
+        self._users = _users(flow)
+        self._slots = self._lay_out()
+        self._stack: dict[Value, Any] = {}  # allocas that threads use one after the other
+
+    @property
+    def thread_bytes(self) -> int:
+        slots = WARP_SLOTS // WARP_SIZE if uses_slots(self._flow) else 0
+        return slots + round_up(self._slots.bytes, 1)
+
+    # ---------------------------------------------------------------------------------------------
+    # Slots
+
+    def _lay_out(self) -> _Slots:
+        slots = _Slots()
+        leaf_of: dict[Block, Any] = {}
+        for part in self._plan.plan.parts:
+            leaf_of |= dict.fromkeys(part.blocks, part)
+            nested = self._plan.nested.get(part)
+            for inner in nested.plan.parts if nested else ():
+                leaf_of |= dict.fromkeys(inner.blocks, inner)
+        kept = lasting_allocas(
+            self._flow,
+            lambda v: any(leaf_of.get(b) is not leaf_of.get(v.block) for b in self._users[v]),
+        )
+        for node, size in kept.items():
+            rounded = Size(round_up(size.bytes, size.alignment), size.alignment)
+            slots.allocas[node.results[0]] = (slots.add(rounded), rounded)
+        self._at_hand = set(self._flow.arguments) | set(slots.allocas)
+        plan = self._plan.plan
+        again = recomputable(self._flow, lambda v: v in self._at_hand or v in plan.shared)
+        for value in _crossing(plan, self._users, self._at_hand):
+            if value.node is None or not again(value):
+                stored = build.memory_type(value.type)
+                size = size_of(stored)
+                slots.values[value] = slots.add(Size(size.bytes, build.slot_alignment(stored)))
+        return slots
+
+    def _slot_address(self, place: int, size: int, linear: Any) -> Any:
+        parameters = self._parameters
+        array = build.multiply(parameters.padded, build.number(place))
+        start = build.at(parameters.memory, array)
+        return build.at(start, build.multiply(linear, build.number(size)))
+
+    # ---------------------------------------------------------------------------------------------
+    # The function
+
+    def write(self) -> None:
+        pointer = build.pointer_type()
+        with Cursor(self._region, self._location) as cursor:
+            self._cursor = cursor
+            self._entry = cursor.new_block(pointer, pointer)
+            cursor.enter(self._entry)
+            self._parameters = load_parameters(
+                self._flow, self._thread, *list(self._entry.arguments)
+            )
+            self._keep_on_stack()
+            body = cursor.new_block()
+            cursor.enter(body)
+            plan = self._plan.plan
+            group = BlockGroup(self._parameters, self._count)
+            values = {
+                argument: value
+                for argument, value in self._parameters.arguments.items()
+                if argument not in self._thread_values
+            }
+            self._write_plan(
+                _Level(
+                    plan,
+                    lambda do: group.for_each(cursor, do),
+                    values,
+                    recomputable(
+                        self._flow, lambda v: v in self._at_hand or v in plan.shared
+                    ),
+                )
+            )
+            build.give_back()
+            cursor.enter(self._entry)
+            build.jump(body)
+
+    def _keep_on_stack(self) -> None:
+        for node in allocas(self._flow):
+            count = node.operands[0].node
+            is_known = count is not None and count.name == "llvm.mlir.constant"
+            if node.results[0] not in self._slots.allocas and count is not None and is_known:
+                self._stack[node.results[0]] = clone(node, [clone(count, []).result]).result
+
+    def _count(self, dimension: int, ids: ThreadIds) -> Any:
+        """How many threads of a dimension work; `ids` of those around it are known."""
+        count = self._parameters.block_dim[dimension]
+        if not self._bounds[dimension]:
+            return count
+        arguments: dict[Value, Any] = dict(self._parameters.arguments)
+        for name, value in zip("xyz", (ids.x, ids.y, ids.z), strict=True):
+            arguments[self._context[f"thread_id.{name}"]] = value
+        numbered = {
+            number: arguments[argument]
+            for number, argument in enumerate(self._flow.arguments)
+            if argument in arguments
+        }
+        for bound in self._bounds[dimension]:
+            count = bound.build_count(count, numbered)
+        return count
+
+    # ---------------------------------------------------------------------------------------------
+    # Plans
+
+    def _write_plan(self, level: _Level) -> None:
+        """Builds the parts of a plan from the cursor on, and what a group does between them."""
+        cursor = self._cursor
+        blocks: dict[Block, Any] = {}
+        for part in level.plan.parts:
+            own = self._group_arguments(part, level)
+            blocks[part.head] = cursor.new_block(*[argument.type for argument in own])
+        behind = cursor.new_block()
+        build.jump(blocks[level.plan.parts[0].head])
+        for part in level.plan.parts:
+            cursor.enter(blocks[part.head])
+            own = self._group_arguments(part, level)
+            level.values |= dict(zip(own, blocks[part.head].arguments, strict=True))
+            self._write_shared(part, level)
+            nested = self._plan.nested.get(part)
+            if nested is not None:
+                self._write_nested(part, nested, level)
+            else:
+                self._write_threads(part, level)
+            if part.is_last:
+                build.jump(behind)
+            elif part.condition is not None:
+                then, other = (blocks[edge.target] for edge in part.edges)
+                build.branch(level.values[part.condition], then, other)
+            else:
+                edge = part.edges[0]
+                build.jump(blocks[edge.target], self._group_values(edge, level))
+        cursor.enter(behind)
+
+    def _group_arguments(self, part: Part, level: _Level) -> list[Value]:
+        """The arguments of a part's head that the group has."""
+        if part is level.plan.parts[0]:
+            return []
+        return [argument for argument in part.head.arguments if argument in level.plan.shared]
+
+    def _group_values(self, edge: Any, level: _Level) -> list[Any]:
+        return [
+            level.values[value]
+            for argument, value in zip(edge.target.arguments, edge.values, strict=True)
+            if argument in level.plan.shared
+        ]
+
+    def _write_shared(self, part: Part, level: _Level) -> None:
+        """Builds what the group computes once of a part."""
+        for block in part.straight:
+            if block is not part.head:
+                for number, argument in enumerate(block.arguments):
+                    if argument in level.plan.shared:
+                        source = self._incoming(block, number)
+                        level.values[argument] = level.values[source]
+            for node in block.nodes:
+                if self._is_shared(node, level) and node.results[0] not in level.values:
+                    with node.pattern.location:
+                        results = clone(node, [level.values[v] for v in node.operands]).results
+                    level.values |= dict(zip(node.results, results, strict=True))
+
+    def _is_shared(self, node: Node, level: _Level) -> bool:
+        return bool(node.results) and all(v in level.plan.shared for v in node.results)
+
+    def _incoming(self, block: Block, number: int) -> Value:
+        """What an argument is that gets the same value on every way."""
+        for other in self._flow.blocks:
+            for edge in other.edges:
+                if edge.target is block:
+                    return edge.values[number]
+        raise AssertionError("a block that nothing leads to")
+
+    def _write_nested(self, part: Part, nested: Nested, outer: _Level) -> None:
+        cursor = self._cursor
+        if nested.kind is GroupKind.WARP:
+            warps = build.divide(self._parameters.padded, build.number(WARP_SIZE))
+
+            def run_warp(warp: Any) -> None:
+                group = WarpGroup(self._parameters, warp)
+                self._write_group(nested, outer, group, WARP_SIZE)
+
+            cursor.loop(warps, run_warp)
+            return
+        zero = build.number(0)
+
+        def along_z(z: Any) -> None:
+            ids = ThreadIds(zero, zero, z)
+            cursor.loop(self._count(1, ids), lambda y: self._write_rows(nested, outer, y, z))
+
+        cursor.loop(self._count(2, ThreadIds(zero, zero, zero)), along_z)
+
+    def _write_rows(self, nested: Nested, outer: _Level, y: Any, z: Any) -> None:
+        """One row of threads: whole groups of a constant width, and the rest."""
+        cursor, width = self._cursor, nested.width
+        count = self._count(0, ThreadIds(build.number(0), y, z))
+        known = build.known_number(count)
+        rest = build.remainder(count, build.number(width))
+        if known is None:
+            # A negative count, of a bound that nobody meets, has no remainder either.
+            rest = create(
+                "llvm.intr.smax",
+                [create("llvm.srem", [count, build.number(width)], [count.type]).result,
+                 build.number(0)],
+                [count.type],
+            ).result
+        whole = (
+            build.number(known - known % width)
+            if known is not None
+            else build.integer_op("sub", count, rest)
+        )
+
+        def run(x: Any, threads: Any) -> None:
+            first = ThreadIds(x, y, z)
+            group = RowGroup(self._parameters, first, threads, width)
+            self._write_group(nested, outer, group, width)
+
+        if known != 0 and build.known_number(whole) != 0:
+            cursor.loop(whole, lambda x: run(x, build.number(width)), step=width)
+        if build.known_number(rest) != 0:
+            # At most once; as a loop, it needs no branch of its own.
+            is_some = build.compare(build.SGT, rest, build.number(0))
+            once = create("llvm.zext", [is_some], [build.i64()]).result
+            cursor.loop(once, lambda _: run(whole, rest))
+
+    def _write_group(
+        self, nested: Nested, outer: _Level, group: WarpGroup | RowGroup, width: int
+    ) -> None:
+        """The parts that one warp or row runs."""
+        plan = nested.plan
+        values = dict(outer.values)
+        at_hand = self._at_hand | set(plan.shared)
+        level = _Level(
+            plan,
+            lambda do: group.for_each(self._cursor, do),
+            values,
+            recomputable(self._flow, lambda v: v in at_hand),
+        )
+        self._bring_in(level, outer, group.first)
+        for value in _crossing(plan, self._users, self._at_hand):
+            if value not in self._slots.values and (
+                value.node is None or not level.is_recomputable(value)
+            ):
+                level.lane_slots[value] = self._lane_slot(value, width)
+        self._write_plan(level)
+
+    def _bring_in(self, level: _Level, outer: _Level, first: ThreadIds) -> None:
+        """Values from outside that the group has: those of its first thread."""
+        inside = {block for part in level.plan.parts for block in part.blocks}
+        entry = level.plan.parts[0].head
+        needed: dict[Value, None] = {}
+        for part in level.plan.parts:
+            for block in part.straight:
+                for node in block.nodes:
+                    if self._is_shared(node, level):
+                        needed |= dict.fromkeys(node.operands)
+            needed |= {part.condition: None} if part.condition is not None else {}
+            for edge in part.edges:
+                needed |= {
+                    value: None
+                    for argument, value in zip(edge.target.arguments, edge.values, strict=True)
+                    if argument in level.plan.shared
+                }
+        leaf = _Leaf(self, outer, first, None, None)
+        for value in needed:
+            is_outside = value.block not in inside or value in entry.arguments
+            if is_outside and value in level.plan.shared and value not in level.values:
+                level.values[value] = leaf.value(value)
+
+    def _lane_slot(self, value: Value, width: int) -> Any:
+        """An array of a value for each thread of a group, on the stack."""
+        stored = build.memory_type(value.type)
+        here = ir.InsertionPoint(self._entry)
+        with here:
+            return build.allocate(stored, width, max(_SLOT_ALIGNMENT, build.slot_alignment(stored)))
+
+    # ---------------------------------------------------------------------------------------------
+    # Threads
+
+    def _write_threads(self, part: Part, level: _Level) -> None:
+        """The loop over a group's threads that runs one part."""
+        if not self._has_work(part, level):
+            return
+        level.for_each(
+            lambda ids, lane, marks: _Leaf(self, level, ids, lane, marks).write(part)
+        )
+
+    def _has_work(self, part: Part, level: _Level) -> bool:
+        for block in part.blocks:
+            if block.is_dead_end:
+                return True
+            for node in block.nodes:
+                if not self._is_shared(node, level):
+                    return True
+                if any(v in self._slots.values for v in node.results):
+                    return True
+            for edge in block.edges:
+                if any(self._has_slot(argument, level) for argument in edge.target.arguments):
+                    return True
+        return False
+
+    def _has_slot(self, value: Value, level: _Level) -> bool:
+        return value in self._slots.values or value in level.lane_slots
+
+
+class _Leaf:
+    """One thread's run of one part, in the body of the loop over a group's threads."""
+
+    def __init__(
+        self, writer: _Writer, level: _Level, ids: ThreadIds, lane: Any, marks: Any
+    ) -> None:
+        self._writer = writer
+        self._level = level
+        self._ids = ids
+        self._lane = lane
+        self._marks = marks
+        self._linear: Any = None
+        self._values: dict[Value, Any] = {}
+
+    def value(self, value: Value) -> Any:
+        """A value that was made before this part, or that depends on the thread alone."""
+        writer, level = self._writer, self._level
+        if value in self._values:
+            return self._values[value]
+        if value in level.values:
+            return level.values[value]
+        if value in writer._thread_values:
+            name = writer._thread_values[value]
+            slots = level.values[writer._context["block_slots"]]
+            made = thread_value(name, self._ids, writer._parameters, slots)
+        elif value in writer._stack:
+            return writer._stack[value]
+        elif value in writer._slots.allocas:
+            place, size = writer._slots.allocas[value]
+            made = writer._slot_address(place, size.bytes, self._own_number())
+        elif self._slot(value) is not None:
+            made = build.load_value(self._slot(value), value.type, group=self._marks)
+        elif value.node is not None:
+            operands = [self.value(operand) for operand in value.node.operands]
+            results = clone(value.node, operands).results
+            self._values |= dict(zip(value.node.results, results, strict=True))
+            return self._values[value]
         else:
-            continue
-        if _is_shared(address, entry):
-            operation.attributes["access_groups"] = groups
+            raise AssertionError(f"a value of type {value.type} without a place")
+        self._values[value] = made
+        return made
 
+    def _own_number(self) -> Any:
+        if self._linear is None:
+            self._linear = linear_of(self._ids, self._writer._parameters)
+        return self._linear
 
-def _is_shared(address: Any, entry: Any) -> bool:
-    """Whether an address certainly stems from an argument of the kernel or from a global."""
-    while True:
-        owner = address.owner
-        if isinstance(owner, ir.Block):
-            return bool(owner == entry)
-        if owner.name == "llvm.mlir.addressof":
-            return True
-        if owner.name != "llvm.getelementptr":
+    def _slot(self, value: Value) -> Any:
+        """The address of the thread's slot for a value, or None."""
+        writer = self._writer
+        if value in writer._slots.values:
+            size = size_of(build.memory_type(value.type)).bytes
+            return writer._slot_address(writer._slots.values[value], size, self._own_number())
+        if value in self._level.lane_slots and self._lane is not None:
+            size = size_of(build.memory_type(value.type)).bytes
+            offset = build.multiply(self._lane, build.number(size))
+            return build.at(self._level.lane_slots[value], offset)
+        return None
+
+    def write(self, part: Part) -> None:
+        writer, level, cursor = self._writer, self._level, self._writer._cursor
+        order = in_order(part.head, part.blocks)
+        for block in order:
+            for value in block.uses():
+                self._bring_in(value, part)
+            for edge in block.edges:
+                if _leaves(edge, part):
+                    for argument in edge.target.arguments:
+                        self._prepare(argument)
+            for node in block.nodes:
+                for result in node.results:
+                    self._prepare(result)
+        stack = self._save_stack(part)
+        arguments = self._head_arguments(part)
+        own = {block: [a for a in block.arguments if a not in level.values] for block in order}
+        own[part.head] = arguments
+        blocks = {block: cursor.new_block(*[a.type for a in own[block]]) for block in order}
+        behind = cursor.new_block()
+        initial = [self.value(argument) for argument in arguments]
+        for block in part.straight:
+            for node in block.nodes:
+                if writer._is_shared(node, level):
+                    for result in node.results:
+                        self._keep(result, level.values[result])
+        build.jump(blocks[part.head], initial)
+        for block in order:
+            cursor.enter(blocks[block])
+            self._values |= dict(zip(own[block], blocks[block].arguments, strict=True))
+            if block is not part.head:
+                for argument in own[block]:
+                    self._keep(argument, self._values[argument])
+            self._write_block(block, part, own, blocks, behind)
+        cursor.enter(behind)
+        if stack is not None:
+            create("llvm.intr.stackrestore", [stack])
+
+    def _head_arguments(self, part: Part) -> list[Value]:
+        """The arguments of a part's head that a loop inside of the part gives new values."""
+        has_loop = any(
+            edge.target is part.head and not _leaves(edge, part)
+            for block in part.blocks
+            for edge in block.edges
+        )
+        if not has_loop:
+            return []
+        return [a for a in part.head.arguments if a not in self._level.values]
+
+    def _bring_in(self, value: Value, part: Part) -> None:
+        is_inside = value.block in part.blocks and value not in part.head.arguments
+        if not is_inside or value in self._writer._stack:
+            self.value(value)
+
+    def _prepare(self, value: Value) -> None:
+        """Addresses of slots are worked out in front: their parts serve every block."""
+        if value in self._writer._slots.values:
+            self._own_number()
+
+    def _save_stack(self, part: Part) -> Any:
+        """Memory of unknown size is freed when the thread's turn ends."""
+        writer = self._writer
+        for block in part.blocks:
+            for node in block.nodes:
+                if node.name == "llvm.alloca" and not (
+                    node.results[0] in writer._stack or node.results[0] in writer._slots.allocas
+                ):
+                    pointer = build.pointer_type()
+                    return create("llvm.intr.stacksave", results=[pointer]).result
+        return None
+
+    def _write_block(
+        self,
+        block: Block,
+        part: Part,
+        own: Mapping[Block, list[Value]],
+        blocks: Mapping[Block, Any],
+        behind: Any,
+    ) -> None:
+        writer, level = self._writer, self._level
+        for node in block.nodes:
+            is_alloca = node.results and (
+                node.results[0] in writer._stack or node.results[0] in writer._slots.allocas
+            )
+            if is_alloca or (node.results and node.results[0] in level.values):
+                continue
+            with node.pattern.location:
+                operation = clone(node, [self.value(v) for v in node.operands])
+            if self._marks is not None and self._is_shared_access(node):
+                operation.attributes["access_groups"] = self._marks
+            for value, result in zip(node.results, operation.results, strict=True):
+                self._values[value] = result
+                self._keep(value, result)
+        with block.location:
+            self._write_end(block, part, own, blocks, behind)
+
+    def _write_end(
+        self,
+        block: Block,
+        part: Part,
+        own: Mapping[Block, list[Value]],
+        blocks: Mapping[Block, Any],
+        behind: Any,
+    ) -> None:
+        if block.is_dead_end:
+            build.unreachable()
+            return
+        ways = []
+        for edge in block.edges:
+            if not _leaves(edge, part):
+                given = dict(zip(edge.target.arguments, edge.values, strict=True))
+                values = [self.value(given[argument]) for argument in own[edge.target]]
+                ways.append((blocks[edge.target], values))
+            else:
+                incoming = [self.value(value) for value in edge.values]
+                for argument, value in zip(edge.target.arguments, incoming, strict=True):
+                    self._keep(argument, value)
+                ways.append((behind, []))
+        if not ways:
+            build.jump(behind)
+        elif block.condition is None or len(ways) == 1:
+            build.jump(*ways[0])
+        elif all(target is behind for target, _ in ways):
+            build.jump(behind)
+        else:
+            (then, then_values), (other, other_values) = ways
+            build.branch(self.value(block.condition), then, other, then_values, other_values)
+
+    def _keep(self, value: Value, result: Any) -> None:
+        address = self._slot(value)
+        if address is not None:
+            build.store_value(result, address, group=self._marks)
+
+    def _is_shared_access(self, node: Node) -> bool:
+        """Whether a load or store is surely of memory that is not the thread's own stack."""
+        if node.name == "llvm.load":
+            address = node.operands[0]
+        elif node.name == "llvm.store":
+            address = node.operands[1]
+        else:
             return False
-        address = owner.operands[0]
+        while True:
+            if address in self._writer._flow.arguments or address in self._writer._slots.allocas:
+                return True
+            if address.node is None:
+                return False
+            if address.node.name == "llvm.mlir.addressof":
+                return True
+            if address.node.name != "llvm.getelementptr":
+                return False
+            address = address.node.operands[0]
+
+
+def _leaves(edge: Edge, part: Part) -> bool:
+    """Whether a thread that takes `edge` has done its turn."""
+    return edge.target not in part.blocks or any(edge is other for other in part.edges)
+
+
+def _users(flow: Flow) -> dict[Value, set[Block]]:
+    """The blocks that use each value."""
+    users: dict[Value, set[Block]] = {}
+    for block in flow.blocks:
+        for value in (*block.arguments, *(r for node in block.nodes for r in node.results)):
+            users.setdefault(value, set())
+        for value in block.uses():
+            users.setdefault(value, set()).add(block)
+    return users
+
+
+def _crossing(plan: Plan, users: Mapping[Value, set[Block]], at_hand: set[Value]) -> list[Value]:
+    """The values that threads carry from one part of a plan to another, in order."""
+    part_of = {block: part for part in plan.parts for block in part.blocks}
+    found: list[Value] = []
+    for part in plan.parts:
+        for block in sorted(part.blocks, key=lambda block: block.number):
+            for argument in block.arguments:
+                is_given = block is part.head and part is not plan.parts[0]
+                if is_given or any(part_of.get(b, part) is not part for b in users[argument]):
+                    found.append(argument)
+            for node in block.nodes:
+                for result in node.results:
+                    if any(part_of.get(b, part) is not part for b in users[result]):
+                        found.append(result)
+    return [value for value in found if value not in plan.shared and value not in at_hand]

@@ -9,11 +9,13 @@ thread that fails it does nothing else, and when it bounds one thread id from ab
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aotc.cpu import build
 from aotc.mlir import ir
+from aotc.ops import create
 
 # llvm.icmp's predicates.
 _SLT, _SLE, _SGT, _SGE, _ULT, _ULE, _UGT, _UGE = range(2, 10)
@@ -44,17 +46,8 @@ _WITHOUT_TRACE = frozenset(
 _LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 _LARGEST_ID = (*[1023] * 3, *_LARGEST_GRID, *_LARGEST_GRID, *[1024] * 3)
 # What a bound may be computed with, in the function that runs a block: these cannot fail.
-_COMPUTED = {
-    "llvm.add": "llvm.add {0}, {1} : i64",
-    "llvm.sub": "llvm.sub {0}, {1} : i64",
-    "llvm.mul": "llvm.mul {0}, {1} : i64",
-    "llvm.intr.smax": "llvm.intr.smax({0}, {1}) : (i64, i64) -> i64",
-    "llvm.intr.smin": "llvm.intr.smin({0}, {1}) : (i64, i64) -> i64",
-}
+_COMPUTED = frozenset({"llvm.add", "llvm.sub", "llvm.mul", "llvm.intr.smax", "llvm.intr.smin"})
 _I64_MAX = (1 << 63) - 1
-
-# Makes a line `%name = text` of the block function, and returns the name.
-Emit = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -66,25 +59,27 @@ class Bound:
     includes_limit: bool
     is_unsigned: bool
 
-    def emit_count(self, size: str, names: dict[int, str], emit: Emit) -> str:
-        """How many threads from id 0 on work, of `size`; `names` are the arguments' by number."""
-        limit = _emit(self.limit, names, emit)
+    def build_count(self, size: Any, arguments: Mapping[int, Any]) -> Any:
+        """How many threads from id 0 on work, of `size`: an i64 at the current insertion point.
+
+        `arguments` are the values of the thread function's arguments by number.
+        """
+        limit = _build(self.limit, arguments)
         if self.is_unsigned:
             # As a signed number a large limit would be negative. The ids are not.
-            zero = emit("llvm.mlir.constant(0 : i64) : i64")
-            largest = emit(f"llvm.mlir.constant({_I64_MAX} : i64) : i64")
-            is_large = emit(f'llvm.icmp "slt" {limit}, {zero} : i64')
-            limit = emit(f"llvm.select {is_large}, {largest}, {limit} : i1, i64")
+            is_large = build.compare(build.SLT, limit, build.number(0))
+            limit = create(
+                "llvm.select", [is_large, build.number(_I64_MAX), limit], [limit.type]
+            ).result
         count = limit
         for offset in self.offsets:
             # Saturating: a limit near the end of the numbers is no limit.
-            taken = _emit(offset, names, emit)
-            count = emit(f"llvm.intr.ssub.sat({count}, {taken}) : (i64, i64) -> i64")
+            taken = _build(offset, arguments)
+            count = create("llvm.intr.ssub.sat", [count, taken], [count.type]).result
         if self.includes_limit:
-            one = emit("llvm.mlir.constant(1 : i64) : i64")
-            count = emit(f"llvm.intr.sadd.sat({count}, {one}) : (i64, i64) -> i64")
+            count = create("llvm.intr.sadd.sat", [count, build.number(1)], [count.type]).result
         # A negative count ends the loop before its first turn.
-        return emit(f"llvm.intr.smin({count}, {size}) : (i64, i64) -> i64")
+        return build.smaller(count, size)
 
 
 def take_guards(function: Any, first_id: int) -> dict[int, list[Bound]]:
@@ -229,7 +224,8 @@ def _range(value: Any, first_id: int) -> tuple[int, int] | None:
     """The least and the largest value of what is made of ids, dims and constants; else None."""
     number = _argument_number(value)
     if number is not None:
-        return (0, _LARGEST_ID[number - first_id]) if number >= first_id else None
+        place = number - first_id
+        return (0, _LARGEST_ID[place]) if 0 <= place < len(_LARGEST_ID) else None
     owner = value.owner
     if isinstance(owner, ir.Block):
         return None
@@ -268,13 +264,12 @@ def _in_range(low: int, high: int) -> tuple[int, int] | None:
     return (low, high) if low > -half and high < half else None
 
 
-def _emit(value: Any, names: dict[int, str], emit: Emit) -> str:
+def _build(value: Any, arguments: Mapping[int, Any]) -> Any:
     number = _argument_number(value)
     if number is not None:
-        return names[number]
+        return arguments[number]
     owner = value.owner
     if owner.name == "llvm.mlir.constant":
-        constant = ir.IntegerAttr(owner.attributes["value"]).value
-        return emit(f"llvm.mlir.constant({constant} : i64) : i64")
-    operands = [_emit(operand, names, emit) for operand in owner.operands]
-    return emit(_COMPUTED[owner.name].format(*operands))
+        return build.number(int(ir.IntegerAttr(owner.attributes["value"]).value))
+    operands = [_build(operand, arguments) for operand in owner.operands]
+    return create(owner.name, operands, [value.type]).result

@@ -6,25 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.cpu.flow import Block, Flow, Node, Value
+from aotc.cpu.purity import CHEAP
 
-# Computed again where they are needed rather than kept in memory: what indices are made of.
-_CHEAP = frozenset(
-    "llvm." + name
-    for name in (
-        "mlir.constant mlir.zero mlir.undef mlir.poison mlir.addressof add sub mul and or xor shl "
-        "lshr ashr udiv urem icmp select getelementptr zext sext trunc ptrtoint inttoptr bitcast "
-        "extractvalue insertvalue intr.smax intr.smin intr.umax intr.umin"
-    ).split()
-)
 _MOST_OPERATIONS = 24
 
 
-def clone(node: Node, operands: list[Any]) -> list[Any]:
-    """Clones a node's operation at the current insertion point; returns the results."""
+def clone(node: Node, operands: list[Any]) -> Any:
+    """Clones a node's operation at the current insertion point."""
     operation = node.pattern.clone().operation
     for number, operand in enumerate(operands):
         operation.operands[number] = operand
-    return list(operation.results)
+    return operation
 
 
 def recomputable(flow: Flow, is_at_hand: Callable[[Value], bool]) -> Callable[[Value], bool]:
@@ -40,7 +32,7 @@ def recomputable(flow: Flow, is_at_hand: Callable[[Value], bool]) -> Callable[[V
             return 0
         if value not in known:
             known[value] = None
-            if value.node is not None and value.node.name in _CHEAP:
+            if value.node is not None and value.node.name in CHEAP:
                 parts = [cost(operand) for operand in value.node.operands]
                 total = 1 + sum(part or 0 for part in parts)
                 if None not in parts and total <= _MOST_OPERATIONS:

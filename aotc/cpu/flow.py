@@ -364,3 +364,37 @@ def live_at_start(flow: Flow) -> dict[Block, set[Value]]:
                 live[block] = found
                 changed = True
     return live
+
+
+def split_edges(flow: Flow) -> None:
+    """Puts an empty block on each edge of a branch that carries values or leads to a joint.
+
+    A block then does for one edge what must not be done for the other.
+    """
+    predecessors = flow.predecessors()
+    for block in list(flow.blocks):
+        if block.condition is None:
+            continue
+        for edge in block.edges:
+            if edge.values or len(predecessors[edge.target]) > 1:
+                between = flow.add_block(block.location)
+                between.edges = [Edge(edge.target, edge.values)]
+                edge.target, edge.values = between, []
+
+
+def split_before(flow: Flow, node: Node) -> None:
+    """Makes `node` the first of its block: what was before it, and led there, stays."""
+    block = node.block
+    place = block.nodes.index(node)
+    if place == 0:
+        return
+    rest = flow.add_block(node.pattern.location)
+    rest.nodes, block.nodes = block.nodes[place:], block.nodes[:place]
+    for moved in rest.nodes:
+        moved.block = rest
+        for result in moved.results:
+            result.block = rest
+    rest.condition, rest.edges, rest.sync = block.condition, block.edges, block.sync
+    rest.is_dead_end = block.is_dead_end
+    block.condition, block.edges, block.sync = None, [Edge(rest, [])], None
+    block.is_dead_end = False

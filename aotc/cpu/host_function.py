@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.block_function import add_block_functions
-from aotc.cpu.flow import Flow, Sync, expand_switches, read_flow
+from aotc.cpu.block_function import add_block_function
+from aotc.cpu.flow import Sync, expand_switches, read_flow
+from aotc.cpu.parts import NotTogetherError
 from aotc.cpu.prologue import FAIL_FIELD, WORD
 from aotc.cpu.sizes import UnknownSizeError
 from aotc.cpu.step_function import add_step_function
@@ -56,13 +57,8 @@ def add_host_functions(
     result: list[HostFunction] = []
     for symbol, thread in kernels:
         function = functions[thread.symbol]
-        if False and not _synchronizes(function):
-            add_block_functions(module, [(symbol, thread)])
-            result.append(HostFunction(False, block_dim=thread.block_size or (0, 0, 0)))
-            continue
-        expand_switches(function)
         try:
-            result.append(_add_step(module, symbol, read_flow(function), thread))
+            result.append(_add(module, symbol, function, thread))
         except (DynamicAllocaError, UnknownSizeError) as error:
             location = getattr(error, "location", function.location)
             raise NoFormError(str(error), location) from None
@@ -73,9 +69,16 @@ def add_host_functions(
     return result
 
 
-def _add_step(module: Any, symbol: str, flow: Flow, thread: ThreadFunction) -> HostFunction:
-    step = add_step_function(module, symbol, flow, thread)
-    return HostFunction(True, step.thread_bytes, thread.block_size or (0, 0, 0), step.syncs)
+def _add(module: Any, symbol: str, function: Any, thread: ThreadFunction) -> HostFunction:
+    block_dim = thread.block_size or (0, 0, 0)
+    has_syncs = _synchronizes(function)
+    try:
+        thread_bytes = add_block_function(module, symbol, function, thread, has_syncs=has_syncs)
+        return HostFunction(False, thread_bytes, block_dim)
+    except NotTogetherError:
+        expand_switches(function)
+        step = add_step_function(module, symbol, read_flow(function), thread)
+        return HostFunction(True, step.thread_bytes, block_dim, step.syncs)
 
 
 def _synchronizes(function: Any) -> bool:

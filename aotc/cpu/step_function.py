@@ -148,7 +148,7 @@ class _Writer:
     def _keep_on_stack(self, node: Node) -> None:
         count = node.operands[0].node
         if count is not None and count.name == "llvm.mlir.constant":
-            self._values[node.results[0]] = clone(node, clone(count, []))[0]
+            self._values[node.results[0]] = clone(node, [clone(count, []).result]).result
 
     def _write_block(self, block: Block, blocks: dict[Block, Any]) -> None:
         self._local = {}
@@ -158,7 +158,7 @@ class _Writer:
             if node.name == "llvm.alloca" and node.results[0] in self._values:
                 continue
             with node.pattern.location:
-                results = clone(node, [self._value(v, block) for v in node.operands])
+                results = clone(node, [self._value(v, block) for v in node.operands]).results
                 for value, result in zip(node.results, results, strict=True):
                     target = self._local if value in self._crossing else self._values
                     target[value] = result
@@ -200,7 +200,7 @@ class _Writer:
             self._local[value] = build.load_value(address, value.type)
         elif value.node is not None and value not in self._values:
             operands = [self._value(v, block) for v in value.node.operands]
-            results = clone(value.node, operands)
+            results = clone(value.node, operands).results
             self._local |= dict(zip(value.node.results, results, strict=True))
         else:
             return self._values[value]

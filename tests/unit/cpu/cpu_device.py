@@ -5,16 +5,18 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import math
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from aotc import mlir
-from aotc.cpu.kernels import CpuKernels, build_cpu_kernels
+from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.host.llvm_text import downlevel
 from aotc.mlir import ir, llvm, make_context
 from aotc.toolchain.version import Version
@@ -31,7 +33,15 @@ class Block(ctypes.Structure):
         ("block_dim", ctypes.c_int64 * 3),
         ("dynamic_shared", ctypes.c_void_p),
         ("dynamic_shared_bytes", ctypes.c_int64),
+        ("shared", ctypes.c_void_p),
+        ("threads", ctypes.c_void_p),
+        ("fail", ctypes.c_void_p),
     )
+
+
+_FAIL = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64)
+)
 
 
 def build(source: str, name: str = "test.mlir") -> CpuKernels:
@@ -59,7 +69,7 @@ def llvm_ir(kernels: CpuKernels) -> str:
     """The LLVM IR, for clang, with the block functions exported."""
     with kernels.module.context:
         external = ir.Attribute.parse("#llvm.linkage<external>")
-        symbols = {kernel.symbol for kernel in kernels.kernels}
+        symbols = {kernel.symbol or kernel.step for kernel in kernels.kernels}
         for operation in kernels.module.body.operations:
             if ir.StringAttr(operation.attributes["sym_name"]).value in symbols:
                 operation.attributes["linkage"] = external
@@ -89,14 +99,14 @@ class CpuDevice:
 
     def __init__(self, source: str, folder: Path, optimization: str = "-O3") -> None:
         self.kernels = build(source)
-        refused = [kernel for kernel in self.kernels.kernels if kernel.symbol is None]
+        refused = [kernel for kernel in self.kernels.kernels if kernel.why_not is not None]
         assert not refused, refused
         self.text = llvm_ir(self.kernels)
         output = f"kernels{next(self._numbers)}.so"
         options = ("-target", HOST_TARGET, "-shared", optimization)
         self.path, _ = compile_ir(self.text, folder, output, *options)
         self._library = ctypes.CDLL(str(self.path))
-        self._symbols = {kernel.kernel: kernel.symbol for kernel in self.kernels.kernels}
+        self._kernels = {kernel.kernel: kernel for kernel in self.kernels.kernels}
 
     def run(
         self,
@@ -104,11 +114,19 @@ class CpuDevice:
         grid: Sequence[int] | int,
         block: Sequence[int] | int,
         *arguments: Any,
+        dynamic_shared_bytes: int = 0,
     ) -> None:
         """Launches `kernel`: every block of the grid, one after the other."""
         grid_dim = _three(grid)
         for z, y, x in itertools.product(*(range(size) for size in reversed(grid_dim))):
-            self.run_block(kernel, (x, y, z), grid_dim, block, *arguments)
+            self.run_block(
+                kernel,
+                (x, y, z),
+                grid_dim,
+                block,
+                *arguments,
+                dynamic_shared_bytes=dynamic_shared_bytes,
+            )
 
     def run_block(
         self,
@@ -117,18 +135,79 @@ class CpuDevice:
         grid: Sequence[int] | int,
         block: Sequence[int] | int,
         *arguments: Any,
+        dynamic_shared_bytes: int = 0,
     ) -> None:
         """Runs one block. Other threads may run others meanwhile."""
-        symbol = self._symbols[kernel]
-        assert symbol is not None
-        function = getattr(self._library, symbol)
-        function.restype = None
+        found = self._kernels[kernel]
+        function = getattr(self._library, str(found.symbol or found.step))
+        function.restype = None if found.step is None else ctypes.c_int32
         flat = [part for argument in arguments for part in _flatten(argument)]
         parameters = (ctypes.c_void_p * max(1, len(flat)))(
             *[part.ctypes.data_as(ctypes.c_void_p).value for part in flat]
         )
-        place = Block(block_id, _three(grid), _three(block), None, 0)
-        function(parameters, ctypes.byref(place))
+        sizes = _three(block)
+        threads = math.prod(sizes)
+        padded = -(-threads // 32) * 32
+        # Poisoned: what a kernel reads without having written it does not look like a result.
+        dynamic, shared, own = (
+            np.full(count // 128 + 2, 0xA5, np.dtype("V128")).view(np.uint8)
+            for count in (dynamic_shared_bytes, found.shared_bytes, found.thread_bytes * padded)
+        )
+        place = Block(
+            block_id,
+            _three(grid),
+            sizes,
+            _aligned(dynamic),
+            dynamic_shared_bytes,
+            _aligned(shared),
+            _aligned(own),
+            ctypes.cast(_failure, ctypes.c_void_p),
+        )
+        if found.step is None:
+            function(parameters, ctypes.byref(place))
+            return
+        run_steps(
+            found,
+            threads,
+            lambda thread, state: int(
+                function(parameters, ctypes.byref(place), ctypes.c_int64(thread), state)
+            ),
+        )
+
+
+class DeadlockError(Exception):
+    """Threads wait at a barrier that others do not come to."""
+
+
+def run_steps(kernel: CpuKernel, threads: int, step: Callable[[int, int], int]) -> None:
+    """The runtime's rules, said once more: warps go on when all lanes stopped, blocks likewise."""
+    states = [step(thread, 0) for thread in range(threads)]
+    while any(states):
+        for warp in range(0, threads, 32):
+            lanes = range(warp, min(warp + 32, threads))
+            while waiting := [
+                lane for lane in lanes if states[lane] and kernel.sync_points[states[lane] - 1].is_warp
+            ]:
+                for lane in waiting:
+                    states[lane] = step(lane, states[lane])
+        if len(set(states)) != 1:
+            raise DeadlockError(states)
+        if states[0]:
+            states = [step(thread, states[thread]) for thread in range(threads)]
+
+
+def _aligned(memory: np.ndarray[Any, Any]) -> int:
+    address = memory.ctypes.data
+    return int(-(-address // 128) * 128)
+
+
+def _fail(block: int, message: bytes, thread_id: Any) -> None:
+    # A kernel cannot be left from here; the process can.
+    os.write(2, b"kernel failure: " + message + b"\n")
+    os._exit(86)
+
+
+_failure = _FAIL(_fail)
 
 
 def _three(size: Sequence[int] | int) -> tuple[int, int, int]:

@@ -1,0 +1,163 @@
+"""Groups of threads that take turns: a block's, a warp's, a row's; and the loops over them.
+
+A loop over threads is where LLVM may vectorize: threads that do not wait for each other have no
+order, so accesses to memory that they share are marked as parallel by an access group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aotc.cpu import build
+from aotc.cpu.prologue import Parameters, ThreadIds, ids_of
+from aotc.cpu.synchronize import WARP_SIZE
+from aotc.mlir import ir
+
+# Builds what one thread does: (its ids, its number in the group, the access group's array).
+Body = Callable[[ThreadIds, Any, Any], None]
+
+
+class Cursor:
+    """Where the next operation of a function goes; makes its loops."""
+
+    def __init__(self, region: Any, location: Any) -> None:
+        self.region = region
+        self._location = location
+        self._point: Any = None
+
+    def __enter__(self) -> Cursor:
+        self._location.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.enter(None)
+        self._location.__exit__(None, None, None)
+
+    def new_block(self, *types: Any) -> Any:
+        return self.region.blocks.append(*types)
+
+    def enter(self, block: Any) -> None:
+        """Continues at the end of `block`."""
+        if self._point is not None:
+            self._point.__exit__(None, None, None)
+        self._point = None if block is None else ir.InsertionPoint(block)
+        if self._point is not None:
+            self._point.__enter__()
+
+    def loop(
+        self,
+        count: Any,
+        body: Callable[[Any], None],
+        *,
+        step: int = 1,
+        annotation: Any = None,
+    ) -> None:
+        """`for (i = 0; i < count; i += step) body(i)`; nothing around `body` if that is once."""
+        known = build.known_number(count)
+        if known is not None and 0 < known <= step:
+            body(build.number(0))
+            return
+        following, inside, behind = (
+            self.new_block(build.i64()),
+            self.new_block(),
+            self.new_block(),
+        )
+        build.jump(following, [build.number(0)])
+        self.enter(following)
+        i = following.arguments[0]
+        build.branch(build.compare(build.SLT, i, count), inside, behind)
+        self.enter(inside)
+        body(i)
+        build.jump(following, [build.add(i, build.number(step))], annotation=annotation)
+        self.enter(behind)
+
+
+def loop_over_threads(cursor: Cursor, count: Any, body: Callable[[Any, Any], None]) -> None:
+    """A loop whose turns have no order: `body(i, access groups)`."""
+    marks = ir.Attribute.parse(
+        "[#llvm.access_group<id = distinct[0]<>>, #llvm.loop_annotation"
+        "<parallelAccesses = #llvm.access_group<id = distinct[0]<>>>]"
+    )
+    group, annotation = list(marks)
+    groups = ir.ArrayAttr.get([group])
+    cursor.loop(count, lambda i: body(i, groups), annotation=annotation)
+
+
+@dataclass(frozen=True)
+class BlockGroup:
+    """All threads of a block; of each dimension, the first `counts`."""
+
+    parameters: Parameters
+    counts: Callable[[int, ThreadIds], Any]
+
+    def for_each(self, cursor: Cursor, body: Body) -> None:
+        zero = build.number(0)
+
+        def along_z(z: Any) -> None:
+            ids = ThreadIds(zero, zero, z)
+            cursor.loop(self.counts(1, ids), lambda y: along_y(y, z))
+
+        def along_y(y: Any, z: Any) -> None:
+            ids = ThreadIds(zero, y, z)
+            loop_over_threads(
+                cursor,
+                self.counts(0, ids),
+                lambda x, marks: body(ThreadIds(x, y, z), None, marks),
+            )
+
+        cursor.loop(self.counts(2, ThreadIds(zero, zero, zero)), along_z)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Up to `width` threads that differ in x alone, from `first` on; exactly `count`."""
+
+    parameters: Parameters
+    first: ThreadIds
+    count: Any
+    width: int
+
+    def for_each(self, cursor: Cursor, body: Body) -> None:
+        def lane(i: Any, marks: Any) -> None:
+            body(ThreadIds(build.add(self.first.x, i), self.first.y, self.first.z), i, marks)
+
+        loop_over_threads(cursor, self.count, lane)
+
+
+@dataclass(frozen=True)
+class WarpGroup:
+    """The lanes of a warp; the last of a block may be a part of one."""
+
+    parameters: Parameters
+    warp: Any
+    width: int = WARP_SIZE
+
+    @property
+    def first(self) -> ThreadIds:
+        return self._ids(build.number(0))
+
+    def for_each(self, cursor: Cursor, body: Body) -> None:
+        before = build.multiply(self.warp, build.number(WARP_SIZE))
+        threads = build.known_number(self.parameters.thread_count)
+        if threads is not None and threads % WARP_SIZE == 0:
+            count = build.number(WARP_SIZE)
+        else:
+            left = build.integer_op("sub", self.parameters.thread_count, before)
+            count = build.smaller(left, build.number(WARP_SIZE))
+        loop_over_threads(cursor, count, lambda i, marks: body(self._ids(i), i, marks))
+
+    def _ids(self, lane: Any) -> ThreadIds:
+        parameters = self.parameters
+        before = build.multiply(self.warp, build.number(WARP_SIZE))
+        linear = build.add(before, lane)
+        width, height, depth = (build.known_number(size) for size in parameters.block_dim)
+        zero = build.number(0)
+        if height == 1 and depth == 1:
+            return ThreadIds(linear, zero, zero, linear)
+        if width is not None and width % WARP_SIZE == 0:
+            # A warp lies within a row.
+            first = ids_of(before, parameters)
+            return ThreadIds(build.add(first.x, lane), first.y, first.z, linear)
+        return ids_of(linear, parameters)
