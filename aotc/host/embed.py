@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.cpu.kernels import CpuKernel, CpuKernels
+from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.cpu.merge import merge_cpu_kernels
 from aotc.host.assertions import return_from_failed_checks
 from aotc.host.exports import add_packed_call, keep_to_itself
@@ -36,11 +36,13 @@ from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-MODULE_INFO_VERSION = 1  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_runtime.h
+MODULE_INFO_VERSION = 2  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_runtime.h
 # The driver reads fat binaries in place, as 8-byte words; a cache line is friendlier.
 _IMAGE_ALIGNMENT = 64
 _PRIORITY = 123  # upstream's translation of gpu.binary uses the same
-_KERNEL_ENTRY = "!llvm.struct<(ptr, ptr, ptr)>"
+# aotc_cpu_kernel and aotc_cpu_sync_point.
+_KERNEL = "struct<(ptr, ptr, ptr, ptr, i64, i64, array<3 x i64>, ptr, i64)>"
+_SYNC_POINT = "struct<(i32, ptr)>"
 _MODULE_INFO = "!llvm.struct<(i32, i32, ptr, i64, ptr, ptr, ptr)>"
 
 
@@ -119,60 +121,88 @@ def _info_text(
     built_for: str,
 ) -> list[str]:
     """aotc_module_info and what it points to; see runtime_c/include/aotc_runtime.h."""
-    table_symbol = f"aotc_kernels_{name}"
+    kernels_symbol = f"aotc_kernels_{name}"
+    table = _Constant(f"!llvm.array<{len(kernels)} x {_KERNEL}>")
     texts = [
         string_global(f"aotc_modname_{name}", name),
         string_global(f"aotc_builtfor_{name}", built_for),
     ]
-    table_type = f"!llvm.array<{len(kernels)} x {_KERNEL_ENTRY.removeprefix('!llvm.')}>"
-    lines = [f"%t0 = llvm.mlir.zero : {table_type}"]
-    value = "%t0"
-
-    def put(symbol: str, position: str) -> None:
-        nonlocal value
-        number = len(lines)
-        lines.append(f'%p{number} = llvm.mlir.addressof @"{symbol}" : !llvm.ptr')
-        lines.append(
-            f"%t{number} = llvm.insertvalue %p{number}, {value}[{position}] : {table_type}"
-        )
-        value = f"%t{number}"
-
     for i, kernel in enumerate(kernels):
         name_symbol = kernel_name(name, kernel.kernel)
         texts.append(string_global(name_symbol, kernel.kernel))
-        put(name_symbol, f"{i}, 0")
+        table.put_address(name_symbol, i, 0)
+        # The functions themselves came with the CPU kernels.
         if kernel.symbol is not None:
-            # The function itself came with the CPU kernels.
             texts.append(f'llvm.func @"{kernel.symbol}"(!llvm.ptr, !llvm.ptr)')
-            put(kernel.symbol, f"{i}, 1")
+            table.put_address(kernel.symbol, i, 1)
+        elif kernel.step is not None:
+            texts.append(f'llvm.func @"{kernel.step}"(!llvm.ptr, !llvm.ptr, i64, i32) -> i32')
+            table.put_address(kernel.step, i, 3)
         else:
             reason_symbol = f"aotc_why_{name}_{kernel.kernel}"
             texts.append(string_global(reason_symbol, kernel.why_not or "it has no CPU form"))
-            put(reason_symbol, f"{i}, 2")
-    lines.append(f"llvm.return {value} : {table_type}")
-    texts.append(initialized_global(table_symbol, table_type, lines))
+            table.put_address(reason_symbol, i, 2)
+        table.put_number(kernel.shared_bytes, "i64", i, 4)
+        table.put_number(kernel.thread_bytes, "i64", i, 5)
+        for dimension, size in enumerate(kernel.block_dim):
+            table.put_number(size, "i64", i, 6, dimension)
+        if kernel.sync_points:
+            symbol = f"aotc_syncs_{name}_{i}"
+            texts += _sync_point_texts(symbol, kernel.sync_points)
+            table.put_address(symbol, i, 7)
+            table.put_number(len(kernel.sync_points), "i64", i, 8)
+    texts.append(table.text(kernels_symbol))
 
-    fields = (
-        ("i32", MODULE_INFO_VERSION),
-        ("i32", len(kernels)),
-        ("!llvm.ptr", image_symbol),
-        ("i64", image_bytes),
-        ("!llvm.ptr", f"aotc_modname_{name}"),
-        ("!llvm.ptr", f"aotc_builtfor_{name}"),
-        ("!llvm.ptr", table_symbol),
-    )
-    lines = [f"%s0 = llvm.mlir.zero : {_MODULE_INFO}"]
-    for i, (type_, content) in enumerate(fields):
-        source = (
-            f'llvm.mlir.addressof @"{content}" : !llvm.ptr'
-            if type_ == "!llvm.ptr"
-            else f"llvm.mlir.constant({content} : {type_}) : {type_}"
-        )
-        lines.append(f"%f{i} = {source}")
-        lines.append(f"%s{i + 1} = llvm.insertvalue %f{i}, %s{i}[{i}] : {_MODULE_INFO}")
-    lines.append(f"llvm.return %s{len(fields)} : {_MODULE_INFO}")
-    texts.append(initialized_global(info_symbol, _MODULE_INFO, lines))
+    info = _Constant(_MODULE_INFO)
+    info.put_number(MODULE_INFO_VERSION, "i32", 0)
+    info.put_number(len(kernels), "i32", 1)
+    info.put_address(image_symbol, 2)
+    info.put_number(image_bytes, "i64", 3)
+    info.put_address(f"aotc_modname_{name}", 4)
+    info.put_address(f"aotc_builtfor_{name}", 5)
+    info.put_address(kernels_symbol, 6)
+    texts.append(info.text(info_symbol))
     return texts
+
+
+def _sync_point_texts(symbol: str, points: Sequence[SyncPoint]) -> list[str]:
+    table = _Constant(f"!llvm.array<{len(points)} x {_SYNC_POINT}>")
+    texts = []
+    for i, point in enumerate(points):
+        place_symbol = f"{symbol}_{i}"
+        texts.append(string_global(place_symbol, point.place))
+        table.put_number(int(point.is_warp), "i32", i, 0)
+        table.put_address(place_symbol, i, 1)
+    return [*texts, table.text(symbol)]
+
+
+class _Constant:
+    """The initializer of a constant structure or array: zero but for what is put into it."""
+
+    def __init__(self, type_: str) -> None:
+        self._type = type_
+        self._lines = [f"%c0 = llvm.mlir.zero : {type_}"]
+        self._count = 0
+
+    def put_address(self, symbol: str, *position: int) -> None:
+        self._put(f'llvm.mlir.addressof @"{symbol}" : !llvm.ptr', position)
+
+    def put_number(self, value: int, type_: str, *position: int) -> None:
+        if value != 0:
+            self._put(f"llvm.mlir.constant({value} : {type_}) : {type_}", position)
+
+    def _put(self, source: str, position: Sequence[int]) -> None:
+        before, place = f"%c{self._count}", ", ".join(map(str, position))
+        self._count += 1
+        value = f"%v{self._count}"
+        self._lines += [
+            f"{value} = {source}",
+            f"%c{self._count} = llvm.insertvalue {value}, {before}[{place}] : {self._type}",
+        ]
+
+    def text(self, symbol: str) -> str:
+        lines = [*self._lines, f"llvm.return %c{self._count} : {self._type}"]
+        return initialized_global(symbol, self._type, lines)
 
 
 def _constructor_text(name: str, image_symbol: str, info_symbol: str, image_bytes: int) -> str:

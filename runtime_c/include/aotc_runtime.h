@@ -162,27 +162,65 @@ AOTC_API void aotc_timer_close(aotc_timer *timer);
 
 // -------------------------------------------------------------------------------------------------
 // CPU kernels: what generated objects register
+//
+// The blocks of a launch run on several threads at once, in any order: on the launching thread,
+// with the stack that it has, and on threads of the runtime's own, which have 8 MiB of stack and a
+// guard behind it. AOTC_CPU_THREADS says how many take part. With 1 it is the launching thread
+// alone, the blocks come one after the other, x innermost, and a program runs alike each time.
 
-// One call runs one block: all its threads.
+// A block, for the functions of its kernel. Memory given here belongs to the block while it runs;
+// it is aligned to 128 bytes, its contents are undefined, and it is NULL when it has no bytes.
 typedef struct aotc_cpu_block {
   int64_t block_id[3];
   int64_t grid_dim[3];
   int64_t block_dim[3];
-  void *dynamic_shared; // aligned to 128 bytes, contents undefined; NULL when there is none
+  void *dynamic_shared; // dynamic_shared_bytes of the launch
   int64_t dynamic_shared_bytes;
+  void *shared; // shared_bytes of the kernel
+  // thread_bytes of the kernel for each thread of the block, and for as many more as make whole
+  // warps: multiples of 32.
+  void *threads;
+  // Ends the launch with AOTC_LAUNCH_FAILED and `message`, which is about one thread of this block;
+  // of several failures of a launch one is told. The message is copied. It does not return: the
+  // block ends where it is, and blocks that did not begin are left out.
+  void (*fail)(const struct aotc_cpu_block *block, const char *message, const int64_t thread_id[3])
+      __attribute__((noreturn));
 } aotc_cpu_block;
 
-// `parameters` is as in mgpuLaunchKernel: the addresses of the values. Blocks run on several
-// threads at once, in any order.
+// One call runs one block: all its threads. `parameters` is as in mgpuLaunchKernel: the addresses
+// of the values.
 typedef void (*aotc_cpu_function)(void *const *parameters, const aotc_cpu_block *block);
+
+// Runs one thread from where it is to its next synchronization point, or to its end. `thread` is
+// its number in the block, x innermost; `state` is 0 for its first call and afterwards what its
+// call before returned: 0 when the thread has ended, else 1 + the number of the point that it waits
+// at. What a thread must remember it keeps in `threads`. All threads of a block are run by one
+// thread of the host, one after the other.
+typedef int32_t (*aotc_cpu_step)(void *const *parameters, const aotc_cpu_block *block,
+                                 int64_t thread, int32_t state);
+
+// Where threads wait for each other. A kernel's points are numbered in the order of its text: of a
+// warp whose lanes wait at several, those at the first go on, so that they come to where the others
+// are.
+typedef struct aotc_cpu_sync_point {
+  // Else threads wait for the whole block. A warp is 32 threads with consecutive numbers.
+  int32_t is_warp;
+  const char *place; // for messages: "gpu.barrier at matmul.mlir:12:5"
+} aotc_cpu_sync_point;
 
 typedef struct aotc_cpu_kernel {
   const char *name;
-  aotc_cpu_function run; // NULL: this kernel has no CPU form
-  const char *why_not;   // the reason, when run is NULL
+  aotc_cpu_function run; // NULL: the kernel has a step function, or no CPU form
+  const char *why_not;   // the reason, when run and step are NULL
+  aotc_cpu_step step;
+  uint64_t shared_bytes; // static workgroup memory
+  uint64_t thread_bytes;
+  int64_t block_dim[3];                   // the sizes of blocks that it runs with; 0: any
+  const aotc_cpu_sync_point *sync_points; // sync_point_count of them
+  uint64_t sync_point_count;
 } aotc_cpu_kernel;
 
-#define AOTC_MODULE_INFO_VERSION 1
+#define AOTC_MODULE_INFO_VERSION 2
 
 // Constant data in every object that aotc makes. It must stay valid until mgpuModuleUnload of a
 // module with this image.

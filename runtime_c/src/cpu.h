@@ -1,7 +1,8 @@
-// The CPU device: runs a kernel's blocks on the cores.
+// The CPU device: describes it, runs a kernel's blocks on the cores.
 #ifndef AOTC_RT_CPU_H
 #define AOTC_RT_CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "aotc_runtime.h"
@@ -13,7 +14,8 @@ int32_t aotc_rt_cpu_thread_count(void);
 // Describes the CPU device; false, with the failure recorded.
 bool aotc_rt_describe_cpu(aotc_device *out_description);
 
-// Runs a kernel and returns when every block is done. Sizes are CUDA's, checked before.
+// Runs a kernel, which has a CPU form, and returns when every block is done, or one has failed and
+// no other runs any more. Sizes are CUDA's and the kernel's, checked before. A failure is recorded.
 aotc_status aotc_rt_cpu_launch(const aotc_cpu_kernel *kernel, void *const *parameters,
                                const int64_t grid[3], const int64_t block[3],
                                int64_t dynamic_shared_bytes, int32_t thread_count);

@@ -223,6 +223,20 @@ static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
 // -------------------------------------------------------------------------------------------------
 // CPU
 
+// A kernel may have been made for one size of its blocks.
+static bool check_cpu_block(const launch *l, const aotc_cpu_kernel *form) {
+  for (int i = 0; i < 3; ++i) {
+    if (form->block_dim[i] != 0 && form->block_dim[i] != l->block[i]) {
+      char why[LAUNCH_TEXT_BYTES] = "";
+      aotc_rt_append(why, sizeof(why), "the kernel was made for blocks of %lld x %lld x %lld",
+                     (long long)form->block_dim[0], (long long)form->block_dim[1],
+                     (long long)form->block_dim[2]);
+      return refuse(l, AOTC_INVALID_ARGUMENT, why);
+    }
+  }
+  return true;
+}
+
 static void launch_on_cpu(const launch *l) {
   if (has_clusters(l)) {
     refuse(l, AOTC_UNSUPPORTED, "the CPU device has no thread block clusters");
@@ -238,7 +252,7 @@ static void launch_on_cpu(const launch *l) {
     return;
   }
   const aotc_cpu_kernel *form = aotc_rt_kernel_cpu_form(l->kernel);
-  if (form != NULL) {
+  if (form != NULL && check_cpu_block(l, form)) {
     aotc_rt_cpu_launch(form, l->parameters, l->grid, l->block, l->dynamic_shared_bytes,
                        aotc_rt_state_of_process.device.multiprocessors);
   }

@@ -568,7 +568,7 @@ const aotc_cpu_kernel *aotc_rt_kernel_cpu_form(aotc_rt_kernel *kernel) {
       cpu = &info->kernels[i];
     }
   }
-  if (cpu != NULL && cpu->run != NULL) {
+  if (cpu != NULL && (cpu->run != NULL || cpu->step != NULL)) {
     atomic_store_explicit(&kernel->cpu, cpu, memory_order_release);
     return cpu;
   }

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.command import Outcome
+from helpers.command import REPOSITORY, Outcome
 from helpers.native import build_library
+
+from aotc import mlir
+from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
+from aotc.host.embed import embed
+from aotc.host.llvm_text import downlevel
+from aotc.host.translate import translate
+from aotc.mlir import ir, make_context
+from aotc.toolchain import Toolchain
+from aotc.toolchain.version import Version
 
 Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]
@@ -206,15 +218,102 @@ def test_kernels_are_listed_with_their_cpu_forms(
     )
     ir = host_ir(module(LAUNCH, kernels=two))
     info = ir["aotc_info_device"]
-    assert re.search(r"\{ i32 1, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
+    assert re.search(r"\{ i32 2, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
     table = ir["aotc_kernels_device"]
-    names = re.findall(r"\{ ptr @(\w+), ptr (\S+), ptr (\S+) \}", table)
-    assert [name for name, _, _ in names] == [
-        "aotc_name_device_meet",
-        "aotc_name_device_twice",
+    names = re.findall(r"\{ ptr @(\w+), ptr (\S+), ptr (\S+), ptr (\S+), i64 ", table)
+    assert [name for name, *_ in names] == ["aotc_name_device_meet", "aotc_name_device_twice"]
+    for _, run, why_not, step in names:
+        assert sorted([run == "null", why_not == "null", step == "null"]) == [False, True, True]
+
+
+CPU_KERNELS = CpuKernels(
+    module=None,
+    kernels=(
+        CpuKernel("device", "whole", "run_whole", None, shared_bytes=1, block_dim=(4, 5, 6)),
+        CpuKernel(
+            "device",
+            "by_step",
+            None,
+            None,
+            step="step_once",
+            shared_bytes=2**40,
+            thread_bytes=192,
+            sync_points=(
+                SyncPoint(is_warp=False, place='gpu.barrier at "a".mlir:1:2'),
+                SyncPoint(is_warp=True, place="gpu.shuffle at b.mlir:3:4"),
+            ),
+        ),
+        CpuKernel("elsewhere", "other", None, "it is of another module"),
+        CpuKernel("device", "never", None, "it uses wgmma"),
+    ),
+)
+
+READER = """
+#include <inttypes.h>
+#include <stdio.h>
+#include "aotc_runtime.h"
+
+void *mgpuModuleLoad(void *image, size_t bytes) { (void)bytes; return image; }
+void mgpuModuleUnload(void *module) { (void)module; }
+
+static const char *text(const char *t) { return t ? t : "-"; }
+
+void aotc_module_register(const aotc_module_info *info) {
+  printf("%u %s, %s\\n", (unsigned)info->version, info->name, info->built_for);
+  for (uint32_t i = 0; i < info->kernel_count; ++i) {
+    const aotc_cpu_kernel *k = &info->kernels[i];
+    if (k->run) { k->run(NULL, NULL); }
+    printf("%s: %d %s %d, %" PRIu64 " %" PRIu64 ", %d %d %d,", k->name, k->run != NULL,
+           text(k->why_not), k->step ? (int)k->step(NULL, NULL, 70, 7) : 0, k->shared_bytes,
+           k->thread_bytes, (int)k->block_dim[0], (int)k->block_dim[1], (int)k->block_dim[2]);
+    for (uint64_t p = 0; p < k->sync_point_count; ++p) {
+      printf(" %d %s", (int)k->sync_points[p].is_warp, k->sync_points[p].place);
+    }
+    puts(k->sync_points ? "." : " none");
+  }
+}
+
+int main(void) { return 0; }
+"""
+
+
+def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
+    """Every field of a kernel arrives in C as it was given."""
+    with make_context():
+        host = ir.Module.parse(
+            'gpu.binary @device <#gpu.select_object<0 : i64>> [#gpu.object<#nvvm.target, bin = "">]'
+        )
+        functions = ir.Module.parse(
+            """
+            llvm.func internal @run_whole(%p: !llvm.ptr, %b: !llvm.ptr) { llvm.return }
+            llvm.func internal @step_once(%p: !llvm.ptr, %b: !llvm.ptr, %t: i64, %s: i32) -> i32 {
+              %n = llvm.trunc %t : i64 to i32
+              %sum = llvm.add %n, %s : i32
+              llvm.return %sum : i32
+            }
+            """
+        )
+        cpu = dataclasses.replace(CPU_KERNELS, module=functions)
+        embed(host.operation, {"device": b"an image"}, cpu, [], built_for={"device": "sm_90"})
+        text = translate(host)
+    toolchain = Toolchain(os.environ)
+    writer, reader = Version.parse(mlir.bindings().llvm_version), toolchain.clang.version
+    (tmp_path / "host.ll").write_text(downlevel(text, writer=writer, reader=reader))
+    (tmp_path / "reader.c").write_text(READER)
+    command = [
+        *toolchain.zig_cc.command,
+        *("-Wno-override-module", f"-I{REPOSITORY / 'runtime_c' / 'include'}"),
+        *("host.ll", "reader.c", "-o", "reader"),
     ]
-    for _, function, why_not in names:
-        assert (function == "null") != (why_not == "null")
+    subprocess.run(command, cwd=tmp_path, check=True)
+    read = subprocess.run([tmp_path / "reader"], capture_output=True, text=True, check=True)
+    assert read.stdout.splitlines() == [
+        "2 device, sm_90",
+        "whole: 1 - 0, 1 0, 4 5 6, none",
+        "by_step: 0 - 77, 1099511627776 192, 0 0 0,"
+        ' 0 gpu.barrier at "a".mlir:1:2 1 gpu.shuffle at b.mlir:3:4.',
+        "never: 0 it uses wgmma 0, 0 0, 0 0 0, none",
+    ]
 
 
 # --- Exports ---------------------------------------------------------------------------

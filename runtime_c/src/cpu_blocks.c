@@ -1,0 +1,164 @@
+// The blocks of a launch, as one thread runs them: chunk by chunk, each in the same scratch memory,
+// until none are left or one fails.
+#include "cpu_blocks.h"
+
+#include <setjmp.h>
+
+#include "cpu_steps.h"
+#include "state.h"
+
+// A thread that takes part in a launch.
+typedef struct runner {
+  aotc_cpu_block block; // first: a failing function names the runner by it
+  aotc_rt_cpu_launched *launched;
+  int32_t *states; // of the block's threads, for a step function
+  sigjmp_buf failed;
+} runner;
+
+// -------------------------------------------------------------------------------------------------
+// Scratch memory
+
+// Puts a piece behind *end, and *end behind the piece.
+static bool put(size_t *end, uint64_t bytes, size_t *out_start) {
+  *out_start = *end;
+  uint64_t padded = 0;
+  if (__builtin_add_overflow(bytes, AOTC_RT_SCRATCH_ALIGNMENT - 1, &padded)) {
+    return false;
+  }
+  return !__builtin_add_overflow(*end, padded - padded % AOTC_RT_SCRATCH_ALIGNMENT, end);
+}
+
+bool aotc_rt_cpu_lay_out_scratch(aotc_rt_cpu_launched *launched) {
+  const aotc_cpu_kernel *kernel = launched->kernel;
+  aotc_rt_cpu_scratch *scratch = &launched->scratch;
+  uint64_t count = (uint64_t)(launched->block[0] * launched->block[1] * launched->block[2]);
+  uint64_t warps = (count + AOTC_RT_WARP_SIZE - 1) / AOTC_RT_WARP_SIZE;
+  uint64_t threads_bytes = 0;
+  if (__builtin_mul_overflow(kernel->thread_bytes, warps * AOTC_RT_WARP_SIZE, &threads_bytes)) {
+    return false;
+  }
+  size_t dynamic_shared = 0;
+  scratch->end = 0;
+  return put(&scratch->end, (uint64_t)launched->dynamic_shared_bytes, &dynamic_shared) &&
+         put(&scratch->end, kernel->shared_bytes, &scratch->shared) &&
+         put(&scratch->end, threads_bytes, &scratch->threads) &&
+         put(&scratch->end, kernel->run == NULL ? count * sizeof(int32_t) : 0, &scratch->states);
+}
+
+// A piece of the memory, or NULL if it has no bytes.
+static void *piece(char *memory, size_t start, size_t end) {
+  return start < end ? memory + start : NULL;
+}
+
+// -------------------------------------------------------------------------------------------------
+// Failures
+
+// Whether this is the launch's first failure. Then its text names the block, and is to be ended.
+static bool begin_failure(runner *r) {
+  aotc_rt_cpu_launched *l = r->launched;
+  if (atomic_exchange_explicit(&l->has_failed, true, memory_order_relaxed)) {
+    return false;
+  }
+  l->failure[0] = '\0';
+  const int64_t *id = r->block.block_id;
+  aotc_rt_append(l->failure, sizeof(l->failure), "block (%lld, %lld, %lld)", (long long)id[0],
+                 (long long)id[1], (long long)id[2]);
+  return true;
+}
+
+// Ends the launch, and what this thread runs of it.
+__attribute__((noreturn)) static void end_failed(runner *r) {
+  atomic_store_explicit(&r->launched->next_block, r->launched->block_count, memory_order_relaxed);
+  siglongjmp(r->failed, 1);
+}
+
+// aotc_cpu_block's `fail`.
+__attribute__((noreturn)) static void fail_thread(const aotc_cpu_block *block, const char *message,
+                                                  const int64_t thread_id[3]) {
+  runner *r = (runner *)block; // constant for the kernel alone
+  if (begin_failure(r)) {
+    aotc_rt_append(r->launched->failure, sizeof(r->launched->failure),
+                   ", thread (%lld, %lld, %lld): %s", (long long)thread_id[0],
+                   (long long)thread_id[1], (long long)thread_id[2], message);
+  }
+  end_failed(r);
+}
+
+__attribute__((noreturn)) static void fail_in_deadlock(runner *r) {
+  aotc_rt_cpu_launched *l = r->launched;
+  if (begin_failure(r)) {
+    aotc_rt_append(l->failure, sizeof(l->failure), ": deadlock: ");
+    aotc_rt_cpu_describe_stop(l->kernel, &r->block, r->states, l->failure, sizeof(l->failure));
+  }
+  end_failed(r);
+}
+
+// -------------------------------------------------------------------------------------------------
+// Running
+
+static void run_block(runner *r) {
+  const aotc_rt_cpu_launched *l = r->launched;
+  if (l->kernel->run != NULL) {
+    l->kernel->run(l->parameters, &r->block);
+  } else if (!aotc_rt_cpu_run_steps(l->kernel, l->parameters, &r->block, r->states)) {
+    fail_in_deadlock(r);
+  }
+}
+
+// Runs blocks first to end-1, numbered with x innermost.
+static void run_chunk(runner *r, uint64_t first, uint64_t end) {
+  const aotc_rt_cpu_launched *l = r->launched;
+  uint64_t width = (uint64_t)l->grid[0];
+  uint64_t height = (uint64_t)l->grid[1];
+  int64_t *id = r->block.block_id;
+  id[0] = (int64_t)(first % width);
+  id[1] = (int64_t)(first / width % height);
+  id[2] = (int64_t)(first / width / height);
+  // A chunk of a large grid can be long: another thread's failure ends it, too.
+  for (uint64_t i = first; i < end && !atomic_load_explicit(&l->has_failed, memory_order_relaxed);
+       ++i) {
+    run_block(r);
+    if (++id[0] == l->grid[0]) {
+      id[0] = 0;
+      if (++id[1] == l->grid[1]) {
+        id[1] = 0;
+        ++id[2];
+      }
+    }
+  }
+}
+
+static void run_chunks(runner *r) {
+  aotc_rt_cpu_launched *l = r->launched;
+  for (;;) {
+    uint64_t first = atomic_fetch_add_explicit(&l->next_block, l->chunk, memory_order_relaxed);
+    if (first >= l->block_count) {
+      return;
+    }
+    uint64_t left = l->block_count - first;
+    run_chunk(r, first, first + (left < l->chunk ? left : l->chunk));
+  }
+}
+
+void aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory) {
+  const aotc_rt_cpu_scratch *scratch = &launched->scratch;
+  runner r = {
+      .block =
+          {
+              .grid_dim = {launched->grid[0], launched->grid[1], launched->grid[2]},
+              .block_dim = {launched->block[0], launched->block[1], launched->block[2]},
+              .dynamic_shared = piece(memory, 0, scratch->shared),
+              .dynamic_shared_bytes = launched->dynamic_shared_bytes,
+              .shared = piece(memory, scratch->shared, scratch->threads),
+              .threads = piece(memory, scratch->threads, scratch->states),
+              .fail = fail_thread,
+          },
+      .launched = launched,
+      .states = piece(memory, scratch->states, scratch->end),
+  };
+  // A failure comes back here, out of the middle of a block: nothing of this thread's is left to
+  // run then.
+  if (sigsetjmp(r.failed, 0) == 0) {
+    run_chunks(&r);
+  }
+}

@@ -1,0 +1,253 @@
+// The threads that run the blocks of launches: one pool, made by the first launch that has work for
+// more than one, takes part in the launches under way. The launching thread takes part, too.
+#include "cpu_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "cpu.h"
+#include "state.h"
+
+// What a thread has by default may be little: 128 KiB with musl, or what `ulimit -s` says. Kernels
+// keep private arrays there; the guard is wide, as a function may go past it in one step.
+#define STACK_BYTES ((size_t)8 << 20)
+#define GUARD_BYTES ((size_t)1 << 20)
+
+// A launch under way, on the launching thread's stack.
+typedef struct job {
+  struct job *next;
+  aotc_rt_cpu_launched *launched;
+  char *memory;                    // scratch memory for each slot, or NULL
+  size_t bytes;                    // of all slots
+  int32_t slots_taken, slot_count; // threads that took part; under the pool's lock
+  int32_t workers;                 // that take part now; under the pool's lock
+} job;
+
+typedef struct pool {
+  pthread_mutex_t lock;
+  pthread_cond_t has_work;
+  pthread_cond_t has_left; // a worker left a job
+  job *jobs;
+  pthread_t *threads;
+  int32_t thread_count;
+  bool is_started, is_stopping;
+  char *spare; // scratch memory of an earlier launch, for the next
+  size_t spare_bytes;
+} pool;
+
+static pool the_pool = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .has_work = PTHREAD_COND_INITIALIZER,
+    .has_left = PTHREAD_COND_INITIALIZER,
+};
+
+// -------------------------------------------------------------------------------------------------
+// Workers
+
+static void work_on(const job *j, int32_t slot) {
+  char *memory = j->memory != NULL ? j->memory + (size_t)slot * j->launched->scratch.end : NULL;
+  aotc_rt_cpu_run_blocks(j->launched, memory);
+}
+
+// A job with blocks that nobody took yet, and room for one more thread.
+static job *find_job(const pool *p) {
+  job *j = p->jobs;
+  while (j != NULL && (j->slots_taken == j->slot_count ||
+                       atomic_load_explicit(&j->launched->next_block, memory_order_relaxed) >=
+                           j->launched->block_count)) {
+    j = j->next;
+  }
+  return j;
+}
+
+static void *worker(void *argument) {
+  pool *p = argument;
+  pthread_mutex_lock(&p->lock);
+  while (!p->is_stopping) {
+    job *j = find_job(p);
+    if (j == NULL) {
+      pthread_cond_wait(&p->has_work, &p->lock);
+      continue;
+    }
+    int32_t slot = j->slots_taken++;
+    ++j->workers;
+    pthread_mutex_unlock(&p->lock);
+    work_on(j, slot);
+    pthread_mutex_lock(&p->lock);
+    if (--j->workers == 0) {
+      pthread_cond_broadcast(&p->has_left);
+    }
+  }
+  pthread_mutex_unlock(&p->lock);
+  return NULL;
+}
+
+static int32_t make_workers(pool *p, int32_t wanted) {
+  int32_t count = 0;
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) {
+    return 0;
+  }
+  // Some C libraries take the guard out of the stack.
+  if (pthread_attr_setstacksize(&attributes, STACK_BYTES + GUARD_BYTES) == 0 &&
+      pthread_attr_setguardsize(&attributes, GUARD_BYTES) == 0) {
+    while (count < wanted && pthread_create(&p->threads[count], &attributes, worker, p) == 0) {
+      ++count;
+    }
+  }
+  pthread_attr_destroy(&attributes);
+  return count;
+}
+
+// Makes the workers. With fewer than wanted, or none, launches still run.
+static void start_locked(pool *p, int32_t wanted) {
+  p->is_started = true;
+  p->threads = calloc((size_t)wanted, sizeof(*p->threads));
+  if (p->threads == NULL) {
+    return;
+  }
+  // The program's signal handlers run on the program's threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
+    return;
+  }
+  p->thread_count = make_workers(p, wanted);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+// Stops the workers before their code is unmapped, by dlclose or at the end of the process.
+__attribute__((destructor)) static void stop(void) {
+  pool *p = &the_pool;
+  pthread_mutex_lock(&p->lock);
+  p->is_stopping = true; // launches from now on run in their caller
+  int32_t count = p->thread_count;
+  p->thread_count = 0;
+  pthread_cond_broadcast(&p->has_work);
+  pthread_mutex_unlock(&p->lock);
+  for (int32_t i = 0; i < count; ++i) {
+    // A kernel that ends the process does so on a worker.
+    if (!pthread_equal(p->threads[i], pthread_self())) {
+      pthread_join(p->threads[i], NULL);
+    }
+  }
+  free(p->threads);
+  free(p->spare);
+  p->threads = NULL;
+  p->spare = NULL;
+}
+
+// -------------------------------------------------------------------------------------------------
+// Jobs
+
+static bool take_memory(pool *p, job *j) {
+  size_t slot_bytes = j->launched->scratch.end;
+  if (slot_bytes == 0) {
+    return true;
+  }
+  void *memory = NULL;
+  bool is_small = !__builtin_mul_overflow(slot_bytes, (size_t)j->slot_count, &j->bytes);
+  pthread_mutex_lock(&p->lock);
+  if (is_small && p->spare != NULL && p->spare_bytes >= j->bytes) {
+    memory = p->spare;
+    j->bytes = p->spare_bytes;
+    p->spare = NULL;
+  }
+  pthread_mutex_unlock(&p->lock);
+  if (memory == NULL &&
+      (!is_small || posix_memalign(&memory, AOTC_RT_SCRATCH_ALIGNMENT, j->bytes) != 0)) {
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY,
+                 "no host memory for kernel '%s': %zu bytes of scratch memory for each of %d "
+                 "threads that run its blocks",
+                 j->launched->kernel->name, slot_bytes, (int)j->slot_count);
+    return false;
+  }
+  j->memory = memory;
+  return true;
+}
+
+// Keeps the larger of two buffers for later launches.
+static void give_back_memory(pool *p, job *j) {
+  if (j->memory == NULL) {
+    return;
+  }
+  char *unused = j->memory;
+  pthread_mutex_lock(&p->lock);
+  if (!p->is_stopping && (p->spare == NULL || p->spare_bytes < j->bytes)) {
+    unused = p->spare;
+    p->spare = j->memory;
+    p->spare_bytes = j->bytes;
+  }
+  pthread_mutex_unlock(&p->lock);
+  free(unused);
+}
+
+static void run_with_workers(pool *p, job *j) {
+  pthread_mutex_lock(&p->lock);
+  if (!p->is_started && !p->is_stopping) {
+    start_locked(p, aotc_rt_state_of_process.device.multiprocessors - 1);
+  }
+  j->next = p->jobs;
+  p->jobs = j;
+  pthread_cond_broadcast(&p->has_work);
+  pthread_mutex_unlock(&p->lock);
+
+  work_on(j, 0);
+
+  pthread_mutex_lock(&p->lock);
+  job **link = &p->jobs;
+  while (*link != j) {
+    link = &(*link)->next;
+  }
+  *link = j->next; // nobody joins any more
+  while (j->workers > 0) {
+    pthread_cond_wait(&p->has_left, &p->lock);
+  }
+  pthread_mutex_unlock(&p->lock);
+}
+
+bool aotc_rt_cpu_pool_run(aotc_rt_cpu_launched *launched, int32_t thread_count) {
+  pool *p = &the_pool;
+  job j = {
+      .launched = launched,
+      .slots_taken = 1, // the caller's
+      .slot_count = thread_count,
+  };
+  if (!take_memory(p, &j)) {
+    return false;
+  }
+  if (j.slot_count == 1) {
+    work_on(&j, 0);
+  } else {
+    run_with_workers(p, &j);
+  }
+  give_back_memory(p, &j);
+  return true;
+}
+
+// -------------------------------------------------------------------------------------------------
+// Forks
+
+void aotc_rt_cpu_before_fork(void) {
+  pthread_mutex_lock(&the_pool.lock);
+}
+
+void aotc_rt_cpu_after_fork_in_parent(void) {
+  pthread_mutex_unlock(&the_pool.lock);
+}
+
+void aotc_rt_cpu_after_fork_in_child(void) {
+  // The child has neither the workers nor the launches of other threads. What they waited on must
+  // be made anew; the first launch here makes workers.
+  pool *p = &the_pool;
+  p->jobs = NULL;
+  free(p->threads);
+  p->threads = NULL;
+  p->thread_count = 0;
+  p->is_started = false;
+  pthread_cond_init(&p->has_work, NULL);
+  pthread_cond_init(&p->has_left, NULL);
+  pthread_mutex_unlock(&p->lock);
+}
