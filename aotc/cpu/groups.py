@@ -74,11 +74,22 @@ class Cursor:
         self.enter(behind)
 
 
-def loop_over_threads(cursor: Cursor, count: Any, body: Callable[[Any, Any], None]) -> None:
+# LLVM unrolls short loops of known length before it comes to vectorize them, and then does not:
+# so no unrolling, until the loop is vectorized. Then a row's short loop is unrolled whole, and
+# what its threads carry from one to the next is in registers.
+_KEEP_ROLLED = "unroll = <disable = true>"
+_THEN_ROLL_OUT = "vectorize = <followupVectorized = <unroll = <full = true>>>"
+_THEN_AS_USUAL = "vectorize = <followupVectorized = <mustProgress = true>>"
+
+
+def loop_over_threads(
+    cursor: Cursor, count: Any, body: Callable[[Any, Any], None], *, is_row: bool = False
+) -> None:
     """A loop whose turns have no order: `body(i, access groups)`."""
+    then = _THEN_ROLL_OUT if is_row else _THEN_AS_USUAL
     marks = ir.Attribute.parse(
-        "[#llvm.access_group<id = distinct[0]<>>, #llvm.loop_annotation"
-        "<parallelAccesses = #llvm.access_group<id = distinct[0]<>>>]"
+        f"[#llvm.access_group<id = distinct[0]<>>, #llvm.loop_annotation<{then}, {_KEEP_ROLLED}, "
+        "parallelAccesses = #llvm.access_group<id = distinct[0]<>>>]"
     )
     group, annotation = list(marks)
     groups = ir.ArrayAttr.get([group])
@@ -123,7 +134,7 @@ class RowGroup:
         def lane(i: Any, marks: Any) -> None:
             body(ThreadIds(build.add(self.first.x, i), self.first.y, self.first.z), i, marks)
 
-        loop_over_threads(cursor, self.count, lane)
+        loop_over_threads(cursor, self.count, lane, is_row=True)
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def test_what_concerns_the_device_is_dropped() -> None:
         }
         """
     )
-    symbols = ["aotc_cpu_m_f", "aotc_cpu_m_g", "aotc_cpu_m_k", "aotc_cpu_m_k_thread"]
+    symbols = ["aotc_cpu_m_f", "aotc_cpu_m_g", "aotc_cpu_m_k"]
     assert sorted(_symbols(kernels.module)) == symbols
     text = str(kernels.module)
     assert "nvvm" not in text
@@ -163,7 +163,6 @@ def test_merging_declares_the_c_library_once() -> None:
                 "entry",
                 "cbrtf",
                 "aotc_cpu_m_k",
-                "aotc_cpu_m_k_thread",
                 "aotc_cpu_m_k_thread_format0",
             ]
         )
@@ -196,7 +195,7 @@ def test_merging_refuses_another_meaning() -> None:
 
 
 def test_arguments_are_in_the_order_of_gpu_to_llvm() -> None:
-    """The thread function's parameters before the ids are those that gpu-to-llvm passes."""
+    """The parameters that a kernel's function loads first are those that gpu-to-llvm passes."""
     source = """
     module attributes {gpu.container_module} {
       gpu.module @m {
@@ -235,11 +234,16 @@ def test_arguments_are_in_the_order_of_gpu_to_llvm() -> None:
         # async, grid x 3, block x 3, cluster x 3, dynamic shared memory, kernel operands, ...
         start = sum(sizes[:11])
         launched = [str(value.type) for value in list(launch.operands)[start : start + sizes[11]]]
-        (thread,) = [
+        (function,) = [
             function
             for function in kernels.module.body.operations
-            if ir.StringAttr(function.attributes["sym_name"]).value == "aotc_cpu_m_k_thread"
+            if ir.StringAttr(function.attributes["sym_name"]).value == "aotc_cpu_m_k"
         ]
-        parameters = [str(a.type) for a in thread.regions[0].blocks[0].arguments]
-    assert parameters[:-12] == launched
-    assert parameters[-12:] == ["i64"] * 12
+        loaded = [
+            str(operation.results[0].type)
+            for operation in function.regions[0].blocks[0].operations
+            if operation.operation.name == "llvm.load"
+        ]
+    # Each is a load of the value's address, then of the value.
+    assert loaded[: 2 * len(launched) : 2] == ["!llvm.ptr"] * len(launched)
+    assert loaded[1 : 2 * len(launched) : 2] == launched
