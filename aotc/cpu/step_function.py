@@ -84,7 +84,7 @@ class _Writer:
             ordered = live[block.edges[0].target]
             crossing |= {v: None for b in flow.blocks for v in _made(b) if v in ordered}
         kept = lasting_allocas(flow, crossing.__contains__)
-        addresses = {node.results[0] for node in kept}
+        self._addresses = addresses = {node.results[0] for node in kept}
         self._recomputable: Callable[[Value], bool] = recomputable(
             flow, lambda v: v in self._at_hand or v in addresses
         )
@@ -160,6 +160,7 @@ class _Writer:
             with node.pattern.location:
                 results = clone(node, [self._value(v, block) for v in node.operands]).results
                 for value, result in zip(node.results, results, strict=True):
+                    # What lives across is valid in this block alone: a thread may go on behind it.
                     target = self._local if value in self._crossing else self._values
                     target[value] = result
                     self._keep(value, result)
@@ -193,17 +194,25 @@ class _Writer:
         """The value in the current block: made there, made before, or made or loaded again."""
         if value in self._local:
             return self._local[value]
-        if value in self._values and (value not in self._crossing or value.block is block):
+        if value not in self._crossing or value.block is block:
+            return self._values[value]
+        return self._again(value, block)
+
+    def _again(self, value: Value, block: Block) -> Any:
+        """Makes a value anew, with all that it is made of, or loads it."""
+        if value in self._local:
+            return self._local[value]
+        if value in self._at_hand or value in self._addresses:
             return self._values[value]
         if value in self._layout.values:
             address = build.at(self._own_memory, self._layout.values[value])
             self._local[value] = build.load_value(address, value.type)
-        elif value.node is not None and value not in self._values:
-            operands = [self._value(v, block) for v in value.node.operands]
+        elif value.node is not None:
+            operands = [self._again(v, block) for v in value.node.operands]
             results = clone(value.node, operands).results
             self._local |= dict(zip(value.node.results, results, strict=True))
         else:
-            return self._values[value]
+            raise AssertionError(f"a value of type {value.type} without a place")
         return self._local[value]
 
 
