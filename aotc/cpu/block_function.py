@@ -29,6 +29,7 @@ from aotc.cpu.flow import (
     split_edges,
 )
 from aotc.cpu.groups import BlockGroup, Body, Cursor, RowGroup, WarpGroup
+from aotc.cpu.part_guards import Guard, find_guard
 from aotc.cpu.parts import Part, Plan
 from aotc.cpu.prologue import (
     THREAD_VALUES,
@@ -104,6 +105,7 @@ class _Level:
     for_each: Callable[[Body], None]
     values: dict[Value, Any]
     is_recomputable: Callable[[Value], bool]
+    is_within: bool = False  # of a part of another plan
     lane_slots: dict[Value, Any] = field(default_factory=dict)
 
 
@@ -184,7 +186,7 @@ class _Writer:
             body = cursor.new_block()
             cursor.enter(body)
             plan = self._plan.plan
-            group = BlockGroup(self._parameters, self._count)
+            group = BlockGroup(lambda dimension, ids: (None, self._count(dimension, ids)))
             values = {
                 argument: value
                 for argument, value in self._parameters.arguments.items()
@@ -362,6 +364,7 @@ class _Writer:
             lambda do: group.for_each(self._cursor, do),
             values,
             recomputable(self._flow, lambda v: v in at_hand),
+            is_within=True,
         )
         self._bring_in(level, outer, group.first)
         for value in _crossing(plan, self._users, self._at_hand):
@@ -408,9 +411,36 @@ class _Writer:
         """The loop over a group's threads that runs one part."""
         if not self._has_work(part, level):
             return
-        level.for_each(
-            lambda ids, lane, marks: _Leaf(self, level, ids, lane, marks).write(part)
+        guard = None if level.is_within else self._find_guard(part, level)
+        for_each = level.for_each if guard is None else self._within(guard, level)
+        for_each(
+            lambda ids, lane, marks: _Leaf(self, level, ids, lane, marks).write(part, guard)
         )
+
+    def _find_guard(self, part: Part, level: _Level) -> Guard | None:
+        dimensions = {self._context[f"thread_id.{d}"]: n for n, d in enumerate("xyz")}
+        if self._thread.block_size is not None and self._thread.block_size[1:] == (1, 1):
+            dimensions[self._context["linear"]] = 0
+        return find_guard(
+            part,
+            dimensions,
+            level.values.__contains__,
+            lambda value: self._has_slot(value, level),
+        )
+
+    def _within(self, guard: Guard, level: _Level) -> Callable[[Body], None]:
+        """The loop over the threads of a block that a guard lets through."""
+
+        def range_of(dimension: int, ids: ThreadIds) -> tuple[Any, Any]:
+            first, end = None, self._count(dimension, ids)
+            for limit in guard.limits:
+                if limit.dimension == dimension:
+                    start = build.number(0) if first is None else first
+                    first, end = limit.narrow(start, end, level.values[limit.value])
+            return first, end
+
+        group = BlockGroup(range_of)
+        return lambda do: group.for_each(self._cursor, do)
 
     def _has_work(self, part: Part, level: _Level) -> bool:
         for block in part.blocks:
@@ -442,6 +472,7 @@ class _Leaf:
         self._lane = lane
         self._marks = marks
         self._linear: Any = None
+        self._guard: Guard | None = None
         self._values: dict[Value, Any] = {}
 
     def value(self, value: Value) -> Any:
@@ -489,7 +520,9 @@ class _Leaf:
             return build.at(self._level.lane_slots[value], offset)
         return None
 
-    def write(self, part: Part) -> None:
+    def write(self, part: Part, guard: Guard | None = None) -> None:
+        """Builds the blocks of `part`; threads outside of the limits of `guard` do not come here."""
+        self._guard = guard
         writer, level, cursor = self._writer, self._level, self._writer._cursor
         order = in_order(part.head, part.blocks)
         for block in order:
@@ -596,7 +629,9 @@ class _Leaf:
             build.unreachable()
             return
         ways = []
-        for edge in block.edges:
+        guard = self._guard
+        is_decided = guard is not None and guard.block is block and guard.is_whole
+        for edge in [guard.onward] if guard is not None and is_decided else block.edges:
             if not _leaves(edge, part):
                 given = dict(zip(edge.target.arguments, edge.values, strict=True))
                 values = [self.value(given[argument]) for argument in own[edge.target]]

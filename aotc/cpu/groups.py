@@ -51,12 +51,16 @@ class Cursor:
         count: Any,
         body: Callable[[Any], None],
         *,
+        first: Any = None,
         step: int = 1,
         annotation: Any = None,
     ) -> None:
-        """`for (i = 0; i < count; i += step) body(i)`; nothing around `body` if that is once."""
+        """`for (i = first; i < count; i += step) body(i)`; no loop where that is known to be once.
+
+        Without `first`, it is 0.
+        """
         known = build.known_number(count)
-        if known is not None and 0 < known <= step:
+        if first is None and known is not None and 0 < known <= step:
             body(build.number(0))
             return
         following, inside, behind = (
@@ -64,7 +68,7 @@ class Cursor:
             self.new_block(),
             self.new_block(),
         )
-        build.jump(following, [build.number(0)])
+        build.jump(following, [build.number(0) if first is None else first])
         self.enter(following)
         i = following.arguments[0]
         build.branch(build.compare(build.SLT, i, count), inside, behind)
@@ -83,7 +87,12 @@ _THEN_AS_USUAL = "vectorize = <followupVectorized = <mustProgress = true>>"
 
 
 def loop_over_threads(
-    cursor: Cursor, count: Any, body: Callable[[Any, Any], None], *, is_row: bool = False
+    cursor: Cursor,
+    count: Any,
+    body: Callable[[Any, Any], None],
+    *,
+    first: Any = None,
+    is_row: bool = False,
 ) -> None:
     """A loop whose turns have no order: `body(i, access groups)`."""
     then = _THEN_ROLL_OUT if is_row else _THEN_AS_USUAL
@@ -93,32 +102,40 @@ def loop_over_threads(
     )
     group, annotation = list(marks)
     groups = ir.ArrayAttr.get([group])
-    cursor.loop(count, lambda i: body(i, groups), annotation=annotation)
+    cursor.loop(count, lambda i: body(i, groups), first=first, annotation=annotation)
+
+
+# The ids of a dimension that have work, of those around it that are known: (the first, or None
+# for 0; the end).
+Range = Callable[[int, ThreadIds], tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
 class BlockGroup:
-    """All threads of a block; of each dimension, the first `counts`."""
+    """Threads of a block: of each dimension, those in a range."""
 
-    parameters: Parameters
-    counts: Callable[[int, ThreadIds], Any]
+    range_of: Range
 
     def for_each(self, cursor: Cursor, body: Body) -> None:
         zero = build.number(0)
 
-        def along_z(z: Any) -> None:
-            ids = ThreadIds(zero, zero, z)
-            cursor.loop(self.counts(1, ids), lambda y: along_y(y, z))
+        def along(dimension: int, ids: ThreadIds, inside: Callable[[Any], None]) -> None:
+            first, end = self.range_of(dimension, ids)
+            cursor.loop(end, inside, first=first)
 
         def along_y(y: Any, z: Any) -> None:
-            ids = ThreadIds(zero, y, z)
+            first, end = self.range_of(0, ThreadIds(zero, y, z))
             loop_over_threads(
                 cursor,
-                self.counts(0, ids),
+                end,
                 lambda x, marks: body(ThreadIds(x, y, z), None, marks),
+                first=first,
             )
 
-        cursor.loop(self.counts(2, ThreadIds(zero, zero, zero)), along_z)
+        def along_z(z: Any) -> None:
+            along(1, ThreadIds(zero, zero, z), lambda y: along_y(y, z))
+
+        along(2, ThreadIds(zero, zero, zero), along_z)
 
 
 @dataclass(frozen=True)

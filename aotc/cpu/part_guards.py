@@ -1,0 +1,154 @@
+"""A part of a block in which few threads have work → the ranges of thread ids that do.
+
+«Thread 0 writes the sum», «the lower half adds the upper»: as a branch in the loop over the
+threads, all of them would come by, and LLVM would not vectorize. As a range of the loop it costs
+nothing. `bounds` does the same at the start of a kernel without synchronizations, whose limits
+may be sums of ids; here a limit is what the block has computed, compared with an id itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aotc.cpu import build
+from aotc.cpu.flow import Block, Edge, Node, Value
+from aotc.cpu.parts import Part
+from aotc.cpu.purity import is_pure
+from aotc.mlir import ir
+from aotc.ops import create
+
+_EQ, _NE, _SLT, _SLE, _SGT, _SGE, _ULT, _ULE, _UGT, _UGE = range(10)
+_SWAPPED = {_EQ: _EQ, _NE: _NE, _SLT: _SGT, _SGT: _SLT, _SLE: _SGE, _SGE: _SLE}
+_SWAPPED |= {_ULT: _UGT, _UGT: _ULT, _ULE: _UGE, _UGE: _ULE}
+_NEGATED = {_EQ: _NE, _NE: _EQ, _SLT: _SGE, _SGE: _SLT, _SLE: _SGT, _SGT: _SLE}
+_NEGATED |= {_ULT: _UGE, _UGE: _ULT, _ULE: _UGT, _UGT: _ULE}
+# What stays of them as the end of a range; ids are not negative.
+_UPPER = (_SLT, _SLE, _ULT, _ULE)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Of one dimension, only ids that compare so with `value` have work: `eq`, or an upper end."""
+
+    dimension: int
+    predicate: int
+    value: Value
+
+    def narrow(self, first: Any, end: Any, value: Any) -> tuple[Any, Any]:
+        """The part of the range from `first` to before `end` that has work, as i64 values."""
+        if self.predicate == _EQ:
+            # Outside of the range, as a number without sign: nobody.
+            size = build.integer_op("sub", end, first)
+            offset = build.integer_op("sub", value, first)
+            is_inside = build.compare(build.ULT, offset, size)
+            behind = build.integer_op("add", value, build.number(1))
+            narrowed = create("llvm.select", [is_inside, behind, value], [value.type]).result
+            return value, narrowed
+        if self.predicate in (_ULT, _ULE):
+            # A large limit is none; as a signed number it would be negative.
+            zero = build.number(0)
+            is_large = build.compare(build.SLT, value, zero)
+            value = create("llvm.select", [is_large, end, value], [value.type]).result
+        if self.predicate in (_SLE, _ULE):
+            value = create("llvm.intr.sadd.sat", [value, build.number(1)], [value.type]).result
+        return first, build.smaller(end, value)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The branch of a part that only threads within the limits take another way than out.
+
+    `is_whole` tells that the limits are all of its condition: then they take `onward` always.
+    """
+
+    block: Block
+    onward: Edge
+    limits: tuple[Limit, ...]
+    is_whole: bool
+
+
+def find_guard(
+    part: Part,
+    dimensions: dict[Value, int],
+    is_shared: Callable[[Value], bool],
+    has_slot: Callable[[Value], bool],
+) -> Guard | None:
+    """The first branch of `part`, if threads that it turns away do nothing else.
+
+    `dimensions` are the thread ids, `is_shared` tells what the block has computed for all.
+    """
+
+    def is_idle(node: Node) -> bool:
+        if node.results and all(is_shared(result) for result in node.results):
+            return True
+        return is_pure(node) and not any(has_slot(result) for result in node.results)
+
+    def passes_on(edge: Edge) -> bool:
+        return not any(has_slot(argument) for argument in edge.target.arguments)
+
+    def leads_out(edge: Edge) -> bool:
+        """Whether nothing but ways to the part's end is behind `edge`."""
+        seen: set[Block] = set()
+        while edge.target in part.blocks and edge.target not in seen:
+            seen.add(edge.target)
+            block = edge.target
+            if not passes_on(edge) or not all(is_idle(node) for node in block.nodes):
+                return False
+            if block.is_dead_end:
+                return False
+            if block.condition is not None:
+                return all(other.target not in part.blocks for other in block.edges)
+            if not block.edges:
+                return True
+            (edge,) = block.edges
+        return edge.target not in seen and passes_on(edge)
+
+    block, seen = part.head, set()
+    while block.condition is None or is_shared(block.condition):
+        seen.add(block)
+        is_simple = len(block.edges) == 1 and all(is_idle(node) for node in block.nodes)
+        if not is_simple or block.edges[0].target not in part.blocks - seen:
+            return None
+        if not passes_on(block.edges[0]):
+            return None
+        block = block.edges[0].target
+    if not all(is_idle(node) for node in block.nodes):
+        return None
+    then, other = block.edges
+    if leads_out(other) and not leads_out(then):
+        onward, must_hold = then, True
+    elif leads_out(then) and not leads_out(other):
+        onward, must_hold = other, False
+    else:
+        return None
+    conditions = _parts(block.condition, "llvm.and" if must_hold else "llvm.or")
+    limits = [_limit(condition, must_hold, dimensions, is_shared) for condition in conditions]
+    found = tuple(limit for limit in limits if limit is not None)
+    return Guard(block, onward, found, len(found) == len(limits)) if found else None
+
+
+def _parts(condition: Value, joint: str) -> list[Value]:
+    if condition.node is None or condition.node.name != joint:
+        return [condition]
+    return [part for operand in condition.node.operands for part in _parts(operand, joint)]
+
+
+def _limit(
+    condition: Value,
+    must_hold: bool,
+    dimensions: dict[Value, int],
+    is_shared: Callable[[Value], bool],
+) -> Limit | None:
+    node = condition.node
+    if node is None or node.name != "llvm.icmp":
+        return None
+    left, right = node.operands
+    predicate = int(ir.IntegerAttr(node.pattern.attributes["predicate"]).value)
+    if not must_hold:
+        predicate = _NEGATED[predicate]
+    for bounded, limit, relation in ((left, right, predicate), (right, left, _SWAPPED[predicate])):
+        if bounded in dimensions and is_shared(limit) and relation in (_EQ, *_UPPER):
+            return Limit(dimensions[bounded], relation, limit)
+    return None
