@@ -17,6 +17,7 @@ from typing import Any
 from aotc.cpu import build
 from aotc.cpu.block_plan import BlockPlan, GroupKind, Nested, plan_block
 from aotc.cpu.bounds import Bound, take_guards
+from aotc.cpu.debug import DebugInfo
 from aotc.cpu.cloning import clone, in_order, recomputable
 from aotc.cpu.flow import (
     Block,
@@ -56,12 +57,19 @@ Bounds = dict[int, list[Bound]]
 
 
 def add_block_function(
-    module: Any, symbol: str, function: Any, thread: ThreadFunction, *, has_syncs: bool
+    module: Any,
+    symbol: str,
+    function: Any,
+    thread: ThreadFunction,
+    *,
+    has_syncs: bool,
+    debug_name: str | None = None,
 ) -> int:
     """Appends the llvm.func @symbol to `module`; returns the scratch memory of a thread in bytes.
 
     `function`, the thread function, is taken to pieces. Raises NotTogetherError where threads
-    may part ways before a synchronization, DynamicAllocaError, UnknownSizeError.
+    may part ways before a synchronization, DynamicAllocaError, UnknownSizeError. With
+    `debug_name`, the kernel's, the function gets debug information.
     """
     first_id = len(function.regions[0].blocks[0].arguments) - len(CONTEXT)
     bounds: Bounds = {0: [], 1: [], 2: []}
@@ -73,7 +81,8 @@ def add_block_function(
     plan = plan_block(flow, thread)
     types = "!llvm.ptr {llvm.nonnull}, !llvm.ptr {llvm.nonnull}"
     added = build.declare_function(module, symbol, types)
-    writer = _Writer(flow, plan, thread, bounds, added, function.location)
+    debug = DebugInfo(added, debug_name, function.location) if debug_name is not None else None
+    writer = _Writer(flow, plan, thread, bounds, added, function.location, debug)
     writer.write()
     build.keep_internal(added)
     return writer.thread_bytes
@@ -118,7 +127,9 @@ class _Writer:
         bounds: Bounds,
         function: Any,
         location: Any,
+        debug: DebugInfo | None,
     ) -> None:
+        self._debug = debug
         self._flow = flow
         self._plan = plan
         self._thread = thread
@@ -183,6 +194,11 @@ class _Writer:
                 self._flow, self._thread, *list(self._entry.arguments)
             )
             self._keep_on_stack()
+            if self._debug is not None:
+                self._debug.declare()
+                self._debug.set("block_id", self._parameters.block_id)
+                self._debug.set("block_dim", self._parameters.block_dim)
+                self._debug.set("grid_dim", self._parameters.grid_dim)
             body = cursor.new_block()
             cursor.enter(body)
             plan = self._plan.plan
@@ -523,6 +539,8 @@ class _Leaf:
     def write(self, part: Part, guard: Guard | None = None) -> None:
         """Builds the blocks of `part`; threads outside of the limits of `guard` do not come here."""
         self._guard = guard
+        if self._writer._debug is not None:
+            self._writer._debug.set("thread_id", [self._ids.x, self._ids.y, self._ids.z])
         writer, level, cursor = self._writer, self._level, self._writer._cursor
         order = in_order(part.head, part.blocks)
         for block in order:

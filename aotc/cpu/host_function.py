@@ -13,7 +13,7 @@ from typing import Any
 
 from aotc.cpu import build
 from aotc.cpu.block_function import add_block_function
-from aotc.cpu.flow import Sync, expand_switches, read_flow
+from aotc.cpu.flow import Sync
 from aotc.cpu.parts import NotTogetherError
 from aotc.cpu.prologue import FAIL_FIELD, WORD
 from aotc.cpu.sizes import UnknownSizeError
@@ -47,7 +47,7 @@ class NoFormError(Exception):
 
 
 def add_host_functions(
-    module: Any, kernels: Iterable[tuple[str, ThreadFunction]]
+    module: Any, kernels: Iterable[tuple[str, ThreadFunction]], *, debug: bool = False
 ) -> list[HostFunction]:
     """Adds a function for each (symbol of it, thread function). Raises NoFormError."""
     kernels = list(kernels)
@@ -58,7 +58,7 @@ def add_host_functions(
     for symbol, thread in kernels:
         function = functions[thread.symbol]
         try:
-            result.append(_add(module, symbol, function, thread))
+            result.append(_add(module, symbol, function, thread, debug=debug))
         except (DynamicAllocaError, UnknownSizeError) as error:
             location = getattr(error, "location", function.location)
             raise NoFormError(str(error), location) from None
@@ -69,15 +69,19 @@ def add_host_functions(
     return result
 
 
-def _add(module: Any, symbol: str, function: Any, thread: ThreadFunction) -> HostFunction:
+def _add(
+    module: Any, symbol: str, function: Any, thread: ThreadFunction, *, debug: bool
+) -> HostFunction:
     block_dim = thread.block_size or (0, 0, 0)
     has_syncs = _synchronizes(function)
+    name = symbol if debug else None
     try:
-        thread_bytes = add_block_function(module, symbol, function, thread, has_syncs=has_syncs)
+        thread_bytes = add_block_function(
+            module, symbol, function, thread, has_syncs=has_syncs, debug_name=name
+        )
         return HostFunction(False, thread_bytes, block_dim)
     except NotTogetherError:
-        expand_switches(function)
-        step = add_step_function(module, symbol, read_flow(function), thread)
+        step = add_step_function(module, symbol, function, thread, debug_name=name)
         return HostFunction(True, step.thread_bytes, block_dim, step.syncs)
 
 

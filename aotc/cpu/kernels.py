@@ -54,10 +54,11 @@ class CpuKernels:
     kernels: tuple[CpuKernel, ...]
 
 
-def build_cpu_kernels(module: Any, name: str = "-") -> CpuKernels:
+def build_cpu_kernels(module: Any, name: str = "-", *, debug: bool = False) -> CpuKernels:
     """Makes host functions of all kernels in `module`, which stays as it is.
 
-    `name` is what places call the input where it has no file name.
+    `name` is what places call the input where it has no file name. With `debug`, debuggers
+    find lines of the input and the ids.
     """
     with module.context, ir.Location.unknown():
         gpu_modules = [op for op in content(module.operation) if op.name == "gpu.module"]
@@ -65,7 +66,7 @@ def build_cpu_kernels(module: Any, name: str = "-") -> CpuKernels:
         names = plan_names(module, gpu_modules)
         result = ir.Module.create()
         able = [kernel for kernel, reason in why_not.items() if reason is None]
-        built = _build(gpu_modules, able, names, name, result)
+        built = _build(gpu_modules, able, names, name, result, debug=debug)
         add_bfloat_functions(result)
     kernels = []
     for kernel, reason in why_not.items():
@@ -113,7 +114,13 @@ def _obstacles(gpu_modules: list[Any], name: str) -> dict[KernelName, str | None
 
 
 def _build(
-    gpu_modules: list[Any], kernels: list[KernelName], names: Names, name: str, result: Any
+    gpu_modules: list[Any],
+    kernels: list[KernelName],
+    names: Names,
+    name: str,
+    result: Any,
+    *,
+    debug: bool,
 ) -> dict[KernelName, HostFunction | str]:
     """Adds the kernels' functions to `result`; tells why not, for those that it cannot lower."""
     if not kernels:
@@ -124,6 +131,7 @@ def _build(
         functions = add_host_functions(
             extracted.module,
             [(names.blocks[kernel], extracted.threads[kernel]) for kernel in kernels],
+            debug=debug,
         )
     except (LoweringError, NoFormError) as error:
         if len(kernels) == 1:
@@ -131,7 +139,7 @@ def _build(
         # Some of them cannot be lowered: one by one, the others still can.
         found: dict[KernelName, HostFunction | str] = {}
         for kernel in kernels:
-            found |= _build(gpu_modules, [kernel], names, name, result)
+            found |= _build(gpu_modules, [kernel], names, name, result, debug=debug)
         return found
     prefix_helpers(extracted.module, PREFIX)
     move_symbols(extracted.module, result)

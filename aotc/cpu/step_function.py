@@ -16,7 +16,17 @@ from typing import Any
 
 from aotc.cpu import build
 from aotc.cpu.cloning import clone, in_order, recomputable
-from aotc.cpu.flow import Block, Flow, Node, Sync, Value, live_at_start
+from aotc.cpu.debug import DebugInfo
+from aotc.cpu.flow import (
+    Block,
+    Flow,
+    Node,
+    Sync,
+    Value,
+    expand_switches,
+    live_at_start,
+    read_flow,
+)
 from aotc.cpu.prologue import (
     THREAD_VALUES,
     WARP_SLOTS,
@@ -53,21 +63,43 @@ class _Layout:
     bytes: int
 
 
-def add_step_function(module: Any, symbol: str, flow: Flow, thread: ThreadFunction) -> StepFunction:
-    """Appends the llvm.func @symbol to `module`. Raises DynamicAllocaError."""
+def add_step_function(
+    module: Any,
+    symbol: str,
+    function: Any,
+    thread: ThreadFunction,
+    *,
+    debug_name: str | None = None,
+) -> StepFunction:
+    """Appends the llvm.func @symbol to `module`; `function`, the thread function, is read.
+
+    Raises DynamicAllocaError, UnknownSizeError. With `debug_name`, the kernel's, the function
+    gets debug information.
+    """
+    expand_switches(function)
+    flow = read_flow(function)
     types = "!llvm.ptr {llvm.nonnull}, !llvm.ptr {llvm.nonnull}, i64, i32"
-    function = build.declare_function(module, symbol, types, "i32")
-    step = _Writer(flow, thread, function).write()
-    build.keep_internal(function)
+    added = build.declare_function(module, symbol, types, "i32")
+    debug = DebugInfo(added, debug_name, function.location) if debug_name is not None else None
+    step = _Writer(flow, thread, added, function.location, debug).write()
+    build.keep_internal(added)
     return step
 
 
 class _Writer:
-    def __init__(self, flow: Flow, thread: ThreadFunction, function: Any) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        thread: ThreadFunction,
+        function: Any,
+        location: Any,
+        debug: DebugInfo | None,
+    ) -> None:
+        self._debug = debug
         self._flow = flow
         self._thread = thread
-        self._region = function.regions[0]
-        self._location = function.location
+        self._region = function.operation.regions[0]
+        self._location = location
         self._syncs = [block for block in flow.blocks if block.sync is not None]
         self._at_hand = set(flow.arguments)
         self._layout = self._lay_out()
@@ -130,6 +162,12 @@ class _Writer:
         common = load_parameters(self._flow, self._thread, parameters, block)
         self._values |= common.arguments
         ids = ids_of(linear, common)
+        if self._debug is not None:
+            self._debug.declare()
+            self._debug.set("thread_id", [ids.x, ids.y, ids.z])
+            self._debug.set("block_id", common.block_id)
+            self._debug.set("block_dim", common.block_dim)
+            self._debug.set("grid_dim", common.grid_dim)
         context = context_values(self._flow)
         block_slots = common.arguments[context["block_slots"]]
         for name in THREAD_VALUES:
