@@ -21,6 +21,11 @@ from aotc.cpu.uniformity import Uniformity, find_uniformity, is_quotient_of
 
 # Threads of a row that run together: what they carry through a loop should fit into registers.
 _ROW_WIDTH = 32
+# An alloca would have to last while the other threads of the row run. What is atomic may be a
+# lock, and then the thread that has it must get as far as giving it back.
+_NOT_IN_ROWS = frozenset(
+    {"llvm.alloca", "llvm.atomicrmw", "llvm.cmpxchg", "llvm.fence", "llvm.inline_asm"}
+)
 
 
 class GroupKind(Enum):
@@ -155,8 +160,7 @@ class _Planner:
         size = self._thread.block_size
         if size is not None and size[0] == 1:
             return None
-        if any(node.name == "llvm.alloca" for block in part.blocks for node in block.nodes):
-            # A thread's memory would have to last while the row goes on.
+        if any(node.name in _NOT_IN_ROWS for block in part.blocks for node in block.nodes):
             return None
         uniformity = self._uniformity_of({"thread_id.x", "linear", "lane", "warp", "slots"})
         planner = self._planner(part, uniformity)

@@ -13,6 +13,7 @@ from typing import Any
 from aotc.cpu.shared_memory import is_workgroup_global
 from aotc.cpu.symbols import FUNCTIONS, has_body
 from aotc.load.source import find_place
+from aotc.lower.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 
@@ -236,6 +237,12 @@ def _check_copy(copy: Any, _: dict[str, Any]) -> str | None:
     return None
 
 
+def _check_allocation(allocation: Any, _: dict[str, Any]) -> str | None:
+    if is_workgroup(allocation.results[0].type):
+        return "workgroup (shared) memory is not allocated while a kernel runs"
+    return None
+
+
 def _check_printf(printf: Any, _: dict[str, Any]) -> str | None:
     for operand in printf.operands:
         type_ = operand.type
@@ -256,4 +263,7 @@ _CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
     "llvm.mlir.global": _check_llvm_global,
     "memref.copy": _check_copy,
     "gpu.printf": _check_printf,
+    "memref.alloc": _check_allocation,
+    "memref.alloca": _check_allocation,
+    "llvm.alloca": _check_allocation,
 }
