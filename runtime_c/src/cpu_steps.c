@@ -91,11 +91,11 @@ void aotc_rt_cpu_describe_stop(const aotc_cpu_kernel *kernel, const aotc_cpu_blo
       waiting += states[thread] == (int32_t)point + 1 ? 1 : 0;
     }
     if (waiting > 0) {
-      aotc_rt_append(text, bytes, ", %lld wait at %s", (long long)waiting,
-                     kernel->sync_points[point].place);
+      aotc_rt_append(text, bytes, ", %lld %s at %s", (long long)waiting,
+                     waiting == 1 ? "waits" : "wait", kernel->sync_points[point].place);
     }
   }
   if (ended > 0) {
-    aotc_rt_append(text, bytes, ", %lld have ended", (long long)ended);
+    aotc_rt_append(text, bytes, ", %lld %s ended", (long long)ended, ended == 1 ? "has" : "have");
   }
 }

@@ -1,10 +1,13 @@
-"""Runs the C tests of the runtime: against a fake driver, an old one, and none."""
+"""Runs the C tests of the runtime: against a fake driver, an old one, and none.
+
+With its sources they are checked for undefined behaviour, those of the CPU device for data races.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from runtime.support import (
     toolchain,
 )
 
+from aotc.errors import ToolError
 from aotc.toolchain import runtime_library
 
 # Which libcuda.so.1 each program finds.
@@ -31,22 +35,34 @@ PROGRAMS = {
     "old_driver": "old",
     "no_driver": "none",
     "cpu": "none",
+    "cpu_blocks": "none",
+    "cpu_steps": "none",
+    "cpu_stress": "none",
 }
+# What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
+CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress")
+THREAD_SANITIZER_FLAGS = ("-fsanitize=thread",)
 
 
 def _sources_of(program: str) -> list[Path]:
     names = ["check.c", f"test_{program}.c"]
     if PROGRAMS[program] != "none":
         names.append("scenario.c")
+    if program in CONCURRENT:
+        names.append("cpu_module.c")
     return [TESTS / name for name in names]
 
 
 def _build_static(program: str, output: Path) -> list[Path]:
     """Links the runtime's objects in, checked for undefined behaviour."""
-    flags = [*STRICT_FLAGS, *SANITIZE_FLAGS, *include_flags()]
+    _build_with_sources(program, output, SANITIZE_FLAGS)
+    return []
+
+
+def _build_with_sources(program: str, output: Path, sanitizer: Sequence[str]) -> None:
+    flags = [*STRICT_FLAGS, *sanitizer, *include_flags()]
     sources = [*SOURCES, *_sources_of(program)]
     compile_c([*flags, *sources, "-pthread", "-ldl", "-o", output], making=output.name)
-    return []
 
 
 def _build_shared(program: str, output: Path) -> list[Path]:
@@ -68,9 +84,13 @@ def test_program(
     """Every test of the program passes: none is left out, none crashes, none hangs."""
     executable = tmp_path / f"test_{program}"
     libraries = [drivers / PROGRAMS[program], *build(program, executable)]
+    _check_run(program, executable, program_environment(*libraries))
+
+
+def _check_run(program: str, executable: Path, environment: dict[str, str]) -> None:
     done = subprocess.run(
         [executable],
-        env=program_environment(*libraries),
+        env=environment,
         capture_output=True,
         text=True,
         timeout=600,
@@ -80,6 +100,46 @@ def test_program(
     assert listed
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stdout.splitlines()[-1] == f"{len(listed)} passed, 0 failed"
+
+
+@pytest.fixture(scope="session")
+def thread_sanitizer(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skips where a program with a data race does not get its report."""
+    folder = tmp_path_factory.mktemp("thread_sanitizer")
+    source, executable = folder / "race.c", folder / "race"
+    source.write_text(
+        """
+        #include <pthread.h>
+        #include <stddef.h>
+        static int shared;
+        static void *add(void *unused) { (void)unused; ++shared; return NULL; }
+        int main(void) {
+          pthread_t thread;
+          if (pthread_create(&thread, NULL, add, NULL) != 0) { return 1; }
+          ++shared;
+          return pthread_join(thread, NULL);
+        }
+        """
+    )
+    flags = [*STRICT_FLAGS, *THREAD_SANITIZER_FLAGS]
+    try:
+        compile_c([*flags, source, "-pthread", "-o", executable], making="race")
+    except ToolError as error:
+        pytest.skip(f"zig cc does not link ThreadSanitizer here: {error}")
+    done = subprocess.run([executable], capture_output=True, text=True, check=False)
+    if "WARNING: ThreadSanitizer: data race" not in done.stderr:
+        pytest.skip(f"ThreadSanitizer does not run here: {done.stderr.strip()[:200]}")
+
+
+@pytest.mark.usefixtures("thread_sanitizer")
+@pytest.mark.parametrize("program", CONCURRENT)
+def test_program_has_no_races(program: str, drivers: Path, tmp_path: Path) -> None:
+    """The same tests under ThreadSanitizer: a data race ends one with an exit code of its own."""
+    executable = tmp_path / f"test_{program}"
+    _build_with_sources(program, executable, THREAD_SANITIZER_FLAGS)
+    # As malloc does without it.
+    options = {"TSAN_OPTIONS": "allocator_may_return_null=1"}
+    _check_run(program, executable, program_environment(drivers / "none", **options))
 
 
 def test_library_can_be_closed(tmp_path: Path) -> None:
@@ -104,26 +164,32 @@ def test_library_can_be_closed(tmp_path: Path) -> None:
 
 
 def test_a_failing_test_fails_its_program(drivers: Path, tmp_path: Path) -> None:
-    """A crash, a failed check and an early exit are failures, and the next test still runs."""
+    """A crash, a failed check, an early exit, an overflow are failures; the next test runs."""
     source = tmp_path / "test_failing.c"
     source.write_text(
         """
+        #include <limits.h>
         #include <stdlib.h>
         #include "check.h"
         static void crashes(void) { abort(); }
         static void is_wrong(void) { CHECK_INT(1, 2); }
         static void ends_early(void) { exit(3); }
+        static void overflows(void) { volatile int most = INT_MAX; most = most + 1; }
         static void is_right(void) { CHECK_INT(1, 1); }
         int main(int argc, char **argv) {
           static const check_test tests[] = {CHECK_TEST(crashes), CHECK_TEST(is_wrong),
-                                             CHECK_TEST(ends_early), CHECK_TEST(is_right)};
-          return check_main(argc, argv, tests, 4);
+                                             CHECK_TEST(ends_early), CHECK_TEST(overflows),
+                                             CHECK_TEST(is_right)};
+          return check_main(argc, argv, tests, 5);
         }
         """
     )
     executable = tmp_path / "test_failing"
     compile_c(
-        [*STRICT_FLAGS, *include_flags(), TESTS / "check.c", source, "-o", executable],
+        [
+            *(*STRICT_FLAGS, *SANITIZE_FLAGS, *include_flags()),
+            *(TESTS / "check.c", source, "-o", executable),
+        ],
         making="test_failing",
     )
     done = subprocess.run([executable], capture_output=True, text=True, check=False)
@@ -132,7 +198,8 @@ def test_a_failing_test_fails_its_program(drivers: Path, tmp_path: Path) -> None
         "FAILED crashes",
         "FAILED is_wrong",
         "FAILED ends_early",
+        "FAILED overflows",
         "passed is_right",
-        "1 passed, 3 failed",
+        "1 passed, 4 failed",
     ]
     assert "2 is 2, expected 1" in done.stderr
