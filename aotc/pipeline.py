@@ -342,9 +342,7 @@ def _lower_cpu(build: Build) -> list[Artifact]:
         build.cpu = _without_cpu_kernels(build)
         return []
     # The reasons that it gives go into the artifact: the file is named without its folder.
-    cpu = build_cpu_kernels(
-        build.module, Path(build.source.name).name, debug=build.request.debug
-    )
+    cpu = build_cpu_kernels(build.module, Path(build.source.name).name, debug=build.request.debug)
     lowered = [
         CpuKernel(symbol_of(gpu_module), symbol_of(function), None, _LOWERED_BEFORE)
         for gpu_module in gpu_modules(build.module)

@@ -17,8 +17,8 @@ from typing import Any
 from aotc.cpu import build
 from aotc.cpu.block_plan import BlockPlan, GroupKind, Nested, plan_block
 from aotc.cpu.bounds import Bound, take_guards
-from aotc.cpu.debug import DebugInfo
 from aotc.cpu.cloning import clone, in_order, recomputable
+from aotc.cpu.debug import DebugInfo
 from aotc.cpu.flow import (
     Block,
     Edge,
@@ -35,7 +35,6 @@ from aotc.cpu.parts import Part, Plan
 from aotc.cpu.prologue import (
     THREAD_VALUES,
     WARP_SLOTS,
-    Parameters,
     ThreadIds,
     context_values,
     linear_of,
@@ -213,9 +212,7 @@ class _Writer:
                     plan,
                     lambda do: group.for_each(cursor, do),
                     values,
-                    recomputable(
-                        self._flow, lambda v: v in self._at_hand or v in plan.shared
-                    ),
+                    recomputable(self._flow, lambda v: v in self._at_hand or v in plan.shared),
                 )
             )
             build.give_back()
@@ -345,8 +342,10 @@ class _Writer:
             # A negative count, of a bound that nobody meets, has no remainder either.
             rest = create(
                 "llvm.intr.smax",
-                [create("llvm.srem", [count, build.number(width)], [count.type]).result,
-                 build.number(0)],
+                [
+                    create("llvm.srem", [count, build.number(width)], [count.type]).result,
+                    build.number(0),
+                ],
                 [count.type],
             ).result
         whole = (
@@ -429,9 +428,7 @@ class _Writer:
             return
         guard = None if level.is_within else self._find_guard(part, level)
         for_each = level.for_each if guard is None else self._within(guard, level)
-        for_each(
-            lambda ids, lane, marks: _Leaf(self, level, ids, lane, marks).write(part, guard)
-        )
+        for_each(lambda ids, lane, marks: _Leaf(self, level, ids, lane, marks).write(part, guard))
 
     def _find_guard(self, part: Part, level: _Level) -> Guard | None:
         dimensions = {self._context[f"thread_id.{d}"]: n for n, d in enumerate("xyz")}
@@ -537,7 +534,7 @@ class _Leaf:
         return None
 
     def write(self, part: Part, guard: Guard | None = None) -> None:
-        """Builds the blocks of `part`; threads outside of the limits of `guard` do not come here."""
+        """Builds the blocks of `part`; threads beyond the limits of `guard` do not come here."""
         self._guard = guard
         if self._writer._debug is not None:
             self._writer._debug.set("thread_id", [self._ids.x, self._ids.y, self._ids.z])

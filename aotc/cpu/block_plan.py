@@ -1,9 +1,9 @@
 """A `Flow` → how a block runs it: parts of the block, and within them of warps or of rows.
 
-    block   between barriers, all threads; split where the block decides together
-    warp    a part with synchronizations of warps: one warp after the other, split again
-    row     a part without, whose loops all threads of a row run alike: the threads, a row's width
-            at a time, move into those loops where LLVM then vectorizes accesses to neighbours
+block   between barriers, all threads; split where the block decides together
+warp    a part with synchronizations of warps: one warp after the other, split again
+row     a part without, whose loops all threads of a row run alike: the threads, a row's width
+        at a time, move into those loops where LLVM then vectorizes accesses to neighbours
 """
 
 from __future__ import annotations
@@ -125,10 +125,9 @@ class _Planner:
         varying = {f"thread_id.{d}" for d in "xyz"} | {"linear", "lane"}
         quotients = {context["linear"]}
         size = self._thread.block_size
-        if size is not None and size[1] == size[2] == 1:
-            quotients.add(context["thread_id.x"])
-            varying -= {"thread_id.y", "thread_id.z"}
-        elif size is not None and size[0] % WARP_SIZE == 0:
+        if (size is not None and size[1] == size[2] == 1) or (
+            size is not None and size[0] % WARP_SIZE == 0
+        ):
             quotients.add(context["thread_id.x"])
             varying -= {"thread_id.y", "thread_id.z"}
         uniformity = self._uniformity_of(varying, quotients)

@@ -47,7 +47,9 @@ def keep_internal(function: Any) -> None:
 def number(value: int, type_: Any = None) -> Any:
     type_ = type_ or i64()
     return create(
-        "llvm.mlir.constant", results=[type_], attributes={"value": ir.IntegerAttr.get(type_, value)}
+        "llvm.mlir.constant",
+        results=[type_],
+        attributes={"value": ir.IntegerAttr.get(type_, value)},
     ).result
 
 
@@ -122,7 +124,9 @@ def at(pointer: Any, offset: Any) -> Any:
         return pointer
     dynamic = -(2**31)
     fits = known is not None and 0 <= known < 2**31
-    operands = [pointer] if fits else [pointer, number(offset) if isinstance(offset, int) else offset]
+    operands = (
+        [pointer] if fits else [pointer, number(offset) if isinstance(offset, int) else offset]
+    )
     return create(
         "llvm.getelementptr",
         operands,

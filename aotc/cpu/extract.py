@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from aotc.cpu.matrix_types import replace_types
 from aotc.cpu.operations import replace_operations
 from aotc.cpu.shared_memory import mark_workgroup
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
@@ -94,6 +95,7 @@ def extract_threads(gpu_modules: list[Any], wanted: set[KernelName], names: Name
         for kernel, size in mark_workgroup(copy).items():
             shared_bytes[module_name, kernel] = size
         stripper.strip_operation(copy)
+        replace_types(copy)
         _rename(copy, module_name, names)
         for operation in content(copy):
             _forget_device(operation)

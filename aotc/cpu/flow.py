@@ -330,9 +330,7 @@ def postdominators(flow: Flow) -> dict[Block, Block | None]:
             if nearest.get(block) is not found:
                 nearest[block] = found
                 changed = True
-    return {
-        block: None if block is flow.end else nearest.get(block) for block in flow.blocks
-    }
+    return {block: None if block is flow.end else nearest.get(block) for block in flow.blocks}
 
 
 def influenced(block: Block, postdominator: Block | None) -> set[Block]:

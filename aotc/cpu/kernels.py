@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aotc.cpu.host_function import HostFunction, NoFormError, add_host_functions
 from aotc.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
+from aotc.cpu.flow import Sync
+from aotc.cpu.host_function import HostFunction, NoFormError, add_host_functions
 from aotc.cpu.lowering import LoweringError, lower_to_llvm, prefix_helpers
 from aotc.cpu.merge import move_symbols
 from aotc.cpu.support import find_obstacle
@@ -91,14 +92,15 @@ def _describe_function(
         thread_bytes=function.thread_bytes,
         block_dim=function.block_dim,
         sync_points=tuple(
-            SyncPoint(sync.is_warp, _place_of(sync.location, name)) for sync in function.syncs
+            SyncPoint(sync.is_warp, _place_of(sync, name)) for sync in function.syncs
         ),
     )
 
 
-def _place_of(location: Any, name: str) -> str:
-    place = find_place(str(location), name)
-    return "gpu.barrier" if place is None else f"gpu.barrier at {place}"
+def _place_of(sync: Sync, name: str) -> str:
+    what = "the exchange of a warp" if sync.is_warp else "gpu.barrier"
+    place = find_place(str(sync.location), name)
+    return what if place is None else f"{what} at {place}"
 
 
 def _obstacles(gpu_modules: list[Any], name: str) -> dict[KernelName, str | None]:

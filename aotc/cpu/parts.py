@@ -58,7 +58,7 @@ class Part:
 
 @dataclass
 class Plan:
-    """The parts, each behind those that dominate it, and the values that the group computes once."""
+    """The parts, each behind those that dominate it, and what the group computes once."""
 
     parts: list[Part]
     shared: set[Value]
@@ -226,7 +226,9 @@ class Planner:
         if part.head is self._entry:
             return None
         found = {
-            part_of.get(block) for block in self._predecessors[part.head] if block not in part.blocks
+            part_of.get(block)
+            for block in self._predecessors[part.head]
+            if block not in part.blocks
         }
         return found.pop() if len(found) == 1 else None
 

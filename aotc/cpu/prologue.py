@@ -52,9 +52,7 @@ def uses_slots(flow: Flow) -> bool:
     return any(value in slots for block in flow.blocks for value in block.uses())
 
 
-def load_parameters(
-    flow: Flow, thread: ThreadFunction, parameters: Any, block: Any
-) -> Parameters:
+def load_parameters(flow: Flow, thread: ThreadFunction, parameters: Any, block: Any) -> Parameters:
     """Builds the loads of a kernel's arguments, and of what the block's threads have in common."""
     own = flow.arguments[: -len(CONTEXT)]
     arguments: dict[Value, Any] = {}
@@ -62,9 +60,7 @@ def load_parameters(
         place = build.load(build.at(parameters, number * WORD), build.pointer_type())
         # A caller of the runtime may hold a vector anywhere.
         is_vector = str(argument.type).startswith("vector<")
-        arguments[argument] = build.load(
-            place, argument.type, alignment=1 if is_vector else None
-        )
+        arguments[argument] = build.load(place, argument.type, alignment=1 if is_vector else None)
 
     def word(number: int, type_: Any) -> Any:
         return build.load(build.at(block, number * WORD), type_)

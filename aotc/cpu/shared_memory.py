@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc.cpu.build import at
 from aotc.cpu.sizes import memref_bytes, round_up, size_of
-from aotc.cpu.symbols import content, is_kernel, symbols_of
+from aotc.cpu.symbols import is_kernel, symbols_of
 from aotc.lower.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import constant, create, integer, unary, walk
@@ -54,9 +54,9 @@ def mark_workgroup(gpu_module: Any) -> dict[str, int]:
                 places[name] = round_up(end, _alignment(operation, "alignment"))
                 end = places[name] + _global_bytes(operation)
     for operation in walk(gpu_module):
-        name = _used_global(operation)
-        if name in places:
-            _mark(operation, places[name])
+        used = _used_global(operation)
+        if used in places:
+            _mark(operation, places[used])
     for name in places:
         symbols[name].erase()
     return {
@@ -98,7 +98,9 @@ def _mark_attributions(kernel: Any, end: int) -> int:
     count = int(ir.IntegerAttr(attributes["workgroup_attributions"]).value)
     entry = kernel.regions[0].blocks[0]
     first = len(attributes["function_type"].value.inputs)
-    own = list(attributes["workgroup_attrib_attrs"]) if "workgroup_attrib_attrs" in attributes else []
+    own = (
+        list(attributes["workgroup_attrib_attrs"]) if "workgroup_attrib_attrs" in attributes else []
+    )
     for number in range(count):
         # Erasing an argument moves those behind it here.
         attribution = entry.arguments[first]
@@ -168,4 +170,3 @@ def _memref(type_: Any, pointer: Any, dynamic_sizes: list[Any]) -> Any:
             {"position": ir.DenseI64ArrayAttr.get(position)},
         ).result
     return unary("builtin.unrealized_conversion_cast", descriptor, type_)
-

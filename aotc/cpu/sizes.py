@@ -10,7 +10,9 @@ from typing import Any
 from aotc.mlir import ir
 
 _FLOATS = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "f80": 16, "f128": 16}
-_TOKEN = re.compile(r"\s*(!llvm\.|struct|array|vector|packed|ptr(?:<\d+>)?|x|[a-z]+\d+|\d+|[<>(),])")
+_TOKEN = re.compile(
+    r"\s*(!llvm\.|struct|array|vector|packed|ptr(?:<\d+>)?|x|[a-z]+\d+|\d+|[<>(),])"
+)
 _WIDEST_ALIGNMENT = 64
 
 

@@ -100,7 +100,10 @@ class _Writer:
         self._thread = thread
         self._region = function.operation.regions[0]
         self._location = location
-        self._syncs = [block for block in flow.blocks if block.sync is not None]
+        # In the order of the program: of lanes that wait at several, the runtime lets those at
+        # the first one go on.
+        order = in_order(flow.entry, set(flow.blocks))
+        self._syncs = [block for block in order if block.sync is not None]
         self._at_hand = set(flow.arguments)
         self._layout = self._lay_out()
         # Values of the whole function, and those that are valid in the current block alone.
@@ -278,5 +281,3 @@ def _switch(value: Any, default: Any, numbers: list[int], targets: list[Any]) ->
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0]),
         },
     )
-
-

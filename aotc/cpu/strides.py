@@ -1,4 +1,4 @@
-"""How the addresses that threads use move with the thread's x: what vectorizes, and what does not."""
+"""How addresses move from one thread to the next: what makes vectors, and what does not."""
 
 from __future__ import annotations
 

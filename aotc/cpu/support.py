@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from aotc.cpu.matrix import MATRICES
+from aotc.cpu.matrix_types import MATRIX_CHECKS
 from aotc.cpu.shared_memory import is_workgroup_global
 from aotc.cpu.symbols import FUNCTIONS, has_body
 from aotc.load.source import find_place
@@ -131,6 +133,8 @@ def _obstacle(operation: Any, reached: dict[str, Any]) -> str | None:
 
 
 def _by_name(name: str) -> str | None:
+    if name in MATRICES:
+        return None
     if name in _OBSTACLES:
         return _OBSTACLES[name]
     for prefix, reason in _OBSTACLE_PREFIXES:
@@ -252,6 +256,7 @@ def _check_printf(printf: Any, _: dict[str, Any]) -> str | None:
 
 
 _CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
+    **MATRIX_CHECKS,
     "gpu.func": _check_kernel,
     "func.func": _check_function,
     "llvm.func": _check_function,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aotc.cpu.matrix import MATRICES
 from aotc.cpu.shared_memory import replace_marked, uses_workgroup
 from aotc.cpu.symbols import has_body
 from aotc.cpu.synchronize import barrier
@@ -18,11 +19,14 @@ from aotc.mlir import ir
 from aotc.ops import binary, constant, create, index, symbol_of, walk
 
 # The arguments behind a kernel's own, in order.
-_INDEX_ARGUMENTS = tuple(
-    f"{name}.{dimension}"
-    for name in ("thread_id", "block_id", "grid_dim", "block_dim")
-    for dimension in "xyz"
-) + ("linear", "lane", "warp", "dynamic_shared_bytes")
+_THREE_EACH = ("thread_id", "block_id", "grid_dim", "block_dim")
+_INDEX_ARGUMENTS = (
+    *(f"{name}.{dimension}" for name in _THREE_EACH for dimension in "xyz"),
+    "linear",
+    "lane",
+    "warp",
+    "dynamic_shared_bytes",
+)
 _POINTER_ARGUMENTS = ("shared", "dynamic_shared", "slots", "block_slots", "block")
 CONTEXT = _INDEX_ARGUMENTS + _POINTER_ARGUMENTS
 
@@ -245,4 +249,5 @@ _IDS: dict[str, Callable[[Any, Ids], Any]] = {
 # The operations that threads do together: each builds what replaces it, at the operation.
 _EXPANSIONS: dict[str, Callable[[Any, Ids], None]] = {
     "gpu.barrier": lambda operation, ids: barrier(),
+    **MATRICES,
 }

@@ -29,9 +29,7 @@ class DynamicAllocaError(Exception):
 
 
 def allocas(flow: Flow) -> list[Node]:
-    return [
-        node for block in flow.blocks for node in block.nodes if node.name == "llvm.alloca"
-    ]
+    return [node for block in flow.blocks for node in block.nodes if node.name == "llvm.alloca"]
 
 
 def alloca_size(node: Node) -> Size | None:

@@ -18,6 +18,7 @@ from aotc.cpu.flow import Block, Flow, Node, Value, influenced
 from aotc.cpu.purity import is_pure
 from aotc.mlir import ir
 
+
 @dataclass
 class Uniformity:
     """What differs between the threads of a scope."""

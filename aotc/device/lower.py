@@ -46,6 +46,11 @@ DEVICE_PASSES = (
     "reconcile-unrealized-casts",
 )
 
+# A loop that carries a `!gpu.mma_matrix` is illegal for convert-nvgpu-to-nvvm: branches are not.
+# (But only of a loop does it convert what wgmma accumulates into.)
+_BRANCHES_FIRST = ("lower-affine", "convert-vector-to-scf", "convert-scf-to-cf")
+_MATRIX_PASSES = (*_BRANCHES_FIRST, *DEVICE_PASSES)
+
 # Lines alone (ptxas's -lineinfo): the code is as without.
 _LINES = ("ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",)
 _NO_LINES = ("strip-debuginfo",)
@@ -67,9 +72,10 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         _block(device).append(gpu_module.clone())
         replace_questions(device)
         _call_powers(device)
+        has_matrices = any(op.name.startswith("gpu.subgroup_mma_") for op in ops.walk(device))
         run_passes(
             device,
-            DEVICE_PASSES,
+            _MATRIX_PASSES if has_matrices else DEVICE_PASSES,
             name=source.name,
             lines=source.lines,
             doing="lowering the device code",

@@ -185,11 +185,15 @@ def run_steps(kernel: CpuKernel, threads: int, step: Callable[[int, int], int]) 
     while any(states):
         for warp in range(0, threads, 32):
             lanes = range(warp, min(warp + 32, threads))
+            # Of lanes that wait at different exchanges, those at the first one go on.
             while waiting := [
-                lane for lane in lanes if states[lane] and kernel.sync_points[states[lane] - 1].is_warp
+                states[lane]
+                for lane in lanes
+                if states[lane] and kernel.sync_points[states[lane] - 1].is_warp
             ]:
-                for lane in waiting:
-                    states[lane] = step(lane, states[lane])
+                first = min(waiting)
+                for lane in [lane for lane in lanes if states[lane] == first]:
+                    states[lane] = step(lane, first)
         if len(set(states)) != 1:
             raise DeadlockError(states)
         if states[0]:
