@@ -6,6 +6,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.source import Source
+from aotc.lower.atomics import replace_constant_updates
 from aotc.lower.host_math import replace_questions
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.outlining import lowered_kernels
@@ -71,6 +72,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
         replace_questions(device)
+        replace_constant_updates(device)
         _call_powers(device)
         has_matrices = any(op.name.startswith("gpu.subgroup_mma_") for op in ops.walk(device))
         run_passes(
