@@ -11,7 +11,13 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import PassManager, ir
 
-_ASSIGN = 2  # arith::AtomicRMWKind::assign
+# For the number of the kind, which is not the same in all versions of MLIR.
+_EXCHANGE = """
+func.func @f(%v: i32, %m: memref<i32>) {
+  %old = memref.atomic_rmw assign %v, %m[] : (i32, memref<i32>) -> i32
+  return
+}
+"""
 
 
 def replace_constant_updates(module: Any) -> None:
@@ -19,6 +25,8 @@ def replace_constant_updates(module: Any) -> None:
     if not ops.find(module, "memref.generic_atomic_rmw"):
         return
     PassManager.parse("builtin.module(canonicalize)").run(module)
+    pattern = ir.Module.parse(_EXCHANGE)
+    kind = ops.find(pattern.operation, "memref.atomic_rmw")[0].attributes["kind"]
     for update in ops.find(module, "memref.generic_atomic_rmw"):
         body = update.regions[0].blocks[0]
         value = list(body.operations)[-1].operation.operands[0]
@@ -26,7 +34,6 @@ def replace_constant_updates(module: Any) -> None:
         if home == body:
             continue
         with ir.InsertionPoint(update), update.location:
-            kind = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ASSIGN)
             exchange = ops.create(
                 "memref.atomic_rmw",
                 [value, *update.operands],
