@@ -7,8 +7,8 @@ source_filename = "LLVMDialectModule"
 @aotc_builtfor_buffer_between_kernels_kernels = internal constant [6 x i8] c"sm_80\00"
 @aotc_name_buffer_between_kernels_kernels_sums_kernel = internal constant [12 x i8] c"sums_kernel\00"
 @aotc_name_buffer_between_kernels_kernels_sums_kernel_0 = internal constant [14 x i8] c"sums_kernel_0\00"
-@aotc_kernels_buffer_between_kernels_kernels = internal constant [2 x { ptr, ptr, ptr }] [{ ptr, ptr, ptr } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel, ptr null }, { ptr, ptr, ptr } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0, ptr null }]
-@aotc_info_buffer_between_kernels_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 1, i32 2, ptr @aotc_image_buffer_between_kernels_kernels, i64 9, ptr @aotc_modname_buffer_between_kernels_kernels, ptr @aotc_builtfor_buffer_between_kernels_kernels, ptr @aotc_kernels_buffer_between_kernels_kernels }
+@aotc_kernels_buffer_between_kernels_kernels = internal constant [2 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }, { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }]
+@aotc_info_buffer_between_kernels_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 2, i32 2, ptr @aotc_image_buffer_between_kernels_kernels, i64 9, ptr @aotc_modname_buffer_between_kernels_kernels, ptr @aotc_builtfor_buffer_between_kernels_kernels, ptr @aotc_kernels_buffer_between_kernels_kernels }
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_buffer_between_kernels_kernels, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_buffer_between_kernels_kernels, ptr null }]
 
@@ -61,146 +61,186 @@ declare void @mgpuStreamSynchronize(ptr)
 
 declare void @mgpuStreamDestroy(ptr)
 
-; Function Attrs: alwaysinline
-define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_thread(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %5, ptr %6, i64 %7, i64 %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13, i64 %14, i64 %15, i64 %16, i64 %17, i64 %18, i64 %19, i64 %20, i64 %21) #0 {
-  %23 = icmp slt i64 %10, 64
-  br i1 true, label %24, label %29
-
-24:                                               ; preds = %22
-  %25 = getelementptr inbounds nuw i32, ptr %1, i64 %10
-  %26 = load i32, ptr %25, align 4, !llvm.access.group !1
-  %27 = add i32 %26, %26
-  %28 = getelementptr inbounds nuw i32, ptr %6, i64 %10
-  store i32 %27, ptr %28, align 4, !llvm.access.group !1
-  br label %29
-
-29:                                               ; preds = %24, %22
-  ret void
-}
-
-; Function Attrs: alwaysinline
-define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0_thread(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %5, ptr %6, i64 %7, i64 %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13, i64 %14, i64 %15, i64 %16, i64 %17, i64 %18, i64 %19, i64 %20, i64 %21) #0 {
-  %23 = icmp slt i64 %10, 64
-  br i1 true, label %24, label %29
-
-24:                                               ; preds = %22
-  %25 = sub i64 63, %10
-  %26 = getelementptr inbounds nuw i32, ptr %1, i64 %25
-  %27 = load i32, ptr %26, align 4, !llvm.access.group !2
-  %28 = getelementptr inbounds nuw i32, ptr %6, i64 %10
-  store i32 %27, ptr %28, align 4, !llvm.access.group !2
-  br label %29
-
-29:                                               ; preds = %24, %22
-  ret void
-}
-
 define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel(ptr nonnull %0, ptr nonnull %1) {
-  %3 = getelementptr inbounds ptr, ptr %0, i32 0
+  %3 = load ptr, ptr %0, align 8
   %4 = load ptr, ptr %3, align 8
-  %5 = load ptr, ptr %4, align 8
-  %6 = getelementptr inbounds ptr, ptr %0, i32 1
+  %5 = getelementptr i8, ptr %0, i32 8
+  %6 = load ptr, ptr %5, align 8
   %7 = load ptr, ptr %6, align 8
-  %8 = load ptr, ptr %7, align 8
-  %9 = getelementptr inbounds ptr, ptr %0, i32 2
-  %10 = load ptr, ptr %9, align 8
-  %11 = load i64, ptr %10, align 4
-  %12 = getelementptr inbounds ptr, ptr %0, i32 3
-  %13 = load ptr, ptr %12, align 8
-  %14 = load i64, ptr %13, align 4
-  %15 = getelementptr inbounds ptr, ptr %0, i32 4
-  %16 = load ptr, ptr %15, align 8
-  %17 = load i64, ptr %16, align 4
-  %18 = getelementptr inbounds ptr, ptr %0, i32 5
+  %8 = getelementptr i8, ptr %0, i32 16
+  %9 = load ptr, ptr %8, align 8
+  %10 = load i64, ptr %9, align 4
+  %11 = getelementptr i8, ptr %0, i32 24
+  %12 = load ptr, ptr %11, align 8
+  %13 = load i64, ptr %12, align 4
+  %14 = getelementptr i8, ptr %0, i32 32
+  %15 = load ptr, ptr %14, align 8
+  %16 = load i64, ptr %15, align 4
+  %17 = getelementptr i8, ptr %0, i32 40
+  %18 = load ptr, ptr %17, align 8
   %19 = load ptr, ptr %18, align 8
-  %20 = load ptr, ptr %19, align 8
-  %21 = getelementptr inbounds ptr, ptr %0, i32 6
+  %20 = getelementptr i8, ptr %0, i32 48
+  %21 = load ptr, ptr %20, align 8
   %22 = load ptr, ptr %21, align 8
-  %23 = load ptr, ptr %22, align 8
-  %24 = getelementptr inbounds ptr, ptr %0, i32 7
-  %25 = load ptr, ptr %24, align 8
-  %26 = load i64, ptr %25, align 4
-  %27 = getelementptr inbounds ptr, ptr %0, i32 8
-  %28 = load ptr, ptr %27, align 8
-  %29 = load i64, ptr %28, align 4
-  %30 = getelementptr inbounds ptr, ptr %0, i32 9
-  %31 = load ptr, ptr %30, align 8
-  %32 = load i64, ptr %31, align 4
-  %33 = getelementptr inbounds i64, ptr %1, i32 0
+  %23 = getelementptr i8, ptr %0, i32 56
+  %24 = load ptr, ptr %23, align 8
+  %25 = load i64, ptr %24, align 4
+  %26 = getelementptr i8, ptr %0, i32 64
+  %27 = load ptr, ptr %26, align 8
+  %28 = load i64, ptr %27, align 4
+  %29 = getelementptr i8, ptr %0, i32 72
+  %30 = load ptr, ptr %29, align 8
+  %31 = load i64, ptr %30, align 4
+  %32 = load i64, ptr %1, align 4
+  %33 = getelementptr i8, ptr %1, i32 8
   %34 = load i64, ptr %33, align 4
-  %35 = getelementptr inbounds i64, ptr %1, i32 1
+  %35 = getelementptr i8, ptr %1, i32 16
   %36 = load i64, ptr %35, align 4
-  %37 = getelementptr inbounds i64, ptr %1, i32 2
-  %38 = load i64, ptr %37, align 4
-  %39 = call i64 @llvm.smin.i64(i64 64, i64 256)
-  br label %40
+  %37 = getelementptr i8, ptr %1, i32 96
+  %38 = load ptr, ptr %37, align 8
+  %39 = getelementptr i8, ptr %1, i32 72
+  %40 = load ptr, ptr %39, align 8
+  %41 = getelementptr i8, ptr %1, i32 80
+  %42 = load i64, ptr %41, align 4
+  %43 = getelementptr i8, ptr %1, i32 88
+  %44 = load ptr, ptr %43, align 8
+  br label %45
 
-40:                                               ; preds = %43, %2
-  %41 = phi i64 [ %44, %43 ], [ 0, %2 ]
-  %42 = icmp slt i64 %41, %39
-  br i1 %42, label %43, label %45
+45:                                               ; preds = %2
+  br label %46
 
-43:                                               ; preds = %40
-  call void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_thread(ptr %5, ptr %8, i64 %11, i64 %14, i64 %17, ptr %20, ptr %23, i64 %26, i64 %29, i64 %32, i64 %41, i64 0, i64 0, i64 %34, i64 %36, i64 %38, i64 1, i64 1, i64 1, i64 256, i64 1, i64 1)
-  %44 = add nuw nsw i64 %41, 1
-  br label %40, !llvm.loop !3
+46:                                               ; preds = %45
+  br label %48
 
-45:                                               ; preds = %40
+47:                                               ; preds = %52
   ret void
+
+48:                                               ; preds = %63, %46
+  %49 = phi i64 [ %64, %63 ], [ 0, %46 ]
+  %50 = icmp slt i64 %49, 64
+  br i1 %50, label %51, label %52
+
+51:                                               ; preds = %48
+  br label %53
+
+52:                                               ; preds = %48
+  br label %47
+
+53:                                               ; preds = %51
+  %54 = icmp slt i64 %49, 64
+  br i1 true, label %56, label %55
+
+55:                                               ; preds = %53
+  br label %61
+
+56:                                               ; preds = %53
+  %57 = getelementptr inbounds nuw i32, ptr %7, i64 %49
+  %58 = load i32, ptr %57, align 4, !llvm.access.group !1
+  %59 = add i32 %58, %58
+  %60 = getelementptr inbounds nuw i32, ptr %22, i64 %49
+  store i32 %59, ptr %60, align 4, !llvm.access.group !1
+  br label %61
+
+61:                                               ; preds = %56, %55
+  br label %62
+
+62:                                               ; preds = %61
+  br label %63
+
+63:                                               ; preds = %62
+  %64 = add i64 %49, 1
+  br label %48, !llvm.loop !2
 }
 
 define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0(ptr nonnull %0, ptr nonnull %1) {
-  %3 = getelementptr inbounds ptr, ptr %0, i32 0
+  %3 = load ptr, ptr %0, align 8
   %4 = load ptr, ptr %3, align 8
-  %5 = load ptr, ptr %4, align 8
-  %6 = getelementptr inbounds ptr, ptr %0, i32 1
+  %5 = getelementptr i8, ptr %0, i32 8
+  %6 = load ptr, ptr %5, align 8
   %7 = load ptr, ptr %6, align 8
-  %8 = load ptr, ptr %7, align 8
-  %9 = getelementptr inbounds ptr, ptr %0, i32 2
-  %10 = load ptr, ptr %9, align 8
-  %11 = load i64, ptr %10, align 4
-  %12 = getelementptr inbounds ptr, ptr %0, i32 3
-  %13 = load ptr, ptr %12, align 8
-  %14 = load i64, ptr %13, align 4
-  %15 = getelementptr inbounds ptr, ptr %0, i32 4
-  %16 = load ptr, ptr %15, align 8
-  %17 = load i64, ptr %16, align 4
-  %18 = getelementptr inbounds ptr, ptr %0, i32 5
+  %8 = getelementptr i8, ptr %0, i32 16
+  %9 = load ptr, ptr %8, align 8
+  %10 = load i64, ptr %9, align 4
+  %11 = getelementptr i8, ptr %0, i32 24
+  %12 = load ptr, ptr %11, align 8
+  %13 = load i64, ptr %12, align 4
+  %14 = getelementptr i8, ptr %0, i32 32
+  %15 = load ptr, ptr %14, align 8
+  %16 = load i64, ptr %15, align 4
+  %17 = getelementptr i8, ptr %0, i32 40
+  %18 = load ptr, ptr %17, align 8
   %19 = load ptr, ptr %18, align 8
-  %20 = load ptr, ptr %19, align 8
-  %21 = getelementptr inbounds ptr, ptr %0, i32 6
+  %20 = getelementptr i8, ptr %0, i32 48
+  %21 = load ptr, ptr %20, align 8
   %22 = load ptr, ptr %21, align 8
-  %23 = load ptr, ptr %22, align 8
-  %24 = getelementptr inbounds ptr, ptr %0, i32 7
-  %25 = load ptr, ptr %24, align 8
-  %26 = load i64, ptr %25, align 4
-  %27 = getelementptr inbounds ptr, ptr %0, i32 8
-  %28 = load ptr, ptr %27, align 8
-  %29 = load i64, ptr %28, align 4
-  %30 = getelementptr inbounds ptr, ptr %0, i32 9
-  %31 = load ptr, ptr %30, align 8
-  %32 = load i64, ptr %31, align 4
-  %33 = getelementptr inbounds i64, ptr %1, i32 0
+  %23 = getelementptr i8, ptr %0, i32 56
+  %24 = load ptr, ptr %23, align 8
+  %25 = load i64, ptr %24, align 4
+  %26 = getelementptr i8, ptr %0, i32 64
+  %27 = load ptr, ptr %26, align 8
+  %28 = load i64, ptr %27, align 4
+  %29 = getelementptr i8, ptr %0, i32 72
+  %30 = load ptr, ptr %29, align 8
+  %31 = load i64, ptr %30, align 4
+  %32 = load i64, ptr %1, align 4
+  %33 = getelementptr i8, ptr %1, i32 8
   %34 = load i64, ptr %33, align 4
-  %35 = getelementptr inbounds i64, ptr %1, i32 1
+  %35 = getelementptr i8, ptr %1, i32 16
   %36 = load i64, ptr %35, align 4
-  %37 = getelementptr inbounds i64, ptr %1, i32 2
-  %38 = load i64, ptr %37, align 4
-  %39 = call i64 @llvm.smin.i64(i64 64, i64 256)
-  br label %40
+  %37 = getelementptr i8, ptr %1, i32 96
+  %38 = load ptr, ptr %37, align 8
+  %39 = getelementptr i8, ptr %1, i32 72
+  %40 = load ptr, ptr %39, align 8
+  %41 = getelementptr i8, ptr %1, i32 80
+  %42 = load i64, ptr %41, align 4
+  %43 = getelementptr i8, ptr %1, i32 88
+  %44 = load ptr, ptr %43, align 8
+  br label %45
 
-40:                                               ; preds = %43, %2
-  %41 = phi i64 [ %44, %43 ], [ 0, %2 ]
-  %42 = icmp slt i64 %41, %39
-  br i1 %42, label %43, label %45
+45:                                               ; preds = %2
+  br label %46
 
-43:                                               ; preds = %40
-  call void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0_thread(ptr %5, ptr %8, i64 %11, i64 %14, i64 %17, ptr %20, ptr %23, i64 %26, i64 %29, i64 %32, i64 %41, i64 0, i64 0, i64 %34, i64 %36, i64 %38, i64 1, i64 1, i64 1, i64 256, i64 1, i64 1)
-  %44 = add nuw nsw i64 %41, 1
-  br label %40, !llvm.loop !5
+46:                                               ; preds = %45
+  br label %48
 
-45:                                               ; preds = %40
+47:                                               ; preds = %52
   ret void
+
+48:                                               ; preds = %63, %46
+  %49 = phi i64 [ %64, %63 ], [ 0, %46 ]
+  %50 = icmp slt i64 %49, 64
+  br i1 %50, label %51, label %52
+
+51:                                               ; preds = %48
+  br label %53
+
+52:                                               ; preds = %48
+  br label %47
+
+53:                                               ; preds = %51
+  %54 = icmp slt i64 %49, 64
+  br i1 true, label %56, label %55
+
+55:                                               ; preds = %53
+  br label %61
+
+56:                                               ; preds = %53
+  %57 = sub i64 63, %49
+  %58 = getelementptr inbounds nuw i32, ptr %7, i64 %57
+  %59 = load i32, ptr %58, align 4, !llvm.access.group !8
+  %60 = getelementptr inbounds nuw i32, ptr %22, i64 %49
+  store i32 %59, ptr %60, align 4, !llvm.access.group !8
+  br label %61
+
+61:                                               ; preds = %56, %55
+  br label %62
+
+62:                                               ; preds = %61
+  br label %63
+
+63:                                               ; preds = %62
+  %64 = add i64 %49, 1
+  br label %48, !llvm.loop !9
 }
 
 declare ptr @mgpuModuleLoad(ptr, i64)
@@ -356,18 +396,16 @@ define hidden void @aotc_call_sums(ptr %0) {
   ret void
 }
 
-; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smin.i64(i64, i64) #1
-
-attributes #0 = { alwaysinline }
-attributes #1 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
-
 !llvm.module.flags = !{!0}
 
 !0 = !{i32 2, !"Debug Info Version", i32 3}
 !1 = distinct !{}
-!2 = distinct !{}
-!3 = distinct !{!3, !4}
-!4 = !{!"llvm.loop.parallel_accesses", !1}
-!5 = distinct !{!5, !6}
-!6 = !{!"llvm.loop.parallel_accesses", !2}
+!2 = distinct !{!2, !3, !6, !7}
+!3 = !{!"llvm.loop.vectorize.followup_vectorized", !4}
+!4 = distinct !{!4, !5}
+!5 = !{!"llvm.loop.mustprogress"}
+!6 = !{!"llvm.loop.unroll.disable"}
+!7 = !{!"llvm.loop.parallel_accesses", !1}
+!8 = distinct !{}
+!9 = distinct !{!9, !3, !6, !10}
+!10 = !{!"llvm.loop.parallel_accesses", !8}

@@ -6,8 +6,8 @@ source_filename = "LLVMDialectModule"
 @aotc_modname_guarded_loop_kernels = internal constant [21 x i8] c"guarded_loop_kernels\00"
 @aotc_builtfor_guarded_loop_kernels = internal constant [6 x i8] c"sm_80\00"
 @aotc_name_guarded_loop_kernels_scale_kernel = internal constant [13 x i8] c"scale_kernel\00"
-@aotc_kernels_guarded_loop_kernels = internal constant [1 x { ptr, ptr, ptr }] [{ ptr, ptr, ptr } { ptr @aotc_name_guarded_loop_kernels_scale_kernel, ptr @aotc_cpu_guarded_loop_kernels_scale_kernel, ptr null }]
-@aotc_info_guarded_loop_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 1, i32 1, ptr @aotc_image_guarded_loop_kernels, i64 9, ptr @aotc_modname_guarded_loop_kernels, ptr @aotc_builtfor_guarded_loop_kernels, ptr @aotc_kernels_guarded_loop_kernels }
+@aotc_kernels_guarded_loop_kernels = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_guarded_loop_kernels_scale_kernel, ptr @aotc_cpu_guarded_loop_kernels_scale_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 32, i64 8, i64 1], ptr null, i64 0 }]
+@aotc_info_guarded_loop_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 2, i32 1, ptr @aotc_image_guarded_loop_kernels, i64 9, ptr @aotc_modname_guarded_loop_kernels, ptr @aotc_builtfor_guarded_loop_kernels, ptr @aotc_kernels_guarded_loop_kernels }
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_guarded_loop_kernels, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_guarded_loop_kernels, ptr null }]
 
@@ -51,129 +51,153 @@ define void @_mlir_ciface_scale(ptr %0, ptr %1, float %2) {
   ret void
 }
 
-; Function Attrs: alwaysinline
-define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel_thread(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12, i64 %13, i64 %14, i64 %15, i64 %16, i64 %17, i64 %18, i64 %19, i64 %20, i64 %21, i64 %22, i64 %23, i64 %24, i64 %25, i64 %26, i64 %27) #0 {
-  %29 = mul i64 %20, 8
-  %30 = add i64 %29, %17
-  %31 = mul i64 %23, 8
-  br label %32
-
-32:                                               ; preds = %46, %28
-  %33 = phi i64 [ %47, %46 ], [ %30, %28 ]
-  %34 = icmp slt i64 %33, %15
-  br i1 %34, label %35, label %48
-
-35:                                               ; preds = %32
-  %36 = mul i64 %19, 32
-  %37 = add i64 %36, %16
-  %38 = icmp slt i64 %37, 100
-  br i1 %38, label %39, label %46
-
-39:                                               ; preds = %35
-  %40 = mul nuw nsw i64 %33, 100
-  %41 = add nuw nsw i64 %40, %37
-  %42 = getelementptr inbounds nuw float, ptr %1, i64 %41
-  %43 = load float, ptr %42, align 4, !llvm.access.group !1
-  %44 = fmul float %43, %7
-  %45 = getelementptr inbounds nuw float, ptr %9, i64 %41
-  store float %44, ptr %45, align 4, !llvm.access.group !1
-  br label %46
-
-46:                                               ; preds = %39, %35
-  %47 = add i64 %33, %31
-  br label %32
-
-48:                                               ; preds = %32
-  ret void
-}
-
 define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel(ptr nonnull %0, ptr nonnull %1) {
-  %3 = getelementptr inbounds ptr, ptr %0, i32 0
+  %3 = load ptr, ptr %0, align 8
   %4 = load ptr, ptr %3, align 8
-  %5 = load ptr, ptr %4, align 8
-  %6 = getelementptr inbounds ptr, ptr %0, i32 1
+  %5 = getelementptr i8, ptr %0, i32 8
+  %6 = load ptr, ptr %5, align 8
   %7 = load ptr, ptr %6, align 8
-  %8 = load ptr, ptr %7, align 8
-  %9 = getelementptr inbounds ptr, ptr %0, i32 2
-  %10 = load ptr, ptr %9, align 8
-  %11 = load i64, ptr %10, align 4
-  %12 = getelementptr inbounds ptr, ptr %0, i32 3
-  %13 = load ptr, ptr %12, align 8
-  %14 = load i64, ptr %13, align 4
-  %15 = getelementptr inbounds ptr, ptr %0, i32 4
-  %16 = load ptr, ptr %15, align 8
-  %17 = load i64, ptr %16, align 4
-  %18 = getelementptr inbounds ptr, ptr %0, i32 5
-  %19 = load ptr, ptr %18, align 8
-  %20 = load i64, ptr %19, align 4
-  %21 = getelementptr inbounds ptr, ptr %0, i32 6
-  %22 = load ptr, ptr %21, align 8
-  %23 = load i64, ptr %22, align 4
-  %24 = getelementptr inbounds ptr, ptr %0, i32 7
-  %25 = load ptr, ptr %24, align 8
-  %26 = load float, ptr %25, align 4
-  %27 = getelementptr inbounds ptr, ptr %0, i32 8
+  %8 = getelementptr i8, ptr %0, i32 16
+  %9 = load ptr, ptr %8, align 8
+  %10 = load i64, ptr %9, align 4
+  %11 = getelementptr i8, ptr %0, i32 24
+  %12 = load ptr, ptr %11, align 8
+  %13 = load i64, ptr %12, align 4
+  %14 = getelementptr i8, ptr %0, i32 32
+  %15 = load ptr, ptr %14, align 8
+  %16 = load i64, ptr %15, align 4
+  %17 = getelementptr i8, ptr %0, i32 40
+  %18 = load ptr, ptr %17, align 8
+  %19 = load i64, ptr %18, align 4
+  %20 = getelementptr i8, ptr %0, i32 48
+  %21 = load ptr, ptr %20, align 8
+  %22 = load i64, ptr %21, align 4
+  %23 = getelementptr i8, ptr %0, i32 56
+  %24 = load ptr, ptr %23, align 8
+  %25 = load float, ptr %24, align 4
+  %26 = getelementptr i8, ptr %0, i32 64
+  %27 = load ptr, ptr %26, align 8
   %28 = load ptr, ptr %27, align 8
-  %29 = load ptr, ptr %28, align 8
-  %30 = getelementptr inbounds ptr, ptr %0, i32 9
+  %29 = getelementptr i8, ptr %0, i32 72
+  %30 = load ptr, ptr %29, align 8
   %31 = load ptr, ptr %30, align 8
-  %32 = load ptr, ptr %31, align 8
-  %33 = getelementptr inbounds ptr, ptr %0, i32 10
-  %34 = load ptr, ptr %33, align 8
-  %35 = load i64, ptr %34, align 4
-  %36 = getelementptr inbounds ptr, ptr %0, i32 11
-  %37 = load ptr, ptr %36, align 8
-  %38 = load i64, ptr %37, align 4
-  %39 = getelementptr inbounds ptr, ptr %0, i32 12
-  %40 = load ptr, ptr %39, align 8
-  %41 = load i64, ptr %40, align 4
-  %42 = getelementptr inbounds ptr, ptr %0, i32 13
-  %43 = load ptr, ptr %42, align 8
-  %44 = load i64, ptr %43, align 4
-  %45 = getelementptr inbounds ptr, ptr %0, i32 14
-  %46 = load ptr, ptr %45, align 8
-  %47 = load i64, ptr %46, align 4
-  %48 = getelementptr inbounds ptr, ptr %0, i32 15
-  %49 = load ptr, ptr %48, align 8
-  %50 = load i64, ptr %49, align 4
-  %51 = getelementptr inbounds i64, ptr %1, i32 0
+  %32 = getelementptr i8, ptr %0, i32 80
+  %33 = load ptr, ptr %32, align 8
+  %34 = load i64, ptr %33, align 4
+  %35 = getelementptr i8, ptr %0, i32 88
+  %36 = load ptr, ptr %35, align 8
+  %37 = load i64, ptr %36, align 4
+  %38 = getelementptr i8, ptr %0, i32 96
+  %39 = load ptr, ptr %38, align 8
+  %40 = load i64, ptr %39, align 4
+  %41 = getelementptr i8, ptr %0, i32 104
+  %42 = load ptr, ptr %41, align 8
+  %43 = load i64, ptr %42, align 4
+  %44 = getelementptr i8, ptr %0, i32 112
+  %45 = load ptr, ptr %44, align 8
+  %46 = load i64, ptr %45, align 4
+  %47 = getelementptr i8, ptr %0, i32 120
+  %48 = load ptr, ptr %47, align 8
+  %49 = load i64, ptr %48, align 4
+  %50 = load i64, ptr %1, align 4
+  %51 = getelementptr i8, ptr %1, i32 8
   %52 = load i64, ptr %51, align 4
-  %53 = getelementptr inbounds i64, ptr %1, i32 1
+  %53 = getelementptr i8, ptr %1, i32 16
   %54 = load i64, ptr %53, align 4
-  %55 = getelementptr inbounds i64, ptr %1, i32 2
+  %55 = getelementptr i8, ptr %1, i32 24
   %56 = load i64, ptr %55, align 4
-  %57 = getelementptr inbounds i64, ptr %1, i32 3
+  %57 = getelementptr i8, ptr %1, i32 32
   %58 = load i64, ptr %57, align 4
-  %59 = getelementptr inbounds i64, ptr %1, i32 4
+  %59 = getelementptr i8, ptr %1, i32 40
   %60 = load i64, ptr %59, align 4
-  %61 = getelementptr inbounds i64, ptr %1, i32 5
-  %62 = load i64, ptr %61, align 4
-  br label %63
+  %61 = getelementptr i8, ptr %1, i32 96
+  %62 = load ptr, ptr %61, align 8
+  %63 = getelementptr i8, ptr %1, i32 72
+  %64 = load ptr, ptr %63, align 8
+  %65 = getelementptr i8, ptr %1, i32 80
+  %66 = load i64, ptr %65, align 4
+  %67 = getelementptr i8, ptr %1, i32 88
+  %68 = load ptr, ptr %67, align 8
+  br label %69
 
-63:                                               ; preds = %72, %2
-  %64 = phi i64 [ %73, %72 ], [ 0, %2 ]
-  %65 = icmp slt i64 %64, 8
-  br i1 %65, label %66, label %74
+69:                                               ; preds = %2
+  br label %70
 
-66:                                               ; preds = %63
-  br label %67
+70:                                               ; preds = %69
+  %71 = mul i64 %52, 8
+  %72 = mul i64 %58, 8
+  br label %74
 
-67:                                               ; preds = %70, %66
-  %68 = phi i64 [ %71, %70 ], [ 0, %66 ]
-  %69 = icmp slt i64 %68, 32
-  br i1 %69, label %70, label %72
-
-70:                                               ; preds = %67
-  call void @aotc_cpu_guarded_loop_kernels_scale_kernel_thread(ptr %5, ptr %8, i64 %11, i64 %14, i64 %17, i64 %20, i64 %23, float %26, ptr %29, ptr %32, i64 %35, i64 %38, i64 %41, i64 %44, i64 %47, i64 %50, i64 %68, i64 %64, i64 0, i64 %52, i64 %54, i64 %56, i64 %58, i64 %60, i64 %62, i64 32, i64 8, i64 1)
-  %71 = add nuw nsw i64 %68, 1
-  br label %67, !llvm.loop !2
-
-72:                                               ; preds = %67
-  %73 = add nuw nsw i64 %64, 1
-  br label %63
-
-74:                                               ; preds = %63
+73:                                               ; preds = %78
   ret void
+
+74:                                               ; preds = %88, %70
+  %75 = phi i64 [ %89, %88 ], [ 0, %70 ]
+  %76 = icmp slt i64 %75, 8
+  br i1 %76, label %77, label %78
+
+77:                                               ; preds = %74
+  br label %79
+
+78:                                               ; preds = %74
+  br label %73
+
+79:                                               ; preds = %77
+  %80 = add i64 %71, %75
+  br label %81
+
+81:                                               ; preds = %94, %79
+  %82 = phi i64 [ %87, %94 ], [ %80, %79 ]
+  %83 = icmp slt i64 %82, %49
+  br i1 %83, label %85, label %84
+
+84:                                               ; preds = %81
+  br label %88
+
+85:                                               ; preds = %81
+  %86 = mul i64 %50, 32
+  %87 = add i64 %82, %72
+  br label %90
+
+88:                                               ; preds = %84
+  %89 = add i64 %75, 1
+  br label %74
+
+90:                                               ; preds = %107, %85
+  %91 = phi i64 [ %108, %107 ], [ 0, %85 ]
+  %92 = icmp slt i64 %91, 32
+  br i1 %92, label %93, label %94
+
+93:                                               ; preds = %90
+  br label %95
+
+94:                                               ; preds = %90
+  br label %81
+
+95:                                               ; preds = %93
+  %96 = add i64 %86, %91
+  %97 = icmp slt i64 %96, 100
+  br i1 %97, label %99, label %98
+
+98:                                               ; preds = %95
+  br label %106
+
+99:                                               ; preds = %95
+  %100 = mul nuw nsw i64 %82, 100
+  %101 = add nuw nsw i64 %100, %96
+  %102 = getelementptr inbounds nuw float, ptr %7, i64 %101
+  %103 = load float, ptr %102, align 4, !llvm.access.group !1
+  %104 = fmul float %103, %25
+  %105 = getelementptr inbounds nuw float, ptr %31, i64 %101
+  store float %104, ptr %105, align 4, !llvm.access.group !1
+  br label %106
+
+106:                                              ; preds = %99, %98
+  br label %107
+
+107:                                              ; preds = %106
+  %108 = add i64 %91, 1
+  br label %90, !llvm.loop !2
 }
 
 declare ptr @mgpuMemAlloc(i64, ptr, i8)
@@ -310,17 +334,20 @@ define hidden void @aotc_call_scale(ptr %0) {
 }
 
 ; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smax.i64(i64, i64) #1
+declare i64 @llvm.smax.i64(i64, i64) #0
 
 ; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smin.i64(i64, i64) #1
+declare i64 @llvm.smin.i64(i64, i64) #0
 
-attributes #0 = { alwaysinline }
-attributes #1 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
+attributes #0 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
 
 !llvm.module.flags = !{!0}
 
 !0 = !{i32 2, !"Debug Info Version", i32 3}
 !1 = distinct !{}
-!2 = distinct !{!2, !3}
-!3 = !{!"llvm.loop.parallel_accesses", !1}
+!2 = distinct !{!2, !3, !6, !7}
+!3 = !{!"llvm.loop.vectorize.followup_vectorized", !4}
+!4 = distinct !{!4, !5}
+!5 = !{!"llvm.loop.unroll.full"}
+!6 = !{!"llvm.loop.unroll.disable"}
+!7 = !{!"llvm.loop.parallel_accesses", !1}

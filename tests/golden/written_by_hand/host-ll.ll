@@ -6,9 +6,8 @@ source_filename = "LLVMDialectModule"
 @aotc_modname_device = internal constant [7 x i8] c"device\00"
 @aotc_builtfor_device = internal constant [6 x i8] c"sm_80\00"
 @aotc_name_device_turn = internal constant [5 x i8] c"turn\00"
-@aotc_why_device_turn = internal constant [94 x i8] c"gpu.func at written_by_hand.mlir:5:5: workgroup (shared) memory does not exist on the CPU yet\00"
-@aotc_kernels_device = internal constant [1 x { ptr, ptr, ptr }] [{ ptr, ptr, ptr } { ptr @aotc_name_device_turn, ptr null, ptr @aotc_why_device_turn }]
-@aotc_info_device = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 1, i32 1, ptr @aotc_image_device, i64 9, ptr @aotc_modname_device, ptr @aotc_builtfor_device, ptr @aotc_kernels_device }
+@aotc_kernels_device = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_device_turn, ptr @aotc_cpu_device_turn, ptr null, ptr null, i64 256, i64 0, [3 x i64] zeroinitializer, ptr null, i64 0 }]
+@aotc_info_device = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 2, i32 1, ptr @aotc_image_device, i64 9, ptr @aotc_modname_device, ptr @aotc_builtfor_device, ptr @aotc_kernels_device }
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_device, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_device, ptr null }]
 
@@ -29,6 +28,166 @@ define void @_mlir_ciface_turn(ptr %0) {
   %7 = extractvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %2, 4, 0
   call void @turn(ptr %3, ptr %4, i64 %5, i64 %6, i64 %7)
   ret void
+}
+
+define internal void @aotc_cpu_device_turn(ptr nonnull %0, ptr nonnull %1) {
+  %3 = load ptr, ptr %0, align 8
+  %4 = load ptr, ptr %3, align 8
+  %5 = getelementptr i8, ptr %0, i32 8
+  %6 = load ptr, ptr %5, align 8
+  %7 = load ptr, ptr %6, align 8
+  %8 = getelementptr i8, ptr %0, i32 16
+  %9 = load ptr, ptr %8, align 8
+  %10 = load i64, ptr %9, align 4
+  %11 = getelementptr i8, ptr %0, i32 24
+  %12 = load ptr, ptr %11, align 8
+  %13 = load i64, ptr %12, align 4
+  %14 = getelementptr i8, ptr %0, i32 32
+  %15 = load ptr, ptr %14, align 8
+  %16 = load i64, ptr %15, align 4
+  %17 = load i64, ptr %1, align 4
+  %18 = getelementptr i8, ptr %1, i32 8
+  %19 = load i64, ptr %18, align 4
+  %20 = getelementptr i8, ptr %1, i32 16
+  %21 = load i64, ptr %20, align 4
+  %22 = getelementptr i8, ptr %1, i32 24
+  %23 = load i64, ptr %22, align 4
+  %24 = getelementptr i8, ptr %1, i32 32
+  %25 = load i64, ptr %24, align 4
+  %26 = getelementptr i8, ptr %1, i32 40
+  %27 = load i64, ptr %26, align 4
+  %28 = getelementptr i8, ptr %1, i32 48
+  %29 = load i64, ptr %28, align 4
+  %30 = getelementptr i8, ptr %1, i32 56
+  %31 = load i64, ptr %30, align 4
+  %32 = getelementptr i8, ptr %1, i32 64
+  %33 = load i64, ptr %32, align 4
+  %34 = mul i64 %29, %31
+  %35 = mul i64 %34, %33
+  %36 = add i64 %35, 31
+  %37 = udiv i64 %36, 32
+  %38 = getelementptr i8, ptr %1, i32 96
+  %39 = load ptr, ptr %38, align 8
+  %40 = mul i64 %37, 2048
+  %41 = getelementptr i8, ptr %1, i32 72
+  %42 = load ptr, ptr %41, align 8
+  %43 = getelementptr i8, ptr %1, i32 80
+  %44 = load i64, ptr %43, align 4
+  %45 = getelementptr i8, ptr %1, i32 88
+  %46 = load ptr, ptr %45, align 8
+  %47 = mul i64 %37, 32
+  br label %48
+
+48:                                               ; preds = %2
+  br label %49
+
+49:                                               ; preds = %48
+  br label %52
+
+50:                                               ; preds = %56
+  br label %75
+
+51:                                               ; preds = %79
+  ret void
+
+52:                                               ; preds = %61, %49
+  %53 = phi i64 [ %62, %61 ], [ 0, %49 ]
+  %54 = icmp slt i64 %53, %33
+  br i1 %54, label %55, label %56
+
+55:                                               ; preds = %52
+  br label %57
+
+56:                                               ; preds = %52
+  br label %50
+
+57:                                               ; preds = %67, %55
+  %58 = phi i64 [ %68, %67 ], [ 0, %55 ]
+  %59 = icmp slt i64 %58, %31
+  br i1 %59, label %60, label %61
+
+60:                                               ; preds = %57
+  br label %63
+
+61:                                               ; preds = %57
+  %62 = add i64 %53, 1
+  br label %52
+
+63:                                               ; preds = %73, %60
+  %64 = phi i64 [ %74, %73 ], [ 0, %60 ]
+  %65 = icmp slt i64 %64, %29
+  br i1 %65, label %66, label %67
+
+66:                                               ; preds = %63
+  br label %69
+
+67:                                               ; preds = %63
+  %68 = add i64 %58, 1
+  br label %57
+
+69:                                               ; preds = %66
+  %70 = getelementptr inbounds nuw double, ptr %7, i64 %64
+  %71 = load double, ptr %70, align 8, !llvm.access.group !1
+  %72 = getelementptr inbounds nuw double, ptr %46, i64 %64
+  store double %71, ptr %72, align 8, !llvm.access.group !1
+  br label %73
+
+73:                                               ; preds = %69
+  %74 = add i64 %64, 1
+  br label %63, !llvm.loop !2
+
+75:                                               ; preds = %84, %50
+  %76 = phi i64 [ %85, %84 ], [ 0, %50 ]
+  %77 = icmp slt i64 %76, %33
+  br i1 %77, label %78, label %79
+
+78:                                               ; preds = %75
+  br label %80
+
+79:                                               ; preds = %75
+  br label %51
+
+80:                                               ; preds = %91, %78
+  %81 = phi i64 [ %92, %91 ], [ 0, %78 ]
+  %82 = icmp slt i64 %81, %31
+  br i1 %82, label %83, label %84
+
+83:                                               ; preds = %80
+  br label %86
+
+84:                                               ; preds = %80
+  %85 = add i64 %76, 1
+  br label %75
+
+86:                                               ; preds = %100, %83
+  %87 = phi i64 [ %101, %100 ], [ 0, %83 ]
+  %88 = icmp slt i64 %87, %29
+  br i1 %88, label %89, label %91
+
+89:                                               ; preds = %86
+  %90 = getelementptr inbounds nuw double, ptr %7, i64 %87
+  br label %93
+
+91:                                               ; preds = %86
+  %92 = add i64 %81, 1
+  br label %80
+
+93:                                               ; preds = %89
+  %94 = sub i64 31, %87
+  %95 = getelementptr inbounds nuw double, ptr %46, i64 %94
+  %96 = load double, ptr %95, align 8, !llvm.access.group !8
+  %97 = getelementptr inbounds nuw double, ptr %42, i64 %87
+  store double %96, ptr %97, align 8, !llvm.access.group !8
+  %98 = load double, ptr %97, align 8, !llvm.access.group !8
+  store double %98, ptr %90, align 8, !llvm.access.group !8
+  br label %99
+
+99:                                               ; preds = %93
+  br label %100
+
+100:                                              ; preds = %99
+  %101 = add i64 %87, 1
+  br label %86, !llvm.loop !9
 }
 
 declare ptr @mgpuMemAlloc(i64, ptr, i8)
@@ -118,3 +277,13 @@ define hidden void @aotc_call_turn(ptr %0) {
 !llvm.module.flags = !{!0}
 
 !0 = !{i32 2, !"Debug Info Version", i32 3}
+!1 = distinct !{}
+!2 = distinct !{!2, !3, !6, !7}
+!3 = !{!"llvm.loop.vectorize.followup_vectorized", !4}
+!4 = distinct !{!4, !5}
+!5 = !{!"llvm.loop.mustprogress"}
+!6 = !{!"llvm.loop.unroll.disable"}
+!7 = !{!"llvm.loop.parallel_accesses", !1}
+!8 = distinct !{}
+!9 = distinct !{!9, !3, !6, !10}
+!10 = !{!"llvm.loop.parallel_accesses", !8}
