@@ -217,7 +217,7 @@ def _cases() -> dict[str, Case]:
         partial(_activations, results=("sigmoid", "tanh")),
         F32_RTOL,
     )
-    add("block_sums", "block_sums", _block_sums, F32_RTOL, runs_on_cpu=False)
+    add("block_sums", "block_sums", _block_sums, F32_RTOL)
     for columns in (0, 1, 7, 130, 1001):
         add(f"normalize-{columns}", "normalize", partial(_normalize, columns=columns), F32_RTOL)
     for n in (0, 1, 1000, 100_003):

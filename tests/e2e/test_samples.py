@@ -70,19 +70,6 @@ def test_wrong_expectation_is_found(programs: Programs, tmp_path: Path, name: st
         assert str(list(place)) in result.stderr
 
 
-def test_workgroup_memory_has_no_cpu_form(programs: Programs, tmp_path: Path) -> None:
-    """A kernel that cannot run on the CPU device: exit 3 and the reason, never a wrong number."""
-    program = programs.build(source_of("block_sums"))
-    out = tmp_path / "sums.npy"
-    result = run(program, "--device", "cpu", "--out", f"sums={out}")
-    assert result.returncode == 3
-    assert result.stdout == ""
-    assert "kernel 'block_sums_kernel'" in result.stderr
-    assert "cannot run on the CPU" in result.stderr
-    assert "block_sums.mlir:7:3: workgroup (shared) memory" in result.stderr
-    assert not out.exists()
-
-
 def test_default_inputs_are_numpys(programs: Programs, tmp_path: Path) -> None:
     """Without any input, NumPy can make the same ones from what docs/harness.md says."""
     program = programs.build(source_of("vector_add"))

@@ -39,36 +39,26 @@ def stencil(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def matrix_multiply(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hopper_alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program whose kernel only a GPU can run."""
-    folder = tmp_path_factory.mktemp("mma")
-    source = folder / "mma.mlir"
+    folder = tmp_path_factory.mktemp("fence")
+    source = folder / "fence.mlir"
     source.write_text(
         """
-func.func @mma(%x: memref<16x16xf16>, %y: memref<16x16xf32>) attributes {llvm.emit_c_interface} {
+func.func @fence() attributes {llvm.emit_c_interface} {
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
+  %c128 = arith.constant 128 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
-             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
-    %c0 = arith.constant 0 : index
-    %a = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index}
-       : memref<16x16xf16> -> !gpu.mma_matrix<16x16xf16, "AOp">
-    %b = gpu.subgroup_mma_load_matrix %x[%c0, %c0] {leadDimension = 16 : index}
-       : memref<16x16xf16> -> !gpu.mma_matrix<16x16xf16, "BOp">
-    %c = gpu.subgroup_mma_load_matrix %y[%c0, %c0] {leadDimension = 16 : index}
-       : memref<16x16xf32> -> !gpu.mma_matrix<16x16xf32, "COp">
-    %d = gpu.subgroup_mma_compute %a, %b, %c : !gpu.mma_matrix<16x16xf16, "AOp">,
-         !gpu.mma_matrix<16x16xf16, "BOp"> -> !gpu.mma_matrix<16x16xf32, "COp">
-    gpu.subgroup_mma_store_matrix %d, %y[%c0, %c0] {leadDimension = 16 : index}
-       : !gpu.mma_matrix<16x16xf32, "COp">, memref<16x16xf32>
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    nvvm.wgmma.fence.aligned
     gpu.terminator
   }
   return
 }
 """
     )
-    place = folder / "mma"
-    assert run(["build", str(source), "--chip", "sm_80", "-o", str(place)]) == 0
+    place = folder / "fence"
+    assert run(["build", str(source), "--chip", "sm_90a", "-o", str(place)]) == 0
     return place
 
 
@@ -105,14 +95,13 @@ def test_a_device_that_cannot_be_meant(wanted: str, stencil: Path) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("auto", marks=needs_no_driver)])
-def test_a_kernel_without_a_cpu_form(device: str, matrix_multiply: Path) -> None:
+def test_a_kernel_without_a_cpu_form(device: str, hopper_alone: Path) -> None:
     """Never a wrong number: the kernel and the reason are named."""
-    done = _run(matrix_multiply, AOTC_DEVICE=device)
+    done = _run(hopper_alone, AOTC_DEVICE=device)
     assert (done.code, done.stdout) == (3, "")
     assert (
-        "mma: error: mgpuLaunchKernel: kernel 'mma_kernel' of module 'mma_kernels' cannot run on "
-        "the CPU: gpu.subgroup_mma_load_matrix at mma.mlir:8:10: tensor cores do not exist on the "
-        "CPU; "
+        "fence: error: mgpuLaunchKernel: kernel 'fence_kernel' of module 'fence_kernels' cannot run "
+        "on the CPU: nvvm.wgmma.fence.aligned at fence.mlir:7:5: "
     ) in done.stderr
 
 
