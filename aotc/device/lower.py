@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.device.exchanges import expand_exchanges
 from aotc.load.source import Source
 from aotc.lower.atomics import replace_constant_updates
 from aotc.lower.host_math import replace_questions
@@ -66,7 +67,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
     """A builtin.module holding what `gpu_module` holds, in the LLVM dialect.
 
     `gpu_module`, of the module `source`, is left as it is. Raises InternalError for operations
-    that have no lowering.
+    that have no lowering, InputError for lanes that a warp does not have.
     """
     with gpu_module.context, ir.Location.unknown():
         device = ir.Module.create().operation
@@ -74,6 +75,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         replace_questions(device)
         replace_constant_updates(device)
         _call_powers(device)
+        expand_exchanges(device, source)
         has_matrices = any(op.name.startswith("gpu.subgroup_mma_") for op in ops.walk(device))
         run_passes(
             device,
