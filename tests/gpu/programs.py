@@ -225,7 +225,7 @@ def _cases() -> dict[str, Case]:
 
     for blocks, dynamic_bytes in ((1, 1024), (100, 1024), (3, 65536)):
         make = partial(_mirror, blocks=blocks, dynamic_bytes=dynamic_bytes)
-        add(f"shared-{blocks}-{dynamic_bytes}", None, make, F64_RTOL, runs_on_cpu=False)
+        add(f"shared-{blocks}-{dynamic_bytes}", None, make, F64_RTOL)
 
     add("explicit-in_order", "in_order", partial(_explicit, factor=3, addend=1), F32_RTOL)
     add("explicit-one_chain", "one_chain", partial(_explicit, factor=9, addend=0), F32_RTOL)
