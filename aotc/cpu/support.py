@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from aotc.cpu.exchange import EXCHANGE_CHECKS, EXCHANGES
 from aotc.cpu.matrix import MATRICES
 from aotc.cpu.matrix_types import MATRIX_CHECKS
 from aotc.cpu.shared_memory import is_workgroup_global
@@ -20,7 +21,6 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 
 _NAMED_BARRIERS = "barriers for some of a block's threads do not exist on the CPU"
-_THREADS_EXCHANGE = "threads cannot exchange values on the CPU yet"
 _SUBGROUPS = "subgroups (warps) do not exist on the CPU yet"
 _TENSOR_CORES = "tensor cores do not exist on the CPU"
 _HARDWARE = "only a GPU has it"
@@ -47,6 +47,7 @@ _GPU_OPERATIONS_THAT_RUN = frozenset(
     {
         "gpu.func",
         "gpu.return",
+        "gpu.yield",
         "gpu.printf",
         "gpu.barrier",
         "gpu.dynamic_shared_memory",
@@ -55,17 +56,7 @@ _GPU_OPERATIONS_THAT_RUN = frozenset(
 )
 _OBSTACLES = {
     "gpu.initialize_named_barrier": _NAMED_BARRIERS,
-    "gpu.all_reduce": _THREADS_EXCHANGE,
-    "gpu.subgroup_reduce": _THREADS_EXCHANGE,
-    "gpu.shuffle": _THREADS_EXCHANGE,
-    "gpu.rotate": _THREADS_EXCHANGE,
-    "gpu.ballot": _THREADS_EXCHANGE,
-    "gpu.subgroup_broadcast": _THREADS_EXCHANGE,
     "gpu.warp_execute_on_lane_0": _SUBGROUPS,
-    "gpu.lane_id": _SUBGROUPS,
-    "gpu.subgroup_id": _SUBGROUPS,
-    "gpu.subgroup_size": _SUBGROUPS,
-    "gpu.num_subgroups": _SUBGROUPS,
     "gpu.launch": "a kernel cannot launch kernels on the CPU",
     "gpu.launch_func": "a kernel cannot launch kernels on the CPU",
     "cf.assert": _STOPS,
@@ -92,7 +83,7 @@ _OBSTACLE_PREFIXES = (
     ("nvvm.mbarrier", _HARDWARE),
     ("nvvm.barrier", _HARDWARE),
     ("nvvm.bar.", _HARDWARE),
-    ("nvvm.shfl", _THREADS_EXCHANGE),
+    ("nvvm.shfl", _HARDWARE),
 )
 _DIALECTS_THAT_RUN = frozenset(
     "affine arith builtin cf complex func index llvm math memref scf ub vector".split()
@@ -133,7 +124,7 @@ def _obstacle(operation: Any, reached: dict[str, Any]) -> str | None:
 
 
 def _by_name(name: str) -> str | None:
-    if name in MATRICES:
+    if name in MATRICES or name in EXCHANGES:
         return None
     if name in _OBSTACLES:
         return _OBSTACLES[name]
@@ -256,6 +247,7 @@ def _check_printf(printf: Any, _: dict[str, Any]) -> str | None:
 
 
 _CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
+    **EXCHANGE_CHECKS,
     **MATRIX_CHECKS,
     "gpu.func": _check_kernel,
     "func.func": _check_function,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from aotc.cpu.exchange import EXCHANGES
 from aotc.cpu.matrix import MATRICES
 from aotc.cpu.shared_memory import replace_marked, uses_workgroup
 from aotc.cpu.symbols import has_body
@@ -153,7 +154,8 @@ def pass_ids(functions: list[Any], kernels: set[str]) -> list[Any]:
         if symbol_of(function) not in receivers:
             continue
         own = ids[symbol_of(function)]
-        for operation in walk(function):
+        # What is inside of an operation first: it is gone with it.
+        for operation in reversed(walk(function)):
             with ir.InsertionPoint(operation), operation.location:
                 if operation.name in _IDS:
                     value = _IDS[operation.name](operation, own)
@@ -249,5 +251,6 @@ _IDS: dict[str, Callable[[Any, Ids], Any]] = {
 # The operations that threads do together: each builds what replaces it, at the operation.
 _EXPANSIONS: dict[str, Callable[[Any, Ids], None]] = {
     "gpu.barrier": lambda operation, ids: barrier(),
+    **EXCHANGES,
     **MATRICES,
 }

@@ -1,0 +1,239 @@
+"""What the nvvm dialect has beside the gpu dialect's exchanges, and the special registers.
+
+The operations that name the lanes that take part run where they name all of them: `NVVM_CHECKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aotc.cpu import build
+from aotc.cpu.addresses import to_i64
+from aotc.cpu.reduce import reduce_clusters
+from aotc.cpu.shuffles import exchange, existing_lanes, gather_bits, select, select_source
+from aotc.cpu.slots import Slots
+from aotc.cpu.synchronize import WARP_SIZE, barrier, warp_sync
+from aotc.lower.reductions import Clusters, named_combiner
+from aotc.mlir import ir
+from aotc.ops import constant, create, defining, integer, unary, with_element_type
+
+if TYPE_CHECKING:
+    from aotc.cpu.thread_function import Ids
+
+_ALL_LANES = 0xFFFFFFFF
+_LOW_BITS = WARP_SIZE - 1
+# Where a shuffle's last operand has the bits of a lane's number that stay.
+_SEGMENT_SHIFT = 8
+
+
+def _kind(operation: Any) -> str:
+    """`bfly` of #nvvm<shfl_kind bfly>."""
+    return str(operation.attributes["kind"]).rstrip(">").split()[-1]
+
+
+def _extend(value: Any) -> Any:
+    return unary("arith.extui", value, integer(64))
+
+
+def _replace(operation: Any, *values: Any) -> None:
+    """Replaces the result, by a struct where there are several values."""
+    result = operation.results[0]
+    whole = values[0]
+    if str(result.type).startswith("!llvm.struct"):
+        whole = create("llvm.mlir.undef", results=[result.type]).result
+        for number, value in enumerate(values):
+            whole = create(
+                "llvm.insertvalue",
+                [whole, value],
+                [result.type],
+                {"position": ir.DenseI64ArrayAttr.get([number])},
+            ).result
+    result.replace_all_uses_with(whole)
+
+
+def _shuffle(operation: Any, ids: Ids) -> None:
+    _, value, offset, packed = operation.operands
+    mode = _kind(operation)
+    lane = to_i64(ids.lane)
+    packed = _extend(packed)
+    bits = build.number(_LOW_BITS)
+    shifted = build.integer_op("lshr", packed, build.number(_SEGMENT_SHIFT))
+    segment = build.integer_op("and", shifted, bits)
+    clamped = build.integer_op("and", packed, build.integer_op("xor", segment, bits))
+    limit = build.integer_op(
+        "or",
+        build.integer_op("and", lane, segment),
+        build.integer_op("and", clamped, bits),
+    )
+    source, is_valid = select_source(mode, lane, _extend(offset), limit, segment)
+    _replace(operation, exchange(value, source, ids), is_valid)
+
+
+def _vote(operation: Any, ids: Ids) -> None:
+    bits = gather_bits(operation.operands[1], ids)
+    kind = _kind(operation)
+    if kind == "ballot":
+        _replace(operation, bits)
+        return
+    some = build.compare(build.NE, bits, constant(bits.type, 0))
+    every = build.compare(build.EQ, bits, existing_lanes(ids))
+    none = build.compare(build.EQ, bits, constant(bits.type, 0))
+    uniform = create("arith.ori", [every, none], [every.type]).result
+    _replace(operation, {"any": some, "all": every, "uni": uniform}[kind])
+
+
+def _match(operation: Any, ids: Ids) -> None:
+    value = operation.operands[1]
+    slots = Slots(ids.slots, value.type)
+    slots.store(value, to_i64(ids.lane))
+    warp_sync()
+    row = slots.load_row(build.number(0), WARP_SIZE, 1)
+    # Another lane must not overwrite what this one reads.
+    warp_sync()
+    flags = create(
+        "llvm.icmp",
+        [row, unary("vector.broadcast", value, row.type)],
+        [with_element_type(row.type, integer(1))],
+        {"predicate": ir.IntegerAttr.get(integer(64), build.EQ)},
+    ).result
+    existing = existing_lanes(ids)
+    same = create("llvm.bitcast", [flags], [integer(32)]).result
+    same = build.integer_op("and", same, existing)
+    if _kind(operation) == "any":
+        _replace(operation, same)
+        return
+    all_same = build.compare(build.EQ, same, existing)
+    _replace(operation, select(all_same, same, constant(same.type, 0)), all_same)
+
+
+_REDUCTIONS = {
+    "add": "add",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "min": "minsi",
+    "max": "maxsi",
+    "umin": "minui",
+    "umax": "maxui",
+}
+
+
+def _reduce(operation: Any, ids: Ids) -> None:
+    value = operation.operands[0]
+    combine = named_combiner(_REDUCTIONS[_kind(operation)], value.type)
+    _replace(operation, reduce_clusters(value, Clusters(WARP_SIZE, 1), combine, ids))
+
+
+def _narrow(value: Any) -> Any:
+    return unary("arith.index_cast", value, integer(32))
+
+
+def _register(find: Callable[[Ids], Any]) -> Callable[[Any, Ids], None]:
+    """The expansion of a special register that `find` gives, as an index or an i32."""
+
+    def expand(operation: Any, ids: Ids) -> None:
+        value = find(ids)
+        _replace(operation, _narrow(value) if isinstance(value.type, ir.IndexType) else value)
+
+    return expand
+
+
+def _id_register(name: str, dimension: int) -> Callable[[Any, Ids], None]:
+    return _register(lambda ids: getattr(ids, name)[dimension])
+
+
+def _mask_register(shift: str, base: int, extra: int) -> Callable[[Any, Ids], None]:
+    """A register with a bit for each lane below this one, or above: `base` moved by the lane."""
+
+    def find(ids: Ids) -> Any:
+        count = build.add(to_i64(ids.lane), build.number(extra))
+        moved = build.integer_op(shift, build.number(base), count)
+        return unary("arith.trunci", moved, integer(32))
+
+    return _register(find)
+
+
+def _lower_lanes(with_own: bool) -> Callable[[Any, Ids], None]:
+    def find(ids: Ids) -> Any:
+        count = build.add(to_i64(ids.lane), build.number(int(with_own)))
+        behind = build.integer_op("shl", build.number(1), count)
+        return unary(
+            "arith.trunci", build.integer_op("sub", behind, build.number(1)), integer(32)
+        )
+
+    return _register(find)
+
+
+_SREG = "nvvm.read.ptx.sreg."
+_ID_REGISTERS = {
+    "tid": "thread_id",
+    "ctaid": "block_id",
+    "ntid": "block_dim",
+    "nctaid": "grid_dim",
+}
+
+NVVM: dict[str, Callable[[Any, Ids], None]] = {
+    **{
+        f"{_SREG}{register}.{letter}": _id_register(name, dimension)
+        for register, name in _ID_REGISTERS.items()
+        for dimension, letter in enumerate("xyz")
+    },
+    f"{_SREG}laneid": _register(lambda ids: ids.lane),
+    f"{_SREG}warpsize": _register(lambda ids: constant(integer(32), WARP_SIZE)),
+    f"{_SREG}lanemask.eq": _mask_register("shl", 1, 0),
+    f"{_SREG}lanemask.ge": _mask_register("shl", _ALL_LANES, 0),
+    f"{_SREG}lanemask.gt": _mask_register("shl", _ALL_LANES, 1),
+    f"{_SREG}lanemask.lt": _lower_lanes(with_own=False),
+    f"{_SREG}lanemask.le": _lower_lanes(with_own=True),
+    "nvvm.shfl.sync": _shuffle,
+    "nvvm.vote.sync": _vote,
+    "nvvm.match.sync": _match,
+    "nvvm.redux.sync": _reduce,
+    "nvvm.bar.warp.sync": lambda operation, ids: warp_sync(),
+    "nvvm.barrier": lambda operation, ids: barrier(),
+}
+
+
+def _check_mask(number: int) -> Callable[[Any, dict[str, Any]], str | None]:
+    """The check that operand `number`, the lanes that take part, names all of them."""
+
+    def check(operation: Any, _: dict[str, Any]) -> str | None:
+        if _is_all_lanes(operation.operands[number]):
+            return None
+        return "on the CPU all lanes of a warp must take part: its mask is not the constant -1"
+
+    return check
+
+
+def _is_all_lanes(mask: Any) -> bool:
+    owner = defining(mask)
+    if owner is None or owner.name not in ("arith.constant", "llvm.mlir.constant"):
+        return False
+    value = owner.attributes["value"]
+    return isinstance(value, ir.IntegerAttr) and value.value & _ALL_LANES == _ALL_LANES
+
+
+def _check_barrier(operation: Any, _: dict[str, Any]) -> str | None:
+    sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
+    if sizes[1:] != [0] * (len(sizes) - 1):
+        return "barriers for some of a block's threads do not exist on the CPU"
+    if len(operation.results) > 0:
+        return "barriers that reduce do not exist on the CPU"
+    return None
+
+
+def _check_redux(operation: Any, reached: dict[str, Any]) -> str | None:
+    if _kind(operation) not in _REDUCTIONS:
+        return "reductions of floats by redux have no CPU form; use gpu.subgroup_reduce"
+    return _check_mask(1)(operation, reached)
+
+
+NVVM_CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
+    "nvvm.shfl.sync": _check_mask(0),
+    "nvvm.vote.sync": _check_mask(0),
+    "nvvm.match.sync": _check_mask(0),
+    "nvvm.redux.sync": _check_redux,
+    "nvvm.bar.warp.sync": _check_mask(0),
+    "nvvm.barrier": _check_barrier,
+}

@@ -1,0 +1,77 @@
+"""What all exchanges between the lanes of a warp are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aotc.cpu import build
+from aotc.cpu.addresses import to_i64
+from aotc.cpu.slots import Slots, join, lane_count, split
+from aotc.cpu.synchronize import WARP_SIZE, warp_sync
+from aotc.ops import constant, create, integer, unary
+
+if TYPE_CHECKING:
+    from aotc.cpu.thread_function import Ids
+
+
+def exchange(value: Any, source: Any, ids: Ids) -> Any:
+    """The value that lane `source` has, an i64; this lane's own where there is no such lane."""
+    lane = to_i64(ids.lane)
+    exists = build.compare(build.ULT, source, lane_count(ids))
+    source = select(exists, source, lane)
+    pieces = []
+    for piece in split(value):
+        slots = Slots(ids.slots, piece.type)
+        slots.store(piece, lane)
+        warp_sync()
+        pieces.append(slots.load(source))
+        # Another lane must not overwrite what this one reads.
+        warp_sync()
+    return join(pieces, value.type)
+
+
+def select_source(mode: str, lane: Any, offset: Any, limit: Any, segment: Any = None) -> Any:
+    """Which lane `shfl.sync` reads, and whether that is in range, by the PTX manual's formulas.
+
+    All are i64; `limit` is the last lane, upwards the first, that may be read, `segment` the
+    bits of the lane's number that stay. The lane is the own one when it is out of range.
+    """
+    five_bits = build.number(WARP_SIZE - 1)
+    offset = build.integer_op("and", offset, five_bits)
+    if mode == "up":
+        source = build.integer_op("sub", lane, offset)
+        is_valid = build.compare(build.SGE, source, limit)
+    else:
+        if mode == "idx":
+            source = offset
+            if segment is not None:
+                others = build.integer_op("xor", segment, five_bits)
+                own = build.integer_op("and", lane, segment)
+                source = build.integer_op("or", own, build.integer_op("and", offset, others))
+        else:
+            source = build.integer_op("add" if mode == "down" else "xor", lane, offset)
+        is_valid = build.compare(build.SLE, source, limit)
+    return select(is_valid, source, lane), is_valid
+
+
+def gather_bits(condition: Any, ids: Ids) -> Any:
+    """An i32 whose bit i is lane i's `condition`, an i1; 0 for lanes that do not exist."""
+    slots = Slots(ids.slots, condition.type)
+    slots.store(condition, to_i64(ids.lane))
+    warp_sync()
+    flags = slots.load_row(build.number(0), WARP_SIZE, 1)
+    bits = create("llvm.bitcast", [flags], [integer(32)]).result
+    # Another lane must not overwrite what this one reads.
+    warp_sync()
+    return build.integer_op("and", bits, existing_lanes(ids))
+
+
+def existing_lanes(ids: Ids) -> Any:
+    """An i32 with a bit for each lane of the warp."""
+    missing = build.integer_op("sub", build.number(WARP_SIZE), lane_count(ids))
+    narrow = unary("arith.trunci", missing, integer(32))
+    return build.integer_op("lshr", constant(integer(32), 0xFFFFFFFF), narrow)
+
+
+def select(condition: Any, value: Any, other: Any) -> Any:
+    return create("arith.select", [condition, value, other], [value.type]).result

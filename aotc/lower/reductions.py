@@ -1,0 +1,120 @@
+"""`gpu.all_reduce` and `gpu.subgroup_reduce`: which values are combined, and how two become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aotc.mlir import ir
+from aotc.ops import binary, create, element_type
+
+Combine = Callable[[Any, Any], Any]
+
+_INTEGER_KINDS = {
+    "add": "arith.addi",
+    "mul": "arith.muli",
+    "minui": "arith.minui",
+    "minsi": "arith.minsi",
+    "maxui": "arith.maxui",
+    "maxsi": "arith.maxsi",
+    "and": "arith.andi",
+    "or": "arith.ori",
+    "xor": "arith.xori",
+}
+_FLOAT_KINDS = {
+    "add": "arith.addf",
+    "mul": "arith.mulf",
+    "minnumf": "arith.minnumf",
+    "maxnumf": "arith.maxnumf",
+    "minimumf": "arith.minimumf",
+    "maximumf": "arith.maximumf",
+}
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The lanes of a warp that a reduction puts together: `size` of them, `stride` apart.
+
+    They are numbers of lanes as the bits from `stride` on count, so clusters of a larger stride
+    lie between each other: of (size 2, stride 2) the first are lanes 0 and 2, then 1 and 3.
+    """
+
+    size: int
+    stride: int
+
+    @property
+    def span(self) -> int:
+        """How many lanes in a row some clusters share among themselves."""
+        return self.size * self.stride
+
+    @property
+    def member_bits(self) -> int:
+        """The bits in which the lanes of one cluster differ; its first lane has none of them."""
+        return self.span - self.stride
+
+
+def clusters_of(operation: Any, warp_size: int) -> Clusters:
+    """The clusters of a gpu.subgroup_reduce."""
+    attributes = operation.attributes
+    if "cluster_size" not in attributes:
+        return Clusters(warp_size, 1)
+    return Clusters(
+        ir.IntegerAttr(attributes["cluster_size"]).value,
+        ir.IntegerAttr(attributes["cluster_stride"]).value,
+    )
+
+
+def check_clusters(reduction: Any, warp_size: int) -> str | None:
+    """Why a gpu.subgroup_reduce has no lowering, or None."""
+    clusters = clusters_of(reduction, warp_size)
+    if clusters.span <= warp_size:
+        return None
+    return (
+        f"clusters of {clusters.size} lanes with a stride of {clusters.stride} "
+        f"do not fit into a warp of {warp_size}"
+    )
+
+
+def is_named(reduction: Any) -> bool:
+    """Whether it has a kind, not a region: then it works on vectors, element by element."""
+    return "op" in reduction.attributes
+
+
+def kind_of(reduction: Any) -> str:
+    """`add` of #gpu<all_reduce_op add>."""
+    return str(reduction.attributes["op"]).rstrip(">").split()[-1]
+
+
+def combiner(reduction: Any) -> Combine:
+    """What builds the combination of two values at the insertion point."""
+    if is_named(reduction):
+        return named_combiner(kind_of(reduction), reduction.results[0].type)
+    return lambda left, right: _combine_by_region(reduction, left, right)
+
+
+def named_combiner(kind: str, type_: Any) -> Combine:
+    """The combination by a kind, of values of `type_` or vectors of its elements."""
+    is_integer = isinstance(element_type(type_), ir.IntegerType)
+    name = (_INTEGER_KINDS if is_integer else _FLOAT_KINDS)[kind]
+    return lambda left, right: binary(name, left, right)
+
+
+def _combine_by_region(reduction: Any, left: Any, right: Any) -> Any:
+    """What a copy of the reduction's region yields for the two."""
+    copy = reduction.clone().operation
+    execution = create("scf.execute_region", results=[left.type], regions=1)
+    region = execution.regions[0]
+    for block in list(copy.regions[0].blocks):
+        block.append_to(region)
+    copy.erase()
+    for value in (left, right):
+        region.blocks[0].arguments[0].replace_all_uses_with(value)
+        region.blocks[0].erase_argument(0)
+    for block in region.blocks:
+        last = list(block.operations)[-1].operation
+        if last.name == "gpu.yield":
+            with ir.InsertionPoint(last), last.location:
+                create("scf.yield", list(last.operands))
+            last.erase()
+    return execution.result
