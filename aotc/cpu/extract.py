@@ -77,8 +77,13 @@ class Extracted:
     shared_bytes: dict[KernelName, int]
 
 
-def extract_threads(gpu_modules: list[Any], wanted: set[KernelName], names: Names) -> Extracted:
-    """Copies the `wanted` kernels, and what they use, as functions that run one thread."""
+def extract_threads(
+    gpu_modules: list[Any], wanted: set[KernelName], names: Names, name: str
+) -> Extracted:
+    """Copies the `wanted` kernels, and what they use, as functions that run one thread.
+
+    `name` is what places call the input where it has no file name.
+    """
     flat = ir.Module.create()
     threads: dict[KernelName, ThreadFunction] = {}
     shared_bytes: dict[KernelName, int] = {}
@@ -103,7 +108,9 @@ def extract_threads(gpu_modules: list[Any], wanted: set[KernelName], names: Name
         for kernel in sorted(kernels):
             function = symbols[names.symbols[module_name, kernel]]
             threads[module_name, kernel] = kernel_to_function(function)
-        pass_ids(content(copy), {names.symbols[module_name, kernel] for kernel in kernels})
+        wanted_here = {names.symbols[module_name, kernel] for kernel in kernels}
+        for variable in pass_ids(content(copy), wanted_here, name):
+            flat.body.append(variable)
         for operation in content(copy):
             flat.body.append(operation)
         copy.erase()

@@ -128,7 +128,7 @@ def _build(
     if not kernels:
         return {}
     try:
-        extracted = extract_threads(gpu_modules, set(kernels), names)
+        extracted = extract_threads(gpu_modules, set(kernels), names, name)
         lower_to_llvm(extracted.module)
         functions = add_host_functions(
             extracted.module,

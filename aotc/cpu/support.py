@@ -21,10 +21,9 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 
 _NAMED_BARRIERS = "barriers for some of a block's threads do not exist on the CPU"
-_SUBGROUPS = "subgroups (warps) do not exist on the CPU yet"
 _TENSOR_CORES = "tensor cores do not exist on the CPU"
 _HARDWARE = "only a GPU has it"
-_STOPS = "a kernel cannot stop with an error on the CPU yet"
+_STOPS = "a kernel does not stop in a debugger on the CPU"
 _FUNCTION_POINTER = "function pointers have no CPU form"
 _SCALABLE = "scalable vectors have no CPU form"
 
@@ -56,13 +55,10 @@ _GPU_OPERATIONS_THAT_RUN = frozenset(
 )
 _OBSTACLES = {
     "gpu.initialize_named_barrier": _NAMED_BARRIERS,
-    "gpu.warp_execute_on_lane_0": _SUBGROUPS,
+    "gpu.warp_execute_on_lane_0": "aotc does not lower it; distribute it to the lanes first",
     "gpu.launch": "a kernel cannot launch kernels on the CPU",
     "gpu.launch_func": "a kernel cannot launch kernels on the CPU",
-    "cf.assert": _STOPS,
-    "llvm.intr.trap": _STOPS,
     "llvm.intr.debugtrap": _STOPS,
-    "llvm.intr.ubsantrap": _STOPS,
     "llvm.inline_asm": "it is assembly for the GPU",
     "func.constant": _FUNCTION_POINTER,
     "func.call_indirect": _FUNCTION_POINTER,

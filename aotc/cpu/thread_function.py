@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu.exchange import EXCHANGES
+from aotc.cpu.failures import FAILURES
 from aotc.cpu.matrix import MATRICES
 from aotc.cpu.shared_memory import replace_marked, uses_workgroup
 from aotc.cpu.symbols import has_body
@@ -140,11 +141,11 @@ def _allocate_private(entry: Any, input_count: int, attributes: list[Any]) -> No
         entry.erase_argument(number)
 
 
-def pass_ids(functions: list[Any], kernels: set[str]) -> list[Any]:
+def pass_ids(functions: list[Any], kernels: set[str], name: str) -> list[Any]:
     """Gives the context to the functions named in `kernels` and to what needs it.
 
     Replaces the operations that ask for it, or that exchange values between threads. Returns
-    the globals that this takes.
+    the globals that this takes. `name` is what places call the input.
     """
     bodies = [f for f in functions if f.name == "func.func" and has_body(f)]
     receivers = _receivers(bodies, kernels)
@@ -164,6 +165,9 @@ def pass_ids(functions: list[Any], kernels: set[str]) -> list[Any]:
                     replace_marked(operation, own)
                 elif operation.name in _EXPANSIONS:
                     _EXPANSIONS[operation.name](operation, own)
+                elif operation.name in FAILURES:
+                    symbol = f"{symbol_of(function)}_failure{len(added)}"
+                    added.append(FAILURES[operation.name](operation, own, name, symbol))
                 elif operation.name == "func.call" and _callee(operation) in receivers:
                     _pass_on(operation, own)
                 else:
@@ -190,7 +194,8 @@ def _receivers(functions: list[Any], kernels: set[str]) -> set[str]:
 
 
 def _needs_context(operation: Any) -> bool:
-    return operation.name in _IDS or operation.name in _EXPANSIONS or uses_workgroup(operation)
+    needs = (_IDS, _EXPANSIONS, FAILURES)
+    return any(operation.name in names for names in needs) or uses_workgroup(operation)
 
 
 def _callee(call: Any) -> str:
