@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.cpu.exchange import EXCHANGE_CHECKS, EXCHANGES
+from aotc.cpu.failures import FAILURES
 from aotc.cpu.matrix import MATRICES
 from aotc.cpu.matrix_types import MATRIX_CHECKS
 from aotc.cpu.shared_memory import is_workgroup_global
@@ -52,6 +53,10 @@ _GPU_OPERATIONS_THAT_RUN = frozenset(
         "gpu.dynamic_shared_memory",
         *ID_OPERATIONS,
     }
+)
+# What needs to know its thread, or the others of its block: an llvm.func gets neither.
+_OF_THREADS = frozenset(
+    {"gpu.barrier", "gpu.dynamic_shared_memory", *ID_OPERATIONS, *EXCHANGES, *MATRICES, *FAILURES}
 )
 _OBSTACLES = {
     "gpu.initialize_named_barrier": _NAMED_BARRIERS,
@@ -159,15 +164,22 @@ def _check_kernel(kernel: Any, _: dict[str, Any]) -> str | None:
     return None
 
 
-def _check_function(function: Any, _: dict[str, Any]) -> str | None:
+def _check_function(function: Any, reached: dict[str, Any]) -> str | None:
     if not has_body(function):
         return f"@{symbol_of(function)} is only declared: its body is not in the module"
     if function.name != "llvm.func":
         return None
     for operation in walk(function):
-        if operation.name in ID_OPERATIONS:
+        if operation.name in _OF_THREADS or _names_workgroup(operation, reached):
             return f"{operation.name} inside an llvm.func has no CPU form; use a func.func"
     return None
+
+
+def _names_workgroup(operation: Any, reached: dict[str, Any]) -> bool:
+    if operation.name != "llvm.mlir.addressof":
+        return False
+    target = reached.get(ir.FlatSymbolRefAttr(operation.attributes["global_name"]).value)
+    return target is not None and is_workgroup_global(target)
 
 
 def _check_call(call: Any, reached: dict[str, Any]) -> str | None:

@@ -39,9 +39,7 @@ class Block(ctypes.Structure):
     )
 
 
-_FAIL = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64)
-)
+_FAIL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64))
 
 
 def build(source: str, name: str = "test.mlir") -> CpuKernels:

@@ -5,56 +5,31 @@ from __future__ import annotations
 import pytest
 from unit.cpu.cpu_device import build, gpu_module
 
-MEET = "the threads of a block cannot wait for each other on the CPU yet"
-EXCHANGE = "threads cannot exchange values on the CPU yet"
-SUBGROUPS = "subgroups (warps) do not exist on the CPU yet"
-SHARED = "workgroup (shared) memory does not exist on the CPU yet"
+SHARED = "workgroup (shared) memory is not allocated while a kernel runs"
 TENSOR_CORES = "tensor cores do not exist on the CPU"
-STOPS = "a kernel cannot stop with an error on the CPU yet"
+HARDWARE = "only a GPU has it"
 POINTERS = "function pointers have no CPU form"
 
 # The operation stands alone on line 6; its column is 5. What is before it is on lines 3 to 5.
 IN_BODY = {
-    "gpu.barrier": ("gpu.barrier", "gpu.barrier", MEET),
-    "all_reduce": (
-        "%r = gpu.all_reduce add %f uniform {} : (f32) -> f32",
-        "gpu.all_reduce",
-        EXCHANGE,
-    ),
-    "shuffle": ("%r, %ok = gpu.shuffle xor %f, %i, %i : f32", "gpu.shuffle", EXCHANGE),
-    "subgroup_reduce": (
-        "%r = gpu.subgroup_reduce add %f : (f32) -> f32",
-        "gpu.subgroup_reduce",
-        EXCHANGE,
-    ),
-    "lane_id": ("%r = gpu.lane_id", "gpu.lane_id", SUBGROUPS),
-    "subgroup_size": ("%r = gpu.subgroup_size : index", "gpu.subgroup_size", SUBGROUPS),
-    "dynamic_shared_memory": (
-        "%r = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>",
-        "gpu.dynamic_shared_memory",
-        SHARED,
-    ),
     "shared alloca": ("%r = memref.alloca() : memref<4xf32, 3>", "memref.alloca", SHARED),
-    "wmma": (
-        '%r = gpu.subgroup_mma_constant_matrix %f : !gpu.mma_matrix<16x16xf32, "COp">',
-        "gpu.subgroup_mma_constant_matrix",
-        TENSOR_CORES,
-    ),
     "wgmma": ("nvvm.wgmma.fence.aligned", "nvvm.wgmma.fence.aligned", TENSOR_CORES),
     "mbarrier": (
         "%r = nvgpu.mbarrier.create -> "
         "!nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>",
         "nvgpu.mbarrier.create",
-        MEET,
+        HARDWARE,
     ),
-    "nvvm barrier": ("nvvm.barrier", "nvvm.barrier", MEET),
-    "nvvm id": (
-        "%r = nvvm.read.ptx.sreg.laneid : i32",
-        "nvvm.read.ptx.sreg.laneid",
-        "only a GPU has it",
+    "lane 0": (
+        "gpu.warp_execute_on_lane_0(%lane)[32] { gpu.yield }",
+        "gpu.warp_execute_on_lane_0",
+        "aotc does not lower it; distribute it to the lanes first",
     ),
-    "assert": ('cf.assert %true, "never"', "cf.assert", STOPS),
-    "trap": ("llvm.intr.trap", "llvm.intr.trap", STOPS),
+    "debugger": (
+        "llvm.intr.debugtrap",
+        "llvm.intr.debugtrap",
+        "a kernel does not stop in a debugger on the CPU",
+    ),
     "inline assembly": (
         'llvm.inline_asm "exit;", "" : () -> ()',
         "llvm.inline_asm",
@@ -106,7 +81,7 @@ def test_operations_that_do_not_run(case: str) -> None:
         "gpu.module @m { func.func private @declared(f32) -> f32\n"
         "  gpu.func @k() kernel {\n"
         "    %f = arith.constant 1.0 : f32 %true = arith.constant true\n"
-        "    %i = arith.constant 1 : i32\n"
+        "    %i = arith.constant 1 : i32 %lane = arith.constant 0 : index\n"
         "    %wide = arith.extsi %i : i32 to i128\n"
         f"    {text}\n"
         "    gpu.return\n"
@@ -120,21 +95,10 @@ def test_operations_that_do_not_run(case: str) -> None:
 
 
 AROUND = {
-    "workgroup attribution": (
-        "  gpu.func @k() workgroup(%w: memref<4xf32, 3>) kernel { gpu.return }",
-        f"gpu.func at kernels.mlir:2:3: {SHARED}",
-    ),
     "cluster": (
         "  gpu.func @k() kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} "
         "{ gpu.return }",
         "gpu.func at kernels.mlir:2:3: clusters of more than one block do not exist on the CPU",
-    ),
-    "shared global": (
-        "  gpu.func @k() kernel {\n"
-        "    %g = memref.get_global @shared : memref<4xf32, 3>\n"
-        "    gpu.return }\n"
-        '  memref.global "private" @shared : memref<4xf32, 3>',
-        f"memref.get_global at kernels.mlir:3:10: {SHARED}",
     ),
     "global of another file": (
         "  gpu.func @k() kernel {\n"
@@ -158,9 +122,18 @@ AROUND = {
         "    gpu.return }\n"
         "  func.func @first() { func.call @second() : () -> () return }\n"
         "  func.func @second() {\n"
-        "    gpu.barrier\n"
+        "    nvvm.wgmma.fence.aligned\n"
         "    return }",
-        f"gpu.barrier at kernels.mlir:7:5: {MEET}",
+        f"nvvm.wgmma.fence.aligned at kernels.mlir:7:5: {TENSOR_CORES}",
+    ),
+    "workgroup memory in an llvm.func": (
+        "  gpu.func @k() kernel {\n"
+        "    llvm.call @f() : () -> ()\n"
+        "    gpu.return }\n"
+        "  llvm.func @f() { %x = llvm.mlir.addressof @w : !llvm.ptr<3>\n llvm.return }\n"
+        "  llvm.mlir.global internal @w() {addr_space = 3 : i32} : !llvm.array<4 x f32>",
+        "llvm.func at kernels.mlir:5:3: "
+        "llvm.mlir.addressof inside an llvm.func has no CPU form; use a func.func",
     ),
     "id in an llvm.func": (
         "  gpu.func @k() kernel {\n"
@@ -196,7 +169,7 @@ def test_kernels_that_do_not_run(case: str) -> None:
 
 
 GOOD = "gpu.func @{0}(%a: memref<i32>) kernel {{ gpu.return }}"
-BARRIER = "gpu.func @{0}() kernel {{ gpu.barrier gpu.return }}"
+FENCE = "gpu.func @{0}() kernel {{ nvvm.wgmma.fence.aligned gpu.return }}"
 NO_LOWERING = """
   gpu.func @{0}(%z: complex<f32>, %out: memref<i64>) kernel {{
     %r = complex.bitcast %z : complex<f32> to i64
@@ -210,7 +183,7 @@ def test_other_kernels_keep_their_form() -> None:
     kernels = build(
         gpu_module(
             GOOD.format("first"),
-            BARRIER.format("second"),
+            FENCE.format("second"),
             GOOD.format("third"),
             NO_LOWERING.format("fourth"),
             GOOD.format("fifth"),
@@ -227,8 +200,8 @@ def test_other_kernels_keep_their_form() -> None:
 
 
 def test_what_no_kernel_reaches_is_no_obstacle() -> None:
-    """A barrier in a function that nothing calls keeps no kernel away."""
+    """What a function that nothing calls does keeps no kernel away."""
     (kernel,) = build(
-        gpu_module(GOOD.format("k"), "func.func @unused() { gpu.barrier return }")
+        gpu_module(GOOD.format("k"), "func.func @unused() { nvvm.wgmma.fence.aligned return }")
     ).kernels
     assert kernel.symbol == "aotc_cpu_m_k"
