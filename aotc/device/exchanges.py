@@ -19,6 +19,7 @@ from aotc.device.reductions import expand_all_reduce, expand_subgroup_reduce
 from aotc.device.threads import expand_subgroup_count, expand_subgroup_id, expand_subgroup_size
 from aotc.errors import InputError
 from aotc.load.source import Source
+from aotc.lower.reductions import check_clusters
 from aotc.mlir import ir
 from aotc.ops import find
 
@@ -57,23 +58,14 @@ def expand_exchanges(device: Any, source: Source) -> None:
 
 
 def _problem(operation: Any, source: Source) -> str | None:
-    attributes = operation.attributes
-    if operation.name == "gpu.rotate":
-        width = _integer(attributes["width"])
-        what = f"rotates {width} lanes"
-        lanes = width
-    elif operation.name == "gpu.subgroup_reduce" and "cluster_size" in attributes:
-        size, stride = (_integer(attributes[name]) for name in ("cluster_size", "cluster_stride"))
-        what = f"reduces clusters of {size} lanes with a stride of {stride}"
-        lanes = size * stride
-    else:
-        return None
-    if lanes <= WARP_SIZE:
+    reason = None
+    if operation.name == "gpu.subgroup_reduce":
+        reason = check_clusters(operation, WARP_SIZE)
+    elif operation.name == "gpu.rotate":
+        width = ir.IntegerAttr(operation.attributes["width"]).value
+        if width > WARP_SIZE:
+            reason = f"a width of {width} does not fit into a warp of {WARP_SIZE}"
+    if reason is None:
         return None
     place = source.place(operation.location)
-    where = "" if place is None else f"{place}: "
-    return f"{where}{operation.name} {what}: a subgroup has {WARP_SIZE} lanes."
-
-
-def _integer(attribute: Any) -> int:
-    return int(ir.IntegerAttr(attribute).value)
+    return f"{operation.name}{'' if place is None else f' at {place}'}: {reason}"

@@ -236,8 +236,14 @@ def expand_broadcast(operation: Any) -> Sequence[Any] | None:
     if not can_move(value.type):
         return None
     mask = _executing_lanes(operation)
-    source = lane[0] if lane else unary("math.cttz", mask, mask.type)
+    source = lane[0] if lane else _first_of(mask)
     return [move(value, lambda word: shuffle("idx", word, source, mask=mask))]
+
+
+def _first_of(mask: Any) -> Any:
+    """The lowest lane of a mask that has one."""
+    attributes = {"is_zero_poison": ir.BoolAttr.get(True)}
+    return create("llvm.intr.cttz", [mask], [mask.type], attributes).result
 
 
 def _executing_lanes(operation: Any) -> Any:

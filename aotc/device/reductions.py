@@ -20,7 +20,6 @@ from aotc.device.lanes import (
     ALL_LANES,
     WARP_SIZE,
     can_move,
-    enumerator,
     i32,
     lane_id,
     move,
@@ -34,35 +33,16 @@ from aotc.device.threads import (
     warp_count,
     warp_of,
 )
+from aotc.lower.reductions import Clusters, Combine, clusters_of, combiner, kind_of, named_combiner
 from aotc.mlir import ir
 from aotc.ops import binary, compare, create, integer, symbol_of, unary
 
 # Of the predicates of arith.cmpi.
 _EQ, _ULT = 0, 6
 
-Combine = Callable[[Any, Any], Any]
 # Whether the lane at an offset (by exclusive or) has a value; None: all have.
 HasPartner = Callable[[int], Any] | None
 
-_INTEGER_OPERATIONS = {
-    "add": "arith.addi",
-    "mul": "arith.muli",
-    "minui": "arith.minui",
-    "minsi": "arith.minsi",
-    "maxui": "arith.maxui",
-    "maxsi": "arith.maxsi",
-    "and": "arith.andi",
-    "or": "arith.ori",
-    "xor": "arith.xori",
-}
-_FLOAT_OPERATIONS = {
-    "add": "arith.addf",
-    "mul": "arith.mulf",
-    "minnumf": "arith.minnumf",
-    "maxnumf": "arith.maxnumf",
-    "minimumf": "arith.minimumf",
-    "maximumf": "arith.maximumf",
-}
 # What `redux.sync` calls what it does with 32 bits in one instruction: all but products.
 _REDUX_KINDS = {
     "add": "add",
@@ -86,39 +66,30 @@ def expand_subgroup_reduce(operation: Any) -> Sequence[Any] | None:
     (value,) = operation.operands
     if not can_move(value.type):
         return None
-    size = _integer(operation, "cluster_size", WARP_SIZE)
-    stride = _integer(operation, "cluster_stride", 1)
-    name = enumerator(operation.attributes["op"])
-    if size == WARP_SIZE and name in _REDUX_KINDS and _fits_redux(value.type):
-        return [_redux(name, value)]
-    combine = _combine_by_name(name, value.type)
+    clusters, kind = clusters_of(operation, WARP_SIZE), kind_of(operation)
+    if clusters.size == WARP_SIZE and kind in _REDUX_KINDS and _fits_redux(value.type):
+        return [_redux(kind, value)]
     has_partner = _in_block(operation)
-    reduced = _butterfly(value, combine, size, has_partner, stride=stride)
+    combine = named_combiner(kind, value.type)
+    reduced = _butterfly(value, combine, clusters, has_partner)
     if has_partner is None:
         return [reduced]
-    others = stride * (size - 1)
-    first = binary("arith.andi", lane_id(), i32(~others))
+    first = binary("arith.andi", lane_id(), i32(~clusters.member_bits))
     return [move(reduced, lambda word: shuffle("idx", word, first))]
-
-
-def _integer(operation: Any, name: str, default: int) -> int:
-    if name not in operation.attributes:
-        return default
-    return int(ir.IntegerAttr(operation.attributes[name]).value)
 
 
 def _fits_redux(type_: Any) -> bool:
     return isinstance(type_, ir.IntegerType) and type_.width <= _REDUX_WIDTH
 
 
-def _redux(name: str, value: Any) -> Any:
+def _redux(kind: str, value: Any) -> Any:
     """Among the lanes that have not ended, so that a partial warp needs no care."""
     type_, word = value.type, integer(_REDUX_WIDTH)
     if type_ != word:
-        extension = "arith.extsi" if name in ("minsi", "maxsi") else "arith.extui"
+        extension = "arith.extsi" if kind in ("minsi", "maxsi") else "arith.extui"
         value = unary(extension, value, word)
-    kind = ir.Attribute.parse(f"#nvvm<reduction_kind {_REDUX_KINDS[name]}>")
-    reduced = create("nvvm.redux.sync", [value, i32(ALL_LANES)], [word], {"kind": kind}).result
+    attributes = {"kind": ir.Attribute.parse(f"#nvvm<reduction_kind {_REDUX_KINDS[kind]}>")}
+    reduced = create("nvvm.redux.sync", [value, i32(ALL_LANES)], [word], attributes).result
     return reduced if type_ == word else unary("arith.trunci", reduced, type_)
 
 
@@ -132,14 +103,14 @@ def expand_all_reduce(operation: Any) -> Sequence[Any] | None:
     (value,) = operation.operands
     if not can_move(value.type):
         return None
-    combine = _combine(operation)
+    combine = combiner(operation)
     known = known_threads(operation)
     lane, warp = lane_id(), warp_of(linear_id())
     warps = warp_count(thread_count() if known is None else i32(known))
     slots = _get_slots(operation, value.type)
     is_first_lane = compare(_EQ, lane, i32(0))
 
-    reduced = _butterfly(value, combine, WARP_SIZE, _in_block(operation))
+    reduced = _butterfly(value, combine, Clusters(WARP_SIZE, 1), _in_block(operation))
     ops.create_if(is_first_lane, lambda: _store(reduced, slots, warp))
     create("gpu.barrier")
 
@@ -148,11 +119,11 @@ def expand_all_reduce(operation: Any) -> Sequence[Any] | None:
         # of their own read the last one: nobody asks them.
         last = binary("arith.subi", warps, i32(1))
         own = _load(slots, binary("arith.minui", lane, last))
-        size = _MOST_WARPS if known is None else -(-known // WARP_SIZE)
+        most = _MOST_WARPS if known is None else -(-known // WARP_SIZE)
         result = _butterfly(
             own,
             combine,
-            size,
+            Clusters(most, 1),
             lambda offset: compare(_ULT, binary("arith.xori", lane, i32(offset)), warps),
         )
         ops.create_if(is_first_lane, lambda: _store(result, slots, i32(_RESULT)))
@@ -172,15 +143,13 @@ def _in_block(operation: Any) -> HasPartner:
     return lambda offset: compare(_ULT, binary("arith.xori", linear, i32(offset)), count)
 
 
-def _butterfly(
-    value: Any, combine: Combine, size: int, has_partner: HasPartner, *, stride: int = 1
-) -> Any:
-    """Combines the values of the `size` lanes that are `stride` apart.
+def _butterfly(value: Any, combine: Combine, clusters: Clusters, has_partner: HasPartner) -> Any:
+    """Combines the values of the lanes of a cluster.
 
     Where partners may be missing, the first lane's result alone is right.
     """
-    offset = stride
-    while offset < stride * size:
+    offset = clusters.stride
+    while offset < clusters.span:
         partner = move(value, partial(shuffle, "bfly", operand=i32(offset)))
         if has_partner is None:
             value = combine(value, partner)
@@ -198,40 +167,6 @@ def _combine_if(condition: Any, combine: Combine, value: Any, partner: Any) -> A
     with ir.InsertionPoint(branch.regions[1].blocks.append()):
         create("scf.yield", [value])
     return branch.result
-
-
-def _combine(operation: Any) -> Combine:
-    if "op" in operation.attributes:
-        name = enumerator(operation.attributes["op"])
-        return _combine_by_name(name, operation.operands[0].type)
-    return lambda left, right: _combine_by_region(operation, left, right)
-
-
-def _combine_by_name(name: str, type_: Any) -> Combine:
-    is_integer = isinstance(ops.element_type(type_), ir.IntegerType)
-    operation = (_INTEGER_OPERATIONS if is_integer else _FLOAT_OPERATIONS)[name]
-    return lambda left, right: binary(operation, left, right)
-
-
-def _combine_by_region(operation: Any, left: Any, right: Any) -> Any:
-    """A copy of the reduction's region, which may have several blocks."""
-    copy = operation.clone().operation
-    execution = create("scf.execute_region", results=[left.type], regions=1)
-    region = execution.regions[0]
-    for block in list(copy.regions[0].blocks):
-        block.append_to(region)
-    copy.erase()
-    entry = region.blocks[0]
-    for value in (left, right):
-        entry.arguments[0].replace_all_uses_with(value)
-        entry.erase_argument(0)
-    for block in region.blocks:
-        last = block.operations[len(block.operations) - 1].operation
-        if last.name == "gpu.yield":
-            with ir.InsertionPoint(last), last.location:
-                create("scf.yield", list(last.operands))
-            last.erase()
-    return execution.result
 
 
 def _get_slots(operation: Any, element: Any) -> Any:
