@@ -23,9 +23,7 @@ def _expand_assertion(assertion: Any, ids: Ids, name: str, symbol: str) -> Any:
     text = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode(errors="replace")
     variable = _message(f"assertion failed: {text}", assertion.location, name, symbol)
     condition = assertion.operands[0]
-    is_failed = create(
-        "arith.xori", [condition, constant(integer(1), 1)], [condition.type]
-    ).result
+    is_failed = create("arith.xori", [condition, constant(integer(1), 1)], [condition.type]).result
     create_if(is_failed, lambda: _fail(symbol, ids))
     return variable
 

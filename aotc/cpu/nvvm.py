@@ -158,9 +158,7 @@ def _lower_lanes(with_own: bool) -> Callable[[Any, Ids], None]:
     def find(ids: Ids) -> Any:
         count = build.add(to_i64(ids.lane), build.number(int(with_own)))
         behind = build.integer_op("shl", build.number(1), count)
-        return unary(
-            "arith.trunci", build.integer_op("sub", behind, build.number(1)), integer(32)
-        )
+        return unary("arith.trunci", build.integer_op("sub", behind, build.number(1)), integer(32))
 
     return _register(find)
 

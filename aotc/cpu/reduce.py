@@ -79,9 +79,7 @@ def reduce_clusters(value: Any, clusters: Clusters, combine: Combine, ids: Ids) 
     return join(pieces, value.type)
 
 
-def _combine_row(
-    slots: Slots, first: Any, clusters: Clusters, combine: Combine, count: Any
-) -> Any:
+def _combine_row(slots: Slots, first: Any, clusters: Clusters, combine: Combine, count: Any) -> Any:
     """The combination of a cluster's elements, as a tree; those from `first + count` on are none.
 
     All pairs of one level at once: as vectors.
@@ -165,9 +163,7 @@ def _combine_block(type_: Any, combine: Combine, ids: Ids, takes_vectors: bool) 
         own = build.at(ids.block_slots, build.multiply(warp, build.number(WARP_BYTES)))
         slots = Slots(select(is_last, ids.block_slots, own), type_)
         before = build.multiply(warp, build.number(WARP_SIZE))
-        lanes = build.smaller(
-            build.integer_op("sub", threads, before), build.number(WARP_SIZE)
-        )
+        lanes = build.smaller(build.integer_op("sub", threads, before), build.number(WARP_SIZE))
         count = select(is_last, warps, lanes)
         if takes_vectors:
             whole = Clusters(WARP_SIZE, 1)

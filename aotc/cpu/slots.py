@@ -216,4 +216,3 @@ def _zeros(type_: Any) -> Any:
         attribute = ir.DenseElementsAttr.get_splat(type_, zero)
         return create("arith.constant", results=[type_], attributes={"value": attribute}).result
     return constant(type_, 0)
-
