@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc.mlir import ir
-from aotc.ops import binary, compare, constant, create, integer, unary
+from aotc.ops import binary, compare, constant, create, defining, integer, unary
 
 WARP_SIZE = 32
 ALL_LANES = 0xFFFFFFFF
@@ -193,8 +193,8 @@ def _upstream_moves(type_: Any) -> bool:
 
 
 def _known_i32(value: Any) -> int | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+    owner = defining(value)
+    if owner is None or owner.name != "arith.constant":
         return None
     return int(ir.IntegerAttr(owner.attributes["value"]).value)
 

@@ -154,7 +154,7 @@ def _moves() -> Iterator[Kernel]:
     store = "memref.store %ok, %valid[] : memref<i1>"
     for type_, words in WORDS.items():
         for mode, instruction in MODES.items():
-            for width in ("32", "16"):
+            for width in (32, 16):
                 body = f"""%w = arith.constant {width} : i32
   %r, %ok = gpu.shuffle {mode} %a, %o, %w : {type_}
   {store}"""
@@ -219,8 +219,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = place / "many.mlir"
     kernels = "".join(kernel.text() for kernel in KERNELS.values())
     source.write_text(f"gpu.module @m {{{kernels}\n}}\n{HOST}\n")
-    command = [sys.executable, "-m", "aotc", "build", source, "--emit", "ptx,cubin"]
-    options = ["--chip", "sm_80", "--no-cpu-kernels", "-o", place]
+    command = [sys.executable, "-m", "aotc", "build", str(source), "--emit", "ptx,cubin"]
+    options = ["--chip", "sm_80", "--no-cpu-kernels", "-o", str(place)]
     done = subprocess.run(
         [*command, *options], capture_output=True, text=True, cwd=ROOT, check=False
     )
