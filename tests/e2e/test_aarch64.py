@@ -39,7 +39,7 @@ CASES = {
     )
     for module in (samples, small)
     for case in module.CASES.values()
-    # An emulated thread takes a minute for the 2^30 products of the matmul.
+    # Its 2^30 products are too many for an emulator.
     if case.runs_on_cpu and case.program != "matmul"
 }
 
