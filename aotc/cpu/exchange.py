@@ -1,9 +1,10 @@
 """Operations through which the lanes of a warp exchange values → stores, synchronizations, loads.
 
-`EXCHANGES` is the table. Every lane of the warp must come to the operation, as upstream's
-lowering for NVIDIA GPUs demands of it (its shuffles wait for all lanes): where some do not, the
-runtime finds that the others wait for ever. Lanes that do not exist, of a block's last warp, have
-no value: who asks for one gets its own.
+`EXCHANGES` is the table. In a branch that some lanes do not take, those that take it exchange
+among themselves; so do those that are left when some have ended. What a GPU defines then is the
+same here: ballots, the first active lane, integer reductions, and shuffles from lanes that are
+there. Lanes that do not exist, of a block's last warp, have no value: who asks for one gets its
+own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from aotc.cpu import build
 from aotc.cpu.addresses import to_i64
 from aotc.cpu.nvvm import NVVM, NVVM_CHECKS
 from aotc.cpu.reduce import REDUCTIONS
-from aotc.cpu.shuffles import exchange, gather_bits, select_source
+from aotc.cpu.shuffles import exchange, gather_bits, present_lanes, select_source
 from aotc.cpu.slots import check_type, warp_count
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.lower.reductions import check_clusters
@@ -55,9 +56,10 @@ def _rotate(operation: Any, ids: Ids) -> None:
 
 def _broadcast(operation: Any, ids: Ids) -> None:
     value, *lane = operation.operands
-    # All lanes come by: the first active one is lane 0.
-    source = unary("arith.extui", lane[0], integer(64)) if lane else build.number(0)
-    source = build.integer_op("and", source, build.number(WARP_SIZE - 1))
+    number = lane[0] if lane else unary("math.cttz", present_lanes(ids), integer(32))
+    source = build.integer_op(
+        "and", unary("arith.extui", number, integer(64)), build.number(WARP_SIZE - 1)
+    )
     _replace(operation, exchange(value, source, ids))
 
 

@@ -93,6 +93,8 @@ def _compute(operation: Any, ids: Ids) -> None:
     m, n, k = c_matrix.spread.rows, c_matrix.spread.columns, a_matrix.spread.columns
     a, b = place_multiplicands(ids.slots, SLOT_BYTES, element, m, n, k)
     lane = to_i64(ids.lane)
+    # What other lanes have yet to read here must not be overwritten.
+    warp_sync()
     for multiplicand, matrix, value in ((a, a_matrix, a_value), (b, b_matrix, b_value)):
         # By rows in memory, by rows over the lanes: one part behind the other.
         part = matrix.spread.count * multiplicand.element_bytes
@@ -108,8 +110,6 @@ def _compute(operation: Any, ids: Ids) -> None:
         [convert(c_value, sum_type(element))],
         is_unsigned=a_matrix.is_unsigned,
     )
-    # Another lane must not overwrite what this one reads.
-    warp_sync()
     result = operation.results[0]
     result.replace_all_uses_with(convert(total, result.type.element_type))
 

@@ -100,6 +100,8 @@ def _mma_sync(operation: Any, ids: Ids) -> None:
     a_layout, b_layout, c_layout = mma_fragments(m, n, k, a_value.type.shape[1])
     a, b = place_multiplicands(ids.slots, SLOT_BYTES, element, m, n, k)
     lane = _Lane(ids)
+    # What other lanes have yet to read here must not be overwritten.
+    warp_sync()
     for multiplicand, layout, value in ((a, a_layout, a_value), (b, b_layout, b_value)):
         places = lane.addresses(layout, multiplicand)
         for register, addresses in zip(_registers(value), places, strict=True):
@@ -119,8 +121,6 @@ def _mma_sync(operation: Any, ids: Ids) -> None:
         sums = [add_saturating(*pair) for pair in zip(products, sums, strict=True)]
     else:
         sums = multiply(a, b, rows, columns, sums)
-    # Another lane must not overwrite what this one reads.
-    warp_sync()
     registers = [convert(total, result.type.element_type) for total in sums]
     result.replace_all_uses_with(_join(registers, result.type))
 
@@ -152,6 +152,8 @@ def _ldmatrix(operation: Any, ids: Ids) -> None:
         place = build.multiply(to_i64(ids.lane), build.number(LDMATRIX_ROW_BYTES))
         build.store(row, build.at(ids.slots, place), alignment=LDMATRIX_ROW_BYTES)
 
+    # What other lanes have yet to read here must not be overwritten.
+    warp_sync()
     # Lane i has the address of row i % 8 of tile i / 8; the others' may be anything.
     create_if(compare(_ULT, ids.lane, constant_index(LDMATRIX_ROWS * tiles)), copy_row)
     warp_sync()
@@ -166,8 +168,6 @@ def _ldmatrix(operation: Any, ids: Ids) -> None:
         )
         (addresses,) = lane.addresses(layout, tile)
         registers.append(_load_register(register_type, addresses))
-    # Another lane must not overwrite what this one reads.
-    warp_sync()
     result.replace_all_uses_with(_join(registers, result.type))
 
 

@@ -1,6 +1,6 @@
 """What the nvvm dialect has beside the gpu dialect's exchanges, and the special registers.
 
-The operations that name the lanes that take part run where they name all of them: `NVVM_CHECKS`.
+An operation's mask names the lanes that must come by. Those that do are those that take part.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from aotc.cpu import build
 from aotc.cpu.addresses import to_i64
 from aotc.cpu.reduce import reduce_clusters
-from aotc.cpu.shuffles import exchange, existing_lanes, gather_bits, select, select_source
+from aotc.cpu.shuffles import exchange, gather_bits, present_lanes, select, select_source
 from aotc.cpu.slots import Slots
 from aotc.cpu.synchronize import WARP_SIZE, barrier, warp_sync
-from aotc.lower.reductions import Clusters, named_combiner
+from aotc.lower.reductions import Clusters
 from aotc.mlir import ir
 from aotc.ops import constant, create, defining, integer, unary, with_element_type
 
@@ -71,39 +71,47 @@ def _shuffle(operation: Any, ids: Ids) -> None:
 
 
 def _vote(operation: Any, ids: Ids) -> None:
-    bits = gather_bits(operation.operands[1], ids)
+    mask, condition = operation.operands
     kind = _kind(operation)
+    zero = constant(mask.type, 0)
+
+    def votes(condition: Any) -> Any:
+        return build.integer_op("and", gather_bits(condition, ids), mask)
+
     if kind == "ballot":
-        _replace(operation, bits)
+        _replace(operation, votes(condition))
         return
-    some = build.compare(build.NE, bits, constant(bits.type, 0))
-    every = build.compare(build.EQ, bits, existing_lanes(ids))
-    none = build.compare(build.EQ, bits, constant(bits.type, 0))
-    uniform = create("arith.ori", [every, none], [every.type]).result
-    _replace(operation, {"any": some, "all": every, "uni": uniform}[kind])
+    others = build.integer_op("xor", condition, constant(integer(1), 1))
+    if kind == "any":
+        _replace(operation, build.compare(build.NE, votes(condition), zero))
+        return
+    is_all = build.compare(build.EQ, votes(others), zero)
+    if kind == "uni":
+        is_none = build.compare(build.EQ, votes(condition), zero)
+        is_all = build.integer_op("or", is_all, is_none)
+    _replace(operation, is_all)
 
 
 def _match(operation: Any, ids: Ids) -> None:
-    value = operation.operands[1]
+    mask, value = operation.operands
+    present = build.integer_op("and", present_lanes(ids), mask)
     slots = Slots(ids.slots, value.type)
+    warp_sync()
     slots.store(value, to_i64(ids.lane))
     warp_sync()
     row = slots.load_row(build.number(0), WARP_SIZE, 1)
-    # Another lane must not overwrite what this one reads.
-    warp_sync()
     flags = create(
         "llvm.icmp",
         [row, unary("vector.broadcast", value, row.type)],
         [with_element_type(row.type, integer(1))],
         {"predicate": ir.IntegerAttr.get(integer(64), build.EQ)},
     ).result
-    existing = existing_lanes(ids)
     same = create("llvm.bitcast", [flags], [integer(32)]).result
-    same = build.integer_op("and", same, existing)
+    same = build.integer_op("and", same, present)
     if _kind(operation) == "any":
         _replace(operation, same)
         return
-    all_same = build.compare(build.EQ, same, existing)
+    all_same = build.compare(build.EQ, same, present)
     _replace(operation, select(all_same, same, constant(same.type, 0)), all_same)
 
 
@@ -120,9 +128,9 @@ _REDUCTIONS = {
 
 
 def _reduce(operation: Any, ids: Ids) -> None:
-    value = operation.operands[0]
-    combine = named_combiner(_REDUCTIONS[_kind(operation)], value.type)
-    _replace(operation, reduce_clusters(value, Clusters(WARP_SIZE, 1), combine, ids))
+    kind = _REDUCTIONS[_kind(operation)]
+    whole = Clusters(WARP_SIZE, 1)
+    _replace(operation, reduce_clusters(operation.operands[0], whole, kind, ids))
 
 
 def _narrow(value: Any) -> Any:
@@ -193,15 +201,21 @@ NVVM: dict[str, Callable[[Any, Ids], None]] = {
 }
 
 
-def _check_mask(number: int) -> Callable[[Any, dict[str, Any]], str | None]:
-    """The check that operand `number`, the lanes that take part, names all of them."""
+def _check_barrier(operation: Any, _: dict[str, Any]) -> str | None:
+    sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
+    if sizes[1:] != [0] * (len(sizes) - 1):
+        return "barriers for some of a block's threads do not exist on the CPU"
+    if len(operation.results) > 0:
+        return "barriers that reduce do not exist on the CPU"
+    return None
 
-    def check(operation: Any, _: dict[str, Any]) -> str | None:
-        if _is_all_lanes(operation.operands[number]):
-            return None
-        return "on the CPU all lanes of a warp must take part: its mask is not the constant -1"
 
-    return check
+def _check_redux(operation: Any, _: dict[str, Any]) -> str | None:
+    if _kind(operation) not in _REDUCTIONS:
+        return "reductions of floats by redux have no CPU form; use gpu.subgroup_reduce"
+    if not _is_all_lanes(operation.operands[1]):
+        return "a mask other than the constant -1 has no CPU form here"
+    return None
 
 
 def _is_all_lanes(mask: Any) -> bool:
@@ -212,26 +226,7 @@ def _is_all_lanes(mask: Any) -> bool:
     return isinstance(value, ir.IntegerAttr) and value.value & _ALL_LANES == _ALL_LANES
 
 
-def _check_barrier(operation: Any, _: dict[str, Any]) -> str | None:
-    sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
-    if sizes[1:] != [0] * (len(sizes) - 1):
-        return "barriers for some of a block's threads do not exist on the CPU"
-    if len(operation.results) > 0:
-        return "barriers that reduce do not exist on the CPU"
-    return None
-
-
-def _check_redux(operation: Any, reached: dict[str, Any]) -> str | None:
-    if _kind(operation) not in _REDUCTIONS:
-        return "reductions of floats by redux have no CPU form; use gpu.subgroup_reduce"
-    return _check_mask(1)(operation, reached)
-
-
 NVVM_CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
-    "nvvm.shfl.sync": _check_mask(0),
-    "nvvm.vote.sync": _check_mask(0),
-    "nvvm.match.sync": _check_mask(0),
     "nvvm.redux.sync": _check_redux,
-    "nvvm.bar.warp.sync": _check_mask(0),
     "nvvm.barrier": _check_barrier,
 }

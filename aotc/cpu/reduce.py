@@ -1,7 +1,8 @@
 """Reductions over a warp, parts of it, or a block → trees of combinations.
 
-Every lane finds its warp's result from all the lanes' values; the threads' values of a block
-are combined by its first thread. The order is that of `aotc.lower.reductions`.
+One lane combines the values of its warp, or of its cluster; the first thread those of a block.
+Neighbours come first, then the results of neighbouring pairs, and so on, the lower lane's value
+on the left: as on a GPU, so that sums of floats agree to the bit.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from aotc.cpu.slots import (
     Slots,
     join,
     lane_count,
+    leaders,
     shuffle,
     split,
     thread_count,
@@ -31,6 +33,7 @@ from aotc.lower.reductions import (
     is_named,
     kind_of,
     named_combiner,
+    neutral_bits,
 )
 from aotc.mlir import ir
 from aotc.ops import (
@@ -53,41 +56,66 @@ _EQ = 0
 
 
 def _subgroup_reduce(operation: Any, ids: Ids) -> None:
-    value = operation.operands[0]
     clusters = clusters_of(operation, WARP_SIZE)
-    combine = named_combiner(kind_of(operation), value.type)
-    operation.results[0].replace_all_uses_with(reduce_clusters(value, clusters, combine, ids))
+    result = reduce_clusters(operation.operands[0], clusters, kind_of(operation), ids)
+    operation.results[0].replace_all_uses_with(result)
 
 
-def reduce_clusters(value: Any, clusters: Clusters, combine: Combine, ids: Ids) -> Any:
-    """Combines the values of this lane's cluster; `combine` takes vectors, too."""
+def reduce_clusters(value: Any, clusters: Clusters, kind: str, ids: Ids) -> Any:
+    """Combines the values of this lane's cluster."""
     if clusters.size == 1:
         return value
+    combine = named_combiner(kind, value.type)
+    pieces = [_reduce_piece(piece, clusters, kind, combine, ids) for piece in split(value)]
+    return join(pieces, value.type)
+
+
+def _reduce_piece(value: Any, clusters: Clusters, kind: str, combine: Combine, ids: Ids) -> Any:
+    """One lane of each cluster combines its values, and leaves the result where they were.
+
+    Integers have neutral elements for the lanes that do not come by, as `redux.sync` leaves
+    them out. Floats do not (-0, NaN): all lanes of the block's threads must be there.
+    """
     lane = to_i64(ids.lane)
     first = build.number(0)
     if clusters.span < WARP_SIZE or clusters.stride > 1:
         first = build.integer_op("and", lane, build.number(~clusters.member_bits))
-    count = build.integer_op("sub", lane_count(ids), first)
-    pieces = []
-    for piece in split(value):
-        slots = Slots(ids.slots, piece.type)
-        slots.store(piece, lane)
+    slots = Slots(ids.slots, value.type)
+    element = element_type(value.type)
+    warp_sync()
+    count = None
+    if isinstance(element, ir.IntegerType):
+        slots.fill(neutral_bits(kind, element.width))
         warp_sync()
-        pieces.append(_combine_row(slots, first, clusters, combine, count))
-        # Another lane must not overwrite what this one reads.
+        # Any of those that come by: the last one that stores its number.
+        leaders(ids).store(unary("arith.trunci", lane, integer(8)), first)
+        slots.store(value, lane)
         warp_sync()
-    return join(pieces, value.type)
+        leader = unary("arith.extui", leaders(ids).load(first), integer(64))
+    else:
+        slots.store(value, lane)
+        warp_sync()
+        leader = first
+        count = build.integer_op("sub", lane_count(ids), first)
+    create_if(
+        build.compare(build.EQ, lane, leader),
+        lambda: slots.store(_combine_row(slots, first, clusters, combine, count), first),
+    )
+    warp_sync()
+    return slots.load(first)
 
 
-def _combine_row(slots: Slots, first: Any, clusters: Clusters, combine: Combine, count: Any) -> Any:
-    """The combination of a cluster's elements, as a tree; those from `first + count` on are none.
+def _combine_row(
+    slots: Slots, first: Any, clusters: Clusters, combine: Combine, count: Any | None
+) -> Any:
+    """The combination of a cluster's elements, as a tree: all pairs of a level at once.
 
-    All pairs of one level at once: as vectors.
+    If there is a `count`, those from `first + count` on are none.
     """
     type_ = slots.type
     width = type_.shape[0] if isinstance(type_, ir.VectorType) else 1
     row = slots.load_row(first, clusters.size, clusters.stride)
-    narrow = unary("arith.trunci", count, integer(32))
+    limit = None if count is None else unary("arith.trunci", count, integer(32))
     remaining, distance = clusters.size, clusters.stride
     while remaining > 1:
         remaining //= 2
@@ -97,8 +125,10 @@ def _combine_row(slots: Slots, first: Any, clusters: Clusters, combine: Combine,
             )
             for side in range(2)
         )
-        places = [(2 * n + 1) * distance for n in range(remaining) for _ in range(width)]
-        row = select(_smaller_than(places, narrow), combine(left, right), left)
+        row = combine(left, right)
+        if limit is not None:
+            places = [(2 * n + 1) * distance for n in range(remaining) for _ in range(width)]
+            row = select(_smaller_than(places, limit), row, left)
         distance *= 2
     if width > 1:
         return row
@@ -134,15 +164,14 @@ def _extract_first(vector: Any) -> Any:
 def _all_reduce(operation: Any, ids: Ids) -> None:
     value = operation.operands[0]
     combine = combiner(operation)
-    Slots(ids.slots, value.type).store(value, to_i64(ids.lane))
+    slots = Slots(ids.slots, value.type)
+    warp_sync()
+    slots.store(value, to_i64(ids.lane))
     barrier()
     is_first = _and(*(compare(_EQ, number, constant_index(0)) for number in ids.thread_id))
     create_if(is_first, lambda: _combine_block(value.type, combine, ids, is_named(operation)))
     barrier()
-    result = Slots(ids.block_slots, value.type).load(build.number(0))
-    # Another thread must not overwrite what this one reads.
-    barrier()
-    operation.results[0].replace_all_uses_with(result)
+    operation.results[0].replace_all_uses_with(slots.load(build.number(0)))
 
 
 def _and(first: Any, *others: Any) -> Any:
@@ -152,7 +181,10 @@ def _and(first: Any, *others: Any) -> Any:
 
 
 def _combine_block(type_: Any, combine: Combine, ids: Ids, takes_vectors: bool) -> None:
-    """Combines the values of each warp into an element of the first one's slots, then those."""
+    """Combines the values of each warp into an element of the first one's slots, then those.
+
+    Each warp gets the result into its own slots: so no barrier is needed behind the reading.
+    """
     warps, threads = warp_count(ids), thread_count(ids)
     results = Slots(ids.block_slots, type_)
 
@@ -175,6 +207,14 @@ def _combine_block(type_: Any, combine: Combine, ids: Ids, takes_vectors: bool) 
 
     end = unary("arith.index_cast", build.add(warps, build.number(1)), index())
     create_for(constant_index(0), end, constant_index(1), combine_warp)
+    result = results.load(build.number(0))
+
+    def tell_warp(number: Any) -> None:
+        place = build.multiply(to_i64(number), build.number(WARP_BYTES))
+        Slots(build.at(ids.block_slots, place), type_).store(result, build.number(0))
+
+    end = unary("arith.index_cast", warps, index())
+    create_for(constant_index(1), end, constant_index(1), tell_warp)
 
 
 def _combine_in_place(slots: Slots, combine: Combine, count: Any) -> None:

@@ -8,7 +8,7 @@ from aotc.cpu import build
 from aotc.cpu.addresses import to_i64
 from aotc.cpu.slots import Slots, join, lane_count, split
 from aotc.cpu.synchronize import WARP_SIZE, warp_sync
-from aotc.ops import constant, create, integer, unary
+from aotc.ops import constant, create, integer
 
 if TYPE_CHECKING:
     from aotc.cpu.thread_function import Ids
@@ -22,11 +22,10 @@ def exchange(value: Any, source: Any, ids: Ids) -> Any:
     pieces = []
     for piece in split(value):
         slots = Slots(ids.slots, piece.type)
+        warp_sync()
         slots.store(piece, lane)
         warp_sync()
         pieces.append(slots.load(source))
-        # Another lane must not overwrite what this one reads.
-        warp_sync()
     return join(pieces, value.type)
 
 
@@ -55,22 +54,20 @@ def select_source(mode: str, lane: Any, offset: Any, limit: Any, segment: Any = 
 
 
 def gather_bits(condition: Any, ids: Ids) -> Any:
-    """An i32 whose bit i is lane i's `condition`, an i1; 0 for lanes that do not exist."""
+    """An i32 whose bit i is lane i's `condition`, an i1; 0 for lanes that do not come by."""
     slots = Slots(ids.slots, condition.type)
+    warp_sync()
+    slots.fill(0)
+    warp_sync()
     slots.store(condition, to_i64(ids.lane))
     warp_sync()
     flags = slots.load_row(build.number(0), WARP_SIZE, 1)
-    bits = create("llvm.bitcast", [flags], [integer(32)]).result
-    # Another lane must not overwrite what this one reads.
-    warp_sync()
-    return build.integer_op("and", bits, existing_lanes(ids))
+    return create("llvm.bitcast", [flags], [integer(32)]).result
 
 
-def existing_lanes(ids: Ids) -> Any:
-    """An i32 with a bit for each lane of the warp."""
-    missing = build.integer_op("sub", build.number(WARP_SIZE), lane_count(ids))
-    narrow = unary("arith.trunci", missing, integer(32))
-    return build.integer_op("lshr", constant(integer(32), 0xFFFFFFFF), narrow)
+def present_lanes(ids: Ids) -> Any:
+    """An i32 with a bit for each lane that comes by."""
+    return gather_bits(constant(integer(1), 1), ids)
 
 
 def select(condition: Any, value: Any, other: Any) -> Any:

@@ -1,7 +1,10 @@
 """A warp's slots: an array in which each lane has one element, for the others to read.
 
 A value is stored as what LLVM has in whole bytes: of an index the i64, of an i1 a byte. What is
-more than 64 bytes, a long vector, is exchanged piece by piece.
+more than 32 bytes, a long vector, is exchanged piece by piece.
+
+An exchange begins with a synchronization of the warp, and writes behind it: by then no lane has
+yet to read what another exchange left here, also where lanes take part in different ones.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from aotc.ops import constant, create, element_type, integer, unary, with_elemen
 if TYPE_CHECKING:
     from aotc.cpu.thread_function import Ids
 
-# What each lane has of the slots, and what each warp has.
-LANE_BYTES = 64
-WARP_BYTES = LANE_BYTES * WARP_SIZE
+# What each warp has, and what of it one lane has for a value; the rest is for `leaders`.
+WARP_BYTES = 2048
+LANE_BYTES = 32
 
 _SMALLEST_BITS = 8
 # Stored as they are.
@@ -112,6 +115,13 @@ class Slots:
         stored = build.load(self.at(number), stored_type(self.type), alignment=self.alignment)
         return from_stored(stored, self.type)
 
+    def fill(self, bits: int) -> None:
+        """Stores integers that are `bits` as all elements of the warp's lanes."""
+        scalar = element_type(stored_type(self.type))
+        count = self.bytes // size_of(scalar).bytes * WARP_SIZE
+        row = constant(ir.VectorType.get([count], scalar), bits)
+        build.store(row, self.address, alignment=LANE_BYTES)
+
     def load_row(self, first: Any, count: int, step: int) -> Any:
         """`count` elements, one in `step`, as one vector: those of the first, of the second, …"""
         stored = stored_type(self.type)
@@ -124,6 +134,11 @@ class Slots:
         )
         row = shuffle(row, [n * step * pitch + e for n in range(count) for e in range(width)])
         return from_stored(row, with_element_type(row.type, element_type(self.type)))
+
+
+def leaders(ids: Ids) -> Slots:
+    """A byte for each lane: which lane of a group does what one of them must do."""
+    return Slots(build.at(ids.slots, LANE_BYTES * WARP_SIZE), integer(8))
 
 
 def shuffle(vector: Any, positions: list[int]) -> Any:

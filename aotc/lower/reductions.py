@@ -100,6 +100,18 @@ def named_combiner(kind: str, type_: Any) -> Combine:
     return lambda left, right: binary(name, left, right)
 
 
+def neutral_bits(kind: str, width: int) -> int:
+    """The integer of `width` bits, without sign, that changes no other one."""
+    ones = (1 << width) - 1
+    return {
+        "mul": 1,
+        "and": ones,
+        "minui": ones,
+        "minsi": ones >> 1,
+        "maxsi": (ones >> 1) + 1,
+    }.get(kind, 0)
+
+
 def _combine_by_region(reduction: Any, left: Any, right: Any) -> Any:
     """What a copy of the reduction's region yields for the two."""
     copy = reduction.clone().operation
