@@ -17,7 +17,7 @@ from aotc.cpu.prologue import THREAD_VALUES, context_values
 from aotc.cpu.strides import Strides, count_accesses
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.cpu.thread_function import ThreadFunction
-from aotc.cpu.uniformity import Uniformity, find_uniformity, is_quotient_of
+from aotc.cpu.uniformity import Uniformity, find_uniformity, is_alike_in_runs
 
 # Threads of a row that run together: what they carry through a loop should fit into registers.
 _ROW_WIDTH = 32
@@ -84,12 +84,12 @@ class _Planner:
                 nested[part] = found
         return BlockPlan(plan, nested)
 
-    def _uniformity_of(self, varying: set[str], quotients: set[Value] | None = None) -> Uniformity:
+    def _uniformity_of(self, varying: set[str], counters: set[Value] | None = None) -> Uniformity:
         return find_uniformity(
             self._flow,
             self._postdominators,
             [self._context[name] for name in varying],
-            lambda node: quotients is not None and is_quotient_of(node, quotients, WARP_SIZE),
+            lambda node: counters is not None and is_alike_in_runs(node, counters, WARP_SIZE),
         )
 
     def _isolate_deciding_loads(self) -> None:
@@ -123,14 +123,14 @@ class _Planner:
     def _plan_warps(self, part: Part) -> Nested:
         context = self._context
         varying = {f"thread_id.{d}" for d in "xyz"} | {"linear", "lane"}
-        quotients = {context["linear"]}
+        counters = {context["linear"]}
         size = self._thread.block_size
         if (size is not None and size[1] == size[2] == 1) or (
             size is not None and size[0] % WARP_SIZE == 0
         ):
-            quotients.add(context["thread_id.x"])
+            counters.add(context["thread_id.x"])
             varying -= {"thread_id.y", "thread_id.z"}
-        uniformity = self._uniformity_of(varying, quotients)
+        uniformity = self._uniformity_of(varying, counters)
         planner = self._planner(part, uniformity)
         for block in part.blocks:
             if block.sync is not None and block.sync.is_warp:

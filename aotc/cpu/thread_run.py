@@ -107,9 +107,9 @@ class ThreadRun:
         for block in order:
             cursor.enter(blocks[block])
             self._values |= dict(zip(own[block], blocks[block].arguments, strict=True))
-            if block is not part.head:
-                for argument in own[block]:
-                    self._keep(argument, self._values[argument])
+            # Of a head that a loop of the part leads back to, too: each turn has its own values.
+            for argument in own[block]:
+                self._keep(argument, self._values[argument])
             self._write_block(block, part, own, blocks, behind)
         cursor.enter(behind)
         if stack is not None:

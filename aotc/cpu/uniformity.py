@@ -118,13 +118,34 @@ def constant_of(value: Value) -> int | None:
     return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None
 
 
-def is_quotient_of(node: Node, dividends: set[Value], size: int) -> bool:
-    """Whether it divides one of `dividends` by a multiple of `size`, a power of two."""
-    if len(node.operands) != 2 or node.operands[0] not in dividends:
+def is_alike_in_runs(node: Node, ids: set[Value], size: int) -> bool:
+    """Whether it is the same for all of `size` consecutive ids that begin at a multiple of it.
+
+    `ids` are values that count threads; `size` is a power of two. Quotients by its multiples are
+    such values, and comparisons with them.
+    """
+    if len(node.operands) != 2:
         return False
-    divisor = constant_of(node.operands[1])
-    if divisor is None or divisor <= 0:
+    left, right = node.operands
+    if node.name == "llvm.icmp":
+        predicate = int(ir.IntegerAttr(node.pattern.attributes["predicate"]).value)
+        if right in ids:
+            left, right, predicate = right, left, _SWAPPED.get(predicate, predicate)
+        limit = constant_of(right)
+        if left not in ids or limit is None:
+            return False
+        return (predicate in _BELOW and limit % size == 0) or (
+            predicate in _UP_TO and (limit + 1) % size == 0
+        )
+    divisor = constant_of(right)
+    if left not in ids or divisor is None or divisor <= 0:
         return False
     if node.name in ("llvm.lshr", "llvm.ashr"):
         return divisor < 64 and (1 << divisor) % size == 0
     return node.name in ("llvm.udiv", "llvm.sdiv") and divisor % size == 0
+
+
+# llvm.icmp's predicates, by what they tell apart: slt, sge, ult, uge; and sle, sgt, ule, ugt.
+_BELOW = (2, 5, 6, 9)
+_UP_TO = (3, 4, 7, 8)
+_SWAPPED = {2: 4, 4: 2, 3: 5, 5: 3, 6: 8, 8: 6, 7: 9, 9: 7}

@@ -21,6 +21,8 @@ TO_BRANCHES = (
     "math-expand-ops{ops=clampf}",
     # ipowi. (fpowi is gone by now.)
     "convert-math-to-funcs",
+    # In f32, and rounded: on aarch64, clang 22 rounds ties of bf16 vectors in a wrong direction.
+    "arith-emulate-unsupported-floats{source-types=bf16 target-type=f32}",
     # Rounding f32 to bf16 is integer arithmetic: LLVM would call a function for it.
     "arith-expand{include-bf16=true}",
     "expand-strided-metadata",
