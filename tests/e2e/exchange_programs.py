@@ -190,14 +190,12 @@ def _cases() -> Iterator[Case]:
         element: str,
         size: Size,
         compute: Callable[[Array], dict[str, Array]],
-        *,
-        runs_on_cpu: bool = True,
         **options: Any,
     ) -> Case:
         shown = "" if options.get("is_known") else f"-{'x'.join(map(str, size))}"
         name = f"{PROGRAM}-{entry}{shown}"
         make = partial(_values, name, element, size, compute, **options)
-        return Case(name, PROGRAM, make, 0, entry=entry, runs_on_cpu=runs_on_cpu)
+        return Case(name, PROGRAM, make, 0, entry=entry)
 
     reductions = {
         "subgroup_reduce": _compute_subgroup_reduce,
@@ -244,9 +242,7 @@ def _cases() -> Iterator[Case]:
                 partial(_compute_vector_reduce, element),
                 extra=extra,
             )
-        yield case(
-            "broadcast_in_branch", "i32", size, _compute_broadcast_in_branch, runs_on_cpu=False
-        )
+        yield case("broadcast_in_branch", "i32", size, _compute_broadcast_in_branch)
 
 
 CASES: dict[str, Case] = {case.name: case for case in _cases()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import ml_dtypes
@@ -18,17 +19,18 @@ CHIP = ("--chip", "sm_90a", "--ptx", "none")
 
 @pytest.fixture(scope="session")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The module's file."""
-    file = tmp_path_factory.mktemp("source") / f"{PROGRAM}.mlir"
-    file.write_text(source())
-    return file
+    """The module's file: one place for all workers, so that it is built once."""
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    draft = tmp_path_factory.mktemp("draft") / f"{PROGRAM}.mlir"
+    draft.write_text(source())
+    return draft.rename(folder / draft.name)
 
 
 def _by_entry() -> dict[str, list[Case]]:
     entries: dict[str, list[Case]] = {}
     for case in CASES.values():
-        if case.runs_on_cpu:
-            entries.setdefault(case.entry or "", []).append(case)
+        entries.setdefault(case.entry or "", []).append(case)
     return entries
 
 
