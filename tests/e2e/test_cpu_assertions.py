@@ -1,0 +1,59 @@
+"""Assertions and traps of kernels on the CPU device: the launch ends, and says who failed where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from e2e.support import Programs, run
+
+SOURCE = Path(__file__).parent / "data" / "kernel_assertions.mlir"
+# 3 blocks of 50 threads.
+THREADS = 150
+OPTIONS = pytest.mark.parametrize("options", [("-O0",), ("-O3",)], ids=lambda o: o[0])
+
+MESSAGES = {
+    "meeting": 'assertion failed: the neighbour is "small" (100%) (kernel_assertions.mlir:16:7)',
+    "alone": "assertion failed: small (kernel_assertions.mlir:23:7)",
+    "trapping": "trap (kernel_assertions.mlir:39:9)",
+}
+# The first thread that fails when thread i has the number i and 99 is the first large one.
+FAILING = {"meeting": 48, "alone": 49, "trapping": 49}
+
+
+@OPTIONS
+@pytest.mark.parametrize("entry", MESSAGES)
+def test_failure_names_thread_and_place(
+    programs: Programs, tmp_path: Path, entry: str, options: tuple[str, ...]
+) -> None:
+    """The first block with a failure ends the launch; with one worker that is always the same."""
+    program = programs.build(SOURCE, "--chip", "sm_90a", *options)
+    np.save(tmp_path / "x.npy", np.arange(THREADS, dtype=np.int32))
+    arguments = ("--arg", f"x={tmp_path / 'x.npy'}", "--limit", "99")
+    env = {"AOTC_DEVICE": "cpu", "AOTC_CPU_THREADS": "1"}
+    done = run(program, entry, *arguments, env=env)
+    assert done.returncode == 4
+    assert done.stdout == ""
+    failing = FAILING[entry]
+    assert (
+        f"kernel '{entry}': block (1, 0, 0), thread ({failing}, 0, 0): {MESSAGES[entry]}"
+        in done.stderr
+    )
+
+
+@OPTIONS
+@pytest.mark.parametrize("entry", MESSAGES)
+def test_assertions_that_hold_change_nothing(
+    programs: Programs, tmp_path: Path, entry: str, options: tuple[str, ...]
+) -> None:
+    """The results are those of the kernel without them."""
+    program = programs.build(SOURCE, "--chip", "sm_90a", *options)
+    x = np.arange(THREADS, dtype=np.int32)
+    np.save(tmp_path / "x.npy", x)
+    arguments = ("--arg", f"x={tmp_path / 'x.npy'}", "--limit", "150")
+    result = tmp_path / "result.npy"
+    done = run(program, entry, *arguments, "--out", f"x={result}", "--device", "cpu")
+    assert (done.stderr, done.returncode) == ("", 0)
+    expected = {"meeting": x ^ 1, "alone": 2 * x, "trapping": x}[entry]
+    np.testing.assert_array_equal(np.load(result), expected)
