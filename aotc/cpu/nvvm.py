@@ -151,22 +151,17 @@ def _id_register(name: str, dimension: int) -> Callable[[Any, Ids], None]:
     return _register(lambda ids: getattr(ids, name)[dimension])
 
 
-def _mask_register(shift: str, base: int, extra: int) -> Callable[[Any, Ids], None]:
-    """A register with a bit for each lane below this one, or above: `base` moved by the lane."""
+def _mask_register(base: int, past: int, *, others: bool = False) -> Callable[[Any, Ids], None]:
+    """A register of bits for lanes: `base`, moved to `past` lanes behind this one.
+
+    With `others`, the bits are those of the other lanes.
+    """
 
     def find(ids: Ids) -> Any:
-        count = build.add(to_i64(ids.lane), build.number(extra))
-        moved = build.integer_op(shift, build.number(base), count)
-        return unary("arith.trunci", moved, integer(32))
-
-    return _register(find)
-
-
-def _lower_lanes(with_own: bool) -> Callable[[Any, Ids], None]:
-    def find(ids: Ids) -> Any:
-        count = build.add(to_i64(ids.lane), build.number(int(with_own)))
-        behind = build.integer_op("shl", build.number(1), count)
-        return unary("arith.trunci", build.integer_op("sub", behind, build.number(1)), integer(32))
+        count = build.add(to_i64(ids.lane), build.number(past))
+        moved = build.integer_op("shl", build.number(base), count)
+        bits = unary("arith.trunci", moved, integer(32))
+        return build.integer_op("xor", bits, constant(bits.type, _ALL_LANES)) if others else bits
 
     return _register(find)
 
@@ -187,11 +182,11 @@ NVVM: dict[str, Callable[[Any, Ids], None]] = {
     },
     f"{_SREG}laneid": _register(lambda ids: ids.lane),
     f"{_SREG}warpsize": _register(lambda ids: constant(integer(32), WARP_SIZE)),
-    f"{_SREG}lanemask.eq": _mask_register("shl", 1, 0),
-    f"{_SREG}lanemask.ge": _mask_register("shl", _ALL_LANES, 0),
-    f"{_SREG}lanemask.gt": _mask_register("shl", _ALL_LANES, 1),
-    f"{_SREG}lanemask.lt": _lower_lanes(with_own=False),
-    f"{_SREG}lanemask.le": _lower_lanes(with_own=True),
+    f"{_SREG}lanemask.eq": _mask_register(1, 0),
+    f"{_SREG}lanemask.ge": _mask_register(_ALL_LANES, 0),
+    f"{_SREG}lanemask.gt": _mask_register(_ALL_LANES, 1),
+    f"{_SREG}lanemask.lt": _mask_register(_ALL_LANES, 0, others=True),
+    f"{_SREG}lanemask.le": _mask_register(_ALL_LANES, 1, others=True),
     "nvvm.shfl.sync": _shuffle,
     "nvvm.vote.sync": _vote,
     "nvvm.match.sync": _match,

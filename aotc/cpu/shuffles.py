@@ -29,7 +29,9 @@ def exchange(value: Any, source: Any, ids: Ids) -> Any:
     return join(pieces, value.type)
 
 
-def select_source(mode: str, lane: Any, offset: Any, limit: Any, segment: Any = None) -> Any:
+def select_source(
+    mode: str, lane: Any, offset: Any, limit: Any, segment: Any = None
+) -> tuple[Any, Any]:
     """Which lane `shfl.sync` reads, and whether that is in range, by the PTX manual's formulas.
 
     All are i64; `limit` is the last lane, upwards the first, that may be read, `segment` the
