@@ -6,6 +6,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.device.exchanges import expand_exchanges
+from aotc.device.matrices import replace_elementwise
 from aotc.load.source import Source
 from aotc.lower.atomics import replace_constant_updates
 from aotc.lower.host_math import replace_questions
@@ -76,6 +77,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         replace_constant_updates(device)
         _call_powers(device)
         expand_exchanges(device, source)
+        replace_elementwise(device, source)
         has_matrices = any(op.name.startswith("gpu.subgroup_mma_") for op in ops.walk(device))
         run_passes(
             device,

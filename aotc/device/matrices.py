@@ -1,0 +1,69 @@
+"""Element-wise operations on tensor-core fragments that upstream lowers wrongly → others.
+
+Of the kinds of `gpu.subgroup_mma_elementwise`, convert-gpu-to-nvvm knows some alone: it divides
+where the kind is subf, and ends the process at those that it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.load.source import Source
+from aotc.mlir import ir
+from aotc.ops import create, find
+
+_NAME = "gpu.subgroup_mma_elementwise"
+_LOWERED = ("addf", "mulf", "divf", "maxf", "minf")
+
+
+def replace_elementwise(device: Any, source: Source) -> None:
+    """Replaces subf and negatef everywhere under `device`. Raises InputError for other kinds."""
+    found = find(device, _NAME)
+    problems = [
+        f"{_NAME}{_at(op, source)}: '{_kind(op)}' has no lowering for GPUs"
+        for op in found
+        if _kind(op) not in (*_LOWERED, "subf", "negatef")
+    ]
+    if problems:
+        raise InputError(
+            "\n".join(problems),
+            hint="Load the elements by threads, or compute in the accumulator's type.",
+        )
+    for operation in found:
+        if _kind(operation) in _LOWERED:
+            continue
+        with ir.InsertionPoint(operation), operation.location:
+            operands = list(operation.operands)
+            # -1 times a number is exact, and so is its sum with another: the difference.
+            result = _build("mulf", [operands[-1], _minus_one(operation.results[0].type)])
+            if _kind(operation) == "subf":
+                result = _build("addf", [operands[0], result])
+        operation.results[0].replace_all_uses_with(result)
+        operation.erase()
+
+
+def _kind(operation: Any) -> str:
+    # #gpu<mma_element_wise addf>
+    found = re.search(r"(\w+)>$", str(operation.attributes["opType"]))
+    return found[1] if found else ""
+
+
+def _at(operation: Any, source: Source) -> str:
+    place = source.place(operation.location)
+    return "" if place is None else f" at {place}"
+
+
+def _build(kind: str, operands: list[Any]) -> Any:
+    attribute = ir.Attribute.parse(f"#gpu<mma_element_wise {kind}>")
+    return create(_NAME, operands, [operands[0].type], {"opType": attribute}).result
+
+
+def _minus_one(type_: Any) -> Any:
+    element = re.search(r"x([a-z]\w*), ", str(type_))
+    number = ir.Type.parse(element[1] if element else "f32")
+    value = create(
+        "arith.constant", results=[number], attributes={"value": ir.FloatAttr.get(number, -1.0)}
+    ).result
+    return create("gpu.subgroup_mma_constant_matrix", [value], [type_]).result
