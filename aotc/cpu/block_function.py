@@ -343,6 +343,12 @@ class _Writer:
         needed: dict[Value, None] = {}
         for part in level.plan.parts:
             for block in part.straight:
+                if block is not part.head:
+                    needed |= {
+                        self._incoming(block, number): None
+                        for number, argument in enumerate(block.arguments)
+                        if argument in level.plan.shared
+                    }
                 for node in block.nodes:
                     if is_shared(node, level):
                         needed |= dict.fromkeys(node.operands)

@@ -16,7 +16,7 @@ from aotc.mlir import ir
 from aotc.ops import create
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Value:
     """What an operation makes (`node`), or a block's argument (`node` is None)."""
 
@@ -25,7 +25,7 @@ class Value:
     node: Node | None = None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Node:
     """One operation, the pattern, with its operands and results here."""
 
@@ -39,7 +39,7 @@ class Node:
         return str(self.pattern.name)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Edge:
     """A way from one block to the next, with the values for its arguments."""
 
@@ -55,7 +55,7 @@ class Sync:
     location: Any
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Block:
     """Operations in order, then one of:
 

@@ -37,7 +37,7 @@ class NotTogetherError(Exception):
     """The threads of the group may part ways before something that they must reach together."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Part:
     """Blocks that a thread runs in one turn, from `head` on.
 

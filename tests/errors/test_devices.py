@@ -100,8 +100,8 @@ def test_a_kernel_without_a_cpu_form(device: str, hopper_alone: Path) -> None:
     done = _run(hopper_alone, AOTC_DEVICE=device)
     assert (done.code, done.stdout) == (3, "")
     assert (
-        "fence: error: mgpuLaunchKernel: kernel 'fence_kernel' of module 'fence_kernels' cannot run "
-        "on the CPU: nvvm.wgmma.fence.aligned at fence.mlir:7:5: "
+        "fence: error: mgpuLaunchKernel: kernel 'fence_kernel' of module 'fence_kernels' cannot "
+        "run on the CPU: nvvm.wgmma.fence.aligned at fence.mlir:7:5: "
     ) in done.stderr
 
 
