@@ -22,7 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 # One chip, and no PTX: the rest of a build is not what is asked here.
 BUILD_OPTIONS = ("--chip", "sm_90", "--ptx", "none")
-_BUILD_SECONDS = 600
+# A pass that never ends also takes more and more memory.
+_BUILD_SECONDS = 60
+_BUILD_SECONDS_EACH = 5
+_BUILD_KIB = 8 * 2**20
 _RUN_SECONDS = 60
 
 
@@ -79,18 +82,20 @@ def build(programs: Sequence[Program], folder: Path, settings: Settings) -> tupl
     source.write_text(module_text(programs))
     executable = folder / "programs"
     executable.unlink(missing_ok=True)
+    limited = ["sh", "-c", f'ulimit -v {_BUILD_KIB} && exec "$@"', "sh"]
     command = [sys.executable, "-m", "aotc", "build", str(source), *settings.build_options]
+    seconds = _BUILD_SECONDS + _BUILD_SECONDS_EACH * len(programs)
     try:
         result = subprocess.run(
-            [*command, "-o", str(executable)],
+            [*limited, *command, "-o", str(executable)],
             cwd=ROOT,
             capture_output=True,
             text=True,
             check=False,
-            timeout=_BUILD_SECONDS,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired:
-        return executable, f"aotc took more than {_BUILD_SECONDS} seconds"
+        return executable, f"error: aotc took more than {seconds} seconds"
     if result.returncode == 0:
         return executable, ""
     return executable, f"aotc: exit code {result.returncode}\n{result.stderr}"

@@ -40,29 +40,41 @@ _AT_ONCE = 16
 def shrink(verdict: Verdict, judge: Judge, seconds: float) -> Verdict:
     """The smallest failing program that is found in about this time, as its verdict."""
     best = verdict
+    tried: set[Program] = set()
     deadline = time.monotonic() + seconds
-    while (smaller := _smaller(best, judge, deadline)) is not None:
+    while (smaller := _smaller(best, judge, tried, deadline)) is not None:
         best = smaller
     return best
 
 
-def _smaller(verdict: Verdict, judge: Judge, deadline: float) -> Verdict | None:
-    """The smallest candidate that fails as well, or None; none is tried after `deadline`."""
-    size = _size(verdict.program)
-    candidates = {repr(candidate): candidate for candidate in _candidates(verdict.program)}
-    ordered = sorted((c for c in candidates.values() if _size(c) < size), key=_size)
-    valid = (candidate for candidate in ordered if _is_valid(candidate))
+def _smaller(
+    verdict: Verdict, judge: Judge, tried: set[Program], deadline: float
+) -> Verdict | None:
+    """A smaller program that fails as well, or None; none is tried after `deadline`.
+
+    `tried` has those that did not fail, or have no meaning.
+    """
+    name, size = verdict.program.name, _size(verdict.program)
+    fitting = (c for c in _candidates(verdict.program) if _size(c) < size and _is_new(c, tried))
     # Where the build fails, the module of many would fail for all of them.
     at_once = 1 if verdict.kind == "build" else _AT_ONCE
-    while some := list(islice(valid, at_once)):
+    while some := list(islice(fitting, at_once)):
         if time.monotonic() > deadline:
             return None
-        name = verdict.program.name
-        tried = [_renamed(program, f"{name}_{number}") for number, program in enumerate(some)]
-        for found in judge(tried):
-            if found.signature == verdict.signature:
-                return replace(found, program=_renamed(found.program, name))
+        named = [_renamed(program, f"{name}_{number}") for number, program in enumerate(some)]
+        found = [v for v in judge(named) if v.signature == verdict.signature]
+        if found:
+            smallest = min(found, key=lambda v: _size(v.program))
+            return replace(smallest, program=_renamed(smallest.program, name))
     return None
+
+
+def _is_new(program: Program, tried: set[Program]) -> bool:
+    """Whether it was not tried before, and means something."""
+    if program in tried:
+        return False
+    tried.add(program)
+    return _is_valid(program)
 
 
 def _renamed(program: Program, name: str) -> Program:
@@ -95,6 +107,7 @@ def _size(program: Program) -> int:
     """About the number of nodes, and a little for large blocks."""
     weight = sum(_node_count(function.body) + 5 for function in program.functions)
     launch = program.threads.bit_length() + program.blocks.bit_length()
+    launch += program.has_known_block_size
     return weight + _node_count(program.body) + 2 * len(program.memories) + launch
 
 
@@ -118,8 +131,9 @@ def _is_valid(program: Program) -> bool:
 
 def _candidates(program: Program) -> Iterator[Program]:
     for block, grid in (((1, 1, 1), (1, 1, 1)), ((2, 1, 1), (1, 1, 1)), (program.block, (1, 1, 1))):
-        if not program.has_known_block_size and _has_room(program, block):
+        if _has_room(program, block):
             yield _with_sizes(program, block, grid)
+    yield replace(program, has_known_block_size=False)
     for body in _smaller_bodies(program.body):
         yield _without_unused(replace(program, body=body))
     for number, function in enumerate(program.functions):

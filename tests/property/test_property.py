@@ -1,0 +1,49 @@
+"""Random kernels on the CPU device give what their evaluation in NumPy says."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from property.batch import BUILD_OPTIONS, Settings, judge
+from property.features import Features
+from property.generate import generate
+from property.run import BATCH, describe
+
+# The programs of the fixed batches are the same on every machine and in every run.
+FIRST_SEED = 1_000_000
+UNOPTIMIZED = (*BUILD_OPTIONS, "-O0")
+
+
+def check(first_seed: int, folder: Path, settings: Settings) -> None:
+    """Builds and runs a batch; a failure tells the seed, the command and what it said."""
+    seeds = range(first_seed, first_seed + BATCH)
+    verdicts = judge([generate(f"p{seed}", seed, Features()) for seed in seeds], folder, settings)
+    assert len(verdicts) == BATCH
+    failures = [verdict for verdict in verdicts if verdict.kind != "ok"]
+    assert not failures, "\n".join(
+        [
+            *(describe(verdict, int(verdict.program.name[1:]), verdict) for verdict in failures),
+            "To have it shrunk: python -m tests.property.run --count 1 --seed SEED",
+        ]
+    )
+
+
+@pytest.mark.parametrize("batch", range(3))
+def test_programs_give_what_they_must(tmp_path: Path, batch: int) -> None:
+    check(FIRST_SEED + batch * BATCH, tmp_path, Settings())
+
+
+def test_unoptimized_programs_give_what_they_must(tmp_path: Path) -> None:
+    check(FIRST_SEED, tmp_path, Settings(build_options=UNOPTIMIZED))
+
+
+def test_one_thread_gives_what_many_give(tmp_path: Path) -> None:
+    check(FIRST_SEED + BATCH, tmp_path, Settings(cpu_threads=1))
+
+
+def test_new_programs_give_what_they_must(tmp_path: Path) -> None:
+    """Other programs in every run: the seed is in the failure's message."""
+    check(random.SystemRandom().randrange(2**31), tmp_path, Settings())
