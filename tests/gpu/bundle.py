@@ -28,12 +28,16 @@ SCRIPTS = HERE / "scripts"
 # As pytest has it.
 sys.path.insert(0, str(HERE.parent))
 
-from gpu import programs  # noqa: E402
+from e2e import exchange_programs, matrix_programs  # noqa: E402
+from gpu import programs, random_programs  # noqa: E402
 
 import samples  # noqa: E402
 
 # Whoever copies the bundle, and the machine that runs it, should not wait.
-MOST_BYTES = 30 * 2**20
+MOST_BYTES = 40 * 2**20
+
+# Modules that are generated. The CPU device runs them in tests of its own: here the GPU does.
+GENERATED = {module.PROGRAM: module for module in (matrix_programs, exchange_programs)}
 
 # Its inputs are large, and say nothing about a GPU that other cases do not.
 LEFT_OUT = {"matmul-accumulates"}
@@ -90,6 +94,25 @@ def source_of(program: str) -> Path:
     return sample if sample.exists() else programs.source_of(program)
 
 
+def generated_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
+    """The cases of generated modules, on the GPU alone."""
+    return [
+        Check(case, "cuda", "", words[name])
+        for module in GENERATED.values()
+        for name, case in module.CASES.items()
+    ]
+
+
+def write_generated(folder: Path) -> list[Program]:
+    """Writes the generated modules' sources into `folder`."""
+    found = []
+    for name, module in GENERATED.items():
+        source = folder / f"{name}.mlir"
+        source.write_text(module.source())
+        found.append(Program(source, "", ("--chip", "sm_80,sm_90")))
+    return found
+
+
 def all_programs() -> list[Program]:
     """Every executable of the bundle."""
     names = dict.fromkeys(case.program for case in all_cases())
@@ -135,14 +158,20 @@ def write_bundle(out: Path) -> None:
     """Fills the empty folder `out`."""
     (out / "bin").mkdir()
     (out / "data").mkdir()
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
-        # list: so that a failure ends this here.
-        list(workers.map(lambda program: build(program, out / "bin"), all_programs()))
+    with tempfile.TemporaryDirectory() as sources:
+        random = random_programs.write_sources(Path(sources))
+        made = [*all_programs(), *write_generated(Path(sources))]
+        made += [Program(source, "", random_programs.OPTIONS) for source in random]
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
+            # list: so that a failure ends this here.
+            list(workers.map(lambda program: build(program, out / "bin"), made))
+    generated = [case for module in GENERATED.values() for case in module.CASES.values()]
     words = {
         case.name: tuple(samples.write_files(case, out / "data", shown_as="data"))
-        for case in all_cases()
+        for case in (*all_cases(), *generated)
     }
-    lines = [check.line() for check in all_checks(words)]
+    checks = [*all_checks(words), *generated_checks(words)]
+    lines = [check.line() for check in checks] + random_programs.write_checks(out)
     (out / "cases.sh").write_text("\n".join(["# Made by tests/gpu/bundle.py.", *lines, ""]))
     for script in sorted(SCRIPTS.iterdir()):
         shutil.copy(script, out / script.name)
