@@ -9,7 +9,8 @@ from aotc.cpu.symbols import content, has_body
 from aotc.lower.atomics import replace_constant_updates
 from aotc.lower.host_math import replace_math
 from aotc.lower.host_passes import TO_BRANCHES, TO_LOOPS
-from aotc.mlir import PassManager, ir
+from aotc.lower.passes import run_pipeline
+from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 
 _TO_LLVM = (
@@ -66,9 +67,8 @@ def _check_lowered(module: Any) -> None:
 
 
 def _run(module: Any, passes: tuple[str, ...]) -> None:
-    manager = PassManager.parse(f"builtin.module({','.join(passes)})")
     try:
-        manager.run(module.operation)
+        run_pipeline(module.operation, passes)
     except ir.MLIRError as error:
         first = error.error_diagnostics[0] if error.error_diagnostics else None
         message = str(error) if first is None else first.message

@@ -7,6 +7,7 @@ from typing import Any
 
 from aotc.errors import AotcError, InputError, InternalError
 from aotc.load.source import describe_diagnostics
+from aotc.lower.unreachable import erase_unreachable_blocks
 from aotc.mlir import PassManager, ir
 
 
@@ -29,16 +30,34 @@ def run_passes(
     Their diagnostics become one `blame`: InternalError for pipelines of ours, InputError for
     one that the user wrote. An unknown pass in the latter is an InputError, too.
     """
-    text = pipeline_text(passes)
     with module.context:
         try:
-            manager = PassManager.parse(text)
+            run_pipeline(module.operation, passes)
         except ValueError as error:
             raise (InputError if blame is InputError else InternalError)(
-                f"Cannot parse the pass pipeline '{text}': {error}"
+                f"Cannot parse the pass pipeline '{pipeline_text(passes)}': {error}"
             ) from None
-        try:
-            manager.run(module.operation)
         except ir.MLIRError as error:
             message = f"{doing} failed:\n{describe_diagnostics(error, name, lines)}"
             raise blame(message[0].upper() + message[1:]) from None
+
+
+def run_pipeline(operation: Any, passes: Sequence[str]) -> None:
+    """Runs `passes` on `operation`, within its context.
+
+    Raises ValueError for a pass that is unknown, and MLIRError for one that fails.
+    """
+    for group in _up_to_canonicalize(passes):
+        PassManager.parse(pipeline_text(group)).run(operation)
+        # What the greedy rewriting of the next group would turn in for ever.
+        erase_unreachable_blocks(operation)
+
+
+def _up_to_canonicalize(passes: Sequence[str]) -> list[list[str]]:
+    """The passes in groups, each `canonicalize` first in its own."""
+    groups: list[list[str]] = [[]]
+    for name in passes:
+        if name == "canonicalize" and groups[-1]:
+            groups.append([])
+        groups[-1].append(name)
+    return groups

@@ -25,7 +25,7 @@ BUILD_OPTIONS = ("--chip", "sm_90", "--ptx", "none")
 # A pass that never ends also takes more and more memory.
 _BUILD_SECONDS = 60
 _BUILD_SECONDS_EACH = 5
-_BUILD_KIB = 8 * 2**20
+_BUILD_KIB = 4 * 2**20
 _RUN_SECONDS = 60
 
 

@@ -229,6 +229,8 @@ class _Machine:
             "up": self._lane - offset,
             "down": self._lane + offset,
             "idx": offset,
+            "broadcast": offset,
+            "rotate": (self._lane + offset) % WARP,
         }[statement.mode]
         valid = (source >= 0) & (source < WARP)
         thread = self._threads[self._warp, np.where(valid, source, self._lane)]

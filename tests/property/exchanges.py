@@ -41,8 +41,8 @@ class Exchanges:
 
     def shuffle(self, scope: Scope) -> Made:
         rng = self._rng
-        mode = rng.choice(("xor", "up", "down", "idx"))
-        type_ = rng.choice(("i32", "f32", "i64", "f64"))
+        mode = rng.choice(("xor", "up", "down", "idx", "idx", "rotate", "broadcast"))
+        type_ = rng.choice(("i32", "f32", "i64", "f64", "i8", "i1"))
         among = max(scope.level, rng.choice((Level.BLOCK, Level.WARP)))
         if mode == "idx" and rng.random() < 0.6:
             among = Level.THREAD
@@ -50,6 +50,8 @@ class Exchanges:
         raw, valid = Variable(type_, self._name("raw")), Variable("i1", self._name("valid"))
         found = Variable(type_, self._name("got"))
         any_ = self._expressions.make("i32", scope, among, 2)
+        if mode == "rotate":
+            any_ = Constant("i32", rng.randint(0, WARP - 1))
         value = self._expressions.make(type_, scope, Level.THREAD, 2)
         instead = self._expressions.make(type_, scope, Level.BLOCK, 1)
         exists = self._exists(mode, by, valid)
@@ -58,10 +60,10 @@ class Exchanges:
             chosen = Operation(type_, f"select {type_}", (exists, raw, instead))
         made: list[Statement] = [
             Let(by.name, _i32("andi", any_, Constant("i32", WARP - 1))),
-            Shuffle(raw.name, valid.name, mode, value, by),
+            Shuffle(raw.name, valid.name, mode, value, by if mode != "rotate" else any_),
             Let(found.name, chosen),
         ]
-        found_level = among if mode == "idx" else Level.THREAD
+        found_level = among if mode in ("idx", "broadcast") else Level.THREAD
         scope = scope.with_variable(valid, Level.THREAD, can_change=False)
         scope = scope.with_variable(found, max(Level.WARP, found_level), can_change=True)
         return made, scope
@@ -77,6 +79,8 @@ class Exchanges:
             "xor": _i32("xori", lane, by),
             "down": _i32("addi", lane, by),
             "idx": by,
+            "broadcast": by,
+            "rotate": _i32("andi", _i32("addi", lane, by), Constant("i32", WARP - 1)),
         }[mode]
         linear, threads = (
             Operation("i32", "index_cast index to i32", (variable,))

@@ -107,7 +107,9 @@ class Barrier:
 class Shuffle:
     """Declares two variables: what another lane has, and whether there is such a lane.
 
-    Where there is none, the value is whatever it is: programs do not look at it.
+    Where there is none, the value is whatever it is: programs do not look at it. `mode` is one of
+    gpu.shuffle's, "rotate" (gpu.rotate; the offset is a constant) or "broadcast"
+    (gpu.subgroup_broadcast of the lane `offset`; there is such a lane).
     """
 
     name: str

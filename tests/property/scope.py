@@ -178,14 +178,28 @@ class Expressions:
         return Id(self._rng.choice(names))
 
     def _disguised(self, type_: str, scope: Scope, level: Level, depth: int) -> Expression:
-        """What is the same among all, by way of something that is not."""
+        """What is the same among all, by way of something that is not: x | (t * (t + 1) & 1)."""
         value = self.make(type_, scope, level, depth)
         others = scope.variables(type_, Level.THREAD)
         if not others:
             return value
-        other = self._rng.choice(others)
-        name = f"xori {type_}"
-        return Operation(type_, name, (Operation(type_, name, (value, other)), other))
+        other, one = self._rng.choice(others), Constant(type_, 1)
+
+        def binary(name: str, a: Expression, b: Expression) -> Expression:
+            return Operation(type_, f"{name} {type_}", (a, b))
+
+        even = binary("muli", other, binary("addi", other, one))
+        return binary("ori", value, binary("andi", even, one))
+
+    def condition(self, scope: Scope, level: Level, depth: int) -> Expression:
+        """An i1; now and then one of which only its value tells that it is the same for all."""
+        if level == Level.THREAD or self._rng.random() < 0.75:
+            return self.make("i1", scope, level, depth)
+        type_ = self._rng.choice(("i32", "index"))
+        a = self._disguised(type_, scope, level, 1)
+        b = self.make(type_, scope, level, 1)
+        name = self._rng.choice(("eq", "slt", "ugt"))
+        return Operation("i1", f"cmpi {name} {type_}", (a, b))
 
     def _load(self, type_: str, scope: Scope, level: Level, depth: int) -> Expression | None:
         candidates = [

@@ -18,6 +18,7 @@ from property.program import (
     Body,
     Break,
     Call,
+    Constant,
     For,
     Function,
     If,
@@ -128,13 +129,8 @@ class Printer(ExpressionPrinter):
         type_ = statement.value.type
         found = self.name()
         match statement:
-            case Shuffle(mode=mode, offset=offset):
-                by = self.expression(offset)
-                width = self.define("arith.constant 32 : i32")
-                self.line(
-                    f"{found}, {found}_valid = gpu.shuffle {mode} {value}, {by}, {width} : {type_}"
-                )
-                self.values[statement.valid] = (f"{found}_valid", "i1")
+            case Shuffle():
+                self._shuffle(statement, value, found)
             case Ballot():
                 type_ = "i32"
                 self.line(f"{found} = gpu.ballot {value} : i32")
@@ -157,6 +153,26 @@ class Printer(ExpressionPrinter):
                     f"{found} = gpu.subgroup_reduce {statement.kind} {value} : ({type_}) -> {type_}"
                 )
         self.values[statement.name] = (found, type_)
+
+    def _shuffle(self, shuffle: Shuffle, value: str, found: str) -> None:
+        type_, valid = shuffle.value.type, f"{found}_valid"
+        self.values[shuffle.valid] = (valid, "i1")
+        if shuffle.mode == "rotate":
+            assert isinstance(shuffle.offset, Constant)
+            by = int(shuffle.offset.value)
+            self.line(f"{found}, {valid} = gpu.rotate {value}, {by}, 32 : {type_}")
+            return
+        by_lane = self.expression(shuffle.offset)
+        if shuffle.mode == "broadcast":
+            self.line(
+                f"{found} = gpu.subgroup_broadcast {value}, specific_lane {by_lane} : {type_}"
+            )
+            self.line(f"{valid} = arith.constant true")
+            return
+        width = self.define("arith.constant 32 : i32")
+        self.line(
+            f"{found}, {valid} = gpu.shuffle {shuffle.mode} {value}, {by_lane}, {width} : {type_}"
+        )
 
     def _call(self, call: Call) -> None:
         function = next(f for f in self.program.functions if f.name == call.function)

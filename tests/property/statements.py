@@ -111,9 +111,11 @@ class Statements:
             names += ["barrier"] * 4
             names += ["all_reduce"] if self._features.block_reductions else []
         if scope.level <= Level.WARP:
-            names += [*["shuffle"] * 2, "ballot"] if self._features.shuffles else []
+            # Where there is no barrier, they are what makes the place worth having.
+            often = 1 if scope.level == Level.BLOCK else 3
+            names += [*["shuffle"] * 2, "ballot"] * often if self._features.shuffles else []
             if self._features.warp_reductions and self._has_whole_warps:
-                names += ["subgroup_reduce"]
+                names += ["subgroup_reduce"] * often
         if self.callees:
             names += ["call"] * 2
         if scope.may_return:
@@ -251,10 +253,9 @@ class Statements:
 
     def _condition(self, scope: Scope) -> tuple[Expression, Level]:
         """A condition, and among whom it is the same: those here, or fewer."""
-        among = self._rng.choice(
-            [level for level in (*Level, Level.BLOCK, Level.THREAD) if level >= scope.level]
-        )
-        return self.expressions.make("i1", scope, among, 3), among
+        levels = (Level.BLOCK, Level.BLOCK, Level.WARP, Level.WARP, Level.THREAD, Level.THREAD)
+        among = self._rng.choice([level for level in levels if level >= scope.level])
+        return self.expressions.condition(scope, among, 3), among
 
     def _if(self, scope: Scope) -> Made:
         condition, among = self._condition(scope)
