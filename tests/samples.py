@@ -182,6 +182,21 @@ def _block_sums(name: str) -> Values:
     return Values({"x": x}, {"sums": _wide(x).reshape(256, 256).sum(1)}, {"sums": np.float32})
 
 
+def _tiled_matmul(name: str, rows: int, columns: int, depth: int) -> Values:
+    r = rng(name)
+    a, b = (
+        uniform(r, (rows, depth), np.float32, 0, 1),
+        uniform(r, (depth, columns), np.float32, 0, 1),
+    )
+    product = _wide(a) @ _wide(b)
+    return Values({"A": a, "B": b, "C": product.shape}, {"C": product}, {"C": np.float32})
+
+
+def _row_sums(name: str, rows: int, columns: int) -> Values:
+    x = uniform(rng(name), (rows, columns), np.float32, 0, 1)
+    return Values({"x": x, "sums": (rows,)}, {"sums": _wide(x).sum(1)}, {"sums": np.float32})
+
+
 def _normalize(name: str, columns: int) -> Values:
     x = uniform(rng(name), (300, columns), np.float32, -1, 1)
     # Not (0, 0, ...): NaN is no result to compare.
@@ -218,6 +233,12 @@ def _cases() -> dict[str, Case]:
         F32_RTOL,
     )
     add("block_sums", "block_sums", _block_sums, F32_RTOL)
+    for rows, columns, depth in ((128, 256, 64), (1, 1, 1), (33, 17, 0), (31, 100, 47)):
+        make = partial(_tiled_matmul, rows=rows, columns=columns, depth=depth)
+        add(f"tiled_matmul-{rows}x{columns}x{depth}", "tiled_matmul", make, F32_RTOL)
+    for rows, columns in ((1, 0), (1, 1), (7, 33), (100, 1000)):
+        make = partial(_row_sums, rows=rows, columns=columns)
+        add(f"row_sums-{rows}x{columns}", "row_sums", make, F32_RTOL)
     for columns in (0, 1, 7, 130, 1001):
         add(f"normalize-{columns}", "normalize", partial(_normalize, columns=columns), F32_RTOL)
     for n in (0, 1, 1000, 100_003):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.matrix_types import replace_types
-from aotc.cpu.operations import replace_operations
+from aotc.cpu.expand.matrix_types import replace_types
+from aotc.cpu.expand.operations import replace_operations
 from aotc.cpu.shared_memory import mark_workgroup
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.cpu.synchronize import DECLARATIONS

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.block_function import add_block_function
-from aotc.cpu.flow import Sync
-from aotc.cpu.parts import NotTogetherError
-from aotc.cpu.prologue import FAIL_FIELD, WORD
+from aotc.cpu.blocks.block_function import add_block_function
+from aotc.cpu.blocks.flow import Sync
+from aotc.cpu.blocks.parts import NotTogetherError
+from aotc.cpu.blocks.prologue import FAIL_FIELD, WORD
+from aotc.cpu.blocks.step_function import add_step_function
+from aotc.cpu.blocks.thread_memory import DynamicAllocaError
 from aotc.cpu.sizes import UnknownSizeError
-from aotc.cpu.step_function import add_step_function
 from aotc.cpu.symbols import content, has_body, symbols_of
 from aotc.cpu.synchronize import BARRIER, FAIL, WARP_SYNC
 from aotc.cpu.thread_function import ThreadFunction
-from aotc.cpu.thread_memory import DynamicAllocaError
 from aotc.mlir import PassManager, ir
 from aotc.ops import create, symbol_of, walk
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from aotc.cpu.blocks.flow import Sync
 from aotc.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
-from aotc.cpu.flow import Sync
 from aotc.cpu.host_function import HostFunction, NoFormError, add_host_functions
 from aotc.cpu.lowering import LoweringError, lower_to_llvm, prefix_helpers
 from aotc.cpu.merge import move_symbols

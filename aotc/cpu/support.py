@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from aotc.cpu.exchange import EXCHANGE_CHECKS, EXCHANGES
-from aotc.cpu.failures import FAILURES
-from aotc.cpu.matrix import MATRICES
-from aotc.cpu.matrix_types import MATRIX_CHECKS
+from aotc.cpu.expand.exchange import EXCHANGE_CHECKS, EXCHANGES
+from aotc.cpu.expand.failures import FAILURES
+from aotc.cpu.expand.matrix import MATRICES
+from aotc.cpu.expand.matrix_types import MATRIX_CHECKS
 from aotc.cpu.shared_memory import is_workgroup_global
 from aotc.cpu.symbols import FUNCTIONS, has_body
 from aotc.load.source import find_place

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.exchange import EXCHANGES
-from aotc.cpu.failures import FAILURES
-from aotc.cpu.matrix import MATRICES
+from aotc.cpu.expand.exchange import EXCHANGES
+from aotc.cpu.expand.failures import FAILURES
+from aotc.cpu.expand.matrix import MATRICES
 from aotc.cpu.shared_memory import replace_marked, uses_workgroup
 from aotc.cpu.symbols import has_body
 from aotc.cpu.synchronize import barrier

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,8 @@ def test_unoptimized_programs_give_what_they_must(tmp_path: Path) -> None:
 
 def test_one_thread_gives_what_many_give(tmp_path: Path) -> None:
     check(FIRST_SEED + BATCH, tmp_path, Settings(cpu_threads=1))
+
+
+def test_new_programs_give_what_they_must(tmp_path: Path) -> None:
+    """Others in every run; a failure tells the seed."""
+    check(random.SystemRandom().randrange(2**31), tmp_path, Settings())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from aotc.cpu.fragments import (
+from aotc.cpu.expand.fragments import (
     LDMATRIX,
     LDMATRIX_TRANSPOSED,
     MMA_SHAPES,

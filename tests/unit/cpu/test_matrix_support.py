@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from unit.cpu.cpu_device import build, gpu_module
 
-from aotc.cpu.fragments import MMA_SHAPES, WMMA_SHAPES
-from aotc.cpu.products import SLOT_BYTES, place_multiplicands
-from aotc.cpu.prologue import WARP_SLOTS
+from aotc.cpu.blocks.prologue import WARP_SLOTS
+from aotc.cpu.expand.fragments import MMA_SHAPES, WMMA_SHAPES
+from aotc.cpu.expand.products import SLOT_BYTES, place_multiplicands
 from aotc.mlir import ir, make_context
 
 WORKGROUP = "#gpu.address_space<workgroup>"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.flow import Block, Edge, Node, Value
-from aotc.cpu.parts import Part
-from aotc.cpu.purity import is_pure
+from aotc.cpu.blocks.flow import Block, Edge, Node, Value
+from aotc.cpu.blocks.parts import Part
+from aotc.cpu.blocks.purity import is_pure
 from aotc.mlir import ir
 from aotc.ops import create
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import to_i64
+from aotc.cpu.expand.addresses import to_i64
 from aotc.cpu.sizes import size_of
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.mlir import ir

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.cloning import clone, in_order, recomputable
-from aotc.cpu.debug import DebugInfo
-from aotc.cpu.flow import (
+from aotc.cpu.blocks.cloning import clone, in_order, recomputable
+from aotc.cpu.blocks.debug import DebugInfo
+from aotc.cpu.blocks.flow import (
     Block,
     Flow,
     Node,
@@ -27,7 +27,7 @@ from aotc.cpu.flow import (
     live_at_start,
     read_flow,
 )
-from aotc.cpu.prologue import (
+from aotc.cpu.blocks.prologue import (
     THREAD_VALUES,
     WARP_SLOTS,
     context_values,
@@ -36,10 +36,10 @@ from aotc.cpu.prologue import (
     thread_value,
     uses_slots,
 )
+from aotc.cpu.blocks.thread_memory import lasting_allocas
 from aotc.cpu.sizes import round_up, size_of
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.cpu.thread_function import ThreadFunction
-from aotc.cpu.thread_memory import lasting_allocas
 from aotc.mlir import ir
 
 # A thread's memory begins at a multiple of this.

@@ -10,11 +10,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import element_address, to_i64
-from aotc.cpu.async_copies import ASYNC_COPIES
-from aotc.cpu.matrix_types import Matrix, former_matrices
-from aotc.cpu.mma import MMA
-from aotc.cpu.products import SLOT_BYTES, convert, multiply, place_multiplicands, prepare, sum_type
+from aotc.cpu.expand.addresses import element_address, to_i64
+from aotc.cpu.expand.async_copies import ASYNC_COPIES
+from aotc.cpu.expand.matrix_types import Matrix, former_matrices
+from aotc.cpu.expand.mma import MMA
+from aotc.cpu.expand.products import (
+    SLOT_BYTES,
+    convert,
+    multiply,
+    place_multiplicands,
+    prepare,
+    sum_type,
+)
 from aotc.cpu.sizes import size_of
 from aotc.cpu.synchronize import warp_sync
 from aotc.mlir import ir

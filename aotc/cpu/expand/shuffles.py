@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import to_i64
-from aotc.cpu.slots import Slots, join, lane_count, split
+from aotc.cpu.expand.addresses import to_i64
+from aotc.cpu.expand.slots import Slots, join, lane_count, split
 from aotc.cpu.synchronize import WARP_SIZE, warp_sync
 from aotc.ops import constant, create, integer
 

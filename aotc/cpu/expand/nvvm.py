@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import to_i64
-from aotc.cpu.reduce import reduce_clusters
-from aotc.cpu.shuffles import exchange, gather_bits, present_lanes, select, select_source
-from aotc.cpu.slots import Slots
+from aotc.cpu.expand.addresses import to_i64
+from aotc.cpu.expand.reduce import reduce_clusters
+from aotc.cpu.expand.shuffles import exchange, gather_bits, present_lanes, select, select_source
+from aotc.cpu.expand.slots import Slots
 from aotc.cpu.synchronize import WARP_SIZE, barrier, warp_sync
 from aotc.lower.reductions import Clusters
 from aotc.mlir import ir

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.flow import Flow, Value
+from aotc.cpu.blocks.flow import Flow, Value
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.cpu.thread_function import CONTEXT, Size, ThreadFunction
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.debug import DebugInfo
-from aotc.cpu.flow import Block, Flow, Node, Value
-from aotc.cpu.groups import Body, Cursor
-from aotc.cpu.parts import Plan
-from aotc.cpu.prologue import THREAD_VALUES, Parameters, context_values
+from aotc.cpu.blocks.debug import DebugInfo
+from aotc.cpu.blocks.flow import Block, Flow, Node, Value
+from aotc.cpu.blocks.groups import Body, Cursor
+from aotc.cpu.blocks.parts import Plan
+from aotc.cpu.blocks.prologue import THREAD_VALUES, Parameters, context_values
 from aotc.cpu.sizes import Size, round_up
 
 # Slots of a block begin at multiples of this: a whole vector of the widest machine.

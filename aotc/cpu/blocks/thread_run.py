@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.cloning import clone, in_order
-from aotc.cpu.flow import Block, Edge, Node, Value
-from aotc.cpu.frame import Frame, Level, is_shared
-from aotc.cpu.part_guards import Guard
-from aotc.cpu.parts import Part
-from aotc.cpu.prologue import ThreadIds, linear_of, thread_value
+from aotc.cpu.blocks.cloning import clone, in_order
+from aotc.cpu.blocks.flow import Block, Edge, Node, Value
+from aotc.cpu.blocks.frame import Frame, Level, is_shared
+from aotc.cpu.blocks.part_guards import Guard
+from aotc.cpu.blocks.parts import Part
+from aotc.cpu.blocks.prologue import ThreadIds, linear_of, thread_value
 from aotc.cpu.sizes import size_of
 from aotc.ops import create
 

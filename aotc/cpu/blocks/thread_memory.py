@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from aotc.cpu.flow import Flow, Node, Value
+from aotc.cpu.blocks.flow import Flow, Node, Value
 from aotc.cpu.sizes import Size, size_of
 from aotc.mlir import ir
 

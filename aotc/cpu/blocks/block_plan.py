@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from aotc.cpu.flow import Block, Flow, Node, Value, postdominators, split_before
-from aotc.cpu.parts import NotTogetherError, Part, Plan, Planner
-from aotc.cpu.prologue import THREAD_VALUES, context_values
-from aotc.cpu.strides import Strides, count_accesses
+from aotc.cpu.blocks.flow import Block, Flow, Node, Value, postdominators, split_before
+from aotc.cpu.blocks.parts import NotTogetherError, Part, Plan, Planner
+from aotc.cpu.blocks.prologue import THREAD_VALUES, context_values
+from aotc.cpu.blocks.strides import Strides, count_accesses
+from aotc.cpu.blocks.uniformity import Uniformity, find_uniformity, is_alike_in_runs
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.cpu.thread_function import ThreadFunction
-from aotc.cpu.uniformity import Uniformity, find_uniformity, is_alike_in_runs
 
 # Threads of a row that run together: what they carry through a loop should fit into registers.
 _ROW_WIDTH = 32

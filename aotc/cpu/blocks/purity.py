@@ -5,7 +5,7 @@ Of operations that are not known here, nothing is assumed.
 
 from __future__ import annotations
 
-from aotc.cpu.flow import Node
+from aotc.cpu.blocks.flow import Node
 
 
 def _names(text: str) -> frozenset[str]:

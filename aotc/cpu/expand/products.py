@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import to_i64
-from aotc.cpu.fragments import Place
+from aotc.cpu.expand.addresses import to_i64
+from aotc.cpu.expand.fragments import Place
 from aotc.cpu.sizes import size_of
 from aotc.mlir import ir
 from aotc.ops import (

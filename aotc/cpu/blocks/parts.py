@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from aotc.cpu.cloning import in_order
-from aotc.cpu.flow import Block, Edge, Flow, Node, Sync, Value, influenced
-from aotc.cpu.purity import is_pure
-from aotc.cpu.uniformity import Uniformity
+from aotc.cpu.blocks.cloning import in_order
+from aotc.cpu.blocks.flow import Block, Edge, Flow, Node, Sync, Value, influenced
+from aotc.cpu.blocks.purity import is_pure
+from aotc.cpu.blocks.uniformity import Uniformity
 
 _WRITES = frozenset(
     {

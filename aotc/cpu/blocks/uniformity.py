@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.flow import Block, Flow, Node, Value, influenced
-from aotc.cpu.purity import is_pure
+from aotc.cpu.blocks.flow import Block, Flow, Node, Value, influenced
+from aotc.cpu.blocks.purity import is_pure
 from aotc.mlir import ir
 
 

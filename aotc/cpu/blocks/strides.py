@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aotc.cpu.flow import Block, Node, Value
+from aotc.cpu.blocks.flow import Block, Node, Value
+from aotc.cpu.blocks.uniformity import constant_of
 from aotc.cpu.sizes import UnknownSizeError, size_of
-from aotc.cpu.uniformity import constant_of
 from aotc.mlir import ir
 
 _CASTS = frozenset({"llvm.sext", "llvm.zext", "llvm.trunc", "llvm.freeze"})

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import element_address, to_i64
-from aotc.cpu.fragments import (
+from aotc.cpu.expand.addresses import element_address, to_i64
+from aotc.cpu.expand.fragments import (
     GROUP_SIZE,
     LDMATRIX,
     LDMATRIX_ROW_BYTES,
@@ -19,8 +19,8 @@ from aotc.cpu.fragments import (
     MmaFragment,
     mma_fragments,
 )
-from aotc.cpu.matrix_types import mma_shape
-from aotc.cpu.products import (
+from aotc.cpu.expand.matrix_types import mma_shape
+from aotc.cpu.expand.products import (
     SLOT_BYTES,
     Multiplicand,
     add_saturating,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.cpu.fragments import MMA_SHAPES, WMMA_SHAPES, Spread
+from aotc.cpu.expand.fragments import MMA_SHAPES, WMMA_SHAPES, Spread
 from aotc.mlir import ir
 from aotc.ops import integer, walk
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.prologue import Parameters, ThreadIds, ids_of
+from aotc.cpu.blocks.prologue import Parameters, ThreadIds, ids_of
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.mlir import ir
 

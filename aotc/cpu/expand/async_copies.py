@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import element_address, to_i64
-from aotc.cpu.products import zeros
+from aotc.cpu.expand.addresses import element_address, to_i64
+from aotc.cpu.expand.products import zeros
 from aotc.cpu.sizes import size_of
 from aotc.mlir import ir
 from aotc.ops import binary, constant, constant_index, create, index_op, integer, operand_groups

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import to_i64
-from aotc.cpu.shuffles import select
-from aotc.cpu.slots import (
+from aotc.cpu.expand.addresses import to_i64
+from aotc.cpu.expand.shuffles import select
+from aotc.cpu.expand.slots import (
     WARP_BYTES,
     Slots,
     join,

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.cpu import build
-from aotc.cpu.block_plan import BlockPlan, GroupKind, Nested, plan_block
-from aotc.cpu.bounds import Bound, take_guards
-from aotc.cpu.cloning import clone, recomputable
-from aotc.cpu.debug import DebugInfo
-from aotc.cpu.flow import (
+from aotc.cpu.blocks.block_plan import BlockPlan, GroupKind, Nested, plan_block
+from aotc.cpu.blocks.bounds import Bound, take_guards
+from aotc.cpu.blocks.cloning import clone, recomputable
+from aotc.cpu.blocks.debug import DebugInfo
+from aotc.cpu.blocks.flow import (
     Block,
     Flow,
     Value,
@@ -26,21 +26,29 @@ from aotc.cpu.flow import (
     read_flow,
     split_edges,
 )
-from aotc.cpu.frame import SLOT_ALIGNMENT, Frame, Level, Slots, crossing_values, is_shared, users_of
-from aotc.cpu.groups import BlockGroup, Body, Cursor, RowGroup, WarpGroup
-from aotc.cpu.part_guards import Guard, find_guard
-from aotc.cpu.parts import Part
-from aotc.cpu.prologue import (
+from aotc.cpu.blocks.frame import (
+    SLOT_ALIGNMENT,
+    Frame,
+    Level,
+    Slots,
+    crossing_values,
+    is_shared,
+    users_of,
+)
+from aotc.cpu.blocks.groups import BlockGroup, Body, Cursor, RowGroup, WarpGroup
+from aotc.cpu.blocks.part_guards import Guard, find_guard
+from aotc.cpu.blocks.parts import Part
+from aotc.cpu.blocks.prologue import (
     WARP_SLOTS,
     ThreadIds,
     load_parameters,
     uses_slots,
 )
+from aotc.cpu.blocks.thread_memory import allocas, lasting_allocas
+from aotc.cpu.blocks.thread_run import ThreadRun
 from aotc.cpu.sizes import Size, round_up, size_of
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.cpu.thread_function import CONTEXT, ThreadFunction
-from aotc.cpu.thread_memory import allocas, lasting_allocas
-from aotc.cpu.thread_run import ThreadRun
 from aotc.mlir import ir
 from aotc.ops import create
 

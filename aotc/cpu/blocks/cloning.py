@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from aotc.cpu.flow import Block, Flow, Node, Value
-from aotc.cpu.purity import CHEAP
+from aotc.cpu.blocks.flow import Block, Flow, Node, Value
+from aotc.cpu.blocks.purity import CHEAP
 
 _MOST_OPERATIONS = 24
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aotc.cpu.addresses import to_i64
+from aotc.cpu.expand.addresses import to_i64
 from aotc.cpu.synchronize import fail
 from aotc.load.source import find_place
 from aotc.mlir import ir

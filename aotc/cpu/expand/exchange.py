@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from aotc.cpu import build
-from aotc.cpu.addresses import to_i64
-from aotc.cpu.nvvm import NVVM, NVVM_CHECKS
-from aotc.cpu.reduce import REDUCTIONS
-from aotc.cpu.shuffles import exchange, gather_bits, present_lanes, select_source
-from aotc.cpu.slots import check_type, warp_count
+from aotc.cpu.expand.addresses import to_i64
+from aotc.cpu.expand.nvvm import NVVM, NVVM_CHECKS
+from aotc.cpu.expand.reduce import REDUCTIONS
+from aotc.cpu.expand.shuffles import exchange, gather_bits, present_lanes, select_source
+from aotc.cpu.expand.slots import check_type, warp_count
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.lower.reductions import check_clusters
 from aotc.mlir import ir

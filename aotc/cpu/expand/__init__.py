@@ -1,0 +1,1 @@
+"""GPU operations in a thread function → plain ones, and synchronizations."""
