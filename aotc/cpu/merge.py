@@ -31,7 +31,7 @@ def move_symbols(source: Any, target: Any) -> None:
                 f"The module has a symbol '{name}' of its own, but its kernels need the function "
                 f"'{name}' of the C library on the CPU: "
                 f"{_type_of(operation)}, not {_type_of(present[name])}.",
-                hint="Rename the symbol, or build without CPU kernels.",
+                hint="Rename the symbol, or build with --no-cpu-kernels.",
             )
         operation.erase()
 

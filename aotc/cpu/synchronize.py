@@ -21,6 +21,10 @@ FAIL = "aotc_cpu_fail"
 
 WARP_SIZE = 32
 
+# What each warp has to exchange values through, in bytes: both multiplicands of the largest product
+# of matrices, see expand/products.py.
+WARP_SLOTS = 2048
+
 DECLARATIONS = {
     BARRIER: "llvm.func @aotc_cpu_barrier()",
     WARP_SYNC: "llvm.func @aotc_cpu_warp_sync()",

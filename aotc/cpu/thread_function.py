@@ -49,7 +49,7 @@ class Ids:
     """What one function knows of the thread that it runs: values of type index, and pointers.
 
     The first four are in x, y, z. `linear` numbers the threads of a block, x innermost; `lane`
-    and `warp` are its remainder and its quotient by 32. `slots` are 2048 bytes for each warp,
+    and `warp` are its remainder and its quotient by 32. `slots` are WARP_SLOTS bytes for each warp,
     through which its lanes exchange values; `block_slots` are those of the first warp, with the
     others' behind. `block` is aotc_cpu_block.
     """

@@ -39,7 +39,6 @@ from aotc.cpu.blocks.groups import BlockGroup, Body, Cursor, RowGroup, WarpGroup
 from aotc.cpu.blocks.part_guards import Guard, find_guard
 from aotc.cpu.blocks.parts import Part
 from aotc.cpu.blocks.prologue import (
-    WARP_SLOTS,
     ThreadIds,
     load_parameters,
     uses_slots,
@@ -47,7 +46,7 @@ from aotc.cpu.blocks.prologue import (
 from aotc.cpu.blocks.thread_memory import allocas, lasting_allocas
 from aotc.cpu.blocks.thread_run import ThreadRun
 from aotc.cpu.sizes import Size, round_up, size_of
-from aotc.cpu.synchronize import WARP_SIZE
+from aotc.cpu.synchronize import WARP_SIZE, WARP_SLOTS
 from aotc.cpu.thread_function import CONTEXT, ThreadFunction
 from aotc.mlir import ir
 from aotc.ops import create

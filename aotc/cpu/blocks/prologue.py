@@ -11,16 +11,13 @@ from typing import Any
 
 from aotc.cpu import build
 from aotc.cpu.blocks.flow import Flow, Value
-from aotc.cpu.synchronize import WARP_SIZE
+from aotc.cpu.synchronize import WARP_SIZE, WARP_SLOTS
 from aotc.cpu.thread_function import CONTEXT, Size, ThreadFunction
 
 # aotc_cpu_block of runtime_c/include/aotc_runtime.h, in i64s and pointers.
 _BLOCK_ID, _GRID_DIM, _BLOCK_DIM = 0, 3, 6
 _DYNAMIC_SHARED, _DYNAMIC_SHARED_BYTES, _SHARED, _THREADS, FAIL_FIELD = 9, 10, 11, 12, 13
 WORD = 8
-
-# What each warp has to exchange values through, in bytes.
-WARP_SLOTS = 2048
 
 
 @dataclass(frozen=True)

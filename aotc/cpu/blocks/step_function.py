@@ -29,7 +29,6 @@ from aotc.cpu.blocks.flow import (
 )
 from aotc.cpu.blocks.prologue import (
     THREAD_VALUES,
-    WARP_SLOTS,
     context_values,
     ids_of,
     load_parameters,
@@ -38,7 +37,7 @@ from aotc.cpu.blocks.prologue import (
 )
 from aotc.cpu.blocks.thread_memory import lasting_allocas
 from aotc.cpu.sizes import round_up, size_of
-from aotc.cpu.synchronize import WARP_SIZE
+from aotc.cpu.synchronize import WARP_SIZE, WARP_SLOTS
 from aotc.cpu.thread_function import ThreadFunction
 from aotc.mlir import ir
 

@@ -15,7 +15,6 @@ from aotc.cpu.expand.async_copies import ASYNC_COPIES
 from aotc.cpu.expand.matrix_types import Matrix, former_matrices
 from aotc.cpu.expand.mma import MMA
 from aotc.cpu.expand.products import (
-    SLOT_BYTES,
     convert,
     multiply,
     place_multiplicands,
@@ -23,7 +22,7 @@ from aotc.cpu.expand.products import (
     sum_type,
 )
 from aotc.cpu.sizes import size_of
-from aotc.cpu.synchronize import warp_sync
+from aotc.cpu.synchronize import WARP_SLOTS, warp_sync
 from aotc.mlir import ir
 from aotc.ops import binary, constant, create, unary
 
@@ -98,7 +97,7 @@ def _compute(operation: Any, ids: Ids) -> None:
     a_matrix, b_matrix, c_matrix, _ = former_matrices(operation)
     element = a_value.type.element_type
     m, n, k = c_matrix.spread.rows, c_matrix.spread.columns, a_matrix.spread.columns
-    a, b = place_multiplicands(ids.slots, SLOT_BYTES, element, m, n, k)
+    a, b = place_multiplicands(ids.slots, WARP_SLOTS, element, m, n, k)
     lane = to_i64(ids.lane)
     # What other lanes have yet to read here must not be overwritten.
     warp_sync()

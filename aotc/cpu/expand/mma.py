@@ -21,7 +21,6 @@ from aotc.cpu.expand.fragments import (
 )
 from aotc.cpu.expand.matrix_types import mma_shape
 from aotc.cpu.expand.products import (
-    SLOT_BYTES,
     Multiplicand,
     add_saturating,
     convert,
@@ -32,7 +31,7 @@ from aotc.cpu.expand.products import (
     zeros,
 )
 from aotc.cpu.sizes import size_of
-from aotc.cpu.synchronize import warp_sync
+from aotc.cpu.synchronize import WARP_SLOTS, warp_sync
 from aotc.mlir import ir
 from aotc.ops import compare, constant_index, create, create_if, integer
 
@@ -98,7 +97,7 @@ def _mma_sync(operation: Any, ids: Ids) -> None:
     element = a_value.type.element_type
     m, n, k = mma_shape(operation)
     a_layout, b_layout, c_layout = mma_fragments(m, n, k, a_value.type.shape[1])
-    a, b = place_multiplicands(ids.slots, SLOT_BYTES, element, m, n, k)
+    a, b = place_multiplicands(ids.slots, WARP_SLOTS, element, m, n, k)
     lane = _Lane(ids)
     # What other lanes have yet to read here must not be overwritten.
     warp_sync()

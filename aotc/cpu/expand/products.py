@@ -28,9 +28,6 @@ from aotc.ops import (
     with_element_type,
 )
 
-# What a warp has to exchange values through, at `Ids.slots`.
-SLOT_BYTES = 2048
-
 # What tf32 has of an f32: sign, exponent and 10 bits of the fraction.
 _TF32_BITS = 0xFFFFE000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from unit.cpu.cpu_device import build, gpu_module
 
-from aotc.cpu.blocks.prologue import WARP_SLOTS
 from aotc.cpu.expand.fragments import MMA_SHAPES, WMMA_SHAPES
-from aotc.cpu.expand.products import SLOT_BYTES, place_multiplicands
+from aotc.cpu.expand.products import place_multiplicands
+from aotc.cpu.synchronize import WARP_SLOTS
 from aotc.mlir import ir, make_context
 
 WORKGROUP = "#gpu.address_space<workgroup>"
@@ -116,7 +116,6 @@ def test_refused(name: str) -> None:
 
 def test_every_shape_fits_into_the_slots() -> None:
     """A and B of every product have room in what a warp exchanges values through."""
-    assert SLOT_BYTES == WARP_SLOTS
     with make_context(), ir.Location.unknown():
         function = ir.Operation.parse("llvm.func @f(%slots: !llvm.ptr) { llvm.return }")
         body = function.regions[0].blocks[0]
@@ -125,10 +124,10 @@ def test_every_shape_fits_into_the_slots() -> None:
                 for m, n, k in shapes:
                     type_ = ir.Type.parse(element.lstrip("su"))
                     slots = body.arguments[0]
-                    a, b = place_multiplicands(slots, SLOT_BYTES, type_, m, n, k)
+                    a, b = place_multiplicands(slots, WARP_SLOTS, type_, m, n, k)
                     assert (a.rows, a.columns, b.rows, b.columns) == (m, k, k, n)
-                    assert a.bytes + b.bytes <= SLOT_BYTES
+                    assert a.bytes + b.bytes <= WARP_SLOTS
                     # So that whatever is loaded from B is aligned.
                     assert a.bytes % 64 == 0
             with pytest.raises(ValueError, match="does not fit into 2048 bytes"):
-                place_multiplicands(slots, SLOT_BYTES, ir.F64Type.get(), 16, 8, 16)
+                place_multiplicands(slots, WARP_SLOTS, ir.F64Type.get(), 16, 8, 16)
