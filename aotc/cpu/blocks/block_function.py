@@ -45,6 +45,7 @@ from aotc.cpu.blocks.prologue import (
 )
 from aotc.cpu.blocks.thread_memory import allocas, lasting_allocas
 from aotc.cpu.blocks.thread_run import ThreadRun
+from aotc.cpu.blocks.warp_ids import express_by_warp
 from aotc.cpu.sizes import Size, round_up, size_of
 from aotc.cpu.synchronize import WARP_SIZE, WARP_SLOTS
 from aotc.cpu.thread_function import CONTEXT, ThreadFunction
@@ -73,6 +74,8 @@ def add_block_function(
     bounds: Bounds = {0: [], 1: [], 2: []}
     if not has_syncs:
         bounds = take_guards(function, first_id)
+    else:
+        express_by_warp(function, thread.block_size)
     expand_switches(function)
     flow = read_flow(function)
     split_edges(flow)

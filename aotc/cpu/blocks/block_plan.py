@@ -15,7 +15,7 @@ from aotc.cpu.blocks.flow import Block, Flow, Node, Value, postdominators, split
 from aotc.cpu.blocks.parts import NotTogetherError, Part, Plan, Planner
 from aotc.cpu.blocks.prologue import THREAD_VALUES, context_values
 from aotc.cpu.blocks.strides import Strides, count_accesses
-from aotc.cpu.blocks.uniformity import Uniformity, find_uniformity, is_alike_in_runs
+from aotc.cpu.blocks.uniformity import Uniformity, find_uniformity
 from aotc.cpu.synchronize import WARP_SIZE
 from aotc.cpu.thread_function import ThreadFunction
 
@@ -84,12 +84,9 @@ class _Planner:
                 nested[part] = found
         return BlockPlan(plan, nested)
 
-    def _uniformity_of(self, varying: set[str], counters: set[Value] | None = None) -> Uniformity:
+    def _uniformity_of(self, varying: set[str]) -> Uniformity:
         return find_uniformity(
-            self._flow,
-            self._postdominators,
-            [self._context[name] for name in varying],
-            lambda node: counters is not None and is_alike_in_runs(node, counters, WARP_SIZE),
+            self._flow, self._postdominators, [self._context[name] for name in varying]
         )
 
     def _isolate_deciding_loads(self) -> None:
@@ -121,16 +118,13 @@ class _Planner:
         return self._plan_rows(part)
 
     def _plan_warps(self, part: Part) -> Nested:
-        context = self._context
         varying = {f"thread_id.{d}" for d in "xyz"} | {"linear", "lane"}
-        counters = {context["linear"]}
         size = self._thread.block_size
         if (size is not None and size[1] == size[2] == 1) or (
             size is not None and size[0] % WARP_SIZE == 0
         ):
-            counters.add(context["thread_id.x"])
             varying -= {"thread_id.y", "thread_id.z"}
-        uniformity = self._uniformity_of(varying, counters)
+        uniformity = self._uniformity_of(varying)
         planner = self._planner(part, uniformity)
         for block in part.blocks:
             if block.sync is not None and block.sync.is_warp:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from aotc.cpu.blocks.flow import Block, Node, Value
-from aotc.cpu.blocks.uniformity import constant_of
 from aotc.cpu.sizes import UnknownSizeError, size_of
 from aotc.mlir import ir
 
@@ -48,7 +48,7 @@ class Strides:
             return left + right if node.name == "llvm.add" else left - right
         if node.name in ("llvm.mul", "llvm.shl"):
             left = self.of(node.operands[0])
-            factor = constant_of(node.operands[1])
+            factor = _constant_of(node.operands[1])
             if left is None or factor is None:
                 return None
             return left * factor if node.name == "llvm.mul" else left << min(factor, 63)
@@ -91,3 +91,11 @@ def count_accesses(blocks: set[Block], strides: Strides) -> Accesses:
             else:
                 found.scattered += 1
     return found
+
+
+def _constant_of(value: Value) -> int | None:
+    """The number that a value is, if it is an integer constant."""
+    if value.node is None or value.node.name != "llvm.mlir.constant":
+        return None
+    attribute: Any = value.node.pattern.attributes["value"]
+    return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None

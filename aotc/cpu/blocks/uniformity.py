@@ -10,9 +10,8 @@ A load from a uniform address is uniform: threads that see different values ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from aotc.cpu.blocks.flow import Block, Flow, Node, Value, influenced
 from aotc.cpu.blocks.purity import is_pure
@@ -35,12 +34,9 @@ class Uniformity:
 
 
 def find_uniformity(
-    flow: Flow,
-    postdominators: dict[Block, Block | None],
-    varying: Iterable[Value],
-    is_uniform_anyway: Callable[[Node], bool] = lambda node: False,
+    flow: Flow, postdominators: dict[Block, Block | None], varying: Iterable[Value]
 ) -> Uniformity:
-    """`varying` are the arguments that differ; `is_uniform_anyway` knows quotients of them."""
+    """`varying` are the arguments that differ."""
     found = Uniformity(set(varying), set())
     predecessors = flow.predecessors()
     branches = [block for block in flow.blocks if block.condition is not None]
@@ -51,7 +47,7 @@ def find_uniformity(
         for block in flow.blocks:
             changed |= _visit_arguments(block, predecessors[block], diverging, found)
             for node in block.nodes:
-                if _varies(node, block, found, is_uniform_anyway):
+                if _varies(node, block, found):
                     new = set(node.results) - found.varying
                     found.varying |= new
                     changed |= bool(new)
@@ -64,9 +60,7 @@ def find_uniformity(
     return found
 
 
-def _varies(
-    node: Node, block: Block, found: Uniformity, is_uniform_anyway: Callable[[Node], bool]
-) -> bool:
+def _varies(node: Node, block: Block, found: Uniformity) -> bool:
     if node.name.startswith("llvm.mlir."):
         return False  # constants and addresses of globals
     if block in found.divergent:
@@ -74,7 +68,7 @@ def _varies(
         return True
     if not is_pure(node) and not _is_plain_load(node):
         return True
-    return any(v in found.varying for v in node.operands) and not is_uniform_anyway(node)
+    return any(v in found.varying for v in node.operands)
 
 
 def _is_plain_load(node: Node) -> bool:
@@ -108,44 +102,3 @@ def _visit_arguments(
             found.varying.add(argument)
             changed = True
     return changed
-
-
-def constant_of(value: Value) -> int | None:
-    """The number that a value is, if it is an integer constant."""
-    if value.node is None or value.node.name != "llvm.mlir.constant":
-        return None
-    attribute: Any = value.node.pattern.attributes["value"]
-    return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None
-
-
-def is_alike_in_runs(node: Node, ids: set[Value], size: int) -> bool:
-    """Whether it is the same for all of `size` consecutive ids that begin at a multiple of it.
-
-    `ids` are values that count threads; `size` is a power of two. Quotients by its multiples are
-    such values, and comparisons with them.
-    """
-    if len(node.operands) != 2:
-        return False
-    left, right = node.operands
-    if node.name == "llvm.icmp":
-        predicate = int(ir.IntegerAttr(node.pattern.attributes["predicate"]).value)
-        if right in ids:
-            left, right, predicate = right, left, _SWAPPED.get(predicate, predicate)
-        limit = constant_of(right)
-        if left not in ids or limit is None:
-            return False
-        return (predicate in _BELOW and limit % size == 0) or (
-            predicate in _UP_TO and (limit + 1) % size == 0
-        )
-    divisor = constant_of(right)
-    if left not in ids or divisor is None or divisor <= 0:
-        return False
-    if node.name in ("llvm.lshr", "llvm.ashr"):
-        return divisor < 64 and (1 << divisor) % size == 0
-    return node.name in ("llvm.udiv", "llvm.sdiv") and divisor % size == 0
-
-
-# llvm.icmp's predicates, by what they tell apart: slt, sge, ult, uge; and sle, sgt, ule, ugt.
-_BELOW = (2, 5, 6, 9)
-_UP_TO = (3, 4, 7, 8)
-_SWAPPED = {2: 4, 4: 2, 3: 5, 5: 3, 6: 8, 8: 6, 7: 9, 9: 7}
