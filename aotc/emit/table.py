@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from aotc.emit.c_text import c_bool, c_identifier, c_string
 from aotc.manifest import Dtype, Entry, Manifest, Memory, Value, built_for_text
 
-_DTYPES = {dtype: f"HARNESS_{dtype.name}" for dtype in Dtype}
+_DTYPES = {dtype: f"AOTC_DTYPE_{dtype.name}" for dtype in Dtype}
 _MEMORIES = {
     Memory.HOST: "AOTC_MEMORY_HOST",
     Memory.DEVICE: "AOTC_MEMORY_DEVICE",
@@ -41,7 +41,7 @@ def generate_table(manifest: Manifest) -> tuple[str, str]:
         f"     .touches_memory_on_host = {c_bool(entry.touches_memory_on_host)}}},\n"
         for i, entry in enumerate(manifest.entries)
     ]
-    parts.append(_array("harness_entry", "entries", rows))
+    parts.append(_array("aotc_entry", "entries", rows))
     kernels = [
         f"    {{.name = {c_string(kernel.name)},\n"
         f"     .built_for = {c_string(built_for_text(kernel.built_for))},\n"
@@ -80,7 +80,7 @@ def _array(type_: str, name: str, rows: Sequence[str]) -> str:
 def _sizes(name: str, sizes: Sequence[int | None] | None) -> str:
     if not sizes:
         return ""
-    numbers = ", ".join("HARNESS_DYNAMIC" if size is None else _int64(size) for size in sizes)
+    numbers = ", ".join("AOTC_DYNAMIC" if size is None else _int64(size) for size in sizes)
     return f"static const int64_t {name}[] = {{{numbers}}};\n"
 
 
@@ -95,12 +95,12 @@ def _values(name: str, values: Sequence[Value]) -> str:
         for kind in ("shape", "strides")
     )
     rows = [_value(f"{name}_{i}", value) for i, value in enumerate(values)]
-    return sizes + _array("harness_value", name, rows)
+    return sizes + _array("aotc_value", name, rows)
 
 
 def _value(prefix: str, value: Value) -> str:
     rank = -1 if value.shape is None else len(value.shape)
-    offset = "HARNESS_DYNAMIC" if value.offset is None else _int64(value.offset)
+    offset = "AOTC_DYNAMIC" if value.offset is None else _int64(value.offset)
     return (
         f"    {{.name = {c_string(value.name)},\n"
         f"     .type = {c_string(value.type)},\n"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool harness_shape_size(harness_dtype dtype, int32_t rank, const int64_t *shape,
-                        uint64_t *out_count, uint64_t *out_bytes) {
+bool harness_shape_size(aotc_dtype dtype, int32_t rank, const int64_t *shape, uint64_t *out_count,
+                        uint64_t *out_bytes) {
   // The product of the sizes that are not 0 must fit too, so that strides always fit.
   int64_t count = 1, bytes;
   bool is_empty = false;
@@ -26,8 +26,8 @@ bool harness_shape_size(harness_dtype dtype, int32_t rank, const int64_t *shape,
   return true;
 }
 
-bool harness_array_allocate(harness_array *array, const char *name, harness_dtype dtype,
-                            int32_t rank, const int64_t *shape) {
+bool harness_array_allocate(harness_array *array, const char *name, aotc_dtype dtype, int32_t rank,
+                            const int64_t *shape) {
   *array = (harness_array){.dtype = dtype, .rank = rank < 0 ? 0 : rank};
   char shape_text[HARNESS_SHAPE_TEXT];
   uint64_t bytes;
@@ -95,7 +95,7 @@ bool harness_layout_derive(harness_layout *layout, uint32_t element_bytes) {
 bool harness_layout_pack(int32_t rank, const int64_t *sizes, int64_t *strides) {
   int64_t packed = 1;
   for (int32_t i = rank - 1; i >= 0; --i) {
-    if (strides[i] == HARNESS_DYNAMIC) {
+    if (strides[i] == AOTC_DYNAMIC) {
       strides[i] = packed;
     }
     // An outer dimension steps over what this one covers, and by 1 at least.

@@ -6,7 +6,7 @@
 
 // A packed row-major array. `data` is owned, and NULL until it is allocated.
 typedef struct harness_array {
-  harness_dtype dtype;
+  aotc_dtype dtype;
   int32_t rank; // 0 for a scalar too
   int64_t shape[HARNESS_MAX_RANK];
   uint64_t count;
@@ -15,13 +15,13 @@ typedef struct harness_array {
 
 // The element count of a shape, and that count in bytes; false when either does not fit in a
 // positive int64_t, or a dimension is negative.
-bool harness_shape_size(harness_dtype dtype, int32_t rank, const int64_t *shape,
-                        uint64_t *out_count, uint64_t *out_bytes);
+bool harness_shape_size(aotc_dtype dtype, int32_t rank, const int64_t *shape, uint64_t *out_count,
+                        uint64_t *out_bytes);
 
 // Allocates the data of an array of that shape (not set to anything). On failure, says so on
 // stderr, for the array called `name`, and returns false. `rank` -1 is a scalar.
-bool harness_array_allocate(harness_array *array, const char *name, harness_dtype dtype,
-                            int32_t rank, const int64_t *shape);
+bool harness_array_allocate(harness_array *array, const char *name, aotc_dtype dtype, int32_t rank,
+                            const int64_t *shape);
 void harness_array_free(harness_array *array);
 uint64_t harness_array_bytes(const harness_array *array);
 
@@ -38,7 +38,7 @@ typedef struct harness_layout {
 // Fills the derived fields; false when a size is negative or a position overflows.
 bool harness_layout_derive(harness_layout *layout, uint32_t element_bytes);
 
-// Row-major strides for these sizes, where `strides` says HARNESS_DYNAMIC; others are kept. A
+// Row-major strides for these sizes, where `strides` says AOTC_DYNAMIC; others are kept. A
 // dimension is packed on the one inside it. False on overflow.
 bool harness_layout_pack(int32_t rank, const int64_t *sizes, int64_t *strides);
 

@@ -7,23 +7,22 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-harness_tolerance harness_tolerance_for(harness_dtype dtype, const double *rtol,
-                                        const double *atol) {
+harness_tolerance harness_tolerance_for(aotc_dtype dtype, const double *rtol, const double *atol) {
   harness_tolerance tolerance = {0};
   switch (harness_facts(dtype)->part) {
-  case HARNESS_F16: // two units in the last place, as for bfloat16
+  case AOTC_DTYPE_F16: // two units in the last place, as for bfloat16
     tolerance = (harness_tolerance){.rtol = 2e-3, .atol = 1e-5};
     break;
-  case HARNESS_BF16:
+  case AOTC_DTYPE_BF16:
     tolerance = (harness_tolerance){.rtol = 1.6e-2, .atol = 1e-5};
     break;
-  case HARNESS_F32:
+  case AOTC_DTYPE_F32:
     tolerance = (harness_tolerance){.rtol = 1e-5, .atol = 1e-7};
     break;
-  case HARNESS_F64:
+  case AOTC_DTYPE_F64:
     tolerance = (harness_tolerance){.rtol = 1e-12, .atol = 1e-14};
     break;
-  case HARNESS_BOOL:
+  case AOTC_DTYPE_BOOL:
     tolerance.is_exact = true;
     return tolerance;
   default:
@@ -48,7 +47,7 @@ static difference real_difference(double got, double expected) {
   return (difference){.error = fabs(got - expected), .magnitude = fabs(expected)};
 }
 
-static difference integer_difference(harness_dtype dtype, uint64_t got, uint64_t expected) {
+static difference integer_difference(aotc_dtype dtype, uint64_t got, uint64_t expected) {
   bool is_signed = harness_facts(dtype)->kind == HARNESS_KIND_SIGNED;
   bool is_greater = is_signed ? (int64_t)got > (int64_t)expected : got > expected;
   // Exact in 64 bits; only its rounding to double is not.
@@ -117,7 +116,7 @@ static void note_difference(comparer *self, uint64_t index, const difference *pa
 }
 
 static void compare_integers(comparer *self) {
-  harness_dtype dtype = self->got->dtype;
+  aotc_dtype dtype = self->got->dtype;
   for (uint64_t i = 0; i < self->got->count; ++i) {
     difference pair = integer_difference(dtype, harness_load_integer(dtype, self->got->data, i),
                                          harness_load_integer(dtype, self->expected->data, i));

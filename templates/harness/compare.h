@@ -12,8 +12,7 @@ typedef struct harness_tolerance {
 } harness_tolerance;
 
 // The tolerance for a dtype. What the user gave replaces a default; NULL: not given.
-harness_tolerance harness_tolerance_for(harness_dtype dtype, const double *rtol,
-                                        const double *atol);
+harness_tolerance harness_tolerance_for(aotc_dtype dtype, const double *rtol, const double *atol);
 
 typedef struct harness_comparison {
   harness_tolerance tolerance;

@@ -78,7 +78,7 @@ static const char *memory_text(aotc_memory_kind memory) {
                                          : "host";
 }
 
-static const char *access_text(const harness_value *value) {
+static const char *access_text(const aotc_value *value) {
   if (value->rank < 0) {
     return "by value";
   }
@@ -86,7 +86,7 @@ static const char *access_text(const harness_value *value) {
                         : (value->is_written ? "written" : "unused");
 }
 
-static const char *default_text(const harness_value *value) {
+static const char *default_text(const aotc_value *value) {
   const char *source = harness_source_default(value);
   if (source == NULL) {
     return "must be given";
@@ -94,9 +94,9 @@ static const char *default_text(const harness_value *value) {
   return strcmp(source, "poison") == 0 ? "left unset" : source;
 }
 
-static bool is_dynamic(const harness_value *value) {
+static bool is_dynamic(const aotc_value *value) {
   for (int32_t i = 0; i < value->rank; ++i) {
-    if (value->shape[i] == HARNESS_DYNAMIC) {
+    if (value->shape[i] == AOTC_DYNAMIC) {
       return true;
     }
   }
@@ -105,10 +105,10 @@ static bool is_dynamic(const harness_value *value) {
 
 // --- help ---
 
-static void print_help_arguments(FILE *stream, const harness_entry *entry) {
+static void print_help_arguments(FILE *stream, const aotc_entry *entry) {
   harness_table table = {.columns = 4};
   for (int32_t i = 0; i < entry->argument_count; ++i) {
-    const harness_value *value = &entry->arguments[i];
+    const aotc_value *value = &entry->arguments[i];
     bool needs_arg = harness_is_option_name(value->name);
     harness_table_add(&table,
                       harness_string(needs_arg ? "--arg %s=SOURCE" : "--%s SOURCE", value->name));
@@ -126,7 +126,7 @@ static void print_help_arguments(FILE *stream, const harness_entry *entry) {
           stream);
   }
   for (int32_t i = 0; i < entry->result_count; ++i) {
-    const harness_value *value = &entry->results[i];
+    const aotc_value *value = &entry->results[i];
     harness_table_add(&table, harness_string("%s", value->name));
     harness_table_add(&table, harness_string("%s", value->type));
     harness_table_add(&table, harness_string("%s", ""));
@@ -168,15 +168,15 @@ void harness_print_version(FILE *stream) {
 
 // --- description ---
 
-static bool is_shown(const harness_options *options, const harness_entry *entry) {
+static bool is_shown(const harness_options *options, const aotc_entry *entry) {
   return options->entry == NULL || options->entry == entry;
 }
 
-static void describe_entry(FILE *stream, const harness_entry *entry) {
+static void describe_entry(FILE *stream, const aotc_entry *entry) {
   char shape[HARNESS_SHAPE_TEXT];
   harness_table table = {.columns = 6};
   for (int32_t i = 0; i < harness_target_count(entry); ++i) {
-    const harness_value *value = harness_target(entry, i);
+    const aotc_value *value = harness_target(entry, i);
     bool is_argument = i < entry->argument_count, is_scalar = value->rank < 0;
     harness_table_add(&table, harness_string("%s", value->name));
     harness_table_add(&table, harness_string("%s", value->type));
@@ -196,7 +196,7 @@ static void describe_entry(FILE *stream, const harness_entry *entry) {
   harness_table_print(&table, stream, "  ");
 }
 
-static void describe_value_json(harness_json *json, const harness_value *value, bool is_argument) {
+static void describe_value_json(harness_json *json, const aotc_value *value, bool is_argument) {
   harness_json_open(json, NULL, '{');
   harness_json_string(json, "name", value->name);
   harness_json_string(json, "type", value->type);
@@ -209,7 +209,7 @@ static void describe_value_json(harness_json *json, const harness_value *value, 
     } else {
       harness_json_null(json, "strides");
     }
-    if (value->offset == HARNESS_DYNAMIC) {
+    if (value->offset == AOTC_DYNAMIC) {
       harness_json_null(json, "offset");
     } else {
       harness_json_integer(json, "offset", value->offset);
@@ -234,7 +234,7 @@ static void describe_json(FILE *stream, const harness_options *options) {
   harness_json_string(&json, "aotc_version", program->version);
   harness_json_open(&json, "entries", '[');
   for (int32_t i = 0; i < program->entry_count; ++i) {
-    const harness_entry *entry = &program->entries[i];
+    const aotc_entry *entry = &program->entries[i];
     if (!is_shown(options, entry)) {
       continue;
     }

@@ -11,36 +11,36 @@
 
 // clang-format off
 static const harness_dtype_facts facts[] = {
-    [HARNESS_BOOL] = {"bool",       "b1",  1,  HARNESS_KIND_BOOL,     HARNESS_BOOL, 0},
-    [HARNESS_I8]   = {"int8",       "i1",  1,  HARNESS_KIND_SIGNED,   HARNESS_I8,   0},
-    [HARNESS_I16]  = {"int16",      "i2",  2,  HARNESS_KIND_SIGNED,   HARNESS_I16,  0},
-    [HARNESS_I32]  = {"int32",      "i4",  4,  HARNESS_KIND_SIGNED,   HARNESS_I32,  0},
-    [HARNESS_I64]  = {"int64",      "i8",  8,  HARNESS_KIND_SIGNED,   HARNESS_I64,  0},
-    [HARNESS_U8]   = {"uint8",      "u1",  1,  HARNESS_KIND_UNSIGNED, HARNESS_U8,   0},
-    [HARNESS_U16]  = {"uint16",     "u2",  2,  HARNESS_KIND_UNSIGNED, HARNESS_U16,  0},
-    [HARNESS_U32]  = {"uint32",     "u4",  4,  HARNESS_KIND_UNSIGNED, HARNESS_U32,  0},
-    [HARNESS_U64]  = {"uint64",     "u8",  8,  HARNESS_KIND_UNSIGNED, HARNESS_U64,  0},
-    [HARNESS_F16]  = {"float16",    "f2",  2,  HARNESS_KIND_REAL,     HARNESS_F16,  5},
-    [HARNESS_BF16] = {"bfloat16",   "V2",  2,  HARNESS_KIND_REAL,     HARNESS_BF16, 4},
-    [HARNESS_F32]  = {"float32",    "f4",  4,  HARNESS_KIND_REAL,     HARNESS_F32,  9},
-    [HARNESS_F64]  = {"float64",    "f8",  8,  HARNESS_KIND_REAL,     HARNESS_F64,  17},
-    [HARNESS_C64]  = {"complex64",  "c8",  8,  HARNESS_KIND_COMPLEX,  HARNESS_F32,  9},
-    [HARNESS_C128] = {"complex128", "c16", 16, HARNESS_KIND_COMPLEX,  HARNESS_F64,  17},
+    [AOTC_DTYPE_BOOL] = {"bool",       "b1",  1,  HARNESS_KIND_BOOL,     AOTC_DTYPE_BOOL, 0},
+    [AOTC_DTYPE_I8]   = {"int8",       "i1",  1,  HARNESS_KIND_SIGNED,   AOTC_DTYPE_I8,   0},
+    [AOTC_DTYPE_I16]  = {"int16",      "i2",  2,  HARNESS_KIND_SIGNED,   AOTC_DTYPE_I16,  0},
+    [AOTC_DTYPE_I32]  = {"int32",      "i4",  4,  HARNESS_KIND_SIGNED,   AOTC_DTYPE_I32,  0},
+    [AOTC_DTYPE_I64]  = {"int64",      "i8",  8,  HARNESS_KIND_SIGNED,   AOTC_DTYPE_I64,  0},
+    [AOTC_DTYPE_U8]   = {"uint8",      "u1",  1,  HARNESS_KIND_UNSIGNED, AOTC_DTYPE_U8,   0},
+    [AOTC_DTYPE_U16]  = {"uint16",     "u2",  2,  HARNESS_KIND_UNSIGNED, AOTC_DTYPE_U16,  0},
+    [AOTC_DTYPE_U32]  = {"uint32",     "u4",  4,  HARNESS_KIND_UNSIGNED, AOTC_DTYPE_U32,  0},
+    [AOTC_DTYPE_U64]  = {"uint64",     "u8",  8,  HARNESS_KIND_UNSIGNED, AOTC_DTYPE_U64,  0},
+    [AOTC_DTYPE_F16]  = {"float16",    "f2",  2,  HARNESS_KIND_REAL,     AOTC_DTYPE_F16,  5},
+    [AOTC_DTYPE_BF16] = {"bfloat16",   "V2",  2,  HARNESS_KIND_REAL,     AOTC_DTYPE_BF16, 4},
+    [AOTC_DTYPE_F32]  = {"float32",    "f4",  4,  HARNESS_KIND_REAL,     AOTC_DTYPE_F32,  9},
+    [AOTC_DTYPE_F64]  = {"float64",    "f8",  8,  HARNESS_KIND_REAL,     AOTC_DTYPE_F64,  17},
+    [AOTC_DTYPE_C64]  = {"complex64",  "c8",  8,  HARNESS_KIND_COMPLEX,  AOTC_DTYPE_F32,  9},
+    [AOTC_DTYPE_C128] = {"complex128", "c16", 16, HARNESS_KIND_COMPLEX,  AOTC_DTYPE_F64,  17},
 };
 // clang-format on
 
-const harness_dtype_facts *harness_facts(harness_dtype dtype) {
+const harness_dtype_facts *harness_facts(aotc_dtype dtype) {
   return &facts[dtype];
 }
 
-int64_t harness_integer_low(harness_dtype dtype) {
+int64_t harness_integer_low(aotc_dtype dtype) {
   if (facts[dtype].kind != HARNESS_KIND_SIGNED) {
     return 0;
   }
   return INT64_MIN >> (64 - 8 * facts[dtype].bytes);
 }
 
-uint64_t harness_integer_high(harness_dtype dtype) {
+uint64_t harness_integer_high(aotc_dtype dtype) {
   switch (facts[dtype].kind) {
   case HARNESS_KIND_BOOL:
     return 1;
@@ -120,51 +120,51 @@ static double widen(narrow_format format, uint16_t bits) {
   }                                                                                                \
   break
 
-void harness_load_reals(harness_dtype dtype, const void *data, uint64_t first, uint64_t count,
+void harness_load_reals(aotc_dtype dtype, const void *data, uint64_t first, uint64_t count,
                         double *out_values) {
   switch (facts[dtype].part) {
-  case HARNESS_I8:
+  case AOTC_DTYPE_I8:
     LOAD_AS(int8_t, (double)element);
-  case HARNESS_I16:
+  case AOTC_DTYPE_I16:
     LOAD_AS(int16_t, (double)element);
-  case HARNESS_I32:
+  case AOTC_DTYPE_I32:
     LOAD_AS(int32_t, (double)element);
-  case HARNESS_I64:
+  case AOTC_DTYPE_I64:
     LOAD_AS(int64_t, (double)element);
-  case HARNESS_U16:
+  case AOTC_DTYPE_U16:
     LOAD_AS(uint16_t, (double)element);
-  case HARNESS_U32:
+  case AOTC_DTYPE_U32:
     LOAD_AS(uint32_t, (double)element);
-  case HARNESS_U64:
+  case AOTC_DTYPE_U64:
     LOAD_AS(uint64_t, (double)element);
-  case HARNESS_F16:
+  case AOTC_DTYPE_F16:
     LOAD_AS(uint16_t, widen(binary16, element));
-  case HARNESS_BF16:
+  case AOTC_DTYPE_BF16:
     LOAD_AS(uint16_t, widen(bfloat16, element));
-  case HARNESS_F32:
+  case AOTC_DTYPE_F32:
     LOAD_AS(float, (double)element);
-  case HARNESS_F64:
+  case AOTC_DTYPE_F64:
     LOAD_AS(double, element);
   default: // one unsigned byte: U8 and bool
     LOAD_AS(uint8_t, (double)element);
   }
 }
 
-void harness_store_reals(harness_dtype dtype, void *data, uint64_t first, uint64_t count,
+void harness_store_reals(aotc_dtype dtype, void *data, uint64_t first, uint64_t count,
                          const double *values) {
   uint16_t *narrow_data = (uint16_t *)data + first;
   switch (facts[dtype].part) {
-  case HARNESS_F16:
+  case AOTC_DTYPE_F16:
     for (uint64_t i = 0; i < count; ++i) {
       narrow_data[i] = narrow(binary16, values[i]);
     }
     break;
-  case HARNESS_BF16:
+  case AOTC_DTYPE_BF16:
     for (uint64_t i = 0; i < count; ++i) {
       narrow_data[i] = narrow(bfloat16, values[i]);
     }
     break;
-  case HARNESS_F32:
+  case AOTC_DTYPE_F32:
     for (uint64_t i = 0; i < count; ++i) {
       ((float *)data)[first + i] = (float)values[i];
     }
@@ -175,37 +175,37 @@ void harness_store_reals(harness_dtype dtype, void *data, uint64_t first, uint64
   }
 }
 
-double harness_load_real(harness_dtype dtype, const void *data, uint64_t index) {
+double harness_load_real(aotc_dtype dtype, const void *data, uint64_t index) {
   double value;
   harness_load_reals(dtype, data, index, 1, &value);
   return value;
 }
 
-void harness_store_real(harness_dtype dtype, void *data, uint64_t index, double value) {
+void harness_store_real(aotc_dtype dtype, void *data, uint64_t index, double value) {
   harness_store_reals(dtype, data, index, 1, &value);
 }
 
-uint64_t harness_load_integer(harness_dtype dtype, const void *data, uint64_t index) {
+uint64_t harness_load_integer(aotc_dtype dtype, const void *data, uint64_t index) {
   switch (dtype) {
-  case HARNESS_I8:
+  case AOTC_DTYPE_I8:
     return (uint64_t)(int64_t)((const int8_t *)data)[index];
-  case HARNESS_I16:
+  case AOTC_DTYPE_I16:
     return (uint64_t)(int64_t)((const int16_t *)data)[index];
-  case HARNESS_I32:
+  case AOTC_DTYPE_I32:
     return (uint64_t)(int64_t)((const int32_t *)data)[index];
-  case HARNESS_U16:
+  case AOTC_DTYPE_U16:
     return ((const uint16_t *)data)[index];
-  case HARNESS_U32:
+  case AOTC_DTYPE_U32:
     return ((const uint32_t *)data)[index];
-  case HARNESS_I64:
-  case HARNESS_U64:
+  case AOTC_DTYPE_I64:
+  case AOTC_DTYPE_U64:
     return ((const uint64_t *)data)[index];
   default:
     return ((const uint8_t *)data)[index];
   }
 }
 
-void harness_store_integer(harness_dtype dtype, void *data, uint64_t index, uint64_t bits) {
+void harness_store_integer(aotc_dtype dtype, void *data, uint64_t index, uint64_t bits) {
   switch (facts[dtype].bytes) {
   case 1:
     ((uint8_t *)data)[index] = (uint8_t)bits;
@@ -222,7 +222,7 @@ void harness_store_integer(harness_dtype dtype, void *data, uint64_t index, uint
   }
 }
 
-void harness_repeat_first(harness_dtype dtype, void *data, uint64_t count) {
+void harness_repeat_first(aotc_dtype dtype, void *data, uint64_t count) {
   // Doubles what is there.
   uint64_t bytes = facts[dtype].bytes, all = count * bytes;
   while (bytes < all) {
@@ -232,7 +232,7 @@ void harness_repeat_first(harness_dtype dtype, void *data, uint64_t count) {
   }
 }
 
-void harness_poison(harness_dtype dtype, void *data, uint64_t count) {
+void harness_poison(aotc_dtype dtype, void *data, uint64_t count) {
   const harness_dtype_facts *fact = &facts[dtype];
   if (count == 0) {
     return;
@@ -249,7 +249,7 @@ void harness_poison(harness_dtype dtype, void *data, uint64_t count) {
 }
 
 // The shortest text that rounds to the same value of that dtype.
-static const char *real_text(harness_dtype dtype, double value, int digits,
+static const char *real_text(aotc_dtype dtype, double value, int digits,
                              char out[HARNESS_NUMBER_TEXT]) {
   if (isnan(value)) {
     return strcpy(out, "nan");
@@ -264,7 +264,7 @@ static const char *real_text(harness_dtype dtype, double value, int digits,
       double wide;
     } stored;
     // strtof, so that a float's text is rounded once.
-    bool is_single = facts[dtype].part == HARNESS_F32;
+    bool is_single = facts[dtype].part == AOTC_DTYPE_F32;
     double again = is_single ? (double)strtof(out, NULL) : strtod(out, NULL);
     harness_store_real(dtype, &stored, 0, again);
     if (harness_load_real(dtype, &stored, 0) == value) {
@@ -274,7 +274,7 @@ static const char *real_text(harness_dtype dtype, double value, int digits,
   return out;
 }
 
-const char *harness_element_text(harness_dtype dtype, const void *data, uint64_t index, int digits,
+const char *harness_element_text(aotc_dtype dtype, const void *data, uint64_t index, int digits,
                                  char out[HARNESS_NUMBER_TEXT]) {
   char real[HARNESS_NUMBER_TEXT], imaginary[HARNESS_NUMBER_TEXT];
   switch (facts[dtype].kind) {

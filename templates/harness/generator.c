@@ -31,7 +31,7 @@ uint64_t harness_generator_draw(uint64_t key, uint64_t index) {
   return mix(key + (index + 1) * GOLDEN_GAMMA);
 }
 
-void harness_generator_reals(uint64_t key, double low, double high, harness_dtype dtype, void *data,
+void harness_generator_reals(uint64_t key, double low, double high, aotc_dtype dtype, void *data,
                              uint64_t count) {
   uint64_t parts = harness_facts(dtype)->kind == HARNESS_KIND_COMPLEX ? 2 * count : count;
   double width = high - low, values[HARNESS_CHUNK];
@@ -46,7 +46,7 @@ void harness_generator_reals(uint64_t key, double low, double high, harness_dtyp
   }
 }
 
-void harness_generator_integers(uint64_t key, uint64_t low, uint64_t span, harness_dtype dtype,
+void harness_generator_integers(uint64_t key, uint64_t low, uint64_t span, aotc_dtype dtype,
                                 void *data, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
     harness_store_integer(dtype, data, i, low + harness_generator_draw(key, i) % span);

@@ -14,11 +14,11 @@ uint64_t harness_generator_draw(uint64_t key, uint64_t index);
 
 // Real and complex (two draws an element) dtypes: low + (high - low) * u, u in [0, 1) with 53 bits,
 // computed in double and rounded to the dtype.
-void harness_generator_reals(uint64_t key, double low, double high, harness_dtype dtype, void *data,
+void harness_generator_reals(uint64_t key, double low, double high, aotc_dtype dtype, void *data,
                              uint64_t count);
 
 // Integer dtypes and bool: low + draw modulo span, modulo 2^64.
-void harness_generator_integers(uint64_t key, uint64_t low, uint64_t span, harness_dtype dtype,
+void harness_generator_integers(uint64_t key, uint64_t low, uint64_t span, aotc_dtype dtype,
                                 void *data, uint64_t count);
 
 #endif

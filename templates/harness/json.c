@@ -120,7 +120,7 @@ void harness_json_shape(harness_json *json, const char *key, int32_t rank, const
   fputc('[', json->stream);
   for (int32_t i = 0; i < rank; ++i) {
     fputs(i > 0 ? ", " : "", json->stream);
-    if (shape[i] == HARNESS_DYNAMIC) {
+    if (shape[i] == AOTC_DYNAMIC) {
       fputs("null", json->stream);
     } else {
       fprintf(json->stream, "%lld", (long long)shape[i]);

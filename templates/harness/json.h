@@ -24,7 +24,7 @@ void harness_json_unsigned(harness_json *json, const char *key, uint64_t value);
 void harness_json_real(harness_json *json, const char *key, double value);
 // NULL becomes null. What is not UTF-8 becomes U+FFFD.
 void harness_json_string(harness_json *json, const char *key, const char *value);
-// A shape: numbers, null where it is HARNESS_DYNAMIC.
+// A shape: numbers, null where it is AOTC_DYNAMIC.
 void harness_json_shape(harness_json *json, const char *key, int32_t rank, const int64_t *shape);
 // An element: a number, true or false, or [real, imaginary].
 void harness_json_element(harness_json *json, const char *key, const harness_array *array,

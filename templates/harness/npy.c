@@ -151,25 +151,25 @@ static const char *descr_type(const harness_npy_header *header) {
   return descr[0] != '\0' && strchr("<>=|", descr[0]) != NULL ? descr + 1 : descr;
 }
 
-static bool type_is(const harness_npy_header *header, harness_dtype dtype) {
+static bool type_is(const harness_npy_header *header, aotc_dtype dtype) {
   const harness_dtype_facts *facts = harness_facts(dtype);
   // '|' says that there is no byte order: not true of what has several bytes.
   bool has_order = header->descr[0] != '|';
   return strcmp(descr_type(header), facts->npy) == 0 &&
-         (has_order || facts->bytes == 1 || dtype == HARNESS_BF16);
+         (has_order || facts->bytes == 1 || dtype == AOTC_DTYPE_BF16);
 }
 
 const char *harness_npy_dtype_name(const harness_npy_header *header) {
-  for (int dtype = HARNESS_BOOL; dtype <= HARNESS_C128; ++dtype) {
-    if (dtype != HARNESS_BF16 && type_is(header, (harness_dtype)dtype)) {
-      return harness_facts((harness_dtype)dtype)->name;
+  for (int dtype = AOTC_DTYPE_BOOL; dtype <= AOTC_DTYPE_C128; ++dtype) {
+    if (dtype != AOTC_DTYPE_BF16 && type_is(header, (aotc_dtype)dtype)) {
+      return harness_facts((aotc_dtype)dtype)->name;
     }
   }
   return header->descr;
 }
 
-bool harness_npy_holds(const harness_npy_header *header, harness_dtype dtype) {
-  return type_is(header, dtype) || (dtype == HARNESS_BF16 && type_is(header, HARNESS_U16));
+bool harness_npy_holds(const harness_npy_header *header, aotc_dtype dtype) {
+  return type_is(header, dtype) || (dtype == AOTC_DTYPE_BF16 && type_is(header, AOTC_DTYPE_U16));
 }
 
 // --- reading ---
@@ -313,7 +313,7 @@ bool harness_npy_read(harness_npy_file *file, harness_array *array,
   } else if (fgetc(file->stream) != EOF) {
     snprintf(out_problem, HARNESS_PROBLEM_TEXT, "it goes on after the data of its shape");
     is_good = false;
-  } else if (array->dtype == HARNESS_BOOL && !are_bools(elements, bytes)) {
+  } else if (array->dtype == AOTC_DTYPE_BOOL && !are_bools(elements, bytes)) {
     snprintf(out_problem, HARNESS_PROBLEM_TEXT, "it holds a bool that is neither 0 nor 1");
     is_good = false;
   }

@@ -26,7 +26,7 @@ const char *harness_npy_dtype_name(const harness_npy_header *header);
 
 // Whether the elements of such a file are of that dtype. bfloat16, which NumPy lacks, may be stored
 // as V2 (ml_dtypes) or as u2 (its bits).
-bool harness_npy_holds(const harness_npy_header *header, harness_dtype dtype);
+bool harness_npy_holds(const harness_npy_header *header, aotc_dtype dtype);
 
 typedef struct harness_npy_file {
   FILE *stream;

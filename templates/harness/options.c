@@ -61,11 +61,11 @@ static const option options_table[] = {
 // clang-format on
 #define OPTION_COUNT (sizeof(options_table) / sizeof(options_table[0]))
 
-int32_t harness_target_count(const harness_entry *entry) {
+int32_t harness_target_count(const aotc_entry *entry) {
   return entry->argument_count + entry->result_count;
 }
 
-const harness_value *harness_target(const harness_entry *entry, int32_t target) {
+const aotc_value *harness_target(const aotc_entry *entry, int32_t target) {
   return target < entry->argument_count ? &entry->arguments[target]
                                         : &entry->results[target - entry->argument_count];
 }
@@ -199,8 +199,8 @@ static bool choose_entry(int argc, char **argv, harness_options *options) {
 // --- values ---
 
 // Finds "NAME=REST" among the first `count` targets; names may hold '='. -1 when there is none.
-static int32_t find_target(const harness_entry *entry, int32_t count, const char *text,
-                           bool has_rest, const char **out_rest) {
+static int32_t find_target(const aotc_entry *entry, int32_t count, const char *text, bool has_rest,
+                           const char **out_rest) {
   for (int32_t i = 0; i < count; ++i) {
     const char *name = harness_target(entry, i)->name;
     size_t length = strlen(name);
@@ -212,7 +212,7 @@ static int32_t find_target(const harness_entry *entry, int32_t count, const char
   return -1;
 }
 
-static bool unknown_target(const harness_entry *entry, int32_t count, const option *option,
+static bool unknown_target(const aotc_entry *entry, int32_t count, const option *option,
                            const char *text) {
   size_t length = strcspn(text, "=");
   if (option->id != OPTION_PRINT && text[length] == '\0') {
@@ -244,7 +244,7 @@ static bool set_once(const char **slot, const char *option_name, const char *nam
 }
 
 static bool set_for_target(harness_options *options, const option *option, const char *text) {
-  const harness_entry *entry = options->entry;
+  const aotc_entry *entry = options->entry;
   bool is_input = option->id == OPTION_ARG || option->id == OPTION_DIM;
   int32_t count = is_input ? entry->argument_count : harness_target_count(entry);
   const char *rest;
@@ -355,7 +355,7 @@ static bool unknown_option(const harness_options *options, const char *word, con
 }
 
 // The argument that --NAME is the source of; -1 when there is none.
-static int32_t find_argument(const harness_entry *entry, const token *word) {
+static int32_t find_argument(const aotc_entry *entry, const token *word) {
   for (int32_t i = 0; entry != NULL && i < entry->argument_count; ++i) {
     const char *name = entry->arguments[i].name;
     if (strlen(name) == word->name_length && memcmp(name, word->name, word->name_length) == 0) {
@@ -421,8 +421,8 @@ bool harness_options_parse(int argc, char **argv, harness_options *out_options) 
     return false;
   }
   // Without an entry, options that name its arguments find none of them.
-  static const harness_entry no_entry = {.name = ""};
-  const harness_entry *entry = out_options->entry != NULL ? out_options->entry : &no_entry;
+  static const aotc_entry no_entry = {.name = ""};
+  const aotc_entry *entry = out_options->entry != NULL ? out_options->entry : &no_entry;
   size_t arguments = (size_t)entry->argument_count;
   size_t targets = (size_t)harness_target_count(entry);
   out_options->sources = harness_zeroed(arguments, sizeof(char *));

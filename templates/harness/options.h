@@ -8,8 +8,8 @@
 #include "harness.h"
 
 typedef struct harness_options {
-  const harness_entry *entry; // NULL: none is named, and there are several
-  bool has_entry_name;        // the command line names it
+  const aotc_entry *entry; // NULL: none is named, and there are several
+  bool has_entry_name;     // the command line names it
   bool help, version, describe, list_devices, json, quiet;
   const char *device; // NULL: AOTC_DEVICE decides, else auto
   uint64_t seed, repeat, warmup;
@@ -27,8 +27,8 @@ typedef struct harness_options {
 bool harness_options_parse(int argc, char **argv, harness_options *out_options);
 void harness_options_free(harness_options *options);
 
-int32_t harness_target_count(const harness_entry *entry);
-const harness_value *harness_target(const harness_entry *entry, int32_t target);
+int32_t harness_target_count(const aotc_entry *entry);
+const aotc_value *harness_target(const aotc_entry *entry, int32_t target);
 
 // Whether `--NAME` is an option of every program, so that an argument of this name needs --arg.
 bool harness_is_option_name(const char *name);

@@ -15,7 +15,7 @@ typedef struct shape {
 // --- shapes ---
 
 // Reads "128x64" for a value, whose static dimensions must agree.
-static bool parse_dimensions(const harness_value *value, const char *text, shape *out_shape) {
+static bool parse_dimensions(const aotc_value *value, const char *text, shape *out_shape) {
   const char *at = text;
   int32_t rank = 0;
   bool is_good = true, is_end = false;
@@ -44,7 +44,7 @@ static bool parse_dimensions(const harness_value *value, const char *text, shape
   }
   is_good = rank == value->rank;
   for (int32_t i = 0; is_good && i < rank; ++i) {
-    is_good = value->shape[i] == HARNESS_DYNAMIC || value->shape[i] == out_shape->sizes[i];
+    is_good = value->shape[i] == AOTC_DYNAMIC || value->shape[i] == out_shape->sizes[i];
   }
   if (!is_good) {
     harness_error("--dim %s: %s does not fit '%s', which is %s", value->name, text, value->name,
@@ -56,9 +56,9 @@ static bool parse_dimensions(const harness_value *value, const char *text, shape
   return true;
 }
 
-static bool is_dynamic(const harness_value *value) {
+static bool is_dynamic(const aotc_value *value) {
   for (int32_t i = 0; i < value->rank; ++i) {
-    if (value->shape[i] == HARNESS_DYNAMIC) {
+    if (value->shape[i] == AOTC_DYNAMIC) {
       return true;
     }
   }
@@ -66,14 +66,14 @@ static bool is_dynamic(const harness_value *value) {
 }
 
 // "128x?" with a letter for every dimension that the user must give: "NxM".
-static char *dimension_pattern(const harness_value *value) {
+static char *dimension_pattern(const aotc_value *value) {
   static const char letters[] = "NMKLPQRS";
   char *pattern = harness_string("%s", "");
   size_t used = 0;
   for (int32_t i = 0; i < value->rank; ++i) {
     const char *cross = i > 0 ? "x" : "";
     char *longer;
-    if (value->shape[i] == HARNESS_DYNAMIC) {
+    if (value->shape[i] == AOTC_DYNAMIC) {
       longer = harness_string("%s%s%c", pattern, cross, letters[used++ % (sizeof(letters) - 1)]);
     } else {
       longer = harness_string("%s%s%lld", pattern, cross, (long long)value->shape[i]);
@@ -86,17 +86,17 @@ static char *dimension_pattern(const harness_value *value) {
 
 // --- files ---
 
-// Whether the header's shape is one that the wanted sizes (HARNESS_DYNAMIC: any) allow.
+// Whether the header's shape is one that the wanted sizes (AOTC_DYNAMIC: any) allow.
 static bool shape_fits(const harness_npy_header *header, int32_t rank, const int64_t *sizes) {
   bool fits = header->rank == (rank < 0 ? 0 : rank);
   for (int32_t i = 0; fits && i < rank; ++i) {
-    fits = sizes[i] == HARNESS_DYNAMIC || sizes[i] == header->shape[i];
+    fits = sizes[i] == AOTC_DYNAMIC || sizes[i] == header->shape[i];
   }
   return fits;
 }
 
 // Reads a file for a value, of which `sizes` is the shape wanted. `option` names it in messages.
-static bool read_file(const char *option, const harness_value *value, int32_t rank,
+static bool read_file(const char *option, const aotc_value *value, int32_t rank,
                       const int64_t *sizes, const char *path, harness_array *out_array) {
   char problem[HARNESS_PROBLEM_TEXT];
   harness_npy_file file;
@@ -134,7 +134,7 @@ static bool read_file(const char *option, const harness_value *value, int32_t ra
 // --- arguments ---
 
 static bool choose_source(const harness_options *options, int32_t index, harness_input *input) {
-  const harness_value *value = input->value;
+  const aotc_value *value = input->value;
   const char *text = options->sources[index];
   if (text == NULL) {
     text = harness_source_default(value);
@@ -157,7 +157,7 @@ static bool choose_source(const harness_options *options, int32_t index, harness
 }
 
 static bool make_input(const harness_options *options, int32_t index, harness_input *input) {
-  const harness_value *value = input->value;
+  const aotc_value *value = input->value;
   if (!choose_source(options, index, input)) {
     return false;
   }
@@ -192,7 +192,7 @@ static bool make_input(const harness_options *options, int32_t index, harness_in
 
 // What the shape of a target must be: an argument's is known by now, a result's may not be.
 static shape target_shape(const harness_plan *plan, int32_t target) {
-  const harness_value *value = harness_target(plan->entry, target);
+  const aotc_value *value = harness_target(plan->entry, target);
   shape sizes = {.rank = value->rank, .is_known = true};
   for (int32_t i = 0; i < value->rank; ++i) {
     bool is_argument = target < plan->entry->argument_count;
@@ -236,7 +236,7 @@ static bool read_expected(harness_plan *plan) {
 }
 
 int harness_plan_make(const harness_options *options, harness_plan *out_plan) {
-  const harness_entry *entry = options->entry;
+  const aotc_entry *entry = options->entry;
   *out_plan = (harness_plan){
       .options = options,
       .entry = entry,
@@ -245,7 +245,7 @@ int harness_plan_make(const harness_options *options, harness_plan *out_plan) {
   };
   bool is_good = true;
   for (int32_t i = 0; i < harness_target_count(entry); ++i) {
-    const harness_value *value = harness_target(entry, i);
+    const aotc_value *value = harness_target(entry, i);
     if (value->rank > HARNESS_MAX_RANK) {
       harness_error("'%s' is %s; the harness takes up to %d dimensions", value->name, value->type,
                     HARNESS_MAX_RANK);

@@ -8,7 +8,7 @@
 #include "source.h"
 
 typedef struct harness_input {
-  const harness_value *value;
+  const aotc_value *value;
   harness_source source;
   const char *source_given; // the text that it was read from
   harness_array array;      // packed; holds its values after harness_plan_fill
@@ -16,7 +16,7 @@ typedef struct harness_input {
 
 typedef struct harness_plan {
   const harness_options *options;
-  const harness_entry *entry;
+  const aotc_entry *entry;
   harness_input *inputs;   // one for each argument
   harness_array *expected; // one for each target; data is NULL where nothing is expected
 } harness_plan;

@@ -179,7 +179,7 @@ static void print_results(const report *self) {
     if (array->data == NULL) {
       continue;
     }
-    const harness_value *value = harness_target(self->plan->entry, i);
+    const aotc_value *value = harness_target(self->plan->entry, i);
     harness_statistics statistics = harness_statistics_of(array);
     char shape[HARNESS_SHAPE_TEXT], number[HARNESS_NUMBER_TEXT];
     harness_table_add(&table, harness_string("%s", value->name));
@@ -304,7 +304,7 @@ static void comparison_json(harness_json *json, const report *self, int32_t targ
 
 static void result_json(harness_json *json, const report *self, int32_t target) {
   const harness_options *options = self->plan->options;
-  const harness_value *value = harness_target(self->plan->entry, target);
+  const aotc_value *value = harness_target(self->plan->entry, target);
   const harness_array *array = &self->outcome->arrays[target];
   harness_statistics statistics = harness_statistics_of(array);
   char checksum[16];
@@ -375,7 +375,7 @@ static void times_json(harness_json *json, const report *self) {
 }
 
 static void print_json(const report *self) {
-  const harness_entry *entry = self->plan->entry;
+  const aotc_entry *entry = self->plan->entry;
   harness_json json = {.stream = self->stream};
   harness_json_open(&json, NULL, '{');
   harness_json_string(&json, "program", aotc_harness_program.name);

@@ -30,7 +30,7 @@ typedef struct buffer {
 
 typedef struct runner {
   harness_plan *plan;
-  const harness_entry *entry;
+  const aotc_entry *entry;
   harness_outcome *outcome;
   buffer *buffers; // one for each argument
   void **values;   // one for each target: a scalar or a descriptor
@@ -40,8 +40,8 @@ typedef struct runner {
 } runner;
 
 bool harness_is_reported(const harness_options *options, int32_t target) {
-  const harness_entry *entry = options->entry;
-  const harness_value *value = harness_target(entry, target);
+  const aotc_entry *entry = options->entry;
+  const aotc_value *value = harness_target(entry, target);
   bool is_asked_for =
       options->outs[target] != NULL || options->expects[target] != NULL || options->prints[target];
   bool is_left = target >= entry->argument_count || (value->rank >= 0 && value->is_written);
@@ -55,19 +55,19 @@ static int report_failure(const runner *self) {
 
 // --- buffers ---
 
-static int too_large(const harness_value *value) {
+static int too_large(const aotc_value *value) {
   harness_error("'%s' (%s) is larger than memory can be", value->name, value->type);
   return HARNESS_USAGE;
 }
 
 static int place_layout(const harness_input *input, buffer *out_buffer) {
-  const harness_value *value = input->value;
+  const aotc_value *value = input->value;
   harness_layout *layout = &out_buffer->layout;
   layout->rank = value->rank;
-  layout->offset = value->offset == HARNESS_DYNAMIC ? 0 : value->offset;
+  layout->offset = value->offset == AOTC_DYNAMIC ? 0 : value->offset;
   for (int32_t i = 0; i < value->rank; ++i) {
     layout->sizes[i] = input->array.shape[i];
-    layout->strides[i] = value->strides != NULL ? value->strides[i] : HARNESS_DYNAMIC;
+    layout->strides[i] = value->strides != NULL ? value->strides[i] : AOTC_DYNAMIC;
   }
   uint32_t element_bytes = harness_facts(value->dtype)->bytes;
   if (!harness_layout_pack(layout->rank, layout->sizes, layout->strides) ||
@@ -119,7 +119,7 @@ static int upload(const runner *self, int32_t index) {
 
 static int place_argument(runner *self, int32_t index) {
   harness_input *input = &self->plan->inputs[index];
-  const harness_value *value = input->value;
+  const aotc_value *value = input->value;
   uint32_t element_bytes = harness_facts(value->dtype)->bytes;
   if (value->rank < 0) {
     scalar *place = harness_zeroed(1, sizeof(scalar));
@@ -152,7 +152,7 @@ static int place_argument(runner *self, int32_t index) {
 
 // Room for what the call writes.
 static void place_result(runner *self, int32_t target) {
-  const harness_value *value = harness_target(self->entry, target);
+  const aotc_value *value = harness_target(self->entry, target);
   size_t bytes = sizeof(scalar);
   if (value->rank >= 0) {
     bytes = sizeof(descriptor) + 2 * (size_t)value->rank * sizeof(int64_t);
@@ -162,7 +162,7 @@ static void place_result(runner *self, int32_t target) {
 
 static void clear_results(runner *self) {
   for (int32_t i = self->entry->argument_count; i < harness_target_count(self->entry); ++i) {
-    const harness_value *value = harness_target(self->entry, i);
+    const aotc_value *value = harness_target(self->entry, i);
     size_t bytes = value->rank < 0 ? sizeof(scalar)
                                    : sizeof(descriptor) + 2 * (size_t)value->rank * sizeof(int64_t);
     memset(self->values[i], 0, bytes);
@@ -185,7 +185,7 @@ static aotc_status release_result_memory(aotc_memory_kind kind, void *allocated)
 static bool is_own_memory(const runner *self, int32_t target) {
   const descriptor *result = self->values[target];
   for (int32_t i = 0; i < target; ++i) {
-    const harness_value *value = harness_target(self->entry, i);
+    const aotc_value *value = harness_target(self->entry, i);
     if (value->rank >= 0 && ((const descriptor *)self->values[i])->allocated == result->allocated) {
       return false;
     }
@@ -197,7 +197,7 @@ static int release_results(runner *self) {
   int code = HARNESS_OK;
   // From the last: the first of several that share their memory is the one that frees it.
   for (int32_t i = harness_target_count(self->entry) - 1; i >= self->entry->argument_count; --i) {
-    const harness_value *value = harness_target(self->entry, i);
+    const aotc_value *value = harness_target(self->entry, i);
     if (value->rank >= 0 && value->is_owned && is_own_memory(self, i)) {
       void *allocated = ((descriptor *)self->values[i])->allocated;
       bool is_freed = release_result_memory(value->memory, allocated) == AOTC_OK;
@@ -208,21 +208,21 @@ static int release_results(runner *self) {
   return code;
 }
 
-static int bad_result(const harness_value *value, const char *problem) {
+static int bad_result(const aotc_value *value, const char *problem) {
   harness_error("the entry returned '%s' (%s) with %s", value->name, value->type, problem);
   return HARNESS_DEVICE_FAILED;
 }
 
 // Copies a memref, wherever it is, into a packed array.
 static int capture_memref(const runner *self, int32_t target, harness_array *out_array) {
-  const harness_value *value = harness_target(self->entry, target);
+  const aotc_value *value = harness_target(self->entry, target);
   const descriptor *place = self->values[target];
   uint32_t element_bytes = harness_facts(value->dtype)->bytes;
   harness_layout layout = {.rank = value->rank, .offset = place->offset};
   for (int32_t i = 0; i < value->rank; ++i) {
     layout.sizes[i] = place->sizes[i];
     layout.strides[i] = place->sizes[value->rank + i];
-    if (value->shape[i] != HARNESS_DYNAMIC && value->shape[i] != layout.sizes[i]) {
+    if (value->shape[i] != AOTC_DYNAMIC && value->shape[i] != layout.sizes[i]) {
       return bad_result(value, "another shape");
     }
   }
@@ -262,7 +262,7 @@ static int capture(runner *self) {
     if (!harness_is_reported(self->plan->options, i)) {
       continue;
     }
-    const harness_value *value = harness_target(self->entry, i);
+    const aotc_value *value = harness_target(self->entry, i);
     harness_array *array = &self->outcome->arrays[i];
     int code = HARNESS_OK;
     if (value->rank >= 0) {
@@ -308,7 +308,7 @@ static int call(runner *self, harness_time *out_time) {
 // Gives what the last call read and wrote its first values back, so that each call does the same.
 static int restore(runner *self) {
   for (int32_t i = 0; i < self->entry->argument_count; ++i) {
-    const harness_value *value = &self->entry->arguments[i];
+    const aotc_value *value = &self->entry->arguments[i];
     if (value->rank >= 0 && value->is_read && value->is_written) {
       int code = upload(self, i);
       if (code != HARNESS_OK) {
@@ -413,7 +413,7 @@ static int clean_up(runner *self, int code) {
 }
 
 int harness_run(harness_plan *plan, harness_outcome *out_outcome) {
-  const harness_entry *entry = plan->entry;
+  const aotc_entry *entry = plan->entry;
   size_t targets = (size_t)harness_target_count(entry);
   *out_outcome = (harness_outcome){
       .arrays = harness_zeroed(targets, sizeof(harness_array)),
@@ -444,7 +444,7 @@ int harness_run(harness_plan *plan, harness_outcome *out_outcome) {
   return clean_up(&self, code);
 }
 
-void harness_outcome_free(harness_outcome *outcome, const harness_entry *entry) {
+void harness_outcome_free(harness_outcome *outcome, const aotc_entry *entry) {
   for (int32_t i = 0; outcome->arrays != NULL && i < harness_target_count(entry); ++i) {
     harness_array_free(&outcome->arrays[i]);
   }

@@ -24,6 +24,6 @@ bool harness_is_reported(const harness_options *options, int32_t target);
 // Chooses the device, places the inputs and calls the entry. Returns the exit code, having said on
 // stderr what went wrong. The outcome is freed by the caller either way.
 int harness_run(harness_plan *plan, harness_outcome *out_outcome);
-void harness_outcome_free(harness_outcome *outcome, const harness_entry *entry);
+void harness_outcome_free(harness_outcome *outcome, const aotc_entry *entry);
 
 #endif

@@ -9,12 +9,12 @@
 
 #include "generator.h"
 
-static bool is_integer(harness_dtype dtype) {
+static bool is_integer(aotc_dtype dtype) {
   harness_kind kind = harness_facts(dtype)->kind;
   return kind != HARNESS_KIND_REAL && kind != HARNESS_KIND_COMPLEX;
 }
 
-const char *harness_source_default(const harness_value *value) {
+const char *harness_source_default(const aotc_value *value) {
   // An index says how much, or where: a guess could lead the entry outside of its buffers.
   bool is_index = strstr(value->type, "index") != NULL;
   if (value->rank < 0) {
@@ -30,13 +30,13 @@ const char *harness_source_default(const harness_value *value) {
 
 // An integer of that dtype as its 64 bits; `allow_end` also takes the value after the greatest,
 // which ends a half-open range.
-static bool parse_integer(const char *text, harness_dtype dtype, bool allow_end, uint64_t *out_bits,
+static bool parse_integer(const char *text, aotc_dtype dtype, bool allow_end, uint64_t *out_bits,
                           char out_problem[HARNESS_PROBLEM_TEXT]) {
-  if (dtype == HARNESS_BOOL && (strcmp(text, "True") == 0 || strcmp(text, "true") == 0)) {
+  if (dtype == AOTC_DTYPE_BOOL && (strcmp(text, "True") == 0 || strcmp(text, "true") == 0)) {
     *out_bits = 1;
     return true;
   }
-  if (dtype == HARNESS_BOOL && (strcmp(text, "False") == 0 || strcmp(text, "false") == 0)) {
+  if (dtype == AOTC_DTYPE_BOOL && (strcmp(text, "False") == 0 || strcmp(text, "false") == 0)) {
     *out_bits = 0;
     return true;
   }
@@ -70,7 +70,7 @@ static bool parse_integer(const char *text, harness_dtype dtype, bool allow_end,
 }
 
 // A finite value must stay finite in the dtype.
-static bool check_fits(const char *text, double number, harness_dtype dtype,
+static bool check_fits(const char *text, double number, aotc_dtype dtype,
                        char out_problem[HARNESS_PROBLEM_TEXT]) {
   double storage[2];
   harness_store_real(dtype, storage, 0, number);
@@ -83,7 +83,7 @@ static bool check_fits(const char *text, double number, harness_dtype dtype,
   return true;
 }
 
-static bool parse_real(const char *text, harness_dtype dtype, double *out_real,
+static bool parse_real(const char *text, aotc_dtype dtype, double *out_real,
                        char out_problem[HARNESS_PROBLEM_TEXT]) {
   errno = 0;
   if (!harness_parse_real(text, out_real)) {
@@ -94,7 +94,7 @@ static bool parse_real(const char *text, harness_dtype dtype, double *out_real,
 }
 
 // "1.5", "2j", "1-2j", with or without Python's parentheses.
-static bool parse_complex(const char *text, harness_dtype dtype, harness_source *source,
+static bool parse_complex(const char *text, aotc_dtype dtype, harness_source *source,
                           char out_problem[HARNESS_PROBLEM_TEXT]) {
   char *end;
   bool has_parenthesis = text[0] == '(';
@@ -133,10 +133,10 @@ typedef struct range_texts {
   char low[HARNESS_NUMBER_TEXT], high[HARNESS_NUMBER_TEXT];
 } range_texts;
 
-static bool set_integer_range(harness_source *source, harness_dtype dtype, const range_texts *texts,
+static bool set_integer_range(harness_source *source, aotc_dtype dtype, const range_texts *texts,
                               char out_problem[HARNESS_PROBLEM_TEXT]) {
   // The defaults fit every dtype: 0 to 99, and for bool 0 to 1.
-  uint64_t low = 0, high = dtype == HARNESS_BOOL ? 2 : 100;
+  uint64_t low = 0, high = dtype == AOTC_DTYPE_BOOL ? 2 : 100;
   if ((texts->low[0] != '\0' && !parse_integer(texts->low, dtype, false, &low, out_problem)) ||
       (texts->high[0] != '\0' && !parse_integer(texts->high, dtype, true, &high, out_problem))) {
     return false;
@@ -160,7 +160,7 @@ static bool set_integer_range(harness_source *source, harness_dtype dtype, const
   return true;
 }
 
-static bool set_real_range(harness_source *source, harness_dtype dtype, const range_texts *texts,
+static bool set_real_range(harness_source *source, aotc_dtype dtype, const range_texts *texts,
                            char out_problem[HARNESS_PROBLEM_TEXT]) {
   source->low = 0;
   source->high = 1;
@@ -210,7 +210,7 @@ static bool parse_random_item(const char *item, size_t length, harness_source *s
   return false;
 }
 
-static bool parse_random(const char *text, harness_dtype dtype, harness_source *source,
+static bool parse_random(const char *text, aotc_dtype dtype, harness_source *source,
                          char out_problem[HARNESS_PROBLEM_TEXT]) {
   range_texts texts = {.low = "", .high = ""};
   const char *item = text + strlen("random");
@@ -263,7 +263,7 @@ static void describe_unknown(const char *text, char out_problem[HARNESS_PROBLEM_
            nearest != NULL ? "'?)" : "");
 }
 
-bool harness_source_parse(const char *text, const harness_value *value, uint64_t seed,
+bool harness_source_parse(const char *text, const aotc_value *value, uint64_t seed,
                           harness_source *out_source, char out_problem[HARNESS_PROBLEM_TEXT]) {
   *out_source = (harness_source){.kind = HARNESS_SOURCE_NUMBER, .seed = seed};
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
@@ -309,7 +309,7 @@ const char *harness_source_text(const harness_source *source, const char *given,
 }
 
 // One value everywhere.
-static void fill_number(const harness_source *source, harness_dtype dtype, void *data,
+static void fill_number(const harness_source *source, aotc_dtype dtype, void *data,
                         uint64_t count) {
   if (count == 0) {
     return;
@@ -326,10 +326,10 @@ static void fill_number(const harness_source *source, harness_dtype dtype, void 
 }
 
 // As np.arange(n).astype(dtype): integers wrap, bool is false for 0 alone.
-static void fill_arange(harness_dtype dtype, void *data, uint64_t count) {
+static void fill_arange(aotc_dtype dtype, void *data, uint64_t count) {
   bool is_complex = harness_facts(dtype)->kind == HARNESS_KIND_COMPLEX;
   for (uint64_t i = 0; i < count; ++i) {
-    if (dtype == HARNESS_BOOL) {
+    if (dtype == AOTC_DTYPE_BOOL) {
       harness_store_integer(dtype, data, i, i != 0);
     } else if (is_integer(dtype)) {
       harness_store_integer(dtype, data, i, i);
@@ -342,7 +342,7 @@ static void fill_arange(harness_dtype dtype, void *data, uint64_t count) {
   }
 }
 
-void harness_source_fill(const harness_source *source, const char *name, harness_dtype dtype,
+void harness_source_fill(const harness_source *source, const char *name, aotc_dtype dtype,
                          void *data, uint64_t count) {
   harness_source number = {.kind = HARNESS_SOURCE_NUMBER};
   switch (source->kind) {

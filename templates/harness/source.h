@@ -30,11 +30,11 @@ typedef struct harness_source {
 } harness_source;
 
 // "random", "zeros", ... what an argument gets when none is given; NULL: it must be given.
-const char *harness_source_default(const harness_value *value);
+const char *harness_source_default(const aotc_value *value);
 
 // Reads `text` for that argument; on failure writes why to out_problem and returns false. `seed` is
 // for a random source that gives none. `text` must outlive the source.
-bool harness_source_parse(const char *text, const harness_value *value, uint64_t seed,
+bool harness_source_parse(const char *text, const aotc_value *value, uint64_t seed,
                           harness_source *out_source, char out_problem[HARNESS_PROBLEM_TEXT]);
 
 // The source as text that gives the same values again: "random:seed=0".
@@ -42,7 +42,7 @@ const char *harness_source_text(const harness_source *source, const char *given,
                                 char out[HARNESS_PROBLEM_TEXT]);
 
 // The packed values of any source but a file. `name` takes part in what random draws.
-void harness_source_fill(const harness_source *source, const char *name, harness_dtype dtype,
+void harness_source_fill(const harness_source *source, const char *name, aotc_dtype dtype,
                          void *data, uint64_t count);
 
 #endif

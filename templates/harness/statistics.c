@@ -124,7 +124,7 @@ static part_sums scan_range(scan *self, uint64_t first, uint64_t count) {
 
 // 64-bit integers that differ may be one double: their order is found exactly.
 static void order_integers(const harness_array *array, harness_statistics *result) {
-  bool is_signed = array->dtype == HARNESS_I64;
+  bool is_signed = array->dtype == AOTC_DTYPE_I64;
   const uint64_t *data = array->data;
   // With the sign bit flipped, signed integers are in the order of unsigned ones.
   uint64_t flip = is_signed ? UINT64_C(1) << 63 : 0;
@@ -146,7 +146,7 @@ harness_statistics harness_statistics_of(const harness_array *array) {
       .result = &result,
   };
   part_sums sums = scan_range(&self, 0, array->count);
-  if (array->dtype == HARNESS_I64 || array->dtype == HARNESS_U64) {
+  if (array->dtype == AOTC_DTYPE_I64 || array->dtype == AOTC_DTYPE_U64) {
     order_integers(array, &result);
   }
   if (result.has_values) {

@@ -63,7 +63,7 @@ static const char *list_text(char open, char close, bool is_tuple, int32_t rank,
   for (int32_t i = 0; i < rank && used + 32 < HARNESS_SHAPE_TEXT; ++i) {
     const char *comma = i > 0 ? ", " : "";
     int written;
-    if (values[i] == HARNESS_DYNAMIC) {
+    if (values[i] == AOTC_DYNAMIC) {
       written = snprintf(out + used, HARNESS_SHAPE_TEXT - used, "%s?", comma);
     } else {
       written =

@@ -34,7 +34,7 @@ void *harness_zeroed(size_t count, size_t size);
 // A new string, printed as printf does.
 char *harness_string(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// "(128, 64)", "(5,)", "()" as NumPy writes a shape; '?' where it is HARNESS_DYNAMIC.
+// "(128, 64)", "(5,)", "()" as NumPy writes a shape; '?' where it is AOTC_DYNAMIC.
 const char *harness_shape_text(int32_t rank, const int64_t *shape, char out[HARNESS_SHAPE_TEXT]);
 
 // "[3, 5]": the position of the row-major element `index` of an array of that shape.

@@ -71,7 +71,7 @@ def test_table_header(tmp_path: Path, language: str) -> None:
     """The table's header is C11 and C++17."""
     plus = "++" in language
     source = tmp_path / ("table.cpp" if plus else "table.c")
-    source.write_text('#include "harness.h"\nint32_t rank(const harness_value *value);\n')
+    source.write_text('#include "harness.h"\nint32_t rank(const aotc_value *value);\n')
     command = [*ZIG_CC[:-1], "c++"] if plus else list(ZIG_CC)
     flags = [language, "-Wall", "-Wextra", "-Werror", "-pedantic", *INCLUDES]
     subprocess.run([*command, *flags, "-c", source, "-o", tmp_path / "table.o"], check=True)

@@ -71,15 +71,15 @@ CHECKS = {
     "nothing": "p->entry_count == 1 && p->entries[0].arguments == NULL && p->kernels == NULL && "
     'p->entries[0].result_count == 0 && strcmp(p->version, "1.2.3") == 0',
     "every_dtype": "p->entries[0].argument_count == 15 && p->entries[0].results[0].rank == 1 && "
-    "p->entries[0].arguments[0].dtype == HARNESS_BOOL && "
-    "p->entries[0].arguments[14].dtype == HARNESS_C128 && p->entries[0].arguments[0].rank == -1",
+    "p->entries[0].arguments[0].dtype == AOTC_DTYPE_BOOL && "
+    "p->entries[0].arguments[14].dtype == AOTC_DTYPE_C128 && p->entries[0].arguments[0].rank == -1",
     "layouts": "p->entries[0].arguments[1].rank == 0 && "
     "p->entries[0].arguments[1].shape == NULL && "
-    "p->entries[0].arguments[2].shape[0] == HARNESS_DYNAMIC && "
+    "p->entries[0].arguments[2].shape[0] == AOTC_DYNAMIC && "
     "p->entries[0].arguments[2].shape[1] == 4 && p->entries[0].arguments[2].strides == NULL && "
-    "p->entries[0].arguments[3].strides[0] == HARNESS_DYNAMIC && "
+    "p->entries[0].arguments[3].strides[0] == AOTC_DYNAMIC && "
     "p->entries[0].arguments[3].strides[1] == -1 && "
-    "p->entries[0].arguments[3].offset == HARNESS_DYNAMIC && "
+    "p->entries[0].arguments[3].offset == AOTC_DYNAMIC && "
     "p->entries[0].arguments[4].shape[0] == INT64_C(1) << 40 && "
     "p->entries[0].arguments[4].offset == -(INT64_C(1) << 35) && "
     "p->entries[0].results[0].memory == AOTC_MEMORY_MANAGED && p->entries[0].results[0].is_owned "

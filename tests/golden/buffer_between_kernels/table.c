@@ -6,10 +6,10 @@
 void aotc_call_sums(void **values);
 
 static const int64_t arguments_0_0_shape[] = {64};
-static const harness_value arguments_0[] = {
+static const aotc_value arguments_0[] = {
     {.name = "x",
      .type = "memref<64xi32>",
-     .dtype = HARNESS_I32,
+     .dtype = AOTC_DTYPE_I32,
      .rank = 1,
      .shape = arguments_0_0_shape,
      .strides = NULL,
@@ -22,10 +22,10 @@ static const harness_value arguments_0[] = {
 };
 
 static const int64_t results_0_1_shape[] = {64};
-static const harness_value results_0[] = {
+static const aotc_value results_0[] = {
     {.name = "result0",
      .type = "i32",
-     .dtype = HARNESS_I32,
+     .dtype = AOTC_DTYPE_I32,
      .rank = -1,
      .shape = NULL,
      .strides = NULL,
@@ -37,7 +37,7 @@ static const harness_value results_0[] = {
      .aliases = -1},
     {.name = "result1",
      .type = "memref<64xi32>",
-     .dtype = HARNESS_I32,
+     .dtype = AOTC_DTYPE_I32,
      .rank = 1,
      .shape = results_0_1_shape,
      .strides = NULL,
@@ -49,7 +49,7 @@ static const harness_value results_0[] = {
      .aliases = -1},
 };
 
-static const harness_entry entries[] = {
+static const aotc_entry entries[] = {
     {.name = "sums",
      .argument_count = 1,
      .result_count = 2,

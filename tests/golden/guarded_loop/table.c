@@ -5,12 +5,12 @@
 
 void aotc_call_scale(void **values);
 
-static const int64_t arguments_0_0_shape[] = {HARNESS_DYNAMIC, 100};
-static const int64_t arguments_0_1_shape[] = {HARNESS_DYNAMIC, 100};
-static const harness_value arguments_0[] = {
+static const int64_t arguments_0_0_shape[] = {AOTC_DYNAMIC, 100};
+static const int64_t arguments_0_1_shape[] = {AOTC_DYNAMIC, 100};
+static const aotc_value arguments_0[] = {
     {.name = "x",
      .type = "memref<\077x100xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 2,
      .shape = arguments_0_0_shape,
      .strides = NULL,
@@ -22,7 +22,7 @@ static const harness_value arguments_0[] = {
      .aliases = -1},
     {.name = "out",
      .type = "memref<\077x100xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 2,
      .shape = arguments_0_1_shape,
      .strides = NULL,
@@ -34,7 +34,7 @@ static const harness_value arguments_0[] = {
      .aliases = -1},
     {.name = "by",
      .type = "f32",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = -1,
      .shape = NULL,
      .strides = NULL,
@@ -46,7 +46,7 @@ static const harness_value arguments_0[] = {
      .aliases = -1},
 };
 
-static const harness_entry entries[] = {
+static const aotc_entry entries[] = {
     {.name = "scale",
      .argument_count = 3,
      .result_count = 0,

@@ -6,10 +6,10 @@
 void aotc_call_turn(void **values);
 
 static const int64_t arguments_0_0_shape[] = {32};
-static const harness_value arguments_0[] = {
+static const aotc_value arguments_0[] = {
     {.name = "x",
      .type = "memref<32xf64>",
-     .dtype = HARNESS_F64,
+     .dtype = AOTC_DTYPE_F64,
      .rank = 1,
      .shape = arguments_0_0_shape,
      .strides = NULL,
@@ -21,7 +21,7 @@ static const harness_value arguments_0[] = {
      .aliases = -1},
 };
 
-static const harness_entry entries[] = {
+static const aotc_entry entries[] = {
     {.name = "turn",
      .argument_count = 1,
      .result_count = 0,

@@ -11,8 +11,8 @@ typedef struct descriptor {
   int64_t offset, numbers[]; // sizes, then strides
 } descriptor;
 
-static const int64_t any_pair[] = {HARNESS_DYNAMIC, HARNESS_DYNAMIC};
-static const int64_t any_one[] = {HARNESS_DYNAMIC};
+static const int64_t any_pair[] = {AOTC_DYNAMIC, AOTC_DYNAMIC};
+static const int64_t any_one[] = {AOTC_DYNAMIC};
 static const int64_t three_four[] = {3, 4};
 
 #define BUFFER(NAME, TYPE, DTYPE, RANK, SHAPE)                                                     \
@@ -33,27 +33,27 @@ static void copy_elements(void **values, size_t element_bytes) {
   static void call_copy_##NAME(void **values) {                                                    \
     copy_elements(values, BYTES);                                                                  \
   }                                                                                                \
-  static const harness_value copy_##NAME##_arguments[] = {                                         \
+  static const aotc_value copy_##NAME##_arguments[] = {                                         \
       {BUFFER("source", "memref<?x?x" #NAME ">", DTYPE, 2, any_pair), .is_read = true},            \
       {BUFFER("target", "memref<?x?x" #NAME ">", DTYPE, 2, any_pair), .is_written = true},         \
   };
 #define COPIES(DO)                                                                                 \
-  DO(i1, HARNESS_BOOL, 1)                                                                          \
-  DO(i8, HARNESS_I8, 1)                                                                            \
-  DO(i16, HARNESS_I16, 2)                                                                          \
-  DO(i32, HARNESS_I32, 4)                                                                          \
-  DO(i64, HARNESS_I64, 8)                                                                          \
-  DO(ui8, HARNESS_U8, 1)                                                                           \
-  DO(ui16, HARNESS_U16, 2)                                                                         \
-  DO(ui32, HARNESS_U32, 4)                                                                         \
-  DO(ui64, HARNESS_U64, 8)                                                                         \
-  DO(f16, HARNESS_F16, 2)                                                                          \
-  DO(bf16, HARNESS_BF16, 2)                                                                        \
-  DO(f32, HARNESS_F32, 4)                                                                          \
-  DO(f64, HARNESS_F64, 8)                                                                          \
-  DO(c64, HARNESS_C64, 8)                                                                          \
-  DO(c128, HARNESS_C128, 16)                                                                       \
-  DO(index, HARNESS_I64, 8)
+  DO(i1, AOTC_DTYPE_BOOL, 1)                                                                          \
+  DO(i8, AOTC_DTYPE_I8, 1)                                                                            \
+  DO(i16, AOTC_DTYPE_I16, 2)                                                                          \
+  DO(i32, AOTC_DTYPE_I32, 4)                                                                          \
+  DO(i64, AOTC_DTYPE_I64, 8)                                                                          \
+  DO(ui8, AOTC_DTYPE_U8, 1)                                                                           \
+  DO(ui16, AOTC_DTYPE_U16, 2)                                                                         \
+  DO(ui32, AOTC_DTYPE_U32, 4)                                                                         \
+  DO(ui64, AOTC_DTYPE_U64, 8)                                                                         \
+  DO(f16, AOTC_DTYPE_F16, 2)                                                                          \
+  DO(bf16, AOTC_DTYPE_BF16, 2)                                                                        \
+  DO(f32, AOTC_DTYPE_F32, 4)                                                                          \
+  DO(f64, AOTC_DTYPE_F64, 8)                                                                          \
+  DO(c64, AOTC_DTYPE_C64, 8)                                                                          \
+  DO(c128, AOTC_DTYPE_C128, 16)                                                                       \
+  DO(index, AOTC_DTYPE_I64, 8)
 COPIES(COPY)
 
 // --- scalars: one of each kind in, two out ---
@@ -69,14 +69,14 @@ static void call_scalars(void **values) {
   *(double complex *)values[6] = z * 2;
 }
 
-static const harness_value scalars_arguments[] = {
-    {SCALAR("i", "i32", HARNESS_I32)}, {SCALAR("f", "f32", HARNESS_F32)},
-    {SCALAR("b", "i1", HARNESS_BOOL)}, {SCALAR("z", "complex<f64>", HARNESS_C128)},
-    {SCALAR("u", "ui8", HARNESS_U8)},
+static const aotc_value scalars_arguments[] = {
+    {SCALAR("i", "i32", AOTC_DTYPE_I32)}, {SCALAR("f", "f32", AOTC_DTYPE_F32)},
+    {SCALAR("b", "i1", AOTC_DTYPE_BOOL)}, {SCALAR("z", "complex<f64>", AOTC_DTYPE_C128)},
+    {SCALAR("u", "ui8", AOTC_DTYPE_U8)},
 };
-static const harness_value scalars_results[] = {
-    {SCALAR("result0", "f64", HARNESS_F64)},
-    {SCALAR("result1", "complex<f64>", HARNESS_C128)},
+static const aotc_value scalars_results[] = {
+    {SCALAR("result0", "f64", AOTC_DTYPE_F64)},
+    {SCALAR("result1", "complex<f64>", AOTC_DTYPE_C128)},
 };
 
 // --- count(n: index): must be given ---
@@ -85,8 +85,8 @@ static void call_count(void **values) {
   *(int64_t *)values[1] = *(const int64_t *)values[0] + 1;
 }
 
-static const harness_value count_arguments[] = {{SCALAR("n", "index", HARNESS_I64)}};
-static const harness_value count_results[] = {{SCALAR("result0", "index", HARNESS_I64)}};
+static const aotc_value count_arguments[] = {{SCALAR("n", "index", AOTC_DTYPE_I64)}};
+static const aotc_value count_results[] = {{SCALAR("result0", "index", AOTC_DTYPE_I64)}};
 
 // --- layout: twice(source, target) through strides, with gaps and backwards ---
 
@@ -111,17 +111,17 @@ static void call_layout(void **values) {
   *(int32_t *)gaps->aligned = touched;
 }
 
-static const harness_value layout_arguments[] = {
-    {BUFFER("source", "memref<3x4xi32, strided<[10, 2], offset: 3>>", HARNESS_I32, 2, three_four),
+static const aotc_value layout_arguments[] = {
+    {BUFFER("source", "memref<3x4xi32, strided<[10, 2], offset: 3>>", AOTC_DTYPE_I32, 2, three_four),
      .strides = wide_strides, .offset = 3, .is_read = true},
-    {BUFFER("target", "memref<3x4xi32, strided<[-4, 1]>>", HARNESS_I32, 2, three_four),
+    {BUFFER("target", "memref<3x4xi32, strided<[-4, 1]>>", AOTC_DTYPE_I32, 2, three_four),
      .strides = backward_strides, .is_written = true},
-    {BUFFER("gaps", "memref<i32>", HARNESS_I32, 0, NULL), .is_written = true},
+    {BUFFER("gaps", "memref<i32>", AOTC_DTYPE_I32, 0, NULL), .is_written = true},
 };
 
 // --- strides(x): what descriptor is passed for strided<[?, 2], offset: ?> ---
 
-static const int64_t any_strides[] = {HARNESS_DYNAMIC, 2};
+static const int64_t any_strides[] = {AOTC_DYNAMIC, 2};
 
 static void call_strides(void **values) {
   const descriptor *x = values[0], *seen = values[1];
@@ -131,10 +131,10 @@ static void call_strides(void **values) {
 }
 
 static const int64_t six[] = {6};
-static const harness_value strides_arguments[] = {
-    {BUFFER("x", "memref<?x?xf32, strided<[?, 2], offset: ?>>", HARNESS_F32, 2, any_pair),
-     .strides = any_strides, .offset = HARNESS_DYNAMIC, .is_read = true},
-    {BUFFER("seen", "memref<6xi64>", HARNESS_I64, 1, six), .is_written = true},
+static const aotc_value strides_arguments[] = {
+    {BUFFER("x", "memref<?x?xf32, strided<[?, 2], offset: ?>>", AOTC_DTYPE_F32, 2, any_pair),
+     .strides = any_strides, .offset = AOTC_DYNAMIC, .is_read = true},
+    {BUFFER("seen", "memref<6xi64>", AOTC_DTYPE_I64, 1, six), .is_written = true},
 };
 
 // --- returns(x): new memory, a reversed view of it, the argument itself, nothing ---
@@ -159,17 +159,17 @@ static void call_returns(void **values) {
   empty->numbers[1] = 1;
 }
 
-static const harness_value returns_arguments[] = {
-    {BUFFER("x", "memref<?xf64>", HARNESS_F64, 1, any_one), .is_read = true}};
+static const aotc_value returns_arguments[] = {
+    {BUFFER("x", "memref<?xf64>", AOTC_DTYPE_F64, 1, any_one), .is_read = true}};
 #define RETURNED(NAME)                                                                             \
-  .name = NAME, .type = "memref<?xf64, strided<[?], offset: ?>>", .dtype = HARNESS_F64, .rank = 1, \
+  .name = NAME, .type = "memref<?xf64, strided<[?], offset: ?>>", .dtype = AOTC_DTYPE_F64, .rank = 1, \
   .shape = any_one, .memory = AOTC_MEMORY_HOST, .aliases = -1
-static const harness_value returns_results[] = {
+static const aotc_value returns_results[] = {
     {RETURNED("copy"), .is_owned = true},
     {RETURNED("reversed"), .is_owned = true}, // the same memory: freed once
     {.name = "same",
      .type = "memref<?xf64>",
-     .dtype = HARNESS_F64,
+     .dtype = AOTC_DTYPE_F64,
      .rank = 1,
      .shape = any_one,
      .aliases = 0,
@@ -196,13 +196,13 @@ static const int64_t four[] = {4};
 #define MANAGED(NAME)                                                                              \
   {.name = NAME,                                                                                   \
    .type = "memref<4xf32>",                                                                        \
-   .dtype = HARNESS_F32,                                                                           \
+   .dtype = AOTC_DTYPE_F32,                                                                           \
    .rank = 1,                                                                                      \
    .shape = four,                                                                                  \
    .memory = AOTC_MEMORY_MANAGED,                                                                  \
    .is_owned = true,                                                                               \
    .aliases = -1}
-static const harness_value managed_results[] = {MANAGED("result0"), MANAGED("result1")};
+static const aotc_value managed_results[] = {MANAGED("result0"), MANAGED("result1")};
 
 // --- lies(how): descriptors that cannot be ---
 
@@ -217,13 +217,13 @@ static void call_lies(void **values) {
   result->numbers[3] = 1;
 }
 
-static const int64_t two_any[] = {HARNESS_DYNAMIC, HARNESS_DYNAMIC};
-static const int64_t two_four[] = {2, HARNESS_DYNAMIC};
-static const harness_value lies_arguments[] = {{SCALAR("how", "i32", HARNESS_I32)}};
-static const harness_value lies_results[] = {
-    {BUFFER("result0", "memref<?x?xf32>", HARNESS_F32, 2, two_any)}};
-static const harness_value lies_static_results[] = {
-    {BUFFER("result0", "memref<2x?xf32>", HARNESS_F32, 2, two_four)}};
+static const int64_t two_any[] = {AOTC_DYNAMIC, AOTC_DYNAMIC};
+static const int64_t two_four[] = {2, AOTC_DYNAMIC};
+static const aotc_value lies_arguments[] = {{SCALAR("how", "i32", AOTC_DTYPE_I32)}};
+static const aotc_value lies_results[] = {
+    {BUFFER("result0", "memref<?x?xf32>", AOTC_DTYPE_F32, 2, two_any)}};
+static const aotc_value lies_static_results[] = {
+    {BUFFER("result0", "memref<2x?xf32>", AOTC_DTYPE_F32, 2, two_four)}};
 
 // --- accumulate(x): x += 1, read and written ---
 
@@ -234,8 +234,8 @@ static void call_accumulate(void **values) {
   }
 }
 
-static const harness_value accumulate_arguments[] = {
-    {BUFFER("x", "memref<?xf32>", HARNESS_F32, 1, any_one), .is_read = true, .is_written = true}};
+static const aotc_value accumulate_arguments[] = {
+    {BUFFER("x", "memref<?xf32>", AOTC_DTYPE_F32, 1, any_one), .is_read = true, .is_written = true}};
 
 // --- half(f, i, b): writes the first half of each ---
 
@@ -247,10 +247,10 @@ static void call_half(void **values) {
   }
 }
 
-static const harness_value half_arguments[] = {
-    {BUFFER("f", "memref<4xf32>", HARNESS_F32, 1, four), .is_written = true},
-    {BUFFER("i", "memref<4xi32>", HARNESS_I32, 1, four), .is_written = true},
-    {BUFFER("b", "memref<4xi1>", HARNESS_BOOL, 1, four), .is_written = true},
+static const aotc_value half_arguments[] = {
+    {BUFFER("f", "memref<4xf32>", AOTC_DTYPE_F32, 1, four), .is_written = true},
+    {BUFFER("i", "memref<4xi32>", AOTC_DTYPE_I32, 1, four), .is_written = true},
+    {BUFFER("b", "memref<4xi1>", AOTC_DTYPE_BOOL, 1, four), .is_written = true},
 };
 
 // --- options(help, out, seed): arguments that are named as options are ---
@@ -260,12 +260,12 @@ static void call_options(void **values) {
                           *(const int32_t *)values[2];
 }
 
-static const harness_value options_arguments[] = {
-    {SCALAR("help", "i32", HARNESS_I32)},
-    {SCALAR("out", "i32", HARNESS_I32)},
-    {SCALAR("a=b", "i32", HARNESS_I32)},
+static const aotc_value options_arguments[] = {
+    {SCALAR("help", "i32", AOTC_DTYPE_I32)},
+    {SCALAR("out", "i32", AOTC_DTYPE_I32)},
+    {SCALAR("a=b", "i32", AOTC_DTYPE_I32)},
 };
-static const harness_value options_results[] = {{SCALAR("result0", "i32", HARNESS_I32)}};
+static const aotc_value options_results[] = {{SCALAR("result0", "i32", AOTC_DTYPE_I32)}};
 
 // --- places(h, d, m): a buffer in each memory; huge(x): too large; nothing(); fails(status) ---
 
@@ -273,10 +273,10 @@ static void call_nothing(void **values) {
   (void)values;
 }
 
-static const harness_value places_arguments[] = {
+static const aotc_value places_arguments[] = {
     {.name = "h",
      .type = "memref<4xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 1,
      .shape = four,
      .aliases = -1,
@@ -284,7 +284,7 @@ static const harness_value places_arguments[] = {
      .memory = AOTC_MEMORY_HOST},
     {.name = "d",
      .type = "memref<4xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 1,
      .shape = four,
      .aliases = -1,
@@ -292,7 +292,7 @@ static const harness_value places_arguments[] = {
      .memory = AOTC_MEMORY_DEVICE},
     {.name = "m",
      .type = "memref<4xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 1,
      .shape = four,
      .aliases = -1,
@@ -300,7 +300,7 @@ static const harness_value places_arguments[] = {
      .memory = AOTC_MEMORY_MANAGED},
     {.name = "unused",
      .type = "memref<4xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 1,
      .shape = four,
      .aliases = -1,
@@ -309,16 +309,16 @@ static const harness_value places_arguments[] = {
 
 static const int64_t huge_shape[] = {2, 3};
 static const int64_t huge_strides[] = {INT64_MAX / 2, 1};
-static const harness_value huge_arguments[] = {
-    {BUFFER("x", "memref<2x3xf32, strided<[4611686018427387903, 1]>>", HARNESS_F32, 2, huge_shape),
+static const aotc_value huge_arguments[] = {
+    {BUFFER("x", "memref<2x3xf32, strided<[4611686018427387903, 1]>>", AOTC_DTYPE_F32, 2, huge_shape),
      .strides = huge_strides, .is_read = true}};
 
 static void call_fails(void **values) {
   fake_runtime_fail((aotc_status) * (const int32_t *)values[0], "the launch of 'k' failed");
 }
 
-static const harness_value fails_arguments[] = {{SCALAR("status", "i32", HARNESS_I32)}};
-static const harness_value fails_results[] = {{SCALAR("result0", "f32", HARNESS_F32)}};
+static const aotc_value fails_arguments[] = {{SCALAR("status", "i32", AOTC_DTYPE_I32)}};
+static const aotc_value fails_results[] = {{SCALAR("result0", "f32", AOTC_DTYPE_F32)}};
 
 // --- the table ---
 
@@ -328,7 +328,7 @@ static const harness_value fails_results[] = {{SCALAR("result0", "f32", HARNESS_
 #define RESULTS(ROWS) .results = ROWS, .result_count = (int32_t)(sizeof(ROWS) / sizeof(ROWS[0]))
 #define COPY_ENTRY(NAME, DTYPE, BYTES) {ENTRY(copy_##NAME, copy_##NAME##_arguments)},
 
-static const harness_entry entries[] = {
+static const aotc_entry entries[] = {
     COPIES(COPY_ENTRY){ENTRY(scalars, scalars_arguments), RESULTS(scalars_results)},
     {ENTRY(count, count_arguments), RESULTS(count_results)},
     {ENTRY(layout, layout_arguments)},

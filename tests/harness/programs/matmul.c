@@ -19,10 +19,10 @@ static void call_matmul(void **values) {
   }
 }
 
-static const harness_value arguments[] = {
+static const aotc_value arguments[] = {
     {.name = "A",
      .type = "memref<4x3xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 2,
      .shape = (const int64_t[]){4, 3},
      .is_read = true,
@@ -30,7 +30,7 @@ static const harness_value arguments[] = {
      .aliases = -1},
     {.name = "B",
      .type = "memref<3x5xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 2,
      .shape = (const int64_t[]){3, 5},
      .is_read = true,
@@ -38,7 +38,7 @@ static const harness_value arguments[] = {
      .aliases = -1},
     {.name = "C",
      .type = "memref<4x5xf32>",
-     .dtype = HARNESS_F32,
+     .dtype = AOTC_DTYPE_F32,
      .rank = 2,
      .shape = (const int64_t[]){4, 5},
      .is_read = true,
@@ -47,7 +47,7 @@ static const harness_value arguments[] = {
      .aliases = -1},
 };
 
-static const harness_entry entries[] = {
+static const aotc_entry entries[] = {
     {.name = "matmul", .argument_count = 3, .arguments = arguments, .call = call_matmul},
 };
 

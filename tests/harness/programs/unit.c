@@ -14,23 +14,23 @@ const harness_program aotc_harness_program = {.name = "unit", .version = "0.1.0"
 // The data that a fuzzed header may ask for.
 #define MOST_BYTES (1 << 20)
 
-static bool find_dtype(const harness_npy_header *header, harness_dtype *out_dtype) {
-  for (int dtype = HARNESS_BOOL; dtype <= HARNESS_C128; ++dtype) {
+static bool find_dtype(const harness_npy_header *header, aotc_dtype *out_dtype) {
+  for (int dtype = AOTC_DTYPE_BOOL; dtype <= AOTC_DTYPE_C128; ++dtype) {
     // bfloat16 takes uint16 files too: the last resort.
-    if (dtype != HARNESS_BF16 && harness_npy_holds(header, (harness_dtype)dtype)) {
-      *out_dtype = (harness_dtype)dtype;
+    if (dtype != AOTC_DTYPE_BF16 && harness_npy_holds(header, (aotc_dtype)dtype)) {
+      *out_dtype = (aotc_dtype)dtype;
       return true;
     }
   }
-  *out_dtype = HARNESS_BF16;
-  return harness_npy_holds(header, HARNESS_BF16);
+  *out_dtype = AOTC_DTYPE_BF16;
+  return harness_npy_holds(header, AOTC_DTYPE_BF16);
 }
 
 static void read_npy(const char *path) {
   char problem[HARNESS_PROBLEM_TEXT], shape[HARNESS_SHAPE_TEXT];
   harness_npy_file file;
   harness_array array = {0};
-  harness_dtype dtype;
+  aotc_dtype dtype;
   uint64_t count, bytes;
   if (!harness_npy_open(path, &file, problem)) {
     printf("! %s\n", problem);

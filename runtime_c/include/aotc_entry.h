@@ -1,0 +1,117 @@
+// The entries of a generated program or library as data, and the calls of them that its C functions
+// make. The data is generated beside the module; the harness reads it, too.
+//
+// A C function of a library is a call of this kind: it forgets the thread's earlier failure, and
+// what it returns is its own. MLIR's C interface (_mlir_ciface_NAME) is not: it does what the
+// module says with the pointers that it is given, and a failure stays until aotc_error_clear.
+#ifndef AOTC_ENTRY_H
+#define AOTC_ENTRY_H
+
+#include "aotc_runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum aotc_dtype {
+  AOTC_DTYPE_BOOL, // i1: one byte, 0 or 1
+  AOTC_DTYPE_I8,
+  AOTC_DTYPE_I16,
+  AOTC_DTYPE_I32,
+  AOTC_DTYPE_I64, // index too
+  AOTC_DTYPE_U8,
+  AOTC_DTYPE_U16,
+  AOTC_DTYPE_U32,
+  AOTC_DTYPE_U64,
+  AOTC_DTYPE_F16,
+  AOTC_DTYPE_BF16,
+  AOTC_DTYPE_F32,
+  AOTC_DTYPE_F64,
+  AOTC_DTYPE_C64,  // complex<f32>
+  AOTC_DTYPE_C128, // complex<f64>
+} aotc_dtype;
+
+// A dimension, a stride or an offset that is known only when the program runs.
+#define AOTC_DYNAMIC INT64_MIN
+
+// An argument or a result of an entry.
+typedef struct aotc_value {
+  const char *name; // "A", "result0"
+  const char *type; // the MLIR type, for messages: "memref<128x64xf32>"
+  aotc_dtype dtype;
+  int32_t rank;            // -1: a scalar; 0: a memref of rank 0
+  const int64_t *shape;    // rank values, AOTC_DYNAMIC where '?'
+  const int64_t *strides;  // rank values in elements; NULL: row-major and contiguous.
+                           // AOTC_DYNAMIC: the stride that packs the dimension
+  int64_t offset;          // in elements; AOTC_DYNAMIC: 0 is passed
+  bool is_read;            // arguments: the entry reads the buffer
+  bool is_written;         // arguments: the entry writes the buffer
+  aotc_memory_kind memory; // arguments: where the buffer must be when the device is CUDA;
+                           // owned results: where it is, HOST meaning that free() frees it
+  bool is_owned;           // memref results: the caller frees the allocated pointer
+  int32_t aliases;         // memref results: the index of the argument that it is, or -1
+} aotc_value;
+
+typedef struct aotc_entry {
+  const char *name;
+  int32_t argument_count, result_count;
+  const aotc_value *arguments, *results;
+  // values[i] is the address of scalar argument i, or of its memref descriptor; then one for each
+  // result, likewise, which the call writes. A descriptor is MLIR's: {void *allocated, *aligned;
+  // int64_t offset, sizes[rank], strides[rank]}.
+  void (*call)(void **values);
+  bool touches_memory_on_host; // then the caller's stream must synchronize inside the entry
+  const char *why_not_async;   // NULL: aotc_entry_enqueue can call it
+} aotc_entry;
+
+// Fills the descriptor of a memref at `pointer`: `sizes` has one number for each dynamic dimension,
+// in their order; strides are those of the type, or else what packs the elements, row by row. Sizes
+// that make no sense are found by the call.
+AOTC_API void aotc_entry_describe(const aotc_value *value, const void *pointer,
+                                  const int64_t *sizes, void *out_descriptor);
+
+// Calls an entry, and returns when it is done. `values` is as in aotc_entry.call.
+//
+// Buffers may be anywhere: each argument's memory is host, pinned, managed or the memory of any
+// GPU, as the driver tells. What the kernels reach where it is, they use in place; the rest is
+// copied to a buffer of the runtime's before the call, and back behind it if the entry writes it.
+// Ranges that overlap share one buffer. The work is done on CUDA's per-thread default stream, so it
+// comes after what the caller enqueued on the default stream.
+//
+// Refused before anything is launched, with the argument's name (AOTC_INVALID_ARGUMENT): NULL where
+// there are elements, a pointer that is not aligned to its elements, sizes that are negative, do
+// not match the type, or overflow. A buffer without elements may be anywhere.
+//
+// After a failure, results are zeros: there is nothing to free.
+AOTC_API aotc_status aotc_entry_call(const aotc_entry *entry, void **values);
+
+// Enqueues an entry on the caller's stream (a CUstream or cudaStream_t; NULL is the default
+// stream), and returns at once: it waits for nothing, allocates nothing, and may be captured into a
+// graph. The pointers must be the GPU's, managed or pinned memory: they are used as they are. On
+// the CPU device it is done when it returns. AOTC_UNSUPPORTED for an entry with a `why_not_async`.
+AOTC_API aotc_status aotc_entry_enqueue(const aotc_entry *entry, void **values, void *stream);
+
+// The device that this thread's later calls use when it has no current CUDA context: a GPU's
+// number, or AOTC_CPU, which must come before the process's first call. AOTC_INVALID_ARGUMENT for
+// any other number, AOTC_NO_DEVICE for a GPU that is not there.
+#define AOTC_CPU (-1)
+AOTC_API aotc_status aotc_device_set(int32_t ordinal);
+
+// Frees the allocated pointer of a result that the caller owns, wherever it is; NULL is fine.
+AOTC_API aotc_status aotc_entry_free(void *allocated);
+
+// Gives back all that the runtime holds: modules, streams, buffers, contexts, threads. No other
+// call may be under way, and pointers that the runtime allocated die. A later call starts anew, and
+// chooses a device again.
+AOTC_API aotc_status aotc_unload(void);
+
+// Called with each failure as it is recorded, on its thread; it must not call into the library.
+// NULL takes it back. One for the process.
+typedef void (*aotc_error_hook)(int32_t status, const char *message, void *data);
+AOTC_API void aotc_error_hook_set(aotc_error_hook hook, void *data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // AOTC_ENTRY_H
