@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from aotc.cpu.symbols import content, has_body
-from aotc.lower.atomics import replace_constant_updates
+from aotc.lower.atomics import expand_atomics
 from aotc.lower.host_math import replace_math
 from aotc.lower.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.passes import run_pipeline
@@ -42,7 +42,7 @@ def lower_to_llvm(module: Any) -> None:
 
     Everything that the module defines has internal linkage then. Raises LoweringError.
     """
-    replace_constant_updates(module.operation)
+    expand_atomics(module.operation)
     _run(module, TO_LOOPS)
     replace_math(module)
     _run(module, _TO_LLVM)

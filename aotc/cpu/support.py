@@ -22,7 +22,7 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 
 _NAMED_BARRIERS = "barriers for some of a block's threads do not exist on the CPU"
-_TENSOR_CORES = "tensor cores do not exist on the CPU"
+_TENSOR_CORES = "this operation of the tensor cores has no CPU form"
 _HARDWARE = "only a GPU has it"
 _STOPS = "a kernel does not stop in a debugger on the CPU"
 _FUNCTION_POINTER = "function pointers have no CPU form"

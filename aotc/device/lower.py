@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from aotc import ops
 from aotc.device.exchanges import expand_exchanges
 from aotc.device.matrices import replace_elementwise
 from aotc.load.source import Source
-from aotc.lower.atomics import replace_constant_updates
+from aotc.lower.atomics import expand_atomics
 from aotc.lower.host_math import replace_questions
 from aotc.lower.leftovers import check_lowered
+from aotc.lower.memory_spaces import number_workgroup_space
 from aotc.lower.outlining import lowered_kernels
 from aotc.lower.passes import run_passes
 from aotc.mlir import PassManager, ir
@@ -32,6 +34,9 @@ DEVICE_PASSES = (
     "math-expand-ops{ops=clampf}",
     "canonicalize",
     "cse",
+)
+# Behind these, memory spaces are numbers.
+TO_LLVM_PASSES = (
     # Knows libdevice (exp, erf, ...), ids, shuffles, attributions and printf.
     "gpu.module(convert-gpu-to-nvvm{has-redux=1})",
     "convert-complex-to-llvm",
@@ -74,18 +79,21 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
         replace_questions(device)
-        replace_constant_updates(device)
+        expand_atomics(device)
         _call_powers(device)
         expand_exchanges(device, source)
         replace_elementwise(device, source)
         has_matrices = any(op.name.startswith("gpu.subgroup_mma_") for op in ops.walk(device))
-        run_passes(
+        run = functools.partial(
+            run_passes,
             device,
-            _MATRIX_PASSES if has_matrices else DEVICE_PASSES,
             name=source.name,
             lines=source.lines,
             doing="lowering the device code",
         )
+        run(_MATRIX_PASSES if has_matrices else DEVICE_PASSES)
+        number_workgroup_space(device)
+        run(TO_LLVM_PASSES)
         _unwrap(device)
         check_lowered(
             device, source, ("llvm", "nvvm"), what=f"kernels in '{symbol_of(gpu_module)}'"

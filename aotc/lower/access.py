@@ -6,6 +6,7 @@ and an unknown use may be on the host.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -228,7 +229,12 @@ def _unknown_entry(entry: Entry) -> Entry:
         a if a.is_scalar else replace(a, is_read=True, is_written=True, memory=Memory.MANAGED)
         for a in entry.arguments
     )
-    return replace(entry, arguments=arguments, touches_memory_on_host=True)
+    return replace(
+        entry,
+        arguments=arguments,
+        touches_memory_on_host=True,
+        why_not_async="it was lowered by another tool, which may have made it wait",
+    )
 
 
 def _describe_entry(entry: Entry, function: Any, access: ModuleAccess, module: Any) -> Entry:
@@ -250,6 +256,7 @@ def _describe_entry(entry: Entry, function: Any, access: ModuleAccess, module: A
         arguments=arguments,
         results=results,
         touches_memory_on_host=_touches_memory(function, access.functions),
+        why_not_async=_why_not_async(function, access.functions),
     )
 
 
@@ -310,19 +317,34 @@ _TOUCHING_DIALECTS = ("llvm.", "memref.atomic", "memref.generic", "linalg.")
 
 def _touches_memory(function: Any, functions: Functions) -> bool:
     """Whether host code, of the function and those it calls, reads or writes memory."""
-    pending, seen = [function], set()
+    return any(
+        op.name in _TOUCHING
+        or op.name.startswith(_TOUCHING_DIALECTS)
+        or (op.name == "func.call" and functions.get(ops.callee_of(op)) is None)
+        for op in _all_operations(function, functions)
+        if op.name not in _QUIET
+    )
+
+
+def _why_not_async(function: Any, functions: Functions) -> str | None:
+    """What keeps the entry from being enqueued and left, in words that follow a colon."""
+    if _touches_memory(function, functions):
+        return "its host code reads or writes memory, and so must wait for its kernels"
+    # Freed at the end of the entry, when its kernels have not even begun.
+    if any(op.name == "memref.alloc" for op in _all_operations(function, functions)):
+        return "it allocates memory, and frees it when its kernels are done"
+    if any(op.name == "gpu.host_register" for op in _all_operations(function, functions)):
+        return "it registers host memory"
+    return None
+
+
+def _all_operations(function: Any, functions: Functions) -> Iterator[Any]:
+    """The operations of a function and of those that it calls."""
+    pending, seen = [function], {symbol_of(function)}
     while pending:
-        current = pending.pop()
-        seen.add(symbol_of(current))
-        for op in ops.walk(current):
-            if op.name in _QUIET:
-                continue
-            if op.name in _TOUCHING or op.name.startswith(_TOUCHING_DIALECTS):
-                return True
-            if op.name == "func.call":
-                callee = functions.get(ops.callee_of(op))
-                if callee is None:
-                    return True
-                if symbol_of(callee) not in seen:
-                    pending.append(callee)
-    return False
+        for op in ops.walk(pending.pop()):
+            yield op
+            callee = functions.get(ops.callee_of(op)) if op.name == "func.call" else None
+            if callee is not None and symbol_of(callee) not in seen:
+                seen.add(symbol_of(callee))
+                pending.append(callee)

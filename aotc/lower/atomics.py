@@ -1,7 +1,8 @@
-"""Atomic updates that do not look at the old value → atomic exchanges.
+"""Atomic updates that upstream does not lower → others that it does.
 
-Upstream lowers `memref.generic_atomic_rmw` only if what its region yields is made inside of it.
-Folding can move that outside: `old and 0` is 0.
+`memref.generic_atomic_rmw` must yield what is made inside of it; folding can move that outside,
+as `old and 0` is 0: then it is an exchange. `memref.atomic_rmw` of a product becomes a
+`memref.generic_atomic_rmw`: no machine multiplies atomically.
 """
 
 from __future__ import annotations
@@ -11,22 +12,56 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import PassManager, ir
 
-# For the number of the kind, which is not the same in all versions of MLIR.
-_EXCHANGE = """
-func.func @f(%v: i32, %m: memref<i32>) {
-  %old = memref.atomic_rmw assign %v, %m[] : (i32, memref<i32>) -> i32
+# For the numbers of the kinds, which are not the same in all versions of MLIR.
+_KINDS = """
+func.func @f(%v: i32, %w: f32, %m: memref<i32>, %n: memref<f32>) {
+  %a = memref.atomic_rmw assign %v, %m[] : (i32, memref<i32>) -> i32
+  %b = memref.atomic_rmw muli %v, %m[] : (i32, memref<i32>) -> i32
+  %c = memref.atomic_rmw mulf %w, %n[] : (f32, memref<f32>) -> f32
   return
 }
 """
 
 
-def replace_constant_updates(module: Any) -> None:
+def expand_atomics(module: Any) -> None:
     """Changes `module`, a builtin.module, in place."""
+    if ops.find(module, "memref.generic_atomic_rmw", "memref.atomic_rmw"):
+        _replace_products(module)
+        _replace_constant_updates(module)
+
+
+def _kinds() -> tuple[Any, Any, Any]:
+    """The attributes of an exchange, of a product of integers, and of floats."""
+    pattern = ir.Module.parse(_KINDS)
+    assign, muli, mulf = ops.find(pattern.operation, "memref.atomic_rmw")
+    return assign.attributes["kind"], muli.attributes["kind"], mulf.attributes["kind"]
+
+
+def _replace_products(module: Any) -> None:
+    _, muli, mulf = _kinds()
+    names = {muli: "arith.muli", mulf: "arith.mulf"}
+    for product in ops.find(module, "memref.atomic_rmw"):
+        name = names.get(product.attributes["kind"])
+        if name is None:
+            continue
+        type_ = product.results[0].type
+        with ir.InsertionPoint(product), product.location:
+            update = ops.create(
+                "memref.generic_atomic_rmw", list(product.operands)[1:], [type_], regions=1
+            )
+            body = update.regions[0].blocks.append(type_)
+            with ir.InsertionPoint(body):
+                new = ops.binary(name, body.arguments[0], product.operands[0])
+                ops.create("memref.atomic_yield", [new])
+        product.results[0].replace_all_uses_with(update.result)
+        product.erase()
+
+
+def _replace_constant_updates(module: Any) -> None:
     if not ops.find(module, "memref.generic_atomic_rmw"):
         return
     PassManager.parse("builtin.module(canonicalize)").run(module)
-    pattern = ir.Module.parse(_EXCHANGE)
-    kind = ops.find(pattern.operation, "memref.atomic_rmw")[0].attributes["kind"]
+    kind, _, _ = _kinds()
     for update in ops.find(module, "memref.generic_atomic_rmw"):
         body = update.regions[0].blocks[0]
         value = list(body.operations)[-1].operation.operands[0]

@@ -1,7 +1,4 @@
-"""GPU memory spaces → the host's one address space, on every type of a copied gpu.module.
-
-Workgroup memory is not handled here: `support` keeps kernels that use it away.
-"""
+"""GPU memory spaces → the host's one address space, or LLVM's numbers, on every type."""
 
 from __future__ import annotations
 
@@ -28,6 +25,34 @@ def is_workgroup(type_: Any) -> bool:
         # nvgpu and NVVM spell it in other ways: #nvvm.memory_space<shared>, ...
         return "workgroup" in str(space) or "shared" in str(space)
     return any(found[1] == _WORKGROUP for found in _LLVM_POINTER.finditer(str(type_)))
+
+
+def number_workgroup_space(root: Any) -> None:
+    """`#gpu.address_space<workgroup>` → 3, on every memref under `root`.
+
+    Only some of upstream's conversions to LLVM know the attribute; all know the number.
+    """
+    attribute = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(_WORKGROUP))
+
+    def numbered(type_: Any) -> Any:
+        if isinstance(type_, ir.FunctionType):
+            inputs, results = map(numbered, type_.inputs), map(numbered, type_.results)
+            return ir.FunctionType.get(list(inputs), list(results))
+        if not isinstance(type_, ir.MemRefType) or str(type_.memory_space) != str(attribute):
+            return type_
+        shape = list(type_.shape)
+        return ir.MemRefType.get(shape, type_.element_type, type_.layout, memory_space=number)
+
+    for operation in walk(root):
+        blocks = [block for region in operation.regions for block in region.blocks]
+        for value in [*operation.results, *(a for block in blocks for a in block.arguments)]:
+            type_ = numbered(value.type)
+            if type_ != value.type:
+                value.set_type(type_)
+        if "function_type" in operation.attributes:
+            type_ = operation.attributes["function_type"].value
+            operation.attributes["function_type"] = ir.TypeAttr.get(numbered(type_))
 
 
 class SpaceStripper:

@@ -28,7 +28,7 @@ SCRIPTS = HERE / "scripts"
 # As pytest has it.
 sys.path.insert(0, str(HERE.parent))
 
-from e2e import exchange_programs, matrix_programs  # noqa: E402
+from e2e import cooperation_programs, exchange_programs, matrix_programs  # noqa: E402
 from gpu import programs, random_programs  # noqa: E402
 
 import samples  # noqa: E402
@@ -37,7 +37,8 @@ import samples  # noqa: E402
 MOST_BYTES = 40 * 2**20
 
 # Modules that are generated. The CPU device runs them in tests of its own: here the GPU does.
-GENERATED = {module.PROGRAM: module for module in (matrix_programs, exchange_programs)}
+_MODULES = (matrix_programs, exchange_programs, cooperation_programs)
+GENERATED = {module.PROGRAM: module for module in _MODULES}
 
 # Its inputs are large, and say nothing about a GPU that other cases do not.
 LEFT_OUT = {"matmul-accumulates"}

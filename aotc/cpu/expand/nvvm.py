@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _ALL_LANES = 0xFFFFFFFF
 _LOW_BITS = WARP_SIZE - 1
+_SEQUENTIALLY_CONSISTENT = 7  # LLVM's AtomicOrdering
 # Where a shuffle's last operand has the bits of a lane's number that stay.
 _SEGMENT_SHIFT = 8
 
@@ -166,6 +167,12 @@ def _mask_register(base: int, past: int, *, others: bool = False) -> Callable[[A
     return _register(find)
 
 
+def _fence() -> None:
+    """Whatever scope is asked for: the blocks of a grid are on several cores."""
+    ordering = ir.IntegerAttr.get(integer(64), _SEQUENTIALLY_CONSISTENT)
+    create("llvm.fence", attributes={"ordering": ordering})
+
+
 _SREG = "nvvm.read.ptx.sreg."
 _ID_REGISTERS = {
     "tid": "thread_id",
@@ -193,6 +200,7 @@ NVVM: dict[str, Callable[[Any, Ids], None]] = {
     "nvvm.redux.sync": _reduce,
     "nvvm.bar.warp.sync": lambda operation, ids: warp_sync(),
     "nvvm.barrier": lambda operation, ids: barrier(),
+    "nvvm.memory.barrier": lambda operation, ids: _fence(),
 }
 
 

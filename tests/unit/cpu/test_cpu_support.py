@@ -6,7 +6,7 @@ import pytest
 from unit.cpu.cpu_device import build, gpu_module
 
 SHARED = "workgroup (shared) memory is not allocated while a kernel runs"
-TENSOR_CORES = "tensor cores do not exist on the CPU"
+TENSOR_CORES = "this operation of the tensor cores has no CPU form"
 HARDWARE = "only a GPU has it"
 POINTERS = "function pointers have no CPU form"
 

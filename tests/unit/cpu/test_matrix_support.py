@@ -98,7 +98,7 @@ REFUSED = {
     %m = ub.poison : vector<2xi16>
     %d = nvgpu.mma.sp.sync(%a, %a, %c) metadata(%m) {mmaShape = [16, 8, 32]}
       : (vector<4x2xf16>, vector<4x2xf16>, vector<2x2xf16>) -> vector<2x2xf16>""",
-        "tensor cores do not exist on the CPU",
+        "this operation of the tensor cores has no CPU form",
     ),
 }
 

@@ -1,0 +1,62 @@
+"""Threads and blocks that work together: atomics, ragged tiles, the last block; and NumPy's say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from samples import Case, Values
+
+PROGRAM = "cooperation"
+
+
+def source() -> str:
+    return (Path(__file__).resolve().parent / "data" / f"{PROGRAM}.mlir").read_text()
+
+
+def _products() -> Values:
+    rng = np.random.default_rng(11)
+    x = rng.choice(np.array([1, 3, -1, 5], np.int32), 64)
+    # Powers of two: the product does not depend on the order.
+    f = rng.choice(np.array([0.5, 2, -1, 4], np.float32), 64)
+    ints, floats = np.array([7, -3], np.int32), np.array([1, -2], np.float32)
+    by_parity = x.reshape(-1, 2).prod(0, dtype=np.int32), f.reshape(-1, 2).prod(0, dtype=np.float32)
+    return Values(
+        {"x": x, "f": f, "ints": ints, "floats": floats},
+        {"ints": ints * by_parity[0], "floats": floats * by_parity[1]},
+        {},
+    )
+
+
+def _ragged() -> Values:
+    x = np.random.default_rng(12).random((32, 8), np.float32)
+    read = np.full_like(x, -1)
+    read[:, :5] = x[:, 3:]
+    written = x.copy()
+    written[:, 3:] = x[:, :5]
+    return Values(
+        {"x": x, "read": x.shape, "written": x.shape}, {"read": read, "written": written}, {}
+    )
+
+
+def _last_block(blocks: int) -> Values:
+    x = np.random.default_rng(13).integers(-(2**40), 2**40, blocks * 128)
+    count = np.zeros(1, np.int32)
+    return Values(
+        {"x": x, "parts": (blocks,), "count": count, "sum": (1,)},
+        {"sum": x.sum(keepdims=True), "count": np.array([blocks], np.int32)},
+        {},
+    )
+
+
+CASES: Mapping[str, Case] = {
+    case.name: case
+    for case in (
+        Case("products", PROGRAM, _products, 0, entry="products"),
+        Case("ragged", PROGRAM, _ragged, 0, entry="ragged"),
+        Case("last_block-1", PROGRAM, lambda: _last_block(1), 0, entry="last_block"),
+        Case("last_block-1000", PROGRAM, lambda: _last_block(1000), 0, entry="last_block"),
+    )
+}

@@ -1,0 +1,99 @@
+// What threads of a block and blocks of a grid do together, beyond what lanes exchange.
+
+// Products by atomics: no machine has them as an instruction.
+func.func @products(%x: memref<64xi32>, %f: memref<64xf32>, %ints: memref<2xi32>,
+                    %floats: memref<2xf32>) attributes {llvm.emit_c_interface} {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %c2 = arith.constant 2 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c2, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %i = affine.apply affine_map<(b, t) -> (b * 32 + t)>(%bx, %tx)
+    %parity = affine.apply affine_map<(t) -> (t mod 2)>(%tx)
+    %v = memref.load %x[%i] : memref<64xi32>
+    %w = memref.load %f[%i] : memref<64xf32>
+    %old = memref.atomic_rmw muli %v, %ints[%parity] : (i32, memref<2xi32>) -> i32
+    %was = memref.atomic_rmw mulf %w, %floats[%parity] : (f32, memref<2xf32>) -> f32
+    gpu.terminator
+  }
+  return
+}
+
+// A ragged tile in workgroup memory: the transfers go beyond its rows, which hold 8.
+func.func @ragged(%x: memref<32x8xf32>, %read: memref<32x8xf32>, %written: memref<32x8xf32>)
+    attributes {llvm.emit_c_interface} {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1)
+             workgroup(%a: memref<32x8xf32, #gpu.address_space<workgroup>>,
+                       %b: memref<32x8xf32, #gpu.address_space<workgroup>>) {
+    %c0 = arith.constant 0 : index
+    %c3 = arith.constant 3 : index
+    %none = arith.constant -1.0 : f32
+    %row = vector.load %x[%tx, %c0] : memref<32x8xf32>, vector<8xf32>
+    vector.store %row, %a[%tx, %c0]
+      : memref<32x8xf32, #gpu.address_space<workgroup>>, vector<8xf32>
+    vector.store %row, %b[%tx, %c0]
+      : memref<32x8xf32, #gpu.address_space<workgroup>>, vector<8xf32>
+    vector.transfer_write %row, %b[%tx, %c3]
+      : vector<8xf32>, memref<32x8xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %part = vector.transfer_read %a[%tx, %c3], %none
+      : memref<32x8xf32, #gpu.address_space<workgroup>>, vector<8xf32>
+    vector.store %part, %read[%tx, %c0] : memref<32x8xf32>, vector<8xf32>
+    %all = vector.load %b[%tx, %c0]
+      : memref<32x8xf32, #gpu.address_space<workgroup>>, vector<8xf32>
+    vector.store %all, %written[%tx, %c0] : memref<32x8xf32>, vector<8xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// Each block adds up a part; the one that is done last adds the parts. It must see what the others
+// wrote before they counted themselves.
+func.func @last_block(%x: memref<?xi64>, %parts: memref<?xi64>, %count: memref<1xi32>,
+                      %sum: memref<1xi64>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %n = memref.dim %x, %c0 : memref<?xi64>
+  %blocks = arith.divui %n, %c128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %blocks, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1)
+             workgroup(%before: memref<1xi32, #gpu.address_space<workgroup>>) {
+    %zero = arith.constant 0 : index
+    %step = arith.constant 128 : index
+    %one = arith.constant 1 : i32
+    %nothing = arith.constant 0 : i64
+    %i = affine.apply affine_map<(b, t) -> (b * 128 + t)>(%bx, %tx)
+    %v = memref.load %x[%i] : memref<?xi64>
+    %part = gpu.all_reduce add %v uniform {} : (i64) -> i64
+    %is_first = arith.cmpi eq, %tx, %zero : index
+    scf.if %is_first {
+      memref.store %part, %parts[%bx] : memref<?xi64>
+      nvvm.memory.barrier #nvvm.mem_scope<gpu>
+      %done = memref.atomic_rmw addi %one, %count[%zero] : (i32, memref<1xi32>) -> i32
+      memref.store %done, %before[%zero] : memref<1xi32, #gpu.address_space<workgroup>>
+    }
+    gpu.barrier
+    %done = memref.load %before[%zero] : memref<1xi32, #gpu.address_space<workgroup>>
+    %all = arith.index_cast %gx : index to i32
+    %others = arith.subi %all, %one : i32
+    %is_last = arith.cmpi eq, %done, %others : i32
+    scf.if %is_last {
+      nvvm.memory.barrier #nvvm.mem_scope<gpu>
+      %mine = scf.for %j = %tx to %gx step %step iter_args(%s = %nothing) -> i64 {
+        %p = memref.load %parts[%j] : memref<?xi64>
+        %next = arith.addi %p, %s : i64
+        scf.yield %next : i64
+      }
+      %total = gpu.all_reduce add %mine uniform {} : (i64) -> i64
+      scf.if %is_first {
+        memref.store %total, %sum[%zero] : memref<1xi64>
+      }
+    }
+    gpu.terminator
+  }
+  return
+}
