@@ -173,6 +173,19 @@ def _build_options(command: Any) -> Any:
             help="Leave out the kernels' CPU forms: smaller and built faster, for GPUs alone.",
         ),
         click.option(
+            "--prefix",
+            default="",
+            help="Put this in front of all that a library exports, and of its name: one_ makes "
+            "one_matmul, one_last_error, libone_matmul.so.",
+        ),
+        click.option(
+            "--runtime",
+            type=click.Choice(["static", "shared"]),
+            default="static",
+            show_default=True,
+            help="A library's runtime: a part of it, or libmlir_cuda_runtime.so beside it.",
+        ),
+        click.option(
             "--save-temps",
             type=click.Path(path_type=Path),
             metavar="DIR",
@@ -249,6 +262,10 @@ def _build(source: Path, emit: Sequence[list[str]], out: str | None, **options: 
     """Build INPUT.mlir ('-' reads standard input)."""
     kinds = unique(EmitKind.parse(word) for word in _flat(emit)) or (EmitKind.EXE,)
     request = replace(_request(source, options), emit=kinds, out=out)
+    if request.names_folder and any(kind.is_library for kind in kinds):
+        # A package: with all that a program needs to use the library.
+        package = (EmitKind.MANIFEST, EmitKind.HEADER, EmitKind.PACKAGE)
+        request = replace(request, emit=unique([*kinds, *package]))
     if EmitKind.CPU_MLIR in kinds and not request.cpu_kernels:
         raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
     _check_output(request)
@@ -303,8 +320,16 @@ def _request(source: Path, options: dict[str, Any]) -> BuildRequest:
         entries=tuple(_flat(options["entries"])),
         pipeline=options["pipeline"],
         cpu_kernels=not options["no_cpu_kernels"],
+        prefix=_prefix(options["prefix"]),
+        shares_runtime=options["runtime"] == "shared",
         save_temps=options["save_temps"],
     )
+
+
+def _prefix(text: str) -> str:
+    if text and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise InputError(f"--prefix '{text}' cannot begin a C identifier: use letters, digits, _.")
+    return text
 
 
 @contextlib.contextmanager
@@ -355,10 +380,6 @@ def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) ->
     return artifacts
 
 
-def _is_folder(out: str) -> bool:
-    return out.endswith("/") or Path(out).is_dir()
-
-
 def _check_output(request: BuildRequest) -> None:
     """Refuses an output place that cannot work, before anything is built."""
     from aotc.output import check_writable
@@ -373,7 +394,7 @@ def _check_output(request: BuildRequest) -> None:
             raise InputError(f"-o - is for text, and {', '.join(binary)} is not: name a file.")
         if len(request.emit) > 1:
             raise InputError("-o - takes one --emit: text of several kinds would run together.")
-    elif _is_folder(request.out):
+    elif request.names_folder:
         check_writable(Path(request.out))
     else:
         if len(request.emit) > 1:
@@ -391,8 +412,8 @@ def _deliver(request: BuildRequest, artifacts: list[Any]) -> None:
     out = request.out
     if out != "-":
         for artifact in artifacts:
-            _protect_input(request, _place(out, artifact))
-    if out == "-" or (out is not None and not _is_folder(out)):
+            _protect_input(request, _place(request, artifact))
+    if out == "-" or (out is not None and not request.names_folder):
         if len(artifacts) > 1:
             names = ", ".join(artifact.file_name for artifact in artifacts)
             raise InputError(
@@ -405,18 +426,22 @@ def _deliver(request: BuildRequest, artifacts: list[Any]) -> None:
             sys.stdout.buffer.flush()
         else:
             is_program = artifact.kind is EmitKind.EXE
-            write_file(_place(out, artifact), artifact.content(), executable=is_program)
+            write_file(_place(request, artifact), artifact.content(), executable=is_program)
         return
     for artifact in artifacts:
         executable = artifact.kind in (EmitKind.EXE, EmitKind.SHARED)
-        write_file(_place(out, artifact), artifact.content(), executable=executable)
+        write_file(_place(request, artifact), artifact.content(), executable=executable)
 
 
-def _place(out: str | None, artifact: Any) -> Path:
+def _place(request: BuildRequest, artifact: Any) -> Path:
     """Where an artifact goes: -o FILE itself, or under its own name into a folder."""
-    if out is None:
+    if request.out is None:
         return Path(artifact.file_name)
-    return Path(out) / artifact.file_name if _is_folder(out) else Path(out)
+    if not request.names_folder:
+        return Path(request.out)
+    is_package = any(kind.is_library for kind in request.emit)
+    folder = Path(request.out) / str(artifact.folder) if is_package else Path(request.out)
+    return folder / str(artifact.file_name)
 
 
 def _protect_input(request: BuildRequest, place: Path) -> None:

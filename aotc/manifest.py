@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Dtype(Enum):
@@ -72,16 +72,28 @@ class Value:
 
 @dataclass(frozen=True)
 class Entry:
-    """A function that other programs call. `symbol` is MLIR's C interface of it."""
+    """A function that other programs call.
+
+    `functions` are its C functions in a library, by what they do: `call`, `async` (unless
+    `why_not_async` says why there is none), `memref`, `c_interface`.
+    """
 
     name: str
     arguments: tuple[Value, ...]
     results: tuple[Value, ...]
     touches_memory_on_host: bool = False
+    why_not_async: str | None = None
+    functions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def lowered_symbol(self) -> str:
+        """What MLIR calls the C interface."""
+        return f"_mlir_ciface_{self.name}"
 
     @property
     def symbol(self) -> str:
-        return f"_mlir_ciface_{self.name}"
+        """What the C interface is called in the end."""
+        return self.functions.get("c_interface", self.lowered_symbol)
 
 
 @dataclass(frozen=True)
@@ -116,9 +128,15 @@ def built_for_text(images: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything about one build that a program using it may want to know."""
+    """Everything about one build that a program using it may want to know.
+
+    `library` is what its files are called as a library, `functions` the library's own by what
+    they do: `last_error`, `set_device`, ...
+    """
 
     name: str
+    library: str
+    functions: dict[str, str]
     aotc: str
     target: str
     entries: tuple[Entry, ...]

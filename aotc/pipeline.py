@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from aotc import __version__, mlir
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
@@ -18,7 +18,10 @@ from aotc.cpu.symbols import content, is_kernel
 from aotc.device.compile import DeviceCompiler
 from aotc.device.lower import lower_device
 from aotc.emit.c_text import c_identifier
-from aotc.emit.header import generate_header, generate_status_source, status_symbols
+from aotc.emit.header import generate_header
+from aotc.emit.library import generate_library
+from aotc.emit.names import name_functions, own_functions
+from aotc.emit.package import HEADERS, LIBRARIES, generate_package
 from aotc.emit.table import generate_table
 from aotc.errors import InputError
 from aotc.host.compile import DEFAULT_VISIBILITY, HostCompiler
@@ -44,15 +47,20 @@ from aotc.toolchain import (
     harness_objects,
     runtime_library,
 )
+from aotc.toolchain.runtime import STATIC_DEFINES
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """One thing that a stage made: its kind, the name it likes to have, and its bytes on demand."""
+    """One thing that a stage made: its kind, the name it likes to have, and its bytes on demand.
+
+    `folder` is its place within a library's package.
+    """
 
     kind: EmitKind
     file_name: str
     content: Callable[[], bytes]
+    folder: str = ""
 
 
 class Observer(Protocol):
@@ -134,9 +142,11 @@ class Build:
         """The request's name as the work folder's files start with it: no option to a tool."""
         return c_identifier(self.request.name)
 
-    def file(self, kind: EmitKind, name: str, *, called: str | None = None) -> Artifact:
+    def file(
+        self, kind: EmitKind, name: str, *, called: str | None = None, folder: str = ""
+    ) -> Artifact:
         """The artifact that is the file `name` of the work folder."""
-        return Artifact(kind, called or name, (self.folder / name).read_bytes)
+        return Artifact(kind, called or name, (self.folder / name).read_bytes, folder)
 
     def write(self, name: str, text: str) -> str:
         (self.folder / name).write_text(text, encoding="utf-8")
@@ -176,7 +186,7 @@ def _outline(build: Build) -> list[Artifact]:
     name = c_identifier(r.name)
     build.managed_globals = outline(build.source, name=name, pipeline=r.pipeline)
     check_kernel_arguments(build.source)
-    build.entries = describe_accesses(build.module, build.entries)
+    build.entries = name_functions(describe_accesses(build.module, build.entries), r.name, r.prefix)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
     if r.pipeline is not None and goes_on and not gpu_modules(build.module):
         build.warnings.append(
@@ -389,6 +399,8 @@ def _describe(build: Build) -> list[Artifact]:
     assert build.cpu is not None
     build.manifest = Manifest(
         name=r.name,
+        library=r.library,
+        functions=own_functions(r.name, r.prefix),
         aotc=__version__,
         target=r.target.triple,
         entries=build.entries,
@@ -406,7 +418,7 @@ def _describe(build: Build) -> list[Artifact]:
         tools=_tools_used(build),
     )
     text = build.manifest.to_json()
-    return [Artifact(EmitKind.MANIFEST, f"{r.name}.json", text.encode)]
+    return [Artifact(EmitKind.MANIFEST, f"{r.library}.json", text.encode, f"share/{r.library}")]
 
 
 def _built_for(build: Build, gpu_module: str) -> tuple[str, ...]:
@@ -421,7 +433,18 @@ def _declare(build: Build) -> list[Artifact]:
     assert build.manifest is not None
     _require_entries(build, "a header")
     name, text = generate_header(build.manifest)
-    return [Artifact(EmitKind.HEADER, name, text.encode)]
+    return [Artifact(EmitKind.HEADER, name, text.encode, HEADERS)]
+
+
+def _package(build: Build) -> list[Artifact]:
+    assert build.manifest is not None
+    _require_entries(build, "a package")
+    return [
+        Artifact(EmitKind.PACKAGE, name, text.encode, folder)
+        for folder, name, text in generate_package(
+            build.manifest, shares_runtime=build.request.shares_runtime
+        )
+    ]
 
 
 def _tools_used(build: Build) -> dict[str, str]:
@@ -471,33 +494,52 @@ def _compile_object(build: Build) -> list[Artifact]:
 
 
 def _runtime(build: Build) -> Path:
-    return runtime_library(
-        build.toolchain, build.runner, build.request.target.triple, kind="static"
-    )
+    """The runtime of a library: a part of it, or a file beside it."""
+    kind: Literal["static", "shared"] = "shared" if build.request.shares_runtime else "static"
+    return runtime_library(build.toolchain, build.runner, build.request.target.triple, kind=kind)
 
 
 def _link_static(build: Build) -> list[Artifact]:
     _require_entries(build, "a static library")
-    file = f"lib{build.request.name}.a"
-    objects = [_object_name(build), _compile_status(build)]
-    build.linker.archive(objects, _runtime(build), file)
-    return [build.file(EmitKind.STATIC, file)]
+    file = f"lib{build.request.library}.a"
+    objects = [_object_name(build), _compile_library(build)]
+    runtime = None if build.request.shares_runtime else _runtime(build)
+    build.linker.archive(objects, runtime, file, _exports(build))
+    return [build.file(EmitKind.STATIC, file, folder=LIBRARIES), *_shared_runtime(build)]
 
 
 def _link_shared(build: Build) -> list[Artifact]:
     _require_entries(build, "a shared library")
-    file = f"lib{build.request.name}.so"
-    assert build.manifest is not None
-    exports = [entry.symbol for entry in build.entries] + status_symbols(build.manifest)
-    objects = [_object_name(build), _compile_status(build)]
-    build.linker.link_shared(objects, _runtime(build), file, exports)
-    return [build.file(EmitKind.SHARED, file)]
+    file = f"lib{build.request.library}.so"
+    objects = [_object_name(build), _compile_library(build)]
+    build.linker.link_shared(
+        objects, _runtime(build), file, _exports(build), soname=build.request.soname
+    )
+    return [build.file(EmitKind.SHARED, file, folder=LIBRARIES), *_shared_runtime(build)]
 
 
-def _compile_status(build: Build) -> str:
-    """The library's status functions; their object."""
+def _shared_runtime(build: Build) -> list[Artifact]:
+    """The runtime as a file beside the library, for those who want it so."""
+    if not build.request.shares_runtime or not build.request.names_folder:
+        return []
+    runtime = _runtime(build)
+    return [Artifact(EmitKind.SHARED, runtime.name, runtime.read_bytes, LIBRARIES)]
+
+
+def _exports(build: Build) -> list[str]:
+    """All that a library has for others."""
+    own = own_functions(build.request.name, build.request.prefix)
+    return [*own.values(), *(name for entry in build.entries for name in entry.functions.values())]
+
+
+def _compile_library(build: Build) -> str:
+    """The library's C functions; their object."""
     assert build.manifest is not None
-    return _compile_generated(build, *generate_status_source(build.manifest), DEFAULT_VISIBILITY)
+    build.write(*generate_header(build.manifest))
+    options = () if build.request.shares_runtime else STATIC_DEFINES
+    return _compile_generated(
+        build, *generate_library(build.manifest), DEFAULT_VISIBILITY, *options
+    )
 
 
 def _compile_generated(build: Build, name: str, text: str, *options: str) -> str:
@@ -525,7 +567,8 @@ def _link_executable(build: Build) -> list[Artifact]:
     if not build.is_program:
         objects.append(_compile_generated(build, *generate_table(build.manifest)))
     file = f"{build.stem}.exe"
-    build.linker.link_executable(objects, _runtime(build), file)
+    runtime = runtime_library(build.toolchain, build.runner, triple, kind="static")
+    build.linker.link_executable(objects, runtime, file)
     return [build.file(EmitKind.EXE, file, called=build.request.name)]
 
 
@@ -542,6 +585,7 @@ STAGES: tuple[Stage, ...] = (
     # What ptxas says of each kernel is part of it.
     Stage("manifest", ("cubin", "cpu-mlir"), _describe),
     Stage("header", ("manifest",), _declare),
+    Stage("package", ("manifest",), _package),
     Stage("host-ll", ("host-mlir", "fatbin", "cpu-mlir", "manifest"), _translate_host),
     Stage("asm", ("host-ll",), _compile_asm),
     Stage("obj", ("host-ll",), _compile_object),

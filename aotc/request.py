@@ -79,7 +79,7 @@ def parse_ptx(text: str) -> Chip | None:
     raise _unknown(f"Unknown PTX target '{text}'.", text, known, "none", most_near=3)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
@@ -110,8 +110,8 @@ class HostTarget:
         if library == "gnu" and version is None:
             version = HostTarget._FLOOR
         if library == "gnu":
-            oldest, newest = (_numbers(limit) for limit in HostTarget._GLIBC)
-            if not oldest <= _numbers(version)[:2] <= newest:
+            oldest, newest = (version_numbers(limit) for limit in HostTarget._GLIBC)
+            if not oldest <= version_numbers(version)[:2] <= newest:
                 raise InputError(
                     f"Unknown host target '{text}': glibc can be from {HostTarget._GLIBC[0]} to "
                     f"{HostTarget._GLIBC[1]}."
@@ -152,6 +152,7 @@ class EmitKind(Enum):
     HOST_MLIR = "host-mlir"
     MANIFEST = "manifest"
     HEADER = "header"
+    PACKAGE = "package"
     HOST_LL = "host-ll"
     ASM = "asm"
     OBJ = "obj"
@@ -183,14 +184,19 @@ class EmitKind(Enum):
         )
 
     @property
+    def is_library(self) -> bool:
+        return self in (EmitKind.STATIC, EmitKind.SHARED)
+
+    @property
     def is_plural(self) -> bool:
-        """Whether a build makes one for each gpu.module (and chip)."""
+        """Whether a build makes several: for each gpu.module (and chip), or build system."""
         return self in (
             EmitKind.DEVICE_MLIR,
             EmitKind.DEVICE_LL,
             EmitKind.PTX,
             EmitKind.CUBIN,
             EmitKind.FATBIN,
+            EmitKind.PACKAGE,
         )
 
 
@@ -204,6 +210,8 @@ class BuildRequest:
     """Everything that decides what a build makes.
 
     `chips` empty means the default set; `ptx` is meant only when `ptx_given`.
+    `prefix` stands in front of all that a library exports; it `shares_runtime` when
+    libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
     """
 
@@ -218,12 +226,30 @@ class BuildRequest:
     entries: tuple[str, ...] = ()
     pipeline: str | None = None
     cpu_kernels: bool = True
+    prefix: str = ""
+    shares_runtime: bool = False
     save_temps: Path | None = None
 
     @property
     def name(self) -> str:
         """The program's or library's name: the input's, without its ending."""
         return "stdin" if str(self.source) == "-" else self.source.name.split(".")[0] or "module"
+
+    @property
+    def library(self) -> str:
+        """What the files of a library are called."""
+        return f"{self.prefix}{self.name}"
+
+    @property
+    def names_folder(self) -> bool:
+        """Whether `out` is a directory."""
+        return self.out is not None and (self.out.endswith("/") or Path(self.out).is_dir())
+
+    @property
+    def soname(self) -> str:
+        """What programs look for that were linked with the shared library."""
+        is_file = self.out not in (None, "-") and not self.names_folder
+        return Path(str(self.out)).name if is_file else f"lib{self.library}.so"
 
     @property
     def has_default_chips(self) -> bool:

@@ -1,156 +1,189 @@
-"""Manifest → the library's C header, and the C source of the functions that it adds."""
+"""Manifest → the library's header: C11 and C++17, no CUDA header needed; it is the manual, too."""
 
 from __future__ import annotations
 
 from aotc.emit.c_text import c_identifier
-from aotc.manifest import Dtype, Entry, Manifest, Value
+from aotc.emit.c_types import NO_C_SCALAR, define_types, memref_type, result_type, scalar_type
+from aotc.emit.cxx import generate_cxx
+from aotc.emit.signatures import memref_parameters, parameter_list, plain_parameters
+from aotc.manifest import Entry, Manifest, Memory, Value
 
-# f16 and bf16 as their bits, complex as two numbers: types that C11 and C++17 both have.
-_ELEMENT_TYPES = {
-    Dtype.BOOL: "uint8_t",
-    Dtype.I8: "int8_t",
-    Dtype.I16: "int16_t",
-    Dtype.I32: "int32_t",
-    Dtype.I64: "int64_t",
-    Dtype.U8: "uint8_t",
-    Dtype.U16: "uint16_t",
-    Dtype.U32: "uint32_t",
-    Dtype.U64: "uint64_t",
-    Dtype.F16: "uint16_t",
-    Dtype.BF16: "uint16_t",
-    Dtype.F32: "float",
-    Dtype.F64: "double",
-    Dtype.C64: "aotc_c64",
-    Dtype.C128: "aotc_c128",
-}
-# What C passes by value otherwise than as its bits.
-_NO_SCALAR = (Dtype.F16, Dtype.BF16, Dtype.C64, Dtype.C128)
+_MANUAL = """\
+// How to call what is here
+//
+// An entry has several C functions. For an entry `f`:
+//
+//   f(A, n, ...)          takes pointers to contiguous elements, row by row, which may be host,
+//                         pinned, managed or any GPU's memory, in any mix; the driver knows which.
+//                         What a GPU cannot use where it is, is copied there and, if the entry
+//                         writes it, back. Behind a pointer stands a size for each `?` of its type.
+//                         Returns when the work is done; it comes after what this thread enqueued
+//                         on CUDA's default stream.
+//   f_async(A, n, ..., s) enqueues the work on the stream `s` (a CUstream or cudaStream_t; NULL is
+//                         the default stream) and returns. It waits for nothing, allocates nothing
+//                         and may be captured into a graph. Pointers are the GPU's, or managed or
+//                         pinned memory, and must stay valid until the work is done.
+//   f_memref(&a, ...)     like f, with MLIR's memref descriptors: strides, offsets, sizes.
+//   _mlir_ciface_f(&a..)  MLIR's own C interface: nothing is copied, nothing is checked, a failure
+//                         is found in {status}() until {clear_error}().
+//
+// f16 and bf16 are passed as their bits. `const` is what an entry only reads. The same buffer may
+// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are.
+//
+// All but MLIR's own return a status, 0 if all is well, which the next call forgets:
+//
+//   AOTC_INVALID_ARGUMENT   an argument cannot be: nothing was launched
+//   AOTC_NO_DEVICE          no driver, no GPU or not the one asked for, and no CPU form
+//   AOTC_NO_IMAGE           the library was not built for the GPU that is there
+//   AOTC_NO_CPU_KERNEL      a kernel cannot run on the CPU
+//   AOTC_OUT_OF_MEMORY      the next call may work
+//   AOTC_LAUNCH_FAILED      a kernel could not be launched, or failed
+//   AOTC_DRIVER_FAILED      any other failure of the CUDA driver
+//   AOTC_UNSUPPORTED        not on this device, or not after a fork
+//   AOTC_ASSERTION_FAILED   an assertion of the program does not hold
+//
+// Every function may be called from any thread, several at once; only {unload}() must be alone.
+// A call uses the calling thread's current CUDA context, if there is one, else the primary context
+// of the device that was set (by the first call: a GPU that the library was built for, or the CPU),
+// and leaves the current context as it was. The environment can say which: AOTC_DEVICE=cuda:1, or
+// cpu. AOTC_CHECK=1 waits behind each kernel, to tell which one failed.
+"""
+
+_STATUS_CODES = """\
+#ifndef AOTC_STATUS_CODES
+#define AOTC_STATUS_CODES
+typedef enum aotc_status {
+  AOTC_OK = 0,
+  AOTC_INVALID_ARGUMENT = 1,
+  AOTC_NO_DEVICE = 2,
+  AOTC_NO_IMAGE = 3,
+  AOTC_NO_CPU_KERNEL = 4,
+  AOTC_OUT_OF_MEMORY = 5,
+  AOTC_LAUNCH_FAILED = 6,
+  AOTC_DRIVER_FAILED = 7,
+  AOTC_UNSUPPORTED = 8,
+  AOTC_ASSERTION_FAILED = 9
+} aotc_status;
+#endif
+"""
+
+_OWN_DECLARATIONS = """\
+// The message of this thread's last call, "" if it went well: what failed, of which kernel, on
+// which device, and what would have worked. Valid until the thread's next call.
+const char *{last_error}(void);
+
+// Which device this thread's calls use where it has no current CUDA context: a GPU's number, or -1
+// for the CPU, which must come before the first call of the process.
+int32_t {set_device}(int32_t ordinal);
+
+// Frees the `allocated` pointer of a result that the caller owns, wherever it is; NULL is fine.
+int32_t {free}(void *allocated);
+
+// `hook` is called with each failure as it happens, on its thread. NULL takes it back.
+void {set_error_hook}(void (*hook)(int32_t status, const char *message, void *data), void *data);
+
+// Gives back all that the library holds: device memory, streams, modules, contexts, threads. No
+// other call may be under way. A later call starts anew. Not needed before the process ends.
+int32_t {unload}(void);
+
+// For MLIR's own C interface: this thread's first failure since the last call or clear.
+int32_t {status}(void);
+void {clear_error}(void);
+"""
 
 
 def generate_header(manifest: Manifest) -> tuple[str, str]:
-    """(file name, text) of the header: C11 and C++17, no CUDA header needed."""
-    name = c_identifier(manifest.name)
-    guard = f"AOTC_{name.upper()}_H"
-    memrefs = {
-        (value.dtype, len(value.shape)): _memref_type(value.dtype, len(value.shape))
-        for entry in manifest.entries
-        for value in (*entry.arguments, *entry.results)
-        if value.shape is not None
-    }
+    """(file name, text) of the header."""
+    guard = f"AOTC_{c_identifier(manifest.library).upper()}_H"
     parts = [
-        f"// Generated by aotc {manifest.aotc} from {manifest.name}. Do not edit.\n"
-        f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n\n"
+        f"// Generated by aotc {manifest.aotc} from {_one_line(manifest.name)}. Do not edit.\n//\n"
+        + _fill(_MANUAL, manifest)
+        + f"#ifndef {guard}\n#define {guard}\n\n#include <stdbool.h>\n#include <stdint.h>\n\n"
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
-        _complex_types({dtype for dtype, _ in memrefs}),
-        *memrefs.values(),
-        _status_declarations(name),
+        _STATUS_CODES,
+        *define_types(manifest.entries),
         *(_entry(entry) for entry in manifest.entries),
-        f"#ifdef __cplusplus\n}}\n#endif\n\n#endif // {guard}\n",
+        _fill(_OWN_DECLARATIONS, manifest),
+        "#ifdef __cplusplus\n}\n#endif\n",
+        generate_cxx(manifest),
+        f"#endif // {guard}\n",
     ]
-    return f"{manifest.name}.h", "\n".join(part for part in parts if part)
+    return f"{manifest.library}.h", "\n".join(part for part in parts if part)
 
 
-def generate_status_source(manifest: Manifest) -> tuple[str, str]:
-    """(file name, C text) of the status functions, over the runtime that is linked in."""
-    name = c_identifier(manifest.name)
-    return f"{name}_status.c", (
-        f"// Generated by aotc {manifest.aotc} from {name}. Do not edit.\n"
-        '#include "aotc_runtime.h"\n\n'
-        f"int32_t {name}_status(void);\n"
-        f"const char *{name}_last_error(void);\n"
-        f"void {name}_clear_error(void);\n\n"
-        f"int32_t {name}_status(void) {{\n  return (int32_t)aotc_status_get();\n}}\n\n"
-        f"const char *{name}_last_error(void) {{\n  return aotc_error_message();\n}}\n\n"
-        f"void {name}_clear_error(void) {{\n  aotc_error_clear();\n}}\n"
-    )
+def _fill(text: str, manifest: Manifest) -> str:
+    for function, symbol in manifest.functions.items():
+        text = text.replace(f"{{{function}}}", symbol)
+    return text
 
 
-def status_symbols(manifest: Manifest) -> list[str]:
-    """The functions of `generate_status_source`."""
-    name = c_identifier(manifest.name)
-    return [f"{name}_status", f"{name}_last_error", f"{name}_clear_error"]
-
-
-def _status_declarations(name: str) -> str:
-    return (
-        "// The first failure on this thread since the last clear: 0 when there was none, else a\n"
-        "// number and a message. After a failure nothing is launched until it is cleared. The\n"
-        "// message is valid until the next clear.\n"
-        f"int32_t {name}_status(void);\n"
-        f"const char *{name}_last_error(void);\n"
-        f"void {name}_clear_error(void);\n"
-    )
-
-
-def _complex_types(dtypes: set[Dtype]) -> str:
-    texts = []
-    for dtype, part in ((Dtype.C64, "float"), (Dtype.C128, "double")):
-        if dtype in dtypes:
-            name = _ELEMENT_TYPES[dtype]
-            texts.append(
-                f"#ifndef {name.upper()}\n#define {name.upper()}\n"
-                f"typedef struct {name} {{\n  {part} real, imaginary;\n}} {name};\n#endif\n"
-            )
-    return "".join(texts)
-
-
-def _memref_name(dtype: Dtype, rank: int) -> str:
-    return f"aotc_memref_{dtype.value}_{rank}"
-
-
-def _memref_type(dtype: Dtype, rank: int) -> str:
-    # Several generated headers go into one file: each type is defined once.
-    name = _memref_name(dtype, rank)
-    arrays = f"  int64_t sizes[{rank}], strides[{rank}];\n" if rank else ""
-    return (
-        f"#ifndef {name.upper()}\n#define {name.upper()}\n"
-        "// MLIR's memref descriptor: element i, j is aligned[offset + i * strides[0] + j * ...].\n"
-        f"typedef struct {name} {{\n"
-        f"  {_ELEMENT_TYPES[dtype]} *allocated, *aligned;\n  int64_t offset;\n{arrays}"
-        f"}} {name};\n#endif\n"
-    )
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ").replace("\\", "/")
 
 
 def _entry(entry: Entry) -> str:
     types = ", ".join(f"{value.name}: {value.type}" for value in entry.arguments)
-    comment = f"// {entry.name}({types})"
+    head = f"{entry.name}({types})"
     if entry.results:
-        comment += " -> " + ", ".join(value.type for value in entry.results)
+        head += " -> " + ", ".join(value.type for value in entry.results)
+    notes = [head, *(_ownership(value, entry) for value in entry.results if not value.is_scalar)]
+    if entry.why_not_async is not None:
+        notes.append(f"There is no asynchronous form: {entry.why_not_async}.")
+    plain = plain_parameters(entry)
+    lines = [f"// {_one_line(note)}" for note in notes]
+    lines.append(f"int32_t {entry.functions['call']}({parameter_list(plain)});")
+    if "async" in entry.functions:
+        enqueued = parameter_list([*plain, "void *stream_"])
+        lines.append(f"int32_t {entry.functions['async']}({enqueued});")
+    memrefs = parameter_list(memref_parameters(entry))
+    lines.append(f"int32_t {entry.functions['memref']}({memrefs});")
+    return "\n".join(lines) + "\n" + _c_interface(entry)
+
+
+def _ownership(value: Value, entry: Entry) -> str:
+    if value.aliases is not None:
+        return f"{value.name} is the buffer of {entry.arguments[value.aliases].name}."
+    if not value.is_owned:
+        return f"{value.name} stays the library's: do not free it."
+    where = {
+        Memory.HOST: "host memory",
+        Memory.DEVICE: "the device's memory",
+        Memory.MANAGED: "memory that host and device reach",
+    }[value.memory]
+    return f"{value.name} is {where}, and the caller's: free its `allocated`."
+
+
+def _c_interface(entry: Entry) -> str:
+    """MLIR's own C interface, where C can say it."""
     scalars = [v for v in (*entry.arguments, *entry.results) if v.is_scalar]
-    odd = next((value for value in scalars if value.dtype in _NO_SCALAR), None)
+    odd = next((value for value in scalars if value.dtype in NO_C_SCALAR), None)
     if odd is not None or entry.symbol != c_identifier(entry.symbol):
         reason = (
             f"'{odd.name}' is a {odd.type} by value" if odd is not None else "its name is not C's"
         )
-        return f"{comment}\n// is not declared here: {reason}.\n"
-    parameters = [_parameter(value, i) for i, value in enumerate(entry.arguments)]
+        return f"// MLIR's C interface is not declared here: {_one_line(reason)}.\n"
+    parameters = [
+        f"{scalar_type(value.dtype)} {_position(value, i)}"
+        if value.is_scalar
+        else f"{memref_type(value)} *{_position(value, i)}"
+        for i, value in enumerate(entry.arguments)
+    ]
     result = "void"
-    lines = [comment]
+    struct = ""
     if len(entry.results) == 1 and entry.results[0].is_scalar:
-        result = _ELEMENT_TYPES[entry.results[0].dtype]
+        result = scalar_type(entry.results[0].dtype)
     elif len(entry.results) == 1:
-        value = entry.results[0]
-        assert value.shape is not None
-        parameters.insert(0, f"{_memref_name(value.dtype, len(value.shape))} *out_result0")
+        parameters.insert(0, f"{memref_type(entry.results[0])} *out_result0_")
     elif entry.results:
-        struct = f"{c_identifier(entry.name)}_results"
-        fields = "".join(f"  {_field(value)};\n" for value in entry.results)
-        lines.append(f"typedef struct {struct} {{\n{fields}}} {struct};")
-        parameters.insert(0, f"{struct} *out_results")
-    lines.append(f"{result} {entry.symbol}({', '.join(parameters) or 'void'});")
-    return "\n".join(lines) + "\n"
+        name = f"{entry.functions['call']}_results"
+        fields = "".join(
+            f"  {result_type(value)} {_position(value, i)};\n"
+            for i, value in enumerate(entry.results)
+        )
+        struct = f"typedef struct {name} {{\n{fields}}} {name};\n"
+        parameters.insert(0, f"{name} *out_results_")
+    return f"{struct}{result} {entry.symbol}({parameter_list(parameters)});\n"
 
 
-def _field(value: Value) -> str:
-    if value.shape is None:
-        return f"{_ELEMENT_TYPES[value.dtype]} {value.name}"
-    return f"{_memref_name(value.dtype, len(value.shape))} {value.name}"
-
-
-def _parameter(value: Value, index: int) -> str:
-    name = c_identifier(value.name)
-    # A C keyword, or the name of a type, would not compile: the position always does.
-    name = f"a{index}_{name}"
-    if value.shape is None:
-        return f"{_ELEMENT_TYPES[value.dtype]} {name}"
-    return f"{_memref_name(value.dtype, len(value.shape))} *{name}"
+def _position(value: Value, index: int) -> str:
+    return f"a{index}_{c_identifier(value.name)}_"

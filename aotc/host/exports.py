@@ -28,6 +28,7 @@ _USER_MAIN = "aotc_user_main"
 
 def keep_to_itself(host: Any, entries: Sequence[Entry]) -> None:
     """Gives every function internal linkage but the C interfaces of the entries."""
+    _rename(host, {entry.lowered_symbol: entry.symbol for entry in entries})
     exported = {entry.symbol for entry in entries}
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
     for function in operations(host):
@@ -42,6 +43,18 @@ def keep_to_itself(host: Any, entries: Sequence[Entry]) -> None:
                 function.attributes["linkage"] = internal
         else:
             _extend_result(function)
+
+
+def _rename(host: Any, names: dict[str, str]) -> None:
+    """Gives functions other names, where they are defined and where they are called."""
+    for operation in [*operations(host), *ops.find(host, "llvm.call", "llvm.mlir.addressof")]:
+        for attribute in ("sym_name", "callee", "global_name"):
+            if attribute not in operation.attributes:
+                continue
+            old = str(operation.attributes[attribute].value)
+            if names.get(old, old) != old:
+                kind = ir.StringAttr if attribute == "sym_name" else ir.FlatSymbolRefAttr
+                operation.attributes[attribute] = kind.get(names[old])
 
 
 def _extend_result(function: Any) -> None:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aotc.errors import InputError, ToolError
-from aotc.request import HostTarget, unique
+from aotc.errors import InputError, InternalError, ToolError
+from aotc.host.elf import global_symbols, needed_libraries, needed_versions
+from aotc.host.localize import localize
+from aotc.request import HostTarget, unique, version_numbers
 from aotc.toolchain import Runner, Toolchain
 
 _SYSTEM_LIBRARIES = ("-lm", "-lpthread", "-ldl")
@@ -38,19 +40,29 @@ class Linker:
             "-o",
             output,
         ]
-        self._link(command, f"the executable {output}")
+        self._link(command, f"the executable {output}", output)
 
     def link_shared(
-        self, objects: Sequence[str | Path], runtime: Path, output: str, exports: Sequence[str]
+        self,
+        objects: Sequence[str | Path],
+        runtime: Path,
+        output: str,
+        exports: Sequence[str],
+        *,
+        soname: str,
     ) -> None:
-        """A library that exports the symbols `exports` and nothing else."""
+        """A library that exports the symbols `exports` and nothing else.
+
+        A shared `runtime` is looked for beside it.
+        """
         script = f"{output}.exports"
         lines = "".join(f'    "{symbol}";\n' for symbol in exports)
         (self.folder / script).write_text(f"{{\n  global:\n{lines}  local:\n    *;\n}};\n")
         command = [
             *self._driver(),
             "-shared",
-            f"-Wl,-soname,{output}",
+            f"-Wl,-soname,{soname}",
+            *(["-Wl,-rpath,$ORIGIN"] if runtime.suffix == ".so" else []),
             f"-Wl,--version-script={script}",
             *map(str, objects),
             str(runtime),
@@ -60,10 +72,19 @@ class Linker:
             "-o",
             output,
         ]
-        self._link(command, f"the shared library {output}")
+        self._link(command, f"the shared library {output}", output)
 
-    def archive(self, objects: Sequence[str | Path], runtime: Path, output: str) -> None:
-        """A static library: one object holding the module's code and the runtime."""
+    def archive(
+        self,
+        objects: Sequence[str | Path],
+        runtime: Path | None,
+        output: str,
+        exports: Sequence[str],
+    ) -> None:
+        """A static library: one object with the module's code and the runtime, if it is given.
+
+        Its symbols are local but for `exports`, so that another library's may be called alike.
+        """
         merged = f"{output}.merged.o"
         command = [
             *self.toolchain.zig_ld.command,
@@ -71,18 +92,20 @@ class Linker:
             "-o",
             merged,
             *map(str, objects),
-            "--whole-archive",
-            str(runtime),
-            "--no-whole-archive",
+            *([] if runtime is None else ["--whole-archive", str(runtime), "--no-whole-archive"]),
         ]
         self.runner.run(command, making=f"the object of {output}", cwd=self.folder)
+        place = self.folder / merged
+        place.write_bytes(localize(place.read_bytes(), exports))
+        undefined = [n for n, is_here in global_symbols(place.read_bytes()).items() if not is_here]
+        self.runner.note(f"{output} leaves undefined: {', '.join(sorted(undefined))}")
         self.runner.run(
             [*self.toolchain.zig_ar.command, "rcsD", output, merged],
             making=f"the static library {output}",
             cwd=self.folder,
         )
 
-    def _link(self, command: Sequence[str], making: str) -> None:
+    def _link(self, command: Sequence[str], making: str, output: str) -> None:
         """Raises InputError for functions that the module declares and nobody defines."""
         try:
             self.runner.run(command, making=making, cwd=self.folder)
@@ -95,6 +118,22 @@ class Linker:
                 "declares, but which neither it nor the C library defines.",
                 hint="--emit obj leaves them open, for whoever links the object.",
             ) from None
+        self._check(output)
+
+    def _check(self, output: str) -> None:
+        """Whether the file will run where it is meant to; says what it needs there."""
+        data = (self.folder / output).read_bytes()
+        glibc = re.findall(r"\bGLIBC_([\d.]+)", " ".join(needed_versions(data)))
+        newest = max(glibc, key=version_numbers, default=None)
+        libraries = ", ".join(needed_libraries(data)) or "no library"
+        from_glibc = f", of glibc {newest} or newer" if newest else ""
+        self.runner.note(f"{output} needs {libraries}{from_glibc}")
+        oldest = self.target.version
+        if newest and oldest and version_numbers(newest) > version_numbers(oldest):
+            raise InternalError(
+                f"{output} is for glibc {oldest}, and needs glibc {newest}: something was linked "
+                "that was compiled for a newer one."
+            )
 
     def _driver(self) -> list[str]:
         return [

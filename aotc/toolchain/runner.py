@@ -92,6 +92,11 @@ class Runner:
         self._stopped = False
         self._tool_environment: dict[str, str] | None = None
 
+    def note(self, text: str) -> None:
+        """Tells the observer something between commands."""
+        if self._observer is not None:
+            self._observer(f"# {text}")
+
     def run(
         self,
         command: Sequence[str],

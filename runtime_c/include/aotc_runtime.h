@@ -39,6 +39,9 @@ extern "C" {
 // -------------------------------------------------------------------------------------------------
 // Errors
 
+// Generated headers have the same, for programs that include both.
+#ifndef AOTC_STATUS_CODES
+#define AOTC_STATUS_CODES
 typedef enum aotc_status {
   AOTC_OK = 0,
   AOTC_INVALID_ARGUMENT = 1, // an argument of a call is unusable
@@ -51,6 +54,7 @@ typedef enum aotc_status {
   AOTC_UNSUPPORTED = 8,      // the driver or the CPU device cannot do this call
   AOTC_ASSERTION_FAILED = 9, // host code of the program found that what it relies on does not hold
 } aotc_status;
+#endif
 
 // The first failure of this thread since its last aotc_error_clear, or AOTC_OK.
 AOTC_API aotc_status aotc_status_get(void);

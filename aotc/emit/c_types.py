@@ -1,0 +1,84 @@
+"""The C types of what entries take and return, and how headers declare them.
+
+Several generated headers go into one file: a type is defined by the first that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aotc.manifest import Dtype, Entry, Value
+
+# f16 and bf16 as their bits, complex as two numbers: types that C11 and C++17 both have.
+_ELEMENT_TYPES = {
+    Dtype.BOOL: "uint8_t",
+    Dtype.I8: "int8_t",
+    Dtype.I16: "int16_t",
+    Dtype.I32: "int32_t",
+    Dtype.I64: "int64_t",
+    Dtype.U8: "uint8_t",
+    Dtype.U16: "uint16_t",
+    Dtype.U32: "uint32_t",
+    Dtype.U64: "uint64_t",
+    Dtype.F16: "uint16_t",
+    Dtype.BF16: "uint16_t",
+    Dtype.F32: "float",
+    Dtype.F64: "double",
+    Dtype.C64: "aotc_c64",
+    Dtype.C128: "aotc_c128",
+}
+_PARTS = {Dtype.C64: "float", Dtype.C128: "double"}
+# What C passes by value otherwise than LLVM.
+NO_C_SCALAR = (Dtype.F16, Dtype.BF16, Dtype.C64, Dtype.C128)
+
+
+def element_type(dtype: Dtype) -> str:
+    return _ELEMENT_TYPES[dtype]
+
+
+def scalar_type(dtype: Dtype) -> str:
+    """A bool by value is C's, so that it is 0 or 1."""
+    return "bool" if dtype is Dtype.BOOL else _ELEMENT_TYPES[dtype]
+
+
+def memref_type(value: Value) -> str:
+    assert value.shape is not None
+    return f"aotc_memref_{value.dtype.value}_{len(value.shape)}"
+
+
+def result_type(value: Value) -> str:
+    """What the C functions put a result into."""
+    return scalar_type(value.dtype) if value.is_scalar else memref_type(value)
+
+
+def define_types(entries: Iterable[Entry]) -> list[str]:
+    """The definitions of the structures that the entries need, each guarded."""
+    values = [value for entry in entries for value in (*entry.arguments, *entry.results)]
+    found = {value.dtype for value in values}
+    complexes = [
+        _guarded(_ELEMENT_TYPES[dtype], f"  {part} real, imaginary;\n")
+        for dtype, part in _PARTS.items()
+        if dtype in found
+    ]
+    memrefs = {memref_type(value): value for value in values if value.shape is not None}
+    return [*complexes, *(_memref(name, value) for name, value in memrefs.items())]
+
+
+def _memref(name: str, value: Value) -> str:
+    assert value.shape is not None
+    rank = len(value.shape)
+    arrays = f"  int64_t sizes[{rank}], strides[{rank}];\n" if rank else ""
+    element = _ELEMENT_TYPES[value.dtype]
+    return _guarded(
+        name,
+        f"  {element} *allocated, *aligned;\n  int64_t offset;\n{arrays}",
+        "// MLIR's memref descriptor: element i, j is aligned[offset + i * strides[0] + j * ..].\n",
+    )
+
+
+def _guarded(name: str, fields: str, comment: str = "") -> str:
+    guard = name.upper()
+    return (
+        f"#ifndef {guard}\n#define {guard}\n{comment}"
+        f"typedef struct {name} {{\n{fields}}} {name};\n#endif\n"
+    )

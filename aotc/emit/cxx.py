@@ -1,0 +1,127 @@
+"""Manifest → the C++ part of the header: the entries in a namespace, over aotc::buffer.
+
+The functions are inline, over the C functions; templates/library/support.hpp is what they share.
+"""
+
+from __future__ import annotations
+
+from aotc.emit.c_text import c_identifier, c_string
+from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
+from aotc.emit.signatures import dynamic_dimensions, parameter_name
+from aotc.manifest import Entry, Manifest
+from aotc.toolchain.data import data_dir
+
+
+def generate_cxx(manifest: Manifest) -> str:
+    support = (data_dir("templates") / "library" / "support.hpp").read_text()
+    functions = manifest.functions
+    own = f"""\
+inline status made(int32_t code) noexcept {{
+  return status(code, code == 0 ? "" : ::{functions["last_error"]}());
+}}
+
+inline status set_device(int32_t ordinal) noexcept {{
+  return made(::{functions["set_device"]}(ordinal));
+}}
+
+inline status free(void *allocated) noexcept {{
+  return made(::{functions["free"]}(allocated));
+}}
+
+inline status unload() noexcept {{
+  return made(::{functions["unload"]}());
+}}
+"""
+    entries = "\n".join(
+        text
+        for entry in manifest.entries
+        for text in (_call(entry), _enqueue(entry) if "async" in entry.functions else "")
+        if text
+    )
+    name = c_identifier(manifest.library)
+    return (
+        f"{support}\n#if defined(__cplusplus) && __cplusplus >= 201703L\n"
+        f"namespace aotc {{\nnamespace {name} {{\n\n{own}\n{entries}\n"
+        f"}} // namespace {name}\n}} // namespace aotc\n#endif\n"
+    )
+
+
+def _parameters(entry: Entry) -> list[str]:
+    parameters = []
+    for value in entry.arguments:
+        if value.is_scalar:
+            parameters.append(f"{scalar_type(value.dtype)} {parameter_name(value)}")
+            continue
+        assert value.shape is not None
+        const = "" if value.is_written else "const "
+        element = f"{const}{element_type(value.dtype)}"
+        parameters.append(f"buffer<{element}, {len(value.shape)}> {parameter_name(value)}")
+    results = [f"{result_type(value)} &{parameter_name(value)}" for value in entry.results]
+    return [*parameters, *results]
+
+
+def _call(entry: Entry) -> str:
+    arguments = [
+        parameter_name(value) if value.is_scalar else f"&m{i}"
+        for i, value in enumerate(entry.arguments)
+    ]
+    arguments += [f"&{parameter_name(value)}" for value in entry.results]
+    return (
+        f"inline status {c_identifier(entry.name)}({', '.join(_parameters(entry))}) noexcept {{\n"
+        f"{_descriptors(entry)}"
+        f"  return made(::{entry.functions['memref']}({', '.join(arguments)}));\n}}\n"
+    )
+
+
+def _enqueue(entry: Entry) -> str:
+    """Over the plain asynchronous function: so the elements must lie row by row."""
+    arguments: list[str] = []
+    checks = ""
+    for i, value in enumerate(entry.arguments):
+        name = parameter_name(value)
+        arguments.append(name if value.is_scalar else f"m{i}.aligned")
+        arguments += [f"m{i}.sizes[{d}]" for d in dynamic_dimensions(value)]
+        if not value.is_scalar:
+            message = f"{entry.name}: argument '{value.name}' must be contiguous to be enqueued"
+            checks += _refuse(f"!{name}.is_plain()", message)
+    arguments += [f"&{parameter_name(value)}" for value in entry.results]
+    parameters = ", ".join([*_parameters(entry), "void *stream_"])
+    return (
+        f"inline status {c_identifier(entry.name)}_async({parameters}) noexcept {{\n"
+        f"{checks}{_descriptors(entry)}"
+        f"  return made(::{entry.functions['async']}({', '.join([*arguments, 'stream_'])}));\n}}\n"
+    )
+
+
+def _descriptors(entry: Entry) -> str:
+    """Memref descriptors of the buffers, as m0, m1, ..."""
+    text = ""
+    for i, value in enumerate(entry.arguments):
+        if value.is_scalar:
+            continue
+        shape = _numbers(f"shape{i}", value.shape)
+        strides = _numbers(f"strides{i}", value.strides)
+        names = [
+            name if numbers else "nullptr"
+            for name, numbers in ((f"shape{i}", shape), (f"strides{i}", strides))
+        ]
+        message = (
+            f"{entry.name}: argument '{value.name}' ({value.type}): its sizes must be said, "
+            "and the number of its elements must be the product of them"
+        )
+        text += f"{shape}{strides}  {memref_type(value)} m{i};\n"
+        text += _refuse(f"!{parameter_name(value)}.describe(m{i}, {', '.join(names)})", message)
+        if value.offset:
+            text += f"  m{i}.offset = {value.offset};\n"
+    return text
+
+
+def _refuse(condition: str, message: str) -> str:
+    return f"  if ({condition}) {{\n    return status(1, {c_string(message)});\n  }}\n"
+
+
+def _numbers(name: str, numbers: tuple[int | None, ...] | None) -> str:
+    if not numbers:
+        return ""
+    text = ", ".join("-1" if number is None else str(number) for number in numbers)
+    return f"  static constexpr int64_t {name}[] = {{{text}}};\n"

@@ -1,0 +1,34 @@
+"""Manifest → what build systems find a library by: pkg-config's file, CMake's."""
+
+from __future__ import annotations
+
+from aotc.manifest import Manifest
+from aotc.toolchain import data_dir
+from aotc.toolchain.runtime import RUNTIME_NAME, SYSTEM_LIBRARIES
+
+LIBRARIES = "lib"
+HEADERS = "include"
+
+
+def generate_package(manifest: Manifest, *, shares_runtime: bool) -> list[tuple[str, str, str]]:
+    """(folder, file name, text) of each, in a package with the library in lib/."""
+    name = manifest.library
+    private = [RUNTIME_NAME] if shares_runtime else []
+    words = {
+        "NAME": name,
+        "INPUT": manifest.name,
+        "VERSION": manifest.aotc,
+        "PRIVATE": " ".join(f"-l{library}" for library in (*private, *SYSTEM_LIBRARIES)),
+        "RUNTIME": f"${{_aotc_root}}/lib/lib{RUNTIME_NAME}.so;" if shares_runtime else "",
+    }
+    return [
+        (f"{LIBRARIES}/pkgconfig", f"{name}.pc", _filled("library.pc", words)),
+        (f"{LIBRARIES}/cmake/{name}", f"{name}Config.cmake", _filled("Config.cmake", words)),
+    ]
+
+
+def _filled(template: str, words: dict[str, str]) -> str:
+    text = (data_dir("templates") / "package" / template).read_text()
+    for word, value in words.items():
+        text = text.replace(f"@{word}@", value)
+    return text

@@ -1,0 +1,57 @@
+"""The parameters of an entry's C functions.
+
+A memref is a pointer, and behind it a size for each `?` of its type, in their order. Results
+are pointers to where they go, behind the arguments. Names end in `_`: headers are included where
+anything may be a macro, `N` and `I` above all.
+"""
+
+from __future__ import annotations
+
+from aotc.emit.c_text import c_identifier
+from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
+from aotc.manifest import Entry, Value
+
+
+def parameter_name(value: Value) -> str:
+    return f"{c_identifier(value.name)}_"
+
+
+def dynamic_dimensions(value: Value) -> list[int]:
+    return [i for i, size in enumerate(value.shape or ()) if size is None]
+
+
+def size_name(value: Value, dimension: int) -> str:
+    return f"size{dimension}_of_{c_identifier(value.name)}_"
+
+
+def plain_parameters(entry: Entry) -> list[str]:
+    """Of `call` and, before its stream, of `async`."""
+    parameters = []
+    for value in entry.arguments:
+        name = parameter_name(value)
+        if value.is_scalar:
+            parameters.append(f"{scalar_type(value.dtype)} {name}")
+            continue
+        const = "" if value.is_written else "const "
+        parameters.append(f"{const}{element_type(value.dtype)} *{name}")
+        parameters += [f"int64_t {size_name(value, i)}" for i in dynamic_dimensions(value)]
+    return [*parameters, *_results(entry)]
+
+
+def memref_parameters(entry: Entry) -> list[str]:
+    """Of `memref`."""
+    arguments = [
+        f"{scalar_type(value.dtype)} {parameter_name(value)}"
+        if value.is_scalar
+        else f"const {memref_type(value)} *{parameter_name(value)}"
+        for value in entry.arguments
+    ]
+    return [*arguments, *_results(entry)]
+
+
+def _results(entry: Entry) -> list[str]:
+    return [f"{result_type(value)} *{parameter_name(value)}" for value in entry.results]
+
+
+def parameter_list(parameters: list[str]) -> str:
+    return ", ".join(parameters) or "void"

@@ -1,0 +1,229 @@
+"""ELF files: what they define, and what they need of others.
+
+Sources: the System V gABI (https://gabi.xinuos.com: ELF Header, Section Header Table, Section
+Groups, Symbol Table, Relocation, Dynamic Section); the psABIs of x86-64, which adds the large
+common section, and of AArch64, which adds bits beside the visibility in st_other; for symbol
+versions, the Linux Standard Base. Field names in comments are theirs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from aotc.errors import InternalError
+
+_FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
+WORD = struct.Struct("<I")
+_DYNAMIC = struct.Struct("<qQ")
+_VERNEED = struct.Struct("<HHIII")
+_VERNAUX = struct.Struct("<IHHII")
+
+# The magic, ELFCLASS64, ELFDATA2LSB, EV_CURRENT.
+_IDENTIFICATION = b"\x7fELF\x02\x01\x01"
+ET_REL = 1
+
+_SHT_DYNAMIC = 6
+_SHT_GNU_VERNEED = 0x6FFFFFFE
+_DT_NEEDED = 1
+SHT_SYMTAB = 2
+SHT_DYNSYM = 11
+SHT_SYMTAB_SHNDX = 18
+
+SHN_UNDEF = 0
+_SHN_XINDEX = 0xFFFF
+_STB_LOCAL = 0
+_STV_MASK = 3  # the visibility in st_other; 0 is STV_DEFAULT
+
+
+class Section(NamedTuple):
+    """A section header, field by field."""
+
+    name: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+
+class Symbol(NamedTuple):
+    """An entry of a symbol table, field by field."""
+
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+    @property
+    def is_local(self) -> bool:
+        return self.info >> 4 == _STB_LOCAL
+
+    def as_local(self) -> Symbol:
+        """The same with STB_LOCAL, and STV_DEFAULT: some tools warn of a hidden local symbol."""
+        return self._replace(info=_STB_LOCAL << 4 | self.info & 0xF, other=self.other & ~_STV_MASK)
+
+
+def global_symbols(data: bytes) -> dict[str, bool]:
+    """The symbols of the ELF file `data` that are not local, and whether it defines each.
+
+    Of a linked file, those that the dynamic linker sees, if there are any. A common symbol counts
+    as defined. Raises InternalError when `data` is no 64-bit little-endian ELF file, or is damaged.
+    """
+    elf = Elf(data)
+    wanted = (SHT_SYMTAB,) if elf.type == ET_REL else (SHT_DYNSYM, SHT_SYMTAB)
+    tables = [index for type in wanted for index in elf.find(type)]
+    found: dict[str, bool] = {}
+    if tables:
+        for _, symbol, name in elf.global_symbols(tables[0]):
+            # With versions, a name may be there twice.
+            found[name] = found.get(name, False) or symbol.section != SHN_UNDEF
+    return found
+
+
+def needed_libraries(data: bytes) -> list[str]:
+    """The libraries that the dynamic linker must find for a linked file (DT_NEEDED)."""
+    elf = Elf(data)
+    found = []
+    for index in elf.find(_SHT_DYNAMIC):
+        for place in elf.entries(index, _DYNAMIC.size):
+            tag, value = _DYNAMIC.unpack_from(data, place)
+            if tag == _DT_NEEDED:
+                found.append(elf.string(elf.sections[index].link, value))
+    return found
+
+
+def needed_versions(data: bytes) -> set[str]:
+    """The symbol versions that a linked file asks for: GLIBC_2.17, ..."""
+    elf = Elf(data)
+    found = set()
+    for index in elf.find(_SHT_GNU_VERNEED):
+        section = elf.sections[index]
+        at = section.offset
+        for _ in range(section.info):
+            _, count, _, first, following = _unpack(_VERNEED, data, at)
+            aux = at + first
+            for _ in range(count):
+                _, _, _, name, step = _unpack(_VERNAUX, data, aux)
+                found.add(elf.string(section.link, name))
+                aux += step
+            at += following
+    return found
+
+
+def _unpack(layout: struct.Struct, data: bytes, place: int) -> tuple[int, ...]:
+    if place + layout.size > len(data):
+        raise damaged(f"it has {len(data)} bytes, but a part begins at {place}")
+    return layout.unpack_from(data, place)
+
+
+class Elf:
+    """An ELF file's sections, and what is in them."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < _FILE_HEADER.size or not data.startswith(_IDENTIFICATION):
+            raise InternalError(
+                "Expected a 64-bit little-endian ELF file, found "
+                f"{len(data)} bytes that begin with '{data[:7].hex(' ')}'."
+            )
+        self.data = data
+        header = _FILE_HEADER.unpack_from(data)
+        self.type: int = header[1]
+        self._headers: int = header[6]
+        size, count = header[11:13]
+        self.sections: list[Section] = []
+        if self._headers == 0:
+            return  # a linked file can do without
+        if size != _SECTION_HEADER.size:
+            raise damaged(f"its section headers have {size} bytes, not {_SECTION_HEADER.size}")
+        if count == 0:
+            # Too many for e_shnum: the first header has the number.
+            self._check(self._headers, size)
+            first = Section._make(_SECTION_HEADER.unpack_from(data, self._headers))
+            count = first.size
+        self._check(self._headers, count * size)
+        headers = memoryview(data)[self._headers : self._headers + count * size]
+        self.sections = [Section._make(fields) for fields in _SECTION_HEADER.iter_unpack(headers)]
+
+    def find(self, type: int) -> list[int]:
+        """The sections of a type."""
+        return [index for index, section in enumerate(self.sections) if section.type == type]
+
+    def put_section(self, out: bytearray, index: int, section: Section) -> None:
+        """Writes a section header into `out`, a copy of this file."""
+        _SECTION_HEADER.pack_into(out, self._headers + index * _SECTION_HEADER.size, *section)
+
+    def entries(self, index: int, size: int) -> range:
+        """Where each of a section's entries begins, which have `size` bytes."""
+        section = self.sections[index]
+        self._check(section.offset, section.size)
+        if section.size % size != 0:
+            raise damaged(f"section {index} does not end with a whole entry")
+        return range(section.offset, section.offset + section.size, size)
+
+    def words(self, index: int) -> list[int]:
+        """The numbers in a section of 32-bit words."""
+        return [WORD.unpack_from(self.data, place)[0] for place in self.entries(index, 4)]
+
+    def symbols(self, table: int) -> list[Symbol]:
+        places = self.entries(table, SYMBOL.size)
+        return [Symbol._make(SYMBOL.unpack_from(self.data, place)) for place in places]
+
+    def global_symbols(self, table: int) -> Iterator[tuple[int, Symbol, str]]:
+        """The symbols that are not local: index, symbol and name."""
+        link = self.sections[table].link
+        if link >= len(self.sections):
+            raise damaged("its symbols have no names")
+        strings = self.entries(link, 1)
+        for index, symbol in enumerate(self.symbols(table)):
+            if index == 0 or symbol.is_local:
+                continue
+            start = strings.start + symbol.name
+            end = self.data.find(b"\0", start, strings.stop)
+            if end < 0:
+                raise damaged(f"the name of symbol {index} has no end")
+            yield index, symbol, self.data[start:end].decode("utf-8", "surrogateescape")
+
+    def string(self, table: int, start: int) -> str:
+        """The string that begins at `start` in the section `table`."""
+        if table >= len(self.sections):
+            raise damaged(f"there is no section {table}")
+        strings = self.entries(table, 1)
+        begin = strings.start + start
+        end = self.data.find(b"\0", begin, strings.stop)
+        if end < 0:
+            raise damaged(f"the string at {start} has no end")
+        return self.data[begin:end].decode("utf-8", "surrogateescape")
+
+    def sections_of(
+        self, table: int, symbols: Sequence[Symbol], indices: Iterable[int]
+    ) -> set[int]:
+        """The sections that define the symbols with these indices."""
+        extended = [i for i in self.find(SHT_SYMTAB_SHNDX) if self.sections[i].link == table]
+        words = self.words(extended[0]) if extended else []
+        found = set()
+        for index in indices:
+            section = symbols[index].section
+            if section == _SHN_XINDEX:  # too large for st_shndx
+                if index >= len(words):
+                    raise damaged(f"nothing says in which section symbol {index} is")
+                section = words[index]
+            found.add(section)
+        return found
+
+    def _check(self, start: int, size: int) -> None:
+        if start + size > len(self.data):
+            raise damaged(f"it has {len(self.data)} bytes, but a part ends at {start + size}")
+
+
+def damaged(problem: str) -> InternalError:
+    return InternalError(f"The ELF file is damaged: {problem}.")

@@ -1,0 +1,142 @@
+"""An ELF object's symbols → the same object with most of them local.
+
+A static library is one relocatable object. What its parts share is hidden, yet global: two such
+libraries in one program would define the same names twice. Here these symbols become local. That
+is done in place: the file keeps its size, and each section its offset.
+
+Sources: those of `elf`; for LLVM's section types, the page "LLVM Extensions" of its manual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence, Set
+
+from aotc.errors import InternalError
+from aotc.host.elf import (
+    ET_REL,
+    SHN_UNDEF,
+    SHT_SYMTAB,
+    SHT_SYMTAB_SHNDX,
+    SYMBOL,
+    WORD,
+    Elf,
+    damaged,
+)
+
+_SHT_GROUP = 17
+_SHT_LLVM_ADDRSIG = 0x6FFF4C03
+_SHT_LLVM_CALL_GRAPH_PROFILE = 0x6FFF4C09
+# SHT_REL and SHT_RELA, and the size of a relocation. The symbol is the upper half of r_info.
+_RELOCATION_SIZES = {9: 16, 4: 24}
+_RELOCATION_SYMBOL_AT = 12
+_GRP_COMDAT = 1
+# SHN_COMMON and SHN_X86_64_LCOMMON.
+_SHN_COMMONS = (0xFFF2, 0xFF02)
+
+
+def localize(data: bytes, keep: Collection[str]) -> bytes:
+    """The relocatable object `data`, with all symbols local that it defines, but for `keep`.
+
+    Undefined symbols stay, and so do common ones, which the linker is to merge by their names.
+    Where there is nothing to do, the result is `data`. Raises InternalError when `data` is no
+    64-bit little-endian relocatable object, is damaged, or names symbols in a way not known here.
+    """
+    elf = Elf(data)
+    if elf.type != ET_REL:
+        raise InternalError(
+            "Symbols can be made local in a relocatable ELF object only (type 1); "
+            f"found one of type {elf.type}."
+        )
+    tables = elf.find(SHT_SYMTAB)
+    if not tables:
+        return data
+    if len(tables) > 1:
+        raise damaged("it has more than one symbol table")
+    kept = frozenset(keep)
+    elsewhere = (SHN_UNDEF, *_SHN_COMMONS)
+    chosen = {
+        index
+        for index, symbol, name in elf.global_symbols(tables[0])
+        if symbol.section not in elsewhere and name not in kept
+    }
+    return _with_local(elf, tables[0], chosen) if chosen else data
+
+
+def _with_local(elf: Elf, table: int, chosen: Set[int]) -> bytes:
+    """The file with the symbols `chosen` of the section `table` local."""
+    symbols = elf.symbols(table)
+    touched = elf.sections_of(table, symbols, chosen)
+    for index in chosen:
+        symbols[index] = symbols[index].as_local()
+    # Local symbols come first. Their order stays: a source file's symbol (STT_FILE) precedes the
+    # file's others. Entry 0 is nobody's symbol.
+    numbers = range(1, len(symbols))
+    local = [0, *(index for index in numbers if symbols[index].is_local)]
+    order = [*local, *(index for index in numbers if not symbols[index].is_local)]
+    new_index = [0] * len(order)
+    for new, old in enumerate(order):
+        new_index[old] = new
+
+    out = bytearray(elf.data)
+    for place, old in zip(elf.entries(table, SYMBOL.size), order, strict=True):
+        SYMBOL.pack_into(out, place, *symbols[old])
+    elf.put_section(out, table, elf.sections[table]._replace(info=len(local)))
+    # Every section that names symbols of the table is linked to it.
+    for index, section in enumerate(elf.sections):
+        if section.link != table:
+            continue
+        if size := _RELOCATION_SIZES.get(section.type):
+            places = elf.entries(index, size)
+            _renumber(out, (place + _RELOCATION_SYMBOL_AT for place in places), new_index)
+        elif section.type == SHT_SYMTAB_SHNDX:
+            words = elf.words(index)
+            if len(words) != len(order):
+                raise damaged(f"section {index} is not as long as the symbol table")
+            for place, old in zip(elf.entries(index, WORD.size), order, strict=True):
+                WORD.pack_into(out, place, words[old])
+        elif section.type == _SHT_GROUP:
+            _rewrite_group(elf, out, index, new_index, touched, chosen)
+        elif section.type == _SHT_LLVM_CALL_GRAPH_PROFILE and section.entry_size == 8:
+            pass  # weights alone, since LLVM 13: it is relocations that name the functions
+        elif section.type == _SHT_LLVM_ADDRSIG:
+            # Bare symbol indices, for --icf=safe. Without a link they are void: `ld.lld -r` leaves
+            # them so, too, and linkers then take every symbol's address for significant.
+            elf.put_section(out, index, section._replace(link=0))
+        else:
+            raise InternalError(
+                "Cannot make symbols of an ELF object local: its section "
+                f"{index} may refer to them, whose type {section.type:#x} is not known."
+            )
+    return bytes(out)
+
+
+def _renumber(out: bytearray, places: Iterable[int], new_index: Sequence[int]) -> None:
+    """Replaces the symbol indices at `places`."""
+    for place in places:
+        (old,) = WORD.unpack_from(out, place)
+        if old >= len(new_index):
+            raise damaged(f"there is no symbol {old}, which byte {place} names")
+        WORD.pack_into(out, place, new_index[old])
+
+
+def _rewrite_group(
+    elf: Elf,
+    out: bytearray,
+    index: int,
+    new_index: Sequence[int],
+    touched: Set[int],
+    chosen: Set[int],
+) -> None:
+    """Renumbers the signature of a group, and makes it an ordinary one if it must be.
+
+    Of COMDAT groups with one signature, linkers keep one; they compare the signatures' names,
+    whatever the binding. What is local here must not go for the sake of another library's group:
+    local references to it would be left without a target.
+    """
+    section = elf.sections[index]
+    if section.info >= len(new_index):
+        raise damaged(f"there is no symbol {section.info}, which section {index} names")
+    elf.put_section(out, index, section._replace(info=new_index[section.info]))
+    flags, *members = elf.words(index) or [0]
+    if section.info in chosen or any(member in touched for member in members):
+        WORD.pack_into(out, section.offset, flags & ~_GRP_COMDAT)
