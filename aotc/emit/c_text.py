@@ -18,6 +18,28 @@ def c_identifier(name: str) -> str:
     return f"_{text}" if not text or text[0].isdigit() else text
 
 
+# The keywords of C and C++, and names that the headers and their users cannot do without.
+_RESERVED = frozenset(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+    char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+    constinit continue decltype default delete do double dynamic_cast else enum explicit export
+    extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public register reinterpret_cast requires restrict
+    return short signed sizeof static static_assert static_cast struct switch template this
+    thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using
+    virtual void volatile wchar_t while xor xor_eq int8_t int16_t int32_t int64_t uint8_t uint16_t
+    uint32_t uint64_t aotc
+    """.split()
+)
+
+
+def c_name(name: str) -> str:
+    """`name` as an identifier that no language of the headers keeps for itself."""
+    identifier = c_identifier(name)
+    return f"{identifier}_" if identifier in _RESERVED else identifier
+
+
 def c_string(text: str) -> str:
     """`text` as a C string literal."""
     plain = set(range(0x20, 0x7F)) - set(b'"\\?')

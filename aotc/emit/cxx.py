@@ -5,7 +5,7 @@ The functions are inline, over the C functions; templates/library/support.hpp is
 
 from __future__ import annotations
 
-from aotc.emit.c_text import c_identifier, c_string
+from aotc.emit.c_text import c_name, c_string
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
 from aotc.emit.signatures import dynamic_dimensions, parameter_name
 from aotc.manifest import Entry, Manifest
@@ -16,19 +16,19 @@ def generate_cxx(manifest: Manifest) -> str:
     support = (data_dir("templates") / "library" / "support.hpp").read_text()
     functions = manifest.functions
     own = f"""\
-inline status made(int32_t code) noexcept {{
-  return status(code, code == 0 ? "" : ::{functions["last_error"]}());
+inline ::aotc::status made(int32_t code) noexcept {{
+  return ::aotc::status(code, code == 0 ? "" : ::{functions["last_error"]}());
 }}
 
-inline status set_device(int32_t ordinal) noexcept {{
+inline ::aotc::status set_device(int32_t ordinal) noexcept {{
   return made(::{functions["set_device"]}(ordinal));
 }}
 
-inline status free(void *allocated) noexcept {{
+inline ::aotc::status free(void *allocated) noexcept {{
   return made(::{functions["free"]}(allocated));
 }}
 
-inline status unload() noexcept {{
+inline ::aotc::status unload() noexcept {{
   return made(::{functions["unload"]}());
 }}
 """
@@ -38,7 +38,7 @@ inline status unload() noexcept {{
         for text in (_call(entry), _enqueue(entry) if "async" in entry.functions else "")
         if text
     )
-    name = c_identifier(manifest.library)
+    name = c_name(manifest.library)
     return (
         f"{support}\n#if defined(__cplusplus) && __cplusplus >= 201703L\n"
         f"namespace aotc {{\nnamespace {name} {{\n\n{own}\n{entries}\n"
@@ -55,7 +55,7 @@ def _parameters(entry: Entry) -> list[str]:
         assert value.shape is not None
         const = "" if value.is_written else "const "
         element = f"{const}{element_type(value.dtype)}"
-        parameters.append(f"buffer<{element}, {len(value.shape)}> {parameter_name(value)}")
+        parameters.append(f"::aotc::buffer<{element}, {len(value.shape)}> {parameter_name(value)}")
     results = [f"{result_type(value)} &{parameter_name(value)}" for value in entry.results]
     return [*parameters, *results]
 
@@ -67,7 +67,7 @@ def _call(entry: Entry) -> str:
     ]
     arguments += [f"&{parameter_name(value)}" for value in entry.results]
     return (
-        f"inline status {c_identifier(entry.name)}({', '.join(_parameters(entry))}) noexcept {{\n"
+        f"inline ::aotc::status {c_name(entry.name)}({', '.join(_parameters(entry))}) noexcept {{\n"
         f"{_descriptors(entry)}"
         f"  return made(::{entry.functions['memref']}({', '.join(arguments)}));\n}}\n"
     )
@@ -87,7 +87,7 @@ def _enqueue(entry: Entry) -> str:
     arguments += [f"&{parameter_name(value)}" for value in entry.results]
     parameters = ", ".join([*_parameters(entry), "void *stream_"])
     return (
-        f"inline status {c_identifier(entry.name)}_async({parameters}) noexcept {{\n"
+        f"inline ::aotc::status {c_name(entry.name)}_async({parameters}) noexcept {{\n"
         f"{checks}{_descriptors(entry)}"
         f"  return made(::{entry.functions['async']}({', '.join([*arguments, 'stream_'])}));\n}}\n"
     )
@@ -117,7 +117,7 @@ def _descriptors(entry: Entry) -> str:
 
 
 def _refuse(condition: str, message: str) -> str:
-    return f"  if ({condition}) {{\n    return status(1, {c_string(message)});\n  }}\n"
+    return f"  if ({condition}) {{\n    return ::aotc::status(1, {c_string(message)});\n  }}\n"
 
 
 def _numbers(name: str, numbers: tuple[int | None, ...] | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from aotc.emit.c_text import c_identifier
+from aotc.emit.c_text import c_identifier, c_name
 from aotc.errors import InputError
 from aotc.manifest import Entry
 
@@ -24,7 +24,7 @@ def name_functions(entries: Iterable[Entry], name: str, prefix: str) -> tuple[En
     owners = dict.fromkeys(own_functions(name, prefix).values(), "the library itself")
     named = []
     for entry in entries:
-        call = f"{prefix}{c_identifier(entry.name)}"
+        call = c_name(f"{prefix}{entry.name}")
         functions = {
             "call": call,
             **({"async": f"{call}_async"} if entry.why_not_async is None else {}),

@@ -56,7 +56,8 @@ static const aotc_entry entries[] = {
      .arguments = arguments_0,
      .results = results_0,
      .call = aotc_call_sums,
-     .touches_memory_on_host = true},
+     .touches_memory_on_host = true,
+     .why_not_async = "its host code reads or writes memory, and so must wait for its kernels"},
 };
 
 static const harness_kernel kernels[] = {

@@ -53,7 +53,8 @@ static const aotc_entry entries[] = {
      .arguments = arguments_0,
      .results = NULL,
      .call = aotc_call_scale,
-     .touches_memory_on_host = false},
+     .touches_memory_on_host = false,
+     .why_not_async = NULL},
 };
 
 static const harness_kernel kernels[] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotc.lower.atomics import replace_constant_updates
+from aotc.lower.atomics import expand_atomics
 from aotc.mlir import ir, make_context
 
 UPDATE = """
@@ -32,7 +32,7 @@ def test_updates_that_ignore_the_old_value(body: str, is_exchange: bool) -> None
     """They become exchanges; upstream has no lowering for them. Others stay."""
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(UPDATE.format(body=body))
-        replace_constant_updates(module.operation)
+        expand_atomics(module.operation)
         module.operation.verify()
         text = str(module)
     assert ("memref.atomic_rmw assign" in text) == is_exchange

@@ -1,0 +1,1 @@
+"""What a launch costs through a library, beside the driver by itself."""
