@@ -418,7 +418,7 @@ def _describe(build: Build) -> list[Artifact]:
         tools=_tools_used(build),
     )
     text = build.manifest.to_json()
-    return [Artifact(EmitKind.MANIFEST, f"{r.library}.json", text.encode, f"share/{r.library}")]
+    return [Artifact(EmitKind.MANIFEST, f"{r.library}.json", text.encode)]
 
 
 def _built_for(build: Build, gpu_module: str) -> tuple[str, ...]:
@@ -553,6 +553,10 @@ def _compile_generated(build: Build, name: str, text: str, *options: str) -> str
 
 def _require_entries(build: Build, what: str) -> None:
     if not build.entries:
+        if EmitKind.SHARED in build.request.emit:
+            what = "a shared library"
+        elif EmitKind.STATIC in build.request.emit:
+            what = "a static library"
         raise InputError(
             f"Nothing to export: {build.request.source} has a main of its own and no entry, so it "
             f"makes an executable, not {what}."

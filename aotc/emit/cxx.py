@@ -8,8 +8,11 @@ from __future__ import annotations
 from aotc.emit.c_text import c_name, c_string
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
 from aotc.emit.signatures import dynamic_dimensions, parameter_name
-from aotc.manifest import Entry, Manifest
+from aotc.manifest import Entry, Manifest, Value
 from aotc.toolchain.data import data_dir
+
+# What is in namespace aotc for all libraries, whose own namespaces are beside it.
+_SHARED = ("buffer", "status")
 
 
 def generate_cxx(manifest: Manifest) -> str:
@@ -39,6 +42,8 @@ inline ::aotc::status unload() noexcept {{
         if text
     )
     name = c_name(manifest.library)
+    if name in _SHARED:
+        name += "_"
     return (
         f"{support}\n#if defined(__cplusplus) && __cplusplus >= 201703L\n"
         f"namespace aotc {{\nnamespace {name} {{\n\n{own}\n{entries}\n"
@@ -82,13 +87,17 @@ def _enqueue(entry: Entry) -> str:
         arguments.append(name if value.is_scalar else f"m{i}.aligned")
         arguments += [f"m{i}.sizes[{d}]" for d in dynamic_dimensions(value)]
         if not value.is_scalar:
-            message = f"{entry.name}: argument '{value.name}' must be contiguous to be enqueued"
-            checks += _refuse(f"!{name}.is_plain()", message)
+            message = (
+                f"{entry.name}: argument '{value.name}' ({value.type}): to be enqueued, it must "
+                "have the type's sizes, and lie as a pointer alone would say"
+            )
+            layout = ", ".join(_layout(value, i))
+            checks += _refuse(f"!{name}.is_plain(m{i}, {layout})", message)
     arguments += [f"&{parameter_name(value)}" for value in entry.results]
     parameters = ", ".join([*_parameters(entry), "void *stream_"])
     return (
         f"inline ::aotc::status {c_name(entry.name)}_async({parameters}) noexcept {{\n"
-        f"{checks}{_descriptors(entry)}"
+        f"{_descriptors(entry)}{checks}"
         f"  return made(::{entry.functions['async']}({', '.join([*arguments, 'stream_'])}));\n}}\n"
     )
 
@@ -99,21 +108,23 @@ def _descriptors(entry: Entry) -> str:
     for i, value in enumerate(entry.arguments):
         if value.is_scalar:
             continue
-        shape = _numbers(f"shape{i}", value.shape)
-        strides = _numbers(f"strides{i}", value.strides)
-        names = [
-            name if numbers else "nullptr"
-            for name, numbers in ((f"shape{i}", shape), (f"strides{i}", strides))
-        ]
         message = (
             f"{entry.name}: argument '{value.name}' ({value.type}): its sizes must be said, "
-            "and the number of its elements must be the product of them"
+            "and it must have as many elements as they say"
         )
-        text += f"{shape}{strides}  {memref_type(value)} m{i};\n"
-        text += _refuse(f"!{parameter_name(value)}.describe(m{i}, {', '.join(names)})", message)
-        if value.offset:
-            text += f"  m{i}.offset = {value.offset};\n"
+        text += _numbers(f"shape{i}", value.shape) + _numbers(f"strides{i}", value.strides)
+        text += f"  {memref_type(value)} m{i};\n"
+        layout = ", ".join([*_layout(value, i), str(value.offset or 0)])
+        text += _refuse(f"!{parameter_name(value)}.describe(m{i}, {layout})", message)
     return text
+
+
+def _layout(value: Value, i: int) -> tuple[str, str]:
+    """The names of the arrays with the type's sizes and strides, if it has any."""
+    return (
+        f"shape{i}" if value.shape else "nullptr",
+        f"strides{i}" if value.strides else "nullptr",
+    )
 
 
 def _refuse(condition: str, message: str) -> str:
@@ -123,5 +134,5 @@ def _refuse(condition: str, message: str) -> str:
 def _numbers(name: str, numbers: tuple[int | None, ...] | None) -> str:
     if not numbers:
         return ""
-    text = ", ".join("-1" if number is None else str(number) for number in numbers)
+    text = ", ".join("INT64_MIN" if number is None else str(number) for number in numbers)
     return f"  static constexpr int64_t {name}[] = {{{text}}};\n"

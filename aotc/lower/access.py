@@ -288,7 +288,7 @@ def _describe_result(
     for i, flow in enumerate(flows):
         if flow is not None and place in flow.returns:
             return replace(value, aliases=i)
-    for allocation in ops.find(module.operation, "memref.alloc", "gpu.alloc"):
+    for allocation in ops.find(module.operation, *_ALLOCATIONS):
         flow = Flow.of(allocation.results[0], functions)
         if place not in flow.returns:
             continue
@@ -311,6 +311,7 @@ _QUIET = {
     "memref.get_global",
     *_SHAPE_ONLY,
 }
+_ALLOCATIONS = ("memref.alloc", "gpu.alloc")
 _TOUCHING = {*_READS, *_WRITES, "memref.copy", "memref.alloca"}
 _TOUCHING_DIALECTS = ("llvm.", "memref.atomic", "memref.generic", "linalg.")
 
@@ -331,7 +332,7 @@ def _why_not_async(function: Any, functions: Functions) -> str | None:
     if _touches_memory(function, functions):
         return "its host code reads or writes memory, and so must wait for its kernels"
     # Freed at the end of the entry, when its kernels have not even begun.
-    if any(op.name == "memref.alloc" for op in _all_operations(function, functions)):
+    if any(op.name in _ALLOCATIONS for op in _all_operations(function, functions)):
         return "it allocates memory, and frees it when its kernels are done"
     if any(op.name == "gpu.host_register" for op in _all_operations(function, functions)):
         return "it registers host memory"

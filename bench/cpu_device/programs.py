@@ -37,7 +37,7 @@ class Kernels:
         )
         if built.returncode != 0:
             raise FailedError(f"aotc build {source.name}: {built.stderr.rstrip()}")
-        self._library = ctypes.CDLL(str(folder / f"lib{self._name}.so"))
+        self._library = ctypes.CDLL(str(folder / "lib" / f"lib{self._name}.so"))
         self._status = getattr(self._library, f"{self._name}_status")
         self._last_error = getattr(self._library, f"{self._name}_last_error")
         self._last_error.restype = ctypes.c_char_p

@@ -126,7 +126,7 @@ def test_host_targets(target: str, machine: str, loader: str, aotc: Aotc, tmp_pa
     """Every linked thing is for the machine that --target names, whatever this one is."""
     options = ("--emit", "obj,shared,exe", "--target", target, "--chip", "sm_80")
     aotc("build", SAMPLE, *options, "-o", f"{tmp_path}/").succeeded()
-    for name in ("vector_add.o", "libvector_add.so", "vector_add"):
+    for name in ("vector_add.o", "lib/libvector_add.so", "vector_add"):
         assert Elf(tmp_path / name).machine == machine
     interpreter = Elf(tmp_path / "vector_add").section(".interp")
     assert interpreter is not None
@@ -179,7 +179,7 @@ def test_entries(
     aotc("build", path, "--emit", "manifest,shared", *options, "-o", f"{tmp_path}/").succeeded()
     manifest = json.loads((tmp_path / "input.json").read_text())
     assert [entry["name"] for entry in manifest["entries"]] == entries
-    exports = {s for s in Elf(tmp_path / "libinput.so").exports if s.startswith("_mlir_")}
+    exports = {s for s in Elf(tmp_path / "lib" / "libinput.so").exports if s.startswith("_mlir_")}
     assert exports == {f"_mlir_ciface_{name}" for name in entries}
 
 
@@ -231,9 +231,12 @@ def test_names_of_inputs(name: str, aotc: Aotc, tmp_path: Path) -> None:
     options = ("--emit", "exe,shared,static,obj", "--chip", "sm_80")
     aotc("build", *options, "-o", f"{out}/", "--", path).succeeded()
     stem = name.split(".")[0]
-    assert sorted(file.name for file in out.iterdir()) == sorted(
-        [stem, f"lib{stem}.so", f"lib{stem}.a", f"{stem}.o"]
-    )
+    names = {str(file.relative_to(out)) for file in out.rglob("*") if file.is_file()}
+    assert names == {
+        *(stem, f"{stem}.o", f"{stem}.json"),
+        *(f"lib/lib{stem}.so", f"lib/lib{stem}.a", f"include/{stem}.h"),
+        *(f"lib/pkgconfig/{stem}.pc", f"lib/cmake/{stem}/{stem}Config.cmake"),
+    }
     done = subprocess.run(
         [out / stem, "--dim", "x=10", "--dim", "y=10", "--dim", "z=10", "--device", "cpu"],
         capture_output=True,

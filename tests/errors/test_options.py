@@ -45,8 +45,8 @@ KNOWN_CHIPS = (
         (
             ["--emit", "exec"],
             "Unknown --emit 'exec'. Did you mean exe? Known: mlir, device-mlir, device-ll, ptx, "
-            "cubin, fatbin, cpu-mlir, host-mlir, manifest, header, host-ll, asm, obj, static, "
-            "shared, exe.",
+            "cubin, fatbin, cpu-mlir, host-mlir, manifest, header, package, host-ll, asm, obj, "
+            "static, shared, exe.",
         ),
         (["-o", "-"], "-o - is for text, and exe is not: name a file."),
         (

@@ -35,7 +35,7 @@ def build_library(text: str, folder: Path, *options: str, name: str = "program")
     chips = [] if "--chip" in options else ["--chip", "sm_80"]
     command = ["build", str(source), "--emit", "shared,manifest", "-o", f"{folder}/", "-q"]
     assert run([*command, *chips, *options]) == 0
-    return Library(folder / f"lib{name}.so", folder / f"{name}.json")
+    return Library(folder / "lib" / f"lib{name}.so", folder / f"{name}.json")
 
 
 class Library:

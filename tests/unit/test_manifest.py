@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.command import SAMPLES, Outcome
+from helpers.command import REPOSITORY, SAMPLES, Outcome
+from jsonschema import Draft202012Validator
 
 from aotc import __version__
 from aotc.device.compile import parse_resources
-from aotc.manifest import Resources
+from aotc.manifest import SCHEMA_VERSION, Resources
+
+SCHEMA = Draft202012Validator(
+    json.loads((REPOSITORY / "docs" / "manifest.schema.json").read_text())
+)
 
 PTXAS_SAYS = """\
 ptxas info    : 11 bytes gmem, 8 bytes cmem[4]
@@ -41,6 +46,7 @@ def manifest(aotc: Callable[..., Outcome]) -> Callable[..., dict[str, Any]]:
     def build(source: Path, *options: str) -> dict[str, Any]:
         done = aotc("build", source, "--emit", "manifest", *options, "-o", "-").succeeded()
         content: dict[str, Any] = json.loads(done.stdout)
+        SCHEMA.validate(content)
         return content
 
     return build
@@ -48,7 +54,7 @@ def manifest(aotc: Callable[..., Outcome]) -> Callable[..., dict[str, Any]]:
 
 def test_a_whole_manifest(manifest: Callable[..., dict[str, Any]]) -> None:
     made = manifest(SAMPLES / "stencil.mlir", "--chip", "sm_80,sm_90", "--ptx", "compute_80", "-O2")
-    assert made["manifest_version"] == 1
+    assert made["manifest_version"] == SCHEMA_VERSION
     assert (made["name"], made["aotc"], made["optimization"]) == ("stencil", __version__, 2)
     (entry,) = made["entries"]
     assert entry["name"] == "heat"
@@ -67,6 +73,27 @@ def test_a_whole_manifest(manifest: Callable[..., dict[str, Any]]) -> None:
         assert all(8 <= r["registers"] <= 255 for r in kernel["resources"])
     assert set(made["tools"]) == {"mlir", "clang", "zig", "ptxas", "fatbinary", "libdevice"}
     assert all("/" not in version for version in made["tools"].values())
+
+
+def test_what_a_library_is_called(manifest: Callable[..., dict[str, Any]]) -> None:
+    made = manifest(SAMPLES / "normalize.mlir", "--chip", "sm_80", "--prefix", "one_")
+    assert (made["name"], made["library"]) == ("normalize", "one_normalize")
+    assert made["functions"]["last_error"] == "one_last_error"
+    (entry,) = made["entries"]
+    assert entry["functions"] == {
+        "call": "one_normalize",
+        "memref": "one_normalize_memref",
+        "c_interface": "_mlir_ciface_one_normalize",
+    }
+    assert "allocates" in entry["why_not_async"]
+
+
+def test_the_schema_refuses_what_it_does_not_know(
+    manifest: Callable[..., dict[str, Any]],
+) -> None:
+    made = manifest(SAMPLES / "dot.mlir", "--chip", "sm_80")
+    made["entries"][0]["arguments"][0]["colour"] = "red"
+    assert not SCHEMA.is_valid(made)
 
 
 def test_shared_memory_and_barriers(manifest: Callable[..., dict[str, Any]]) -> None:

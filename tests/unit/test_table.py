@@ -17,7 +17,7 @@ ODD = 'x"y\\z??/é\n%d'
 
 
 def manifest(*entries: Entry, kernels: tuple[Kernel, ...] = (), name: str = "program") -> Manifest:
-    return Manifest(name, "1.2.3", "x86_64-linux-gnu.2.28", entries, kernels, 3)
+    return Manifest(name, name, {}, "1.2.3", "x86_64-linux-gnu.2.28", entries, kernels, 3)
 
 
 ENTRIES = {

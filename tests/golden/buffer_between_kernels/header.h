@@ -116,27 +116,27 @@ void buffer_between_kernels_clear_error(void);
 namespace aotc {
 namespace buffer_between_kernels {
 
-inline status made(int32_t code) noexcept {
-  return status(code, code == 0 ? "" : ::buffer_between_kernels_last_error());
+inline ::aotc::status made(int32_t code) noexcept {
+  return ::aotc::status(code, code == 0 ? "" : ::buffer_between_kernels_last_error());
 }
 
-inline status set_device(int32_t ordinal) noexcept {
+inline ::aotc::status set_device(int32_t ordinal) noexcept {
   return made(::buffer_between_kernels_set_device(ordinal));
 }
 
-inline status free(void *allocated) noexcept {
+inline ::aotc::status free(void *allocated) noexcept {
   return made(::buffer_between_kernels_free(allocated));
 }
 
-inline status unload() noexcept {
+inline ::aotc::status unload() noexcept {
   return made(::buffer_between_kernels_unload());
 }
 
-inline status sums(buffer<const int32_t, 1> x_, int32_t &result0_, aotc_memref_i32_1 &result1_) noexcept {
+inline ::aotc::status sums(::aotc::buffer<const int32_t, 1> x_, int32_t &result0_, aotc_memref_i32_1 &result1_) noexcept {
   static constexpr int64_t shape0[] = {64};
   aotc_memref_i32_1 m0;
-  if (!x_.describe(m0, shape0, nullptr)) {
-    return status(1, "sums: argument 'x' (memref<64xi32>): its sizes must be said, and the number of its elements must be the product of them");
+  if (!x_.describe(m0, shape0, nullptr, 0)) {
+    return ::aotc::status(1, "sums: argument 'x' (memref<64xi32>): its sizes must be said, and it must have as many elements as they say");
   }
   return made(::sums_memref(&m0, &result0_, &result1_));
 }

@@ -111,52 +111,52 @@ void guarded_loop_clear_error(void);
 namespace aotc {
 namespace guarded_loop {
 
-inline status made(int32_t code) noexcept {
-  return status(code, code == 0 ? "" : ::guarded_loop_last_error());
+inline ::aotc::status made(int32_t code) noexcept {
+  return ::aotc::status(code, code == 0 ? "" : ::guarded_loop_last_error());
 }
 
-inline status set_device(int32_t ordinal) noexcept {
+inline ::aotc::status set_device(int32_t ordinal) noexcept {
   return made(::guarded_loop_set_device(ordinal));
 }
 
-inline status free(void *allocated) noexcept {
+inline ::aotc::status free(void *allocated) noexcept {
   return made(::guarded_loop_free(allocated));
 }
 
-inline status unload() noexcept {
+inline ::aotc::status unload() noexcept {
   return made(::guarded_loop_unload());
 }
 
-inline status scale(buffer<const float, 2> x_, buffer<float, 2> out_, float by_) noexcept {
-  static constexpr int64_t shape0[] = {-1, 100};
+inline ::aotc::status scale(::aotc::buffer<const float, 2> x_, ::aotc::buffer<float, 2> out_, float by_) noexcept {
+  static constexpr int64_t shape0[] = {INT64_MIN, 100};
   aotc_memref_f32_2 m0;
-  if (!x_.describe(m0, shape0, nullptr)) {
-    return status(1, "scale: argument 'x' (memref<\077x100xf32>): its sizes must be said, and the number of its elements must be the product of them");
+  if (!x_.describe(m0, shape0, nullptr, 0)) {
+    return ::aotc::status(1, "scale: argument 'x' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
   }
-  static constexpr int64_t shape1[] = {-1, 100};
+  static constexpr int64_t shape1[] = {INT64_MIN, 100};
   aotc_memref_f32_2 m1;
-  if (!out_.describe(m1, shape1, nullptr)) {
-    return status(1, "scale: argument 'out' (memref<\077x100xf32>): its sizes must be said, and the number of its elements must be the product of them");
+  if (!out_.describe(m1, shape1, nullptr, 0)) {
+    return ::aotc::status(1, "scale: argument 'out' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
   }
   return made(::scale_memref(&m0, &m1, by_));
 }
 
-inline status scale_async(buffer<const float, 2> x_, buffer<float, 2> out_, float by_, void *stream_) noexcept {
-  if (!x_.is_plain()) {
-    return status(1, "scale: argument 'x' must be contiguous to be enqueued");
-  }
-  if (!out_.is_plain()) {
-    return status(1, "scale: argument 'out' must be contiguous to be enqueued");
-  }
-  static constexpr int64_t shape0[] = {-1, 100};
+inline ::aotc::status scale_async(::aotc::buffer<const float, 2> x_, ::aotc::buffer<float, 2> out_, float by_, void *stream_) noexcept {
+  static constexpr int64_t shape0[] = {INT64_MIN, 100};
   aotc_memref_f32_2 m0;
-  if (!x_.describe(m0, shape0, nullptr)) {
-    return status(1, "scale: argument 'x' (memref<\077x100xf32>): its sizes must be said, and the number of its elements must be the product of them");
+  if (!x_.describe(m0, shape0, nullptr, 0)) {
+    return ::aotc::status(1, "scale: argument 'x' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
   }
-  static constexpr int64_t shape1[] = {-1, 100};
+  static constexpr int64_t shape1[] = {INT64_MIN, 100};
   aotc_memref_f32_2 m1;
-  if (!out_.describe(m1, shape1, nullptr)) {
-    return status(1, "scale: argument 'out' (memref<\077x100xf32>): its sizes must be said, and the number of its elements must be the product of them");
+  if (!out_.describe(m1, shape1, nullptr, 0)) {
+    return ::aotc::status(1, "scale: argument 'out' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
+  }
+  if (!x_.is_plain(m0, shape0, nullptr)) {
+    return ::aotc::status(1, "scale: argument 'x' (memref<\077x100xf32>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
+  }
+  if (!out_.is_plain(m1, shape1, nullptr)) {
+    return ::aotc::status(1, "scale: argument 'out' (memref<\077x100xf32>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
   }
   return made(::scale_async(m0.aligned, m0.sizes[0], m1.aligned, m1.sizes[0], by_, stream_));
 }

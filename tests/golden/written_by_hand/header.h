@@ -111,39 +111,39 @@ void written_by_hand_clear_error(void);
 namespace aotc {
 namespace written_by_hand {
 
-inline status made(int32_t code) noexcept {
-  return status(code, code == 0 ? "" : ::written_by_hand_last_error());
+inline ::aotc::status made(int32_t code) noexcept {
+  return ::aotc::status(code, code == 0 ? "" : ::written_by_hand_last_error());
 }
 
-inline status set_device(int32_t ordinal) noexcept {
+inline ::aotc::status set_device(int32_t ordinal) noexcept {
   return made(::written_by_hand_set_device(ordinal));
 }
 
-inline status free(void *allocated) noexcept {
+inline ::aotc::status free(void *allocated) noexcept {
   return made(::written_by_hand_free(allocated));
 }
 
-inline status unload() noexcept {
+inline ::aotc::status unload() noexcept {
   return made(::written_by_hand_unload());
 }
 
-inline status turn(buffer<double, 1> x_) noexcept {
+inline ::aotc::status turn(::aotc::buffer<double, 1> x_) noexcept {
   static constexpr int64_t shape0[] = {32};
   aotc_memref_f64_1 m0;
-  if (!x_.describe(m0, shape0, nullptr)) {
-    return status(1, "turn: argument 'x' (memref<32xf64>): its sizes must be said, and the number of its elements must be the product of them");
+  if (!x_.describe(m0, shape0, nullptr, 0)) {
+    return ::aotc::status(1, "turn: argument 'x' (memref<32xf64>): its sizes must be said, and it must have as many elements as they say");
   }
   return made(::turn_memref(&m0));
 }
 
-inline status turn_async(buffer<double, 1> x_, void *stream_) noexcept {
-  if (!x_.is_plain()) {
-    return status(1, "turn: argument 'x' must be contiguous to be enqueued");
-  }
+inline ::aotc::status turn_async(::aotc::buffer<double, 1> x_, void *stream_) noexcept {
   static constexpr int64_t shape0[] = {32};
   aotc_memref_f64_1 m0;
-  if (!x_.describe(m0, shape0, nullptr)) {
-    return status(1, "turn: argument 'x' (memref<32xf64>): its sizes must be said, and the number of its elements must be the product of them");
+  if (!x_.describe(m0, shape0, nullptr, 0)) {
+    return ::aotc::status(1, "turn: argument 'x' (memref<32xf64>): its sizes must be said, and it must have as many elements as they say");
+  }
+  if (!x_.is_plain(m0, shape0, nullptr)) {
+    return ::aotc::status(1, "turn: argument 'x' (memref<32xf64>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
   }
   return made(::turn_async(m0.aligned, stream_));
 }

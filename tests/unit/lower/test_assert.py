@@ -143,7 +143,7 @@ def test_a_library_says_so_and_can_be_called_again(
     """The caller lives; results are zeros; the next call does its work."""
     monkeypatch.setenv("AOTC_DEVICE", "cpu")
     _build(CALLS, tmp_path, "--emit", "shared")
-    library = ctypes.CDLL(str(tmp_path / "libprogram.so"))
+    library = ctypes.CDLL(str(tmp_path / "lib" / "libprogram.so"))
     library.program_last_error.restype = ctypes.c_char_p
 
     class Descriptor(ctypes.Structure):
