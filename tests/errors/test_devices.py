@@ -8,11 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.command import REPOSITORY, SAMPLES, Outcome
+from helpers.command import SAMPLES, Outcome
+from helpers.fake_gpu import build_fake_driver, fake_fatbinary
 
 from aotc.cli import run
-from aotc.request import HostTarget
-from aotc.toolchain import Runner, Toolchain
 
 HAS_DRIVER = ctypes.util.find_library("cuda") is not None
 needs_no_driver = pytest.mark.skipif(HAS_DRIVER, reason="this machine has an NVIDIA driver")
@@ -110,36 +109,12 @@ def test_a_kernel_without_a_cpu_form(device: str, hopper_alone: Path) -> None:
 
 @pytest.fixture(scope="module")
 def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a libcuda.so.1 that has one GPU, of the chip sm_90."""
-    folder = tmp_path_factory.mktemp("driver")
-    toolchain = Toolchain(os.environ)
-    Runner(os.environ).run(
-        [
-            *toolchain.zig_cc.command,
-            *("-target", HostTarget.native().triple, "-std=c11", "-D_GNU_SOURCE"),
-            *("-shared", "-fPIC", "-fno-sanitize=all", f"-isystem{toolchain.cuda_include.path}"),
-            *(str(REPOSITORY / "runtime_c" / "tests" / "fake_driver.c"), "-lpthread"),
-            *("-o", str(folder / "libcuda.so.1")),
-        ],
-        making="the fake driver",
-    )
-    return folder
+    return build_fake_driver(tmp_path_factory.mktemp("driver"))
 
 
 def _program_with_fake_image(chip: str, folder: Path) -> Path:
     """vector_add, with an image that the fake driver reads, for `sm_{chip}`."""
-    fatbinary = folder / "fatbinary"
-    fatbinary.write_text(
-        "#!/bin/sh\n"
-        'case "$1" in\n'
-        "--version) echo 'Cuda compilation tools, release 13.5, V13.5.37'; exit 0 ;;\n"
-        "esac\n"
-        'for word in "$@"; do\n'
-        '  case "$word" in --create=*) file=${word#--create=} ;; esac\n'
-        "done\n"
-        f"printf '\\177FAKE chips={chip}, kernels=vector_add_kernel,' > \"$file\"\n"
-    )
-    fatbinary.chmod(0o755)
+    fatbinary = fake_fatbinary(folder, "vector_add_kernel", chip=chip)
     place = folder / "vector_add"
     command = ["build", str(SAMPLES / "vector_add.mlir"), "--chip", f"sm_{chip}"]
     assert run([*command, "--fatbinary", str(fatbinary), "-o", str(place)]) == 0
