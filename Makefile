@@ -17,7 +17,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
 # Golden text is what aotc generates, as it is.
-C_FILES = $(shell find runtime_c templates samples bench tests -name '*.[ch]' \
+C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]' -o -name '*.[ch]pp' ')' \
   -not -path 'tests/golden/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help

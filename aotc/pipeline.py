@@ -442,7 +442,9 @@ def _package(build: Build) -> list[Artifact]:
     return [
         Artifact(EmitKind.PACKAGE, name, text.encode, folder)
         for folder, name, text in generate_package(
-            build.manifest, shares_runtime=build.request.shares_runtime
+            build.manifest,
+            has_shared=EmitKind.SHARED in build.request.emit,
+            shares_runtime=build.request.shares_runtime,
         )
     ]
 

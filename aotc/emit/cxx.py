@@ -7,31 +7,31 @@ from __future__ import annotations
 
 from aotc.emit.c_text import c_name, c_string
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
-from aotc.emit.signatures import dynamic_dimensions, parameter_name
+from aotc.emit.signatures import STREAM, dynamic_dimensions, parameter_name
 from aotc.manifest import Entry, Manifest, Value
 from aotc.toolchain.data import data_dir
 
 # What is in namespace aotc for all libraries, whose own namespaces are beside it.
-_SHARED = ("buffer", "status")
+_SHARED = ("buffer", "status", "v1")
 
 
 def generate_cxx(manifest: Manifest) -> str:
     support = (data_dir("templates") / "library" / "support.hpp").read_text()
     functions = manifest.functions
     own = f"""\
-inline ::aotc::status made(int32_t code) noexcept {{
-  return ::aotc::status(code, code == 0 ? "" : ::{functions["last_error"]}());
+inline ::aotc::v1::status made(int32_t code) noexcept {{
+  return ::aotc::v1::status(code, code == 0 ? "" : ::{functions["last_error"]}());
 }}
 
-inline ::aotc::status set_device(int32_t ordinal) noexcept {{
+inline ::aotc::v1::status set_device(int32_t ordinal) noexcept {{
   return made(::{functions["set_device"]}(ordinal));
 }}
 
-inline ::aotc::status free(void *allocated) noexcept {{
+inline ::aotc::v1::status free(void *allocated) noexcept {{
   return made(::{functions["free"]}(allocated));
 }}
 
-inline ::aotc::status unload() noexcept {{
+inline ::aotc::v1::status unload() noexcept {{
   return made(::{functions["unload"]}());
 }}
 """
@@ -60,7 +60,9 @@ def _parameters(entry: Entry) -> list[str]:
         assert value.shape is not None
         const = "" if value.is_written else "const "
         element = f"{const}{element_type(value.dtype)}"
-        parameters.append(f"::aotc::buffer<{element}, {len(value.shape)}> {parameter_name(value)}")
+        parameters.append(
+            f"::aotc::v1::buffer<{element}, {len(value.shape)}> {parameter_name(value)}"
+        )
     results = [f"{result_type(value)} &{parameter_name(value)}" for value in entry.results]
     return [*parameters, *results]
 
@@ -72,7 +74,8 @@ def _call(entry: Entry) -> str:
     ]
     arguments += [f"&{parameter_name(value)}" for value in entry.results]
     return (
-        f"inline ::aotc::status {c_name(entry.name)}({', '.join(_parameters(entry))}) noexcept {{\n"
+        f"inline ::aotc::v1::status {c_name(entry.name)}"
+        f"({', '.join(_parameters(entry))}) noexcept {{\n"
         f"{_descriptors(entry)}"
         f"  return made(::{entry.functions['memref']}({', '.join(arguments)}));\n}}\n"
     )
@@ -94,11 +97,13 @@ def _enqueue(entry: Entry) -> str:
             layout = ", ".join(_layout(value, i))
             checks += _refuse(f"!{name}.is_plain(m{i}, {layout})", message)
     arguments += [f"&{parameter_name(value)}" for value in entry.results]
-    parameters = ", ".join([*_parameters(entry), "void *stream_"])
+    # No argument is called so: their names end in `_`.
+    arguments.append(STREAM)
+    parameters = ", ".join([*_parameters(entry), f"void *{STREAM}"])
     return (
-        f"inline ::aotc::status {c_name(entry.name)}_async({parameters}) noexcept {{\n"
+        f"inline ::aotc::v1::status {c_name(entry.name)}_async({parameters}) noexcept {{\n"
         f"{_descriptors(entry)}{checks}"
-        f"  return made(::{entry.functions['async']}({', '.join([*arguments, 'stream_'])}));\n}}\n"
+        f"  return made(::{entry.functions['async']}({', '.join(arguments)}));\n}}\n"
     )
 
 
@@ -128,7 +133,7 @@ def _layout(value: Value, i: int) -> tuple[str, str]:
 
 
 def _refuse(condition: str, message: str) -> str:
-    return f"  if ({condition}) {{\n    return ::aotc::status(1, {c_string(message)});\n  }}\n"
+    return f"  if ({condition}) {{\n    return ::aotc::v1::status(1, {c_string(message)});\n  }}\n"
 
 
 def _numbers(name: str, numbers: tuple[int | None, ...] | None) -> str:

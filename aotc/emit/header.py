@@ -5,7 +5,7 @@ from __future__ import annotations
 from aotc.emit.c_text import c_identifier
 from aotc.emit.c_types import NO_C_SCALAR, define_types, memref_type, result_type, scalar_type
 from aotc.emit.cxx import generate_cxx
-from aotc.emit.signatures import memref_parameters, parameter_list, plain_parameters
+from aotc.emit.signatures import STREAM, memref_parameters, parameter_list, plain_parameters
 from aotc.manifest import Entry, Manifest, Memory, Value
 
 _MANUAL = """\
@@ -28,7 +28,8 @@ _MANUAL = """\
 //                         is found in {status}() until {clear_error}().
 //
 // f16 and bf16 are passed as their bits. `const` is what an entry only reads. The same buffer may
-// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are.
+// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are. A result
+// that is not wanted may be NULL. Of a type with an offset, the pointer is what that counts from.
 //
 // All but MLIR's own return a status, 0 if all is well, which the next call forgets:
 //
@@ -102,7 +103,7 @@ def generate_header(manifest: Manifest) -> tuple[str, str]:
         '#ifdef __cplusplus\nextern "C" {\n#endif\n',
         _STATUS_CODES,
         *define_types(manifest.entries),
-        *(_entry(entry) for entry in manifest.entries),
+        *(_entry(entry, manifest.functions["free"]) for entry in manifest.entries),
         _fill(_OWN_DECLARATIONS, manifest),
         "#ifdef __cplusplus\n}\n#endif\n",
         generate_cxx(manifest),
@@ -121,26 +122,27 @@ def _one_line(text: str) -> str:
     return text.replace("\n", " ").replace("\\", "/")
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: Entry, free: str) -> str:
     types = ", ".join(f"{value.name}: {value.type}" for value in entry.arguments)
     head = f"{entry.name}({types})"
     if entry.results:
         head += " -> " + ", ".join(value.type for value in entry.results)
-    notes = [head, *(_ownership(value, entry) for value in entry.results if not value.is_scalar)]
+    memrefs = [value for value in entry.results if not value.is_scalar]
+    notes = [head, *(_ownership(value, entry, free) for value in memrefs)]
     if entry.why_not_async is not None:
         notes.append(f"There is no asynchronous form: {entry.why_not_async}.")
     plain = plain_parameters(entry)
     lines = [f"// {_one_line(note)}" for note in notes]
     lines.append(f"int32_t {entry.functions['call']}({parameter_list(plain)});")
     if "async" in entry.functions:
-        enqueued = parameter_list([*plain, "void *stream_"])
+        enqueued = parameter_list([*plain, f"void *{STREAM}"])
         lines.append(f"int32_t {entry.functions['async']}({enqueued});")
-    memrefs = parameter_list(memref_parameters(entry))
-    lines.append(f"int32_t {entry.functions['memref']}({memrefs});")
+    described = parameter_list(memref_parameters(entry))
+    lines.append(f"int32_t {entry.functions['memref']}({described});")
     return "\n".join(lines) + "\n" + _c_interface(entry)
 
 
-def _ownership(value: Value, entry: Entry) -> str:
+def _ownership(value: Value, entry: Entry, free: str) -> str:
     if value.aliases is not None:
         return f"{value.name} is the buffer of {entry.arguments[value.aliases].name}."
     if not value.is_owned:
@@ -150,7 +152,7 @@ def _ownership(value: Value, entry: Entry) -> str:
         Memory.DEVICE: "the device's memory",
         Memory.MANAGED: "memory that host and device reach",
     }[value.memory]
-    return f"{value.name} is {where}, and the caller's: free its `allocated`."
+    return f"{value.name} is {where}, and the caller's: free it by {free}({value.name}.allocated)."
 
 
 def _c_interface(entry: Entry) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aotc.emit.c_text import c_identifier
 from aotc.emit.c_types import memref_type
 from aotc.emit.signatures import (
+    STREAM,
     dynamic_dimensions,
     memref_parameters,
     parameter_list,
@@ -83,14 +84,15 @@ def _functions(entry: Entry, index: int) -> str:
         ],
     )
     call = f"  return (int32_t)aotc_entry_call(&entries[{index}], values);\n}}\n"
-    enqueue = f"  return (int32_t)aotc_entry_enqueue(&entries[{index}], values, stream_);\n}}\n"
+    enqueue = f"  return (int32_t)aotc_entry_enqueue(&entries[{index}], values, {STREAM});\n}}\n"
     text = (
         f"int32_t {entry.functions['call']}({parameter_list(plain)}) {{\n"
         f"{descriptors}{by_pointer}{call}\n"
     )
     if "async" in entry.functions:
+        enqueued = parameter_list([*plain, f"void *{STREAM}"])
         text += (
-            f"int32_t {entry.functions['async']}({parameter_list([*plain, 'void *stream_'])}) {{\n"
+            f"int32_t {entry.functions['async']}({enqueued}) {{\n"
             f"{descriptors}{by_pointer}{enqueue}\n"
         )
     return text + (

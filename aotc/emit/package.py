@@ -10,15 +10,20 @@ LIBRARIES = "lib"
 HEADERS = "include"
 
 
-def generate_package(manifest: Manifest, *, shares_runtime: bool) -> list[tuple[str, str, str]]:
+def generate_package(
+    manifest: Manifest, *, has_shared: bool, shares_runtime: bool
+) -> list[tuple[str, str, str]]:
     """(folder, file name, text) of each, in a package with the library in lib/."""
     name = manifest.library
     private = [RUNTIME_NAME] if shares_runtime else []
+    needed = " ".join(f"-l{library}" for library in (*private, *SYSTEM_LIBRARIES))
     words = {
         "NAME": name,
         "INPUT": manifest.name,
         "VERSION": manifest.aotc,
-        "PRIVATE": " ".join(f"-l{library}" for library in (*private, *SYSTEM_LIBRARIES)),
+        # A static library alone needs them always, not only with --static.
+        "ALWAYS": "" if has_shared else f" {needed}",
+        "PRIVATE": needed if has_shared else "",
         "RUNTIME": f"${{_aotc_root}}/lib/lib{RUNTIME_NAME}.so;" if shares_runtime else "",
     }
     return [

@@ -11,6 +11,9 @@ from aotc.emit.c_text import c_identifier
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
 from aotc.manifest import Entry, Value
 
+# The stream of `async`; no argument's name ends without `_`.
+STREAM = "aotc_stream"
+
 
 def parameter_name(value: Value) -> str:
     return f"{c_identifier(value.name)}_"

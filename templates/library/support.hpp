@@ -2,6 +2,7 @@
 #define AOTC_CXX_1
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -12,18 +13,29 @@
 #include <mdspan>
 #endif
 
-// What the C++ functions of all libraries by aotc share.
+// What the C++ functions of all libraries by aotc share. Another version of it fits beside this
+// one.
 namespace aotc {
+inline namespace v1 {
 
 // What a call came to. The message is valid until this thread's next call into the library.
 class [[nodiscard]] status {
 public:
-  constexpr status(int32_t code, const char *message) noexcept : code_(code), message_(message) {}
+  constexpr status(int32_t code, const char *message) noexcept : code_(code), message_(message) {
+  }
 
-  constexpr bool ok() const noexcept { return code_ == 0; }
-  constexpr explicit operator bool() const noexcept { return ok(); }
-  constexpr int32_t code() const noexcept { return code_; }
-  constexpr const char *message() const noexcept { return message_; }
+  constexpr bool ok() const noexcept {
+    return code_ == 0;
+  }
+  constexpr explicit operator bool() const noexcept {
+    return ok();
+  }
+  constexpr int32_t code() const noexcept {
+    return code_;
+  }
+  constexpr const char *message() const noexcept {
+    return message_;
+  }
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
   // std::runtime_error with the message, if the call failed.
   void or_throw() const {
@@ -47,21 +59,28 @@ template <class T, int Rank> class buffer {
 public:
   using sizes_type = std::array<int64_t, static_cast<std::size_t>(places)>;
 
-  constexpr buffer(T *data) noexcept : data_(data) {}
+  // A pointer, but not an array, which knows how many elements it has.
+  template <class Pointer,
+            class = std::enable_if_t<std::is_convertible_v<Pointer, T *> &&
+                                     !std::is_array_v<std::remove_reference_t<Pointer>>>>
+  constexpr buffer(Pointer &&data) noexcept : data_(data) {
+  }
   constexpr buffer(T *data, sizes_type sizes) noexcept
-      : data_(data), sizes_(sizes), has_sizes_(true) {}
+      : data_(data), sizes_(sizes), has_sizes_(true) {
+  }
 
-  template <class Elements, class Data = decltype(std::data(std::declval<Elements &>())),
-            class = std::enable_if_t<std::is_convertible_v<
-                std::remove_pointer_t<Data> (*)[], T (*)[]>>,
-            class = decltype(std::size(std::declval<Elements &>()))>
+  template <
+      class Elements, class Data = decltype(std::data(std::declval<Elements &>())),
+      class = std::enable_if_t<std::is_convertible_v<std::remove_pointer_t<Data> (*)[], T (*)[]>>,
+      class = decltype(std::size(std::declval<Elements &>()))>
   constexpr buffer(Elements &&elements) noexcept
-      : data_(std::data(elements)), count_(static_cast<int64_t>(std::size(elements))) {}
+      : data_(std::data(elements)), count_(static_cast<int64_t>(std::size(elements))) {
+  }
 
 #ifdef __cpp_lib_mdspan
-  template <class U, class Extents, class Layout, class Accessor,
-            class = std::enable_if_t<Extents::rank() == Rank &&
-                                     std::is_convertible_v<U (*)[], T (*)[]>>>
+  template <
+      class U, class Extents, class Layout, class Accessor,
+      class = std::enable_if_t<Extents::rank() == Rank && std::is_convertible_v<U (*)[], T (*)[]>>>
   constexpr buffer(const std::mdspan<U, Extents, Layout, Accessor> &view) noexcept
       : data_(view.data_handle()), has_sizes_(true), has_strides_(true) {
     for (std::size_t i = 0; i < Extents::rank(); ++i) {
@@ -71,53 +90,116 @@ public:
   }
 #endif
 
-  // Fills MLIR's descriptor of the buffer, for an entry whose sizes are `shape` (-1: any) and whose
-  // strides are `strides` (null: row by row). False if what was said of the buffer does not do.
+  // Fills MLIR's descriptor of the buffer, for an entry whose sizes are `shape`, whose strides are
+  // `strides` (null: row by row) and whose elements begin at `offset`. INT64_MIN leaves a size or a
+  // stride open. False if what was said of the buffer does not do.
   template <class Memref>
-  bool describe(Memref &memref, const int64_t *shape, const int64_t *strides) const noexcept {
+  bool describe(Memref &memref, const int64_t *shape, const int64_t *strides,
+                int64_t offset) const noexcept {
     memref.allocated = memref.aligned = const_cast<std::remove_const_t<T> *>(data_);
-    memref.offset = 0;
+    memref.offset = offset;
+    const bool is_exact = strides == nullptr && offset == 0;
     if constexpr (Rank > 0) {
-      int64_t known = 1;
-      int unknown = 0, last_unknown = -1;
-      for (int i = 0; i < Rank; ++i) {
-        memref.sizes[i] = has_sizes_ ? sizes_[static_cast<std::size_t>(i)] : shape[i];
-        if (memref.sizes[i] < 0) {
-          ++unknown;
-          last_unknown = i;
-        } else {
-          known *= memref.sizes[i];
-        }
-      }
-      if (!has_sizes_ && count_ < 0 && unknown > 0) {
+      if (!find_sizes(memref, shape, is_exact)) {
         return false;
       }
-      if (!has_sizes_ && count_ >= 0) {
-        if (unknown > 1 || (unknown == 0 && known != count_) ||
-            (unknown == 1 && (known == 0 ? count_ != 0 : count_ % known != 0))) {
+      for (int i = Rank - 1; i >= 0; --i) {
+        memref.strides[i] = has_strides_ ? strides_[static_cast<std::size_t>(i)]
+                                         : stride_of_type(memref, strides, i);
+      }
+      return count_ < 0 || reaches(memref);
+    } else {
+      return count_ < 0 || (is_exact ? count_ == 1 : count_ > offset);
+    }
+  }
+
+  // Whether a pointer and the open sizes alone would say all of `memref`, which `describe` filled.
+  template <class Memref>
+  static bool is_plain(const Memref &memref, const int64_t *shape,
+                       const int64_t *strides) noexcept {
+    if constexpr (Rank > 0) {
+      for (int i = 0; i < Rank; ++i) {
+        if (shape[i] != INT64_MIN && memref.sizes[i] != shape[i]) {
           return false;
         }
-        if (unknown == 1) {
-          memref.sizes[last_unknown] = known == 0 ? 0 : count_ / known;
+      }
+      if (is_empty(memref)) {
+        return true;
+      }
+      for (int i = 0; i < Rank; ++i) {
+        if (memref.sizes[i] > 1 && memref.strides[i] != stride_of_type(memref, strides, i)) {
+          return false;
         }
       }
-      int64_t packed = 1;
-      for (int i = Rank - 1; i >= 0; --i) {
-        const bool is_given = strides != nullptr && strides[i] >= 0;
-        memref.strides[i] = has_strides_ ? strides_[static_cast<std::size_t>(i)]
-                                         : (is_given ? strides[i] : packed);
-        packed *= memref.sizes[i] > 0 ? memref.sizes[i] : 1;
-      }
-    } else {
-      return count_ < 0 || count_ == 1;
     }
     return true;
   }
 
-  // Whether the elements lie as a pointer alone would say.
-  constexpr bool is_plain() const noexcept { return !has_strides_; }
-
 private:
+  // The sizes that were said; else those of the type, one of which may be open.
+  template <class Memref>
+  bool find_sizes(Memref &memref, const int64_t *shape, bool is_exact) const noexcept {
+    std::uint64_t known = 1;
+    int open = -1;
+    for (int i = 0; i < Rank; ++i) {
+      memref.sizes[i] = has_sizes_ ? sizes_[static_cast<std::size_t>(i)] : shape[i];
+      if (has_sizes_) {
+        continue;
+      }
+      if (shape[i] != INT64_MIN) {
+        known *= static_cast<std::uint64_t>(shape[i]);
+      } else if (open >= 0 || count_ < 0) {
+        return false;
+      } else {
+        open = i;
+      }
+    }
+    if (has_sizes_ || count_ < 0) {
+      return true;
+    }
+    const auto count = static_cast<std::uint64_t>(count_);
+    if (open < 0) {
+      return known == count || !is_exact;
+    }
+    memref.sizes[open] = known == 0 ? 0 : static_cast<int64_t>(count / known);
+    return known == 0 ? count == 0 : count % known == 0;
+  }
+
+  // What the type says, or else what packs the dimensions behind this one. The arithmetic is
+  // unsigned: sizes that overflow are the entry's to refuse.
+  template <class Memref>
+  static int64_t stride_of_type(const Memref &memref, const int64_t *strides, int i) noexcept {
+    if (strides != nullptr && strides[i] != INT64_MIN) {
+      return strides[i];
+    }
+    if (i + 1 >= Rank) {
+      return 1;
+    }
+    const int64_t size = memref.sizes[i + 1], stride = stride_of_type(memref, strides, i + 1);
+    const auto bits = static_cast<std::uint64_t>(stride);
+    const std::uint64_t step = stride < 0 ? 0 - bits : bits;
+    return static_cast<int64_t>((size > 1 ? static_cast<std::uint64_t>(size) : 1) *
+                                (step > 0 ? step : 1));
+  }
+
+  template <class Memref> static bool is_empty(const Memref &memref) noexcept {
+    for (int i = 0; i < Rank; ++i) {
+      if (memref.sizes[i] == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether all that `memref` says is among the count_ elements.
+  template <class Memref> bool reaches(const Memref &memref) const noexcept {
+    int64_t first = memref.offset, last = memref.offset;
+    for (int i = 0; i < Rank; ++i) {
+      (memref.strides[i] < 0 ? first : last) += (memref.sizes[i] - 1) * memref.strides[i];
+    }
+    return is_empty(memref) || (first >= 0 && last < count_);
+  }
+
   T *data_;
   int64_t count_ = -1;
   sizes_type sizes_{};
@@ -126,5 +208,6 @@ private:
   bool has_strides_ = false;
 };
 
+} // namespace v1
 } // namespace aotc
 #endif // AOTC_CXX_1

@@ -19,7 +19,8 @@
 //                         is found in buffer_between_kernels_status() until buffer_between_kernels_clear_error().
 //
 // f16 and bf16 are passed as their bits. `const` is what an entry only reads. The same buffer may
-// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are.
+// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are. A result
+// that is not wanted may be NULL. Of a type with an offset, the pointer is what that counts from.
 //
 // All but MLIR's own return a status, 0 if all is well, which the next call forgets:
 //
@@ -75,7 +76,7 @@ typedef struct aotc_memref_i32_1 {
 #endif
 
 // sums(x: memref<64xi32>) -> i32, memref<64xi32>
-// result1 is memory that host and device reach, and the caller's: free its `allocated`.
+// result1 is memory that host and device reach, and the caller's: free it by buffer_between_kernels_free(result1.allocated).
 // There is no asynchronous form: its host code reads or writes memory, and so must wait for its kernels.
 int32_t sums(const int32_t *x_, int32_t *result0_, aotc_memref_i32_1 *result1_);
 int32_t sums_memref(const aotc_memref_i32_1 *x_, int32_t *result0_, aotc_memref_i32_1 *result1_);
@@ -116,27 +117,27 @@ void buffer_between_kernels_clear_error(void);
 namespace aotc {
 namespace buffer_between_kernels {
 
-inline ::aotc::status made(int32_t code) noexcept {
-  return ::aotc::status(code, code == 0 ? "" : ::buffer_between_kernels_last_error());
+inline ::aotc::v1::status made(int32_t code) noexcept {
+  return ::aotc::v1::status(code, code == 0 ? "" : ::buffer_between_kernels_last_error());
 }
 
-inline ::aotc::status set_device(int32_t ordinal) noexcept {
+inline ::aotc::v1::status set_device(int32_t ordinal) noexcept {
   return made(::buffer_between_kernels_set_device(ordinal));
 }
 
-inline ::aotc::status free(void *allocated) noexcept {
+inline ::aotc::v1::status free(void *allocated) noexcept {
   return made(::buffer_between_kernels_free(allocated));
 }
 
-inline ::aotc::status unload() noexcept {
+inline ::aotc::v1::status unload() noexcept {
   return made(::buffer_between_kernels_unload());
 }
 
-inline ::aotc::status sums(::aotc::buffer<const int32_t, 1> x_, int32_t &result0_, aotc_memref_i32_1 &result1_) noexcept {
+inline ::aotc::v1::status sums(::aotc::v1::buffer<const int32_t, 1> x_, int32_t &result0_, aotc_memref_i32_1 &result1_) noexcept {
   static constexpr int64_t shape0[] = {64};
   aotc_memref_i32_1 m0;
   if (!x_.describe(m0, shape0, nullptr, 0)) {
-    return ::aotc::status(1, "sums: argument 'x' (memref<64xi32>): its sizes must be said, and it must have as many elements as they say");
+    return ::aotc::v1::status(1, "sums: argument 'x' (memref<64xi32>): its sizes must be said, and it must have as many elements as they say");
   }
   return made(::sums_memref(&m0, &result0_, &result1_));
 }

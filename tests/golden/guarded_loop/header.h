@@ -19,7 +19,8 @@
 //                         is found in guarded_loop_status() until guarded_loop_clear_error().
 //
 // f16 and bf16 are passed as their bits. `const` is what an entry only reads. The same buffer may
-// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are.
+// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are. A result
+// that is not wanted may be NULL. Of a type with an offset, the pointer is what that counts from.
 //
 // All but MLIR's own return a status, 0 if all is well, which the next call forgets:
 //
@@ -76,7 +77,7 @@ typedef struct aotc_memref_f32_2 {
 
 // scale(x: memref<?x100xf32>, out: memref<?x100xf32>, by: f32)
 int32_t scale(const float *x_, int64_t size0_of_x_, float *out_, int64_t size0_of_out_, float by_);
-int32_t scale_async(const float *x_, int64_t size0_of_x_, float *out_, int64_t size0_of_out_, float by_, void *stream_);
+int32_t scale_async(const float *x_, int64_t size0_of_x_, float *out_, int64_t size0_of_out_, float by_, void *aotc_stream);
 int32_t scale_memref(const aotc_memref_f32_2 *x_, const aotc_memref_f32_2 *out_, float by_);
 void _mlir_ciface_scale(aotc_memref_f32_2 *a0_x_, aotc_memref_f32_2 *a1_out_, float a2_by_);
 
@@ -111,54 +112,54 @@ void guarded_loop_clear_error(void);
 namespace aotc {
 namespace guarded_loop {
 
-inline ::aotc::status made(int32_t code) noexcept {
-  return ::aotc::status(code, code == 0 ? "" : ::guarded_loop_last_error());
+inline ::aotc::v1::status made(int32_t code) noexcept {
+  return ::aotc::v1::status(code, code == 0 ? "" : ::guarded_loop_last_error());
 }
 
-inline ::aotc::status set_device(int32_t ordinal) noexcept {
+inline ::aotc::v1::status set_device(int32_t ordinal) noexcept {
   return made(::guarded_loop_set_device(ordinal));
 }
 
-inline ::aotc::status free(void *allocated) noexcept {
+inline ::aotc::v1::status free(void *allocated) noexcept {
   return made(::guarded_loop_free(allocated));
 }
 
-inline ::aotc::status unload() noexcept {
+inline ::aotc::v1::status unload() noexcept {
   return made(::guarded_loop_unload());
 }
 
-inline ::aotc::status scale(::aotc::buffer<const float, 2> x_, ::aotc::buffer<float, 2> out_, float by_) noexcept {
+inline ::aotc::v1::status scale(::aotc::v1::buffer<const float, 2> x_, ::aotc::v1::buffer<float, 2> out_, float by_) noexcept {
   static constexpr int64_t shape0[] = {INT64_MIN, 100};
   aotc_memref_f32_2 m0;
   if (!x_.describe(m0, shape0, nullptr, 0)) {
-    return ::aotc::status(1, "scale: argument 'x' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
+    return ::aotc::v1::status(1, "scale: argument 'x' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
   }
   static constexpr int64_t shape1[] = {INT64_MIN, 100};
   aotc_memref_f32_2 m1;
   if (!out_.describe(m1, shape1, nullptr, 0)) {
-    return ::aotc::status(1, "scale: argument 'out' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
+    return ::aotc::v1::status(1, "scale: argument 'out' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
   }
   return made(::scale_memref(&m0, &m1, by_));
 }
 
-inline ::aotc::status scale_async(::aotc::buffer<const float, 2> x_, ::aotc::buffer<float, 2> out_, float by_, void *stream_) noexcept {
+inline ::aotc::v1::status scale_async(::aotc::v1::buffer<const float, 2> x_, ::aotc::v1::buffer<float, 2> out_, float by_, void *aotc_stream) noexcept {
   static constexpr int64_t shape0[] = {INT64_MIN, 100};
   aotc_memref_f32_2 m0;
   if (!x_.describe(m0, shape0, nullptr, 0)) {
-    return ::aotc::status(1, "scale: argument 'x' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
+    return ::aotc::v1::status(1, "scale: argument 'x' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
   }
   static constexpr int64_t shape1[] = {INT64_MIN, 100};
   aotc_memref_f32_2 m1;
   if (!out_.describe(m1, shape1, nullptr, 0)) {
-    return ::aotc::status(1, "scale: argument 'out' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
+    return ::aotc::v1::status(1, "scale: argument 'out' (memref<\077x100xf32>): its sizes must be said, and it must have as many elements as they say");
   }
   if (!x_.is_plain(m0, shape0, nullptr)) {
-    return ::aotc::status(1, "scale: argument 'x' (memref<\077x100xf32>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
+    return ::aotc::v1::status(1, "scale: argument 'x' (memref<\077x100xf32>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
   }
   if (!out_.is_plain(m1, shape1, nullptr)) {
-    return ::aotc::status(1, "scale: argument 'out' (memref<\077x100xf32>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
+    return ::aotc::v1::status(1, "scale: argument 'out' (memref<\077x100xf32>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
   }
-  return made(::scale_async(m0.aligned, m0.sizes[0], m1.aligned, m1.sizes[0], by_, stream_));
+  return made(::scale_async(m0.aligned, m0.sizes[0], m1.aligned, m1.sizes[0], by_, aotc_stream));
 }
 
 } // namespace guarded_loop

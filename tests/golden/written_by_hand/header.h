@@ -19,7 +19,8 @@
 //                         is found in written_by_hand_status() until written_by_hand_clear_error().
 //
 // f16 and bf16 are passed as their bits. `const` is what an entry only reads. The same buffer may
-// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are.
+// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are. A result
+// that is not wanted may be NULL. Of a type with an offset, the pointer is what that counts from.
 //
 // All but MLIR's own return a status, 0 if all is well, which the next call forgets:
 //
@@ -76,7 +77,7 @@ typedef struct aotc_memref_f64_1 {
 
 // turn(x: memref<32xf64>)
 int32_t turn(double *x_);
-int32_t turn_async(double *x_, void *stream_);
+int32_t turn_async(double *x_, void *aotc_stream);
 int32_t turn_memref(const aotc_memref_f64_1 *x_);
 void _mlir_ciface_turn(aotc_memref_f64_1 *a0_x_);
 
@@ -111,41 +112,41 @@ void written_by_hand_clear_error(void);
 namespace aotc {
 namespace written_by_hand {
 
-inline ::aotc::status made(int32_t code) noexcept {
-  return ::aotc::status(code, code == 0 ? "" : ::written_by_hand_last_error());
+inline ::aotc::v1::status made(int32_t code) noexcept {
+  return ::aotc::v1::status(code, code == 0 ? "" : ::written_by_hand_last_error());
 }
 
-inline ::aotc::status set_device(int32_t ordinal) noexcept {
+inline ::aotc::v1::status set_device(int32_t ordinal) noexcept {
   return made(::written_by_hand_set_device(ordinal));
 }
 
-inline ::aotc::status free(void *allocated) noexcept {
+inline ::aotc::v1::status free(void *allocated) noexcept {
   return made(::written_by_hand_free(allocated));
 }
 
-inline ::aotc::status unload() noexcept {
+inline ::aotc::v1::status unload() noexcept {
   return made(::written_by_hand_unload());
 }
 
-inline ::aotc::status turn(::aotc::buffer<double, 1> x_) noexcept {
+inline ::aotc::v1::status turn(::aotc::v1::buffer<double, 1> x_) noexcept {
   static constexpr int64_t shape0[] = {32};
   aotc_memref_f64_1 m0;
   if (!x_.describe(m0, shape0, nullptr, 0)) {
-    return ::aotc::status(1, "turn: argument 'x' (memref<32xf64>): its sizes must be said, and it must have as many elements as they say");
+    return ::aotc::v1::status(1, "turn: argument 'x' (memref<32xf64>): its sizes must be said, and it must have as many elements as they say");
   }
   return made(::turn_memref(&m0));
 }
 
-inline ::aotc::status turn_async(::aotc::buffer<double, 1> x_, void *stream_) noexcept {
+inline ::aotc::v1::status turn_async(::aotc::v1::buffer<double, 1> x_, void *aotc_stream) noexcept {
   static constexpr int64_t shape0[] = {32};
   aotc_memref_f64_1 m0;
   if (!x_.describe(m0, shape0, nullptr, 0)) {
-    return ::aotc::status(1, "turn: argument 'x' (memref<32xf64>): its sizes must be said, and it must have as many elements as they say");
+    return ::aotc::v1::status(1, "turn: argument 'x' (memref<32xf64>): its sizes must be said, and it must have as many elements as they say");
   }
   if (!x_.is_plain(m0, shape0, nullptr)) {
-    return ::aotc::status(1, "turn: argument 'x' (memref<32xf64>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
+    return ::aotc::v1::status(1, "turn: argument 'x' (memref<32xf64>): to be enqueued, it must have the type's sizes, and lie as a pointer alone would say");
   }
-  return made(::turn_async(m0.aligned, stream_));
+  return made(::turn_async(m0.aligned, aotc_stream));
 }
 
 } // namespace written_by_hand
