@@ -57,8 +57,8 @@ typedef struct aotc_entry {
   int32_t argument_count, result_count;
   const aotc_value *arguments, *results;
   // values[i] is the address of scalar argument i, or of its memref descriptor; then one for each
-  // result, likewise, which the call writes. A descriptor is MLIR's: {void *allocated, *aligned;
-  // int64_t offset, sizes[rank], strides[rank]}.
+  // result, likewise, which the call writes in any case: zeros after a failure. A descriptor is
+  // MLIR's: {void *allocated, *aligned; int64_t offset, sizes[rank], strides[rank]}.
   void (*call)(void **values);
   bool touches_memory_on_host; // then the caller's stream must synchronize inside the entry
   const char *why_not_async;   // NULL: aotc_entry_enqueue can call it
@@ -70,17 +70,24 @@ typedef struct aotc_entry {
 AOTC_API void aotc_entry_describe(const aotc_value *value, const void *pointer,
                                   const int64_t *sizes, void *out_descriptor);
 
-// Calls an entry, and returns when it is done. `values` is as in aotc_entry.call.
+// Calls an entry, and returns when it is done. `values` is as in aotc_entry.call, but the address
+// of a result that the caller does not want may be NULL: what it would own is freed.
 //
 // Buffers may be anywhere: each argument's memory is host, pinned, managed or the memory of any
-// GPU, as the driver tells. What the kernels reach where it is, they use in place; the rest is
-// copied to a buffer of the runtime's before the call, and back behind it if the entry writes it.
-// Ranges that overlap share one buffer. The work is done on CUDA's per-thread default stream, so it
-// comes after what the caller enqueued on the default stream.
+// GPU, as the driver tells. The GPU's own and managed memory is used in place by what reaches it;
+// the rest is copied to a buffer of the runtime's before the call, and back behind it if the entry
+// writes it, unless the call failed. That goes for the whole range from the lowest element to the
+// highest: nobody else may write there meanwhile. Ranges that overlap share one buffer. A result
+// that is an argument has the caller's address. The buffers are kept for later calls.
+//
+// The work is done on CUDA's per-thread default stream, so it comes after what the caller enqueued
+// on the default stream. It is done in the context that is current, else in the primary one of the
+// thread's device; the current context stays what it was.
 //
 // Refused before anything is launched, with the argument's name (AOTC_INVALID_ARGUMENT): NULL where
 // there are elements, a pointer that is not aligned to its elements, sizes that are negative, do
-// not match the type, or overflow. A buffer without elements may be anywhere.
+// not match the type, or overflow. So are strides and offsets that the type does not say, but for
+// the strides of dimensions of one element. A buffer without elements may be anywhere.
 //
 // After a failure, results are zeros: there is nothing to free.
 AOTC_API aotc_status aotc_entry_call(const aotc_entry *entry, void **values);
@@ -89,24 +96,35 @@ AOTC_API aotc_status aotc_entry_call(const aotc_entry *entry, void **values);
 // stream), and returns at once: it waits for nothing, allocates nothing, and may be captured into a
 // graph. The pointers must be the GPU's, managed or pinned memory: they are used as they are. On
 // the CPU device it is done when it returns. AOTC_UNSUPPORTED for an entry with a `why_not_async`.
+// A thread without a current context uses the stream's own; arguments are checked as above. With
+// AOTC_CHECK=1 a pointer that the GPU cannot reach is refused, and each launch is waited for (but
+// not while it is captured), so that a kernel that fails is told from the others.
 AOTC_API aotc_status aotc_entry_enqueue(const aotc_entry *entry, void **values, void *stream);
 
 // The device that this thread's later calls use when it has no current CUDA context: a GPU's
 // number, or AOTC_CPU, which must come before the process's first call. AOTC_INVALID_ARGUMENT for
-// any other number, AOTC_NO_DEVICE for a GPU that is not there.
+// any other number, AOTC_NO_DEVICE for a GPU that is not there; a GPU is AOTC_INVALID_ARGUMENT,
+// too, where the CPU was requested or is in use. AOTC_DEVICE=cuda:N outranks it.
 #define AOTC_CPU (-1)
 AOTC_API aotc_status aotc_device_set(int32_t ordinal);
 
-// Frees the allocated pointer of a result that the caller owns, wherever it is; NULL is fine.
+// Frees the allocated pointer of a result that the caller owns, wherever it is; NULL is fine. The
+// message of an earlier failure stays, unless this fails.
 AOTC_API aotc_status aotc_entry_free(void *allocated);
 
 // Gives back all that the runtime holds: modules, streams, buffers, contexts, threads. No other
 // call may be under way, and pointers that the runtime allocated die. A later call starts anew, and
-// chooses a device again.
+// chooses a device again. It waits for enqueued work, and what fails does not keep it from the
+// rest.
+//
+// In a process that was forked after CUDA was used, every call that needs it is AOTC_UNSUPPORTED,
+// and this and all that releases something does nothing; it ends with _exit or exec, as what
+// libcuda does at exit may crash there. On the CPU device calls go on.
 AOTC_API aotc_status aotc_unload(void);
 
 // Called with each failure as it is recorded, on its thread; it must not call into the library.
-// NULL takes it back. One for the process.
+// What follows a thread's first failure is not recorded, until that is forgotten. NULL takes it
+// back. One for the process.
 typedef void (*aotc_error_hook)(int32_t status, const char *message, void *data);
 AOTC_API void aotc_error_hook_set(aotc_error_hook hook, void *data);
 

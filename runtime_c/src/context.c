@@ -69,23 +69,29 @@ static aotc_rt_context *add_context(const aotc_rt_driver *driver, CUcontext hand
   return context;
 }
 
+bool aotc_rt_context_is_alive(const aotc_rt_driver *driver, aotc_rt_context *context) {
+  if (atomic_load_explicit(&context->is_gone, memory_order_relaxed)) {
+    return false;
+  }
+  if (context->is_primary || !context->has_id) {
+    return true;
+  }
+  // Somebody else's context: it may have been destroyed, and another made at its address.
+  unsigned long long id = 0;
+  if (driver->ctx_get_id(context->handle, &id) == CUDA_SUCCESS && id == context->id) {
+    return true;
+  }
+  atomic_store_explicit(&context->is_gone, true, memory_order_relaxed);
+  return false;
+}
+
 aotc_rt_context *aotc_rt_context_find(const aotc_rt_driver *driver, CUcontext handle) {
   aotc_rt_context *context =
       atomic_load_explicit(&aotc_rt_state_of_process.contexts, memory_order_acquire);
   for (; context != NULL; context = context->next) {
-    if (context->handle != handle ||
-        atomic_load_explicit(&context->is_gone, memory_order_relaxed)) {
-      continue;
-    }
-    if (context->is_primary || !context->has_id) {
+    if (context->handle == handle && aotc_rt_context_is_alive(driver, context)) {
       return context;
     }
-    // Somebody else's context: it may have been destroyed, and another made at its address.
-    unsigned long long id = 0;
-    if (driver->ctx_get_id(handle, &id) == CUDA_SUCCESS && id == context->id) {
-      return context;
-    }
-    atomic_store_explicit(&context->is_gone, true, memory_order_relaxed);
   }
   return NULL;
 }

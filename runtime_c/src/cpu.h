@@ -26,4 +26,7 @@ void aotc_rt_cpu_before_fork(void);
 void aotc_rt_cpu_after_fork_in_parent(void);
 void aotc_rt_cpu_after_fork_in_child(void);
 
+// Ends the worker threads; a later launch makes new ones. No launch is under way.
+void aotc_rt_cpu_unload(void);
+
 #endif // AOTC_RT_CPU_H

@@ -118,8 +118,7 @@ static void start_locked(pool *p, int32_t wanted) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-// Stops the workers before their code is unmapped, by dlclose or at the end of the process.
-__attribute__((destructor)) static void stop(void) {
+static void stop(void) {
   pool *p = &the_pool;
   pthread_mutex_lock(&p->lock);
   p->is_stopping = true; // launches from now on run in their caller
@@ -137,6 +136,20 @@ __attribute__((destructor)) static void stop(void) {
   free(p->spare);
   p->threads = NULL;
   p->spare = NULL;
+}
+
+// Stops the workers before their code is unmapped, by dlclose or at the end of the process.
+__attribute__((destructor)) static void stop_for_good(void) {
+  stop();
+}
+
+void aotc_rt_cpu_unload(void) {
+  pool *p = &the_pool;
+  stop();
+  pthread_mutex_lock(&p->lock);
+  p->is_stopping = false;
+  p->is_started = false;
+  pthread_mutex_unlock(&p->lock);
 }
 
 // -------------------------------------------------------------------------------------------------

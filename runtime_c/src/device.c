@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "aotc_entry.h"
 #include "cpu.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
@@ -14,24 +15,36 @@ static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
 void aotc_rt_lock(void) {
   // Fails only for a mutex that is none, or that this thread holds: neither can be.
   pthread_mutex_lock(&aotc_rt_state_of_process.lock);
+  ++aotc_rt_this_thread.lock_depth;
 }
 
 void aotc_rt_unlock(void) {
+  --aotc_rt_this_thread.lock_depth;
   pthread_mutex_unlock(&aotc_rt_state_of_process.lock);
+  aotc_rt_tell_untold();
 }
 
 // A child gets the locks as they are at the fork: nobody else may hold them then.
 static void before_fork(void) {
   aotc_rt_lock();
   aotc_rt_cpu_before_fork();
+  aotc_rt_hook_before_fork();
 }
 
 static void after_fork_in_parent(void) {
+  aotc_rt_hook_after_fork();
   aotc_rt_cpu_after_fork_in_parent();
   aotc_rt_unlock();
 }
 
+// CUDA does not live through a fork: its calls fail in the child, or hang.
 static void after_fork_in_child(void) {
+  aotc_rt_state *state = &aotc_rt_state_of_process;
+  state->is_driver_lost = state->is_driver_lost || state->has_driver;
+  if (atomic_load(&state->phase) == AOTC_RT_ON_CUDA) {
+    atomic_store(&state->phase, AOTC_RT_FORKED);
+  }
+  aotc_rt_hook_after_fork();
   aotc_rt_cpu_after_fork_in_child();
   aotc_rt_unlock();
 }
@@ -63,6 +76,16 @@ static void add_fork_handlers(void) {
 }
 
 #endif
+
+void aotc_rt_fork_prepare(void) {
+  (void)pthread_once(&fork_handlers_once, add_fork_handlers);
+}
+
+aotc_status aotc_rt_fail_forked(void) {
+  return aotc_rt_fail(AOTC_UNSUPPORTED,
+                      "the process was forked after it used CUDA: its driver works in the parent "
+                      "only; fork before the first use, or start a new program (exec)");
+}
 
 // -------------------------------------------------------------------------------------------------
 // What is asked for
@@ -177,7 +200,9 @@ void mgpuSetDefaultDevice(int32_t ordinal) {
     return;
   }
   thread->has_default_ordinal = true;
+  thread->prefers_current = false;
   thread->default_ordinal = ordinal;
+  thread->entry_context = NULL; // the rest of the entry is for another device
 }
 
 // The device that is asked for by number, by the user first, else by the program.
@@ -189,6 +214,12 @@ static bool wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread 
   }
   *out_ordinal = thread->default_ordinal;
   return thread->has_default_ordinal;
+}
+
+// Whether a context of another device that is current gives way to the wanted device.
+static bool outranks_current(const aotc_rt_request *request, const aotc_rt_thread *thread) {
+  return request->wish == AOTC_RT_CUDA_ORDINAL ||
+         (thread->has_default_ordinal && !thread->prefers_current);
 }
 
 static bool check_ordinal(const aotc_rt_driver *driver, int32_t ordinal) {
@@ -204,6 +235,10 @@ static bool check_ordinal(const aotc_rt_driver *driver, int32_t ordinal) {
 // The choice
 
 static bool load_driver_locked(aotc_rt_state *state) {
+  if (state->is_driver_lost) {
+    aotc_rt_fail_forked();
+    return false;
+  }
   if (!state->has_driver) {
     state->has_driver = aotc_rt_driver_load(&state->driver);
   }
@@ -250,7 +285,7 @@ static aotc_rt_context *start_cuda_locked(aotc_rt_state *state, const aotc_rt_re
     if (context == NULL) {
       return NULL;
     }
-    if (!has_ordinal || context->description.ordinal == ordinal) {
+    if (!outranks_current(request, thread) || context->description.ordinal == ordinal) {
       return try_context_locked(driver, context, true) ? context : NULL;
     }
   }
@@ -300,6 +335,8 @@ static bool resolve_locked(aotc_rt_state *state) {
   if (request.wish == AOTC_RT_CPU) {
     return choose_cpu_locked(state, &request, "");
   }
+  const char *checks = getenv("AOTC_CHECK");
+  state->checks_launches = checks != NULL && checks[0] != '\0' && strcmp(checks, "0") != 0;
   bool has_images = state->modules != NULL || state->infos != NULL;
   if (request.wish == AOTC_RT_AUTO && !has_images) {
     return choose_cpu_locked(state, &request, "the program holds no GPU code");
@@ -343,7 +380,7 @@ static bool resolve(void) {
   if (atomic_load_explicit(&state->phase, memory_order_acquire) != AOTC_RT_UNRESOLVED) {
     return true;
   }
-  (void)pthread_once(&fork_handlers_once, add_fork_handlers);
+  aotc_rt_fork_prepare();
   aotc_rt_lock();
   bool is_resolved = atomic_load(&state->phase) != AOTC_RT_UNRESOLVED || resolve_locked(state);
   aotc_rt_unlock();
@@ -356,6 +393,13 @@ aotc_status aotc_device_resolve(aotc_device *out_device) {
   aotc_rt_this_thread.operation = NULL;
   if (!is_resolved) {
     return aotc_rt_this_thread.latest;
+  }
+  if (atomic_load_explicit(&aotc_rt_state_of_process.phase, memory_order_acquire) ==
+      AOTC_RT_FORKED) {
+    aotc_rt_this_thread.operation = "aotc_device_resolve";
+    aotc_status status = aotc_rt_fail_forked();
+    aotc_rt_this_thread.operation = NULL;
+    return status;
   }
   if (out_device != NULL) {
     *out_device = aotc_rt_state_of_process.device;
@@ -407,6 +451,7 @@ aotc_status aotc_device_list(aotc_device *out_devices, int32_t capacity, int32_t
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "there is no place for the list");
   } else {
     *out_count = 0;
+    aotc_rt_fork_prepare();
     aotc_rt_lock();
     is_listed = list_locked(&aotc_rt_state_of_process, out_devices, capacity, out_count);
     aotc_rt_unlock();
@@ -416,10 +461,64 @@ aotc_status aotc_device_list(aotc_device *out_devices, int32_t capacity, int32_t
 }
 
 // -------------------------------------------------------------------------------------------------
+// The thread's device
+
+static aotc_status refuse_gpu(int32_t ordinal, const char *why) {
+  return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "cuda:%d cannot be used: %s", (int)ordinal, why);
+}
+
+static aotc_status check_gpu_locked(aotc_rt_state *state, int32_t ordinal) {
+  aotc_rt_phase phase = atomic_load(&state->phase);
+  if (phase == AOTC_RT_FORKED) {
+    return aotc_rt_fail_forked();
+  }
+  if (phase == AOTC_RT_ON_CPU) {
+    return refuse_gpu(ordinal, "the program uses the CPU already");
+  }
+  aotc_rt_request request = state->request;
+  if (phase == AOTC_RT_UNRESOLVED && !state->has_request && !parse_environment(&request)) {
+    return aotc_rt_this_thread.latest;
+  }
+  if (phase == AOTC_RT_UNRESOLVED && request.wish == AOTC_RT_CPU) {
+    return refuse_gpu(ordinal, "the CPU was requested");
+  }
+  return load_driver_locked(state) && check_ordinal(&state->driver, ordinal)
+             ? AOTC_OK
+             : aotc_rt_this_thread.latest;
+}
+
+aotc_status aotc_device_set(int32_t ordinal) {
+  aotc_error_clear();
+  if (ordinal == AOTC_CPU) {
+    return aotc_device_request("cpu");
+  }
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  thread->operation = "aotc_device_set";
+  aotc_status status = AOTC_OK;
+  if (ordinal < 0) {
+    status = aotc_rt_fail(AOTC_INVALID_ARGUMENT,
+                          "there is no device %d; expected a GPU's number, or -1: the CPU",
+                          (int)ordinal);
+  } else {
+    aotc_rt_fork_prepare();
+    aotc_rt_lock();
+    status = check_gpu_locked(&aotc_rt_state_of_process, ordinal);
+    aotc_rt_unlock();
+  }
+  if (status == AOTC_OK) {
+    thread->has_default_ordinal = true;
+    thread->prefers_current = true;
+    thread->default_ordinal = ordinal;
+  }
+  thread->operation = NULL;
+  return status;
+}
+
+// -------------------------------------------------------------------------------------------------
 // Calls
 
 // The thread's current context, unless it is on another device than the wanted one.
-static bool use_current(aotc_rt_scope *scope, CUcontext current, bool has_ordinal,
+static bool use_current(aotc_rt_scope *scope, CUcontext current, bool must_be_ordinal,
                         int32_t ordinal) {
   aotc_rt_context *context = aotc_rt_context_find(scope->driver, current);
   if (context == NULL && !scope->is_release) {
@@ -427,7 +526,7 @@ static bool use_current(aotc_rt_scope *scope, CUcontext current, bool has_ordina
     context = aotc_rt_context_of_locked(scope->driver, current);
     aotc_rt_unlock();
   }
-  if (context != NULL && (!has_ordinal || context->description.ordinal == ordinal)) {
+  if (context != NULL && (!must_be_ordinal || context->description.ordinal == ordinal)) {
     scope->context = context;
     scope->is_current = true;
   }
@@ -447,13 +546,35 @@ static bool use_primary(aotc_rt_scope *scope, int32_t ordinal) {
   return scope->context != NULL;
 }
 
-static bool find_context(aotc_rt_scope *scope) {
+// The context of a stream of the caller's becomes current, where none is. The default streams are
+// of whichever is current.
+static bool enter_context_of(aotc_rt_scope *scope, CUstream stream, CUcontext *out_current) {
+  CUcontext context = NULL;
+  if (stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+    return true;
+  }
+  if (!AOTC_RT_TRY(scope->driver, stream_get_ctx, (stream, &context),
+                   "asking for the context of the caller's stream") ||
+      !AOTC_RT_TRY(scope->driver, ctx_push_current, (context),
+                   "making the context of the caller's stream current")) {
+    return false;
+  }
+  scope->is_pushed = true;
+  *out_current = context;
+  return true;
+}
+
+static bool find_context(aotc_rt_scope *scope, CUstream stream) {
   const aotc_rt_state *state = &aotc_rt_state_of_process;
   int32_t ordinal = 0;
   bool has_ordinal = wanted_ordinal(&state->choice, scope->thread, &ordinal);
   CUcontext current = NULL;
   if (!AOTC_RT_TRY_IN(scope, ctx_get_current, (&current), "asking for the thread's context") ||
-      (current != NULL && !use_current(scope, current, has_ordinal, ordinal))) {
+      (current == NULL && !enter_context_of(scope, stream, &current)) ||
+      (current != NULL &&
+       !use_current(scope, current,
+                    !scope->is_pushed && outranks_current(&state->choice, scope->thread),
+                    ordinal))) {
     return false;
   }
   if (scope->context == NULL &&
@@ -464,7 +585,8 @@ static bool find_context(aotc_rt_scope *scope) {
   return true;
 }
 
-static bool begin(aotc_rt_scope *out_scope, const char *operation, bool is_release) {
+static bool begin(aotc_rt_scope *out_scope, const char *operation, bool is_release,
+                  CUstream stream) {
   aotc_rt_state *state = &aotc_rt_state_of_process;
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   *out_scope = (aotc_rt_scope){.thread = thread, .is_release = is_release};
@@ -476,7 +598,16 @@ static bool begin(aotc_rt_scope *out_scope, const char *operation, bool is_relea
   bool has_begun = phase == AOTC_RT_ON_CPU;
   if (phase == AOTC_RT_ON_CUDA) {
     out_scope->driver = &state->driver;
-    has_begun = find_context(out_scope);
+    if (thread->entry_context != NULL) {
+      out_scope->context = thread->entry_context;
+      out_scope->is_current = true;
+      thread->context = thread->entry_context;
+      has_begun = true;
+    } else {
+      has_begun = find_context(out_scope, stream);
+    }
+  } else if (phase == AOTC_RT_FORKED && !is_release) {
+    aotc_rt_fail_forked();
   }
   if (!has_begun) {
     aotc_rt_end(out_scope);
@@ -485,15 +616,19 @@ static bool begin(aotc_rt_scope *out_scope, const char *operation, bool is_relea
 }
 
 bool aotc_rt_begin(aotc_rt_scope *out_scope, const char *operation) {
-  return begin(out_scope, operation, false);
+  return begin(out_scope, operation, false, NULL);
+}
+
+bool aotc_rt_begin_on_stream(aotc_rt_scope *out_scope, const char *operation, CUstream stream) {
+  return begin(out_scope, operation, false, stream);
 }
 
 bool aotc_rt_begin_unless_failed(aotc_rt_scope *out_scope, const char *operation) {
-  return aotc_rt_this_thread.error.status == AOTC_OK && begin(out_scope, operation, false);
+  return aotc_rt_this_thread.error.status == AOTC_OK && begin(out_scope, operation, false, NULL);
 }
 
 bool aotc_rt_begin_release(aotc_rt_scope *out_scope, const char *operation) {
-  return begin(out_scope, operation, true);
+  return begin(out_scope, operation, true, NULL);
 }
 
 bool aotc_rt_make_current(aotc_rt_scope *scope) {

@@ -142,7 +142,7 @@ static void append_last_launch(char *text, size_t bytes) {
 }
 
 static void report(const aotc_rt_driver *driver, CUresult result, aotc_rt_call call,
-                   const char *format, va_list values) {
+                   bool is_of_one_kernel, const char *format, va_list values) {
   const char *name = NULL;
   const char *meaning = NULL;
   // A driver older than the error has no name for it, and leaves NULL.
@@ -157,7 +157,10 @@ static void report(const aotc_rt_driver *driver, CUresult result, aotc_rt_call c
   if (vsnprintf(detail, sizeof(detail), format, values) < 0) {
     detail[0] = '\0';
   }
-  if (is_kernel_failure(result)) {
+  aotc_status status = status_of(result, call);
+  if (is_of_one_kernel) {
+    status = status == AOTC_DRIVER_FAILED ? AOTC_LAUNCH_FAILED : status;
+  } else if (is_kernel_failure(result)) {
     append_last_launch(detail, sizeof(detail));
   }
 
@@ -165,8 +168,8 @@ static void report(const aotc_rt_driver *driver, CUresult result, aotc_rt_call c
   const char *symbol = call_names[call];
   const char *version = strstr(symbol, "_v");
   int symbol_length = (int)(version != NULL ? (size_t)(version - symbol) : strlen(symbol));
-  aotc_rt_fail(status_of(result, call), "%.*s failed with %s (%d, %s): %s", symbol_length, symbol,
-               name, (int)result, meaning, detail);
+  aotc_rt_fail(status, "%.*s failed with %s (%d, %s): %s", symbol_length, symbol, name, (int)result,
+               meaning, detail);
 }
 
 bool aotc_rt_check(const aotc_rt_driver *driver, CUresult result, aotc_rt_call call,
@@ -176,7 +179,19 @@ bool aotc_rt_check(const aotc_rt_driver *driver, CUresult result, aotc_rt_call c
   }
   va_list values;
   va_start(values, format);
-  report(driver, result, call, format, values);
+  report(driver, result, call, false, format, values);
+  va_end(values);
+  return false;
+}
+
+bool aotc_rt_check_kernel(const aotc_rt_driver *driver, CUresult result, aotc_rt_call call,
+                          const char *format, ...) {
+  if (result == CUDA_SUCCESS) {
+    return true;
+  }
+  va_list values;
+  va_start(values, format);
+  report(driver, result, call, true, format, values);
   va_end(values);
   return false;
 }
@@ -189,7 +204,7 @@ bool aotc_rt_check_release(const aotc_rt_driver *driver, CUresult result, aotc_r
   if (result != CUDA_ERROR_DEINITIALIZED && result != CUDA_ERROR_CONTEXT_IS_DESTROYED) {
     va_list values;
     va_start(values, format);
-    report(driver, result, call, format, values);
+    report(driver, result, call, false, format, values);
     va_end(values);
   }
   return false;

@@ -45,6 +45,9 @@
   X(REQUIRED, launch_kernel, "cuLaunchKernel", cuLaunchKernel)                                     \
   X(OPTIONAL, launch_kernel_ex, "cuLaunchKernelEx", cuLaunchKernelEx)                              \
   X(REQUIRED, launch_cooperative_kernel, "cuLaunchCooperativeKernel", cuLaunchCooperativeKernel)   \
+  X(REQUIRED, stream_get_ctx, "cuStreamGetCtx", cuStreamGetCtx)                                    \
+  X(REQUIRED, stream_is_capturing, "cuStreamIsCapturing", cuStreamIsCapturing)                     \
+  X(REQUIRED, stream_destroy, "cuStreamDestroy_v2", cuStreamDestroy_v2)                            \
   X(REQUIRED, stream_create, "cuStreamCreate", cuStreamCreate)                                     \
   X(REQUIRED, stream_synchronize, "cuStreamSynchronize", cuStreamSynchronize)                      \
   X(REQUIRED, stream_wait_event, "cuStreamWaitEvent", cuStreamWaitEvent)                           \
@@ -64,6 +67,7 @@
   X(REQUIRED, mem_host_register, "cuMemHostRegister_v2", cuMemHostRegister_v2)                     \
   X(REQUIRED, mem_host_unregister, "cuMemHostUnregister", cuMemHostUnregister)                     \
   X(REQUIRED, pointer_get_attribute, "cuPointerGetAttribute", cuPointerGetAttribute)               \
+  X(REQUIRED, pointer_get_attributes, "cuPointerGetAttributes", cuPointerGetAttributes)            \
   X(OPTIONAL, tensor_map_encode_tiled, "cuTensorMapEncodeTiled", cuTensorMapEncodeTiled)
 
 // The type of the "cuEventElapsedTime" that every driver has; cuda.h 13 declares its successor
@@ -94,6 +98,11 @@ bool aotc_rt_driver_load(aotc_rt_driver *out_driver);
 __attribute__((format(printf, 4, 5))) bool aotc_rt_check(const aotc_rt_driver *driver,
                                                          CUresult result, aotc_rt_call call,
                                                          const char *format, ...);
+
+// The same for the wait behind one launch: whatever goes wrong is that kernel's failure.
+__attribute__((format(printf, 4, 5))) bool aotc_rt_check_kernel(const aotc_rt_driver *driver,
+                                                                CUresult result, aotc_rt_call call,
+                                                                const char *format, ...);
 
 // Makes a driver call and checks it: AOTC_RT_TRY(driver, mem_alloc, (&address, bytes), "%d bytes",
 // 4).

@@ -1,11 +1,65 @@
 // A thread's failure: recorded once, told until it is cleared.
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "aotc_entry.h"
 #include "state.h"
 
 _Thread_local aotc_rt_thread aotc_rt_this_thread;
+
+// -------------------------------------------------------------------------------------------------
+// The hook
+
+typedef struct hook {
+  aotc_error_hook function;
+  void *data;
+} hook;
+
+static pthread_mutex_t the_hook_lock = PTHREAD_MUTEX_INITIALIZER;
+static hook the_hook;           // under its lock
+static atomic_bool is_hook_set; // most programs have none
+
+void aotc_error_hook_set(aotc_error_hook function, void *data) {
+  aotc_rt_fork_prepare();
+  pthread_mutex_lock(&the_hook_lock);
+  the_hook = (hook){.function = function, .data = data};
+  atomic_store(&is_hook_set, function != NULL);
+  pthread_mutex_unlock(&the_hook_lock);
+}
+
+static void tell(const aotc_rt_error *error) {
+  if (!atomic_load_explicit(&is_hook_set, memory_order_acquire)) {
+    return;
+  }
+  pthread_mutex_lock(&the_hook_lock);
+  hook set = the_hook;
+  pthread_mutex_unlock(&the_hook_lock);
+  if (set.function != NULL) {
+    set.function((int32_t)error->status, error->message, set.data);
+  }
+}
+
+void aotc_rt_tell_untold(void) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  if (thread->has_untold) {
+    thread->has_untold = false;
+    tell(&thread->error);
+  }
+}
+
+void aotc_rt_hook_before_fork(void) {
+  pthread_mutex_lock(&the_hook_lock);
+}
+
+void aotc_rt_hook_after_fork(void) {
+  pthread_mutex_unlock(&the_hook_lock);
+}
+
+// -------------------------------------------------------------------------------------------------
+// Failures
 
 aotc_status aotc_rt_fail(aotc_status status, const char *format, ...) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
@@ -17,6 +71,10 @@ aotc_status aotc_rt_fail(aotc_status status, const char *format, ...) {
 
   error->status = status;
   error->message[0] = '\0';
+  // What is only tried becomes part of a message that has these already.
+  if (thread->entry != NULL && error != thread->sink) {
+    aotc_rt_append(error->message, sizeof(error->message), "%s: ", thread->entry);
+  }
   if (thread->operation != NULL) {
     aotc_rt_append(error->message, sizeof(error->message), "%s: ", thread->operation);
   }
@@ -36,7 +94,23 @@ aotc_status aotc_rt_fail(aotc_status status, const char *format, ...) {
                    (int)device->ordinal, device->name, (int)device->capability_major,
                    (int)device->capability_minor);
   }
+  if (error == thread->sink) {
+    return status;
+  }
+  if (thread->lock_depth > 0) {
+    thread->has_untold = true;
+  } else {
+    tell(error);
+  }
   return status;
+}
+
+aotc_status aotc_rt_replace_failure(const aotc_rt_error *failure) {
+  if (failure->status == AOTC_OK) {
+    return AOTC_OK;
+  }
+  aotc_error_clear();
+  return aotc_rt_fail(failure->status, "%s", failure->message);
 }
 
 void aotc_rt_append(char *text, size_t bytes, const char *format, ...) {

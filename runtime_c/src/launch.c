@@ -172,6 +172,27 @@ static CUresult call_extended(const aotc_rt_driver *driver, const launch *l, CUf
   return driver->launch_kernel_ex(&config, function, l->parameters, l->extra);
 }
 
+// AOTC_CHECK=1: waits for the launch, unless it is only captured, and tells its failure as its own.
+static bool check_launched(const aotc_rt_driver *driver, const launch *l, CUstream stream) {
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = driver->stream_is_capturing(stream, &capture);
+  aotc_rt_call call = AOTC_RT_CALL_stream_is_capturing;
+  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    return true;
+  }
+  if (result == CUDA_SUCCESS) {
+    call = AOTC_RT_CALL_stream_synchronize;
+    result = driver->stream_synchronize(stream);
+  }
+  if (result == CUDA_SUCCESS) {
+    return true;
+  }
+  char text[LAUNCH_TEXT_BYTES];
+  return aotc_rt_check_kernel(driver, result, call,
+                              "waiting for this launch alone (AOTC_CHECK): %s",
+                              describe(l, text, sizeof(text)));
+}
+
 // Hands the launch to the driver by the oldest call that can do it.
 static bool call_driver(const aotc_rt_driver *driver, const launch *l, CUfunction function,
                         CUstream stream) {
@@ -217,7 +238,11 @@ static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
     label->grid[i] = (uint32_t)l->grid[i];
     label->block[i] = (uint32_t)l->block[i];
   }
-  call_driver(scope->driver, l, binding->function, aotc_rt_stream_of(scope->thread, l->stream));
+  CUstream stream = aotc_rt_stream_of(scope->thread, l->stream);
+  if (call_driver(scope->driver, l, binding->function, stream) &&
+      aotc_rt_state_of_process.checks_launches) {
+    check_launched(scope->driver, l, stream);
+  }
 }
 
 // -------------------------------------------------------------------------------------------------

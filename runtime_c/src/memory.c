@@ -232,6 +232,59 @@ aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer) {
   return is_freed ? AOTC_OK : scope.thread->latest;
 }
 
+// The context that memory is of, if it is known: thanks to the caller, another may be current.
+static void follow_memory(aotc_rt_scope *scope, const aotc_rt_place *place) {
+  if (place->ordinal >= 0 && place->ordinal != scope->context->description.ordinal) {
+    aotc_rt_context *context = aotc_rt_context_find_primary(place->ordinal);
+    if (context != NULL && AOTC_RT_TRY_IN(scope, ctx_push_current, (context->handle),
+                                          "making cuda:%d current", place->ordinal)) {
+      scope->context = context;
+    }
+  }
+}
+
+static bool release_wherever_it_is(aotc_rt_scope *scope, void *allocated) {
+  aotc_rt_place place;
+  if (scope->driver == NULL) {
+    free(allocated);
+    return true;
+  }
+  if (!aotc_rt_make_current(scope) || !aotc_rt_pointer_locate(scope, allocated, &place)) {
+    return false;
+  }
+  if (!place.is_device && !place.is_managed) {
+    free(allocated);
+    return true;
+  }
+  const aotc_rt_context *before = scope->context;
+  follow_memory(scope, &place);
+  bool is_freed = release(scope, allocated, NULL);
+  CUcontext popped = NULL;
+  return (scope->context == before ||
+          AOTC_RT_TRY_IN(scope, ctx_pop_current, (&popped), "after memory is freed")) &&
+         is_freed;
+}
+
+aotc_status aotc_rt_memory_free_anywhere(void *allocated) {
+  aotc_rt_phase phase = atomic_load_explicit(&aotc_rt_state_of_process.phase, memory_order_acquire);
+  if (allocated == NULL || release_stand_in(allocated)) {
+    return AOTC_OK;
+  }
+  if (phase == AOTC_RT_UNRESOLVED) {
+    free(allocated); // by an entry that needed no device
+    return AOTC_OK;
+  }
+  aotc_rt_scope scope;
+  scope.thread = &aotc_rt_this_thread;
+  scope.thread->latest = AOTC_OK; // what a shut down driver says is not recorded
+  if (!aotc_rt_begin_release(&scope, "aotc_entry_free")) {
+    return scope.thread->latest;
+  }
+  bool is_freed = release_wherever_it_is(&scope, allocated);
+  is_freed = aotc_rt_end(&scope) && is_freed;
+  return is_freed ? AOTC_OK : scope.thread->latest;
+}
+
 // -------------------------------------------------------------------------------------------------
 // Copies and fills
 
@@ -385,6 +438,30 @@ static bool is_reachable(const aotc_rt_driver *driver, uintptr_t address, bool *
                        pointer_to(address));
 }
 
+bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place) {
+  CUmemorytype type = 0;
+  unsigned int is_managed = 0;
+  int ordinal = -1;
+  CUpointer_attribute attributes[] = {
+      CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+      CU_POINTER_ATTRIBUTE_IS_MANAGED,
+      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+  };
+  void *values[] = {&type, &is_managed, &ordinal};
+  // Memory that the driver does not know has zeros here, not a failure as above.
+  CUresult result =
+      scope->driver->pointer_get_attributes(3, attributes, values, address_of(pointer));
+  *out_place = (aotc_rt_place){
+      .is_known = type != 0,
+      .is_device = type == CU_MEMORYTYPE_DEVICE,
+      .is_managed = is_managed != 0,
+      .ordinal = ordinal,
+  };
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_VALUE ||
+         (scope->is_release ? aotc_rt_check_release : aotc_rt_check)(
+             scope->driver, result, AOTC_RT_CALL_pointer_get_attributes, "memory at %p", pointer);
+}
+
 static void register_locked(const aotc_rt_driver *driver, uintptr_t start, uint64_t bytes) {
   aotc_rt_registration **covering = find_registration(start, bytes);
   if (covering != NULL) {
@@ -440,6 +517,27 @@ static void unregister_locked(aotc_rt_scope *scope, uintptr_t start) {
   free(registration);
 }
 
+void aotc_rt_memory_unload_locked(aotc_rt_state *state, const aotc_rt_driver *driver) {
+  while (state->registrations != NULL) {
+    aotc_rt_registration *registration = state->registrations;
+    state->registrations = registration->next;
+    if (registration->is_ours && driver != NULL) {
+      aotc_rt_check_release(driver, driver->mem_host_unregister(pointer_to(registration->start)),
+                            AOTC_RT_CALL_mem_host_unregister, "%llu bytes at %p",
+                            (unsigned long long)registration->bytes,
+                            pointer_to(registration->start));
+    }
+    free(registration);
+  }
+  while (state->stand_ins != NULL) {
+    stand_in *made = state->stand_ins;
+    state->stand_ins = made->next;
+    free(made->pointer);
+    free(made);
+  }
+  atomic_store(&state->stand_in_count, 0);
+}
+
 static void register_range(const char *operation, uintptr_t start, uint64_t bytes) {
   aotc_rt_scope scope;
   if (!aotc_rt_begin_unless_failed(&scope, operation)) {
@@ -483,10 +581,8 @@ void mgpuMemHostUnregister(void *pointer) {
   }
 }
 
-// The bytes that a memref reaches, from its lowest element to its highest; 0 bytes when it has
-// none. False when its sizes and strides make no sense.
-static bool measure(int64_t rank, const aotc_rt_memref *memref, int64_t element_bytes,
-                    uintptr_t *out_start, uint64_t *out_bytes) {
+bool aotc_rt_measure(int64_t rank, const aotc_rt_memref *memref, int64_t element_bytes,
+                     uintptr_t *out_start, uint64_t *out_bytes) {
   *out_start = 0;
   *out_bytes = 0;
   if (rank < 0 || memref == NULL || element_bytes < 1) {
@@ -532,7 +628,7 @@ void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor, int64_t element_b
   }
   uintptr_t start = 0;
   uint64_t bytes = 0;
-  if (!measure(rank, descriptor, element_bytes, &start, &bytes)) {
+  if (!aotc_rt_measure(rank, descriptor, element_bytes, &start, &bytes)) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s: the memref's sizes and strides make no sense",
                  operation);
   } else if (bytes > 0) {
@@ -543,7 +639,7 @@ void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor, int64_t element_b
 void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor, int64_t element_bytes) {
   uintptr_t start = 0;
   uint64_t bytes = 0;
-  if (!measure(rank, descriptor, element_bytes, &start, &bytes)) {
+  if (!aotc_rt_measure(rank, descriptor, element_bytes, &start, &bytes)) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT,
                  "mgpuMemHostUnregisterMemRef: the memref's sizes and strides make no sense");
   } else if (bytes > 0) {

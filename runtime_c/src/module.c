@@ -319,6 +319,16 @@ void aotc_rt_modules_drop_locked(const aotc_rt_driver *driver, const aotc_rt_con
   }
 }
 
+// Forgets where the module is loaded, without a driver to ask.
+static void forget_loaded(aotc_rt_module *module) {
+  module->library = NULL;
+  while (module->loaded != NULL) {
+    loaded_module *loaded = module->loaded;
+    module->loaded = loaded->next;
+    free(loaded);
+  }
+}
+
 static void unload_everywhere(const aotc_rt_driver *driver, aotc_rt_module *module) {
   if (module->library != NULL) {
     aotc_rt_check_release(driver, driver->library_unload(module->library),
@@ -340,6 +350,28 @@ static void unload_everywhere(const aotc_rt_driver *driver, aotc_rt_module *modu
       loaded_module *loaded = module->loaded;
       module->loaded = loaded->next;
       free(loaded);
+    }
+  }
+}
+
+static void free_bindings(aotc_rt_kernel *kernel) {
+  aotc_rt_binding *binding = atomic_load(&kernel->bindings);
+  atomic_store(&kernel->bindings, NULL);
+  while (binding != NULL) {
+    aotc_rt_binding *next = binding->next;
+    free(binding);
+    binding = next;
+  }
+}
+
+void aotc_rt_modules_unload_locked(aotc_rt_state *state) {
+  for (aotc_rt_module *m = state->modules; m != NULL; m = m->next) {
+    if (!state->is_driver_lost) {
+      unload_everywhere(&state->driver, m);
+    }
+    forget_loaded(m);
+    for (aotc_rt_kernel *kernel = m->kernels; kernel != NULL; kernel = kernel->next) {
+      free_bindings(kernel);
     }
   }
 }
@@ -367,12 +399,7 @@ static void free_module(aotc_rt_module *module) {
   while (module->kernels != NULL) {
     aotc_rt_kernel *kernel = module->kernels;
     module->kernels = kernel->next;
-    aotc_rt_binding *binding = atomic_load(&kernel->bindings);
-    while (binding != NULL) {
-      aotc_rt_binding *next = binding->next;
-      free(binding);
-      binding = next;
-    }
+    free_bindings(kernel);
     free(kernel);
   }
   free_tables(atomic_load(&module->names));
@@ -391,7 +418,10 @@ void mgpuModuleUnload(void *handle) {
   aotc_rt_module *module = *link;
   if (module != NULL) {
     *link = module->next;
-    unload_everywhere(&state->driver, module);
+    if (!state->is_driver_lost) {
+      unload_everywhere(&state->driver, module);
+    }
+    forget_loaded(module);
     forget_infos_locked(state, module->image);
   }
   aotc_rt_unlock();

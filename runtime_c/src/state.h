@@ -38,8 +38,13 @@ typedef struct aotc_rt_thread {
   const aotc_rt_context *context; // its context, for messages; NULL while there is none
   bool has_adopted_stream, synchronizes_adopted_stream;
   void *adopted_stream;
-  bool has_default_ordinal; // mgpuSetDefaultDevice
+  bool has_default_ordinal; // mgpuSetDefaultDevice, aotc_device_set
+  bool prefers_current;     // to the default device: the context that is current
   int32_t default_ordinal;
+  const char *entry;              // the entry under way, for messages
+  aotc_rt_context *entry_context; // what it runs in: current, so that nobody need ask
+  int32_t lock_depth;             // of the state's lock
+  bool has_untold;                // a failure that the hook is to hear of after the lock
   aotc_rt_launch_label last_launch;
 } aotc_rt_thread;
 
@@ -48,6 +53,20 @@ extern _Thread_local aotc_rt_thread aotc_rt_this_thread;
 // Records a failure unless there is one already; returns `status`.
 __attribute__((format(printf, 2, 3))) aotc_status aotc_rt_fail(aotc_status status,
                                                                const char *format, ...);
+
+// Makes a failure that was kept apart (in a sink) the thread's, in place of an earlier one; nothing
+// happens if there is none. Returns its status.
+aotc_status aotc_rt_replace_failure(const aotc_rt_error *failure);
+
+// Tells the hook of what was recorded under the lock.
+void aotc_rt_tell_untold(void);
+
+// Sees to it that forks leave the locks in order; not to be called under one.
+void aotc_rt_fork_prepare(void);
+
+// Keep the hook right over a fork.
+void aotc_rt_hook_before_fork(void);
+void aotc_rt_hook_after_fork(void);
 
 // Appends to the text in a buffer, and cuts it at the buffer's end.
 __attribute__((format(printf, 3, 4))) void aotc_rt_append(char *text, size_t bytes,
@@ -75,7 +94,21 @@ typedef struct aotc_rt_tensor_map {
 
 #define AOTC_RT_TENSOR_MAP_BUCKETS 256
 
-// A CUDA context that was used. Made under the lock, found without it, never freed.
+// Memory of the device that tensor maps are cut from.
+typedef struct aotc_rt_slab {
+  struct aotc_rt_slab *next;
+  CUdeviceptr address;
+  size_t bytes_left;
+} aotc_rt_slab;
+
+// Buffers that calls of entries copy to; by the power of 2 of their size, in steps of a quarter.
+#define AOTC_RT_STAGING_CLASSES 256
+typedef struct aotc_rt_staging_buffer aotc_rt_staging_buffer;
+typedef struct aotc_rt_staging {
+  aotc_rt_staging_buffer *unused[3][AOTC_RT_STAGING_CLASSES]; // by aotc_memory_kind
+} aotc_rt_staging;
+
+// A CUDA context that was used. Made under the lock, found without it, freed by aotc_unload.
 struct aotc_rt_context {
   aotc_rt_context *next; // does not change once the context can be found
   CUcontext handle;
@@ -89,8 +122,8 @@ struct aotc_rt_context {
   aotc_rt_stream_block streams;
   // Under the lock: equal tensor maps share an address, cut from slabs.
   aotc_rt_tensor_map *tensor_maps[AOTC_RT_TENSOR_MAP_BUCKETS];
-  CUdeviceptr slab;
-  size_t slab_bytes_left;
+  aotc_rt_slab *slabs;     // the first has room
+  aotc_rt_staging staging; // under a lock of its own
 };
 
 // Describes CUDA device `ordinal`; false, with the failure recorded, if the driver does not say.
@@ -109,6 +142,11 @@ aotc_rt_context *aotc_rt_context_primary_locked(const aotc_rt_driver *driver, in
 
 // Gives up a context on which the program's images did not load.
 void aotc_rt_context_drop_locked(const aotc_rt_driver *driver, aotc_rt_context *context);
+
+// Whether the context still exists: somebody else's may have been destroyed.
+bool aotc_rt_context_is_alive(const aotc_rt_driver *driver, aotc_rt_context *context);
+
+typedef struct aotc_rt_state aotc_rt_state;
 
 // -------------------------------------------------------------------------------------------------
 // Modules (module.c)
@@ -151,6 +189,9 @@ bool aotc_rt_modules_load_all_locked(const aotc_rt_driver *driver, aotc_rt_conte
 // Unloads every module from a context that is to be given up; it is current.
 void aotc_rt_modules_drop_locked(const aotc_rt_driver *driver, const aotc_rt_context *context);
 
+// Unloads every module from everywhere; what was registered stays.
+void aotc_rt_modules_unload_locked(aotc_rt_state *state);
+
 // -------------------------------------------------------------------------------------------------
 // The process (device.c)
 
@@ -158,6 +199,7 @@ typedef enum aotc_rt_phase {
   AOTC_RT_UNRESOLVED = 0, // no device was needed so far
   AOTC_RT_ON_CPU,
   AOTC_RT_ON_CUDA,
+  AOTC_RT_FORKED, // from a process that was on CUDA: there is nothing to call any more
 } aotc_rt_phase;
 
 typedef enum aotc_rt_wish {
@@ -181,7 +223,7 @@ typedef struct aotc_rt_registration {
   bool is_ours; // registered here, to be unregistered here
 } aotc_rt_registration;
 
-typedef struct aotc_rt_state {
+struct aotc_rt_state {
   // Taken to choose the device, load modules, bind kernels, register memory; not to launch.
   pthread_mutex_t lock;
 
@@ -189,12 +231,14 @@ typedef struct aotc_rt_state {
   // Written under the lock before `phase` leaves AOTC_RT_UNRESOLVED, constant afterwards.
   aotc_rt_request choice;
   aotc_device device;
+  bool checks_launches; // AOTC_CHECK=1
   aotc_rt_driver driver;
 
   // Under the lock.
   bool has_request;
   aotc_rt_request request; // of aotc_device_request
   bool has_driver;
+  bool is_driver_lost; // it was started before the fork that made this process
   aotc_rt_module *modules;
   struct aotc_rt_registered_info *infos;
   aotc_rt_registration *registrations;
@@ -202,13 +246,16 @@ typedef struct aotc_rt_state {
 
   atomic_size_t stand_in_count;        // changes under the lock
   _Atomic(aotc_rt_context *) contexts; // grows under the lock
-} aotc_rt_state;
+};
 
 extern aotc_rt_state aotc_rt_state_of_process;
 
 // Takes and gives back the state's lock.
 void aotc_rt_lock(void);
 void aotc_rt_unlock(void);
+
+// Records that the driver did not come along into this process, a child.
+aotc_status aotc_rt_fail_forked(void);
 
 // -------------------------------------------------------------------------------------------------
 // A call under way (device.c)
@@ -231,6 +278,10 @@ typedef struct aotc_rt_scope {
 // failure recorded, when there is none; then the call is over. A call that began ends with
 // aotc_rt_end.
 bool aotc_rt_begin(aotc_rt_scope *out_scope, const char *operation);
+
+// The same for work on a stream of the caller's: on a thread without a current context, it is done
+// in the stream's.
+bool aotc_rt_begin_on_stream(aotc_rt_scope *out_scope, const char *operation, CUstream stream);
 
 // The same for the mgpu* functions: false when this thread has failed.
 bool aotc_rt_begin_unless_failed(aotc_rt_scope *out_scope, const char *operation);
@@ -262,6 +313,9 @@ CUstream aotc_rt_stream_take(aotc_rt_scope *scope);
 // Whether `stream` was the pool's, and is back there.
 bool aotc_rt_stream_give_back(CUstream stream);
 
+// Destroys the pool's streams; the context is current. Without a driver they are only forgotten.
+void aotc_rt_streams_unload(const aotc_rt_driver *driver, aotc_rt_context *context);
+
 // -------------------------------------------------------------------------------------------------
 // Memory (memory.c)
 
@@ -275,5 +329,32 @@ typedef struct aotc_rt_memref {
   int64_t offset;
   int64_t sizes_and_strides[];
 } aotc_rt_memref;
+
+// The bytes that a memref reaches, from its lowest element to its highest; 0 bytes when it has
+// none. False when its sizes and strides make no sense.
+bool aotc_rt_measure(int64_t rank, const aotc_rt_memref *memref, int64_t element_bytes,
+                     uintptr_t *out_start, uint64_t *out_bytes);
+
+// Where a pointer leads, as the driver says. It calls memory that it does not know the host's.
+typedef struct aotc_rt_place {
+  bool is_known; // to the driver: pinned or registered, if it is the host's
+  bool is_device;
+  bool is_managed; // then the rest does not matter
+  int ordinal;     // of the device that has it
+} aotc_rt_place;
+bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place);
+
+// Frees memory of any kind: the driver says which it is.
+aotc_status aotc_rt_memory_free_anywhere(void *allocated);
+
+// Forgets registrations and stand-ins. The registrations are undone with a driver: a context is
+// current then.
+void aotc_rt_memory_unload_locked(aotc_rt_state *state, const aotc_rt_driver *driver);
+
+// -------------------------------------------------------------------------------------------------
+// Tensor maps (tensor_map.c)
+
+// Frees the context's maps; it is current. Without a driver they are only forgotten.
+void aotc_rt_tensor_maps_unload(const aotc_rt_driver *driver, aotc_rt_context *context);
 
 #endif // AOTC_RT_STATE_H

@@ -105,6 +105,27 @@ bool aotc_rt_stream_give_back(CUstream stream) {
   return is_taken != NULL;
 }
 
+void aotc_rt_streams_unload(const aotc_rt_driver *driver, aotc_rt_context *context) {
+  aotc_rt_stream_block *block = &context->streams;
+  while (block != NULL) {
+    for (int i = 0; i < AOTC_RT_STREAMS_PER_BLOCK; ++i) {
+      CUstream stream = atomic_load(&block->slots[i].stream);
+      if (stream != NULL && driver != NULL) {
+        aotc_rt_check_release(driver, driver->stream_destroy(stream), AOTC_RT_CALL_stream_destroy,
+                              "a stream of the pool");
+      }
+      atomic_store(&block->slots[i].stream, NULL);
+      atomic_store(&block->slots[i].is_taken, false);
+    }
+    aotc_rt_stream_block *next = atomic_load(&block->next);
+    if (block != &context->streams) {
+      free(block);
+    }
+    block = next;
+  }
+  atomic_store(&context->streams.next, NULL);
+}
+
 // -------------------------------------------------------------------------------------------------
 // mgpuStream*
 

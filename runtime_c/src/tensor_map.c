@@ -152,23 +152,55 @@ static size_t bucket_of(const CUtensorMap *map) {
   return (size_t)(hash ^ (hash >> 32)) % AOTC_RT_TENSOR_MAP_BUCKETS;
 }
 
+// What was full stays in use.
+static bool add_slab_locked(const aotc_rt_driver *driver, aotc_rt_context *context) {
+  aotc_rt_slab *slab = malloc(sizeof(*slab));
+  if (slab == NULL) {
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for TMA descriptors");
+    return false;
+  }
+  *slab = (aotc_rt_slab){.next = context->slabs, .bytes_left = SLAB_BYTES};
+  if (!AOTC_RT_TRY(driver, mem_alloc, (&slab->address, SLAB_BYTES), "memory for TMA descriptors")) {
+    free(slab);
+    return false;
+  }
+  context->slabs = slab;
+  return true;
+}
+
+void aotc_rt_tensor_maps_unload(const aotc_rt_driver *driver, aotc_rt_context *context) {
+  while (context->slabs != NULL) {
+    aotc_rt_slab *slab = context->slabs;
+    context->slabs = slab->next;
+    if (driver != NULL) {
+      aotc_rt_check_release(driver, driver->mem_free(slab->address), AOTC_RT_CALL_mem_free,
+                            "memory of TMA descriptors");
+    }
+    free(slab);
+  }
+  for (size_t i = 0; i < AOTC_RT_TENSOR_MAP_BUCKETS; ++i) {
+    while (context->tensor_maps[i] != NULL) {
+      aotc_rt_tensor_map *entry = context->tensor_maps[i];
+      context->tensor_maps[i] = entry->next;
+      free(entry);
+    }
+  }
+}
+
 // Copies the map to fresh device memory. On a stream of the pool: the caller's may be capturing.
 static bool upload_locked(aotc_rt_scope *scope, aotc_rt_tensor_map *entry) {
   aotc_rt_context *context = scope->context;
   const aotc_rt_driver *driver = scope->driver;
-  if (context->slab_bytes_left < sizeof(entry->map)) {
-    CUdeviceptr slab = 0;
-    if (!AOTC_RT_TRY(driver, mem_alloc, (&slab, SLAB_BYTES), "memory for TMA descriptors")) {
-      return false;
-    }
-    context->slab = slab; // what was before stays in use
-    context->slab_bytes_left = SLAB_BYTES;
+  if ((context->slabs == NULL || context->slabs->bytes_left < sizeof(entry->map)) &&
+      !add_slab_locked(driver, context)) {
+    return false;
   }
+  aotc_rt_slab *slab = context->slabs;
   CUstream stream = aotc_rt_stream_take(scope);
   if (stream == NULL) {
     return false;
   }
-  CUdeviceptr address = context->slab + (SLAB_BYTES - context->slab_bytes_left);
+  CUdeviceptr address = slab->address + (SLAB_BYTES - slab->bytes_left);
   bool is_copied =
       AOTC_RT_TRY(driver, memcpy_async,
                   (address, (CUdeviceptr)(uintptr_t)&entry->map, sizeof(entry->map), stream),
@@ -177,7 +209,7 @@ static bool upload_locked(aotc_rt_scope *scope, aotc_rt_tensor_map *entry) {
   aotc_rt_stream_give_back(stream);
   if (is_copied) {
     entry->address = address;
-    context->slab_bytes_left -= sizeof(entry->map);
+    slab->bytes_left -= sizeof(entry->map);
   }
   return is_copied;
 }

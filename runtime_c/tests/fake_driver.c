@@ -41,7 +41,8 @@ typedef struct object {
   size_t bytes;
   const char *image; // libraries, modules
   const struct object *context;
-  bool is_synchronized; // pooled memory: the context was synchronized since
+  const struct object *owner; // functions: the module
+  bool is_synchronized;       // pooled memory: the context was synchronized since
   int max_dynamic_shared;
   char name[64]; // functions
 } object;
@@ -65,6 +66,9 @@ EXPORT fake_driver *fake_driver_get(void) {
   return &the_driver;
 }
 
+// Of things that several threads do at once.
+#define COUNT(member, by) __atomic_add_fetch(&the_driver.member, (by), __ATOMIC_RELAXED)
+
 static void violate(const char *what) {
   if (the_driver.violation[0] == '\0') {
     snprintf(the_driver.violation, sizeof(the_driver.violation), "%s", what);
@@ -81,7 +85,10 @@ static CUresult enter(const char *symbol) {
   ++d->call_count;
   CUresult result = d->is_shut_down ? CUDA_ERROR_DEINITIALIZED : CUDA_SUCCESS;
   bool is_counted = d->fail_symbol == NULL || strcmp(d->fail_symbol, symbol) == 0;
-  if (d->fail_at > 0 && is_counted && --d->fail_at == 0) {
+  bool fails_again = is_counted && d->fail_at == 0 && d->fail_count > 0;
+  bool fails_now = d->fail_at > 0 && is_counted && --d->fail_at == 0;
+  if (fails_now || fails_again) {
+    d->fail_count -= d->fail_count > 0 ? 1 : 0;
     d->failed_symbol = symbol;
     d->failed_index = d->call_count - 1;
     result = (CUresult)d->fail_result;
@@ -131,7 +138,8 @@ static bool is_object(const void *handle, object_kind kind) {
 }
 
 static bool is_stream(CUstream stream) {
-  return stream == NULL || stream == CU_STREAM_LEGACY || is_object(stream, OBJECT_STREAM);
+  return stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ||
+         is_object(stream, OBJECT_STREAM);
 }
 
 static object *find_memory(CUdeviceptr address) {
@@ -169,6 +177,12 @@ EXPORT void *fake_context_pop(void) {
 }
 
 EXPORT void fake_context_destroy(void *context) {
+  for (int i = 0; i < MAX_OBJECTS; ++i) {
+    if (the_objects[i].kind == OBJECT_STREAM && the_objects[i].context == context) {
+      the_objects[i].kind = OBJECT_NONE;
+      --the_driver.live_streams;
+    }
+  }
   ((object *)context)->kind = OBJECT_NONE;
 }
 
@@ -350,7 +364,9 @@ EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *context) {
 EXPORT CUresult CUDAAPI cuCtxSynchronize(void) {
   // A context whose work failed runs nothing any more.
   for (int i = 0; i < MAX_OBJECTS; ++i) {
-    the_objects[i].is_synchronized = true;
+    object *o = &the_objects[i];
+    o->is_synchronized =
+        o->is_synchronized || (the_depth > 0 && o->context == the_stack[the_depth - 1]);
   }
   ENTER_WITH_CONTEXT("cuCtxSynchronize");
   return (CUresult)the_driver.asynchronous_result;
@@ -413,6 +429,15 @@ static CUresult fit(const char *image, unsigned int count, const CUjit_option *o
   return image_lists(image, "chips=", chip) ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+// Functions go with their module.
+static void forget_functions(const void *module) {
+  for (int i = 0; i < MAX_OBJECTS; ++i) {
+    if (the_objects[i].kind == OBJECT_FUNCTION && the_objects[i].owner == module) {
+      the_objects[i].kind = OBJECT_NONE;
+    }
+  }
+}
+
 #ifndef FAKE_OLD_DRIVER
 EXPORT CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {
   ENTER("cuCtxGetId");
@@ -459,6 +484,7 @@ EXPORT CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
     violate("a library unloaded that is not loaded");
     return CUDA_ERROR_INVALID_HANDLE;
   }
+  forget_functions(library);
   ((object *)library)->kind = OBJECT_NONE;
   --the_driver.live_modules;
   return CUDA_SUCCESS;
@@ -517,6 +543,7 @@ EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module) {
     violate("a module unloaded that is not loaded in the context");
     return CUDA_ERROR_INVALID_HANDLE;
   }
+  forget_functions(module);
   ((object *)module)->kind = OBJECT_NONE;
   --the_driver.live_modules;
   return CUDA_SUCCESS;
@@ -533,6 +560,7 @@ EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule modul
   }
   object *made = make_object(OBJECT_FUNCTION);
   made->max_dynamic_shared = 48 * 1024;
+  made->owner = (const object *)module;
   snprintf(made->name, sizeof(made->name), "%s", name);
   *function = (CUfunction)made;
   return CUDA_SUCCESS;
@@ -647,8 +675,40 @@ EXPORT CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
+EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
+  ENTER_WITH_CONTEXT("cuStreamDestroy_v2");
+  if (!is_object(stream, OBJECT_STREAM) ||
+      ((object *)stream)->context != the_stack[the_depth - 1]) {
+    violate("a stream destroyed that is none, or of another context");
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  ((object *)stream)->kind = OBJECT_NONE;
+  --the_driver.live_streams;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext *context) {
+  ENTER("cuStreamGetCtx");
+  if (!is_object(stream, OBJECT_STREAM)) {
+    violate("the context of a stream that has none of its own");
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  *context = (CUcontext)(uintptr_t)((object *)stream)->context;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+  ENTER_WITH_CONTEXT("cuStreamIsCapturing");
+  *status =
+      the_driver.is_capturing ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  return is_stream(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 EXPORT CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
   ENTER_WITH_CONTEXT("cuStreamSynchronize");
+  if (the_driver.is_capturing) {
+    violate("a wait for a stream that is capturing");
+  }
   return is_stream(stream) ? (CUresult)the_driver.asynchronous_result : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -715,7 +775,8 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, object_kind kind, b
   }
   memset(start, 0, bytes);
   memory->start = start;
-  ++the_driver.live_memory;
+  COUNT(live_memory, 1);
+  COUNT(allocation_count, 1);
   the_driver.last_allocation_bytes = bytes;
   *address = (CUdeviceptr)(uintptr_t)memory->start;
   return CUDA_SUCCESS;
@@ -734,7 +795,7 @@ static CUresult release(CUdeviceptr address, bool must_be_pooled, bool must_be_s
   }
   free(memory->start);
   memory->kind = OBJECT_NONE;
-  --the_driver.live_memory;
+  COUNT(live_memory, -1);
   return CUDA_SUCCESS;
 }
 
@@ -774,6 +835,8 @@ EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t b
   if (!is_stream(stream)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
+  COUNT(copy_count, 1);
+  the_driver.last_copy_bytes = bytes;
   memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
   return CUDA_SUCCESS;
 }
@@ -855,4 +918,45 @@ EXPORT CUresult CUDAAPI cuPointerGetAttribute(void *value, CUpointer_attribute a
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+static fake_kind kind_of(CUdeviceptr address) {
+  const object *memory = find_memory(address);
+  if (memory == NULL) {
+    return FAKE_UNKNOWN;
+  }
+  if (memory->kind == OBJECT_REGISTRATION) {
+    return FAKE_REGISTERED;
+  }
+  return memory->is_managed ? FAKE_MANAGED : FAKE_DEVICE;
+}
+
+EXPORT fake_kind fake_kind_of(const void *pointer) {
+  return kind_of((CUdeviceptr)(uintptr_t)pointer);
+}
+
+// Memory that it does not know has zeros, which is no failure.
+EXPORT CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
+                                               void **values, CUdeviceptr address) {
+  ENTER_WITH_CONTEXT("cuPointerGetAttributes");
+  const object *memory = find_memory(address);
+  fake_kind kind = kind_of(address);
+  for (unsigned int i = 0; i < count; ++i) {
+    switch ((int)attributes[i]) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *(CUmemorytype *)values[i] = kind == FAKE_UNKNOWN      ? (CUmemorytype)0
+                                   : kind == FAKE_REGISTERED ? CU_MEMORYTYPE_HOST
+                                                             : CU_MEMORYTYPE_DEVICE;
+      break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *(unsigned int *)values[i] = kind == FAKE_MANAGED;
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *(int *)values[i] = memory != NULL && memory->context != NULL ? memory->context->ordinal : 0;
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  return CUDA_SUCCESS;
 }

@@ -30,11 +30,13 @@ typedef struct fake_driver {
   bool has_memory_pools;
 
   // What it fails: the fail_at-th call of all (from 1), or the fail_at-th call of fail_symbol.
-  int fail_at; // 0: none
+  int fail_at;    // 0: none
+  int fail_count; // how many of them fail from there on; 0: one
   const char *fail_symbol;
   int fail_result;
   bool is_shut_down;       // every call says CUDA_ERROR_DEINITIALIZED
   int asynchronous_result; // what synchronizing calls say, 0: success
+  bool is_capturing;       // what every stream says
 
   // What it saw. The log has every call's symbol in order, of all threads.
   int call_count;
@@ -43,6 +45,9 @@ typedef struct fake_driver {
   int failed_index;          // its place in the log
   int launch_count;
   fake_launch last_launch;
+  int copy_count;
+  uint64_t last_copy_bytes;
+  int allocation_count;
   int live_memory; // allocations not freed yet
   int live_events;
   int live_streams;
@@ -75,5 +80,9 @@ void *fake_context_make(int ordinal);
 void fake_context_push(void *context);
 void *fake_context_pop(void);
 void fake_context_destroy(void *context);
+
+// What a pointer is to the driver.
+typedef enum fake_kind { FAKE_UNKNOWN, FAKE_REGISTERED, FAKE_DEVICE, FAKE_MANAGED } fake_kind;
+fake_kind fake_kind_of(const void *pointer);
 
 #endif // AOTC_FAKE_DRIVER_H

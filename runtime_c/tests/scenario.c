@@ -67,6 +67,15 @@ void fake_context_destroy(void *context) {
   destroy(context);
 }
 
+fake_kind fake_kind_of(const void *pointer) {
+  static fake_kind (*kind_of)(const void *);
+  if (kind_of == NULL) {
+    void *address = find("fake_kind_of");
+    memcpy(&kind_of, &address, sizeof(kind_of));
+  }
+  return kind_of(pointer);
+}
+
 // -------------------------------------------------------------------------------------------------
 // The program
 

@@ -6,6 +6,7 @@
 
 #include "aotc_runtime.h"
 #include "check.h"
+#include "entries.h"
 #include "mlir_cuda_runtime.h"
 #include "scenario.h"
 
@@ -15,6 +16,8 @@ static void every_symbol_is_called(void) {
   scenario_check_symbols(false, "cuCtxGetId cuLibraryLoadData cuLibraryGetModule cuLibraryUnload "
                                 "cuLaunchKernelEx cuMemAllocAsync cuMemFreeAsync "
                                 "cuTensorMapEncodeTiled cuCtxSynchronize cuGetErrorName "
+                                "cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing "
+                                "cuStreamDestroy_v2 "
                                 "cuGetErrorString");
 }
 
@@ -99,6 +102,23 @@ static void modules_are_unloaded_where_another_does_not_fit(void) {
   CHECK_TEXT("", driver->violation);
 }
 
+static void entries_and_unload(void) {
+  fake_driver *driver = scenario_driver();
+  entries_load("cuda");
+  for (int round = 0; round < 2; ++round) {
+    float a[] = {1, 2, 3, 4}, c[] = {0, 0, 0, 7};
+    CHECK_INT(AOTC_OK, entries_call(&entry_add, vector_at(a), vector_at(a), vector_at(c)));
+    CHECK(c[2] == 6 && c[3] == 7);
+    CHECK_INT(1, driver->live_modules);
+    CHECK_INT(2, driver->live_memory);
+    CHECK_INT(AOTC_OK, aotc_unload());
+    CHECK_INT(0, driver->live_modules);
+    CHECK_INT(0, driver->live_memory);
+    CHECK_INT(0, driver->primary_references);
+  }
+  CHECK_TEXT("", driver->violation);
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(every_symbol_is_called),
@@ -107,6 +127,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(tensor_maps_are_unsupported),
       CHECK_TEST(stream_memory_is_plain),
       CHECK_TEST(modules_are_loaded_for_each_context),
+      CHECK_TEST(entries_and_unload),
       CHECK_TEST(modules_are_unloaded_where_another_does_not_fit),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

@@ -14,7 +14,9 @@ from aotc.toolchain import Runner, Toolchain
 
 RUNTIME = REPOSITORY / "runtime_c"
 SOURCES = sorted((RUNTIME / "src").glob("*.c"))
-HEADERS = [RUNTIME / "include" / name for name in ("aotc_runtime.h", "mlir_cuda_runtime.h")]
+HEADERS = [
+    RUNTIME / "include" / name for name in ("aotc_runtime.h", "aotc_entry.h", "mlir_cuda_runtime.h")
+]
 TESTS = RUNTIME / "tests"
 HOST_TARGET = "x86_64-linux-gnu.2.28"
 TARGETS = (HOST_TARGET, "aarch64-linux-gnu.2.28")

@@ -5,7 +5,9 @@ With its sources they are checked for undefined behaviour, those of the CPU devi
 
 from __future__ import annotations
 
+import platform
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,6 +32,8 @@ from aotc.toolchain import runtime_library
 # Which libcuda.so.1 each program finds.
 PROGRAMS = {
     "cuda_devices": "new",
+    "cuda_entries": "new",
+    "cuda_entry_life": "new",
     "cuda_launches": "new",
     "cuda_memory": "new",
     "old_driver": "old",
@@ -39,6 +43,7 @@ PROGRAMS = {
     "cpu_steps": "none",
     "cpu_stress": "none",
 }
+WITH_ENTRIES = ("cuda_entries", "cuda_entry_life", "old_driver")
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
 CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress")
 THREAD_SANITIZER_FLAGS = ("-fsanitize=thread",)
@@ -48,6 +53,8 @@ def _sources_of(program: str) -> list[Path]:
     names = ["check.c", f"test_{program}.c"]
     if PROGRAMS[program] != "none":
         names.append("scenario.c")
+    if program in WITH_ENTRIES:
+        names.append("entries.c")
     if program in CONCURRENT:
         names.append("cpu_module.c")
     return [TESTS / name for name in names]
@@ -142,25 +149,74 @@ def test_program_has_no_races(program: str, drivers: Path, tmp_path: Path) -> No
     _check_run(program, executable, program_environment(drivers / "none", **options))
 
 
-def test_library_can_be_closed(tmp_path: Path) -> None:
-    """dlclose ends the CPU device's threads and the fork handlers with their code."""
-    executable = tmp_path / "test_unload"
-    library = runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared")
-    sources = [TESTS / "check.c", TESTS / "test_unload.c"]
-    compile_c(
-        [*STRICT_FLAGS, *include_flags(), *sources, "-pthread", "-ldl", "-o", executable],
-        making="test_unload",
-    )
+_IS_X86 = platform.machine() == "x86_64"
+# What valgrind looks at: not all, as it is slow.
+LEAK_TESTS = {
+    "cuda_entries": (
+        "host_pointers_are_copied",
+        "host_code_gets_managed_memory",
+        "many_arguments",
+        "bad_arguments_are_refused",
+    ),
+    "cuda_entry_life": (
+        "results_are_the_callers",
+        "unwanted_results_are_freed",
+        "results_of_a_failed_call_are_zero",
+        "out_of_memory_empties_the_pool",
+        "every_call_fails_unknown",
+        "every_call_of_unload_fails",
+        "child_of_a_cuda_process_is_told",
+        "unload_gives_everything_back",
+        "unload_chooses_anew",
+    ),
+}
+_VALGRIND = (
+    *("valgrind", "-q", "--error-exitcode=9", "--leak-check=full"),
+    *("--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"),
+)
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind")
+@pytest.mark.parametrize("program", LEAK_TESTS)
+def test_program_loses_no_memory(program: str, drivers: Path, tmp_path: Path) -> None:
+    """Calls that fail anywhere, and aotc_unload, leave nothing behind and read nothing freed."""
+    executable = tmp_path / f"test_{program}"
+    # Old instructions alone: valgrind need not know the processor's newest.
+    _build_with_sources(program, executable, ("-mcpu=x86_64",) if _IS_X86 else ())
     done = subprocess.run(
-        [executable, library],
-        env=program_environment(),
+        [*_VALGRIND, executable, *LEAK_TESTS[program]],
+        env=program_environment(drivers / PROGRAMS[program]),
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr + done.stdout
-    assert done.stdout.splitlines()[-1] == "2 passed, 0 failed"
+    assert done.stdout.splitlines()[-1] == f"{len(LEAK_TESTS[program])} passed, 0 failed"
+
+
+def test_library_can_be_closed(drivers: Path, tmp_path: Path) -> None:
+    """dlclose ends the CPU device's threads and the fork handlers with their code.
+
+    aotc_unload before it ends the threads, and gives back all that the GPU holds.
+    """
+    executable = tmp_path / "test_unload"
+    library = runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared")
+    sources = [TESTS / name for name in ("check.c", "test_unload.c")]
+    compile_c(
+        [*STRICT_FLAGS, *include_flags(), *sources, "-pthread", "-ldl", "-o", executable],
+        making="test_unload",
+    )
+    done = subprocess.run(
+        [executable, library],
+        env=program_environment(drivers / "new"),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert done.stdout.splitlines()[-1] == "4 passed, 0 failed"
 
 
 def test_a_failing_test_fails_its_program(drivers: Path, tmp_path: Path) -> None:
