@@ -34,6 +34,12 @@ class Dtype(Enum):
     C64 = "c64"
     C128 = "c128"
 
+    @property
+    def bytes(self) -> int:
+        """The size of an element."""
+        digits = self.value.lstrip("abcdefghijklmnopqrstuvwxyz")
+        return int(digits) // 8 if digits else 1
+
 
 class Memory(Enum):
     """Where a buffer must be for an entry to use it on a GPU."""

@@ -108,6 +108,16 @@ def _values(name: str, values: Sequence[Value]) -> str:
     return sizes + _array("aotc_value", name, rows)
 
 
+def _bytes(value: Value) -> int:
+    """Of a memref that lies in a row, as its type says; else 0."""
+    if value.shape is None or value.strides is not None or value.offset != 0:
+        return 0
+    count = 1
+    for size in value.shape:
+        count *= size or 0
+    return count * value.dtype.bytes
+
+
 def _value(prefix: str, value: Value) -> str:
     rank = -1 if value.shape is None else len(value.shape)
     offset = "AOTC_DYNAMIC" if value.offset is None else _int64(value.offset)
@@ -119,6 +129,7 @@ def _value(prefix: str, value: Value) -> str:
         f"     .shape = {f'{prefix}_shape' if value.shape else 'NULL'},\n"
         f"     .strides = {f'{prefix}_strides' if value.strides else 'NULL'},\n"
         f"     .offset = {offset},\n"
+        f"     .bytes = {_bytes(value)},\n"
         f"     .is_read = {c_bool(value.is_read)},\n"
         f"     .is_written = {c_bool(value.is_written)},\n"
         f"     .memory = {_MEMORIES[value.memory]},\n"

@@ -16,8 +16,10 @@ from aotc.host.llvm_dialect import (
     create_call,
     create_constant,
     handle_text,
+    kernel_handle,
     kernel_name,
     module_handle,
+    null_pointer_global,
     operations,
     runtime_declarations,
     string_global,
@@ -60,12 +62,14 @@ class LaunchStubs:
         declarations = {}
         name_symbol = kernel_name(module, kernel)
         name_text = string_global(name_symbol, kernel)
-        if name_symbol in self._kernel_names:
-            declarations[name_symbol] = name_text
-        else:
-            self._kernel_names.add(name_symbol)
-            append(self._host, name_text)
-            declarations[name_symbol] = name_text
+        for symbol, global_text in (
+            (name_symbol, name_text),
+            (kernel_handle(module, kernel), null_pointer_global(kernel_handle(module, kernel))),
+        ):
+            if symbol not in self._kernel_names:
+                self._kernel_names.add(symbol)
+                append(self._host, global_text)
+            declarations[symbol] = global_text
         declarations[module_handle(module)] = handle_text(module)
         declarations.update(runtime_declarations())
         text = _stub_text(name, module, kernel, types, kind)
@@ -99,11 +103,22 @@ def _stub_text(
             f"llvm.store %s{i}, %a{i} : !llvm.ptr, !llvm.ptr",
         ]
     lines += [
+        # What was found once is there for all launches, on every device.
+        f'%known_place = llvm.mlir.addressof @"{kernel_handle(module, kernel)}" : !llvm.ptr',
+        "%known = llvm.load %known_place atomic monotonic {alignment = 8 : i64} "
+        ": !llvm.ptr -> !llvm.ptr",
+        '%is_known = llvm.icmp "ne" %known, %null : !llvm.ptr',
+        "llvm.cond_br %is_known, ^launch(%known : !llvm.ptr), ^find",
+        "^find:",
         f'%place = llvm.mlir.addressof @"{module_handle(module)}" : !llvm.ptr',
         "%module = llvm.load %place : !llvm.ptr -> !llvm.ptr",
         f'%name = llvm.mlir.addressof @"{kernel_name(module, kernel)}" : !llvm.ptr',
-        "%kernel = llvm.call @mgpuModuleGetFunction(%module, %name) "
+        "%found = llvm.call @mgpuModuleGetFunction(%module, %name) "
         ": (!llvm.ptr, !llvm.ptr) -> !llvm.ptr",
+        "llvm.store %found, %known_place atomic monotonic {alignment = 8 : i64} "
+        ": !llvm.ptr, !llvm.ptr",
+        "llvm.br ^launch(%found : !llvm.ptr)",
+        "^launch(%kernel: !llvm.ptr):",
     ]
     # The plain launch has a count at its end, the others have the cluster: in front of the grid,
     # or (cooperative) behind it.

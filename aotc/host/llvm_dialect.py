@@ -149,6 +149,10 @@ def kernel_name(module: str, kernel: str) -> str:
     return f"aotc_name_{module}_{kernel}"
 
 
+def kernel_handle(module: str, kernel: str) -> str:
+    return f"aotc_kernel_{module}_{kernel}"
+
+
 def handle_text(name: str) -> str:
     return null_pointer_global(module_handle(name))
 

@@ -44,6 +44,8 @@ typedef struct aotc_value {
   const int64_t *strides;  // rank values in elements; NULL: row-major and contiguous.
                            // AOTC_DYNAMIC: the stride that packs the dimension
   int64_t offset;          // in elements; AOTC_DYNAMIC: 0 is passed
+  uint64_t bytes;          // of a memref whose type alone says that its elements lie in a row, from
+                           // the pointer on; else 0
   bool is_read;            // arguments: the entry reads the buffer
   bool is_written;         // arguments: the entry writes the buffer
   aotc_memory_kind memory; // arguments: where the buffer must be when the device is CUDA;
@@ -93,12 +95,13 @@ AOTC_API void aotc_entry_describe(const aotc_value *value, const void *pointer,
 AOTC_API aotc_status aotc_entry_call(const aotc_entry *entry, void **values);
 
 // Enqueues an entry on the caller's stream (a CUstream or cudaStream_t; NULL is the default
-// stream), and returns at once: it waits for nothing, allocates nothing, and may be captured into a
-// graph. The pointers must be the GPU's, managed or pinned memory: they are used as they are. On
-// the CPU device it is done when it returns. AOTC_UNSUPPORTED for an entry with a `why_not_async`.
-// A thread without a current context uses the stream's own; arguments are checked as above. With
-// AOTC_CHECK=1 a pointer that the GPU cannot reach is refused, and each launch is waited for (but
-// not while it is captured), so that a kernel that fails is told from the others.
+// stream), and returns at once (descriptors are as aotc_entry_describe makes them): it waits for
+// nothing, allocates nothing, and may be captured into a graph. The pointers must be the GPU's,
+// managed or pinned memory: they are used as they are. On the CPU device it is done when it
+// returns. AOTC_UNSUPPORTED for an entry with a `why_not_async`. A thread without a current context
+// uses the stream's own; arguments are checked as above. With AOTC_CHECK=1 a pointer that the GPU
+// cannot reach is refused, and each launch is waited for (but not while it is captured), so that a
+// kernel that fails is told from the others.
 AOTC_API aotc_status aotc_entry_enqueue(const aotc_entry *entry, void **values, void *stream);
 
 // The device that this thread's later calls use when it has no current CUDA context: a GPU's

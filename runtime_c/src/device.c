@@ -653,9 +653,10 @@ bool aotc_rt_end(aotc_rt_scope *scope) {
 
 bool aotc_rt_capture_relax(const aotc_rt_driver *driver, CUstreamCaptureMode *out_before) {
   *out_before = CU_STREAM_CAPTURE_MODE_RELAXED;
-  return AOTC_RT_TRY(driver, thread_exchange_capture_mode, (out_before), "while loading");
+  return AOTC_RT_TRY(driver, thread_exchange_capture_mode, (out_before),
+                     "beside captures of streams");
 }
 
 bool aotc_rt_capture_restore(const aotc_rt_driver *driver, CUstreamCaptureMode before) {
-  return AOTC_RT_TRY(driver, thread_exchange_capture_mode, (&before), "after loading");
+  return AOTC_RT_TRY(driver, thread_exchange_capture_mode, (&before), "beside captures of streams");
 }

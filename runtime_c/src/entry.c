@@ -424,6 +424,17 @@ static void finish_on_cuda(call *c) {
   }
 }
 
+// While another thread captures a stream, the driver refuses to wait for any. What is waited for
+// here is this thread's own.
+static void call_beside_captures(call *c, char *small) {
+  CUstreamCaptureMode mode;
+  if (aotc_rt_capture_relax(c->scope.driver, &mode)) {
+    call_on_cuda(c, small);
+    finish_on_cuda(c);
+    aotc_rt_capture_restore(c->scope.driver, mode);
+  }
+}
+
 static void end(call *c, const surroundings *before) {
   aotc_rt_end(&c->scope);
   // Freeing comes behind the call: it is not the entry's.
@@ -447,8 +458,7 @@ static void run_and_wait(call *c, const surroundings *before) {
       c->entry->call(c->passed);
     }
   } else {
-    call_on_cuda(c, small);
-    finish_on_cuda(c);
+    call_beside_captures(c, small);
   }
   end(c, before);
 }
@@ -518,7 +528,7 @@ static aotc_status run(const aotc_entry *entry, void **values, manner how, void 
     aotc_rt_fail(AOTC_UNSUPPORTED, "%s", entry->why_not_async);
   } else if (c.pieces == NULL) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for the arguments of a call");
-  } else if (aotc_rt_entry_check(entry, values, c.pieces)) {
+  } else if (aotc_rt_entry_check(entry, values, how == ON_STREAM, c.pieces)) {
     if (how == ON_STREAM) {
       run_on_stream(&c, stream, &before);
     } else {

@@ -25,7 +25,9 @@ uint32_t aotc_rt_element_bytes(aotc_dtype dtype);
 size_t aotc_rt_value_bytes(const aotc_value *value); // of the scalar, or of the descriptor
 
 // Checks every argument and says what memory it reaches; false, with the failure recorded.
-bool aotc_rt_entry_check(const aotc_entry *entry, void **values, aotc_rt_piece *out_pieces);
+// Descriptors that were made by aotc_entry_describe cannot differ from the type.
+bool aotc_rt_entry_check(const aotc_entry *entry, void **values, bool are_described,
+                         aotc_rt_piece *out_pieces);
 
 // Records a failure of argument `index`.
 __attribute__((format(printf, 4, 5))) aotc_status aotc_rt_fail_argument(aotc_status status,

@@ -146,7 +146,7 @@ static bool reach(const check *c, int64_t count, aotc_rt_piece *piece) {
   return aotc_rt_measure(c->value->rank, c->memref, element_bytes, &piece->start, &piece->bytes);
 }
 
-static bool check_memory(const check *c, int64_t count, aotc_rt_piece *piece) {
+static bool check_pointer(const check *c) {
   const element *e = &elements[c->value->dtype];
   uintptr_t pointer = (uintptr_t)c->memref->aligned;
   if (pointer == 0) {
@@ -155,6 +155,14 @@ static bool check_memory(const check *c, int64_t count, aotc_rt_piece *piece) {
   if ((pointer & (e->alignment - 1)) != 0) { // a power of 2
     return REFUSE(c, "the pointer %p is not aligned to %u bytes, as its elements must be",
                   c->memref->aligned, (unsigned)e->alignment);
+  }
+  return true;
+}
+
+static bool check_memory(const check *c, int64_t count, aotc_rt_piece *piece) {
+  uintptr_t pointer = (uintptr_t)c->memref->aligned;
+  if (!check_pointer(c)) {
+    return false;
   }
   if (!reach(c, count, piece) || piece->bytes > MAX_BYTES) {
     return REFUSE(c, "it has more elements than memory can hold");
@@ -167,7 +175,14 @@ static bool check_memory(const check *c, int64_t count, aotc_rt_piece *piece) {
   return true;
 }
 
-bool aotc_rt_entry_check(const aotc_entry *entry, void **values, aotc_rt_piece *out_pieces) {
+static bool check_described(const check *c, aotc_rt_piece *piece) {
+  piece->start = (uintptr_t)c->memref->aligned;
+  piece->bytes = c->value->bytes;
+  return check_pointer(c);
+}
+
+bool aotc_rt_entry_check(const aotc_entry *entry, void **values, bool are_described,
+                         aotc_rt_piece *out_pieces) {
   for (int32_t i = 0; i < entry->argument_count; ++i) {
     const check c = {entry, i, &entry->arguments[i], values[i]};
     bool has_elements = false;
@@ -176,9 +191,14 @@ bool aotc_rt_entry_check(const aotc_entry *entry, void **values, aotc_rt_piece *
     if (c.memref == NULL) {
       return REFUSE(&c, "there is no %s", c.value->rank < 0 ? "value" : "descriptor");
     }
-    if (c.value->rank >= 0 && (!check_sizes(&c, &has_elements) ||
-                               (has_elements && (!check_layout(&c, &count) ||
-                                                 !check_memory(&c, count, &out_pieces[i]))))) {
+    if (are_described && c.value->bytes > 0) {
+      if (!check_described(&c, &out_pieces[i])) {
+        return false;
+      }
+    } else if (c.value->rank >= 0 &&
+               (!check_sizes(&c, &has_elements) ||
+                (has_elements &&
+                 (!check_layout(&c, &count) || !check_memory(&c, count, &out_pieces[i]))))) {
       return false;
     }
   }

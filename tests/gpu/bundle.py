@@ -32,6 +32,7 @@ from e2e import cooperation_programs, exchange_programs, matrix_programs  # noqa
 from gpu import programs, random_programs  # noqa: E402
 
 import samples  # noqa: E402
+from aotc.toolchain import Toolchain  # noqa: E402
 
 # Whoever copies the bundle, and the machine that runs it, should not wait.
 MOST_BYTES = 40 * 2**20
@@ -79,6 +80,13 @@ class Check:
 UNOPTIMIZED = "O0"
 # PTX alone fits the GPUs that the cubin does not: all but compute capability 8.x.
 PTX = "ptx"
+
+# The program of tests/gpu/library, over two static libraries of its module, and a shared one.
+LIBRARY = HERE / "library"
+LIBRARY_TARGET = "x86_64-linux-gnu.2.28"
+LIBRARY_MODULE = LIBRARY / "vectors.mlir"
+LIBRARY_OPTIONS = ("--chip", "sm_80,sm_90", "--ptx", "none", "--target", LIBRARY_TARGET)
+LIBRARY_PREFIX = "one_"
 
 # Thread block clusters came with this chip; the default set begins before it.
 _OPTIONS = {"cluster": ("--chip", "sm_90", "--ptx", "compute_90")}
@@ -146,13 +154,51 @@ def all_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
     return checks
 
 
-def build(program: Program, folder: Path) -> None:
-    command = [sys.executable, "-m", "aotc", "build", str(program.source), *program.options]
-    command += ["-o", str(folder / program.file)]
+def run(command: Sequence[str]) -> None:
     code = subprocess.run(command, check=False, cwd=ROOT).returncode
     if code != 0:
-        # aotc has said why.
+        # The command has said why.
         sys.exit(f"bundle.py: exit code {code} of {shlex.join(command)}")
+
+
+def aotc_build(source: Path, options: Iterable[str], out: str) -> list[str]:
+    return [sys.executable, "-m", "aotc", "build", str(source), *options, "-o", out]
+
+
+def build(program: Program, folder: Path) -> None:
+    run(aotc_build(program.source, program.options, str(folder / program.file)))
+
+
+def library_commands(packages: Path, folder: Path, toolchain: Toolchain) -> list[list[str]]:
+    """What makes bin/library and bin/libvectors.so; `packages` is for what lies between."""
+    name = LIBRARY_MODULE.stem
+    kinds = {
+        f"{packages / 'plain'}/": ("--emit", "static"),
+        f"{packages / 'prefixed'}/": ("--emit", "static", "--prefix", LIBRARY_PREFIX),
+        str(folder / f"lib{name}.so"): ("--emit", "shared"),
+    }
+    link = [
+        *toolchain.zig_cc.command,
+        *("-target", LIBRARY_TARGET, "-std=c11", "-D_GNU_SOURCE", "-O1", "-s"),
+        *("-fno-sanitize=all", "-Wall", "-Wextra", "-Werror"),
+        *(f"-I{packages / package / 'include'}" for package in ("plain", "prefixed")),
+        f"-isystem{toolchain.cuda_include.path}",
+        *(str(source) for source in sorted(LIBRARY.glob("*.c"))),
+        str(packages / "plain" / "lib" / f"lib{name}.a"),
+        str(packages / "prefixed" / "lib" / f"lib{LIBRARY_PREFIX}{name}.a"),
+        *("-lm", "-lpthread", "-ldl", "-o", str(folder / "library")),
+    ]
+    builds = [
+        aotc_build(LIBRARY_MODULE, (*options, *LIBRARY_OPTIONS), out)
+        for out, options in kinds.items()
+    ]
+    return [*builds, link]
+
+
+def build_library(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as packages:
+        for command in library_commands(Path(packages), folder, Toolchain(os.environ)):
+            run(command)
 
 
 def write_bundle(out: Path) -> None:
@@ -166,6 +212,7 @@ def write_bundle(out: Path) -> None:
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
             # list: so that a failure ends this here.
             list(workers.map(lambda program: build(program, out / "bin"), made))
+    build_library(out / "bin")
     generated = [case for module in GENERATED.values() for case in module.CASES.values()]
     words = {
         case.name: tuple(samples.write_files(case, out / "data", shown_as="data"))

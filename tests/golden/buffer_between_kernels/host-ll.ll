@@ -9,6 +9,8 @@ source_filename = "LLVMDialectModule"
 @aotc_name_buffer_between_kernels_kernels_sums_kernel_0 = internal constant [14 x i8] c"sums_kernel_0\00"
 @aotc_kernels_buffer_between_kernels_kernels = internal constant [2 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }, { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }]
 @aotc_info_buffer_between_kernels_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 2, i32 2, ptr @aotc_image_buffer_between_kernels_kernels, i64 9, ptr @aotc_modname_buffer_between_kernels_kernels, ptr @aotc_builtfor_buffer_between_kernels_kernels, ptr @aotc_kernels_buffer_between_kernels_kernels }
+@aotc_kernel_buffer_between_kernels_kernels_sums_kernel = internal global ptr null
+@aotc_kernel_buffer_between_kernels_kernels_sums_kernel_0 = internal global ptr null
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_buffer_between_kernels_kernels, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_buffer_between_kernels_kernels, ptr null }]
 
@@ -324,9 +326,19 @@ define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64
   store i64 %17, ptr %39, align 4
   %40 = getelementptr ptr, ptr %20, i32 9
   store ptr %39, ptr %40, align 8
-  %41 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
-  %42 = call ptr @mgpuModuleGetFunction(ptr %41, ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel)
-  call void @mgpuLaunchKernel(ptr %42, i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %20, ptr null, i64 10)
+  %41 = load atomic ptr, ptr @aotc_kernel_buffer_between_kernels_kernels_sums_kernel monotonic, align 8
+  %42 = icmp ne ptr %41, null
+  br i1 %42, label %46, label %43
+
+43:                                               ; preds = %18
+  %44 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
+  %45 = call ptr @mgpuModuleGetFunction(ptr %44, ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel)
+  store atomic ptr %45, ptr @aotc_kernel_buffer_between_kernels_kernels_sums_kernel monotonic, align 8
+  br label %46
+
+46:                                               ; preds = %43, %18
+  %47 = phi ptr [ %45, %43 ], [ %41, %18 ]
+  call void @mgpuLaunchKernel(ptr %47, i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %20, ptr null, i64 10)
   ret void
 }
 
@@ -373,9 +385,19 @@ define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i
   store i64 %17, ptr %39, align 4
   %40 = getelementptr ptr, ptr %20, i32 9
   store ptr %39, ptr %40, align 8
-  %41 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
-  %42 = call ptr @mgpuModuleGetFunction(ptr %41, ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0)
-  call void @mgpuLaunchKernel(ptr %42, i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %20, ptr null, i64 10)
+  %41 = load atomic ptr, ptr @aotc_kernel_buffer_between_kernels_kernels_sums_kernel_0 monotonic, align 8
+  %42 = icmp ne ptr %41, null
+  br i1 %42, label %46, label %43
+
+43:                                               ; preds = %18
+  %44 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
+  %45 = call ptr @mgpuModuleGetFunction(ptr %44, ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0)
+  store atomic ptr %45, ptr @aotc_kernel_buffer_between_kernels_kernels_sums_kernel_0 monotonic, align 8
+  br label %46
+
+46:                                               ; preds = %43, %18
+  %47 = phi ptr [ %45, %43 ], [ %41, %18 ]
+  call void @mgpuLaunchKernel(ptr %47, i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %20, ptr null, i64 10)
   ret void
 }
 

@@ -8,6 +8,7 @@ source_filename = "LLVMDialectModule"
 @aotc_name_guarded_loop_kernels_scale_kernel = internal constant [13 x i8] c"scale_kernel\00"
 @aotc_kernels_guarded_loop_kernels = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_guarded_loop_kernels_scale_kernel, ptr @aotc_cpu_guarded_loop_kernels_scale_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 32, i64 8, i64 1], ptr null, i64 0 }]
 @aotc_info_guarded_loop_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr } { i32 2, i32 1, ptr @aotc_image_guarded_loop_kernels, i64 9, ptr @aotc_modname_guarded_loop_kernels, ptr @aotc_builtfor_guarded_loop_kernels, ptr @aotc_kernels_guarded_loop_kernels }
+@aotc_kernel_guarded_loop_kernels_scale_kernel = internal global ptr null
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_guarded_loop_kernels, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_guarded_loop_kernels, ptr null }]
 
@@ -315,9 +316,19 @@ define internal void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 %0, i64 
   store i64 %23, ptr %57, align 4
   %58 = getelementptr ptr, ptr %26, i32 15
   store ptr %57, ptr %58, align 8
-  %59 = load ptr, ptr @aotc_module_guarded_loop_kernels, align 8
-  %60 = call ptr @mgpuModuleGetFunction(ptr %59, ptr @aotc_name_guarded_loop_kernels_scale_kernel)
-  call void @mgpuLaunchKernel(ptr %60, i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %26, ptr null, i64 16)
+  %59 = load atomic ptr, ptr @aotc_kernel_guarded_loop_kernels_scale_kernel monotonic, align 8
+  %60 = icmp ne ptr %59, null
+  br i1 %60, label %64, label %61
+
+61:                                               ; preds = %24
+  %62 = load ptr, ptr @aotc_module_guarded_loop_kernels, align 8
+  %63 = call ptr @mgpuModuleGetFunction(ptr %62, ptr @aotc_name_guarded_loop_kernels_scale_kernel)
+  store atomic ptr %63, ptr @aotc_kernel_guarded_loop_kernels_scale_kernel monotonic, align 8
+  br label %64
+
+64:                                               ; preds = %61, %24
+  %65 = phi ptr [ %63, %61 ], [ %59, %24 ]
+  call void @mgpuLaunchKernel(ptr %65, i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %26, ptr null, i64 16)
   ret void
 }
 

@@ -14,6 +14,7 @@ static const aotc_value arguments_0[] = {
      .shape = arguments_0_0_shape,
      .strides = NULL,
      .offset = 0,
+     .bytes = 256,
      .is_read = true,
      .is_written = true,
      .memory = AOTC_MEMORY_DEVICE,
