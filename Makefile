@@ -3,6 +3,7 @@
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
 #   make test         linters and tests
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
+#   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
 #   make lint         linters alone
 #   make clean        removes what these make, but not .venv
@@ -22,7 +23,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench gpu-bundle lint setup clean
+.PHONY: help demo test bench bench-launch gpu-bundle lint setup clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -58,6 +59,9 @@ test: lint
 bench: $(INSTALLED)
 	@mkdir -p build/bench
 	@$(RUN) -m bench.cpu_device --json build/bench/cpu_device.json $(BENCH)
+
+bench-launch: $(INSTALLED)
+	$(RUN) -m bench.launch build/bench-launch
 
 gpu-bundle: $(INSTALLED)
 	$(RUN) -m SCons -Q gpu-bundle
