@@ -33,26 +33,26 @@ static void copy_elements(void **values, size_t element_bytes) {
   static void call_copy_##NAME(void **values) {                                                    \
     copy_elements(values, BYTES);                                                                  \
   }                                                                                                \
-  static const aotc_value copy_##NAME##_arguments[] = {                                         \
+  static const aotc_value copy_##NAME##_arguments[] = {                                            \
       {BUFFER("source", "memref<?x?x" #NAME ">", DTYPE, 2, any_pair), .is_read = true},            \
       {BUFFER("target", "memref<?x?x" #NAME ">", DTYPE, 2, any_pair), .is_written = true},         \
   };
 #define COPIES(DO)                                                                                 \
-  DO(i1, AOTC_DTYPE_BOOL, 1)                                                                          \
-  DO(i8, AOTC_DTYPE_I8, 1)                                                                            \
-  DO(i16, AOTC_DTYPE_I16, 2)                                                                          \
-  DO(i32, AOTC_DTYPE_I32, 4)                                                                          \
-  DO(i64, AOTC_DTYPE_I64, 8)                                                                          \
-  DO(ui8, AOTC_DTYPE_U8, 1)                                                                           \
-  DO(ui16, AOTC_DTYPE_U16, 2)                                                                         \
-  DO(ui32, AOTC_DTYPE_U32, 4)                                                                         \
-  DO(ui64, AOTC_DTYPE_U64, 8)                                                                         \
-  DO(f16, AOTC_DTYPE_F16, 2)                                                                          \
-  DO(bf16, AOTC_DTYPE_BF16, 2)                                                                        \
-  DO(f32, AOTC_DTYPE_F32, 4)                                                                          \
-  DO(f64, AOTC_DTYPE_F64, 8)                                                                          \
-  DO(c64, AOTC_DTYPE_C64, 8)                                                                          \
-  DO(c128, AOTC_DTYPE_C128, 16)                                                                       \
+  DO(i1, AOTC_DTYPE_BOOL, 1)                                                                       \
+  DO(i8, AOTC_DTYPE_I8, 1)                                                                         \
+  DO(i16, AOTC_DTYPE_I16, 2)                                                                       \
+  DO(i32, AOTC_DTYPE_I32, 4)                                                                       \
+  DO(i64, AOTC_DTYPE_I64, 8)                                                                       \
+  DO(ui8, AOTC_DTYPE_U8, 1)                                                                        \
+  DO(ui16, AOTC_DTYPE_U16, 2)                                                                      \
+  DO(ui32, AOTC_DTYPE_U32, 4)                                                                      \
+  DO(ui64, AOTC_DTYPE_U64, 8)                                                                      \
+  DO(f16, AOTC_DTYPE_F16, 2)                                                                       \
+  DO(bf16, AOTC_DTYPE_BF16, 2)                                                                     \
+  DO(f32, AOTC_DTYPE_F32, 4)                                                                       \
+  DO(f64, AOTC_DTYPE_F64, 8)                                                                       \
+  DO(c64, AOTC_DTYPE_C64, 8)                                                                       \
+  DO(c128, AOTC_DTYPE_C128, 16)                                                                    \
   DO(index, AOTC_DTYPE_I64, 8)
 COPIES(COPY)
 
@@ -112,7 +112,8 @@ static void call_layout(void **values) {
 }
 
 static const aotc_value layout_arguments[] = {
-    {BUFFER("source", "memref<3x4xi32, strided<[10, 2], offset: 3>>", AOTC_DTYPE_I32, 2, three_four),
+    {BUFFER("source", "memref<3x4xi32, strided<[10, 2], offset: 3>>", AOTC_DTYPE_I32, 2,
+            three_four),
      .strides = wide_strides, .offset = 3, .is_read = true},
     {BUFFER("target", "memref<3x4xi32, strided<[-4, 1]>>", AOTC_DTYPE_I32, 2, three_four),
      .strides = backward_strides, .is_written = true},
@@ -162,8 +163,8 @@ static void call_returns(void **values) {
 static const aotc_value returns_arguments[] = {
     {BUFFER("x", "memref<?xf64>", AOTC_DTYPE_F64, 1, any_one), .is_read = true}};
 #define RETURNED(NAME)                                                                             \
-  .name = NAME, .type = "memref<?xf64, strided<[?], offset: ?>>", .dtype = AOTC_DTYPE_F64, .rank = 1, \
-  .shape = any_one, .memory = AOTC_MEMORY_HOST, .aliases = -1
+  .name = NAME, .type = "memref<?xf64, strided<[?], offset: ?>>", .dtype = AOTC_DTYPE_F64,         \
+  .rank = 1, .shape = any_one, .memory = AOTC_MEMORY_HOST, .aliases = -1
 static const aotc_value returns_results[] = {
     {RETURNED("copy"), .is_owned = true},
     {RETURNED("reversed"), .is_owned = true}, // the same memory: freed once
@@ -196,7 +197,7 @@ static const int64_t four[] = {4};
 #define MANAGED(NAME)                                                                              \
   {.name = NAME,                                                                                   \
    .type = "memref<4xf32>",                                                                        \
-   .dtype = AOTC_DTYPE_F32,                                                                           \
+   .dtype = AOTC_DTYPE_F32,                                                                        \
    .rank = 1,                                                                                      \
    .shape = four,                                                                                  \
    .memory = AOTC_MEMORY_MANAGED,                                                                  \
@@ -235,7 +236,8 @@ static void call_accumulate(void **values) {
 }
 
 static const aotc_value accumulate_arguments[] = {
-    {BUFFER("x", "memref<?xf32>", AOTC_DTYPE_F32, 1, any_one), .is_read = true, .is_written = true}};
+    {BUFFER("x", "memref<?xf32>", AOTC_DTYPE_F32, 1, any_one), .is_read = true,
+     .is_written = true}};
 
 // --- half(f, i, b): writes the first half of each ---
 
@@ -310,7 +312,8 @@ static const aotc_value places_arguments[] = {
 static const int64_t huge_shape[] = {2, 3};
 static const int64_t huge_strides[] = {INT64_MAX / 2, 1};
 static const aotc_value huge_arguments[] = {
-    {BUFFER("x", "memref<2x3xf32, strided<[4611686018427387903, 1]>>", AOTC_DTYPE_F32, 2, huge_shape),
+    {BUFFER("x", "memref<2x3xf32, strided<[4611686018427387903, 1]>>", AOTC_DTYPE_F32, 2,
+            huge_shape),
      .strides = huge_strides, .is_read = true}};
 
 static void call_fails(void **values) {
