@@ -29,13 +29,15 @@ from aotc.host.embed import embed
 from aotc.host.link import Linker
 from aotc.host.llvm_text import downlevel
 from aotc.host.translate import translate
-from aotc.load.entries import has_program_main, select_entries
+from aotc.load.entries import describe_entries, has_program_main, mark_entries
 from aotc.load.source import Source, parse_source, read_source
 from aotc.lower.access import describe_accesses
 from aotc.lower.host import lower_host
 from aotc.lower.leftovers import check_kernel_arguments, check_lowered, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.outlining import gpu_modules, lowered_kernels
+from aotc.lower.schedules import run_schedule
+from aotc.lower.tensors import lower_tensors
 from aotc.manifest import Entry, Kernel, Manifest, Resources, built_for_text
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip, EmitKind, unique
@@ -173,8 +175,14 @@ def _load(build: Build) -> list[Artifact]:
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
     data = read_source(r.source)
     build.source = parse_source(name, data, build.context, locations=r.debug)
-    build.entries = select_entries(build.source, r.entries)
+    if r.pipeline is None:
+        run_schedule(build.source)
+    mark_entries(build.source, r.entries)
     check_supported(build.source, has_pipeline=r.pipeline is not None)
+    if r.pipeline is None:
+        describe_entries(build.source)  # what has no C form as a tensor has none as a memref
+        lower_tensors(build.source)
+    build.entries = describe_entries(build.source)
     # A function that the user names is called by the harness, whatever else is there.
     build.is_program = has_program_main(build.module) and not r.entries
     return []

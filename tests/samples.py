@@ -197,6 +197,35 @@ def _row_sums(name: str, rows: int, columns: int) -> Values:
     return Values({"x": x, "sums": (rows,)}, {"sums": _wide(x).sum(1)}, {"sums": np.float32})
 
 
+def _perceptron(name: str) -> Values:
+    r = rng(name)
+    shapes = {"x": (33, 100), "w1": (100, 65), "b1": (65,), "w2": (65, 10), "b2": (10,)}
+    values = {key: uniform(r, shape, np.float32, 0, 1) for key, shape in shapes.items()}
+    x, w1, b1, w2, b2 = (_wide(value) for value in values.values())
+    result = np.maximum(x @ w1 + b1, 0) @ w2 + b2
+    return Values(values, {"result0": result}, {"result0": np.float32})
+
+
+def _attention(name: str) -> Values:
+    r = rng(name)
+    values = {key: uniform(r, (4, 33, 16), np.float32, 0, 1) for key in "qkv"}
+    q, k, v = (_wide(value) for value in values.values())
+    scores = q @ k.transpose(0, 2, 1)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    result = weights / weights.sum(-1, keepdims=True) @ v
+    return Values(values, {"result0": result}, {"result0": np.float32})
+
+
+def _convolution(name: str) -> Values:
+    r = rng(name)
+    image = uniform(r, (1, 31, 33, 3), np.float32, 0, 1)
+    filter_ = uniform(r, (3, 3, 3, 8), np.float32, 0, 1)
+    windows = np.lib.stride_tricks.sliding_window_view(_wide(image), (3, 3), (1, 2))
+    result = np.einsum("nhwcij,ijcf->nhwf", windows, _wide(filter_))
+    arguments = {"image": image, "filter": filter_, "result": result.shape}
+    return Values(arguments, {"result": result}, {"result": np.float32})
+
+
 def _normalize(name: str, columns: int) -> Values:
     x = uniform(rng(name), (300, columns), np.float32, -1, 1)
     # Not (0, 0, ...): NaN is no result to compare.
@@ -239,6 +268,9 @@ def _cases() -> dict[str, Case]:
     for rows, columns in ((1, 0), (1, 1), (7, 33), (100, 1000)):
         make = partial(_row_sums, rows=rows, columns=columns)
         add(f"row_sums-{rows}x{columns}", "row_sums", make, F32_RTOL)
+    add("perceptron", "perceptron", _perceptron, F32_RTOL)
+    add("attention", "attention", _attention, F32_RTOL)
+    add("convolution", "convolution", _convolution, F32_RTOL)
     for columns in (0, 1, 7, 130, 1001):
         add(f"normalize-{columns}", "normalize", partial(_normalize, columns=columns), F32_RTOL)
     for n in (0, 1, 1000, 100_003):

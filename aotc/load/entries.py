@@ -50,12 +50,11 @@ def has_program_main(module: Any) -> bool:
     )
 
 
-def select_entries(source: Source, wanted: tuple[str, ...]) -> tuple[Entry, ...]:
-    """The entries: those named by `wanted`, else those that carry the attribute.
+def mark_entries(source: Source, wanted: tuple[str, ...]) -> None:
+    """Marks the functions named by `wanted` as entries, and unmarks the others; without names,
+    those that carry the attribute are. Their arguments' names become attributes.
 
-    Marks them in the module (and unmarks the others where `wanted` says which). An empty
-    result means that the module is a program with its own main.
-    Raises InputError when nothing is exported, a name is unknown or a type has no C form.
+    Raises InputError when nothing is exported, or a name is unknown.
     """
     functions = {symbol_of(f): f for f in functions_of(source.module)}
     _check_names(wanted, functions)
@@ -69,6 +68,42 @@ def select_entries(source: Source, wanted: tuple[str, ...]) -> tuple[Entry, ...]
         chosen = [f for f in functions.values() if ENTRY_ATTRIBUTE in f.attributes]
         if not chosen and not has_program_main(source.module):
             raise InputError(_nothing_exported(source, list(functions)))
+        problems: list[str] = []
+        for function in chosen:
+            if function.name == "func.func":
+                _write_names(function, _argument_names(source, function, problems))
+    if problems:
+        raise InputError("\n".join(problems))
+
+
+def _write_names(function: Any, names: list[str]) -> None:
+    """Says the arguments' names as attributes, which passes keep."""
+    given = [ir.DictAttr.get({})] * len(names)
+    if "arg_attrs" in function.attributes:
+        given = [
+            ir.DictAttr(attribute) for attribute in ir.ArrayAttr(function.attributes["arg_attrs"])
+        ]
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        [
+            ir.DictAttr.get(
+                {
+                    **{named.name: named.attr for named in dictionary},
+                    NAME_ATTRIBUTE: ir.StringAttr.get(name),
+                }
+            )
+            for dictionary, name in zip(given, names, strict=True)
+        ]
+    )
+
+
+def describe_entries(source: Source) -> tuple[Entry, ...]:
+    """The entries that are marked. None means that the module is a program with its own main.
+
+    Raises InputError where a type has no C form.
+    """
+    functions = functions_of(source.module)
+    with source.module.context:
+        chosen = [f for f in functions if ENTRY_ATTRIBUTE in f.attributes]
         problems: list[str] = []
         entries = [_describe_entry(source, function, problems) for function in chosen]
     if problems:
@@ -107,7 +142,7 @@ def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry
             "Give aotc the module before convert-func-to-llvm."
         )
     function_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    names = _argument_names(source, function, len(function_type.inputs), problems)
+    names = _argument_names(source, function, problems)
     arguments = [
         _describe_value(f"argument '{label}' of '{name}'", label, type_, problems)
         for label, type_ in zip(names, function_type.inputs, strict=True)
@@ -119,7 +154,7 @@ def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry
     return Entry(name, tuple(arguments), tuple(results))
 
 
-def _argument_names(source: Source, function: Any, count: int, problems: list[str]) -> list[str]:
+def _argument_names(source: Source, function: Any, problems: list[str]) -> list[str]:
     """By the attribute, else the SSA name in the text, else argN; each name once."""
     given = _argument_attributes(function)
     problems += [
@@ -128,7 +163,7 @@ def _argument_names(source: Source, function: Any, count: int, problems: list[st
         if repeated is not None
     ]
     arguments = list(function.regions[0].blocks[0].arguments)
-    known = [given[i] or _ssa_name(source, arguments[i]) for i in range(count)]
+    known = [given[i] or _ssa_name(source, arguments[i]) for i in range(len(arguments))]
     names: list[str] = []
     for i, name in enumerate(known):
         candidate = name or f"arg{i}"
@@ -171,11 +206,15 @@ def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Va
     text = str(type_)
     if text in _DTYPES:
         return Value(name, text, _DTYPES[text])
+    if isinstance(type_, ir.RankedTensorType) and type_.encoding is None:
+        # It will be a memref, when aotc lowers it.
+        memref_type = f"memref{text.removeprefix('tensor')}"
+        return _describe_value(what, name, ir.Type.parse(memref_type), problems)
     if not isinstance(type_, ir.MemRefType):
         problems.append(
             f"The {what} has the type {text}, which has no C form. An entry takes and returns "
             "integers of 1, 8, 16, 32 and 64 bits, index, f16, bf16, f32, f64, complex of f32 "
-            "and f64, and ranked memrefs of them."
+            "and f64, and ranked memrefs and tensors of them."
         )
         return Value(name, text, Dtype.I8)
     memref = ir.MemRefType(type_)

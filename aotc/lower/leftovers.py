@@ -33,12 +33,7 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
 
 # Operations whose lowering calls functions that no aotc program has.
 _UNLINKED = "it calls MLIR's runner utilities, which aotc does not link"
-_HIGHER_LEVELS = ("linalg", "tensor", "tosa", "bufferization", "sparse_tensor", "stablehlo")
-_TO_LOOPS = (
-    "aotc build IN.mlir --emit mlir -o loops.mlir --pipeline "
-    "'builtin.module(one-shot-bufferize{bufferize-function-boundaries},"
-    "func.func(convert-linalg-to-parallel-loops))', and then aotc build loops.mlir"
-)
+_HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
 _VECTOR_ACCESSES = (
     "vector.load",
     "vector.store",
@@ -62,7 +57,7 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
         reason = _UNLINKED if _calls_utilities(operation) else None
         dialect = operation.name.split(".")[0]
         if dialect in _HIGHER_LEVELS and not has_pipeline:
-            reason = f"the {dialect} dialect is not lowered yet. To loops first: {_TO_LOOPS}"
+            reason = f"the {dialect} dialect is not lowered yet; --pipeline can lower it first"
         if operation.name in _VECTOR_ACCESSES and _moves_packed_bits(operation):
             reason = (
                 "LLVM packs vectors of i1 into bits, and a memref of i1 has a byte for each: "

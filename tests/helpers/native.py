@@ -24,7 +24,14 @@ _SCALARS = {
     "f32": ctypes.c_float,
     "f64": ctypes.c_double,
 }
-_NUMPY = {"bool": np.bool_, "c64": np.complex64, "c128": np.complex128, "f16": np.float16}
+_NUMPY = {
+    "bool": np.bool_,
+    "c64": np.complex64,
+    "c128": np.complex128,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
 
 
 def build_library(text: str, folder: Path, *options: str, name: str = "program") -> Library:

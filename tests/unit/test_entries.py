@@ -8,20 +8,22 @@ import pytest
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.load.entries import select_entries
+from aotc.load.entries import describe_entries, mark_entries
 from aotc.load.source import parse_source
 from aotc.manifest import Dtype, Entry, Value
 
 
 def entries_of(text: str, *wanted: str, name: str = "test.mlir") -> tuple[Entry, ...]:
     source = parse_source(name, text.encode(), mlir.make_context())
-    return select_entries(source, wanted)
+    mark_entries(source, wanted)
+    return describe_entries(source)
 
 
 def arguments_of(types: str, *, locations: bool = False) -> list[Value]:
     text = f"func.func @f({types}) attributes {{llvm.emit_c_interface}} {{\n  return\n}}\n"
     source = parse_source("a b.mlir", text.encode(), mlir.make_context(), locations=locations)
-    (entry,) = select_entries(source, ())
+    mark_entries(source, ())
+    (entry,) = describe_entries(source)
     return list(entry.arguments)
 
 
@@ -107,7 +109,7 @@ def test_shapes_and_layouts(
 @pytest.mark.parametrize(
     "type_",
     [
-        *("i2", "i24", "i128", "f8E4M3FN", "f128", "vector<4xf32>", "tensor<4xf32>", "none"),
+        *("i2", "i24", "i128", "f8E4M3FN", "f128", "vector<4xf32>", "tensor<*xf32>", "none"),
         *("memref<*xf32>", "memref<4xi4>", "memref<4xvector<4xf32>>", "memref<4xmemref<4xf32>>"),
         *("!llvm.ptr", "!gpu.async.token", "complex<f16>", "tuple<i32>", "memref<4xcomplex<i32>>"),
     ],

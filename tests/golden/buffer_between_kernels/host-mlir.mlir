@@ -29,7 +29,7 @@ module attributes {gpu.container_module} {
     %21 = llvm.insertvalue %16, %20[1] : !llvm.struct<(i32, struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>)> 
     llvm.return %21 : !llvm.struct<(i32, struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>)>
   }
-  llvm.func @_mlir_ciface_sums(%arg0: !llvm.ptr, %arg1: !llvm.ptr) attributes {llvm.emit_c_interface} {
+  llvm.func @_mlir_ciface_sums(%arg0: !llvm.ptr, %arg1: !llvm.ptr {aotc.name = "x"}) attributes {llvm.emit_c_interface} {
     %0 = llvm.load %arg1 : !llvm.ptr -> !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>
     %1 = llvm.extractvalue %0[0] : !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)> 
     %2 = llvm.extractvalue %0[1] : !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)> 

@@ -1,5 +1,5 @@
 module attributes {gpu.container_module} {
-  func.func @sums(%arg0: memref<64xi32>) -> (i32, memref<64xi32>) attributes {llvm.emit_c_interface} {
+  func.func @sums(%arg0: memref<64xi32> {aotc.name = "x"}) -> (i32, memref<64xi32>) attributes {llvm.emit_c_interface} {
     %c256 = arith.constant 256 : index
     %c1 = arith.constant 1 : index
     %c7 = arith.constant 7 : index

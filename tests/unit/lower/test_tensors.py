@@ -1,0 +1,175 @@
+"""Input on tensors, of linalg and tosa: what becomes of arguments and results; right numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from helpers.command import Outcome
+from helpers.native import build_library
+
+ATTRIBUTE = "attributes {llvm.emit_c_interface}"
+
+
+def test_arguments_are_not_written(tmp_path: Path) -> None:
+    """A tensor is a value: that the result differs in one element is the result's."""
+    library = build_library(
+        f"""
+func.func @set(%x: tensor<8xf32>, %v: f32, %i: index) -> tensor<8xf32> {ATTRIBUTE} {{
+  %y = tensor.insert %v into %x[%i] : tensor<8xf32>
+  return %y : tensor<8xf32>
+}}""",
+        tmp_path,
+    )
+    (entry,) = library.manifest["entries"]
+    assert [(a["name"], a["is_written"]) for a in entry["arguments"]] == [
+        ("x", False),
+        ("v", False),
+        ("i", False),
+        ("result0", True),
+    ]
+    assert entry["results"] == []
+    x, result = np.arange(8, dtype=np.float32), np.full(8, -1, np.float32)
+    library.call("set", x, 70.0, 3, result)
+    np.testing.assert_array_equal(x, np.arange(8))
+    np.testing.assert_array_equal(result, np.where(np.arange(8) == 3, 70, x))
+
+
+def test_results_of_unknown_size_are_returned(tmp_path: Path) -> None:
+    library = build_library(
+        f"""
+func.func @twice(%x: tensor<?xf32>) -> (tensor<?xf32>, f32) {ATTRIBUTE} {{
+  %zero = arith.constant 0 : index
+  %first = tensor.extract %x[%zero] : tensor<?xf32>
+  %y = arith.addf %x, %x : tensor<?xf32>
+  return %y, %first : tensor<?xf32>, f32
+}}""",
+        tmp_path,
+    )
+    (entry,) = library.manifest["entries"]
+    assert [(r["type"], r["is_owned"]) for r in entry["results"]] == [
+        ("memref<?xf32>", True),
+        ("f32", False),
+    ]
+    x = np.arange(1, 1001, dtype=np.float32)
+    y, first = library.call("twice", x)
+    np.testing.assert_array_equal(y, 2 * x)
+    assert first == 1
+
+
+def test_results_keep_their_order(tmp_path: Path) -> None:
+    library = build_library(
+        f"""
+func.func @three(%x: tensor<5xi32>) -> (tensor<5xi32>, tensor<i32>, tensor<5xi32>) {ATTRIBUTE} {{
+  %one = arith.constant dense<1> : tensor<5xi32>
+  %up = arith.addi %x, %one : tensor<5xi32>
+  %index = arith.constant 4 : index
+  %last = tensor.extract %x[%index] : tensor<5xi32>
+  %scalar = tensor.from_elements %last : tensor<i32>
+  return %up, %scalar, %x : tensor<5xi32>, tensor<i32>, tensor<5xi32>
+}}""",
+        tmp_path,
+    )
+    x = np.array([5, 3, 9, 1, 7], np.int32)
+    up, same = np.zeros(5, np.int32), np.zeros(5, np.int32)
+    last = np.zeros((), np.int32)
+    library.call("three", x, up, last, same)
+    np.testing.assert_array_equal(up, x + 1)
+    np.testing.assert_array_equal(same, x)
+    assert last == 7
+
+
+def test_functions_call_each_other(tmp_path: Path) -> None:
+    """What is no entry is inlined or called, with tensors of its own."""
+    library = build_library(
+        f"""
+func.func private @square(%x: tensor<16xf32>) -> tensor<16xf32> {{
+  %y = arith.mulf %x, %x : tensor<16xf32>
+  return %y : tensor<16xf32>
+}}
+func.func @fourth(%x: tensor<16xf32>) -> tensor<16xf32> {ATTRIBUTE} {{
+  %y = call @square(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %z = call @square(%y) : (tensor<16xf32>) -> tensor<16xf32>
+  return %z : tensor<16xf32>
+}}""",
+        tmp_path,
+    )
+    x, result = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+    library.call("fourth", x, result)
+    np.testing.assert_array_equal(result, x**4)
+
+
+def test_elementwise_chains_are_one_kernel(tmp_path: Path) -> None:
+    library = build_library(
+        f"""
+func.func @chain(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf32> {ATTRIBUTE} {{
+  %a = arith.addf %x, %y : tensor<64x64xf32>
+  %b = math.exp %a : tensor<64x64xf32>
+  %c = arith.mulf %b, %x : tensor<64x64xf32>
+  %d = arith.subf %c, %y : tensor<64x64xf32>
+  return %d : tensor<64x64xf32>
+}}""",
+        tmp_path,
+    )
+    assert len(library.manifest["kernels"]) == 1
+    rng = np.random.default_rng(5)
+    x, y = rng.random((64, 64), np.float32), rng.random((64, 64), np.float32)
+    result = np.zeros_like(x)
+    library.call("chain", x, y, result)
+    np.testing.assert_allclose(result, np.exp(x + y) * x - y, rtol=1e-5, atol=1e-6)
+
+
+def test_tosa(tmp_path: Path) -> None:
+    library = build_library(
+        f"""
+func.func @net(%x: tensor<1x7x16xf32>, %w: tensor<1x16x5xf32>, %b: tensor<1x1x5xf32>)
+    -> tensor<1x7x5xf32> {ATTRIBUTE} {{
+  %zero = "tosa.const"() <{{values = dense<0.0> : tensor<1xf32>}}> : () -> tensor<1xf32>
+  %m = tosa.matmul %x, %w, %zero, %zero
+    : (tensor<1x7x16xf32>, tensor<1x16x5xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x7x5xf32>
+  %s = tosa.add %m, %b : (tensor<1x7x5xf32>, tensor<1x1x5xf32>) -> tensor<1x7x5xf32>
+  %r = tosa.tanh %s : (tensor<1x7x5xf32>) -> tensor<1x7x5xf32>
+  return %r : tensor<1x7x5xf32>
+}}""",
+        tmp_path,
+    )
+    rng = np.random.default_rng(6)
+    x, w, b = (rng.random(s, np.float32) for s in ((1, 7, 16), (1, 16, 5), (1, 1, 5)))
+    result = np.zeros((1, 7, 5), np.float32)
+    library.call("net", x, w, b, result)
+    np.testing.assert_allclose(result, np.tanh(x @ w + b), rtol=1e-5)
+
+
+SCHEDULED = f"""
+module attributes {{transform.with_named_sequence}} {{
+  func.func @fill(%x: memref<100xf32>, %v: f32) {ATTRIBUTE} {{
+    linalg.fill ins(%v : f32) outs(%x : memref<100xf32>)
+    return
+  }}
+  transform.named_sequence @__transform_main(%module: !transform.any_op {{transform.readonly}}) {{
+    %fill = transform.structured.match ops{{["OPERATION"]}} in %module
+      : (!transform.any_op) -> !transform.any_op
+    %tiled, %loop = transform.structured.tile_using_for %fill tile_sizes [10]
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }}
+}}
+"""
+
+
+def test_the_schedule_of_a_module_is_run(tmp_path: Path) -> None:
+    """A loop over tiles of ten: sequential, as the schedule says, and in it a kernel."""
+    library = build_library(SCHEDULED.replace("OPERATION", "linalg.fill"), tmp_path)
+    x = np.zeros(100, np.float32)
+    library.call("fill", x, 3.5)
+    np.testing.assert_array_equal(x, np.full(100, 3.5))
+
+
+def test_a_schedule_that_fails_is_the_users(
+    aotc: Callable[..., Outcome], mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = mlir_file(SCHEDULED.replace("OPERATION", "func.return"))
+    done = aotc("build", path, "-o", tmp_path / "program")
+    assert (done.code, done.stdout) == (2, "")
+    assert "The module's schedule failed:" in done.stderr
