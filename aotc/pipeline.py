@@ -7,6 +7,7 @@ everywhere: `--emit NAME` stops there, `--save-temps` writes them, the time repo
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from aotc.emit.library import generate_library
 from aotc.emit.names import name_functions, own_functions
 from aotc.emit.package import HEADERS, LIBRARIES, generate_package
 from aotc.emit.table import generate_table
-from aotc.errors import InputError
+from aotc.errors import InputError, ToolError
 from aotc.host.compile import DEFAULT_VISIBILITY, HostCompiler
 from aotc.host.embed import embed
 from aotc.host.link import Linker
@@ -515,7 +516,9 @@ def _link_static(build: Build) -> list[Artifact]:
     objects = [_object_name(build), _compile_library(build)]
     runtime = None if build.request.shares_runtime else _runtime(build)
     build.linker.archive(objects, runtime, file, _exports(build))
-    return [build.file(EmitKind.STATIC, file, folder=LIBRARIES), *_shared_runtime(build)]
+    made = [build.file(EmitKind.STATIC, file, folder=LIBRARIES)]
+    is_alone = EmitKind.SHARED not in build.request.emit
+    return [*made, *(_shared_runtime(build) if is_alone else [])]
 
 
 def _link_shared(build: Build) -> list[Artifact]:
@@ -533,7 +536,9 @@ def _shared_runtime(build: Build) -> list[Artifact]:
     if not build.request.shares_runtime or not build.request.names_folder:
         return []
     runtime = _runtime(build)
-    return [Artifact(EmitKind.SHARED, runtime.name, runtime.read_bytes, LIBRARIES)]
+    is_shared = EmitKind.SHARED in build.request.emit
+    kind = EmitKind.SHARED if is_shared else EmitKind.STATIC
+    return [Artifact(kind, runtime.name, runtime.read_bytes, LIBRARIES)]
 
 
 def _exports(build: Build) -> list[str]:
@@ -547,9 +552,18 @@ def _compile_library(build: Build) -> str:
     assert build.manifest is not None
     build.write(*generate_header(build.manifest))
     options = () if build.request.shares_runtime else STATIC_DEFINES
-    return _compile_generated(
-        build, *generate_library(build.manifest), DEFAULT_VISIBILITY, *options
-    )
+    try:
+        return _compile_generated(
+            build, *generate_library(build.manifest), DEFAULT_VISIBILITY, *options
+        )
+    except ToolError as error:
+        known = re.search(r"redeclaration of library function '(\w+)'", error.stderr)
+        if known is None:
+            raise
+        raise InputError(
+            f"The entry '{known[1]}' is called like a function of the C library, of another type.",
+            hint="Rename the entry, or put something in front of all names: --prefix my_.",
+        ) from None
 
 
 def _compile_generated(build: Build, name: str, text: str, *options: str) -> str:

@@ -29,7 +29,8 @@ _RESERVED = frozenset(
     return short signed sizeof static static_assert static_cast struct switch template this
     thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using
     virtual void volatile wchar_t while xor xor_eq int8_t int16_t int32_t int64_t uint8_t uint16_t
-    uint32_t uint64_t aotc
+    uint32_t uint64_t aotc linux unix errno std NULL EOF INT64_MIN INT64_MAX INT32_MIN INT32_MAX
+    stdin stdout stderr assert offsetof
     """.split()
 )
 

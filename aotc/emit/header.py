@@ -143,10 +143,19 @@ def _entry(entry: Entry, free: str) -> str:
 
 
 def _ownership(value: Value, entry: Entry, free: str) -> str:
-    if value.aliases is not None:
-        return f"{value.name} is the buffer of {entry.arguments[value.aliases].name}."
+    argument = None if value.aliases is None else entry.arguments[value.aliases].name
+    if argument is not None and value.is_owned:
+        return (
+            f"{value.name} is the buffer of {argument}, or else the caller's: free it by "
+            f"{free}({value.name}.allocated) if it is another."
+        )
+    if argument is not None:
+        return f"{value.name} is the buffer of {argument}."
     if not value.is_owned:
-        return f"{value.name} stays the library's: do not free it."
+        return (
+            f"{value.name} is not the caller's to free: it is an argument's buffer, another "
+            "result's, or the library's."
+        )
     where = {
         Memory.HOST: "host memory",
         Memory.DEVICE: "the device's memory",

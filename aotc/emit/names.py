@@ -7,7 +7,21 @@ from dataclasses import replace
 
 from aotc.emit.c_text import c_identifier, c_name
 from aotc.errors import InputError
-from aotc.manifest import Entry
+from aotc.manifest import Entry, Manifest
+
+# What the runtime calls: an entry of this name would be called in its place.
+CALLED = frozenset(
+    """
+    bcmp calloc clock_gettime dlerror dlopen dlsym free getenv malloc memcmp memcpy memmove memset
+    posix_memalign pthread_atfork pthread_attr_destroy pthread_attr_init pthread_attr_setguardsize
+    pthread_attr_setstacksize pthread_cond_broadcast pthread_cond_init pthread_cond_wait
+    pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self
+    pthread_sigmask sched_getaffinity sigfillset siglongjmp sigsetjmp snprintf strcmp strlen strncmp
+    strstr strtol sysconf vsnprintf
+    """.split()
+)
+
+_PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
 # Functions of the library itself.
 _OWN = ("status", "last_error", "clear_error", "set_device", "set_error_hook", "free", "unload")
@@ -19,9 +33,8 @@ def own_functions(name: str, prefix: str) -> dict[str, str]:
     return {function: f"{start}{function}" for function in _OWN}
 
 
-def name_functions(entries: Iterable[Entry], name: str, prefix: str) -> tuple[Entry, ...]:
-    """The entries with their C functions' names. Raises InputError where two have one name."""
-    owners = dict.fromkeys(own_functions(name, prefix).values(), "the library itself")
+def name_functions(entries: Iterable[Entry], prefix: str) -> tuple[Entry, ...]:
+    """The entries with their C functions' names."""
     named = []
     for entry in entries:
         call = c_name(f"{prefix}{entry.name}")
@@ -31,13 +44,39 @@ def name_functions(entries: Iterable[Entry], name: str, prefix: str) -> tuple[En
             "memref": f"{call}_memref",
             "c_interface": f"_mlir_ciface_{prefix}{entry.name}",
         }
-        for function in functions.values():
-            if function in owners:
-                raise InputError(
-                    f"Two C functions would be called '{function}': one of entry "
-                    f"'{entry.name}', one of {owners[function]}.",
-                    hint="Rename the entry, or leave it out with --entry.",
-                )
-            owners[function] = f"entry '{entry.name}'"
         named.append(replace(entry, functions=functions))
     return tuple(named)
+
+
+def exported_functions(manifest: Manifest) -> list[str]:
+    """All that a library has for others.
+
+    Raises InputError where two functions have one name, or one has a name that is taken.
+    """
+    owners: dict[str, str] = {}
+    _take(owners, manifest.functions.values(), "the library itself")
+    for entry in manifest.entries:
+        _take(owners, entry.functions.values(), f"entry '{entry.name}'")
+    return list(owners)
+
+
+def _take(owners: dict[str, str], functions: Iterable[str], owner: str) -> None:
+    for function in functions:
+        if function in owners:
+            raise InputError(
+                f"Two C functions would be called '{function}': one of {owner}, one of "
+                f"{owners[function]}.",
+                hint="Rename the entry, or leave it out with --entry.",
+            )
+        if function in CALLED:
+            raise InputError(
+                f"The C function of {owner} would be called like one of the C library that "
+                f"libraries of aotc call themselves: '{function}'.",
+                hint=_PREFIX_HINT,
+            )
+        if function.startswith("aotc_"):
+            raise InputError(
+                f"A library's functions cannot begin with 'aotc_', as '{function}' does.",
+                hint=_PREFIX_HINT,
+            )
+        owners[function] = owner

@@ -20,14 +20,17 @@ def packed_symbol(entry: Entry) -> str:
     return f"aotc_call_{c_identifier(entry.name)}"
 
 
-def entry_tables(manifest: Manifest) -> str:
-    """`entries`: an aotc_entry for each entry, with what it refers to; data only."""
+def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
+    """`entries`: an aotc_entry for each entry, with what it refers to; data only.
+
+    They have the names of the module, or (`in_c`) those of the library's functions.
+    """
     parts = [f"void {packed_symbol(entry)}(void **values);\n" for entry in manifest.entries]
     for i, entry in enumerate(manifest.entries):
         parts.append(_values(f"arguments_{i}", entry.arguments))
         parts.append(_values(f"results_{i}", entry.results))
     rows = [
-        f"    {{.name = {c_string(entry.name)},\n"
+        f"    {{.name = {c_string(entry.functions['call'] if in_c else entry.name)},\n"
         f"     .argument_count = {len(entry.arguments)},\n"
         f"     .result_count = {len(entry.results)},\n"
         f"     .arguments = {_reference(f'arguments_{i}', entry.arguments)},\n"

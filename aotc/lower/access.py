@@ -285,9 +285,9 @@ def _describe_result(
 ) -> Value:
     if value.is_scalar:
         return value
-    for i, flow in enumerate(flows):
-        if flow is not None and place in flow.returns:
-            return replace(value, aliases=i)
+    arguments = [i for i, flow in enumerate(flows) if flow is not None and place in flow.returns]
+    if arguments:
+        value = replace(value, aliases=arguments[0] if len(arguments) == 1 else None)
     for allocation in ops.find(module.operation, *_ALLOCATIONS):
         flow = Flow.of(allocation.results[0], functions)
         if place not in flow.returns:
@@ -296,8 +296,9 @@ def _describe_result(
         memory = Memory.HOST if is_host else Memory.DEVICE
         if "hostShared" in allocation.attributes:
             memory = Memory.MANAGED
-        # What may be freed already is not the caller's to free.
-        return replace(value, is_owned=not flow.deallocations, memory=memory)
+        # What may be freed already is not the caller's to free, nor what another result is.
+        is_first = not any(name == place[0] and i < place[1] for name, i in flow.returns)
+        return replace(value, is_owned=is_first and not flow.deallocations, memory=memory)
     return value
 
 

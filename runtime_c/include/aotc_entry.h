@@ -2,8 +2,9 @@
 // make. The data is generated beside the module; the harness reads it, too.
 //
 // A C function of a library is a call of this kind: it forgets the thread's earlier failure, and
-// what it returns is its own. MLIR's C interface (_mlir_ciface_NAME) is not: it does what the
-// module says with the pointers that it is given, and a failure stays until aotc_error_clear.
+// what it returns is its own: aotc_status_get says it until the next call, and it stops nothing.
+// MLIR's C interface (_mlir_ciface_NAME) is not: it does what the module says with the pointers
+// that it is given, and a failure stays until aotc_error_clear.
 #ifndef AOTC_ENTRY_H
 #define AOTC_ENTRY_H
 

@@ -350,10 +350,7 @@ static void free_results(const call *c) {
 // The group whose buffer a result is in; NULL if it is in none.
 static const aotc_rt_piece *find_piece(const call *c, const aotc_value *value,
                                        const aotc_rt_memref *result) {
-  if (value->aliases >= 0 && is_replaced(c, value->aliases)) {
-    return &c->pieces[c->pieces[value->aliases].leader];
-  }
-  // One of several arguments, as the entry chose.
+  // It may be new, too, or another argument, as the entry chose.
   for (int32_t i = 0; i < c->entry->argument_count; ++i) {
     const aotc_rt_piece *piece = &c->pieces[i];
     uintptr_t at = (uintptr_t)result->aligned - piece->shift;
@@ -361,7 +358,8 @@ static const aotc_rt_piece *find_piece(const call *c, const aotc_value *value,
       return piece;
     }
   }
-  return NULL;
+  bool is_argument = value->aliases >= 0 && !value->is_owned && is_replaced(c, value->aliases);
+  return is_argument ? &c->pieces[c->pieces[value->aliases].leader] : NULL;
 }
 
 // Results that are arguments lie where the caller has them.
@@ -510,6 +508,18 @@ static void run_on_stream(call *c, void *stream, const surroundings *before) {
 
 typedef enum manner { AND_WAIT, ON_STREAM } manner;
 
+// What the caller is told does not stop what this thread does next.
+static aotc_status tell(aotc_rt_thread *thread, const aotc_entry *entry, void **values) {
+  aotc_status status = thread->error.status;
+  if (status != AOTC_OK) {
+    zero_results(entry, values);
+    thread->told = thread->error;
+    thread->error.status = AOTC_OK;
+    thread->error.message[0] = '\0';
+  }
+  return status;
+}
+
 // Checks the arguments, and runs the entry if they are good.
 static aotc_status run(const aotc_entry *entry, void **values, manner how, void *stream) {
   aotc_rt_thread *thread = &aotc_rt_this_thread;
@@ -539,10 +549,7 @@ static aotc_status run(const aotc_entry *entry, void **values, manner how, void 
   if (c.pieces != small) {
     free(c.pieces);
   }
-  if (thread->error.status != AOTC_OK) {
-    zero_results(entry, values);
-  }
-  return thread->error.status;
+  return tell(thread, entry, values);
 }
 
 aotc_status aotc_entry_call(const aotc_entry *entry, void **values) {

@@ -124,17 +124,25 @@ void aotc_rt_append(char *text, size_t bytes, const char *format, ...) {
   }
 }
 
+static const aotc_rt_error *latest_failure(void) {
+  const aotc_rt_thread *thread = &aotc_rt_this_thread;
+  return thread->error.status != AOTC_OK ? &thread->error : &thread->told;
+}
+
 aotc_status aotc_status_get(void) {
-  return aotc_rt_this_thread.error.status;
+  return latest_failure()->status;
 }
 
 const char *aotc_error_message(void) {
-  return aotc_rt_this_thread.error.message;
+  return latest_failure()->message;
 }
 
 void aotc_error_clear(void) {
-  aotc_rt_this_thread.error.status = AOTC_OK;
-  aotc_rt_this_thread.error.message[0] = '\0';
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  thread->error.status = AOTC_OK;
+  thread->error.message[0] = '\0';
+  thread->told.status = AOTC_OK;
+  thread->told.message[0] = '\0';
 }
 
 // In this file, because generated objects refer to it weakly, which pulls nothing out of an

@@ -13,6 +13,7 @@ import pytest
 from helpers.command import SAMPLES, Outcome, own_process
 from helpers.elf import Elf, archive_members
 
+from aotc.emit.names import CALLED
 from aotc.request import EmitKind, HostTarget
 from aotc.toolchain import Toolchain
 
@@ -242,6 +243,13 @@ def test_the_static_library_shows_its_own_names_alone(everything: Path) -> None:
     assert len(members) == 1
     (content,) = members.values()
     assert {s.name for s in Elf(content).symbols if s.is_global} == exports_of(everything)
+
+
+def test_what_a_static_library_calls_is_known(everything: Path) -> None:
+    """No entry may be called so: it would be called in place of the C library's."""
+    (content,) = archive_members((everything / "lib/libvector_add.a").read_bytes()).values()
+    undefined = {s.name for s in Elf(content).symbols if s.name and not s.is_defined}
+    assert {name for name in undefined if not name.startswith("_")} <= CALLED
 
 
 def test_the_object_calls_the_runtime_through_its_public_abi(everything: Path) -> None:

@@ -226,6 +226,29 @@ def test_a_program_makes_no_library(
     )
 
 
+@pytest.mark.parametrize("name", ["sysconf", "malloc", "sin"])
+def test_an_entry_called_like_a_c_function(
+    name: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    """The library would call it, or its header could not be compiled; with a prefix it can be."""
+    path = mlir_file(
+        f"func.func @{name}(%x: f32) attributes {{llvm.emit_c_interface}} {{ return }}"
+    )
+    done = aotc("build", path, "--emit", "static", "-o", f"{tmp_path}/")
+    assert (done.code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"aotc: error: The entry '{name}' ")
+    assert "--prefix my_" in done.stderr
+    aotc("build", path, "--emit", "static", "--prefix", "my_", "-o", f"{tmp_path}/").succeeded()
+
+
+def test_a_library_called_aotc(aotc: Aotc, tmp_path: Path) -> None:
+    path = tmp_path / "aotc.mlir"
+    path.write_text("func.func @f() attributes {llvm.emit_c_interface} { return }")
+    done = aotc("build", path, "--emit", "header", "-o", f"{tmp_path}/out/")
+    assert (done.code, done.stdout) == (2, "")
+    assert "cannot begin with 'aotc_'" in done.stderr
+
+
 @pytest.mark.parametrize("kind", ["ptx", "cubin", "device-ll"])
 def test_device_code_of_a_module_without_kernels(
     kind: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
