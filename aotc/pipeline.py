@@ -21,7 +21,7 @@ from aotc.device.lower import lower_device
 from aotc.emit.c_text import c_identifier
 from aotc.emit.header import generate_header
 from aotc.emit.library import generate_library
-from aotc.emit.names import name_functions, own_functions
+from aotc.emit.names import exported_functions, name_functions, own_functions
 from aotc.emit.package import HEADERS, LIBRARIES, generate_package
 from aotc.emit.table import generate_table
 from aotc.errors import InputError, ToolError
@@ -195,7 +195,7 @@ def _outline(build: Build) -> list[Artifact]:
     name = c_identifier(r.name)
     build.managed_globals = outline(build.source, name=name, pipeline=r.pipeline)
     check_kernel_arguments(build.source)
-    build.entries = name_functions(describe_accesses(build.module, build.entries), r.name, r.prefix)
+    build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
     if r.pipeline is not None and goes_on and not gpu_modules(build.module):
         build.warnings.append(
@@ -441,6 +441,7 @@ def _built_for(build: Build, gpu_module: str) -> tuple[str, ...]:
 def _declare(build: Build) -> list[Artifact]:
     assert build.manifest is not None
     _require_entries(build, "a header")
+    exported_functions(build.manifest)
     name, text = generate_header(build.manifest)
     return [Artifact(EmitKind.HEADER, name, text.encode, HEADERS)]
 
@@ -543,8 +544,8 @@ def _shared_runtime(build: Build) -> list[Artifact]:
 
 def _exports(build: Build) -> list[str]:
     """All that a library has for others."""
-    own = own_functions(build.request.name, build.request.prefix)
-    return [*own.values(), *(name for entry in build.entries for name in entry.functions.values())]
+    assert build.manifest is not None
+    return exported_functions(build.manifest)
 
 
 def _compile_library(build: Build) -> str:
@@ -561,7 +562,7 @@ def _compile_library(build: Build) -> str:
         if known is None:
             raise
         raise InputError(
-            f"The entry '{known[1]}' is called like a function of the C library, of another type.",
+            f"The C function of entry '{known[1]}' would be called like one of the C library.",
             hint="Rename the entry, or put something in front of all names: --prefix my_.",
         ) from None
 
