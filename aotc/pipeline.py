@@ -525,6 +525,10 @@ def _link_static(build: Build) -> list[Artifact]:
 def _link_shared(build: Build) -> list[Artifact]:
     _require_entries(build, "a shared library")
     file = f"lib{build.request.library}.so"
+    if build.request.shares_runtime and not build.request.names_folder:
+        build.warnings.append(
+            "The library needs libmlir_cuda_runtime.so beside it: -o DIRECTORY/ puts both there."
+        )
     objects = [_object_name(build), _compile_library(build)]
     build.linker.link_shared(
         objects, _runtime(build), file, _exports(build), soname=build.request.soname

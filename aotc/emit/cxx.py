@@ -5,7 +5,7 @@ The functions are inline, over the C functions; templates/library/support.hpp is
 
 from __future__ import annotations
 
-from aotc.emit.c_text import c_name, c_string
+from aotc.emit.c_text import c_identifier, c_name, c_string
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
 from aotc.emit.signatures import STREAM, dynamic_dimensions, parameter_name
 from aotc.manifest import Entry, Manifest, Value
@@ -101,7 +101,7 @@ def _enqueue(entry: Entry) -> str:
     arguments.append(STREAM)
     parameters = ", ".join([*_parameters(entry), f"void *{STREAM}"])
     return (
-        f"inline ::aotc::v1::status {c_name(entry.name)}_async({parameters}) noexcept {{\n"
+        f"inline ::aotc::v1::status {c_identifier(entry.name)}_async({parameters}) noexcept {{\n"
         f"{_descriptors(entry)}{checks}"
         f"  return made(::{entry.functions['async']}({', '.join(arguments)}));\n}}\n"
     )

@@ -37,11 +37,11 @@ def name_functions(entries: Iterable[Entry], prefix: str) -> tuple[Entry, ...]:
     """The entries with their C functions' names."""
     named = []
     for entry in entries:
-        call = c_name(f"{prefix}{entry.name}")
+        name = c_identifier(f"{prefix}{entry.name}")
         functions = {
-            "call": call,
-            **({"async": f"{call}_async"} if entry.why_not_async is None else {}),
-            "memref": f"{call}_memref",
+            "call": c_name(name),
+            **({"async": f"{name}_async"} if entry.why_not_async is None else {}),
+            "memref": f"{name}_memref",
             "c_interface": f"_mlir_ciface_{prefix}{entry.name}",
         }
         named.append(replace(entry, functions=functions))

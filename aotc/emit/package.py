@@ -26,9 +26,11 @@ def generate_package(
         "PRIVATE": needed if has_shared else "",
         "RUNTIME": f"${{_aotc_root}}/lib/lib{RUNTIME_NAME}.so;" if shares_runtime else "",
     }
+    cmake = f"{LIBRARIES}/cmake/{name}"
     return [
         (f"{LIBRARIES}/pkgconfig", f"{name}.pc", _filled("library.pc", words)),
-        (f"{LIBRARIES}/cmake/{name}", f"{name}Config.cmake", _filled("Config.cmake", words)),
+        (cmake, f"{name}Config.cmake", _filled("Config.cmake", words)),
+        (cmake, f"{name}ConfigVersion.cmake", _filled("ConfigVersion.cmake", words)),
     ]
 
 

@@ -117,6 +117,7 @@ def _launch(loop: Any) -> None:
             axes.append(dimensions[:-2])
         extents = [_product(axis) for axis in axes]
         known = tuple(_known_product(axis) for axis in axes)
+        extents = _without_work(extents, known)
         block = choose_block(known)
         sizes = (block.x, block.y, block.z)
         one = ops.constant_index(1)
@@ -141,6 +142,20 @@ def _launch(loop: Any) -> None:
             [list(block_ids), list(thread_ids), list(grid_sizes)],
         )
     loop.erase()
+
+
+def _without_work(extents: list[Any], known: tuple[int | None, ...]) -> list[Any]:
+    """The extents, all 0 where one of them turns out to be: nobody goes along the others for
+    nothing."""
+    unknown = [axis for axis, trips in enumerate(known) if trips is None]
+    one = ops.constant_index(1)
+    result = list(extents)
+    for axis in unknown:
+        for other in unknown:
+            if other != axis:
+                is_there = ops.index_op("arith.minsi", extents[other], one)
+                result[axis] = ops.index_op("arith.muli", result[axis], is_there)
+    return result
 
 
 def _create_launch(grid: list[Any], threads: list[Any]) -> Any:

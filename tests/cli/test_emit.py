@@ -40,7 +40,10 @@ FILES: dict[str, tuple[str, bytes]] = {
     "shared": ("lib/libvector_add.so", b"\x7fELF"),
     "exe": ("vector_add", b"\x7fELF"),
 }
-CMAKE = "lib/cmake/vector_add/vector_addConfig.cmake"
+CMAKE = {
+    "lib/cmake/vector_add/vector_addConfig.cmake",
+    "lib/cmake/vector_add/vector_addConfigVersion.cmake",
+}
 
 
 def files_in(folder: Path) -> dict[str, Path]:
@@ -63,7 +66,7 @@ def test_every_kind_is_in_the_table() -> None:
 
 def test_all_kinds_at_once(everything: Path) -> None:
     """Every artifact is there under its name, and nothing else."""
-    assert set(files_in(everything)) == {*(name for name, _ in FILES.values()), CMAKE}
+    assert set(files_in(everything)) == {*(name for name, _ in FILES.values()), *CMAKE}
 
 
 @pytest.mark.parametrize("kind", FILES)

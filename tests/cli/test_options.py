@@ -236,6 +236,7 @@ def test_names_of_inputs(name: str, aotc: Aotc, tmp_path: Path) -> None:
         *(stem, f"{stem}.o", f"{stem}.json"),
         *(f"lib/lib{stem}.so", f"lib/lib{stem}.a", f"include/{stem}.h"),
         *(f"lib/pkgconfig/{stem}.pc", f"lib/cmake/{stem}/{stem}Config.cmake"),
+        f"lib/cmake/{stem}/{stem}ConfigVersion.cmake",
     }
     done = subprocess.run(
         [out / stem, "--dim", "x=10", "--dim", "y=10", "--dim", "z=10", "--device", "cpu"],

@@ -19,8 +19,9 @@
 //                         is found in written_by_hand_status() until written_by_hand_clear_error().
 //
 // f16 and bf16 are passed as their bits. `const` is what an entry only reads. The same buffer may
-// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are. A result
-// that is not wanted may be NULL. Of a type with an offset, the pointer is what that counts from.
+// be passed twice. Buffers stay the caller's; results that are memrefs say whose they are. In C, a
+// result that is not wanted may be NULL. Of a type with an offset, the pointer is what that counts
+// from.
 //
 // All but MLIR's own return a status, 0 if all is well, which the next call forgets:
 //
@@ -29,10 +30,10 @@
 //   AOTC_NO_IMAGE           the library was not built for the GPU that is there
 //   AOTC_NO_CPU_KERNEL      a kernel cannot run on the CPU
 //   AOTC_OUT_OF_MEMORY      the next call may work
-//   AOTC_LAUNCH_FAILED      a kernel could not be launched, or failed
+//   AOTC_LAUNCH_FAILED      a kernel could not be launched, or failed, or an assertion in it did
 //   AOTC_DRIVER_FAILED      any other failure of the CUDA driver
 //   AOTC_UNSUPPORTED        not on this device, or not after a fork
-//   AOTC_ASSERTION_FAILED   an assertion of the program does not hold
+//   AOTC_ASSERTION_FAILED   an assertion of the entry's host code does not hold
 //
 // Every function may be called from any thread, several at once; only written_by_hand_unload() must be alone.
 // A call uses the calling thread's current CUDA context, if there is one, else the primary context
@@ -96,7 +97,8 @@ int32_t written_by_hand_free(void *allocated);
 void written_by_hand_set_error_hook(void (*hook)(int32_t status, const char *message, void *data), void *data);
 
 // Gives back all that the library holds: device memory, streams, modules, contexts, threads. No
-// other call may be under way. A later call starts anew. Not needed before the process ends.
+// other call may be under way. A later call starts anew, but for what the module's variables hold.
+// Not needed before the process ends.
 int32_t written_by_hand_unload(void);
 
 // For MLIR's own C interface: this thread's first failure since the last call or clear.
