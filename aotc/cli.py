@@ -341,8 +341,9 @@ def _work_folder() -> Iterator[Path]:
 def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) -> list[Any]:
     # The bindings take a sixth of a second to load: not for --help or a usage error.
     from aotc import mlir
+    from aotc.build import Build
     from aotc.observers import Progress, SaveTemps, TimeReport
-    from aotc.pipeline import Build, run_build
+    from aotc.pipeline import run_build
     from aotc.toolchain import Runner, Toolchain
 
     overrides = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aotc.output import write_file
 
 if TYPE_CHECKING:
-    from aotc.pipeline import Artifact
+    from aotc.build import Artifact
 
 # A stage that takes longer is worth a word to whoever waits for it.
 _PROGRESS_DELAY = 0.7

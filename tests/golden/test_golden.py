@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from aotc import __version__, mlir
+from aotc.build import Build
 from aotc.emit.table import generate_table
-from aotc.pipeline import Build, run_build
+from aotc.pipeline import run_build
 from aotc.request import BuildRequest, Chip, EmitKind, HostTarget
 from aotc.toolchain import Runner, Toolchain, data_dir
 

@@ -10,8 +10,9 @@ import pytest
 from helpers.command import REPOSITORY, SAMPLES, process_environment
 
 from aotc import mlir
+from aotc.build import Artifact, Build
 from aotc.errors import InputError, ToolError
-from aotc.pipeline import STAGES, Artifact, Build, run_build, stages_for
+from aotc.pipeline import STAGES, run_build, stages_for
 from aotc.request import BuildRequest, Chip, EmitKind
 from aotc.toolchain import RecordingRunner, Toolchain
 from aotc.toolchain.tools import TOOL_NAMES

@@ -1,0 +1,161 @@
+"""Stages from gpu.modules to images: MLIR, LLVM IR, PTX, cubins, fat binaries."""
+
+from __future__ import annotations
+
+import functools
+
+from aotc.build import Artifact, Build, printed
+from aotc.device.lower import lower_device
+from aotc.emit.c_text import c_identifier
+from aotc.errors import InputError
+from aotc.host.translate import translate
+from aotc.lower.outlining import gpu_modules
+from aotc.manifest import Resources
+from aotc.ops import symbol_of
+from aotc.request import Chip, EmitKind, unique
+
+
+def lower_to_nvvm(build: Build) -> list[Artifact]:
+    assert build.source is not None
+    artifacts = []
+    for gpu_module in gpu_modules(build.module):
+        name = symbol_of(gpu_module)
+        module = lower_device(gpu_module, build.source, debug=build.request.debug)
+        build.device_modules[name] = module
+        file_name = f"{_stem(build, name)}.device.mlir"
+        artifacts.append(
+            printed(EmitKind.DEVICE_MLIR, file_name, module.operation, debug=build.request.debug)
+        )
+    return artifacts
+
+
+def _stem(build: Build, gpu_module: str) -> str:
+    """The start of the file names of what is made from one gpu.module."""
+    own = c_identifier(gpu_module)
+    return own if own.startswith(build.stem) else f"{build.stem}.{own}"
+
+
+def _device_ll_name(build: Build, gpu_module: str) -> str:
+    return f"{_stem(build, gpu_module)}.device.ll"
+
+
+def translate_device(build: Build) -> list[Artifact]:
+    artifacts = []
+    for name, module in build.device_modules.items():
+        file = build.write(_device_ll_name(build, name), build.downlevel(translate(module)))
+        artifacts.append(build.file(EmitKind.DEVICE_LL, file))
+    return artifacts
+
+
+# Where the default set is refused an operation, the architecture's own variant may have it.
+_VARIANTS = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_120": "sm_120a"}
+
+
+def compile_ptx(build: Build) -> list[Artifact]:
+    r = build.request
+    wanted = unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
+    jobs = [(name, chip) for name in build.device_modules for chip in wanted]
+    made = build.runner.in_parallel(
+        [functools.partial(_compile_ptx_for, build, name, chip) for name, chip in jobs]
+    )
+    for (name, chip), chosen in zip(jobs, made, strict=True):
+        if isinstance(chosen, InputError):
+            _leave_out(build, name, chip, chosen)
+        else:
+            build.ptx[name, chosen] = _ptx_name(build, name, chosen)
+    return [build.file(EmitKind.PTX, file) for file in build.ptx.values()]
+
+
+def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> Chip | InputError:
+    """Makes PTX, and says for which chip: `chip`, or its variant where that alone has what the
+    code needs. Where neither has it: why not, for a chip of the default set; a chip that the
+    user named must work."""
+    for candidate in _candidates(build, chip):
+        try:
+            build.device_compiler.compile_ptx(
+                _device_ll_name(build, gpu_module),
+                candidate,
+                _ptx_name(build, gpu_module, candidate),
+            )
+        except InputError as error:
+            if not build.request.has_default_chips:
+                raise
+            refusal = error
+            continue
+        return candidate
+    return refusal
+
+
+def _candidates(build: Build, chip: Chip) -> list[Chip]:
+    is_default = build.request.has_default_chips
+    variant = _VARIANTS.get(chip.name) if is_default else None
+    return [chip, *([Chip(variant)] if variant else [])]
+
+
+def _ptx_name(build: Build, gpu_module: str, chip: Chip) -> str:
+    return f"{_stem(build, gpu_module)}.{chip.name}.ptx"
+
+
+def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -> None:
+    """Notes that there is no code of a module for a chip of the default set."""
+    build.refusals.setdefault(gpu_module, []).append(refusal)
+    build.warnings.append(f"No code for {chip.name} in {gpu_module}: {refusal.message}")
+
+
+def assemble(build: Build) -> list[Artifact]:
+    # A chip that is there for its PTX alone gets no cubin.
+    capabilities = {chip.capability for chip in build.request.cubin_chips}
+    jobs = [key for key in build.ptx if key[1].capability in capabilities]
+    made = build.runner.in_parallel(
+        [functools.partial(_assemble_for, build, name, chip) for name, chip in jobs]
+    )
+    for (name, chip), result in zip(jobs, made, strict=True):
+        if isinstance(result, InputError):
+            # ptxas refuses it here, and the driver's assembler would there.
+            del build.ptx[name, chip]
+            _leave_out(build, name, chip, result)
+            continue
+        chosen, kernels = result
+        build.cubins[name, chosen] = _cubin_name(build, name, chosen)
+        for kernel, resources in kernels:
+            build.resources.setdefault((name, kernel), []).append(resources)
+    for name in build.device_modules:
+        if not any(owner == name for owner, _ in build.cubins):
+            raise build.refusals[name][0]
+    return [build.file(EmitKind.CUBIN, file) for file in build.cubins.values()]
+
+
+def _assemble_for(
+    build: Build, gpu_module: str, chip: Chip
+) -> tuple[Chip, list[tuple[str, Resources]]] | InputError:
+    """Like `_compile_ptx_for`, for the cubin; with what ptxas says of the kernels."""
+    compiler, source = build.device_compiler, _device_ll_name(build, gpu_module)
+    for candidate in _candidates(build, chip):
+        ptx = _ptx_name(build, gpu_module, candidate)
+        try:
+            if candidate != chip:
+                compiler.compile_ptx(source, candidate, ptx)
+            cubin = _cubin_name(build, gpu_module, candidate)
+            return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)
+        except InputError as error:
+            if not build.request.has_default_chips:
+                raise
+            refusal = error
+    return refusal
+
+
+def _cubin_name(build: Build, gpu_module: str, chip: Chip) -> str:
+    return f"{_stem(build, gpu_module)}.{chip.name}.cubin"
+
+
+def bundle(build: Build) -> list[Artifact]:
+    r = build.request
+    for name in build.device_modules:
+        cubins = {chip: file for (owner, chip), file in build.cubins.items() if owner == name}
+        ptx = None
+        if r.ptx is not None and (name, r.ptx) in build.ptx:
+            ptx = (r.ptx, build.ptx[name, r.ptx])
+        file = f"{_stem(build, name)}.fatbin"
+        build.device_compiler.bundle(cubins, ptx, file)
+        build.fatbins[name] = file
+    return [build.file(EmitKind.FATBIN, file) for file in build.fatbins.values()]

@@ -1,0 +1,74 @@
+"""Stages from the host's half, with the images inside, to an object and an executable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aotc.build import Artifact, Build
+from aotc.emit.table import generate_table
+from aotc.host.embed import embed
+from aotc.host.translate import translate
+from aotc.manifest import built_for_text
+from aotc.request import EmitKind
+from aotc.toolchain import (
+    data_dir,
+    harness_objects,
+    runtime_library,
+)
+
+
+def translate_host(build: Build) -> list[Artifact]:
+    assert build.manifest is not None
+    images = {name: (build.folder / file).read_bytes() for name, file in build.fatbins.items()}
+    embed(
+        build.host.operation,
+        images,
+        build.cpu,
+        build.entries,
+        built_for={name: built_for_text(build.built_for(name)) for name in images},
+        managed_globals=build.managed_globals,
+    )
+    file = build.write(_host_ll_name(build), build.downlevel(translate(build.host)))
+    return [build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll")]
+
+
+def _host_ll_name(build: Build) -> str:
+    return f"{build.stem}.ll"
+
+
+def compile_asm(build: Build) -> list[Artifact]:
+    file = f"{build.stem}.s"
+    build.host_compiler.compile_ir(_host_ll_name(build), file, assembly=True)
+    return [build.file(EmitKind.ASM, file, called=f"{build.request.name}.s")]
+
+
+def object_name(build: Build) -> str:
+    return f"{build.stem}.o"
+
+
+def compile_object(build: Build) -> list[Artifact]:
+    file = object_name(build)
+    build.host_compiler.compile_ir(_host_ll_name(build), file)
+    return [build.file(EmitKind.OBJ, file, called=f"{build.request.name}.o")]
+
+
+def compile_generated(build: Build, name: str, text: str, *options: str) -> str:
+    """A generated C file → its object, which is named."""
+    build.write(name, text)
+    includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")
+    output = f"{Path(name).stem}.o"
+    build.host_compiler.compile_c(name, output, includes=includes, options=options)
+    return output
+
+
+def link_executable(build: Build) -> list[Artifact]:
+    assert build.manifest is not None
+    triple = build.request.target.triple
+    harness = harness_objects(build.toolchain, build.runner, triple, program_main=build.is_program)
+    objects: list[str | Path] = [object_name(build), *harness]
+    if not build.is_program:
+        objects.append(compile_generated(build, *generate_table(build.manifest)))
+    file = f"{build.stem}.exe"
+    runtime = runtime_library(build.toolchain, build.runner, triple, kind="static")
+    build.linker.link_executable(objects, runtime, file)
+    return [build.file(EmitKind.EXE, file, called=build.request.name)]

@@ -1,0 +1,120 @@
+"""Stages that make a library: header, package, static and shared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from aotc.build import Artifact, Build
+from aotc.emit.header import generate_header
+from aotc.emit.library import generate_library
+from aotc.emit.names import exported_functions
+from aotc.emit.package import HEADERS, LIBRARIES, generate_package
+from aotc.errors import InputError, ToolError
+from aotc.host.compile import DEFAULT_VISIBILITY
+from aotc.request import EmitKind
+from aotc.stages.host import compile_generated, object_name
+from aotc.toolchain import (
+    runtime_library,
+)
+from aotc.toolchain.runtime import STATIC_DEFINES
+
+
+def declare(build: Build) -> list[Artifact]:
+    assert build.manifest is not None
+    _require_entries(build, "a header")
+    exported_functions(build.manifest)
+    name, text = generate_header(build.manifest)
+    return [Artifact(EmitKind.HEADER, name, text.encode, HEADERS)]
+
+
+def package(build: Build) -> list[Artifact]:
+    assert build.manifest is not None
+    _require_entries(build, "a package")
+    return [
+        Artifact(EmitKind.PACKAGE, name, text.encode, folder)
+        for folder, name, text in generate_package(
+            build.manifest,
+            has_shared=EmitKind.SHARED in build.request.emit,
+            shares_runtime=build.request.shares_runtime,
+        )
+    ]
+
+
+def link_static(build: Build) -> list[Artifact]:
+    _require_entries(build, "a static library")
+    file = f"lib{build.request.library}.a"
+    objects = [object_name(build), _compile_library(build)]
+    runtime = None if build.request.shares_runtime else _runtime(build)
+    build.linker.archive(objects, runtime, file, _exports(build))
+    made = [build.file(EmitKind.STATIC, file, folder=LIBRARIES)]
+    is_alone = EmitKind.SHARED not in build.request.emit
+    return [*made, *(_shared_runtime(build) if is_alone else [])]
+
+
+def link_shared(build: Build) -> list[Artifact]:
+    _require_entries(build, "a shared library")
+    file = f"lib{build.request.library}.so"
+    if build.request.shares_runtime and not build.request.names_folder:
+        build.warnings.append(
+            "The library needs libmlir_cuda_runtime.so beside it: -o DIRECTORY/ puts both there."
+        )
+    objects = [object_name(build), _compile_library(build)]
+    build.linker.link_shared(
+        objects, _runtime(build), file, _exports(build), soname=build.request.soname
+    )
+    return [build.file(EmitKind.SHARED, file, folder=LIBRARIES), *_shared_runtime(build)]
+
+
+def _runtime(build: Build) -> Path:
+    """The runtime of a library: a part of it, or a file beside it."""
+    kind: Literal["static", "shared"] = "shared" if build.request.shares_runtime else "static"
+    return runtime_library(build.toolchain, build.runner, build.request.target.triple, kind=kind)
+
+
+def _shared_runtime(build: Build) -> list[Artifact]:
+    """The runtime as a file beside the library, for those who want it so."""
+    if not build.request.shares_runtime or not build.request.names_folder:
+        return []
+    runtime = _runtime(build)
+    is_shared = EmitKind.SHARED in build.request.emit
+    kind = EmitKind.SHARED if is_shared else EmitKind.STATIC
+    return [Artifact(kind, runtime.name, runtime.read_bytes, LIBRARIES)]
+
+
+def _compile_library(build: Build) -> str:
+    """The library's C functions; their object."""
+    assert build.manifest is not None
+    build.write(*generate_header(build.manifest))
+    options = () if build.request.shares_runtime else STATIC_DEFINES
+    try:
+        return compile_generated(
+            build, *generate_library(build.manifest), DEFAULT_VISIBILITY, *options
+        )
+    except ToolError as error:
+        known = re.search(r"redeclaration of library function '(\w+)'", error.stderr)
+        if known is None:
+            raise
+        raise InputError(
+            f"The C function of entry '{known[1]}' would be called like one of the C library.",
+            hint="Rename the entry, or put something in front of all names: --prefix my_.",
+        ) from None
+
+
+def _exports(build: Build) -> list[str]:
+    """All that a library has for others."""
+    assert build.manifest is not None
+    return exported_functions(build.manifest)
+
+
+def _require_entries(build: Build, what: str) -> None:
+    if not build.entries:
+        if EmitKind.SHARED in build.request.emit:
+            what = "a shared library"
+        elif EmitKind.STATIC in build.request.emit:
+            what = "a static library"
+        raise InputError(
+            f"Nothing to export: {build.request.source} has a main of its own and no entry, so it "
+            f"makes an executable, not {what}."
+        )

@@ -1,0 +1,47 @@
+"""The stage that says what the module offers, and what made it."""
+
+from __future__ import annotations
+
+from aotc import __version__, mlir
+from aotc.build import Artifact, Build
+from aotc.emit.names import own_functions
+from aotc.manifest import Kernel, Manifest
+from aotc.request import EmitKind
+
+
+def describe(build: Build) -> list[Artifact]:
+    r = build.request
+    assert build.cpu is not None
+    build.manifest = Manifest(
+        name=r.name,
+        library=r.library,
+        functions=own_functions(r.name, r.prefix),
+        aotc=__version__,
+        target=r.target.triple,
+        entries=build.entries,
+        kernels=tuple(
+            Kernel(
+                kernel.module,
+                kernel.kernel,
+                build.built_for(kernel.module),
+                kernel.why_not,
+                tuple(build.resources.get((kernel.module, kernel.kernel), ())),
+            )
+            for kernel in build.cpu.kernels
+        ),
+        optimization=r.optimization,
+        tools=_tools_used(build),
+    )
+    text = build.manifest.to_json()
+    return [Artifact(EmitKind.MANIFEST, f"{r.library}.json", text.encode)]
+
+
+def _tools_used(build: Build) -> dict[str, str]:
+    """What made the artifacts, by name and version; no paths."""
+    t = build.toolchain
+    bindings = mlir.bindings()
+    device_tools = (t.ptxas, t.fatbinary, t.libdevice) if build.device_modules else ()
+    return {
+        "mlir": f"{bindings.package} {bindings.version} (LLVM {bindings.llvm_version})",
+        **{tool.name: str(tool.version) for tool in (t.clang, t.zig, *device_tools)},
+    }

@@ -1,0 +1,110 @@
+"""Stages from the input to MLIR: the outlined module, the kernels for the CPU, the host's half."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from aotc import mlir
+from aotc.build import Artifact, Build, printed
+from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
+from aotc.cpu.symbols import content, is_kernel
+from aotc.emit.c_text import c_identifier
+from aotc.emit.names import name_functions
+from aotc.load.entries import describe_entries, has_program_main, mark_entries
+from aotc.load.source import parse_source, read_source
+from aotc.lower.access import describe_accesses
+from aotc.lower.host import lower_host
+from aotc.lower.leftovers import check_kernel_arguments, check_lowered, check_supported
+from aotc.lower.outline import outline
+from aotc.lower.outlining import gpu_modules, lowered_kernels
+from aotc.lower.schedules import run_schedule
+from aotc.lower.tensors import lower_tensors
+from aotc.ops import symbol_of
+from aotc.request import EmitKind
+
+
+def load(build: Build) -> list[Artifact]:
+    r = build.request
+    name = "<stdin>" if str(r.source) == "-" else str(r.source)
+    data = read_source(r.source)
+    build.source = parse_source(name, data, build.context, locations=r.debug)
+    if r.pipeline is None:
+        run_schedule(build.source)
+    mark_entries(build.source, r.entries)
+    check_supported(build.source, has_pipeline=r.pipeline is not None)
+    if r.pipeline is None:
+        describe_entries(build.source)  # what has no C form as a tensor has none as a memref
+        lower_tensors(build.source)
+    build.entries = describe_entries(build.source)
+    # A function that the user names is called by the harness, whatever else is there.
+    build.is_program = has_program_main(build.module) and not r.entries
+    return []
+
+
+def outline_module(build: Build) -> list[Artifact]:
+    assert build.source is not None
+    r = build.request
+    name = c_identifier(r.name)
+    build.managed_globals = outline(build.source, name=name, pipeline=r.pipeline)
+    check_kernel_arguments(build.source)
+    build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
+    goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
+    if r.pipeline is not None and goes_on and not gpu_modules(build.module):
+        build.warnings.append(
+            "The pipeline left no kernel: everything runs on the host. (To have aotc map the "
+            "loops that it makes, take them with --emit mlir, and build those.)"
+        )
+    return [printed(EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation, debug=r.debug)]
+
+
+_LEFT_OUT = "it was built with --no-cpu-kernels"
+
+
+_LOWERED_BEFORE = "it was in the LLVM dialect before aotc saw it"
+
+
+def lower_to_cpu(build: Build) -> list[Artifact]:
+    assert build.source is not None
+    if not build.request.cpu_kernels:
+        build.cpu = _without_cpu_kernels(build)
+        return []
+    # The reasons that it gives go into the artifact: the file is named without its folder.
+    cpu = build_cpu_kernels(build.module, Path(build.source.name).name, debug=build.request.debug)
+    lowered = [
+        CpuKernel(symbol_of(gpu_module), symbol_of(function), None, _LOWERED_BEFORE)
+        for gpu_module in gpu_modules(build.module)
+        for function in lowered_kernels(gpu_module)
+    ]
+    build.cpu = replace(cpu, kernels=(*cpu.kernels, *lowered))
+    name = f"{build.request.name}.cpu.mlir"
+    return [printed(EmitKind.CPU_MLIR, name, build.cpu.module.operation, debug=build.request.debug)]
+
+
+def _without_cpu_kernels(build: Build) -> CpuKernels:
+    """Every kernel, none with a CPU form: the runtime and the manifest still tell why."""
+    kernels = tuple(
+        CpuKernel(symbol_of(gpu_module), symbol_of(operation), None, _LEFT_OUT)
+        for gpu_module in gpu_modules(build.module)
+        for operation in [
+            *(op for op in content(gpu_module) if is_kernel(op)),
+            *lowered_kernels(gpu_module),
+        ]
+    )
+    if kernels and build.request.target.library == "musl":
+        build.warnings.append(
+            "The kernels have nowhere to run: a program for musl cannot load NVIDIA's driver, and "
+            "--no-cpu-kernels leaves out the CPU's."
+        )
+    with build.context, mlir.ir.Location.unknown():
+        return CpuKernels(mlir.ir.Module.create(), kernels)
+
+
+def lower_to_host(build: Build) -> list[Artifact]:
+    assert build.source is not None
+    build.host = lower_host(
+        build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
+    )
+    check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
+    name = f"{build.request.name}.host.mlir"
+    return [printed(EmitKind.HOST_MLIR, name, build.host.operation, debug=build.request.debug)]
