@@ -10,8 +10,6 @@
 
 aotc_rt_state aotc_rt_state_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
-
 void aotc_rt_lock(void) {
   // Fails only for a mutex that is none, or that this thread holds: neither can be.
   pthread_mutex_lock(&aotc_rt_state_of_process.lock);
@@ -22,69 +20,6 @@ void aotc_rt_unlock(void) {
   --aotc_rt_this_thread.lock_depth;
   pthread_mutex_unlock(&aotc_rt_state_of_process.lock);
   aotc_rt_tell_untold();
-}
-
-// A child gets the locks as they are at the fork: nobody else may hold them then.
-static void before_fork(void) {
-  aotc_rt_lock();
-  aotc_rt_cpu_before_fork();
-  aotc_rt_hook_before_fork();
-}
-
-static void after_fork_in_parent(void) {
-  aotc_rt_hook_after_fork();
-  aotc_rt_cpu_after_fork_in_parent();
-  aotc_rt_unlock();
-}
-
-// CUDA does not live through a fork: its calls fail in the child, or hang.
-static void after_fork_in_child(void) {
-  aotc_rt_state *state = &aotc_rt_state_of_process;
-  state->is_driver_lost = state->is_driver_lost || state->has_driver;
-  if (atomic_load(&state->phase) == AOTC_RT_ON_CUDA) {
-    atomic_store(&state->phase, AOTC_RT_FORKED);
-  }
-  aotc_rt_hook_after_fork();
-  aotc_rt_cpu_after_fork_in_child();
-  aotc_rt_unlock();
-}
-
-#ifdef __GLIBC__
-
-// pthread_atfork, but with a name for the handlers by which they can be taken back: libraries that
-// are not linked with a compiler's own crtbegin do not lose theirs when they are closed, and the
-// next fork would call code that is gone. Both functions are in the Linux Standard Base.
-extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-                             void *handle);
-extern void __cxa_finalize(void *handle);
-static char fork_handlers;
-
-static void add_fork_handlers(void) {
-  // Without memory for them, a fork while another thread holds a lock is not safe; nothing else.
-  (void)__register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, &fork_handlers);
-}
-
-__attribute__((destructor)) static void remove_fork_handlers(void) {
-  __cxa_finalize(&fork_handlers);
-}
-
-#else
-
-// musl never unloads a library, so its handlers may stay.
-static void add_fork_handlers(void) {
-  (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
-
-#endif
-
-void aotc_rt_fork_prepare(void) {
-  (void)pthread_once(&fork_handlers_once, add_fork_handlers);
-}
-
-aotc_status aotc_rt_fail_forked(void) {
-  return aotc_rt_fail(AOTC_UNSUPPORTED,
-                      "the process was forked after it used CUDA: its driver works in the parent "
-                      "only; fork before the first use, or start a new program (exec)");
 }
 
 // -------------------------------------------------------------------------------------------------
@@ -205,9 +140,8 @@ void mgpuSetDefaultDevice(int32_t ordinal) {
   thread->entry_context = NULL; // the rest of the entry is for another device
 }
 
-// The device that is asked for by number, by the user first, else by the program.
-static bool wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread *thread,
-                           int32_t *out_ordinal) {
+bool aotc_rt_wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread *thread,
+                            int32_t *out_ordinal) {
   if (request->wish == AOTC_RT_CUDA_ORDINAL) {
     *out_ordinal = request->ordinal;
     return true;
@@ -216,13 +150,12 @@ static bool wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread 
   return thread->has_default_ordinal;
 }
 
-// Whether a context of another device that is current gives way to the wanted device.
-static bool outranks_current(const aotc_rt_request *request, const aotc_rt_thread *thread) {
+bool aotc_rt_outranks_current(const aotc_rt_request *request, const aotc_rt_thread *thread) {
   return request->wish == AOTC_RT_CUDA_ORDINAL ||
          (thread->has_default_ordinal && !thread->prefers_current);
 }
 
-static bool check_ordinal(const aotc_rt_driver *driver, int32_t ordinal) {
+bool aotc_rt_check_ordinal(const aotc_rt_driver *driver, int32_t ordinal) {
   if (ordinal < driver->device_count) {
     return true;
   }
@@ -275,8 +208,8 @@ static aotc_rt_context *start_cuda_locked(aotc_rt_state *state, const aotc_rt_re
     return NULL;
   }
   int32_t ordinal = 0;
-  bool has_ordinal = wanted_ordinal(request, thread, &ordinal);
-  if (has_ordinal && !check_ordinal(driver, ordinal)) {
+  bool has_ordinal = aotc_rt_wanted_ordinal(request, thread, &ordinal);
+  if (has_ordinal && !aotc_rt_check_ordinal(driver, ordinal)) {
     return NULL;
   }
 
@@ -285,7 +218,7 @@ static aotc_rt_context *start_cuda_locked(aotc_rt_state *state, const aotc_rt_re
     if (context == NULL) {
       return NULL;
     }
-    if (!outranks_current(request, thread) || context->description.ordinal == ordinal) {
+    if (!aotc_rt_outranks_current(request, thread) || context->description.ordinal == ordinal) {
       return try_context_locked(driver, context, true) ? context : NULL;
     }
   }
@@ -375,7 +308,7 @@ static bool resolve_locked(aotc_rt_state *state) {
   return false;
 }
 
-static bool resolve(void) {
+bool aotc_rt_resolve(void) {
   aotc_rt_state *state = &aotc_rt_state_of_process;
   if (atomic_load_explicit(&state->phase, memory_order_acquire) != AOTC_RT_UNRESOLVED) {
     return true;
@@ -389,7 +322,7 @@ static bool resolve(void) {
 
 aotc_status aotc_device_resolve(aotc_device *out_device) {
   aotc_rt_this_thread.operation = "aotc_device_resolve";
-  bool is_resolved = resolve();
+  bool is_resolved = aotc_rt_resolve();
   aotc_rt_this_thread.operation = NULL;
   if (!is_resolved) {
     return aotc_rt_this_thread.latest;
@@ -482,7 +415,7 @@ static aotc_status check_gpu_locked(aotc_rt_state *state, int32_t ordinal) {
   if (phase == AOTC_RT_UNRESOLVED && request.wish == AOTC_RT_CPU) {
     return refuse_gpu(ordinal, "the CPU was requested");
   }
-  return load_driver_locked(state) && check_ordinal(&state->driver, ordinal)
+  return load_driver_locked(state) && aotc_rt_check_ordinal(&state->driver, ordinal)
              ? AOTC_OK
              : aotc_rt_this_thread.latest;
 }
@@ -512,151 +445,4 @@ aotc_status aotc_device_set(int32_t ordinal) {
   }
   thread->operation = NULL;
   return status;
-}
-
-// -------------------------------------------------------------------------------------------------
-// Calls
-
-// The thread's current context, unless it is on another device than the wanted one.
-static bool use_current(aotc_rt_scope *scope, CUcontext current, bool must_be_ordinal,
-                        int32_t ordinal) {
-  aotc_rt_context *context = aotc_rt_context_find(scope->driver, current);
-  if (context == NULL && !scope->is_release) {
-    aotc_rt_lock();
-    context = aotc_rt_context_of_locked(scope->driver, current);
-    aotc_rt_unlock();
-  }
-  if (context != NULL && (!must_be_ordinal || context->description.ordinal == ordinal)) {
-    scope->context = context;
-    scope->is_current = true;
-  }
-  return context != NULL || scope->is_release;
-}
-
-static bool use_primary(aotc_rt_scope *scope, int32_t ordinal) {
-  scope->context = aotc_rt_context_find_primary(ordinal);
-  if (scope->context == NULL && scope->is_release) {
-    // What is to be released was made in a context that is known; a new one is not started for it.
-    scope->context = aotc_rt_context_find_any();
-  } else if (scope->context == NULL && check_ordinal(scope->driver, ordinal)) {
-    aotc_rt_lock();
-    scope->context = aotc_rt_context_primary_locked(scope->driver, ordinal);
-    aotc_rt_unlock();
-  }
-  return scope->context != NULL;
-}
-
-// The context of a stream of the caller's becomes current, where none is. The default streams are
-// of whichever is current.
-static bool enter_context_of(aotc_rt_scope *scope, CUstream stream, CUcontext *out_current) {
-  CUcontext context = NULL;
-  if (stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
-    return true;
-  }
-  if (!AOTC_RT_TRY(scope->driver, stream_get_ctx, (stream, &context),
-                   "asking for the context of the caller's stream") ||
-      !AOTC_RT_TRY(scope->driver, ctx_push_current, (context),
-                   "making the context of the caller's stream current")) {
-    return false;
-  }
-  scope->is_pushed = true;
-  *out_current = context;
-  return true;
-}
-
-static bool find_context(aotc_rt_scope *scope, CUstream stream) {
-  const aotc_rt_state *state = &aotc_rt_state_of_process;
-  int32_t ordinal = 0;
-  bool has_ordinal = wanted_ordinal(&state->choice, scope->thread, &ordinal);
-  CUcontext current = NULL;
-  if (!AOTC_RT_TRY_IN(scope, ctx_get_current, (&current), "asking for the thread's context") ||
-      (current == NULL && !enter_context_of(scope, stream, &current)) ||
-      (current != NULL &&
-       !use_current(scope, current,
-                    !scope->is_pushed && outranks_current(&state->choice, scope->thread),
-                    ordinal))) {
-    return false;
-  }
-  if (scope->context == NULL &&
-      !use_primary(scope, has_ordinal ? ordinal : state->device.ordinal)) {
-    return false;
-  }
-  scope->thread->context = scope->context;
-  return true;
-}
-
-static bool begin(aotc_rt_scope *out_scope, const char *operation, bool is_release,
-                  CUstream stream) {
-  aotc_rt_state *state = &aotc_rt_state_of_process;
-  aotc_rt_thread *thread = &aotc_rt_this_thread;
-  *out_scope = (aotc_rt_scope){.thread = thread, .is_release = is_release};
-  thread->operation = operation;
-  aotc_rt_phase phase = atomic_load_explicit(&state->phase, memory_order_acquire);
-  if (phase == AOTC_RT_UNRESOLVED && !is_release && resolve()) {
-    phase = atomic_load_explicit(&state->phase, memory_order_acquire);
-  }
-  bool has_begun = phase == AOTC_RT_ON_CPU;
-  if (phase == AOTC_RT_ON_CUDA) {
-    out_scope->driver = &state->driver;
-    if (thread->entry_context != NULL) {
-      out_scope->context = thread->entry_context;
-      out_scope->is_current = true;
-      thread->context = thread->entry_context;
-      has_begun = true;
-    } else {
-      has_begun = find_context(out_scope, stream);
-    }
-  } else if (phase == AOTC_RT_FORKED && !is_release) {
-    aotc_rt_fail_forked();
-  }
-  if (!has_begun) {
-    aotc_rt_end(out_scope);
-  }
-  return has_begun;
-}
-
-bool aotc_rt_begin(aotc_rt_scope *out_scope, const char *operation) {
-  return begin(out_scope, operation, false, NULL);
-}
-
-bool aotc_rt_begin_on_stream(aotc_rt_scope *out_scope, const char *operation, CUstream stream) {
-  return begin(out_scope, operation, false, stream);
-}
-
-bool aotc_rt_begin_unless_failed(aotc_rt_scope *out_scope, const char *operation) {
-  return aotc_rt_this_thread.error.status == AOTC_OK && begin(out_scope, operation, false, NULL);
-}
-
-bool aotc_rt_begin_release(aotc_rt_scope *out_scope, const char *operation) {
-  return begin(out_scope, operation, true, NULL);
-}
-
-bool aotc_rt_make_current(aotc_rt_scope *scope) {
-  if (scope->driver == NULL || scope->is_current) {
-    return true;
-  }
-  scope->is_pushed =
-      AOTC_RT_TRY_IN(scope, ctx_push_current, (scope->context->handle), "making cuda:%d current",
-                     (int)scope->context->description.ordinal);
-  scope->is_current = scope->is_pushed;
-  return scope->is_pushed;
-}
-
-bool aotc_rt_end(aotc_rt_scope *scope) {
-  CUcontext popped = NULL;
-  bool is_restored = !scope->is_pushed || AOTC_RT_TRY_IN(scope, ctx_pop_current, (&popped),
-                                                         "restoring the thread's context");
-  scope->thread->operation = NULL;
-  scope->thread->context = NULL;
-  return is_restored;
-}
-
-bool aotc_rt_capture_relax(const aotc_rt_driver *driver, CUstreamCaptureMode *out_before) {
-  *out_before = CU_STREAM_CAPTURE_MODE_RELAXED;
-  return AOTC_RT_TRY(driver, thread_exchange_capture_mode, (out_before),
-                     "beside captures of streams");
-}
-
-bool aotc_rt_capture_restore(const aotc_rt_driver *driver, CUstreamCaptureMode before) {
-  return AOTC_RT_TRY(driver, thread_exchange_capture_mode, (&before), "beside captures of streams");
 }

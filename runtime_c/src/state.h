@@ -258,8 +258,19 @@ void aotc_rt_unlock(void);
 // Records that the driver did not come along into this process, a child.
 aotc_status aotc_rt_fail_forked(void);
 
+// Chooses the device if that was not done; false, with the failure recorded.
+bool aotc_rt_resolve(void);
+
+// The device that is asked for by number, by the user first, else by the program.
+bool aotc_rt_wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread *thread,
+                            int32_t *out_ordinal);
+// Whether a context of another device that is current gives way to the wanted device.
+bool aotc_rt_outranks_current(const aotc_rt_request *request, const aotc_rt_thread *thread);
+// Whether the driver has the GPU; false, with the failure recorded.
+bool aotc_rt_check_ordinal(const aotc_rt_driver *driver, int32_t ordinal);
+
 // -------------------------------------------------------------------------------------------------
-// A call under way (device.c)
+// A call under way (scope.c)
 
 typedef struct aotc_rt_scope {
   aotc_rt_thread *thread;
