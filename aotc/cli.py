@@ -34,6 +34,8 @@ from aotc.request import (
     Chip,
     EmitKind,
     HostTarget,
+    MemoryMode,
+    parse_block,
     parse_ptx,
     unique,
 )
@@ -168,6 +170,20 @@ def _build_options(command: Any) -> Any:
             help="Your own lowering, 'builtin.module(...)', in place of aotc's mapping to GPUs.",
         ),
         click.option(
+            "--memory",
+            type=click.Choice([mode.value for mode in MemoryMode]),
+            default=MemoryMode.AUTO.value,
+            show_default=True,
+            help="Where buffers that kernels use are: placed by what the host does with them, left "
+            "where the input has them (explicit), or in managed memory.",
+        ),
+        click.option(
+            "--block",
+            metavar="XxYxZ",
+            help="Threads of the blocks that parallel loops are mapped to: 256, 32x8. Default: "
+            "chosen by each loop's shape.",
+        ),
+        click.option(
             "--no-cpu-kernels",
             is_flag=True,
             help="Leave out the kernels' CPU forms: smaller and built faster, for GPUs alone.",
@@ -190,6 +206,12 @@ def _build_options(command: Any) -> Any:
             type=click.Path(path_type=Path),
             metavar="DIR",
             help="Write every stage's artifacts into DIR, numbered.",
+        ),
+        click.option(
+            "--explain",
+            is_flag=True,
+            help="Print what aotc decided, and why: the level of the input, the pipeline (as "
+            "--pipeline takes it), how loops are mapped and memory is placed.",
         ),
         click.option("--time-report", is_flag=True, help="Print how long each stage took."),
         click.option("-v", "--verbose", is_flag=True, help="Print each command as it runs."),
@@ -319,6 +341,8 @@ def _request(source: Path, options: dict[str, Any]) -> BuildRequest:
         debug=options["debug"],
         entries=tuple(_flat(options["entries"])),
         pipeline=options["pipeline"],
+        memory=MemoryMode(options["memory"]),
+        block=parse_block(options["block"]) if options["block"] else None,
         cpu_kernels=not options["no_cpu_kernels"],
         prefix=_prefix(options["prefix"]),
         shares_runtime=options["runtime"] == "shared",

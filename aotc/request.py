@@ -7,6 +7,7 @@ cannot mean with an `InputError` that lists near names.
 from __future__ import annotations
 
 import difflib
+import math
 import platform
 import re
 from collections.abc import Iterable, Sequence
@@ -200,6 +201,34 @@ class EmitKind(Enum):
         )
 
 
+class MemoryMode(Enum):
+    """Where the buffers of host code that kernels use are: see `aotc.lower.memory`."""
+
+    AUTO = "auto"
+    EXPLICIT = "explicit"
+    MANAGED = "managed"
+
+
+# CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
+MAX_BLOCK = (1024, 1024, 64)
+MAX_BLOCK_THREADS = 1024
+
+
+def parse_block(text: str) -> tuple[int, ...]:
+    """Threads of a block along x, y, z from `256`, `32x8` or `8x8x4`."""
+    if not re.fullmatch(r"[0-9]+(x[0-9]+){0,2}", text):
+        raise InputError(f"--block '{text}' is not a block: write 256, 32x8 or 8x8x4.")
+    sizes = tuple(int(part) for part in text.split("x"))
+    for axis, size, limit in zip("xyz", sizes, MAX_BLOCK, strict=False):
+        if not 0 < size <= limit:
+            raise InputError(f"--block {text}: along {axis} a block has 1 to {limit} threads.")
+    if math.prod(sizes) > MAX_BLOCK_THREADS:
+        raise InputError(
+            f"--block {text} has {math.prod(sizes)} threads: GPUs take {MAX_BLOCK_THREADS}."
+        )
+    return sizes
+
+
 def unique(items: Iterable[T]) -> tuple[T, ...]:
     """The items in order, each once."""
     return tuple(dict.fromkeys(items))
@@ -210,6 +239,7 @@ class BuildRequest:
     """Everything that decides what a build makes.
 
     `chips` empty means the default set; `ptx` is meant only when `ptx_given`.
+    `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
     `prefix` stands in front of all that a library exports; it `shares_runtime` when
     libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
@@ -225,6 +255,8 @@ class BuildRequest:
     debug: bool = False
     entries: tuple[str, ...] = ()
     pipeline: str | None = None
+    memory: MemoryMode = MemoryMode.AUTO
+    block: tuple[int, ...] | None = None
     cpu_kernels: bool = True
     prefix: str = ""
     shares_runtime: bool = False

@@ -14,9 +14,11 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.entries import functions_of
+from aotc.lower.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
+STEP = "aotc-map-parallel-loops"
 MIN_THREADS = 128
 PREFERRED_THREADS = 256
 WARP = 32
@@ -32,8 +34,11 @@ class BlockShape:
     """Threads of a block along x, y and z."""
 
     x: int
-    y: int
-    z: int
+    y: int = 1
+    z: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.x}x{self.y}x{self.z}"
 
     @property
     def threads(self) -> int:
@@ -66,11 +71,17 @@ def _power_of_two_from(extent: int) -> int:
     return 1 << max(0, (extent - 1).bit_length())
 
 
-def map_parallel_loops(module: Any, device_functions: frozenset[str] = frozenset()) -> int:
+def map_parallel_loops(
+    module: Any,
+    device_functions: frozenset[str] = frozenset(),
+    *,
+    block: tuple[int, ...] | None = None,
+    remarks: Remarks | None = None,
+) -> int:
     """Turns each parallel loop of the host functions that is not mapped by hand into a launch.
 
-    `device_functions` are those that run in kernels, and keep their loops. Returns how many
-    launches there are now for loops.
+    `device_functions` are those that run in kernels, and keep their loops; `block` is the size
+    of all blocks, where it is given. Returns how many launches there are now for loops.
     """
     with module.context:
         loops = [
@@ -81,8 +92,11 @@ def map_parallel_loops(module: Any, device_functions: frozenset[str] = frozenset
             if _is_ours(op)
         ]
         for loop in loops:
-            with loop.location:
-                _launch(loop)
+            location = loop.location
+            with location:
+                shape = _launch(loop, None if block is None else BlockShape(*block))
+            if remarks is not None:
+                remarks.add(STEP, location, f"a kernel with blocks of {shape}")
     return len(loops)
 
 
@@ -107,7 +121,7 @@ class _Dimension:
     known_trips: int | None
 
 
-def _launch(loop: Any) -> None:
+def _launch(loop: Any, given: BlockShape | None) -> BlockShape:
     lowers, uppers, steps, _ = ops.operand_groups(loop)
     with ir.InsertionPoint(loop):
         dimensions = [_dimension(*bounds) for bounds in zip(lowers, uppers, steps, strict=True)]
@@ -118,7 +132,7 @@ def _launch(loop: Any) -> None:
         extents = [_product(axis) for axis in axes]
         known = tuple(_known_product(axis) for axis in axes)
         extents = _without_work(extents, known)
-        block = choose_block(known)
+        block = given or choose_block(known)
         sizes = (block.x, block.y, block.z)
         one = ops.constant_index(1)
         threads = [ops.constant_index(size) for size in sizes]
@@ -142,6 +156,7 @@ def _launch(loop: Any) -> None:
             [list(block_ids), list(thread_ids), list(grid_sizes)],
         )
     loop.erase()
+    return block
 
 
 def _without_work(extents: list[Any], known: tuple[int | None, ...]) -> list[Any]:

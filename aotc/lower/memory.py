@@ -15,8 +15,10 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InternalError
 from aotc.lower.access import Flow, Functions
+from aotc.lower.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
+from aotc.request import MemoryMode
 
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 # Constants up to this size are copied into the kernel that uses them; larger ones are handed
@@ -90,7 +92,7 @@ def _global_bytes(variable: Any) -> int:
     return int(math.prod(type_.shape)) * -(-bits // 8)
 
 
-def place_memory(module: Any) -> frozenset[str]:
+def place_memory(module: Any, mode: MemoryMode, remarks: Remarks) -> frozenset[str]:
     """Places the buffers of the module's host functions; changes the module in place.
 
     Returns the names of the `memref.global`s that kernels are given.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aotc import ops
+from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.load.entries import functions_of
 from aotc.load.source import Source
@@ -14,8 +15,10 @@ from aotc.lower.mapping import map_parallel_loops
 from aotc.lower.memory import hoist_globals, place_memory, sink_vectors
 from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.passes import run_passes
+from aotc.lower.remarks import Remarks
 from aotc.mlir import PassManager
 from aotc.ops import symbol_of
+from aotc.request import BuildRequest
 
 # What says that the author decided what runs in parallel.
 _PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
@@ -47,11 +50,12 @@ _OUTLINING = (
 )
 
 
-def outline(source: Source, *, name: str, pipeline: str | None) -> frozenset[str]:
-    """Changes the source's module in place, by aotc's own passes or by the user's `pipeline`.
+def outline(source: Source, request: BuildRequest, remarks: Remarks) -> frozenset[str]:
+    """Changes the source's module in place, by aotc's own passes or by the user's pipeline.
 
     Returns the names of the globals that kernels are given.
     """
+    pipeline = request.pipeline
     module = source.module
     if pipeline is not None:
         _run_user_pipeline(source, pipeline)
@@ -59,17 +63,19 @@ def outline(source: Source, *, name: str, pipeline: str | None) -> frozenset[str
         by_hand = {symbol_of(op) for op in gpu_modules(module)}
         _parallelize(source)
         _run(source, _BEFORE_MAPPING)
-        map_parallel_loops(module, separate_device_functions(module))
+        map_parallel_loops(
+            module, separate_device_functions(module), block=request.block, remarks=remarks
+        )
         _run(source, _AFTER_MAPPING)
         hoist_globals(module)
         sink_vectors(module)
         _run(source, _OUTLINING)
-        merge_outlined(module, by_hand, f"{name}_kernels")
+        merge_outlined(module, by_hand, f"{c_identifier(request.name)}_kernels")
     spell_kernel_names(module)
     # Makes allocations and copies, which what follows must see.
     _run(source, ("expand-realloc",))
     expand_copies(module)
-    return place_memory(module)
+    return place_memory(module, request.memory, remarks)
 
 
 def _run(source: Source, passes: tuple[str, ...]) -> None:

@@ -9,7 +9,6 @@ from aotc import mlir
 from aotc.build import Artifact, Build, printed
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.symbols import content, is_kernel
-from aotc.emit.c_text import c_identifier
 from aotc.emit.names import name_functions
 from aotc.load.entries import describe_entries, has_program_main, mark_entries
 from aotc.load.source import parse_source, read_source
@@ -18,6 +17,7 @@ from aotc.lower.host import lower_host
 from aotc.lower.leftovers import check_kernel_arguments, check_lowered, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.outlining import gpu_modules, lowered_kernels
+from aotc.lower.remarks import Remarks
 from aotc.lower.schedules import run_schedule
 from aotc.lower.tensors import lower_tensors
 from aotc.ops import symbol_of
@@ -45,8 +45,9 @@ def load(build: Build) -> list[Artifact]:
 def outline_module(build: Build) -> list[Artifact]:
     assert build.source is not None
     r = build.request
-    name = c_identifier(r.name)
-    build.managed_globals = outline(build.source, name=name, pipeline=r.pipeline)
+    remarks = Remarks(build.source)
+    build.managed_globals = outline(build.source, r, remarks)
+    build.remarks += remarks.taken
     check_kernel_arguments(build.source)
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)

@@ -1,0 +1,32 @@
+"""What the lowering decided, and why: for `--explain`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from aotc.load.source import Place, Source
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One decision: the step of the pipeline that took it, where in the input, and its reason."""
+
+    step: str
+    place: Place | None
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}" if self.place else self.text
+
+
+@dataclass
+class Remarks:
+    """The decisions of one build, in the order in which they were taken."""
+
+    source: Source
+    taken: list[Remark] = field(default_factory=list)
+
+    def add(self, step: str, location: Any, text: str) -> None:
+        """Notes what `step` decided at `location`, in words that end without a period."""
+        self.taken.append(Remark(step, self.source.place(location), text))
