@@ -16,7 +16,7 @@ from aotc.host.compile import HostCompiler
 from aotc.host.link import Linker
 from aotc.host.llvm_text import downlevel
 from aotc.load.source import Source
-from aotc.lower.remarks import Remark
+from aotc.lower.explanation import Explanation
 from aotc.manifest import Entry, Manifest, Resources
 from aotc.request import BuildRequest, Chip, EmitKind
 from aotc.toolchain import (
@@ -52,7 +52,7 @@ class Build:
     folder: Path
     context: Any
     warnings: list[str] = field(default_factory=list)
-    remarks: list[Remark] = field(default_factory=list)
+    explanation: Explanation | None = None
 
     source: Source | None = None
     entries: tuple[Entry, ...] = ()

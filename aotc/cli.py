@@ -167,7 +167,8 @@ def _build_options(command: Any) -> Any:
         click.option(
             "--pipeline",
             metavar="PASSES",
-            help="Your own lowering, 'builtin.module(...)', in place of aotc's mapping to GPUs.",
+            help="Your own lowering, 'builtin.module(...)' or @FILE that has it, in place of "
+            "aotc's: --explain prints aotc's to start from.",
         ),
         click.option(
             "--memory",
@@ -292,7 +293,7 @@ def _build(source: Path, emit: Sequence[list[str]], out: str | None, **options: 
         raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
     _check_output(request)
     with _work_folder() as folder:
-        artifacts = _run_stages(request, folder, options)
+        artifacts = _run_stages(request, folder, {**options, "stdout_is_free": out != "-"})
         _deliver(request, artifacts)
     return EXIT_OK
 
@@ -307,7 +308,7 @@ def _run(source: Path, arguments: tuple[str, ...], **options: Any) -> int:
     if not request.target.is_native:
         raise InputError(f"Cannot run a program for {request.target.triple} on this machine.")
     with _work_folder() as folder:
-        (artifact,) = _run_stages(request, folder, options)
+        (artifact,) = _run_stages(request, folder, {**options, "stdout_is_free": False})
         # In a folder of its own: the stages' files have names like it.
         from aotc.output import write_file
 
@@ -340,7 +341,7 @@ def _request(source: Path, options: dict[str, Any]) -> BuildRequest:
         optimization=options["optimization"],
         debug=options["debug"],
         entries=tuple(_flat(options["entries"])),
-        pipeline=options["pipeline"],
+        pipeline=_pipeline(options["pipeline"]),
         memory=MemoryMode(options["memory"]),
         block=parse_block(options["block"]) if options["block"] else None,
         cpu_kernels=not options["no_cpu_kernels"],
@@ -348,6 +349,17 @@ def _request(source: Path, options: dict[str, Any]) -> BuildRequest:
         shares_runtime=options["runtime"] == "shared",
         save_temps=options["save_temps"],
     )
+
+
+def _pipeline(text: str | None) -> str | None:
+    """The pipeline, or the text of the file that `@FILE` names."""
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"Cannot read the pipeline '{text[1:]}': {reason}.") from None
 
 
 def _prefix(text: str) -> str:
@@ -397,6 +409,10 @@ def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) ->
         raise
     finally:
         progress.close()
+        if options["explain"] and build.explanation is not None:
+            # Where the build failed, too. Standard output may be an artifact's, or the program's.
+            is_free = options["stdout_is_free"]
+            print(build.explanation.text(), file=sys.stdout if is_free else sys.stderr)
     if not options["quiet"]:
         for warning in build.warnings:
             print(f"aotc: warning: {warning}", file=sys.stderr)

@@ -111,6 +111,27 @@ def describe_entries(source: Source) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
+def describe_again(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries as a lowering left their functions; as they were, where it went on to the LLVM
+    dialect. Raises InputError where a type has no C form."""
+    with source.module.context:
+        functions = {
+            symbol_of(function): function
+            for function in functions_of(source.module)
+            if function.name == "func.func"
+        }
+        problems: list[str] = []
+        again = tuple(
+            _describe_entry(source, functions[entry.name], problems)
+            if entry.name in functions
+            else entry
+            for entry in entries
+        )
+    if problems:
+        raise InputError("\n".join(problems))
+    return again
+
+
 def _check_names(wanted: tuple[str, ...], functions: dict[str, Any]) -> None:
     for name in wanted:
         if name in functions:

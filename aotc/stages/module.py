@@ -10,16 +10,15 @@ from aotc.build import Artifact, Build, printed
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.symbols import content, is_kernel
 from aotc.emit.names import name_functions
-from aotc.load.entries import describe_entries, has_program_main, mark_entries
+from aotc.load.entries import describe_again, describe_entries, has_program_main, mark_entries
 from aotc.load.source import parse_source, read_source
 from aotc.lower.access import describe_accesses
+from aotc.lower.explanation import Explanation
 from aotc.lower.host import lower_host
 from aotc.lower.leftovers import check_kernel_arguments, check_lowered, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.outlining import gpu_modules, lowered_kernels
 from aotc.lower.remarks import Remarks
-from aotc.lower.schedules import run_schedule
-from aotc.lower.tensors import lower_tensors
 from aotc.ops import symbol_of
 from aotc.request import EmitKind
 
@@ -29,13 +28,8 @@ def load(build: Build) -> list[Artifact]:
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
     data = read_source(r.source)
     build.source = parse_source(name, data, build.context, locations=r.debug)
-    if r.pipeline is None:
-        run_schedule(build.source)
     mark_entries(build.source, r.entries)
     check_supported(build.source, has_pipeline=r.pipeline is not None)
-    if r.pipeline is None:
-        describe_entries(build.source)  # what has no C form as a tensor has none as a memref
-        lower_tensors(build.source)
     build.entries = describe_entries(build.source)
     # A function that the user names is called by the harness, whatever else is there.
     build.is_program = has_program_main(build.module) and not r.entries
@@ -45,9 +39,10 @@ def load(build: Build) -> list[Artifact]:
 def outline_module(build: Build) -> list[Artifact]:
     assert build.source is not None
     r = build.request
-    remarks = Remarks(build.source)
-    build.managed_globals = outline(build.source, r, remarks)
-    build.remarks += remarks.taken
+    build.explanation = Explanation(Remarks(build.source))
+    build.managed_globals = outline(build.source, r, build.explanation)
+    # Tensors are memrefs now, and results may be arguments.
+    build.entries = describe_again(build.source, build.entries)
     check_kernel_arguments(build.source)
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)

@@ -1,0 +1,35 @@
+"""What aotc understood of a module, what it does with it, and what it decided: `--explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from aotc.lower.levels import Found
+from aotc.lower.plan import Step, plan_text
+from aotc.lower.remarks import Remarks
+
+
+@dataclass
+class Explanation:
+    """The levels of the input, the plan, and the decisions of one build, as far as it came."""
+
+    remarks: Remarks
+    levels: tuple[Found, ...] = ()
+    steps: list[Step] = field(default_factory=list)
+
+    def add(self, steps: Iterable[Step]) -> None:
+        self.steps += steps
+
+    def text(self) -> str:
+        """All of it, as a pipeline that `--pipeline` takes back: the rest are its comments."""
+        lines = [f"// {self.remarks.source.name} has {self._levels()}."]
+        if self.steps:
+            lines.append(plan_text(self.steps))
+        for step in dict.fromkeys(remark.step for remark in self.remarks.taken):
+            lines.append(f"// {step}:")
+            lines += [f"//   {r}" for r in self.remarks.taken if r.step == step]
+        return "\n".join(lines)
+
+    def _levels(self) -> str:
+        return ", ".join(map(str, self.levels)) or "functions alone"

@@ -1,0 +1,104 @@
+"""Which levels of MLIR a module is written in: what its lowering is made for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from aotc import ops
+from aotc.load.source import Place, Source
+from aotc.mlir import ir
+
+_TENSOR_TYPES = (ir.RankedTensorType, ir.UnrankedTensorType)
+
+
+class Level(Enum):
+    """A level of input, from the highest to the lowest; its words for people."""
+
+    SCHEDULE = "a transform schedule"
+    TOSA = "tosa"
+    TENSORS = "tensors"
+    LINALG = "linalg"
+    AFFINE = "affine loops"
+    SCF = "scf loops"
+    VECTOR = "vectors"
+    ASYNC = "async"
+    LAUNCH = "gpu.launch"
+    KERNELS = "gpu.module"
+    HARDWARE = "nvgpu and nvvm"
+    BINARY = "gpu.binary"
+    LLVM = "the LLVM dialect"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A level that a module has, and its first operation there."""
+
+    level: Level
+    operation: str
+    place: Place | None
+
+    def __str__(self) -> str:
+        where = f" at {self.place}" if self.place else ""
+        return f"{self.level.value} ({self.operation}{where})"
+
+
+def _dialect(*names: str) -> Callable[[Any], bool]:
+    return lambda op: op.name.split(".")[0] in names
+
+
+def _named(*names: str) -> Callable[[Any], bool]:
+    return lambda op: op.name in names
+
+
+_TESTS: dict[Level, Callable[[Any], bool]] = {
+    Level.SCHEDULE: _named("transform.named_sequence"),
+    Level.TOSA: _dialect("tosa"),
+    Level.TENSORS: lambda op: is_on_tensors(op),
+    Level.LINALG: _dialect("linalg"),
+    Level.AFFINE: _named("affine.for", "affine.parallel"),
+    Level.SCF: _named("scf.for", "scf.parallel", "scf.forall", "scf.while"),
+    Level.VECTOR: _dialect("vector"),
+    Level.ASYNC: _dialect("async"),
+    Level.LAUNCH: _named("gpu.launch"),
+    Level.KERNELS: _named("gpu.module"),
+    Level.BINARY: _named("gpu.binary"),
+    Level.HARDWARE: _dialect("nvgpu", "nvvm"),
+    Level.LLVM: _named("llvm.func"),
+}
+
+_OF_KERNELS = (Level.KERNELS, Level.HARDWARE)
+
+
+def recognise(source: Source) -> tuple[Found, ...]:
+    """The levels of the module, highest first, each with the first operation that is of it.
+
+    What is inside gpu.modules is device code already, and of no higher level; schedules are not
+    part of what they schedule.
+    """
+    found: dict[Level, Found] = {}
+    for top in source.module.body.operations:
+        is_kernels = top.operation.name == "gpu.module"
+        levels = [level for level in Level if level not in found]
+        for operation in ops.walk(top.operation):
+            if top.operation.name == "transform.named_sequence" and operation != top.operation:
+                break
+            for level in levels:
+                if level not in found and _TESTS[level](operation):
+                    if is_kernels and level not in _OF_KERNELS:
+                        continue
+                    found[level] = Found(level, operation.name, source.place(operation.location))
+    return tuple(found[level] for level in Level if level in found)
+
+
+def is_on_tensors(operation: Any) -> bool:
+    """Whether the operation, or the function that it is, has a tensor among its values."""
+    if operation.name == "func.func":
+        type_ = ir.FunctionType(ir.TypeAttr(operation.attributes["function_type"]).value)
+        return any(isinstance(t, _TENSOR_TYPES) for t in (*type_.inputs, *type_.results))
+    # Shapes are tensors, too, of what may be buffers.
+    return not operation.name.startswith("shape.") and any(
+        isinstance(value.type, _TENSOR_TYPES) for value in (*operation.results, *operation.operands)
+    )

@@ -1,0 +1,132 @@
+"""aotc's own passes by name: what a plan, or `--pipeline`, calls `aotc-...`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aotc import ops
+from aotc.emit.c_text import c_identifier
+from aotc.errors import InputError
+from aotc.load.entries import functions_of
+from aotc.load.source import Source
+from aotc.lower.access import Functions
+from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
+from aotc.lower.copies import expand_copies
+from aotc.lower.device_functions import separate_device_functions
+from aotc.lower.mapping import map_parallel_loops
+from aotc.lower.memory import hoist_globals, place_memory, sink_vectors
+from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
+from aotc.lower.plan import Step
+from aotc.lower.remarks import Remarks
+from aotc.lower.schedules import decompose, erase_schedules
+from aotc.lower.tensors import mark_tensors, return_in_arguments
+from aotc.mlir import PassManager
+from aotc.ops import symbol_of
+from aotc.request import BuildRequest, MemoryMode, parse_block
+
+# What says that the author decided what runs in parallel.
+_PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
+
+
+@dataclass
+class Lowering:
+    """One lowering on its way: the source whose module changes, and what its passes have found.
+
+    `by_hand` are the gpu.modules of the input; `managed_globals` the globals that kernels are
+    given.
+    """
+
+    source: Source
+    request: BuildRequest
+    remarks: Remarks
+    by_hand: frozenset[str] = field(init=False)
+    managed_globals: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.by_hand = frozenset(symbol_of(op) for op in gpu_modules(self.source.module))
+
+
+Options = dict[str, str]
+
+
+def run_own_pass(lowering: Lowering, step: Step) -> None:
+    """Runs one of aotc's own passes. Raises InputError for one that is unknown, or an option."""
+    if step.name not in _PASSES:
+        known = ", ".join(_PASSES)
+        raise InputError(f"Unknown pass '{step.name}'. aotc's own are: {known}.")
+    run, options = _PASSES[step.name]
+    for option in step.options:
+        if option not in options:
+            known = ", ".join(options) or "none"
+            raise InputError(f"Unknown option '{option}' of {step.name}. Known: {known}.")
+    run(lowering, step.options)
+
+
+def _parallelize_affine_loops(lowering: Lowering, options: Options) -> None:
+    """Finds the parallel loops of functions that do not say themselves which are."""
+    module = lowering.source.module
+    with module.context:
+        roots = Roots(Functions(module))
+        for function in functions_of(module):
+            says_so = any(
+                op.name in _PARALLEL_OPS or "mapping" in op.attributes for op in ops.walk(function)
+            )
+            if function.name == "func.func" and not says_so:
+                with overlapping_loops_kept_sequential(function, roots):
+                    PassManager.parse("func.func(affine-parallelize)").run(function)
+
+
+def _map_parallel_loops(lowering: Lowering, options: Options) -> None:
+    module = lowering.source.module
+    map_parallel_loops(
+        module,
+        separate_device_functions(module),
+        block=parse_block(options["block"]) if "block" in options else None,
+        remarks=lowering.remarks,
+    )
+
+
+def _merge_kernels(lowering: Lowering, options: Options) -> None:
+    name = f"{c_identifier(lowering.request.name)}_kernels"
+    merge_outlined(lowering.source.module, set(lowering.by_hand), name)
+
+
+def _place_memory(lowering: Lowering, options: Options) -> None:
+    word = options.get("memory", MemoryMode.AUTO.value)
+    modes = {mode.value: mode for mode in MemoryMode}
+    if word not in modes:
+        raise InputError(f"aotc-place-memory: memory={word} is none of {', '.join(modes)}.")
+    lowering.managed_globals = place_memory(lowering.source.module, modes[word], lowering.remarks)
+
+
+def _on_module(change: Callable[[Any], object]) -> Callable[[Lowering, Options], None]:
+    def run(lowering: Lowering, options: Options) -> None:
+        change(lowering.source.module)
+
+    return run
+
+
+def _on_source(change: Callable[[Source], object]) -> Callable[[Lowering, Options], None]:
+    def run(lowering: Lowering, options: Options) -> None:
+        change(lowering.source)
+
+    return run
+
+
+# By name: the pass, and the options that it takes.
+_PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] = {
+    "aotc-erase-schedules": (_on_module(erase_schedules), ()),
+    "aotc-decompose": (_on_source(decompose), ()),
+    "aotc-mark-tensors": (_on_module(mark_tensors), ()),
+    "aotc-return-in-arguments": (_on_source(return_in_arguments), ()),
+    "aotc-parallelize-affine-loops": (_parallelize_affine_loops, ()),
+    "aotc-map-parallel-loops": (_map_parallel_loops, ("block",)),
+    "aotc-hoist-globals": (_on_module(hoist_globals), ()),
+    "aotc-sink-vectors": (_on_module(sink_vectors), ()),
+    "aotc-merge-kernels": (_merge_kernels, ()),
+    "aotc-spell-kernels": (_on_module(spell_kernel_names), ()),
+    "aotc-expand-copies": (_on_module(expand_copies), ()),
+    "aotc-place-memory": (_place_memory, ("memory",)),
+}
