@@ -108,6 +108,27 @@ def create_for(lower: Any, upper: Any, step: Any, body: Callable[[Any], None]) -
         ir.Operation.create("scf.yield")
 
 
+def create_parallel(sizes: Sequence[Any], body: Callable[[list[Any]], None]) -> None:
+    """`scf.parallel` from 0 to `sizes` by 1, without results, whose body `body(induction
+    variables)` fills."""
+    zeros = [constant_index(0) for _ in sizes]
+    ones = [constant_index(1) for _ in sizes]
+    count = len(sizes)
+    loop = ir.Operation.create(
+        "scf.parallel",
+        results=[],
+        operands=[*zeros, *sizes, *ones],
+        regions=1,
+        attributes={
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([count, count, count, 0]),
+        },
+    )
+    block = loop.regions[0].blocks.append(*[ir.IndexType.get()] * count)
+    with ir.InsertionPoint(block):
+        body(list(block.arguments))
+        ir.Operation.create("scf.reduce", results=[], operands=[], regions=0)
+
+
 def create_if(condition: Any, body: Callable[[], None]) -> None:
     """`scf.if` without results whose body `body()` fills."""
     branch = ir.Operation.create("scf.if", results=[], operands=[condition], regions=2)

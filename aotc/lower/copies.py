@@ -6,6 +6,7 @@ all others. In kernels every copy becomes loops: the NVPTX back end copies byte 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,22 @@ def expand_copies(module: Any) -> None:
             in_kernel = ops.enclosing(copy, "gpu.module") is not None
             if in_kernel or not all(_is_contiguous(operand.type) for operand in copy.operands):
                 expand_copy(copy)
+
+
+def parallelize_copies(module: Any) -> None:
+    """Rewrites the copies of the module's host functions as parallel loops, in place: those of
+    ranked memrefs with elements in memory of any kind."""
+    with module.context:
+        for copy in ops.find(module.operation, "memref.copy"):
+            source, target = copy.operands
+            if ops.enclosing(copy, "gpu.module", "gpu.launch", "scf.parallel") is not None:
+                continue
+            if not _is_ranked(source) or not _is_ranked(target) or source.type.rank == 0:
+                continue
+            with copy.location, ir.InsertionPoint(copy):
+                sizes = [_size(source, target, i) for i in range(source.type.rank)]
+                ops.create_parallel(sizes, functools.partial(_copy_element, source, target))
+            copy.erase()
 
 
 def expand_copy(copy: Any) -> None:
@@ -54,10 +71,7 @@ def _ranked_like(value: Any, other: Any) -> Any:
 def _copy_elements(source: Any, target: Any, indices: Sequence[Any]) -> None:
     dimension = len(indices)
     if dimension == source.type.rank:
-        element = ir.Operation.create(
-            "memref.load", results=[source.type.element_type], operands=[source, *indices]
-        ).result
-        ir.Operation.create("memref.store", results=[], operands=[element, target, *indices])
+        _copy_element(source, target, indices)
         return
     ops.create_for(
         ops.constant_index(0),
@@ -65,6 +79,13 @@ def _copy_elements(source: Any, target: Any, indices: Sequence[Any]) -> None:
         ops.constant_index(1),
         lambda index: _copy_elements(source, target, [*indices, index]),
     )
+
+
+def _copy_element(source: Any, target: Any, indices: Sequence[Any]) -> None:
+    element = ir.Operation.create(
+        "memref.load", results=[source.type.element_type], operands=[source, *indices]
+    ).result
+    ir.Operation.create("memref.store", results=[], operands=[element, target, *indices])
 
 
 def _size(source: Any, target: Any, dimension: int) -> Any:

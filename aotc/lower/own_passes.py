@@ -13,7 +13,7 @@ from aotc.load.entries import functions_of
 from aotc.load.source import Source
 from aotc.lower.access import Functions
 from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
-from aotc.lower.copies import expand_copies
+from aotc.lower.copies import expand_copies, parallelize_copies
 from aotc.lower.device_functions import separate_device_functions
 from aotc.lower.mapping import map_parallel_loops
 from aotc.lower.memory import hoist_globals, place_memory, sink_vectors
@@ -28,6 +28,8 @@ from aotc.request import BuildRequest, MemoryMode, parse_block
 
 # What says that the author decided what runs in parallel.
 _PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
+# Loops that step by constants, and what they load and store, become affine ones.
+_RAISING = ("raise-scf-to-affine", "affine-raise-from-memref")
 
 
 @dataclass
@@ -64,18 +66,28 @@ def run_own_pass(lowering: Lowering, step: Step) -> None:
     run(lowering, step.options)
 
 
-def _parallelize_affine_loops(lowering: Lowering, options: Options) -> None:
+def _says_what_is_parallel(operation: Any) -> bool:
+    return operation.name in _PARALLEL_OPS or "mapping" in operation.attributes
+
+
+def _parallelize_loops(lowering: Lowering, options: Options) -> None:
     """Finds the parallel loops of functions that do not say themselves which are."""
     module = lowering.source.module
     with module.context:
         roots = Roots(Functions(module))
         for function in functions_of(module):
+            operations = ops.walk(function)
             says_so = any(
-                op.name in _PARALLEL_OPS or "mapping" in op.attributes for op in ops.walk(function)
+                op.name in _PARALLEL_OPS or "mapping" in op.attributes for op in operations
             )
-            if function.name == "func.func" and not says_so:
-                with overlapping_loops_kept_sequential(function, roots):
-                    PassManager.parse("func.func(affine-parallelize)").run(function)
+            if function.name != "func.func" or says_so:
+                continue
+            # Raised, an unsigned loop would be a signed one.
+            loops = [op for op in operations if op.name == "scf.for"]
+            if loops and not any("unsignedCmp" in loop.attributes for loop in loops):
+                PassManager.parse(f"func.func({','.join(_RAISING)})").run(function)
+            with overlapping_loops_kept_sequential(function, roots):
+                PassManager.parse("func.func(affine-parallelize)").run(function)
 
 
 def _map_parallel_loops(lowering: Lowering, options: Options) -> None:
@@ -121,7 +133,8 @@ _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] 
     "aotc-decompose": (_on_source(decompose), ()),
     "aotc-mark-tensors": (_on_module(mark_tensors), ()),
     "aotc-return-in-arguments": (_on_source(return_in_arguments), ()),
-    "aotc-parallelize-affine-loops": (_parallelize_affine_loops, ()),
+    "aotc-parallelize-loops": (_parallelize_loops, ()),
+    "aotc-parallelize-copies": (_on_module(parallelize_copies), ()),
     "aotc-map-parallel-loops": (_map_parallel_loops, ("block",)),
     "aotc-hoist-globals": (_on_module(hoist_globals), ()),
     "aotc-sink-vectors": (_on_module(sink_vectors), ()),

@@ -71,13 +71,16 @@ _TENSORS = (
         "func.func(convert-elementwise-to-linalg,linalg-fold-unit-extent-dims)",
         "func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops)",
         "canonicalize",
+        # Fusion brings shapes with ones back, to have all of one rank.
+        "func.func(linalg-fold-unit-extent-dims)",
+        "canonicalize",
         "cse",
     ),
     *_steps(
         "tensors become buffers, written in place where nobody reads the old value",
         "eliminate-empty-tensors",
         "empty-tensor-to-alloc-tensor",
-        "one-shot-bufferize{bufferize-function-boundaries "
+        "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
         "function-boundary-type-conversion=identity-layout-map}",
         "drop-equivalent-buffer-results",
     ),
@@ -92,6 +95,9 @@ _TENSORS = (
         "buffer-deallocation-pipeline",
         "convert-bufferization-to-memref",
     ),
+    *_steps(
+        "what is copied is copied by kernels, as it is they that use it", "aotc-parallelize-copies"
+    ),
 )
 _LINALG = _steps(
     "linalg on buffers becomes loops, parallel along what is no reduction",
@@ -100,8 +106,8 @@ _LINALG = _steps(
 )
 _LOOPS = (
     *_steps(
-        "affine loops that say nothing of it are parallel where they can be",
-        "aotc-parallelize-affine-loops",
+        "loops that say nothing of it are parallel where they can be",
+        "aotc-parallelize-loops",
     ),
     *_steps("scf.forall becomes scf.parallel", "func.func(scf-forall-to-parallel)"),
     *_steps(

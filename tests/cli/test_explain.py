@@ -50,7 +50,7 @@ def test_explanation_names_levels_steps_and_decisions(
     done = aotc("build", loop, "--emit", "mlir", "--explain", "-o", tmp_path / "out").succeeded()
     lines = done.stdout.splitlines()
     assert lines[0] == f"// {loop} has affine loops (affine.for at {loop}:2:3)."
-    assert "  aotc-parallelize-affine-loops," in lines
+    assert "  aotc-parallelize-loops," in lines
     assert any(line.startswith(f"//   {loop}:2:3: a kernel with blocks of ") for line in lines)
 
 
@@ -106,7 +106,7 @@ def test_own_passes_stand_among_others_in_a_pipeline(
     aotc: Aotc, loop: Path, tmp_path: Path
 ) -> None:
     passes = (
-        "builtin.module(aotc-parallelize-affine-loops, func.func(lower-affine), // loops\n"
+        "builtin.module(aotc-parallelize-loops, func.func(lower-affine), // loops\n"
         "aotc-map-parallel-loops{block=64}, gpu-kernel-outlining)"
     )
     done = aotc("build", loop, "--emit", "mlir", "--pipeline", passes, "-o", "-").succeeded()
