@@ -34,6 +34,7 @@ PROGRAMS = {
     "cuda_devices": "new",
     "cuda_entries": "new",
     "cuda_entry_life": "new",
+    "cuda_entry_results": "new",
     "cuda_launches": "new",
     "cuda_memory": "new",
     "old_driver": "old",
@@ -43,7 +44,7 @@ PROGRAMS = {
     "cpu_steps": "none",
     "cpu_stress": "none",
 }
-WITH_ENTRIES = ("cuda_entries", "cuda_entry_life", "old_driver")
+WITH_ENTRIES = ("cuda_entries", "cuda_entry_life", "cuda_entry_results", "old_driver")
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
 CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress")
 THREAD_SANITIZER_FLAGS = ("-fsanitize=thread",)
@@ -158,13 +159,15 @@ LEAK_TESTS = {
         "many_arguments",
         "bad_arguments_are_refused",
     ),
-    "cuda_entry_life": (
+    "cuda_entry_results": (
         "results_are_the_callers",
         "unwanted_results_are_freed",
         "results_of_a_failed_call_are_zero",
         "out_of_memory_empties_the_pool",
         "every_call_fails_unknown",
         "every_call_of_unload_fails",
+    ),
+    "cuda_entry_life": (
         "child_of_a_cuda_process_is_told",
         "unload_gives_everything_back",
         "unload_chooses_anew",
