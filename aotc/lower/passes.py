@@ -7,7 +7,7 @@ from typing import Any
 
 from aotc.errors import AotcError, InputError, InternalError
 from aotc.load.source import describe_diagnostics
-from aotc.lower.unreachable import erase_unreachable_blocks
+from aotc.lower.unreachable import erase_unreachable_blocks, settle_branches
 from aotc.mlir import PassManager, ir
 
 
@@ -48,9 +48,11 @@ def run_pipeline(operation: Any, passes: Sequence[str]) -> None:
     Raises ValueError for a pass that is unknown, and MLIRError for one that fails.
     """
     for group in _up_to_canonicalize(passes):
+        if group[:1] == ["canonicalize"]:
+            # It would turn for ever in what is not reached.
+            settle_branches(operation)
         PassManager.parse(pipeline_text(group)).run(operation)
-        # What the greedy rewriting of the next group would turn in for ever.
-        erase_unreachable_blocks(operation)
+    erase_unreachable_blocks(operation)
 
 
 def _up_to_canonicalize(passes: Sequence[str]) -> list[list[str]]:

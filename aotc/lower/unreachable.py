@@ -1,28 +1,41 @@
 """Removing blocks that control never reaches.
 
-MLIR's greedy rewriting visits them, too: seen with mlir 22 to merge the blocks of an unreachable
-loop for ever.
+MLIR's greedy rewriting visits them, too. It merges the blocks of a loop that nothing enters, its
+values are then made of themselves (`%i = arith.addi %i, %one`), and folding these has no end: seen
+with LLVM 22 and 24. So no branch may turn out constant while it rewrites.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from aotc.mlir import ir
+from aotc.mlir import PassManager, ir
 
 
-def erase_unreachable_blocks(operation: Any) -> None:
+def settle_branches(module: Any) -> None:
+    """Before `canonicalize`: takes the branches that it would find constant, erases the rest."""
+    if erase_unreachable_blocks(module):
+        PassManager.parse("builtin.module(sccp)").run(module)
+        erase_unreachable_blocks(module)
+
+
+def erase_unreachable_blocks(operation: Any) -> bool:
     """Erases, in all regions within `operation`, the blocks that their entry does not lead to.
 
-    A branch on a constant leads to the block that it takes, and becomes unconditional.
+    A branch on a constant leads to the block that it takes, and becomes unconditional. Returns
+    whether any branches of `cf` are left that are not.
     """
+    asks = False
     for region in operation.regions:
         blocks = list(region.blocks)
         if len(blocks) > 1:
             _erase(region, blocks)
         for block in region.blocks:
             for inner in block.operations:
-                erase_unreachable_blocks(inner.operation)
+                asks |= inner.operation.name in _BRANCHES
+                asks |= erase_unreachable_blocks(inner.operation)
+    return asks
 
 
 def _erase(region: Any, blocks: list[Any]) -> None:
@@ -46,22 +59,50 @@ def _erase(region: Any, blocks: list[Any]) -> None:
 
 
 def _take_constant_branch(block: Any) -> None:
-    """Replaces a cf.cond_br on a constant by a cf.br."""
+    """Replaces a cf.cond_br or cf.switch on a constant by a cf.br."""
     operations = list(block.operations)
-    if not operations or operations[-1].operation.name != "cf.cond_br":
+    if not operations or operations[-1].operation.name not in _BRANCHES:
         return
     branch = operations[-1].operation
     condition = branch.operands[0].owner
     if isinstance(condition, ir.Block) or condition.name != "arith.constant":
         return
-    is_taken = bool(ir.BoolAttr(condition.attributes["value"]).value)
+    target, operands = _BRANCHES[branch.name](branch, condition.attributes["value"])
+    with ir.InsertionPoint(branch), branch.location:
+        ir.Operation.create("cf.br", operands=operands, successors=[target])
+    branch.erase()
+
+
+def _taken_of_two(branch: Any, condition: Any) -> tuple[Any, list[Any]]:
+    """The block that a cf.cond_br takes, and what it gives to it."""
     true_count = ir.DenseI32ArrayAttr(branch.attributes["operandSegmentSizes"])[1]
     first_of_false = 1 + true_count
     operands = list(branch.operands)
-    with ir.InsertionPoint(branch), branch.location:
-        ir.Operation.create(
-            "cf.br",
-            operands=operands[1:first_of_false] if is_taken else operands[first_of_false:],
-            successors=[branch.successors[0 if is_taken else 1]],
-        )
-    branch.erase()
+    if bool(ir.BoolAttr(condition).value):
+        return branch.successors[0], operands[1:first_of_false]
+    return branch.successors[1], operands[first_of_false:]
+
+
+def _taken_of_many(switch: Any, flag: Any) -> tuple[Any, list[Any]]:
+    """As `_taken_of_two`, of a cf.switch."""
+    operands = list(switch.operands)[1:]
+    default_count = ir.DenseI32ArrayAttr(switch.attributes["operandSegmentSizes"])[1]
+    given = [operands[:default_count]]
+    rest = operands[default_count:]
+    if "case_values" not in switch.attributes:
+        return switch.successors[0], given[0]
+    for count in ir.DenseI32ArrayAttr(switch.attributes["case_operand_segments"]):
+        given.append(rest[:count])
+        rest = rest[count:]
+    # Of i1, the bindings say -1 for a constant and 1 for a case: so without a sign.
+    bits = 2 ** ir.IntegerType(ir.IntegerAttr(flag).type).width
+    cases = [int(case) % bits for case in switch.attributes["case_values"]]
+    value = ir.IntegerAttr(flag).value % bits
+    taken = 1 + cases.index(value) if value in cases else 0
+    return switch.successors[taken], given[taken]
+
+
+_BRANCHES: dict[str, Callable[[Any, Any], tuple[Any, list[Any]]]] = {
+    "cf.cond_br": _taken_of_two,
+    "cf.switch": _taken_of_many,
+}

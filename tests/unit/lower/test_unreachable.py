@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from aotc.lower.unreachable import erase_unreachable_blocks
+import pytest
+
+from aotc.lower.passes import run_pipeline
+from aotc.lower.unreachable import erase_unreachable_blocks, settle_branches
 from aotc.mlir import ir, make_context
 
 # Once `%never` is a constant, the loops within ^body are what canonicalize merges for ever.
@@ -61,6 +64,69 @@ func.func @f(%c: i1) {
 }
 """
 
+SWITCH = """
+func.func @f(%x: i32) -> i32 {{
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %k = arith.constant {value} : {type}
+  cf.switch %k : {type}, [
+    default: ^end(%x : i32),
+    {first}: ^end(%one : i32),
+    {second}: ^both(%two, %one : i32, i32)
+  ]
+^both(%a: i32, %b: i32):
+  %sum = arith.addi %a, %b : i32
+  cf.br ^end(%sum : i32)
+^end(%r: i32):
+  return %r : i32
+}}
+"""
+
+# The branch in front of the loop is on what is constant at a second look alone.
+NEVER_ENTERED_AT_LAST = """
+func.func @f(%x: memref<64xi64>, %y: memref<64xf32>, %k: i64) {{
+  %c0 = arith.constant 0 : i64
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %four = arith.constant 4 : i32
+  %i = arith.constant 0 : index
+  {branch}
+^joint(%got: i64):
+  memref.store %got, %x[%i] : memref<64xi64>
+  return
+^loop(%turn: i32, %v: i64):
+  %goes_on = arith.cmpi slt, %turn, %four : i32
+  cf.cond_br %goes_on, ^body, ^joint(%v : i64)
+^body:
+  %next = arith.addi %turn, %one : i32
+  %f = memref.load %y[%i] : memref<64xf32>
+  %g = arith.uitofp %next : i32 to f32
+  %less = arith.cmpf olt, %f, %g : f32
+  cf.cond_br %less, ^then, ^else
+^then:
+  %square = arith.muli %v, %v : i64
+  %most = arith.maxui %square, %v : i64
+  cf.br ^back(%most : i64)
+^else:
+  memref.store %k, %x[%i] : memref<64xi64>
+  cf.br ^back(%v : i64)
+^back(%w: i64):
+  cf.br ^loop(%next, %w : i32, i64)
+}}
+"""
+BRANCHES_AT_LAST = {
+    "switch": """cf.switch %c0 : i64, [
+    default: ^loop(%zero, %k : i32, i64),
+    0: ^joint(%k : i64)
+  ]""",
+    "comparison": """%is = arith.cmpi eq, %c0, %c0 : i64
+  cf.cond_br %is, ^joint(%k : i64), ^loop(%zero, %k : i32, i64)""",
+    "another block's": """cf.br ^ask(%c0 : i64)
+^ask(%given: i64):
+  %is = arith.cmpi eq, %given, %c0 : i64
+  cf.cond_br %is, ^joint(%k : i64), ^loop(%zero, %k : i32, i64)""",
+}
+
 
 def erase(text: str) -> str:
     with make_context(), ir.Location.unknown():
@@ -90,3 +156,33 @@ def test_what_is_reached_is_left_alone() -> None:
     with make_context():
         before = str(ir.Module.parse(REACHED))
     assert erase(REACHED) == before
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "cases", "found"),
+    [
+        ("i64", 5, (5, 3000000000), "cf.br ^bb1(%c1_i32 : i32)"),
+        ("i64", 3000000000, (5, 3000000000), "cf.br ^bb1(%c2_i32, %c1_i32 : i32, i32)"),
+        ("i8", -1, (0, -1), "cf.br ^bb1(%c2_i32, %c1_i32 : i32, i32)"),
+        ("i32", 7, (0, 1), "cf.br ^bb1(%arg0 : i32)"),
+        ("i1", 1, (0, 1), "cf.br ^bb1(%c2_i32, %c1_i32 : i32, i32)"),
+        ("i1", 0, (0, 1), "cf.br ^bb1(%c1_i32 : i32)"),
+    ],
+)
+def test_a_switch_on_a_constant(type_: str, value: int, cases: tuple[int, int], found: str) -> None:
+    text = erase(SWITCH.format(type=type_, value=value, first=cases[0], second=cases[1]))
+    assert "cf.switch" not in text
+    assert found in text
+
+
+@pytest.mark.parametrize("branch", BRANCHES_AT_LAST.values(), ids=BRANCHES_AT_LAST.keys())
+def test_what_canonicalize_would_find_constant(branch: str) -> None:
+    """A loop that is still there when canonicalize begins would keep it busy for ever."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(NEVER_ENTERED_AT_LAST.format(branch=branch)).operation
+        settle_branches(module)
+        assert "memref.load" not in str(module)
+        module = ir.Module.parse(NEVER_ENTERED_AT_LAST.format(branch=branch)).operation
+        run_pipeline(module, ["canonicalize"])
+        assert "cf." not in str(module)
+        assert "memref.store %arg2" in str(module)
