@@ -51,6 +51,24 @@ def _last_block(blocks: int) -> Values:
     )
 
 
+def _choices(which: int) -> Values:
+    x = np.random.default_rng(14).integers(-(2**40), 2**40, 4)
+    chosen = x[0] if which == 0 else x[1]
+    y = np.full(256, -1)
+    # Of thread_id.x, of which there are 64 in a row.
+    sum_of_warp = (np.arange(256) % 64).reshape(-1, 32).sum(1).repeat(32)
+    in_warps = sum_of_warp + chosen
+    return Values(
+        {"x": x, "y": y, "in_warps": (256,), "in_rows": (256,), "which": which},
+        {
+            "y": np.full(256, chosen) if which == 0 else y,
+            "in_warps": in_warps,
+            "in_rows": in_warps * (4 + which) + chosen,
+        },
+        {},
+    )
+
+
 CASES: Mapping[str, Case] = {
     case.name: case
     for case in (
@@ -58,5 +76,7 @@ CASES: Mapping[str, Case] = {
         Case("ragged", PROGRAM, _ragged, 0, entry="ragged"),
         Case("last_block-1", PROGRAM, lambda: _last_block(1), 0, entry="last_block"),
         Case("last_block-1000", PROGRAM, lambda: _last_block(1000), 0, entry="last_block"),
+        Case("choices-0", PROGRAM, lambda: _choices(0), 0, entry="choices"),
+        Case("choices-1", PROGRAM, lambda: _choices(1), 0, entry="choices"),
     )
 }

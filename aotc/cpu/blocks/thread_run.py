@@ -99,6 +99,11 @@ class ThreadRun:
         behind = cursor.new_block()
         initial = [self.value(argument) for argument in arguments]
         for block in part.straight:
+            if block is not part.head:
+                # What a warp or a row has once, another part may want for each thread.
+                for argument in block.arguments:
+                    if argument in level.values:
+                        self._keep(argument, level.values[argument])
             for node in block.nodes:
                 if is_shared(node, level):
                     for result in node.results:

@@ -97,3 +97,58 @@ func.func @last_block(%x: memref<?xi64>, %parts: memref<?xi64>, %count: memref<1
   }
   return
 }
+
+// Threads choose alike, each on its way, and wait for each other before they go on with what they
+// chose: in a warp that exchanges values, then in a loop along a row. Behind the next barrier each
+// thread still has it.
+func.func private @choose(%x: memref<4xi64>, %y: memref<256xi64>, %place: index, %which: index)
+    -> i64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %is_first = arith.cmpi eq, %which, %c0 : index
+  %chosen = scf.if %is_first -> i64 {
+    %first = memref.load %x[%c0] : memref<4xi64>
+    memref.store %first, %y[%place] : memref<256xi64>
+    scf.yield %first : i64
+  } else {
+    %other = memref.load %x[%c1] : memref<4xi64>
+    scf.yield %other : i64
+  }
+  gpu.barrier
+  return %chosen : i64
+}
+
+func.func @choices(%x: memref<4xi64>, %y: memref<256xi64>, %in_warps: memref<256xi64>,
+                   %in_rows: memref<256xi64>, %which: index) attributes {llvm.emit_c_interface} {
+  %one = arith.constant 1 : index
+  %size = arith.constant 64 : index
+  %height = arith.constant 2 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %height, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %size, %sy = %height, %sz = %one) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %nothing = arith.constant 0 : i64
+    %i = affine.apply affine_map<(b, x, y) -> (b * 128 + y * 64 + x)>(%bx, %tx, %ty)
+    %in_warp = func.call @choose(%x, %y, %i, %which)
+      : (memref<4xi64>, memref<256xi64>, index, index) -> i64
+    %number = arith.index_cast %tx : index to i64
+    %lanes = gpu.subgroup_reduce add %number : (i64) -> i64
+    gpu.barrier
+    %a = arith.addi %lanes, %in_warp : i64
+    memref.store %a, %in_warps[%i] : memref<256xi64>
+    %in_row = func.call @choose(%x, %y, %i, %which)
+      : (memref<4xi64>, memref<256xi64>, index, index) -> i64
+    %turns = arith.addi %which, %c4 : index
+    %sum = scf.for %k = %c0 to %turns step %c1 iter_args(%s = %nothing) -> i64 {
+      %v = memref.load %in_warps[%i] : memref<256xi64>
+      %next = arith.addi %s, %v : i64
+      scf.yield %next : i64
+    }
+    gpu.barrier
+    %b = arith.addi %sum, %in_row : i64
+    memref.store %b, %in_rows[%i] : memref<256xi64>
+    gpu.terminator
+  }
+  return
+}
