@@ -15,6 +15,7 @@ from aotc.lower.leftovers import check_lowered
 from aotc.lower.memory_spaces import number_workgroup_space
 from aotc.lower.outlining import lowered_kernels
 from aotc.lower.passes import run_passes
+from aotc.lower.tensor_maps import pass_pointers, take_pointers
 from aotc.mlir import PassManager, ir
 from aotc.ops import symbol_of
 
@@ -78,6 +79,8 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
     with gpu_module.context, ir.Location.unknown():
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
+        take_pointers(device)
+        pass_pointers(device)
         replace_questions(device)
         expand_atomics(device)
         _call_powers(device)

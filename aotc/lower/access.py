@@ -12,6 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.outlining import gpu_modules, launched_kernel
+from aotc.lower.tensor_maps import is_tensor_map
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -42,13 +43,19 @@ _WRITES = {
     "vector.transfer_write": 1,
     "gpu.subgroup_mma_store_matrix": 1,
 }
+# What makes another value that stands for the buffer, or takes one without touching elements.
+_DESCRIBES = "nvgpu.tma.create.descriptor"
+_DESCRIBED_ONLY = {"nvgpu.tma.prefetch.descriptor", "nvgpu.warpgroup.generate.descriptor"}
+_TENSOR_COPIES = {"nvgpu.tma.async.load", "nvgpu.tma.async.store"}
 _COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
 _DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
 _TERMINATORS = ("llvm.return", "gpu.return")
 
 
 def _is_memref(value: Any) -> bool:
-    return isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
+    """Whether it is a memref, or a TMA descriptor of one."""
+    is_memref = isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
+    return is_memref or is_tensor_map(value.type)
 
 
 class Functions:
@@ -120,6 +127,16 @@ class Flow:
         if name == "gpu.launch_func":
             self.reaches_launch = True
             self.launches.append((user, operand - _first_kernel_operand(user)))
+            return []
+        if name == _DESCRIBES:
+            return list(user.results)
+        if name in _DESCRIBED_ONLY and is_tensor_map(user.operands[operand].type):
+            return []
+        if name in _TENSOR_COPIES:
+            is_tensor = is_tensor_map(user.operands[operand].type)
+            is_target = is_tensor is (name == "nvgpu.tma.async.store")
+            self.writes |= is_target
+            self.reads |= not is_target
             return []
         if name in _DEALLOCATIONS:
             self.deallocations.add(user)
