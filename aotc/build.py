@@ -10,6 +10,7 @@ from typing import Any
 from aotc import mlir
 from aotc.cpu.kernels import CpuKernels
 from aotc.device.compile import DeviceCompiler
+from aotc.device.given import GivenBinary
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.host.compile import HostCompiler
@@ -65,6 +66,8 @@ class Build:
     fatbins: dict[str, str] = field(default_factory=dict)
     # By gpu.module: why it has no code for a chip of the default set.
     refusals: dict[str, list[InputError]] = field(default_factory=dict)
+    # The gpu.binary operations that came with the input.
+    given: tuple[GivenBinary, ...] = ()
     resources: dict[tuple[str, str], list[Resources]] = field(default_factory=dict)
     cpu: CpuKernels | None = None
     host: Any = None
@@ -107,7 +110,10 @@ class Build:
         )
 
     def built_for(self, gpu_module: str) -> tuple[str, ...]:
-        """The images of a gpu.module: chips, and the virtual one whose PTX is there."""
+        """The images of a gpu.module or gpu.binary: chips, and virtual ones whose PTX is there."""
+        for binary in self.given:
+            if binary.name == gpu_module:
+                return binary.built_for
         chips = [chip.name for owner, chip in self.cubins if owner == gpu_module]
         ptx = self.request.ptx
         has_ptx = ptx is not None and (gpu_module, ptx) in self.ptx

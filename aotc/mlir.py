@@ -22,7 +22,7 @@ from aotc.errors import ToolError
 _DISTRIBUTIONS = {"mlir": "mlir-python-bindings", "torch_mlir": "torch-mlir"}
 
 
-def _load_provider() -> tuple[str, Any, Any, Any]:
+def _load_provider() -> tuple[str, Any, Any, Any, Any]:
     failures = []
     for package in _DISTRIBUTIONS:
         try:
@@ -30,19 +30,19 @@ def _load_provider() -> tuple[str, Any, Any, Any]:
             passmanager = importlib.import_module(f"{package}.passmanager")
             llvm = importlib.import_module(f"{package}.dialects.llvm")
             # Incomplete builds lack a dialect or the translation: find out now.
-            importlib.import_module(f"{package}.dialects.gpu")
+            gpu = importlib.import_module(f"{package}.dialects.gpu")
             llvm.translate_module_to_llvmir  # noqa: B018
         except (ImportError, AttributeError) as error:
             failures.append(f"{package}: {error}")
             continue
-        return package, ir, passmanager.PassManager, llvm
+        return package, ir, passmanager.PassManager, llvm, gpu
     raise ToolError(
         "The MLIR Python bindings are missing: " + "; ".join(failures),
         hint="pip install torch-mlir",
     )
 
 
-PROVIDER, ir, PassManager, llvm = _load_provider()
+PROVIDER, ir, PassManager, llvm, gpu = _load_provider()
 
 
 @dataclass(frozen=True)

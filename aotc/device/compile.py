@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from aotc.device.given import GivenBinary
 from aotc.device.lower import TRIPLE
 from aotc.errors import AotcError, InputError, InternalError, ToolError
 from aotc.host.compile import check_intrinsics
@@ -146,6 +147,19 @@ class DeviceCompiler:
         ]
         if ptx is not None:
             images.append(f"--image3=kind=ptx,sm={ptx[0].number},file={ptx[1]}")
+        command = [*self.toolchain.fatbinary.command, "--64", f"--create={output}", *images]
+        self.runner.run(command, making="the fatbin", cwd=self.folder)
+
+    def bundle_given(self, binary: GivenBinary, output: str) -> None:
+        """The images of a gpu.binary → one: as it is, or a fatbin of several."""
+        if len(binary.images) == 1:
+            (self.folder / output).write_bytes(binary.images[0].data)
+            return
+        images = []
+        for i, image in enumerate(binary.images):
+            file = f"{output}.{i}"
+            (self.folder / file).write_bytes(image.data)
+            images.append(f"--image3=kind={image.kind},sm={image.number},file={file}")
         command = [*self.toolchain.fatbinary.command, "--64", f"--create={output}", *images]
         self.runner.run(command, making="the fatbin", cwd=self.folder)
 

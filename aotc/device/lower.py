@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+import re
 from typing import Any
 
 from aotc import ops
@@ -64,9 +66,11 @@ _MATRIX_PASSES = (*_BRANCHES_FIRST, *DEVICE_PASSES)
 _LINES = ("ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",)
 _NO_LINES = ("strip-debuginfo",)
 
-# llvm-project's 128-byte swizzle of TMA and wgmma wants tiles at multiples of 1024 bytes.
+# The 128-byte swizzle of TMA and wgmma repeats, in shared addresses, each 1024 bytes; without
+# a swizzle TMA wants a multiple of 128 (PTX manual, «Tensor Swizzling Modes»).
 _SWIZZLE_ALIGNMENT = 1024
 _VECTOR_ALIGNMENT = 128
+_TILED = ("nvgpu.tma.", "nvgpu.warpgroup.", "nvvm.wgmma.", "nvvm.cp.async.bulk.tensor.")
 _SHARED_SPACE = 3
 
 
@@ -86,6 +90,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         _call_powers(device)
         expand_exchanges(device, source)
         replace_elementwise(device, source)
+        has_tiles = _has_tiles(device)
         has_matrices = any(op.name.startswith("gpu.subgroup_mma_") for op in ops.walk(device))
         run = functools.partial(
             run_passes,
@@ -102,7 +107,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
             device, source, ("llvm", "nvvm"), what=f"kernels in '{symbol_of(gpu_module)}'"
         )
         run_passes(device, _LINES if debug else _NO_LINES, name=source.name)
-        _externalize_dynamic_shared_memory(device)
+        _place_shared_memory(device, has_tiles=has_tiles)
         device.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
     return device
 
@@ -147,26 +152,54 @@ def _export_kernels_alone(gpu_module: Any) -> None:
             function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
 
 
-def _externalize_dynamic_shared_memory(device: Any) -> None:
+def _has_tiles(device: Any) -> bool:
+    """Whether kernels use the units that want their tiles of shared memory aligned: TMA, wgmma."""
+    return any(
+        op.name.startswith(_TILED)
+        or (
+            op.name == "llvm.inline_asm"
+            and re.search(r"cp\.async\.bulk\.tensor|wgmma", str(op.attributes["asm_string"]))
+        )
+        for op in ops.walk(device)
+    )
+
+
+def _place_shared_memory(device: Any, *, has_tiles: bool) -> None:
     # gpu.dynamic_shared_memory lowers to an internal array without elements. Clang gives that
     # one static byte, and static shared memory then overlaps the dynamic part. As an external
     # array it starts behind everything static.
-    needs_swizzle = any(
-        op.name.startswith(("nvvm.wgmma", "nvvm.cp.async.bulk.tensor")) for op in ops.walk(device)
-    )
-    alignment = _SWIZZLE_ALIGNMENT if needs_swizzle else _VECTOR_ALIGNMENT
-    i64 = ir.IntegerType.get_signless(64)
     for operation in _block(device).operations:
         variable = operation.operation
-        if variable.name != "llvm.mlir.global" or not _is_empty_shared_array(variable):
+        if variable.name != "llvm.mlir.global" or not _is_shared(variable):
             continue
-        variable.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
-        variable.attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
-        if "value" in variable.attributes:
-            del variable.attributes["value"]
+        size = _array_bytes(variable)
+        if size == 0:
+            variable.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+            _align(variable, _SWIZZLE_ALIGNMENT if has_tiles else _VECTOR_ALIGNMENT)
+            if "value" in variable.attributes:
+                del variable.attributes["value"]
+        elif has_tiles and size >= _VECTOR_ALIGNMENT:
+            is_large = size >= _SWIZZLE_ALIGNMENT
+            _align(variable, _SWIZZLE_ALIGNMENT if is_large else _VECTOR_ALIGNMENT)
 
 
-def _is_empty_shared_array(variable: Any) -> bool:
-    space = ir.IntegerAttr(variable.attributes["addr_space"]).value
-    type_ = str(ir.TypeAttr(variable.attributes["global_type"]).value)
-    return space == _SHARED_SPACE and type_.startswith("!llvm.array<0 x ")
+def _align(variable: Any, bytes_: int) -> None:
+    """Raises the alignment of a global to at least `bytes_`."""
+    given = variable.attributes["alignment"] if "alignment" in variable.attributes else None
+    least = max(bytes_, ir.IntegerAttr(given).value if given is not None else 0)
+    i64 = ir.IntegerType.get_signless(64)
+    variable.attributes["alignment"] = ir.IntegerAttr.get(i64, least)
+
+
+def _is_shared(variable: Any) -> bool:
+    return bool(ir.IntegerAttr(variable.attributes["addr_space"]).value == _SHARED_SPACE)
+
+
+def _array_bytes(variable: Any) -> int:
+    """The bytes of an array of arrays of numbers; a few for another type."""
+    text = str(ir.TypeAttr(variable.attributes["global_type"]).value)
+    sizes = [int(size) for size in re.findall(r"array<(\d+) x ", text)]
+    element = re.search(r"(?:i|f|bf)(\d+)>*$", text)
+    if not sizes or (element is None and 0 not in sizes):
+        return 1
+    return math.prod(sizes) * (int(element[1]) + 7) // 8 if element is not None else 0

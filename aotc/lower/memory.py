@@ -15,6 +15,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InternalError
 from aotc.lower.access import Flow, Functions
+from aotc.lower.memory_spaces import is_workgroup
 from aotc.lower.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -29,7 +30,8 @@ _MAX_KERNEL_CONSTANT = 4096
 def hoist_globals(module: Any) -> None:
     """Moves `memref.get_global` out of gpu.launch bodies, before they are outlined.
 
-    Outlining would give the kernel a copy of the global: right for a constant alone.
+    Outlining would give the kernel a copy of the global: right for a constant, and for workgroup
+    memory, which goes the other way.
     """
     with module.context:
         constants = {
@@ -41,8 +43,22 @@ def hoist_globals(module: Any) -> None:
         }
         for use in ops.find(module.operation, "memref.get_global"):
             launch = ops.enclosing(use, "gpu.launch")
-            if launch is not None and _global_name(use) not in constants:
+            if is_workgroup(use.results[0].type):
+                _sink_workgroup_global(use)
+            elif launch is not None and _global_name(use) not in constants:
                 use.move_before(launch)
+
+
+def _sink_workgroup_global(use: Any) -> None:
+    """Gives each launch that uses workgroup memory its own `use` of it: outlining then gives the
+    kernel's module the global. The host has no such memory."""
+    if ops.enclosing(use, "gpu.launch", "gpu.module") is not None:
+        return
+    for operand in list(use.results[0].uses):
+        user = operand.owner.operation
+        if ops.enclosing(user, "gpu.launch") is not None:
+            copy = use.clone(ir.InsertionPoint(user)).operation
+            user.operands[operand.operand_number] = copy.results[0]
 
 
 # Computed from their operands alone.

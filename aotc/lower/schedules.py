@@ -48,6 +48,10 @@ def erase_schedules(module: Any) -> None:
     """Takes the module's transform sequences away."""
     with module.context:
         for sequence in ops.find(module.operation, "transform.named_sequence"):
+            owner = sequence.parent.operation
             sequence.erase()
+            # A module of its own for the schedule is how upstream's tests have it.
+            if owner.parent is not None and not list(owner.regions[0].blocks[0].operations):
+                owner.erase()
         if _HAS_SEQUENCES in module.operation.attributes:
             del module.operation.attributes[_HAS_SEQUENCES]

@@ -158,4 +158,8 @@ def bundle(build: Build) -> list[Artifact]:
         file = f"{_stem(build, name)}.fatbin"
         build.device_compiler.bundle(cubins, ptx, file)
         build.fatbins[name] = file
+    for binary in build.given:
+        file = f"{_stem(build, binary.name)}.fatbin"
+        build.device_compiler.bundle_given(binary, file)
+        build.fatbins[binary.name] = file
     return [build.file(EmitKind.FATBIN, file) for file in build.fatbins.values()]

@@ -9,6 +9,7 @@ from aotc import mlir
 from aotc.build import Artifact, Build, printed
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.symbols import content, is_kernel
+from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
 from aotc.load.entries import describe_again, describe_entries, has_program_main, mark_entries
 from aotc.load.source import parse_source, read_source
@@ -44,6 +45,7 @@ def outline_module(build: Build) -> list[Artifact]:
     # Tensors are memrefs now, and results may be arguments.
     build.entries = describe_again(build.source, build.entries)
     check_kernel_arguments(build.source)
+    build.given = given_binaries(build.source)
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
     if r.pipeline is not None and goes_on and not gpu_modules(build.module):
@@ -72,9 +74,20 @@ def lower_to_cpu(build: Build) -> list[Artifact]:
         for gpu_module in gpu_modules(build.module)
         for function in lowered_kernels(gpu_module)
     ]
-    build.cpu = replace(cpu, kernels=(*cpu.kernels, *lowered))
+    build.cpu = replace(cpu, kernels=(*cpu.kernels, *lowered, *_given_kernels(build)))
     name = f"{build.request.name}.cpu.mlir"
     return [printed(EmitKind.CPU_MLIR, name, build.cpu.module.operation, debug=build.request.debug)]
+
+
+_COMPILED_BEFORE = "its module is a gpu.binary: it was compiled before aotc saw it"
+
+
+def _given_kernels(build: Build) -> list[CpuKernel]:
+    return [
+        CpuKernel(binary.name, kernel, None, _COMPILED_BEFORE)
+        for binary in build.given
+        for kernel in binary.kernels
+    ]
 
 
 def _without_cpu_kernels(build: Build) -> CpuKernels:
@@ -87,6 +100,7 @@ def _without_cpu_kernels(build: Build) -> CpuKernels:
             *lowered_kernels(gpu_module),
         ]
     )
+    kernels += tuple(_given_kernels(build))
     if kernels and build.request.target.library == "musl":
         build.warnings.append(
             "The kernels have nowhere to run: a program for musl cannot load NVIDIA's driver, and "
