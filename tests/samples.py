@@ -58,6 +58,8 @@ class Case:
     runs_on_cpu: bool = True
     # The oldest GPU that has what the program uses, by its major compute capability.
     least_major: int = 8
+    # Where it uses instructions that later architectures lack: the only major one that has them.
+    only_major: int | None = None
 
 
 def write_files(case: Case, folder: Path, *, shown_as: str | None = None) -> list[str]:
@@ -197,6 +199,24 @@ def _row_sums(name: str, rows: int, columns: int) -> Values:
     return Values({"x": x, "sums": (rows,)}, {"sums": _wide(x).sum(1)}, {"sums": np.float32})
 
 
+def _warpgroup_gemm(name: str, rows: int, columns: int, depth: int) -> Values:
+    # Small integers: every sum is exact, in whatever order.
+    r = rng(name)
+    a, b = (
+        r.integers(-8, 9, shape).astype(np.float16)
+        for shape in ((rows, depth), (depth, columns))
+    )
+    product = _wide(a) @ _wide(b)
+    return Values({"A": a, "B": b, "C": product.shape}, {"C": product}, {"C": np.float32})
+
+
+def _warpgroup_gemm_reals(name: str) -> Values:
+    r = rng(name)
+    a, b = (uniform(r, shape, np.float16, 0, 1) for shape in ((300, 504), (504, 200)))
+    product = _wide(a) @ _wide(b)
+    return Values({"A": a, "B": b, "C": product.shape}, {"C": product}, {"C": np.float32})
+
+
 def _perceptron(name: str) -> Values:
     r = rng(name)
     shapes = {"x": (33, 100), "w1": (100, 65), "b1": (65,), "w2": (65, 10), "b2": (10,)}
@@ -268,6 +288,13 @@ def _cases() -> dict[str, Case]:
     for rows, columns in ((1, 0), (1, 1), (7, 33), (100, 1000)):
         make = partial(_row_sums, rows=rows, columns=columns)
         add(f"row_sums-{rows}x{columns}", "row_sums", make, F32_RTOL)
+    hopper: dict[str, Any] = {"runs_on_cpu": False, "least_major": 9, "only_major": 9}
+    # Tiles are of 128 x 128, 64 deep, four in flight; columns and depth are multiples of 8.
+    for shape in ((128, 128, 64), (1, 8, 8), (31, 40, 24), (256, 384, 512), (1025, 1000, 1000)):
+        rows, columns, depth = shape
+        make = partial(_warpgroup_gemm, rows=rows, columns=columns, depth=depth)
+        add(f"warpgroup_gemm-{rows}x{columns}x{depth}", "warpgroup_gemm", make, 0, **hopper)
+    add("warpgroup_gemm-reals", "warpgroup_gemm", _warpgroup_gemm_reals, F32_RTOL, **hopper)
     add("perceptron", "perceptron", _perceptron, F32_RTOL)
     add("attention", "attention", _attention, F32_RTOL)
     add("convolution", "convolution", _convolution, F32_RTOL)
@@ -280,6 +307,10 @@ def _cases() -> dict[str, Case]:
 
 CASES: Mapping[str, Case] = _cases()
 PROGRAMS: tuple[str, ...] = tuple(dict.fromkeys(case.program for case in CASES.values()))
+
+
+# What a program's build needs to be told: chips that have its instructions.
+OPTIONS: Mapping[str, tuple[str, ...]] = {"warpgroup_gemm": ("--chip", "sm_90a")}
 
 
 def source_of(program: str) -> Path:

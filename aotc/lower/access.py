@@ -42,6 +42,8 @@ _WRITES = {
     "vector.compressstore": 0,
     "vector.transfer_write": 1,
     "gpu.subgroup_mma_store_matrix": 1,
+    "nvgpu.device_async_copy": 0,
+    "nvgpu.warpgroup.mma.store": 1,
 }
 # What makes another value that stands for the buffer, or takes one without touching elements.
 _DESCRIBES = "nvgpu.tma.create.descriptor"

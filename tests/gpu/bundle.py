@@ -28,8 +28,13 @@ SCRIPTS = HERE / "scripts"
 # As pytest has it.
 sys.path.insert(0, str(HERE.parent))
 
-from e2e import cooperation_programs, exchange_programs, matrix_programs  # noqa: E402
-from gpu import programs, random_programs  # noqa: E402
+from e2e import (  # noqa: E402
+    cooperation_programs,
+    exchange_programs,
+    matrix_programs,
+    tma_programs,
+)
+from gpu import compiled_programs, programs, random_programs  # noqa: E402
 
 import samples  # noqa: E402
 from aotc.toolchain import Toolchain  # noqa: E402
@@ -38,7 +43,7 @@ from aotc.toolchain import Toolchain  # noqa: E402
 MOST_BYTES = 48 * 2**20
 
 # Modules that are generated. The CPU device runs them in tests of its own: here the GPU does.
-_MODULES = (matrix_programs, exchange_programs, cooperation_programs)
+_MODULES = (matrix_programs, exchange_programs, cooperation_programs, tma_programs)
 GENERATED = {module.PROGRAM: module for module in _MODULES}
 
 # Its inputs are large, and say nothing about a GPU that other cases do not.
@@ -72,6 +77,8 @@ class Check:
         name = f"{case.name}.{self.variant}" if self.variant else case.name
         file = f"{case.program}.{self.variant}" if self.variant else case.program
         words = [self.device, name, f"bin/{file}", "--device", self.device, *self.words]
+        if case.only_major is not None:
+            return f"check_only {case.only_major} {shlex.join(words)}"
         if case.least_major > 8:
             return f"check_since {case.least_major} {shlex.join(words)}"
         return f"check {shlex.join(words)}"
@@ -88,8 +95,13 @@ LIBRARY_MODULE = LIBRARY / "vectors.mlir"
 LIBRARY_OPTIONS = ("--chip", "sm_80,sm_90", "--ptx", "none", "--target", LIBRARY_TARGET)
 LIBRARY_PREFIX = "one_"
 
-# Thread block clusters came with this chip; the default set begins before it.
-_OPTIONS = {"cluster": ("--chip", "sm_90", "--ptx", "compute_90")}
+# Thread block clusters and TMA came with this chip; the default set begins before it.
+_OPTIONS = {
+    **samples.OPTIONS,
+    "cluster": ("--chip", "sm_90", "--ptx", "compute_90"),
+    "tma_schedule": ("--chip", "sm_90", "--ptx", "compute_90"),
+    "warpgroup": ("--chip", "sm_90a"),
+}
 
 
 def all_cases() -> list[samples.Case]:
@@ -105,7 +117,10 @@ def source_of(program: str) -> Path:
 
 def generated_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
     """The cases of generated modules, on the GPU alone."""
-    return [
+    compiled = [
+        Check(case, "cuda", "", words[name]) for name, case in compiled_programs.CASES.items()
+    ]
+    return compiled + [
         Check(case, "cuda", "", words[name])
         for module in GENERATED.values()
         for name, case in module.CASES.items()
@@ -118,8 +133,17 @@ def write_generated(folder: Path) -> list[Program]:
     for name, module in GENERATED.items():
         source = folder / f"{name}.mlir"
         source.write_text(module.source())
-        found.append(Program(source, "", ("--chip", "sm_80,sm_90")))
+        found.append(Program(source, "", getattr(module, "OPTIONS", ("--chip", "sm_80,sm_90"))))
+    for name, text in compiled_programs.sources().items():
+        source = folder / f"{name}.mlir"
+        source.write_text(text)
+        found.append(Program(source))
     return found
+
+
+def generated_cases() -> list[samples.Case]:
+    cases = [case for module in GENERATED.values() for case in module.CASES.values()]
+    return [*cases, *compiled_programs.CASES.values()]
 
 
 def all_programs() -> list[Program]:
@@ -132,7 +156,7 @@ def all_programs() -> list[Program]:
             Program(source_of(name), UNOPTIMIZED, ("-O0", *_OPTIONS.get(name, ())))
             for name in names
         ),
-        *(Program(programs.source_of(name)) for name in ("faults", "printing")),
+        *(Program(programs.source_of(name)) for name in ("faults", "printing", "llvm_dialect")),
         Program(HERE.parent / "e2e" / "data" / "own_main.mlir"),
         Program(vector_add, PTX, ("--chip", "sm_80", "--ptx", "compute_80")),
         *(
@@ -213,10 +237,9 @@ def write_bundle(out: Path) -> None:
             # list: so that a failure ends this here.
             list(workers.map(lambda program: build(program, out / "bin"), made))
     build_library(out / "bin")
-    generated = [case for module in GENERATED.values() for case in module.CASES.values()]
     words = {
         case.name: tuple(samples.write_files(case, out / "data", shown_as="data"))
-        for case in (*all_cases(), *generated)
+        for case in (*all_cases(), *generated_cases())
     }
     checks = [*all_checks(words), *generated_checks(words)]
     lines = [check.line() for check in checks] + random_programs.write_checks(out)

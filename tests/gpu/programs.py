@@ -200,9 +200,61 @@ def _math(name: str, dtype: Any) -> Values:
     return Values({"x": x, "y": y.shape}, {"y": y}, {"y": dtype})
 
 
-def _cluster(name: str) -> Values:
-    x = np.stack([np.tile([0, 1], 4), np.full(8, 2)], 1).astype(np.int32)
-    return Values({}, {"x": x}, {})
+def _cluster_places(_: str) -> Values:
+    # Clusters of 2 x 2 blocks, in a grid of 4 x 4.
+    places = [
+        [[x // 2, y // 2, 2, x % 2, y % 2, 2] for x in range(4)] for y in range(4)
+    ]
+    return Values({}, {"x": np.array(places, np.int32)}, {})
+
+
+def _cluster_around(name: str) -> Values:
+    x = rng(name).integers(-1000, 1000, (8, 32)).astype(np.int32)
+    y = np.roll(x.reshape(2, 4, 32), -1, 1).reshape(8, 32)
+    return Values({"x": x}, {"y": y}, {})
+
+
+def _cluster_sixteen(_: str) -> Values:
+    return Values({}, {"x": np.tile(np.arange(16, dtype=np.int32), 2)}, {})
+
+
+# Of small integers, products and sums are exact in any order.
+
+
+def _small(r: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
+    return r.integers(-8, 9, shape).astype(dtype)
+
+
+def _product(name: str, shape: tuple[int, int, int]) -> Values:
+    r = rng(name)
+    rows, columns, depth = shape
+    a, b = (_small(r, size, np.float16) for size in ((rows, depth), (depth, columns)))
+    d = a.astype(np.float64) @ b.astype(np.float64)
+    return Values({"a": a, "b": b, "d": d.shape}, {"d": d}, {"d": np.float32})
+
+
+def _tma_schedule(name: str) -> Values:
+    r = rng(name)
+    x, y = _small(r, (64, 8), np.float32), _small(r, (8, 128), np.float32)
+    return Values({"x": x, "y": y}, {"z": x @ y}, {})
+
+
+def _schedule_product(name: str, dtype: Any) -> Values:
+    r = rng(name)
+    depth = 4 if dtype == np.float32 else 16
+    a, b, c = (_small(r, shape, dtype) for shape in ((16, depth), (depth, 8), (16, 8)))
+    total = c.astype(np.float64) + a.astype(np.float64) @ b.astype(np.float64)
+    return Values({"a": a, "b": b, "c": c}, {"c": total}, {"c": dtype})
+
+
+def _schedule_pipelined(name: str) -> Values:
+    x = _small(rng(name), (16, 128), np.float32)
+    return Values({"x": x}, {"sums": x.sum(0)}, {})
+
+
+def _schedule_asynchronous(name: str) -> Values:
+    x = _small(rng(name), (128,), np.float32)
+    return Values({"x": x}, {"y": x.reshape(32, 4)[::-1].reshape(-1)}, {})
 
 
 def _cases() -> dict[str, Case]:
@@ -258,7 +310,22 @@ def _cases() -> dict[str, Case]:
     add("math-f32", "f32", partial(_math, dtype=np.float32), MATH_F32_RTOL)
     add("math-f64", "f64", partial(_math, dtype=np.float64), MATH_F64_RTOL)
 
-    add("cluster", None, _cluster, runs_on_cpu=False, least_major=9)
+    hopper: dict[str, Any] = {"runs_on_cpu": False, "least_major": 9}
+    add("cluster-places", "places", _cluster_places, **hopper)
+    add("cluster-around", "around", _cluster_around, **hopper)
+    add("cluster-sixteen", "sixteen", _cluster_sixteen, **hopper)
+    add("tma_schedule", None, _tma_schedule, **hopper)
+    make = partial(_product, shape=(128, 128, 128))
+    add("warpgroup-predicated", "predicated", make, only_major=9, **hopper)
+    for shape in ((128, 256, 64), (256, 128, 256), (384, 256, 1024)):
+        make = partial(_product, shape=shape)
+        size = "x".join(map(str, shape))
+        add(f"warpgroup-specialized-{size}", "specialized", make, only_major=9, **hopper)
+
+    add("schedule-f32", "f32", partial(_schedule_product, dtype=np.float32))
+    add("schedule-f16", "f16", partial(_schedule_product, dtype=np.float16))
+    add("schedule-pipelined", "pipelined", _schedule_pipelined)
+    add("schedule-asynchronous", "asynchronous", _schedule_asynchronous)
     return {case.name: case for case in cases}
 
 
