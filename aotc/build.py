@@ -57,6 +57,8 @@ class Build:
 
     source: Source | None = None
     entries: tuple[Entry, ...] = ()
+    # Names of those that are in the LLVM dialect already.
+    lowered_entries: tuple[str, ...] = ()
     is_program: bool = False
     managed_globals: frozenset[str] = frozenset()
     device_modules: dict[str, Any] = field(default_factory=dict)

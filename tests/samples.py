@@ -203,8 +203,7 @@ def _warpgroup_gemm(name: str, rows: int, columns: int, depth: int) -> Values:
     # Small integers: every sum is exact, in whatever order.
     r = rng(name)
     a, b = (
-        r.integers(-8, 9, shape).astype(np.float16)
-        for shape in ((rows, depth), (depth, columns))
+        r.integers(-8, 9, shape).astype(np.float16) for shape in ((rows, depth), (depth, columns))
     )
     product = _wide(a) @ _wide(b)
     return Values({"A": a, "B": b, "C": product.shape}, {"C": product}, {"C": np.float32})

@@ -76,10 +76,15 @@ def _read_images(source: Source, binary: Any) -> tuple[GivenImage, ...]:
     handler = str(binary.attributes["offloadingHandler"])
     chosen = re.fullmatch(r"#gpu\.select_object<(\d+)\b.*>", handler)
     if chosen is not None:
-        # Out of range, upstream's translation fails, too.
-        objects = objects[int(chosen[1]) : int(chosen[1]) + 1]
+        index = int(chosen[1])
+        if index >= len(objects):
+            raise InputError(
+                f"{_where(source, binary)}gpu.binary @{symbol_of(binary)}: #gpu.select_object "
+                f"chooses object {index}, and there is {len(objects)}, from 0 on."
+            )
+        objects = [objects[index]]
     images = tuple(_read_image(source, binary, gpu.ObjectAttr(o)) for o in objects)
-    if not images or (len(images) > 1 and any(image.kind == "fatbin" for image in images)):
+    if len(images) > 1 and any(image.kind == "fatbin" for image in images):
         raise InputError(
             f"{_where(source, binary)}gpu.binary @{symbol_of(binary)}: {len(images)} objects to "
             "take, some of them fat binaries: aotc puts cubins and PTX together, or takes one "

@@ -185,10 +185,10 @@ def _place_shared_memory(device: Any, *, has_tiles: bool) -> None:
 
 def _align(variable: Any, bytes_: int) -> None:
     """Raises the alignment of a global to at least `bytes_`."""
-    given = variable.attributes["alignment"] if "alignment" in variable.attributes else None
-    least = max(bytes_, ir.IntegerAttr(given).value if given is not None else 0)
+    if "alignment" in variable.attributes:
+        bytes_ = max(bytes_, ir.IntegerAttr(variable.attributes["alignment"]).value)
     i64 = ir.IntegerType.get_signless(64)
-    variable.attributes["alignment"] = ir.IntegerAttr.get(i64, least)
+    variable.attributes["alignment"] = ir.IntegerAttr.get(i64, bytes_)
 
 
 def _is_shared(variable: Any) -> bool:

@@ -54,16 +54,17 @@ def embed(
     *,
     built_for: Mapping[str, str],
     managed_globals: frozenset[str] = frozenset(),
+    lowered_entries: Sequence[str] = (),
 ) -> None:
     """Changes `host` in place.
 
     `images` maps a gpu.module's name to its fatbin, `built_for` to what is in it, as messages
     say it; `managed_globals` are the variables that
-    kernels are given.
+    kernels are given, `lowered_entries` functions that are exported as they are.
     """
     with host.context, ir.Location.unknown():
         return_from_failed_checks(host, entries)
-        keep_to_itself(host, entries)
+        keep_to_itself(host, entries, lowered_entries)
         if cpu is not None:
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)

@@ -26,8 +26,9 @@ from aotc.ops import symbol_of
 _USER_MAIN = "aotc_user_main"
 
 
-def keep_to_itself(host: Any, entries: Sequence[Entry]) -> None:
-    """Gives every function internal linkage but the C interfaces of the entries."""
+def keep_to_itself(host: Any, entries: Sequence[Entry], lowered: Sequence[str] = ()) -> None:
+    """Gives every function internal linkage but the C interfaces of the entries, and the functions
+    named in `lowered`, which stay as they are."""
     _rename(host, {entry.lowered_symbol: entry.symbol for entry in entries})
     exported = {entry.symbol for entry in entries}
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
@@ -37,6 +38,8 @@ def keep_to_itself(host: Any, entries: Sequence[Entry]) -> None:
         name = symbol_of(function)
         if name == PROGRAM_MAIN and ENTRY_ATTRIBUTE not in function.attributes:
             _wrap_main(host, function)
+        if name in lowered:
+            continue
         if name not in exported:
             # weak_odr: the functions that back ends call by themselves keep their names.
             if "weak" not in str(function.attributes["linkage"]):

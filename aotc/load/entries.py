@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from aotc.errors import InputError
@@ -11,6 +12,7 @@ from aotc.load.source import Source
 from aotc.manifest import Dtype, Entry, Value
 from aotc.mlir import ir
 from aotc.ops import is_declaration, symbol_of
+from aotc.request import EmitKind
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
 NAME_ATTRIBUTE = "aotc.name"
@@ -50,11 +52,14 @@ def has_program_main(module: Any) -> bool:
     )
 
 
-def mark_entries(source: Source, wanted: tuple[str, ...]) -> None:
+def mark_entries(
+    source: Source, wanted: tuple[str, ...], kinds: Sequence[EmitKind] = (EmitKind.EXE,)
+) -> None:
     """Marks the functions named by `wanted` as entries, and unmarks the others; without names,
     those that carry the attribute are. Their arguments' names become attributes.
 
-    Raises InputError when nothing is exported, or a name is unknown.
+    Raises InputError when nothing is exported and one of `kinds` is about entries, or a name is
+    unknown, or the argument types of an entry are lost that one of `kinds` tells.
     """
     functions = {symbol_of(f): f for f in functions_of(source.module)}
     _check_names(wanted, functions)
@@ -66,14 +71,55 @@ def mark_entries(source: Source, wanted: tuple[str, ...]) -> None:
                 elif ENTRY_ATTRIBUTE in function.attributes:
                     del function.attributes[ENTRY_ATTRIBUTE]
         chosen = [f for f in functions.values() if ENTRY_ATTRIBUTE in f.attributes]
-        if not chosen and not has_program_main(source.module):
+        is_host = any(kind not in OF_THE_DEVICE for kind in kinds)
+        if is_host and not chosen and not has_program_main(source.module):
             raise InputError(_nothing_exported(source, list(functions)))
         problems: list[str] = []
         for function in chosen:
-            if function.name == "func.func":
+            if function.name == "llvm.func":
+                _check_kinds(source, function, kinds)
+            else:
                 _write_names(function, _argument_names(source, function, problems))
     if problems:
         raise InputError("\n".join(problems))
+
+
+# Device code, and what comes before: a module of kernels alone has these.
+OF_THE_DEVICE = frozenset(
+    {
+        EmitKind.MLIR,
+        EmitKind.DEVICE_MLIR,
+        EmitKind.DEVICE_LL,
+        EmitKind.PTX,
+        EmitKind.CUBIN,
+        EmitKind.FATBIN,
+        EmitKind.CPU_MLIR,
+    }
+)
+# Host code without a word of what the entries take.
+_OF_FUNCTIONS = frozenset({EmitKind.HOST_MLIR, EmitKind.HOST_LL, EmitKind.ASM, EmitKind.OBJ})
+
+
+def _check_kinds(source: Source, function: Any, kinds: Sequence[EmitKind]) -> None:
+    """Raises InputError where one of `kinds` tells the argument types of a lowered function."""
+    telling = [kind.value for kind in kinds if kind not in OF_THE_DEVICE | _OF_FUNCTIONS]
+    if not telling:
+        return
+    place = source.place(function.location)
+    raise InputError(
+        f"{f'{place}: error: ' if place else ''}Entry '{symbol_of(function)}' is an llvm.func: its "
+        f"argument types are already lowered, and --emit {telling[0]} tells them. "
+        "Give aotc the module before convert-func-to-llvm; or take it as it is with --emit obj."
+    )
+
+
+def lowered_entries(source: Source) -> tuple[str, ...]:
+    """The entries that are in the LLVM dialect: exported under their names, as they are."""
+    return tuple(
+        symbol_of(function)
+        for function in functions_of(source.module)
+        if function.name == "llvm.func" and ENTRY_ATTRIBUTE in function.attributes
+    )
 
 
 def _write_names(function: Any, names: list[str]) -> None:
@@ -97,13 +143,14 @@ def _write_names(function: Any, names: list[str]) -> None:
 
 
 def describe_entries(source: Source) -> tuple[Entry, ...]:
-    """The entries that are marked. None means that the module is a program with its own main.
+    """The entries that are marked, but for those in the LLVM dialect. None means that the module
+    is a program with its own main, or has nothing but such ones.
 
     Raises InputError where a type has no C form.
     """
     functions = functions_of(source.module)
     with source.module.context:
-        chosen = [f for f in functions if ENTRY_ATTRIBUTE in f.attributes]
+        chosen = [f for f in functions if f.name == "func.func" and ENTRY_ATTRIBUTE in f.attributes]
         problems: list[str] = []
         entries = [_describe_entry(source, function, problems) for function in chosen]
     if problems:
@@ -157,11 +204,6 @@ def _nothing_exported(source: Source, names: list[str]) -> str:
 
 def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry:
     name = symbol_of(function)
-    if function.name == "llvm.func":
-        raise InputError(
-            f"Entry '{name}' is an llvm.func: its argument types are already lowered. "
-            "Give aotc the module before convert-func-to-llvm."
-        )
     function_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     names = _argument_names(source, function, problems)
     arguments = [

@@ -27,6 +27,7 @@ def translate_host(build: Build) -> list[Artifact]:
         build.entries,
         built_for={name: built_for_text(build.built_for(name)) for name in images},
         managed_globals=build.managed_globals,
+        lowered_entries=build.lowered_entries,
     )
     file = build.write(_host_ll_name(build), build.downlevel(translate(build.host)))
     return [build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll")]

@@ -11,7 +11,13 @@ from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.symbols import content, is_kernel
 from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
-from aotc.load.entries import describe_again, describe_entries, has_program_main, mark_entries
+from aotc.load.entries import (
+    describe_again,
+    describe_entries,
+    has_program_main,
+    lowered_entries,
+    mark_entries,
+)
 from aotc.load.source import parse_source, read_source
 from aotc.lower.access import describe_accesses
 from aotc.lower.explanation import Explanation
@@ -29,9 +35,10 @@ def load(build: Build) -> list[Artifact]:
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
     data = read_source(r.source)
     build.source = parse_source(name, data, build.context, locations=r.debug)
-    mark_entries(build.source, r.entries)
+    mark_entries(build.source, r.entries, r.emit)
     check_supported(build.source, has_pipeline=r.pipeline is not None)
     build.entries = describe_entries(build.source)
+    build.lowered_entries = lowered_entries(build.source)
     # A function that the user names is called by the harness, whatever else is there.
     build.is_program = has_program_main(build.module) and not r.entries
     return []

@@ -1,10 +1,10 @@
 """One module of kernels that copy tiles by TMA, with each swizzle; what NumPy says of them.
 
-Each block loads its tile of `x`, writes to `image` what shared memory then holds, word after word,
-and stores the tile by TMA into `z`. Tiles at the edges reach beyond `x`: they are filled with zeros,
-and what is outside is not stored. The swizzles are the PTX manual's: of a row of 128, 64 or 32
-bytes, bits 4 to 6 of the shared address are combined (exclusive or) with bits 7 to 9, or as many
-of them as the row has 16-byte pieces.
+Each block loads its tile of `x`, writes to `image` what shared memory then holds, one element
+after the other, and stores the tile by TMA into `z`. Tiles at the edges reach beyond `x`: they are
+filled with zeros, and what is outside is not stored. The swizzles are the PTX manual's: bits 4 to
+6 of the shared address are combined (exclusive or) with bits 7 to 9; of rows of 64 and 32 bytes,
+two bits and one.
 """
 
 from __future__ import annotations

@@ -192,8 +192,9 @@ def test_an_entry_that_is_lowered_already(aotc: Aotc, mlir_file: MlirFile) -> No
     assert aotc("build", path) == Outcome(
         2,
         "",
-        "aotc: error: Entry 'f' is an llvm.func: its argument types are already lowered. "
-        "Give aotc the module before convert-func-to-llvm.\n",
+        f"{path}:1:1: error: Entry 'f' is an llvm.func: its argument types are already lowered, "
+        "and --emit exe tells them. Give aotc the module before convert-func-to-llvm; or take it as it "
+        "is with --emit obj.\n",
     )
 
 

@@ -202,9 +202,7 @@ def _math(name: str, dtype: Any) -> Values:
 
 def _cluster_places(_: str) -> Values:
     # Clusters of 2 x 2 blocks, in a grid of 4 x 4.
-    places = [
-        [[x // 2, y // 2, 2, x % 2, y % 2, 2] for x in range(4)] for y in range(4)
-    ]
+    places = [[[x // 2, y // 2, 2, x % 2, y % 2, 2] for x in range(4)] for y in range(4)]
     return Values({}, {"x": np.array(places, np.int32)}, {})
 
 
