@@ -193,8 +193,8 @@ def test_an_entry_that_is_lowered_already(aotc: Aotc, mlir_file: MlirFile) -> No
         2,
         "",
         f"{path}:1:1: error: Entry 'f' is an llvm.func: its argument types are already lowered, "
-        "and --emit exe tells them. Give aotc the module before convert-func-to-llvm; or take it as it "
-        "is with --emit obj.\n",
+        "and --emit exe tells them. Give aotc the module before convert-func-to-llvm; or take it "
+        "as it is with --emit obj.\n",
     )
 
 
