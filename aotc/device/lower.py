@@ -17,7 +17,7 @@ from aotc.lower.leftovers import check_lowered
 from aotc.lower.memory_spaces import number_workgroup_space
 from aotc.lower.outlining import lowered_kernels
 from aotc.lower.passes import run_passes
-from aotc.lower.tensor_maps import pass_pointers, take_pointers
+from aotc.lower.tensor_maps import lower_tensor_maps
 from aotc.mlir import PassManager, ir
 from aotc.ops import symbol_of
 
@@ -83,8 +83,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
     with gpu_module.context, ir.Location.unknown():
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
-        take_pointers(device)
-        pass_pointers(device)
+        lower_tensor_maps(device)
         replace_questions(device)
         expand_atomics(device)
         _call_powers(device)

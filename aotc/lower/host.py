@@ -16,7 +16,7 @@ from aotc.lower.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.memory_spaces import SpaceStripper
 from aotc.lower.outlining import gpu_modules
 from aotc.lower.passes import run_passes
-from aotc.lower.tensor_maps import pass_pointers, take_pointers
+from aotc.lower.tensor_maps import lower_tensor_maps
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -47,8 +47,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         for gpu_module in gpu_modules(host):
             with gpu_module.location:
                 _replace_by_binary(gpu_module)
-        take_pointers(host.operation)
-        pass_pointers(host.operation)
+        lower_tensor_maps(host.operation)
         # Host memory has one address space; pointers into the GPU's are numbers like others.
         SpaceStripper().strip_operation(host.operation)
         mark_assertions(host, name)

@@ -1,9 +1,10 @@
-"""TMA descriptors (`!nvgpu.tensormap.descriptor`) cross launches as pointers.
+"""TMA descriptors (`!nvgpu.tensormap.descriptor`) are pointers, where nvgpu does not look at them.
 
-Upstream converts nvgpu before it outlines kernels, so that kernels are given pointers. Here
-kernels keep nvgpu until each half is lowered (the CPU device reads it), and neither half's
-conversion knows the type at the launch: gpu.func and gpu.launch_func get casts between it and
-the pointer that it becomes, which fold with those of convert-nvgpu-to-nvvm.
+Upstream converts nvgpu before it outlines kernels, so that launches pass pointers. Here kernels
+keep nvgpu until each half is lowered (the CPU device reads it), and convert-nvgpu-to-nvvm knows
+nothing of the type at launches, in functions, in `arith.select`. So every value of the type
+becomes the pointer that it is in the end, with casts at the operations of nvgpu, which fold with
+those of the conversion.
 """
 
 from __future__ import annotations
@@ -14,46 +15,51 @@ from aotc import ops
 from aotc.mlir import ir
 
 _CAST = "builtin.unrealized_conversion_cast"
-_POINTER = "!llvm.ptr"
 
 
 def is_tensor_map(type_: Any) -> bool:
     return str(type_).startswith("!nvgpu.tensormap.descriptor<")
 
 
-def take_pointers(root: Any) -> None:
-    """Makes the kernels and device functions under `root` take pointers to descriptors."""
-    for function in ops.find(root, "gpu.func", "func.func"):
-        type_ = ir.TypeAttr(function.attributes["function_type"]).value
-        if not any(map(is_tensor_map, type_.inputs)) or ops.is_declaration(function):
-            continue
-        block = function.regions[0].blocks[0]
-        inputs = [_lowered(input_) for input_ in type_.inputs]
-        function.attributes["function_type"] = ir.TypeAttr.get(
-            ir.FunctionType.get(inputs, list(type_.results))
+def lower_tensor_maps(root: Any) -> None:
+    """Rewrites the descriptors under `root`, in place."""
+    pointer = ir.Type.parse("!llvm.ptr")
+    operations = ops.walk(root)
+    for operation in operations:
+        if operation.name.startswith("nvgpu."):
+            _cast_operands(operation, pointer)
+    for operation in operations:
+        if not operation.name.startswith("nvgpu."):
+            _retype(operation, pointer)
+
+
+def _cast_operands(operation: Any, pointer: Any) -> None:
+    """Puts casts around an operation that takes or makes descriptors."""
+    for i, operand in enumerate(operation.operands):
+        if is_tensor_map(operand.type):
+            with operation.location, ir.InsertionPoint(operation):
+                as_pointer = ops.unary(_CAST, operand, pointer)
+                operation.operands[i] = ops.unary(_CAST, as_pointer, operand.type)
+    for result in operation.results:
+        if is_tensor_map(result.type):
+            with operation.location, ir.InsertionPoint.after(operation):
+                cast = ops.create(_CAST, [result], [pointer])
+            result.replace_all_uses_except(cast.result, cast)
+
+
+def _retype(operation: Any, pointer: Any) -> None:
+    blocks = [block for region in operation.regions for block in region.blocks]
+    for value in [*operation.results, *(a for block in blocks for a in block.arguments)]:
+        if is_tensor_map(value.type):
+            value.set_type(pointer)
+    if "function_type" not in operation.attributes:
+        return
+    type_ = ir.TypeAttr(operation.attributes["function_type"]).value
+    if isinstance(type_, ir.FunctionType):
+        inputs, results = (
+            [pointer if is_tensor_map(t) else t for t in types]
+            for types in (type_.inputs, type_.results)
         )
-        with function.location, ir.InsertionPoint.at_block_begin(block):
-            for argument in block.arguments:
-                if is_tensor_map(argument.type):
-                    _take_pointer(argument)
-
-
-def _take_pointer(argument: Any) -> None:
-    descriptor_type = argument.type
-    argument.set_type(ir.Type.parse(_POINTER))
-    cast = ops.create(_CAST, [argument], [descriptor_type])
-    argument.replace_all_uses_except(cast.result, cast)
-
-
-def pass_pointers(root: Any) -> None:
-    """Makes the launches and calls under `root` pass pointers to descriptors."""
-    for call in ops.find(root, "gpu.launch_func", "func.call"):
-        for i, operand in enumerate(call.operands):
-            if is_tensor_map(operand.type):
-                with call.location, ir.InsertionPoint(call):
-                    pointer = ops.unary(_CAST, operand, ir.Type.parse(_POINTER))
-                call.operands[i] = pointer
-
-
-def _lowered(type_: Any) -> Any:
-    return ir.Type.parse(_POINTER) if is_tensor_map(type_) else type_
+        operation.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(inputs, results)
+        )
