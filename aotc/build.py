@@ -25,6 +25,7 @@ from aotc.toolchain import (
     Toolchain,
     Version,
 )
+from aotc.warnings import BuildWarning
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Build:
     runner: Runner
     folder: Path
     context: Any
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[BuildWarning] = field(default_factory=list)
     explanation: Explanation | None = None
 
     source: Source | None = None
@@ -84,6 +85,10 @@ class Build:
     def lines(self) -> tuple[str, ...]:
         assert self.source is not None
         return self.source.lines
+
+    def warn(self, name: str, message: str) -> None:
+        """Notes a warning that has no place in the input."""
+        self.warnings.append(BuildWarning(name, message))
 
     @property
     def device_compiler(self) -> DeviceCompiler:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -40,6 +40,7 @@ from aotc.request import (
     unique,
 )
 from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
+from aotc.warnings import Severity, WarningOptions
 
 _NATIVE = "native"
 _TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
@@ -100,7 +101,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _print_error(error: AotcError) -> None:
-    has_place = re.match(r"\S+:\d+:\d+: error: ", error.message)
+    has_place = re.match(r".+:\d+:\d+: error: ", error.message)
     prefix = "" if has_place else "aotc: error: "
     print(f"{prefix}{error.message}", file=sys.stderr)
     if isinstance(error, ToolError):
@@ -213,6 +214,14 @@ def _build_options(command: Any) -> Any:
             is_flag=True,
             help="Print what aotc decided, and why: the level of the input, the pipeline (as "
             "--pipeline takes it), how loops are mapped and memory is placed.",
+        ),
+        click.option(
+            "-W",
+            "warnings",
+            multiple=True,
+            metavar="NAME",
+            help="Warnings by name, as a C compiler has them: -Wno-NAME, -Werror=NAME, -Werror; "
+            "docs/warnings.md lists them.",
         ),
         click.option("--time-report", is_flag=True, help="Print how long each stage took."),
         click.option("-v", "--verbose", is_flag=True, help="Print each command as it runs."),
@@ -348,6 +357,7 @@ def _request(source: Path, options: dict[str, Any]) -> BuildRequest:
         prefix=_prefix(options["prefix"]),
         shares_runtime=options["runtime"] == "shared",
         save_temps=options["save_temps"],
+        warnings=WarningOptions.parse(options["warnings"]),
     )
 
 
@@ -413,12 +423,17 @@ def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) ->
             # Where the build failed, too. Standard output may be an artifact's, or the program's.
             is_free = options["stdout_is_free"]
             print(build.explanation.text(), file=sys.stdout if is_free else sys.stderr)
-    if not options["quiet"]:
-        for warning in build.warnings:
-            print(f"aotc: warning: {warning}", file=sys.stderr)
+        if not options["quiet"]:
+            _print_warnings(build.warnings, request.warnings)
     if options["time_report"]:
         print(times.text(), file=sys.stderr)
     return artifacts
+
+
+def _print_warnings(found: Iterable[Any], options: WarningOptions) -> None:
+    for warning in dict.fromkeys(found):
+        if options.severity(warning.name) is Severity.WARNING:
+            print(warning.text(Severity.WARNING), file=sys.stderr)
 
 
 def _check_output(request: BuildRequest) -> None:

@@ -13,6 +13,7 @@ from aotc.build import Artifact, Build, Stage
 from aotc.errors import InputError
 from aotc.request import EmitKind
 from aotc.stages import device, host, library, manifest, module
+from aotc.warnings import raise_errors
 
 
 class Observer(Protocol):
@@ -66,6 +67,7 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[Artifact
         for observer in observers:
             observer.stage_started(stage.name)
         artifacts = stage.run(build)
+        raise_errors(build.warnings, build.request.warnings)
         for observer in observers:
             observer.stage_finished(stage.name, artifacts)
         wanted += [artifact for artifact in artifacts if artifact.kind in build.request.emit]

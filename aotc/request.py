@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from aotc.errors import InputError
+from aotc.warnings import WarningOptions
 
 T = TypeVar("T")
 
@@ -261,6 +262,7 @@ class BuildRequest:
     prefix: str = ""
     shares_runtime: bool = False
     save_temps: Path | None = None
+    warnings: WarningOptions = field(default_factory=WarningOptions)
 
     @property
     def name(self) -> str:

@@ -116,14 +116,21 @@ def _describe(
         parts.append(f"{severity}: {message}")
     else:
         parts.append(f"{place}: {severity}: {message}")
-        if place.file == name and 0 < place.line <= len(lines):
-            text = lines[place.line - 1]
-            # Tabs stay tabs under the line, so that the caret stands where it should.
-            before = text.encode()[: place.column - 1].decode(errors="ignore")
-            margin = "".join("\t" if c == "\t" else " " for c in before)
-            parts.append(f"  {text}\n  {margin}^")
+        if shown := excerpt(place, name, lines):
+            parts.append(shown)
     for note in diagnostic.notes:
         _describe(note, "note", name, lines, parts)
+
+
+def excerpt(place: Place, name: str, lines: tuple[str, ...]) -> str:
+    """The line of `place` with a caret under its column; empty where `lines` has it not."""
+    if place.file != name or not 0 < place.line <= len(lines):
+        return ""
+    text = lines[place.line - 1]
+    # Tabs stay tabs under the line, so that the caret stands where it should.
+    before = text.encode()[: place.column - 1].decode(errors="ignore")
+    margin = "".join("\t" if c == "\t" else " " for c in before)
+    return f"  {text}\n  {margin}^"
 
 
 def find_place(location: str, name: str) -> Place | None:

@@ -99,7 +99,7 @@ def _ptx_name(build: Build, gpu_module: str, chip: Chip) -> str:
 def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -> None:
     """Notes that there is no code of a module for a chip of the default set."""
     build.refusals.setdefault(gpu_module, []).append(refusal)
-    build.warnings.append(f"No code for {chip.name} in {gpu_module}: {refusal.message}")
+    build.warn("chip-left-out", f"No code for {chip.name} in {gpu_module}: {refusal.message}")
 
 
 def assemble(build: Build) -> list[Artifact]:

@@ -57,8 +57,9 @@ def link_shared(build: Build) -> list[Artifact]:
     _require_entries(build, "a shared library")
     file = f"lib{build.request.library}.so"
     if build.request.shares_runtime and not build.request.names_folder:
-        build.warnings.append(
-            "The library needs libmlir_cuda_runtime.so beside it: -o DIRECTORY/ puts both there."
+        build.warn(
+            "runtime-beside",
+            "The library needs libmlir_cuda_runtime.so beside it: -o DIRECTORY/ puts both there.",
         )
     objects = [object_name(build), _compile_library(build)]
     build.linker.link_shared(

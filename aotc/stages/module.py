@@ -56,9 +56,10 @@ def outline_module(build: Build) -> list[Artifact]:
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
     if r.pipeline is not None and goes_on and not gpu_modules(build.module):
-        build.warnings.append(
+        build.warn(
+            "host-only",
             "The pipeline left no kernel: everything runs on the host. (To have aotc map the "
-            "loops that it makes, take them with --emit mlir, and build those.)"
+            "loops that it makes, take them with --emit mlir, and build those.)",
         )
     return [printed(EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation, debug=r.debug)]
 
@@ -109,9 +110,10 @@ def _without_cpu_kernels(build: Build) -> CpuKernels:
     )
     kernels += tuple(_given_kernels(build))
     if kernels and build.request.target.library == "musl":
-        build.warnings.append(
+        build.warn(
+            "nowhere-to-run",
             "The kernels have nowhere to run: a program for musl cannot load NVIDIA's driver, and "
-            "--no-cpu-kernels leaves out the CPU's."
+            "--no-cpu-kernels leaves out the CPU's.",
         )
     with build.context, mlir.ir.Location.unknown():
         return CpuKernels(mlir.ir.Module.create(), kernels)

@@ -1,0 +1,148 @@
+"""Warnings by name: what each means, which are shown or are errors, and how they are printed.
+
+The options are those of C compilers: `-Wno-NAME`, `-Werror=NAME`, `-Wno-error=NAME`, `-Werror`,
+`-Wno-error`, `-WNAME`; a later one wins, and one that has a name wins over one that has none.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from aotc.errors import InputError
+
+if TYPE_CHECKING:  # it loads the bindings, and the command line is read without them
+    from aotc.load.source import Place, Source
+
+
+class Severity(Enum):
+    """What becomes of a warning."""
+
+    HIDDEN = "hidden"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+# Name → what it is without an option; docs/warnings.md says what each means. None begins with
+# `no-`, which -W reads itself.
+WARNINGS = {
+    "block-size": Severity.ERROR,
+    "chip-left-out": Severity.WARNING,
+    "chip-shared-memory": Severity.WARNING,
+    "cluster-size": Severity.ERROR,
+    "double-dealloc": Severity.ERROR,
+    "grid-size": Severity.ERROR,
+    "host-only": Severity.WARNING,
+    "host-pointer": Severity.ERROR,
+    "nowhere-to-run": Severity.WARNING,
+    "out-of-bounds": Severity.WARNING,
+    "runtime-beside": Severity.WARNING,
+    "shared-memory": Severity.ERROR,
+    "use-after-dealloc": Severity.ERROR,
+}
+
+
+@dataclass(frozen=True)
+class BuildWarning:
+    """Something about a build that its user should know: by name, and where in the input.
+
+    `excerpt` is the line of the input and a caret, where there is one; `notes` name more places.
+    """
+
+    name: str
+    message: str
+    place: Place | None = None
+    excerpt: str = ""
+    notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def at(
+        source: Source, name: str, location: Any, message: str, *, notes: Sequence[str] = ()
+    ) -> BuildWarning:
+        """The warning at an MLIR location in `source`."""
+        from aotc.load.source import excerpt
+
+        place = source.place(location)
+        text = excerpt(place, source.name, source.lines) if place else ""
+        return BuildWarning(name, message, place, text, tuple(notes))
+
+    def text(self, severity: Severity) -> str:
+        """As it is printed: place, severity, message and name; line and caret; notes."""
+        start = str(self.place) if self.place else "aotc"
+        option = f"-Werror={self.name}" if severity is Severity.ERROR else f"-W{self.name}"
+        first = f"{start}: {severity.value}: {self.message} [{option}]"
+        return "\n".join([first, *([self.excerpt] if self.excerpt else []), *self.notes])
+
+
+@dataclass(frozen=True)
+class WarningOptions:
+    """What the `-W` options say, in their order."""
+
+    hidden: frozenset[str] = frozenset()
+    # Those that are errors, and are none, because an option says so by name.
+    fatal: frozenset[str] = frozenset()
+    harmless: frozenset[str] = frozenset()
+    all_fatal: bool = False
+
+    @staticmethod
+    def parse(words: Iterable[str]) -> WarningOptions:
+        """From what stands behind each `-W`: `no-NAME`, `error=NAME`, `error`, ...
+
+        Raises InputError for a name that no warning has.
+        """
+        hidden: set[str] = set()
+        fatal: set[str] = set()
+        harmless: set[str] = set()
+        all_fatal = False
+        for word in words:
+            body = word.removeprefix("no-")
+            is_negative = body != word
+            if body == "error":
+                all_fatal = not is_negative
+                continue
+            name = body.removeprefix("error=")
+            _check_name(word, name)
+            if name != body:
+                (fatal, harmless)[is_negative].add(name)
+                (harmless, fatal)[is_negative].discard(name)
+            if not is_negative:
+                hidden.discard(name)
+            elif name == body:
+                hidden.add(name)
+        return WarningOptions(frozenset(hidden), frozenset(fatal), frozenset(harmless), all_fatal)
+
+    def severity(self, name: str) -> Severity:
+        """What becomes of the warnings of that name."""
+        if name in self.hidden:
+            return Severity.HIDDEN
+        if name in self.fatal:
+            return Severity.ERROR
+        if name in self.harmless:
+            return Severity.WARNING
+        return Severity.ERROR if self.all_fatal else WARNINGS[name]
+
+
+def _check_name(word: str, name: str) -> None:
+    if name in WARNINGS:
+        return
+    near = difflib.get_close_matches(name, WARNINGS, n=3, cutoff=0.5)
+    raise InputError(
+        f"Unknown warning '{name}' in -W{word}."
+        + (f" Did you mean {' or '.join(near)}?" if near else "")
+        + f" Known: {', '.join(WARNINGS)}."
+    )
+
+
+def raise_errors(found: Iterable[BuildWarning], options: WarningOptions) -> None:
+    """Raises one InputError with all the warnings that are errors."""
+    texts = [
+        warning.text(Severity.ERROR)
+        for warning in found
+        if options.severity(warning.name) is Severity.ERROR
+    ]
+    if texts:
+        # The command line writes what stands before the first, where that has no place.
+        raise InputError("\n".join(dict.fromkeys(texts)).removeprefix("aotc: error: "))
