@@ -20,6 +20,7 @@ from aotc.load.entries import (
 )
 from aotc.load.source import parse_source, read_source
 from aotc.lower.access import describe_accesses
+from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.explanation import Explanation
 from aotc.lower.host import lower_host
 from aotc.lower.leftovers import check_kernel_arguments, check_lowered, check_supported
@@ -35,6 +36,7 @@ def load(build: Build) -> list[Artifact]:
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
     data = read_source(r.source)
     build.source = parse_source(name, data, build.context, locations=r.debug)
+    build.warnings += check_input(build.source, r)
     mark_entries(build.source, r.entries, r.emit)
     check_supported(build.source, has_pipeline=r.pipeline is not None)
     build.entries = describe_entries(build.source)
@@ -51,6 +53,7 @@ def outline_module(build: Build) -> list[Artifact]:
     build.managed_globals = outline(build.source, r, build.explanation)
     # Tensors are memrefs now, and results may be arguments.
     build.entries = describe_again(build.source, build.entries)
+    build.warnings += check_outlined(build.source, r)
     check_kernel_arguments(build.source)
     build.given = given_binaries(build.source)
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)

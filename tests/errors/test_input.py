@@ -311,7 +311,8 @@ def test_the_default_chips_leave_out_those_that_lack_it(
     assert done.code == 0
     assert done.stderr.splitlines() == [
         f"aotc: warning: No code for {chip} in device: The kernel code uses "
-        f"nvvm.wgmma.fence.sync.aligned, which {tried} lacks. Chips that have it: sm_90a. [-Wchip-left-out]"
+        f"nvvm.wgmma.fence.sync.aligned, which {tried} lacks. Chips that have it: sm_90a. "
+        "[-Wchip-left-out]"
         for chip, tried in (
             ("sm_80", "sm_80"),
             ("sm_86", "sm_86"),

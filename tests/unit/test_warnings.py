@@ -44,7 +44,10 @@ def test_options(words: str, host_only: Severity, grid_size: Severity) -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("no-grid-sizes", "Unknown warning 'grid-sizes' in -Wno-grid-sizes. Did you mean grid-size"),
+        (
+            "no-grid-sizes",
+            "Unknown warning 'grid-sizes' in -Wno-grid-sizes. Did you mean grid-size",
+        ),
         ("error=xyz", "Unknown warning 'xyz' in -Werror=xyz. Known: block-size, "),
         ("all", "Unknown warning 'all' in -Wall. "),
     ],

@@ -1,0 +1,41 @@
+"""What is wrong with the input and can be known before any hardware runs it, as warnings by name.
+
+Each check is certain: what may be right in some run is not reported.
+"""
+
+from __future__ import annotations
+
+from aotc.load.source import Source
+from aotc.lower.checks.bounds import check_bounds
+from aotc.lower.checks.dealloc import check_deallocations
+from aotc.lower.checks.host_pointers import check_host_pointers
+from aotc.lower.checks.launches import check_launches
+from aotc.lower.checks.operations import Operations
+from aotc.lower.checks.shared_memory import check_shared_memory
+from aotc.request import BuildRequest, MemoryMode
+from aotc.warnings import BuildWarning
+
+
+def check_input(source: Source, request: BuildRequest) -> list[BuildWarning]:
+    """What is wrong with the module as its author wrote it."""
+    with source.module.context:
+        operations = Operations(source.module)
+        found = [
+            *check_deallocations(source, operations),
+            *check_launches(source, operations),
+            *check_shared_memory(source, operations, request),
+            *check_bounds(source, operations),
+        ]
+    return sorted(found, key=_order)
+
+
+def _order(warning: BuildWarning) -> tuple[int, int]:
+    return (warning.place.line, warning.place.column) if warning.place else (0, 0)
+
+
+def check_outlined(source: Source, request: BuildRequest) -> list[BuildWarning]:
+    """What is wrong with the module whose kernels are outlined, and its memory placed."""
+    if request.memory is not MemoryMode.EXPLICIT:
+        return []
+    with source.module.context:
+        return check_host_pointers(source)

@@ -1,0 +1,120 @@
+"""Accesses that are outside of a buffer whose shape is static, whenever they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aotc import ops
+from aotc.load.source import Source
+from aotc.lower.checks.launches import LaunchSizes
+from aotc.lower.checks.operations import Operations
+from aotc.lower.checks.values import Known, evaluate, evaluate_map
+from aotc.mlir import ir
+from aotc.warnings import BuildWarning
+
+# Operation → the operand that is the buffer; its indices follow.
+_ACCESSES = {
+    "affine.load": 0,
+    "affine.store": 1,
+    "memref.atomic_rmw": 1,
+    "memref.load": 0,
+    "memref.store": 1,
+    "tensor.extract": 0,
+    "tensor.insert": 1,
+    "vector.load": 0,
+    "vector.store": 1,
+}
+# First, behind the last, and the step.
+Bounds = tuple[int | None, int | None, int | None]
+_SHAPED = (ir.MemRefType, ir.RankedTensorType)
+
+
+def check_bounds(source: Source, operations: Operations) -> list[BuildWarning]:
+    """Indices that are constant, or constant in a loop's first or last iteration."""
+    return [
+        warning
+        for access in operations.named(*_ACCESSES)
+        if (warning := _check(source, access)) is not None
+    ]
+
+
+def _check(source: Source, access: Any) -> BuildWarning | None:
+    buffer = access.operands[_ACCESSES[access.name]]
+    if not isinstance(buffer.type, _SHAPED):
+        return None
+    shape = list(buffer.type.shape)
+    for known in ((), *_runs_of(access)):
+        for axis, index in enumerate(_indices(access, known)):
+            if index is None or buffer.type.is_dynamic_dim(axis) or 0 <= index < shape[axis]:
+                continue
+            has = "comes to" if known else "has"
+            return BuildWarning.at(
+                source,
+                "out-of-bounds",
+                access.location,
+                f"{access.name} {has} index {index} along dimension {axis} of {buffer.type}",
+            )
+    return None
+
+
+def _indices(access: Any, known: Known) -> list[int | None]:
+    operands = list(access.operands)[_ACCESSES[access.name] + 1 :]
+    if access.name.startswith("affine."):
+        return evaluate_map(access.attributes["map"].value, operands, known)
+    return [evaluate(operand, known) for operand in operands]
+
+
+def _runs_of(access: Any) -> Iterator[Known]:
+    """Two runs of `access` that happen whenever its innermost loop does: the first of every loop
+    around it, and the last. A condition on the way ends the search for loops, and so does a loop
+    that may not run."""
+    first: list[tuple[Any, int]] = []
+    last: list[tuple[Any, int]] = []
+    block = access.block
+    is_sure = True
+    while is_sure and len(block.region.blocks) == 1:
+        loop = block.owner.operation
+        bounds = _bounds(loop)
+        if bounds is None:
+            break
+        variables = zip(loop.regions[0].blocks[0].arguments, bounds, strict=False)
+        for variable, (low, high, step) in variables:
+            if low is None or high is None or step is None or high <= low or step <= 0:
+                is_sure = False
+                continue
+            first.append((variable, low))
+            last.append((variable, low + (high - low - 1) // step * step))
+        block = loop.block
+    if first:
+        yield first
+        yield last
+
+
+def _bounds(loop: Any) -> list[Bounds] | None:
+    """The bounds of a loop's or a launch's variables; None for another operation."""
+    if loop.name == "gpu.launch":
+        sizes = LaunchSizes.of(loop)
+        return [(0, size, 1) for size in (*sizes.grid, *sizes.block)]
+    if loop.name == "scf.for":
+        low, high, step = (evaluate(value) for value in list(loop.operands)[:3])
+        return [(low, high, step)]
+    if loop.name == "affine.for":
+        return [_affine_bounds(loop)]
+    if loop.name == "scf.parallel":
+        lows, highs, steps = ops.operand_groups(loop)[:3]
+        return [
+            (evaluate(low), evaluate(high), evaluate(step))
+            for low, high, step in zip(lows, highs, steps, strict=True)
+        ]
+    return None
+
+
+def _affine_bounds(loop: Any) -> Bounds:
+    lower, upper, _ = ops.operand_groups(loop)
+    lows = evaluate_map(loop.attributes["lowerBoundMap"].value, lower)
+    highs = evaluate_map(loop.attributes["upperBoundMap"].value, upper)
+    # The greatest of several lower bounds, the least of several upper ones.
+    low = None if None in lows else max(n for n in lows if n is not None)
+    high = None if None in highs else min(n for n in highs if n is not None)
+    return low, high, int(ir.IntegerAttr(loop.attributes["step"]).value)

@@ -1,0 +1,189 @@
+"""Buffers that are used, or freed once more, after they were freed.
+
+Only what is so in every run that comes there is reported: the buffer is the same SSA value, seen
+through views, and the operation that frees it dominates the use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aotc import ops
+from aotc.load.source import Source
+from aotc.lower.access import Flow, Functions
+from aotc.lower.checks.operations import Operations
+from aotc.mlir import ir
+from aotc.warnings import BuildWarning
+
+_FREES = ("memref.dealloc", "gpu.dealloc", "memref.realloc")
+# Operations whose result is (a part of) the buffer that is their first operand.
+_VIEWS = {
+    "memref.assume_alignment",
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.extract_strided_metadata",
+    "memref.memory_space_cast",
+    "memref.reinterpret_cast",
+    "memref.reshape",
+    "memref.subview",
+    "memref.transpose",
+    "memref.view",
+}
+# They look at the descriptor, or hand the value on: no access by themselves.
+_NO_ACCESS = {
+    *_VIEWS,
+    "arith.select",
+    "bufferization.clone",
+    "builtin.unrealized_conversion_cast",
+    "memref.dim",
+    "memref.extract_aligned_pointer_as_index",
+    "memref.rank",
+}
+_HANDED_ON = ("scf.", "cf.", "affine.yield", "affine.for", "async.", "bufferization.")
+
+
+def check_deallocations(source: Source, operations: Operations) -> list[BuildWarning]:
+    """Uses of freed buffers: accesses, launches, calls, returns; and a second free."""
+    frees = operations.named(*_FREES)
+    if not frees:
+        return []
+    functions = Functions(source.module)
+    found = []
+    reported = set()
+    for free in frees:
+        for user in _users_of(_base(free.operands[_buffer_operand(free)])):
+            if user == free or user in reported or not _touches(user, free, functions):
+                continue
+            if not _comes_after(user, free, operations):
+                continue
+            reported.add(user)
+            found.append(_describe(source, user, free))
+    return found
+
+
+def _describe(source: Source, user: Any, free: Any) -> BuildWarning:
+    place = source.place(free.location)
+    where = f" at {place.line}:{place.column}" if place else ""
+    if user.name in _FREES:
+        name, message = "double-dealloc", f"{user.name} of a buffer that {free.name}{where} freed"
+    else:
+        name = "use-after-dealloc"
+        message = f"{user.name} uses a buffer that {free.name}{where} freed"
+    return BuildWarning.at(source, name, user.location, message)
+
+
+def _buffer_operand(free: Any) -> int:
+    """Which operand is freed: tokens stand before it."""
+    return next(i for i, operand in enumerate(free.operands) if _is_memref(operand.type))
+
+
+def _is_memref(type_: Any) -> bool:
+    return isinstance(type_, ir.MemRefType | ir.UnrankedMemRefType)
+
+
+def _base(value: Any) -> Any:
+    """The value that `value` is a view of."""
+    owner = ops.defining(value)
+    while owner is not None and owner.name in _VIEWS:
+        value = owner.operands[0]
+        owner = ops.defining(value)
+    return value
+
+
+def _users_of(base: Any) -> Iterator[Any]:
+    """The operations that have the buffer, or a view of it, as an operand, each once."""
+    pending, seen = [base], set()
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            if user in seen:
+                continue
+            seen.add(user)
+            yield user
+            is_view = user.name in _VIEWS and use.operand_number == 0
+            pending += [user.results[0]] if is_view else []
+
+
+def _touches(user: Any, free: Any, functions: Functions) -> bool:
+    """Whether `user` accesses the buffer's memory for certain, and not before `free` is done."""
+    if user.name in _NO_ACCESS or user.name.startswith(_HANDED_ON):
+        return False
+    if user.name == "func.call":
+        return _callee_touches(user, free, functions)
+    return True
+
+
+def _callee_touches(call: Any, free: Any, functions: Functions) -> bool:
+    freed = _base(free.operands[_buffer_operand(free)])
+    for i, operand in enumerate(call.operands):
+        if _is_memref(operand.type) and _base(operand) == freed:
+            argument = functions.argument(call, i)
+            if argument is None:
+                return True  # what has no body here was given it to use it
+            flow = Flow.of(argument, functions)
+            if flow.reads or flow.writes or flow.reaches_launch or flow.deallocations:
+                return True
+    return False
+
+
+# --- Order -------------------------------------------------------------------------------
+
+
+def _comes_after(user: Any, free: Any, operations: Operations) -> bool:
+    """Whether `user` runs when `free` is done, in every run that comes to it."""
+    if not _is_asynchronous(free):
+        return _is_dominated(user, free, operations)
+    # A free with a token is done where something has waited for the token.
+    waiting = _waiting_for(free)
+    return user in waiting or any(
+        wait.name == "gpu.wait" and len(wait.results) == 0 and _is_dominated(user, wait, operations)
+        for wait in waiting
+    )
+
+
+def _is_asynchronous(free: Any) -> bool:
+    return free.name == "gpu.dealloc" and len(free.results) > 0
+
+
+def _waiting_for(free: Any) -> list[Any]:
+    """The operations that take the token of `free`, or one made behind it."""
+    found: list[Any] = []
+    pending = list(free.results)
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            if user in found or not user.name.startswith("gpu."):
+                continue
+            found.append(user)
+            pending += [r for r in user.results if str(r.type) == "!gpu.async.token"]
+    return found
+
+
+def _is_dominated(user: Any, first: Any, operations: Operations) -> bool:
+    """Whether every way to `user` leads through `first`."""
+    region = first.block.region
+    while user is not None and user.block.region != region:
+        user = user.parent
+        user = user.operation if user is not None else None
+        if user is None or user.name in ("builtin.module", "func.func", "gpu.module"):
+            return False
+    if user is None or user == first:
+        return False
+    if user.block == first.block:
+        return operations.is_before(first, user)
+    return user.block not in _reachable_without(region, first.block)
+
+
+def _reachable_without(region: Any, left_out: Any) -> list[Any]:
+    """The blocks that control reaches without going through `left_out`."""
+    found: list[Any] = []
+    pending = [region.blocks[0]]
+    while pending:
+        block = pending.pop()
+        if block == left_out or block in found:
+            continue
+        found.append(block)
+        pending += list(list(block.operations)[-1].operation.successors)
+    return found

@@ -1,0 +1,175 @@
+"""Launches, and the sizes that kernels are compiled for, against what any GPU takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.load.source import Source
+from aotc.lower.checks.operations import Operations
+from aotc.lower.checks.values import evaluate
+from aotc.lower.outlining import launched_kernel
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+from aotc.request import MAX_BLOCK, MAX_BLOCK_THREADS
+from aotc.warnings import BuildWarning
+
+LAUNCHES = ("gpu.launch", "gpu.launch_func")
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+# With the kernel's consent, for which our runtime asks; without, GPUs promise 8.
+_MAX_CLUSTER = 16
+_BLOCK_ATTRIBUTES = ("known_block_size", "nvvm.maxntid", "nvvm.reqntid")
+_CLUSTER_ATTRIBUTES = ("known_cluster_size", "nvvm.cluster_dim")
+_AXES = "xyz"
+
+Sizes = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class LaunchSizes:
+    """What a launch asks for, along x, y and z; None for what is not known. `cluster` is empty
+    where there are none."""
+
+    grid: Sizes
+    block: Sizes
+    cluster: Sizes
+    dynamic_shared_bytes: int | None
+
+    @staticmethod
+    def of(launch: Any) -> LaunchSizes:
+        # Groups: async dependencies, grid, block and cluster with one for each axis, shared memory.
+        numbers = [
+            tuple(evaluate(value) for value in group) for group in ops.operand_groups(launch)[1:11]
+        ]
+        flat = [group[0] if group else None for group in numbers]
+        has_clusters = len(numbers[6]) > 0
+        return LaunchSizes(
+            grid=tuple(flat[:3]),
+            block=tuple(flat[3:6]),
+            cluster=tuple(flat[6:9]) if has_clusters else (),
+            dynamic_shared_bytes=flat[9] if numbers[9] else 0,
+        )
+
+
+def check_launches(source: Source, operations: Operations) -> list[BuildWarning]:
+    """Block, grid and cluster sizes that no GPU takes, and those that a kernel is not made for."""
+    kernels = operations.kernels()
+    found = []
+    for launch in operations.named(*LAUNCHES):
+        sizes = LaunchSizes.of(launch)
+        problems = [
+            *_block_problems(sizes.block),
+            *_grid_problems(sizes.grid),
+            *_cluster_problems(sizes.cluster, sizes.grid),
+        ]
+        if launch.name == "gpu.launch_func":
+            kernel = kernels.get(launched_kernel(launch))
+            problems += _unmet_promises(sizes, kernel) if kernel is not None else []
+        found += [BuildWarning.at(source, *problem(launch.location)) for problem in problems]
+    for function in operations.named("gpu.func", "llvm.func", "func.func"):
+        found += [
+            BuildWarning.at(source, *problem(function.location))
+            for problem in _promise_problems(function)
+        ]
+    return found
+
+
+@dataclass(frozen=True)
+class _Problem:
+    name: str
+    message: str
+
+    def __call__(self, location: Any) -> tuple[str, Any, str]:
+        return self.name, location, self.message
+
+
+def _block_problems(block: Sizes) -> Iterator[_Problem]:
+    yield from _axis_problems("block-size", "a block", block, MAX_BLOCK, "threads")
+    known = [size for size in block if size is not None and size > 0]
+    if math.prod(known) > MAX_BLOCK_THREADS and all(
+        size <= limit for size, limit in zip(known, MAX_BLOCK, strict=False)
+    ):
+        shape = " x ".join("?" if size is None else str(size) for size in block)
+        least = "" if None not in block else " at least"
+        yield _Problem(
+            "block-size",
+            f"a block of {shape} threads has{least} {math.prod(known)}: GPUs take "
+            f"{MAX_BLOCK_THREADS}",
+        )
+
+
+def _grid_problems(grid: Sizes) -> Iterator[_Problem]:
+    yield from _axis_problems("grid-size", "a grid", grid, _MAX_GRID, "blocks")
+
+
+def _axis_problems(
+    name: str, what: str, sizes: Sizes, limits: Sequence[int], unit: str
+) -> Iterator[_Problem]:
+    for axis, size, limit in zip(_AXES, sizes, limits, strict=False):
+        if size is not None and not 0 < size <= limit:
+            yield _Problem(name, f"{what} has {size} {unit} along {axis}: GPUs take 1 to {limit}")
+
+
+def _cluster_problems(cluster: Sizes, grid: Sizes) -> Iterator[_Problem]:
+    for axis, size in zip(_AXES, cluster, strict=False):
+        if size is not None and size < 1:
+            yield _Problem("cluster-size", f"a cluster has {size} blocks along {axis}")
+            return
+    known = math.prod(size for size in cluster if size is not None)
+    if known > _MAX_CLUSTER:
+        yield _Problem("cluster-size", f"a cluster has {known} blocks: GPUs take {_MAX_CLUSTER}")
+    for axis, size, blocks in zip(_AXES, cluster, grid, strict=False):
+        if size is not None and blocks is not None and blocks > 0 and blocks % size != 0:
+            yield _Problem(
+                "cluster-size",
+                f"{blocks} blocks along {axis} are not whole clusters of {size}",
+            )
+
+
+def _promised(function: Any, names: Sequence[str]) -> Iterator[tuple[str, Sizes]]:
+    """The sizes that a kernel says of itself, by attribute."""
+    for name in names:
+        if name in function.attributes:
+            attribute = function.attributes[name]
+            if isinstance(attribute, ir.DenseI32ArrayAttr):
+                yield name, tuple(int(size) for size in attribute)
+
+
+def _promise_problems(function: Any) -> Iterator[_Problem]:
+    for name, sizes in _promised(function, _BLOCK_ATTRIBUTES):
+        for problem in _block_problems(sizes):
+            yield _Problem(problem.name, f"{name}: {problem.message}")
+    for name, sizes in _promised(function, _CLUSTER_ATTRIBUTES):
+        for problem in _cluster_problems(sizes, ()):
+            yield _Problem(problem.name, f"{name}: {problem.message}")
+
+
+def _unmet_promises(sizes: LaunchSizes, kernel: Any) -> list[_Problem]:
+    """What the launch has other than the kernel was compiled for: its ids would be wrong."""
+    problems = []
+    for name, asked, attributes in (
+        ("block-size", sizes.block, ("known_block_size", "nvvm.reqntid")),
+        ("grid-size", sizes.grid, ("known_grid_size",)),
+    ):
+        for attribute, promised in _promised(kernel, attributes):
+            differs = any(
+                a is not None and p is not None and a != p
+                for a, p in zip(asked, promised, strict=False)
+            )
+            if differs:
+                problems.append(
+                    _Problem(
+                        name,
+                        f"'{symbol_of(kernel)}' is launched with {_shape(asked)}, and its "
+                        f"{attribute} says {_shape(promised)}",
+                    )
+                )
+    return problems
+
+
+def _shape(sizes: Sizes) -> str:
+    return " x ".join("?" if size is None else str(size) for size in sizes)

@@ -1,0 +1,39 @@
+"""The operations of a module, walked once for all the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aotc import ops
+from aotc.ops import symbol_of
+
+
+class Operations:
+    """The operations of a module by name, and in their order."""
+
+    def __init__(self, module: Any) -> None:
+        self._positions: dict[Any, int] = {}
+        self._named: dict[str, list[tuple[int, Any]]] = {}
+        for position, op in enumerate(ops.walk(module.operation)):
+            self._positions[op] = position
+            self._named.setdefault(op.name, []).append((position, op))
+
+    def named(self, *names: str) -> list[Any]:
+        """The operations that have one of the names, in order."""
+        found = [entry for name in names for entry in self._named.get(name, ())]
+        return [op for _, op in sorted(found, key=lambda entry: entry[0])]
+
+    def is_before(self, one: Any, other: Any) -> bool:
+        """Whether `one` stands before `other` in the text."""
+        return self._positions[one] < self._positions[other]
+
+    def kernels(self) -> dict[tuple[str, str], Any]:
+        """(gpu.module, function) → the function, of gpu.funcs and llvm.funcs."""
+        return dict(self._functions())
+
+    def _functions(self) -> Iterator[tuple[tuple[str, str], Any]]:
+        for gpu_module in self.named("gpu.module"):
+            for op in gpu_module.regions[0].blocks[0].operations:
+                if op.operation.name in ("gpu.func", "llvm.func"):
+                    yield (symbol_of(gpu_module), symbol_of(op.operation)), op.operation

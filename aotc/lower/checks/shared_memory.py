@@ -1,0 +1,136 @@
+"""Shared memory of kernels against what chips have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aotc import ops
+from aotc.load.source import Source
+from aotc.lower.checks.launches import LAUNCHES, LaunchSizes
+from aotc.lower.checks.operations import Operations
+from aotc.lower.memory_spaces import is_workgroup
+from aotc.lower.outlining import launched_kernel
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+from aotc.request import BuildRequest, Chip
+from aotc.warnings import BuildWarning
+
+_KIB = 1024
+# What a block may have without asking, and what ptxas takes as static.
+MAX_STATIC = 48 * _KIB
+# By compute capability: what a block may have when the launch asks for it (CUDA C++ Programming
+# Guide, "Maximum amount of shared memory per thread block").
+_MAX_WITH_DYNAMIC = {
+    75: 64 * _KIB,
+    80: 163 * _KIB,
+    86: 99 * _KIB,
+    87: 163 * _KIB,
+    89: 99 * _KIB,
+    90: 227 * _KIB,
+    100: 227 * _KIB,
+    103: 227 * _KIB,
+    120: 99 * _KIB,
+    121: 99 * _KIB,
+}
+
+
+def check_shared_memory(
+    source: Source, operations: Operations, request: BuildRequest
+) -> list[BuildWarning]:
+    """Kernels with more static shared memory than ptxas takes, and launches that ask for more
+    dynamic memory than the chips have."""
+    kernels = operations.kernels()
+    found = []
+    for kernel in [*kernels.values(), *operations.named("gpu.launch")]:
+        static = static_bytes(kernel)
+        if static > MAX_STATIC:
+            what = f"'{symbol_of(kernel)}'" if kernel.name != "gpu.launch" else "the kernel"
+            found.append(
+                BuildWarning.at(
+                    source,
+                    "shared-memory",
+                    kernel.location,
+                    f"{what} has {static} bytes of static shared memory: GPUs take {MAX_STATIC} "
+                    "(more as dynamic_shared_memory_size)",
+                )
+            )
+    for launch in operations.named(*LAUNCHES):
+        kernel = launch
+        if launch.name == "gpu.launch_func":
+            kernel = kernels.get(launched_kernel(launch))
+        found += _check_dynamic(source, request, launch, kernel)
+    return found
+
+
+def _check_dynamic(
+    source: Source, request: BuildRequest, launch: Any, kernel: Any | None
+) -> list[BuildWarning]:
+    dynamic = LaunchSizes.of(launch).dynamic_shared_bytes
+    if dynamic is None or dynamic == 0:
+        return []
+    if dynamic < 0:
+        message = f"a launch asks for {dynamic} bytes of dynamic shared memory"
+        return [BuildWarning.at(source, "shared-memory", launch.location, message)]
+    static = static_bytes(kernel) if kernel is not None else 0
+    chips = request.cubin_chips
+    lacking = [chip for chip in chips if static + dynamic > _most(chip)]
+    if not lacking:
+        return []
+    is_left_to_us = request.has_default_chips and len(lacking) < len(chips)
+    asked = f"{dynamic} bytes of dynamic" + (f" and {static} of static" if static else "")
+    has = ", ".join(f"{chip.name} has {_most(chip)}" for chip in lacking)
+    return [
+        BuildWarning.at(
+            source,
+            "chip-shared-memory" if is_left_to_us else "shared-memory",
+            launch.location,
+            f"a block is given {asked} shared memory: {has}",
+        )
+    ]
+
+
+def _most(chip: Chip) -> int:
+    return _MAX_WITH_DYNAMIC[chip.capability]
+
+
+def static_bytes(kernel: Any) -> int:
+    """The static shared memory of a kernel, or of a gpu.launch: its workgroup attributions, and
+    the globals of that space that its body names. What has no known size counts as nothing."""
+    return sum(_bytes(type_) for type_ in _attributions(kernel)) + sum(
+        _bytes(type_) for type_ in _globals(kernel).values()
+    )
+
+
+def _attributions(kernel: Any) -> list[Any]:
+    blocks = kernel.regions[0].blocks
+    if len(blocks) == 0 or "workgroup_attributions" not in kernel.attributes:
+        return []
+    return [a.type for a in blocks[0].arguments if _is_attribution(a.type)]
+
+
+def _is_attribution(type_: Any) -> bool:
+    # An argument of that space would be memory of another block's: there are none.
+    return isinstance(type_, ir.MemRefType) and is_workgroup(type_)
+
+
+def _globals(kernel: Any) -> dict[str, Any]:
+    return {
+        str(ir.FlatSymbolRefAttr(use.attributes["name"]).value): use.results[0].type
+        for use in ops.find(kernel, "memref.get_global")
+        if is_workgroup(use.results[0].type)
+    }
+
+
+def _bytes(type_: Any) -> int:
+    element = type_.element_type
+    count = 1
+    if isinstance(element, ir.VectorType):
+        count, element = math.prod(element.shape), element.element_type
+    try:
+        bits = int(element.width)
+    except AttributeError:
+        bits = 64 if isinstance(element, ir.IndexType) else 0
+    if not type_.has_static_shape:
+        return 0
+    return int(math.prod(type_.shape)) * count * -(-bits // 8)

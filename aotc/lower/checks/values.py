@@ -1,0 +1,127 @@
+"""Integers that are known before the program runs: constants, and arithmetic on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+_CONSTANTS = ("arith.constant", "index.constant", "llvm.mlir.constant")
+_SAME = (
+    "arith.index_cast",
+    "arith.extsi",
+    "index.castu",
+    "index.casts",
+    "llvm.sext",
+)
+# Operations of one meaning for signed and unsigned numbers wherever both operands are natural.
+_NATURAL: dict[str, Callable[[int, int], int]] = {
+    "ceildivsi": lambda a, b: -(-a // b),
+    "ceildivui": lambda a, b: -(-a // b),
+    "ceildivs": lambda a, b: -(-a // b),
+    "ceildivu": lambda a, b: -(-a // b),
+    "divsi": lambda a, b: a // b,
+    "divui": lambda a, b: a // b,
+    "divs": lambda a, b: a // b,
+    "divu": lambda a, b: a // b,
+    "remsi": lambda a, b: a % b,
+    "remui": lambda a, b: a % b,
+    "rems": lambda a, b: a % b,
+    "remu": lambda a, b: a % b,
+}
+_SIGNED: dict[str, Callable[[int, int], int]] = {
+    "addi": lambda a, b: a + b,
+    "subi": lambda a, b: a - b,
+    "muli": lambda a, b: a * b,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "minsi": min,
+    "maxsi": max,
+    "mins": min,
+    "maxs": max,
+}
+_INTEGER_DIALECTS = ("arith", "index", "llvm")
+_MOST = 2**31  # results beyond are not followed: they may wrap around in the program
+
+# Values that stand for a number here: the ids and induction variables of one run of a body.
+Known = Sequence[tuple[Any, int]]
+
+
+def evaluate(value: Any, known: Known = ()) -> int | None:
+    """The integer that `value` is where the values in `known` are what they say; None where it is
+    not known, or so large that the program's own arithmetic may differ."""
+    for other, number in known:
+        if value == other:
+            return number
+    operation = ops.defining(value)
+    if operation is None:
+        return None
+    name = operation.name
+    if name in _CONSTANTS:
+        attribute = operation.attributes["value"]
+        return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
+    if name == "memref.dim":
+        return _static_dimension(operation, known)
+    if name in _SAME:
+        return evaluate(operation.operands[0], known)
+    if name == "affine.apply":
+        numbers = evaluate_map(operation.attributes["map"].value, operation.operands, known)
+        return numbers[0]
+    return _arithmetic(operation, known)
+
+
+def _static_dimension(operation: Any, known: Known) -> int | None:
+    type_, axis = operation.operands[0].type, evaluate(operation.operands[1], known)
+    if axis is None or not isinstance(type_, ir.MemRefType) or not 0 <= axis < type_.rank:
+        return None
+    return None if type_.is_dynamic_dim(axis) else int(type_.get_dim_size(axis))
+
+
+def _arithmetic(operation: Any, known: Known) -> int | None:
+    dialect, _, name = operation.name.partition(".")
+    if dialect not in _INTEGER_DIALECTS or name not in {**_NATURAL, **_SIGNED}:
+        return None
+    a, b = (evaluate(operand, known) for operand in operation.operands)
+    if a is None or b is None:
+        return None
+    if name in _NATURAL:
+        return _NATURAL[name](a, b) if a >= 0 and b > 0 else None
+    result = _SIGNED[name](a, b)
+    return result if -_MOST < result < _MOST else None
+
+
+def evaluate_map(map_: Any, operands: Any, known: Known = ()) -> list[int | None]:
+    """The results of an affine map of these operands, dimensions first."""
+    values = [evaluate(operand, known) for operand in operands]
+    dimensions, symbols = values[: map_.n_dims], values[map_.n_dims :]
+    return [_evaluate_expression(result, dimensions, symbols) for result in map_.results]
+
+
+_AFFINE: tuple[tuple[Any, Callable[[int, int], int]], ...] = (
+    (ir.AffineAddExpr, lambda a, b: a + b),
+    (ir.AffineMulExpr, lambda a, b: a * b),
+    (ir.AffineModExpr, lambda a, b: a % b),
+    (ir.AffineFloorDivExpr, lambda a, b: a // b),
+    (ir.AffineCeilDivExpr, lambda a, b: -(-a // b)),
+)
+_DIVISIONS = (ir.AffineModExpr, ir.AffineFloorDivExpr, ir.AffineCeilDivExpr)
+
+
+def _evaluate_expression(
+    expression: Any, dimensions: list[int | None], symbols: list[int | None]
+) -> int | None:
+    expression = expression.maybe_downcast()
+    if isinstance(expression, ir.AffineConstantExpr):
+        return int(expression.value)
+    if isinstance(expression, ir.AffineDimExpr):
+        return dimensions[int(expression.position)]
+    if isinstance(expression, ir.AffineSymbolExpr):
+        return symbols[int(expression.position)]
+    a = _evaluate_expression(expression.lhs, dimensions, symbols)
+    b = _evaluate_expression(expression.rhs, dimensions, symbols)
+    if a is None or b is None or (isinstance(expression, _DIVISIONS) and b <= 0):
+        return None
+    return next(compute(a, b) for kind, compute in _AFFINE if isinstance(expression, kind))
