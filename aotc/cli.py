@@ -101,7 +101,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _print_error(error: AotcError) -> None:
-    has_place = re.match(r".+:\d+:\d+: error: ", error.message)
+    has_place = re.match(r"\S+:\d+:\d+: error: ", error.message)
     prefix = "" if has_place else "aotc: error: "
     print(f"{prefix}{error.message}", file=sys.stderr)
     if isinstance(error, ToolError):
