@@ -11,6 +11,7 @@ from aotc import mlir
 from aotc.cpu.kernels import CpuKernels
 from aotc.device.compile import DeviceCompiler
 from aotc.device.given import GivenBinary
+from aotc.device.requirements import Need
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.host.compile import HostCompiler
@@ -67,6 +68,8 @@ class Build:
     ptx: dict[tuple[str, Chip], str] = field(default_factory=dict)
     cubins: dict[tuple[str, Chip], str] = field(default_factory=dict)
     fatbins: dict[str, str] = field(default_factory=dict)
+    # By gpu.module: what its operations need of a chip.
+    needs: dict[str, tuple[Need, ...]] = field(default_factory=dict)
     # By gpu.module: why it has no code for a chip of the default set.
     refusals: dict[str, list[InputError]] = field(default_factory=dict)
     # The gpu.binary operations that came with the input.

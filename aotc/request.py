@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 # The chips that both ptxas 13.5 (`ptxas --help`, --gpu-name) and clang 22 know, from the oldest
 # that MLIR's NVVM target still lowers for. "a" chips run on that architecture alone.
-_KNOWN_CHIPS = (
+KNOWN_CHIPS = (
     "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a "
     "sm_100 sm_100a sm_103 sm_103a sm_120 sm_120a sm_121 sm_121a"
 ).split()
@@ -42,9 +42,9 @@ class Chip:
 
     @staticmethod
     def parse(text: str) -> Chip:
-        if text in _KNOWN_CHIPS:
+        if text in KNOWN_CHIPS:
             return Chip(text)
-        raise _unknown(f"Unknown chip '{text}'.", text, _KNOWN_CHIPS, "native", most_near=4)
+        raise _unknown(f"Unknown chip '{text}'.", text, KNOWN_CHIPS, "native", most_near=4)
 
     @property
     def number(self) -> str:
@@ -75,7 +75,7 @@ def parse_ptx(text: str) -> Chip | None:
     """The chip whose virtual architecture `text` names (`compute_80`); None for `none`."""
     if text == "none":
         return None
-    known = [chip.replace("sm_", "compute_") for chip in _KNOWN_CHIPS]
+    known = [chip.replace("sm_", "compute_") for chip in KNOWN_CHIPS]
     if text in known:
         return Chip(text.replace("compute_", "sm_"))
     raise _unknown(f"Unknown PTX target '{text}'.", text, known, "none", most_near=3)

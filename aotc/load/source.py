@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,19 @@ def excerpt(place: Place, name: str, lines: tuple[str, ...]) -> str:
     before = text.encode()[: place.column - 1].decode(errors="ignore")
     margin = "".join("\t" if c == "\t" else " " for c in before)
     return f"  {text}\n  {margin}^"
+
+
+def input_error(
+    source: Source, problems: Sequence[tuple[Any, str]], *, hint: str | None = None
+) -> InputError:
+    """One error for all the problems, each a location and what is wrong there."""
+    parts: list[str] = []
+    for location, message in problems:
+        place = source.place(location)
+        parts.append(f"{place}: error: {message}" if place else message)
+        if place and (shown := excerpt(place, source.name, source.lines)):
+            parts.append(shown)
+    return InputError("\n".join(parts), hint=hint)
 
 
 def find_place(location: str, name: str) -> Place | None:

@@ -6,13 +6,16 @@ import functools
 
 from aotc.build import Artifact, Build, printed
 from aotc.device.lower import lower_device
+from aotc.device.requirements import Need, find_needs
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.host.translate import translate
+from aotc.load.source import input_error
 from aotc.lower.outlining import gpu_modules
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
-from aotc.request import Chip, EmitKind, unique
+from aotc.request import KNOWN_CHIPS, Chip, EmitKind, unique
+from aotc.warnings import BuildWarning
 
 
 def lower_to_nvvm(build: Build) -> list[Artifact]:
@@ -54,7 +57,8 @@ _VARIANTS = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_120": "sm_120a"}
 def compile_ptx(build: Build) -> list[Artifact]:
     r = build.request
     wanted = unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
-    jobs = [(name, chip) for name in build.device_modules for chip in wanted]
+    build.needs = {symbol_of(op): find_needs(op) for op in gpu_modules(build.module)}
+    jobs = [(name, chip) for name in build.device_modules for chip in _able(build, name, wanted)]
     made = build.runner.in_parallel(
         [functools.partial(_compile_ptx_for, build, name, chip) for name, chip in jobs]
     )
@@ -66,11 +70,41 @@ def compile_ptx(build: Build) -> list[Artifact]:
     return [build.file(EmitKind.PTX, file) for file in build.ptx.values()]
 
 
+def _able(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> list[Chip]:
+    """The chips that have every operation of a gpu.module; others of the default set are left out
+    with a warning. Raises InputError where the user named one that lacks something."""
+    assert build.source is not None
+    is_default = build.request.has_default_chips
+    problems = []
+    for need in build.needs[gpu_module]:
+        lacking = [
+            chip.name for chip in chips if not any(map(need.is_met_by, _variants(build, chip)))
+        ]
+        if not lacking:
+            continue
+        names = ", ".join(lacking)
+        if not is_default:
+            problems.append((need.location, f"{need}: {names} lacks it"))
+            continue
+        text = f"{need}: no code for {names} in {gpu_module}"
+        build.warnings.append(BuildWarning.at(build.source, "chip-left-out", need.location, text))
+        build.refusals.setdefault(gpu_module, []).append(InputError(text))
+    if problems:
+        raise input_error(build.source, problems, hint=_hint(build.needs[gpu_module]))
+    return [chip for chip in chips if _candidates(build, gpu_module, chip)]
+
+
+def _hint(needs: tuple[Need, ...]) -> str | None:
+    """A chip that has all of it, if there is one."""
+    having = [name for name in KNOWN_CHIPS if all(need.is_met_by(Chip(name)) for need in needs)]
+    return f"--chip {having[0]}" if having else None
+
+
 def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> Chip | InputError:
     """Makes PTX, and says for which chip: `chip`, or its variant where that alone has what the
     code needs. Where neither has it: why not, for a chip of the default set; a chip that the
     user named must work."""
-    for candidate in _candidates(build, chip):
+    for candidate in _candidates(build, gpu_module, chip):
         try:
             build.device_compiler.compile_ptx(
                 _device_ll_name(build, gpu_module),
@@ -86,9 +120,19 @@ def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> Chip | InputE
     return refusal
 
 
-def _candidates(build: Build, chip: Chip) -> list[Chip]:
-    is_default = build.request.has_default_chips
-    variant = _VARIANTS.get(chip.name) if is_default else None
+def _candidates(build: Build, gpu_module: str, chip: Chip) -> list[Chip]:
+    """The chip, and its own variant for one of the default set: those that have what the
+    gpu.module's operations need."""
+    needs = build.needs[gpu_module]
+    return [
+        candidate
+        for candidate in _variants(build, chip)
+        if all(need.is_met_by(candidate) for need in needs)
+    ]
+
+
+def _variants(build: Build, chip: Chip) -> list[Chip]:
+    variant = _VARIANTS.get(chip.name) if build.request.has_default_chips else None
     return [chip, *([Chip(variant)] if variant else [])]
 
 
@@ -130,7 +174,7 @@ def _assemble_for(
 ) -> tuple[Chip, list[tuple[str, Resources]]] | InputError:
     """Like `_compile_ptx_for`, for the cubin; with what ptxas says of the kernels."""
     compiler, source = build.device_compiler, _device_ll_name(build, gpu_module)
-    for candidate in _candidates(build, chip):
+    for candidate in _candidates(build, gpu_module, chip):
         ptx = _ptx_name(build, gpu_module, candidate)
         try:
             if candidate != chip:

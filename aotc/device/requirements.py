@@ -1,0 +1,114 @@
+"""Which chips have an operation: known from its name, before any compiler is asked.
+
+The figures are what ptxas 13.5 takes. An operation that is not here may still be refused, by clang
+or ptxas, without a place in the input.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.request import Chip
+
+_WITH_REGISTERS = ("sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
+_BLACKWELL = ("sm_100a", "sm_103a")
+
+# The start of an operation's name → the least compute capability, or the only chips that have it.
+# The longest start that fits counts.
+_REQUIREMENTS: dict[str, int | tuple[str, ...]] = {
+    "gpu.cluster_": 90,
+    "nvgpu.device_async_": 80,
+    "nvgpu.mbarrier.": 80,
+    "nvgpu.mbarrier.arrive.expect_tx": 90,
+    "nvgpu.mbarrier.try_wait": 90,
+    "nvgpu.mma.sp.": 80,
+    "nvgpu.tma.": 90,
+    "nvgpu.warpgroup.": ("sm_90a",),
+    "nvvm.cluster.": 90,
+    "nvvm.clusterlaunchcontrol.": 100,
+    "nvvm.cp.async.": 80,
+    "nvvm.cp.async.bulk.": 90,
+    "nvvm.elect.sync": 90,
+    "nvvm.fence.mbarrier.init": 90,
+    "nvvm.fence.proxy.": 90,
+    "nvvm.griddepcontrol": 90,
+    "nvvm.mapa": 90,
+    "nvvm.mbarrier.": 80,
+    "nvvm.mbarrier.arrive.expect_tx": 90,
+    "nvvm.mbarrier.arrive_drop.expect_tx": 90,
+    "nvvm.mbarrier.complete_tx": 90,
+    "nvvm.mbarrier.expect_tx": 90,
+    "nvvm.mbarrier.try_wait": 90,
+    "nvvm.mma.sp.": 80,
+    "nvvm.read.ptx.sreg.cluster": 90,
+    "nvvm.read.ptx.sreg.nclusterid.": 90,
+    "nvvm.redux.sync": 80,
+    "nvvm.setmaxregister": _WITH_REGISTERS,
+    "nvvm.stmatrix": 90,
+    "nvvm.tcgen05.": _BLACKWELL,
+    "nvvm.wgmma.": ("sm_90a",),
+}
+_PREFIXES = sorted(_REQUIREMENTS, key=len, reverse=True)
+_MMA = ("nvgpu.mma.sync", "nvvm.mma.sync")
+
+
+@dataclass(frozen=True)
+class Need:
+    """An operation of a kernel, and what it needs: the least compute capability, or one of the
+    only chips that have it."""
+
+    operation: str
+    location: Any
+    least: int = 0
+    only: tuple[str, ...] = ()
+
+    def is_met_by(self, chip: Chip) -> bool:
+        return chip.name in self.only if self.only else chip.capability >= self.least
+
+    def __str__(self) -> str:
+        what = " or ".join(self.only) if self.only else f"sm_{self.least} or later"
+        return f"{self.operation} needs {what}"
+
+
+def find_needs(gpu_module: Any) -> tuple[Need, ...]:
+    """What the operations of a gpu.module need, each requirement once, at its first operation."""
+    found: dict[Any, Need] = {}
+    for operation in ops.walk(gpu_module):
+        requirement = _requirement(operation)
+        if isinstance(requirement, tuple):
+            need = Need(operation.name, operation.location, only=requirement)
+        elif requirement is not None:
+            need = Need(operation.name, operation.location, least=requirement)
+        else:
+            continue
+        found.setdefault(requirement, need)
+    return tuple(found.values())
+
+
+def _requirement(operation: Any) -> int | tuple[str, ...] | None:
+    name = operation.name
+    if name in _MMA:
+        return _least_for_mma(operation)
+    if name == "nvvm.redux.sync" and isinstance(operation.results[0].type, ir.F32Type):
+        return _BLACKWELL
+    if not name.startswith(("nvvm.", "nvgpu.", "gpu.cluster_")):
+        return None
+    return next((_REQUIREMENTS[start] for start in _PREFIXES if name.startswith(start)), None)
+
+
+def _least_for_mma(operation: Any) -> int | None:
+    """Turing has m8n8 of integers, and m16n8k8 of f16; PTX ISA, "mma"."""
+    text = str(operation).split(" loc(")[0]
+    if re.search(r"f8E\w+|<e[45]m[23]>", text):
+        return 89
+    if re.search(r"bf16|tf32|f64|vector<\d+x\d+xf32>, vector<\d+x\d+xf32>, ", text):
+        return 80
+    shape = re.search(r"mmaShape = \[(\d+), (\d+), (\d+)\]", text) or re.search(
+        r"#nvvm\.shape<m = (\d+), n = (\d+), k = (\d+)>", text
+    )
+    is_turing = shape is None or shape[1] == "8" or ("f16" in text and shape[3] == "8")
+    return None if is_turing else 80
