@@ -73,6 +73,17 @@ def _llvm_version() -> str:
     return found.group(1).decode() if found else "unknown"
 
 
+def operations_of(dialect: str) -> tuple[str, ...]:
+    """The names of a dialect's operations; none where it is not one of the bindings'."""
+    try:
+        module = importlib.import_module(f"{PROVIDER}.dialects._{dialect}_ops_gen")
+    except ImportError:
+        return ()
+    classes = [value for value in vars(module).values() if isinstance(value, type)]
+    names = (getattr(value, "OPERATION_NAME", None) for value in classes)
+    return tuple(sorted({name for name in names if isinstance(name, str)}))
+
+
 def make_context() -> Any:
     """A context with every dialect, whose diagnostics arrive in exceptions and not on stderr."""
     context = ir.Context()

@@ -11,6 +11,7 @@ from typing import Any
 
 from aotc import mlir
 from aotc.errors import InputError
+from aotc.load.changes import explain, explain_text
 from aotc.mlir import ir
 
 _BYTECODE_MAGIC = b"ML\xefR"
@@ -78,9 +79,16 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
             module = ir.Module.parse(data if is_bytecode else text)
             if locations and not is_bytecode:
                 module = _name_locations(module, name)
+        except MemoryError:
+            # What the parser of these bindings does with some text that it should refuse.
+            raise InputError(
+                f"{name}: the MLIR parser cannot read this. {_version_note()}",
+                hint=explain_text(lines),
+            ) from None
         except ir.MLIRError as error:
             raise InputError(
-                f"{describe_diagnostics(error, name, lines)}\n{_version_note()}"
+                f"{describe_diagnostics(error, name, lines)}\n{_version_note()}",
+                hint=_hint(error, name, lines),
             ) from None
     return Source(name, lines, module)
 
@@ -91,6 +99,17 @@ def _name_locations(module: Any, name: str) -> Any:
     printed = module.operation.get_asm(enable_debug_info=True)
     quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return ir.Module.parse(re.sub(rf"loc\({_UNNAMED}:", lambda _: f"loc({quoted}:", printed))
+
+
+def _hint(error: Any, name: str, lines: tuple[str, ...]) -> str | None:
+    """What to write now, where MLIR's text changed; for the first diagnostic that has it."""
+    for diagnostic in error.error_diagnostics:
+        place = find_place(str(diagnostic.location), name)
+        if place is not None and place.file == name:
+            hint = explain(str(diagnostic.message), lines, place.line, place.column)
+            if hint is not None:
+                return hint
+    return None
 
 
 def _version_note() -> str:

@@ -1,0 +1,123 @@
+"""How MLIR's text changed: what to write now in place of text that does not parse.
+
+The changes are data, in `changes.toml`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aotc import mlir
+
+_FILE = Path(__file__).with_name("changes.toml")
+# How MLIR names an operation that it does not know.
+_UNKNOWN = (
+    r"custom op '([\w.$-]+)' is unknown",
+    r"Dialect [`'][\w.$-]*' not found for custom op '([\w.$-]+)'",
+    r"unregistered operation '([\w.$-]+)'",
+)
+_UNREGISTERED = "operation being parsed with an unregistered dialect"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of MLIR's text: see the head of `changes.toml`."""
+
+    says: str
+    old: str
+    new: str
+    ops: tuple[str, ...] = ()
+    line: str | None = None
+    error: str | None = None
+    within: str = "function"
+
+    def fits(self, operation: str | None, lines: str, error: str) -> bool:
+        """Whether this is why `lines` do not parse: the unknown operation, or what stands there."""
+        if self.line is None:
+            return operation in self.ops
+        is_there = re.search(self.line, lines, re.MULTILINE) is not None
+        return is_there and (self.error is None or re.search(self.error, error) is not None)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The whole table."""
+
+    renamed: dict[str, str]
+    dialects: dict[str, str]
+    changes: tuple[Change, ...]
+
+    def explain(self, error: str, line: str, before: str = "", *, column: int = 0) -> str | None:
+        """What to write instead, for text that MLIR refused with `error` at `line`, before which
+        `before` stands; None where nothing is known."""
+        operation = unknown_operation(error, line, column)
+        bare = operation.removeprefix("std.") if operation else None
+        if bare in self.renamed:
+            return f"{operation} is {self.renamed[bare]} now."
+        # A parser that misses something at the end of a line complains at the next.
+        for lines in (line, f"{before}\n{line}"):
+            for change in self.changes:
+                if change.fits(operation, lines, error):
+                    return f"{change.says}:\n{_indented(change.new)}"
+        return None if operation is None else self._foreign(operation)
+
+    def _foreign(self, operation: str) -> str | None:
+        dialect, _, name = operation.partition(".")
+        if not name:
+            return None
+        known = mlir.operations_of(dialect)
+        if not known:
+            whose = self.dialects.get(dialect)
+            return f"the dialect '{dialect}' is " + (
+                f"{whose}." if whose else "not MLIR's own: lower it first, with what made it."
+            )
+        near = difflib.get_close_matches(operation, known, n=3, cutoff=0.7)
+        return f"did you mean {' or '.join(near)}?" if near else None
+
+
+def unknown_operation(error: str, line: str, column: int) -> str | None:
+    """The operation that MLIR does not know, by its message, or by what stands at its place."""
+    for pattern in _UNKNOWN:
+        if found := re.search(pattern, error):
+            return found[1]
+    if _UNREGISTERED in error:
+        # The place is behind the name, which is in quotes.
+        start = line.encode()[: max(column - 1, 0)].decode(errors="ignore")
+        if names := re.findall(r'"([\w.$-]+)"', start) or re.findall(r'"([\w.$-]+)"', line):
+            return str(names[-1])
+    return None
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))
+
+
+@functools.cache
+def table() -> Changes:
+    """The table of `changes.toml`."""
+    data = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    changes = tuple(Change(**{**row, "ops": tuple(row.get("ops", ()))}) for row in data["change"])
+    return Changes(data["renamed"], data["dialects"], changes)
+
+
+def explain_text(lines: Sequence[str]) -> str | None:
+    """The first change that some line shows by itself, where MLIR does not say what it refuses."""
+    for line in lines:
+        for change in table().changes:
+            if change.line and change.error is None and re.search(change.line, line):
+                return f"{change.says}:\n{_indented(change.new)}"
+    return None
+
+
+def explain(error: str, lines: Sequence[str], number: int, column: int) -> str | None:
+    """What to write now, for text that MLIR refused at line `number` (from 1) and `column`."""
+    if not 0 < number <= len(lines):
+        return None
+    before = next((line for line in reversed(lines[: number - 1]) if line.strip()), "")
+    return table().explain(error, lines[number - 1], before, column=column)
