@@ -1,6 +1,7 @@
 """Objects + harness + runtime → executable, shared library, static library.
 
-The runtime is linked statically and hidden: what comes out needs libc and what comes with it.
+The runtime is linked statically and hidden: what comes out needs libc and what comes with it. Of
+the utilities (printMemrefF32, ...) what the module calls is linked, and hidden, too.
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ class Linker:
     target: HostTarget
     debug: bool
 
-    def link_executable(self, objects: Sequence[str | Path], runtime: Path, output: str) -> None:
+    def link_executable(
+        self, objects: Sequence[str | Path], runtime: Path, utilities: Path, output: str
+    ) -> None:
         command = [
             *self._driver(),
             "-pie",
             *map(str, objects),
+            str(utilities),
             str(runtime),
             *_SYSTEM_LIBRARIES,
             "-Wl,--gc-sections",
@@ -46,6 +50,7 @@ class Linker:
         self,
         objects: Sequence[str | Path],
         runtime: Path,
+        utilities: Path,
         output: str,
         exports: Sequence[str],
         *,
@@ -65,6 +70,7 @@ class Linker:
             *(["-Wl,-rpath,$ORIGIN"] if runtime.suffix == ".so" else []),
             f"-Wl,--version-script={script}",
             *map(str, objects),
+            str(utilities),
             str(runtime),
             *_SYSTEM_LIBRARIES,
             "-Wl,--gc-sections",
@@ -78,6 +84,7 @@ class Linker:
         self,
         objects: Sequence[str | Path],
         runtime: Path | None,
+        utilities: Path,
         output: str,
         exports: Sequence[str],
     ) -> None:
@@ -92,6 +99,7 @@ class Linker:
             "-o",
             merged,
             *map(str, objects),
+            str(utilities),
             *([] if runtime is None else ["--whole-archive", str(runtime), "--no-whole-archive"]),
         ]
         self.runner.run(command, making=f"the object of {output}", cwd=self.folder)

@@ -1,7 +1,8 @@
-"""memref.copy → loops, where upstream would call a library that no aotc program has.
+"""memref.copy → loops, where upstream would call a function.
 
 Upstream copies contiguous memrefs by `memcpy`, and calls `memrefCopy` of its runner utilities for
-all others. In kernels every copy becomes loops: the NVPTX back end copies byte by byte.
+all others. Loops need no library, and LLVM knows what they do: `memrefCopy` is left for memrefs of
+unknown rank. In kernels every copy becomes loops: the NVPTX back end copies byte by byte.
 """
 
 from __future__ import annotations

@@ -31,8 +31,6 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
     )
 
 
-# Operations whose lowering calls functions that no aotc program has.
-_UNLINKED = "it calls MLIR's runner utilities, which aotc does not link"
 _HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
 _VECTOR_ACCESSES = (
     "vector.load",
@@ -51,10 +49,10 @@ _VECTOR_ACCESSES = (
 
 
 def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
-    """Raises InternalError for operations that would lower to something wrong, or not link, and
+    """Raises InternalError for operations that would lower to something wrong, and
     (unless a pipeline of the user's comes first) for those of levels that are not lowered yet."""
     for operation in ops.walk(source.module.operation):
-        reason = _UNLINKED if _calls_utilities(operation) else None
+        reason = None
         dialect = operation.name.split(".")[0]
         if dialect in _HIGHER_LEVELS and not has_pipeline:
             reason = f"the {dialect} dialect is not lowered yet; --pipeline can lower it first"
@@ -82,13 +80,6 @@ def check_kernel_arguments(source: Source) -> None:
                     f"{f'{place}: ' if place else ''}a kernel is given a {operand.type}, which is "
                     "not supported: use a vector of i8, or make it in the kernel."
                 )
-
-
-def _calls_utilities(operation: Any) -> bool:
-    if operation.name == "memref.copy":
-        # Where one rank is known, it is loops by now, or memcpy.
-        return all(isinstance(value.type, ir.UnrankedMemRefType) for value in operation.operands)
-    return bool(operation.name == "vector.print")
 
 
 def _moves_packed_bits(operation: Any) -> bool:

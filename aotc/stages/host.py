@@ -14,6 +14,7 @@ from aotc.toolchain import (
     data_dir,
     harness_objects,
     runtime_library,
+    utilities_library,
 )
 
 
@@ -71,5 +72,6 @@ def link_executable(build: Build) -> list[Artifact]:
         objects.append(compile_generated(build, *generate_table(build.manifest)))
     file = f"{build.stem}.exe"
     runtime = runtime_library(build.toolchain, build.runner, triple, kind="static")
-    build.linker.link_executable(objects, runtime, file)
+    utilities = utilities_library(build.toolchain, build.runner, triple)
+    build.linker.link_executable(objects, runtime, utilities, file)
     return [build.file(EmitKind.EXE, file, called=build.request.name)]

@@ -17,6 +17,7 @@ from aotc.request import EmitKind
 from aotc.stages.host import compile_generated, object_name
 from aotc.toolchain import (
     runtime_library,
+    utilities_library,
 )
 from aotc.toolchain.runtime import STATIC_DEFINES
 
@@ -47,7 +48,7 @@ def link_static(build: Build) -> list[Artifact]:
     file = f"lib{build.request.library}.a"
     objects = [object_name(build), _compile_library(build)]
     runtime = None if build.request.shares_runtime else _runtime(build)
-    build.linker.archive(objects, runtime, file, _exports(build))
+    build.linker.archive(objects, runtime, _utilities(build), file, _exports(build))
     made = [build.file(EmitKind.STATIC, file, folder=LIBRARIES)]
     is_alone = EmitKind.SHARED not in build.request.emit
     return [*made, *(_shared_runtime(build) if is_alone else [])]
@@ -63,7 +64,12 @@ def link_shared(build: Build) -> list[Artifact]:
         )
     objects = [object_name(build), _compile_library(build)]
     build.linker.link_shared(
-        objects, _runtime(build), file, _exports(build), soname=build.request.soname
+        objects,
+        _runtime(build),
+        _utilities(build),
+        file,
+        _exports(build),
+        soname=build.request.soname,
     )
     return [build.file(EmitKind.SHARED, file, folder=LIBRARIES), *_shared_runtime(build)]
 
@@ -72,6 +78,10 @@ def _runtime(build: Build) -> Path:
     """The runtime of a library: a part of it, or a file beside it."""
     kind: Literal["static", "shared"] = "shared" if build.request.shares_runtime else "static"
     return runtime_library(build.toolchain, build.runner, build.request.target.triple, kind=kind)
+
+
+def _utilities(build: Build) -> Path:
+    return utilities_library(build.toolchain, build.runner, build.request.target.triple)
 
 
 def _shared_runtime(build: Build) -> list[Artifact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aotc.toolchain.data import data_dir
 from aotc.toolchain.runner import Completed, RecordingRunner, Runner
-from aotc.toolchain.runtime import harness_objects, runtime_library
+from aotc.toolchain.runtime import harness_objects, runtime_library, utilities_library
 from aotc.toolchain.tools import Tool, Toolchain
 from aotc.toolchain.version import Version
 
@@ -18,4 +18,5 @@ __all__ = [
     "data_dir",
     "harness_objects",
     "runtime_library",
+    "utilities_library",
 ]

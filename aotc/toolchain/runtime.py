@@ -1,4 +1,5 @@
-"""The runtime and the harness, compiled for a host target: made on first use, and kept.
+"""The runtime, what programs call beside it, and the harness, compiled for a host target: made on
+first use, and kept.
 
 A cache entry's name has everything in it that the bytes depend on: the sources, the flags
 and the compiler's version.
@@ -36,6 +37,8 @@ C_FLAGS = (
 # The static runtime goes into executables and libraries that keep it to themselves.
 STATIC_DEFINES = ("-DAOTC_RUNTIME_HIDDEN",)
 RUNTIME_NAME = "mlir_cuda_runtime"
+# The runner utilities and the async runtime: under upstream's names, for those who call them.
+UTILITIES_NAME = "mlir_runner_utils"
 _FILE_NAMES: dict[Kind, str] = {
     "static": f"lib{RUNTIME_NAME}.a",
     "shared": f"lib{RUNTIME_NAME}.so",
@@ -95,6 +98,31 @@ def runtime_library(
                 *(f"-l{library}" for library in SYSTEM_LIBRARIES),
                 *("-o", name),
             ]
+        runner.run(command, making=f"{name} for {target}", cwd=draft)
+        for file in objects:
+            (draft / file).unlink(missing_ok=True)
+
+    return make_once(place, make, expected=(name,)) / name
+
+
+def utilities_library(
+    toolchain: Toolchain, runner: Runner, target: str, *, source: Path | None = None
+) -> Path:
+    """`libmlir_runner_utils.a` for `target`: each file in it is linked where it is called.
+
+    It goes with the static and with the shared runtime: what it declares is as visible as there.
+    """
+    source = source or data_dir("runtime_c")
+    sources = _sources(source / "programs")
+    headers = [*source.glob("include/*.h"), *source.glob("programs/*.h")]
+    name = f"lib{UTILITIES_NAME}.a"
+    key = _key(toolchain, [*sources, *headers], C_FLAGS)
+    place = cache_root(toolchain.environment) / "utilities" / key / target
+
+    def make(draft: Path) -> None:
+        flags = (f"-I{source / 'include'}",)
+        objects = _compile(toolchain, runner, target, sources, draft, flags)
+        command = [*toolchain.zig_ar.command, "rcsD", name, *objects]
         runner.run(command, making=f"{name} for {target}", cwd=draft)
         for file in objects:
             (draft / file).unlink(missing_ok=True)

@@ -66,6 +66,14 @@ AOTC_API const char *aotc_error_message(void);
 // Forgets this thread's failure: the mgpu* functions work again.
 AOTC_API void aotc_error_clear(void);
 
+// Whether this thread has a failure after which the mgpu* functions do nothing. (That of an entry's
+// last call, whose status was returned, stops nothing.)
+AOTC_API bool aotc_is_stopped(void);
+
+// Makes a failure this thread's, unless it has one: the caller's own, or one that another thread
+// handed on with its task. The message is copied.
+AOTC_API void aotc_error_adopt(aotc_status status, const char *message);
+
 // "AOTC_NO_DEVICE" for AOTC_NO_DEVICE; never NULL.
 AOTC_API const char *aotc_status_name(aotc_status status);
 

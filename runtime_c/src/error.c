@@ -145,6 +145,16 @@ void aotc_error_clear(void) {
   thread->told.message[0] = '\0';
 }
 
+bool aotc_is_stopped(void) {
+  return aotc_rt_this_thread.error.status != AOTC_OK;
+}
+
+void aotc_error_adopt(aotc_status status, const char *message) {
+  if (status != AOTC_OK) {
+    aotc_rt_fail(status, "%s", message);
+  }
+}
+
 // In this file, because generated objects refer to it weakly, which pulls nothing out of an
 // archive: whoever asks for the status has it.
 void aotc_assertion_failed(const char *message) {

@@ -1,0 +1,184 @@
+// What a program's own `main` calls: MLIR's runner utilities, under upstream's names, with
+// upstream's signatures and output (LLVM 22: libmlir_c_runner_utils, libmlir_runner_utils and
+// libmlir_float16_utils, sparse tensors aside).
+//
+// `vector.print` lowers to the printing functions, `memref.copy` to memrefCopy; the others are
+// called by name:
+//
+//   func.func private @printMemrefF32(memref<*xf32>) attributes {llvm.emit_c_interface}
+//
+// They are in libmlir_runner_utils.a, beside libmlir_cuda_runtime, and linked into what uses them.
+//
+// What prints does so to stdout, in order with the C library's printf, and what verifies to stderr.
+// Once this thread has failed (aotc_is_stopped) they do nothing: what they would print or copy was
+// not computed. The memory that they get is the host's or managed.
+#ifndef MLIR_RUNNER_UTILS_H
+#define MLIR_RUNNER_UTILS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "aotc_runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// -------------------------------------------------------------------------------------------------
+// Values
+
+// Numbers as "%ld", "%lu" and "%g". printF16 and printBF16 take the value's bits.
+AOTC_API void printI64(int64_t value);
+AOTC_API void printU64(uint64_t value);
+AOTC_API void printF16(uint16_t bits);
+AOTC_API void printBF16(uint16_t bits);
+AOTC_API void printF32(float value);
+AOTC_API void printF64(double value);
+AOTC_API void printString(const char *text);
+AOTC_API void printCString(const char *text);
+AOTC_API void printOpen(void);    // "( "
+AOTC_API void printClose(void);   // " )"
+AOTC_API void printComma(void);   // ", "
+AOTC_API void printNewline(void); // "\n"
+
+// -------------------------------------------------------------------------------------------------
+// Memrefs
+
+// An unranked memref, as MLIR lays it out. `descriptor` is that of a memref of the rank.
+typedef struct mlir_unranked_memref {
+  int64_t rank;
+  void *descriptor;
+} mlir_unranked_memref;
+
+// A memref<*xT>, with its address, shape, strides and elements:
+//
+//   Unranked Memref base@ = 0x55d5 rank = 2 offset = 0 sizes = [2, 3] strides = [3, 1] data =
+//   [[1,   2,   3],
+//    [4,   5,   6]]
+//
+// i8 is printed as a character, index without a sign, complex numbers as (1,2). A dimension of size
+// 0 is [], where upstream prints what lies behind it.
+AOTC_API void _mlir_ciface_printMemrefI8(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefI16(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefI32(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefI64(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefF16(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefBF16(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefF32(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefF64(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefC32(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefC64(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefInd(const mlir_unranked_memref *memref);
+
+// The same, declared without llvm.emit_c_interface.
+AOTC_API void printMemrefI32(int64_t rank, void *descriptor);
+AOTC_API void printMemrefI64(int64_t rank, void *descriptor);
+AOTC_API void printMemrefF32(int64_t rank, void *descriptor);
+AOTC_API void printMemrefF64(int64_t rank, void *descriptor);
+AOTC_API void printMemrefC32(int64_t rank, void *descriptor);
+AOTC_API void printMemrefC64(int64_t rank, void *descriptor);
+AOTC_API void printMemrefInd(int64_t rank, void *descriptor);
+
+// The address, shape and strides alone.
+AOTC_API void _mlir_ciface_printMemrefShapeI8(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefShapeI32(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefShapeI64(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefShapeF32(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefShapeF64(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefShapeC32(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefShapeC64(const mlir_unranked_memref *memref);
+AOTC_API void _mlir_ciface_printMemrefShapeInd(const mlir_unranked_memref *memref);
+
+// Memrefs of a rank that the name says; `descriptor` is theirs. They begin with "Memref".
+AOTC_API void _mlir_ciface_printMemref0dF32(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref1dF32(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref2dF32(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref3dF32(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref4dF32(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref1dI8(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref1dI32(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref1dI64(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref1dF64(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref1dC32(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref1dC64(const void *descriptor);
+AOTC_API void _mlir_ciface_printMemref1dInd(const void *descriptor);
+
+// A memref<?x?xvector<4x4xf32>>.
+AOTC_API void _mlir_ciface_printMemrefVector4x4xf32(const void *descriptor);
+
+// How many elements differ: f32 by more than 1e-6 of what is expected, f64 by more than 1e-12 (NaN
+// and infinity always do), others at all (f16 and bf16 by their bits). The first ten are told on
+// stderr. -1 where shapes, strides or offsets differ, or once this thread has failed.
+AOTC_API int64_t _mlir_ciface_verifyMemRefI8(const mlir_unranked_memref *actual,
+                                             const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefI16(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefI32(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefI64(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefF16(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefBF16(const mlir_unranked_memref *actual,
+                                               const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefF32(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefF64(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefC32(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefC64(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t _mlir_ciface_verifyMemRefInd(const mlir_unranked_memref *actual,
+                                              const mlir_unranked_memref *expected);
+AOTC_API int64_t verifyMemRefI32(int64_t rank, void *actual, void *expected);
+AOTC_API int64_t verifyMemRefF32(int64_t rank, void *actual, void *expected);
+AOTC_API int64_t verifyMemRefF64(int64_t rank, void *actual, void *expected);
+AOTC_API int64_t verifyMemRefC32(int64_t rank, void *actual, void *expected);
+AOTC_API int64_t verifyMemRefC64(int64_t rank, void *actual, void *expected);
+AOTC_API int64_t verifyMemRefInd(int64_t rank, void *actual, void *expected);
+
+// Copies between memrefs of one shape and any strides; they do not overlap.
+AOTC_API void memrefCopy(int64_t element_bytes, const mlir_unranked_memref *from,
+                         const mlir_unranked_memref *to);
+
+// Sorts the first `count` elements of a memref<?xT>, the smallest first.
+AOTC_API void _mlir_ciface_stdSortI64(uint64_t count, void *descriptor);
+AOTC_API void _mlir_ciface_stdSortF32(uint64_t count, void *descriptor);
+AOTC_API void _mlir_ciface_stdSortF64(uint64_t count, void *descriptor);
+
+// -------------------------------------------------------------------------------------------------
+// Memory: what finalize-memref-to-llvm{use-generic-functions} calls
+
+AOTC_API void *mlirAlloc(uint64_t bytes);
+AOTC_API void *mlirAlignedAlloc(uint64_t alignment, uint64_t bytes);
+AOTC_API void mlirFree(void *pointer);
+AOTC_API void mlirAlignedFree(void *pointer);
+
+// -------------------------------------------------------------------------------------------------
+// Time
+
+// Seconds since 1970, in steps of a microsecond.
+AOTC_API double rtclock(void);
+// Nanoseconds since some moment.
+AOTC_API int64_t _mlir_ciface_nanoTime(void);
+// "1.500000 GFLOPS" to stderr, for 1.5e9 operations a second.
+AOTC_API void printFlops(double flops);
+
+// -------------------------------------------------------------------------------------------------
+// Random numbers: those of C++'s std::mt19937, and of libstdc++'s distributions over it
+
+// A generator; NULL, which the others take for one that gives 0, with the failure recorded, when
+// memory runs out. rtdrand frees it.
+AOTC_API void *rtsrand(uint64_t seed);
+// From 0 to `most`.
+AOTC_API uint64_t rtrand(void *generator, uint64_t most);
+AOTC_API void rtdrand(void *generator);
+// Makes a memref<?xindex> a random order of 0, 1, ...
+AOTC_API void _mlir_ciface_shuffle(void *descriptor, void *generator);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // MLIR_RUNNER_UTILS_H

@@ -1,0 +1,321 @@
+// Tokens, values and groups of MLIR's async dialect, and who waits for them.
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "async_tasks.h"
+
+#define VALUE_ALIGNMENT 64
+
+typedef enum state { UNAVAILABLE, AVAILABLE, FAILED } state;
+
+// Who is to hear when an object is available: a group that it is in, or a task.
+typedef struct waiter {
+  struct waiter *next;
+  mlir_async_object *group; // a reference; NULL for a task
+  aotc_program_task *task;
+} waiter;
+
+// A token, a value or a group. All of it is under the lock of async_tasks.h, but for a value's
+// bytes.
+struct mlir_async_object {
+  int64_t references;
+  state state;
+  waiter *waiters;
+  aotc_program_failure *failure; // of whoever made it available; owned
+  int64_t pending, members;      // of a group: tokens that it waits for, tokens that it got
+  bool has_error;                // of a group: one of them is in error
+  char *storage;                 // of a value
+};
+
+// -------------------------------------------------------------------------------------------------
+// References
+
+static mlir_async_object *make(const char *kind, int64_t references) {
+  mlir_async_object *object = calloc(1, sizeof(*object));
+  if (object == NULL) {
+    aotc_error_adopt(AOTC_OUT_OF_MEMORY, kind);
+    return NULL;
+  }
+  object->references = references;
+  return object;
+}
+
+mlir_async_object *mlirAsyncRuntimeCreateToken(void) {
+  return make("no host memory for an async token", 2);
+}
+
+mlir_async_object *mlirAsyncRuntimeCreateValue(int64_t bytes) {
+  static const char message[] = "no host memory for an async value";
+  mlir_async_object *value = make(message, 2);
+  size_t whole = ((size_t)bytes + VALUE_ALIGNMENT) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
+  if (value == NULL) {
+    return NULL;
+  }
+  value->storage = aligned_alloc(VALUE_ALIGNMENT, whole);
+  if (value->storage == NULL) {
+    aotc_error_adopt(AOTC_OUT_OF_MEMORY, message);
+    free(value);
+    return NULL;
+  }
+  for (size_t i = 0; i < whole; ++i) {
+    value->storage[i] = 0;
+  }
+  return value;
+}
+
+mlir_async_object *mlirAsyncRuntimeCreateGroup(int64_t size) {
+  mlir_async_object *group = make("no host memory for an async group", 1);
+  if (group != NULL) {
+    group->pending = size;
+    group->state = size > 0 ? UNAVAILABLE : AVAILABLE;
+  }
+  return group;
+}
+
+void mlirAsyncRuntimeAddRef(mlir_async_object *object, int64_t count) {
+  if (object == NULL) {
+    return;
+  }
+  aotc_program_tasks_lock();
+  object->references += count;
+  aotc_program_tasks_unlock();
+}
+
+static void drop_locked(mlir_async_object *object, int64_t count) {
+  object->references -= count;
+  if (object->references <= 0) {
+    aotc_program_failure_drop_locked(object->failure);
+    free(object->storage);
+    free(object);
+  }
+}
+
+void mlirAsyncRuntimeDropRef(mlir_async_object *object, int64_t count) {
+  if (object == NULL) {
+    return;
+  }
+  aotc_program_tasks_lock();
+  drop_locked(object, count);
+  aotc_program_tasks_unlock();
+}
+
+// -------------------------------------------------------------------------------------------------
+// Becoming available
+
+// What a task does not know of yet: it goes on with its own failure, else with the object's.
+static void give_failure_locked(aotc_program_task *task, const mlir_async_object *object) {
+  if (task->failure == NULL) {
+    task->failure = aotc_program_failure_share_locked(object->failure);
+  }
+}
+
+static void settle_locked(mlir_async_object *object, state reached);
+
+// One of the group's members is available.
+static void count_locked(mlir_async_object *group, const mlir_async_object *member) {
+  group->has_error |= member->state == FAILED;
+  if (group->failure == NULL) {
+    group->failure = aotc_program_failure_share_locked(member->failure);
+  }
+  if (--group->pending == 0) {
+    settle_locked(group, AVAILABLE);
+  }
+}
+
+// Tells all that wait.
+static void settle_locked(mlir_async_object *object, state reached) {
+  object->state = reached;
+  waiter *next = object->waiters;
+  object->waiters = NULL;
+  while (next != NULL) {
+    waiter *w = next;
+    next = w->next;
+    if (w->group != NULL) {
+      count_locked(w->group, object);
+      drop_locked(w->group, 1);
+    } else {
+      give_failure_locked(w->task, object);
+      aotc_program_task_push_locked(w->task);
+    }
+    free(w);
+  }
+  aotc_program_tasks_tell_locked();
+}
+
+static void settle(mlir_async_object *object, state reached) {
+  if (object == NULL) {
+    return;
+  }
+  aotc_program_failure *failure = aotc_program_failure_take();
+  aotc_program_tasks_lock();
+  object->failure = failure;
+  settle_locked(object, reached);
+  drop_locked(object, 1);
+  aotc_program_tasks_unlock();
+}
+
+void mlirAsyncRuntimeEmplaceToken(mlir_async_object *token) {
+  settle(token, AVAILABLE);
+}
+
+void mlirAsyncRuntimeEmplaceValue(mlir_async_object *value) {
+  settle(value, AVAILABLE);
+}
+
+void mlirAsyncRuntimeSetTokenError(mlir_async_object *token) {
+  settle(token, FAILED);
+}
+
+void mlirAsyncRuntimeSetValueError(mlir_async_object *value) {
+  settle(value, FAILED);
+}
+
+static bool is_error(mlir_async_object *object) {
+  if (object == NULL) {
+    return true;
+  }
+  aotc_program_tasks_lock();
+  bool result = object->state == FAILED || object->has_error;
+  aotc_program_tasks_unlock();
+  return result;
+}
+
+bool mlirAsyncRuntimeIsTokenError(mlir_async_object *token) {
+  return is_error(token);
+}
+
+bool mlirAsyncRuntimeIsValueError(mlir_async_object *value) {
+  return is_error(value);
+}
+
+bool mlirAsyncRuntimeIsGroupError(mlir_async_object *group) {
+  return is_error(group);
+}
+
+void *mlirAsyncRuntimeGetValueStorage(mlir_async_object *value) {
+  // What a task would write to a value that could not be made; nobody reads it.
+  static _Alignas(VALUE_ALIGNMENT) char spare[4096];
+  return value != NULL ? value->storage : spare;
+}
+
+int64_t mlirAsyncRuntimeAddTokenToGroup(mlir_async_object *token, mlir_async_object *group) {
+  if (group == NULL) {
+    return 0;
+  }
+  waiter *w = malloc(sizeof(*w));
+  aotc_program_tasks_lock();
+  while (w == NULL && token != NULL && token->state == UNAVAILABLE) {
+    aotc_program_tasks_wait_locked(); // without memory to be told
+  }
+  int64_t rank = group->members++;
+  if (token == NULL) {
+    count_locked(group, &(mlir_async_object){.state = FAILED});
+  } else if (token->state != UNAVAILABLE) {
+    count_locked(group, token);
+  } else {
+    ++group->references;
+    *w = (waiter){.next = token->waiters, .group = group};
+    token->waiters = w;
+    w = NULL;
+  }
+  aotc_program_tasks_unlock();
+  free(w);
+  return rank;
+}
+
+// -------------------------------------------------------------------------------------------------
+// Waiting
+
+static void await(mlir_async_object *object) {
+  if (object == NULL) {
+    return;
+  }
+  aotc_program_tasks_lock();
+  while (object->state == UNAVAILABLE) {
+    aotc_program_tasks_wait_locked();
+  }
+  aotc_program_failure *failure = aotc_program_failure_share_locked(object->failure);
+  aotc_program_tasks_unlock();
+  aotc_program_failure_adopt(failure);
+}
+
+void mlirAsyncRuntimeAwaitToken(mlir_async_object *token) {
+  await(token);
+}
+
+void mlirAsyncRuntimeAwaitValue(mlir_async_object *value) {
+  await(value);
+}
+
+void mlirAsyncRuntimeAwaitAllInGroup(mlir_async_object *group) {
+  await(group);
+}
+
+void mlirAsyncRuntimeExecute(void *coroutine, mlir_async_resume resume) {
+  aotc_program_task *task = aotc_program_task_make(coroutine, resume);
+  if (task == NULL) {
+    resume(coroutine);
+    return;
+  }
+  task->failure = aotc_program_failure_take();
+  aotc_program_tasks_lock();
+  aotc_program_task_push_locked(task);
+  aotc_program_tasks_unlock();
+}
+
+// Whether the coroutine goes on by itself, once the object is available.
+static bool leave_waiting(mlir_async_object *object, aotc_program_task *task, waiter *w) {
+  aotc_program_tasks_lock();
+  bool waits = object->state == UNAVAILABLE;
+  if (waits) {
+    *w = (waiter){.next = object->waiters, .task = task};
+    object->waiters = w;
+  }
+  aotc_program_tasks_unlock();
+  return waits;
+}
+
+static void await_and_execute(mlir_async_object *object, void *coroutine,
+                              mlir_async_resume resume) {
+  aotc_program_task *task = aotc_program_task_make(coroutine, resume);
+  waiter *w = malloc(sizeof(*w));
+  if (object != NULL && task != NULL && w != NULL) {
+    task->failure = aotc_program_failure_take();
+    if (leave_waiting(object, task, w)) {
+      return;
+    }
+    aotc_program_tasks_lock();
+    aotc_program_failure_drop_locked(task->failure);
+    aotc_program_tasks_unlock();
+  }
+  free(task);
+  free(w);
+  await(object);
+  mlirAsyncRuntimeExecute(coroutine, resume);
+}
+
+void mlirAsyncRuntimeAwaitTokenAndExecute(mlir_async_object *token, void *coroutine,
+                                          mlir_async_resume resume) {
+  await_and_execute(token, coroutine, resume);
+}
+
+void mlirAsyncRuntimeAwaitValueAndExecute(mlir_async_object *value, void *coroutine,
+                                          mlir_async_resume resume) {
+  await_and_execute(value, coroutine, resume);
+}
+
+void mlirAsyncRuntimeAwaitAllInGroupAndExecute(mlir_async_object *group, void *coroutine,
+                                               mlir_async_resume resume) {
+  await_and_execute(group, coroutine, resume);
+}
+
+int64_t mlirAsyncRuntimGetNumWorkerThreads(void) {
+  return aotc_program_task_limit();
+}
+
+void mlirAsyncRuntimePrintCurrentThreadId(void) {
+  printf("Current thread id: %" PRIuPTR "\n", (uintptr_t)pthread_self());
+  fflush(stdout);
+}

@@ -1,0 +1,318 @@
+// The threads that run tasks. They are made as tasks come, and stay until the end of the process or
+// of the library. One that blocks in a task does not count: another takes its place, so that tasks
+// that wait for each other never wait for a thread.
+#include "async_tasks.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Tasks that wait for a GPU hold a thread each.
+#define LEAST_THREADS 4
+#define MOST_THREADS 4096
+#define STACK_BYTES ((size_t)8 << 20)
+
+struct aotc_program_failure {
+  int64_t owners;
+  aotc_status status;
+  char message[];
+};
+
+typedef struct tasks {
+  pthread_mutex_t lock;
+  pthread_cond_t has_work;
+  pthread_cond_t has_news; // something became available, or no task is left
+  aotc_program_task *first, **end;
+  int32_t queued;
+  pthread_t *threads; // MOST_THREADS, of which thread_count are running
+  int32_t thread_count;
+  int32_t idle;    // threads without a task
+  int32_t blocked; // threads that wait inside a task
+  int32_t limit;   // threads with a task that does not wait
+  pid_t process;   // whose threads these are
+  bool is_stopping;
+  aotc_program_failure *first_failure; // of any task
+} tasks;
+
+static tasks the_tasks = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .has_work = PTHREAD_COND_INITIALIZER,
+    .has_news = PTHREAD_COND_INITIALIZER,
+    .end = &the_tasks.first,
+};
+
+static _Thread_local bool is_worker;
+
+// -------------------------------------------------------------------------------------------------
+// Failures
+
+// For want of memory for another.
+static aotc_program_failure the_out_of_memory = {
+    .owners = 1,
+    .status = AOTC_OUT_OF_MEMORY,
+};
+
+aotc_program_failure *aotc_program_failure_take(void) {
+  if (!aotc_is_stopped()) {
+    return NULL;
+  }
+  const char *message = aotc_error_message();
+  size_t bytes = strlen(message) + 1;
+  aotc_program_failure *failure = malloc(sizeof(*failure) + bytes);
+  if (failure == NULL) {
+    return &the_out_of_memory;
+  }
+  failure->owners = 1;
+  failure->status = aotc_status_get();
+  memcpy(failure->message, message, bytes);
+  return failure;
+}
+
+aotc_program_failure *aotc_program_failure_share_locked(aotc_program_failure *failure) {
+  if (failure != NULL && failure != &the_out_of_memory) {
+    ++failure->owners;
+  }
+  return failure;
+}
+
+void aotc_program_failure_drop_locked(aotc_program_failure *failure) {
+  if (failure != NULL && failure != &the_out_of_memory && --failure->owners == 0) {
+    free(failure);
+  }
+}
+
+void aotc_program_failure_adopt(aotc_program_failure *failure) {
+  if (failure == NULL) {
+    return;
+  }
+  bool has_text = failure != &the_out_of_memory;
+  aotc_error_adopt(failure->status,
+                   has_text ? failure->message : "a task failed; no host memory for its message");
+  aotc_program_tasks_lock();
+  aotc_program_failure_drop_locked(failure);
+  aotc_program_tasks_unlock();
+}
+
+// -------------------------------------------------------------------------------------------------
+// Threads
+
+static int32_t choose_limit(void) {
+  const char *text = getenv("AOTC_CPU_THREADS");
+  char *end = NULL;
+  long wanted = text != NULL ? strtol(text, &end, 10) : 0;
+  if (wanted >= 1 && *end == '\0') {
+    return wanted < MOST_THREADS ? (int32_t)wanted : MOST_THREADS;
+  }
+  cpu_set_t set;
+  int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return count > LEAST_THREADS ? count : LEAST_THREADS;
+}
+
+// The child of a fork has none of the threads, nor their tasks.
+static void begin_locked(tasks *t) {
+  pid_t process = getpid();
+  if (t->process == process) {
+    return;
+  }
+  if (t->process != 0) {
+    // The threads that wait in the parent are not here.
+    pthread_cond_init(&t->has_work, NULL);
+    pthread_cond_init(&t->has_news, NULL);
+  }
+  t->process = process;
+  t->limit = choose_limit();
+  t->first = NULL;
+  t->end = &t->first;
+  t->queued = t->thread_count = t->idle = t->blocked = 0;
+}
+
+static aotc_program_task *pop_locked(tasks *t) {
+  aotc_program_task *task = t->first;
+  --t->queued;
+  t->first = task->next;
+  if (t->first == NULL) {
+    t->end = &t->first;
+  }
+  return task;
+}
+
+static void note_failure(tasks *t, aotc_program_failure *failure) {
+  aotc_program_tasks_lock();
+  if (t->first_failure == NULL) {
+    t->first_failure = failure;
+  } else {
+    aotc_program_failure_drop_locked(failure);
+  }
+  aotc_program_tasks_unlock();
+}
+
+// Runs a task on a thread that has not failed.
+static void run(tasks *t, aotc_program_task *task) {
+  aotc_program_failure_adopt(task->failure);
+  task->resume(task->coroutine);
+  free(task);
+  note_failure(t, aotc_program_failure_take());
+  aotc_error_clear();
+}
+
+static void *worker(void *argument) {
+  tasks *t = argument;
+  is_worker = true;
+  pthread_mutex_lock(&t->lock);
+  for (;;) {
+    if (t->first == NULL && t->is_stopping) {
+      break;
+    }
+    if (t->first == NULL) {
+      ++t->idle;
+      pthread_cond_broadcast(&t->has_news);
+      pthread_cond_wait(&t->has_work, &t->lock);
+      --t->idle;
+      continue;
+    }
+    aotc_program_task *task = pop_locked(t);
+    pthread_mutex_unlock(&t->lock);
+    run(t, task);
+    pthread_mutex_lock(&t->lock);
+  }
+  pthread_mutex_unlock(&t->lock);
+  return NULL;
+}
+
+static void start_thread_locked(tasks *t) {
+  if (t->threads == NULL) {
+    t->threads = calloc(MOST_THREADS, sizeof(*t->threads));
+  }
+  pthread_attr_t attributes;
+  if (t->threads == NULL || t->thread_count == MOST_THREADS ||
+      pthread_attr_init(&attributes) != 0) {
+    return;
+  }
+  // The program's signal handlers run on the program's threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  if (pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0 &&
+      pthread_sigmask(SIG_SETMASK, &all, &before) == 0) {
+    pthread_t *thread = &t->threads[t->thread_count];
+    t->thread_count += pthread_create(thread, &attributes, worker, t) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
+  pthread_attr_destroy(&attributes);
+}
+
+// A thread for tasks that wait, where there may be one more.
+static void staff_locked(tasks *t) {
+  if (t->queued > t->idle && t->thread_count - t->blocked < t->limit && !t->is_stopping) {
+    start_thread_locked(t);
+  }
+}
+
+// -------------------------------------------------------------------------------------------------
+// Tasks
+
+void aotc_program_tasks_lock(void) {
+  pthread_mutex_lock(&the_tasks.lock);
+}
+
+void aotc_program_tasks_unlock(void) {
+  pthread_mutex_unlock(&the_tasks.lock);
+}
+
+// Where no thread can be made, who waits for tasks runs them.
+static void run_here_locked(tasks *t) {
+  aotc_program_task *task = pop_locked(t);
+  pthread_mutex_unlock(&t->lock);
+  aotc_program_failure *own = aotc_program_failure_take();
+  aotc_error_clear();
+  run(t, task);
+  aotc_program_failure_adopt(own);
+  pthread_mutex_lock(&t->lock);
+}
+
+void aotc_program_tasks_wait_locked(void) {
+  tasks *t = &the_tasks;
+  t->blocked += is_worker;
+  staff_locked(t);
+  if (t->thread_count == 0 && t->first != NULL) {
+    run_here_locked(t);
+  } else {
+    pthread_cond_wait(&t->has_news, &t->lock);
+  }
+  t->blocked -= is_worker;
+}
+
+void aotc_program_tasks_tell_locked(void) {
+  pthread_cond_broadcast(&the_tasks.has_news);
+}
+
+aotc_program_task *aotc_program_task_make(void *coroutine, mlir_async_resume resume) {
+  aotc_program_task *task = malloc(sizeof(*task));
+  if (task != NULL) {
+    *task = (aotc_program_task){.coroutine = coroutine, .resume = resume};
+  }
+  return task;
+}
+
+void aotc_program_task_push_locked(aotc_program_task *task) {
+  tasks *t = &the_tasks;
+  begin_locked(t);
+  task->next = NULL;
+  *t->end = task;
+  t->end = &task->next;
+  ++t->queued;
+  pthread_cond_signal(&t->has_work);
+  staff_locked(t);
+}
+
+int32_t aotc_program_task_limit(void) {
+  tasks *t = &the_tasks;
+  pthread_mutex_lock(&t->lock);
+  begin_locked(t);
+  int32_t limit = t->limit;
+  pthread_mutex_unlock(&t->lock);
+  return limit;
+}
+
+// -------------------------------------------------------------------------------------------------
+// The end
+
+void aotc_async_finish(void) {
+  tasks *t = &the_tasks;
+  pthread_mutex_lock(&t->lock);
+  begin_locked(t);
+  while (t->first != NULL || t->idle < t->thread_count) {
+    aotc_program_tasks_wait_locked();
+  }
+  aotc_program_failure *failure = t->first_failure;
+  t->first_failure = NULL;
+  pthread_mutex_unlock(&t->lock);
+  aotc_program_failure_adopt(failure);
+}
+
+// Tasks end, and their threads, before their code is unmapped: by dlclose or at the end of the
+// process.
+__attribute__((destructor)) static void stop(void) {
+  tasks *t = &the_tasks;
+  pthread_mutex_lock(&t->lock);
+  t->is_stopping = true;
+  int32_t count = t->process == getpid() ? t->thread_count : 0;
+  pthread_cond_broadcast(&t->has_work);
+  pthread_mutex_unlock(&t->lock);
+  for (int32_t i = 0; i < count; ++i) {
+    // A task that ends the process does so on one of them.
+    if (!pthread_equal(t->threads[i], pthread_self())) {
+      pthread_join(t->threads[i], NULL);
+    }
+  }
+  pthread_mutex_lock(&t->lock);
+  while (t->first != NULL) {
+    run_here_locked(t);
+  }
+  pthread_mutex_unlock(&t->lock);
+  free(t->threads);
+  t->threads = NULL;
+}
