@@ -192,10 +192,25 @@ def _successor_values(user: Any, operand: int) -> list[Any] | None:
     if user.name in ("scf.yield", "affine.yield", "scf.condition"):
         parent = user.parent.operation
         return [v for v in [*parent.results, *_inside(parent)] if _is_memref(v)]
+    if user.name.startswith("async."):
+        return _task_values(user, operand)
     if user.name in ("scf.for", "scf.while", "affine.for"):
         return [v for v in [*user.results, *_inside(user)] if _is_memref(v)]
     if user.name.startswith(("memref.", "arith.select", "builtin.unrealized")) and memrefs:
         return memrefs  # views, casts, selections
+    return None
+
+
+def _task_values(user: Any, operand: int) -> list[Any] | None:
+    """The values that an operand of an async operation becomes: a buffer goes from task to task in
+    values of the async dialect."""
+    if user.name == "async.yield" and user.parent.operation.name == "async.execute":
+        return [user.parent.operation.results[1 + operand]]  # behind the token
+    if user.name == "async.await":
+        return list(user.results)
+    if user.name == "async.execute":
+        tokens = list(ir.DenseI32ArrayAttr(user.attributes["operandSegmentSizes"]))[0]
+        return [] if operand < tokens else [user.regions[0].blocks[0].arguments[operand - tokens]]
     return None
 
 
@@ -333,7 +348,7 @@ _QUIET = {
 }
 _ALLOCATIONS = ("memref.alloc", "gpu.alloc")
 _TOUCHING = {*_READS, *_WRITES, "memref.copy", "memref.alloca"}
-_TOUCHING_DIALECTS = ("llvm.", "memref.atomic", "memref.generic", "linalg.")
+_TOUCHING_DIALECTS = ("llvm.", "memref.atomic", "memref.generic", "linalg.", "async.")
 
 
 def _touches_memory(function: Any, functions: Functions) -> bool:

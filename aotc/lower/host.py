@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from aotc.lower.assertions import mark_assertions
+from aotc.lower.async_tasks import lower_async
 from aotc.lower.host_bfloat import add_bfloat_functions
 from aotc.lower.host_math import replace_math
 from aotc.lower.host_passes import TO_BRANCHES, TO_LOOPS
@@ -50,6 +51,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         lower_tensor_maps(host.operation)
         # Host memory has one address space; pointers into the GPU's are numbers like others.
         SpaceStripper().strip_operation(host.operation)
+        lower_async(host, name=name, lines=lines)
         mark_assertions(host, name)
         run = functools.partial(
             run_passes, host, name=name, lines=lines, doing="lowering the host code"

@@ -1,0 +1,88 @@
+"""The async dialect in host code → coroutines, and calls of the async runtime.
+
+The bodies of async.execute become functions that LLVM splits into coroutines. Work for the GPU in
+them stays as it is, and so does its waiting: on the thread of its task. A task whose work goes on
+behind its end (upstream's gpu-async-region makes such ones: they yield the GPU's token) waits for
+it, too, before it ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.passes import run_passes
+from aotc.mlir import ir
+
+_TO_CALLS = (
+    "async-func-to-async-runtime",
+    "async-to-async-runtime",
+    "async-runtime-ref-counting",
+    "async-runtime-ref-counting-opt",
+    "convert-async-to-llvm",
+)
+_GPU_TOKEN = "!gpu.async.token"
+_VALUE_OF_GPU_TOKEN = f"!async.value<{_GPU_TOKEN}>"
+
+
+def lower_async(host: Any, *, name: str, lines: tuple[str, ...]) -> None:
+    """Changes the host module in place; does nothing where there are no tasks."""
+    if not has_tasks(host):
+        return
+    _end_gpu_work(host)
+    run_passes(host, _TO_CALLS, name=name, lines=lines, doing="lowering tasks to coroutines")
+
+
+def has_tasks(operation: Any) -> bool:
+    """Whether anything under `operation` runs in tasks."""
+    return any(op.name.startswith("async.") for op in ops.walk(operation.operation))
+
+
+def _end_gpu_work(host: Any) -> None:
+    """What tasks yield of the GPU is done when they end: the tokens become flags without meaning,
+    and who gets one depends on nothing."""
+    flag, value_of_flag = ir.Type.parse("i1"), ir.Type.parse("!async.value<i1>")
+    for op in ops.find(host.operation, "async.execute", "async.yield", "async.await"):
+        if op.name == "async.yield":
+            _wait_before(op)
+        elif op.name == "async.await":
+            for result in _with_type(op.results, _GPU_TOKEN):
+                _replace_by_nothing(result, _behind(op))
+                result.set_type(flag)
+        else:
+            body = op.regions[0].blocks[0]
+            for argument in _with_type(body.arguments, _GPU_TOKEN):
+                _replace_by_nothing(argument, ir.InsertionPoint.at_block_begin(body))
+                argument.set_type(flag)
+            for result in _with_type(op.results, _VALUE_OF_GPU_TOKEN):
+                result.set_type(value_of_flag)
+
+
+def _wait_before(yielding: Any) -> None:
+    for index, token in enumerate(yielding.operands):
+        if str(token.type) != _GPU_TOKEN:
+            continue
+        with yielding.location, ir.InsertionPoint(yielding):
+            ir.Operation.create("gpu.wait", operands=[token])
+            done = ir.IntegerAttr.get(ir.IntegerType.get_signless(1), 1)
+            yielding.operands[index] = ir.Operation.create(
+                "arith.constant", results=[done.type], attributes={"value": done}
+            ).result
+
+
+def _replace_by_nothing(token: Any, place: Any) -> None:
+    """Gives the users of a token one that is there at once."""
+    with place, ir.Location.unknown():
+        token_type = ir.Type.parse(_GPU_TOKEN)
+        token.replace_all_uses_with(ir.Operation.create("gpu.wait", results=[token_type]).result)
+
+
+def _with_type(values: Any, type_: str) -> list[Any]:
+    return [value for value in values if str(value.type) == type_]
+
+
+def _behind(operation: Any) -> Any:
+    block = operation.block
+    following = list(block.operations)
+    index = next(i for i, op in enumerate(following) if op.operation == operation)
+    return ir.InsertionPoint(following[index + 1])
