@@ -18,12 +18,21 @@ from aotc.host.llvm_dialect import (
     operations,
     signature,
 )
-from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
+from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN, refuse_main
 from aotc.manifest import Entry, Value
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 _USER_MAIN = "aotc_user_main"
+# What a main may return, and how it becomes an exit code.
+_STATUSES = {
+    "void": "",
+    "i1": "llvm.zext",
+    "i8": "llvm.sext",
+    "i16": "llvm.sext",
+    "i32": "",
+    "i64": "llvm.trunc",
+}
 
 
 def keep_to_itself(host: Any, entries: Sequence[Entry], lowered: Sequence[str] = ()) -> None:
@@ -75,19 +84,17 @@ def _wrap_main(host: Any, main: Any) -> None:
         if "callee" in call.attributes and ops.callee_of(call) == PROGRAM_MAIN:
             call.attributes["callee"] = ir.FlatSymbolRefAttr.get(_USER_MAIN)
     parameters, result = signature(main)
-    if parameters not in ([], ["i32", "!llvm.ptr"]) or result not in ("void", "i32", "i64"):
-        raise InputError(
-            f"The module's main has the type ({', '.join(parameters)}) -> {result}, which no C "
-            "program can start. It may take nothing or (i32, !llvm.ptr), and return nothing, "
-            f"i32 or index; or carry '{ENTRY_ATTRIBUTE}' to be an entry."
-        )
+    if parameters not in ([], ["i32", "!llvm.ptr"]) or result not in _STATUSES:
+        raise InputError(refuse_main(parameters, [] if result == "void" else [result]))
     arguments = "%argc, %argv" if parameters else ""
     call = f"llvm.call @{_USER_MAIN}({arguments}) : ({', '.join(parameters)})"
-    lines = {
-        "void": [f"{call} -> ()", "%status = llvm.mlir.constant(0 : i32) : i32"],
-        "i32": [f"%status = {call} -> i32"],
-        "i64": [f"%value = {call} -> i64", "%status = llvm.trunc %value : i64 to i32"],
-    }[result]
+    if result == "void":
+        lines = [f"{call} -> ()", "%status = llvm.mlir.constant(0 : i32) : i32"]
+    elif result == "i32":
+        lines = [f"%status = {call} -> i32"]
+    else:
+        conversion = _STATUSES[result]
+        lines = [f"%value = {call} -> {result}", f"%status = {conversion} %value : {result} to i32"]
     body = "\n  ".join(lines)
     append_with_declarations(
         host,

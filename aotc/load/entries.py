@@ -17,6 +17,8 @@ from aotc.request import EmitKind
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
 NAME_ATTRIBUTE = "aotc.name"
 PROGRAM_MAIN = "main"
+# What a program's main may return.
+EXIT_CODES = ("i1", "i8", "i16", "i32", "i64", "index")
 
 _DYNAMIC = -(2**63)
 _BLOCK_SPACES = ("workgroup", "private", "shared")
@@ -45,10 +47,40 @@ def functions_of(module: Any) -> list[Any]:
 
 
 def has_program_main(module: Any) -> bool:
-    """Whether the module brings its own `main`: not exported, and of a type that C allows."""
-    return any(
-        symbol_of(function) == PROGRAM_MAIN and ENTRY_ATTRIBUTE not in function.attributes
-        for function in functions_of(module)
+    """Whether the module brings its own `main`, which is not exported."""
+    return _program_main(module) is not None
+
+
+def _program_main(module: Any) -> Any | None:
+    return next(
+        (
+            function
+            for function in functions_of(module)
+            if symbol_of(function) == PROGRAM_MAIN and ENTRY_ATTRIBUTE not in function.attributes
+        ),
+        None,
+    )
+
+
+def check_program_main(source: Source) -> None:
+    """Raises InputError where a program cannot start with the module's own `main`."""
+    function = _program_main(source.module)
+    if function is None or function.name != "func.func":
+        return  # the types of an llvm.func are looked at where it is called
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    inputs, results = [str(t) for t in type_.inputs], [str(t) for t in type_.results]
+    if inputs in ([], ["i32", "!llvm.ptr"]) and results in ([], *([t] for t in EXIT_CODES)):
+        return
+    place = source.place(function.location)
+    raise InputError((f"{place}: " if place else "") + refuse_main(inputs, results))
+
+
+def refuse_main(inputs: Sequence[str], results: Sequence[str]) -> str:
+    """What is wrong with a `main` of this type."""
+    return (
+        f"The module's main has the type ({', '.join(inputs)}) -> ({', '.join(results)}), which no "
+        "C program can start. It may take nothing or (i32, !llvm.ptr), and return nothing or one "
+        f"of {', '.join(EXIT_CODES)}; or carry '{ENTRY_ATTRIBUTE}' to be an entry."
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InternalError
 from aotc.load.source import Source
+from aotc.lower.outlining import gpu_modules
 from aotc.mlir import ir
 
 _MOST_SHOWN = 5
@@ -31,6 +32,12 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
     )
 
 
+# Operations that lower to calls of the host's utilities, and what to do in a kernel instead; None:
+# only some of them do.
+_HOST_CALLS = {
+    "vector.print": "they print by gpu.printf",
+    "memref.copy": None,
+}
 _HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
 _VECTOR_ACCESSES = (
     "vector.load",
@@ -62,24 +69,45 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
                 "use i8, or access single elements"
             )
         if reason is not None:
-            place = source.place(operation.location)
             raise InternalError(
-                f"{f'{place}: ' if place else ''}{operation.name} is not supported here: {reason}."
+                f"{_place(source, operation)}{operation.name} is not supported here: {reason}."
             )
 
 
-def check_kernel_arguments(source: Source) -> None:
-    """Raises InternalError for a kernel that is given a vector of i1: the device code declares
-    its bits, and reads its bytes. Runs on the outlined module."""
-    for launch in ops.find(source.module.operation, "gpu.launch_func"):
-        for operand in launch.operands:
-            is_vector = isinstance(operand.type, ir.VectorType)
-            if is_vector and str(operand.type.element_type) == "i1":
-                place = source.place(launch.location)
+def check_kernels(source: Source) -> None:
+    """Raises InternalError for what only the host has, or would be wrong, in the kernels of the
+    outlined module."""
+    for gpu_module in gpu_modules(source.module):
+        for operation in ops.find(gpu_module, *_HOST_CALLS):
+            reason = _HOST_CALLS[operation.name]
+            if reason is not None or _is_unranked_copy(operation):
+                reason = reason or "ranks must be known in kernels"
                 raise InternalError(
-                    f"{f'{place}: ' if place else ''}a kernel is given a {operand.type}, which is "
-                    "not supported: use a vector of i8, or make it in the kernel."
+                    f"{_place(source, operation)}{operation.name} is not supported in kernels: "
+                    f"{reason}."
                 )
+    for launch in ops.find(source.module.operation, "gpu.launch_func"):
+        _check_arguments(source, launch)
+
+
+def _check_arguments(source: Source, launch: Any) -> None:
+    """A vector of i1: the device code declares its bits, and reads its bytes."""
+    for operand in launch.operands:
+        is_vector = isinstance(operand.type, ir.VectorType)
+        if is_vector and str(operand.type.element_type) == "i1":
+            raise InternalError(
+                f"{_place(source, launch)}a kernel is given a {operand.type}, which is "
+                "not supported: use a vector of i8, or make it in the kernel."
+            )
+
+
+def _is_unranked_copy(operation: Any) -> bool:
+    return all(isinstance(value.type, ir.UnrankedMemRefType) for value in operation.operands)
+
+
+def _place(source: Source, operation: Any) -> str:
+    place = source.place(operation.location)
+    return f"{place}: " if place else ""
 
 
 def _moves_packed_bits(operation: Any) -> bool:

@@ -12,6 +12,7 @@ from aotc.cpu.symbols import content, is_kernel
 from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
 from aotc.load.entries import (
+    check_program_main,
     describe_again,
     describe_entries,
     has_program_main,
@@ -23,7 +24,7 @@ from aotc.lower.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.explanation import Explanation
 from aotc.lower.host import lower_host
-from aotc.lower.leftovers import check_kernel_arguments, check_lowered, check_supported
+from aotc.lower.leftovers import check_kernels, check_lowered, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.outlining import gpu_modules, lowered_kernels
 from aotc.lower.remarks import Remarks
@@ -43,6 +44,8 @@ def load(build: Build) -> list[Artifact]:
     build.lowered_entries = lowered_entries(build.source)
     # A function that the user names is called by the harness, whatever else is there.
     build.is_program = has_program_main(build.module) and not r.entries
+    if build.is_program:
+        check_program_main(build.source)
     return []
 
 
@@ -54,7 +57,7 @@ def outline_module(build: Build) -> list[Artifact]:
     # Tensors are memrefs now, and results may be arguments.
     build.entries = describe_again(build.source, build.entries)
     build.warnings += check_outlined(build.source, r)
-    check_kernel_arguments(build.source)
+    check_kernels(build.source)
     build.given = given_binaries(build.source)
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)

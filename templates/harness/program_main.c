@@ -9,6 +9,10 @@
 // The module's main, renamed by aotc.
 extern int32_t aotc_program_main(int32_t argc, char **argv);
 
+// Waits for tasks that nobody awaited, where the module has any: see mlir_async_runtime.h. A weak
+// reference pulls nothing out of an archive.
+extern void aotc_async_finish(void) __attribute__((weak));
+
 // The same words as harness_note_cpu's, which is not linked here.
 static void note_cpu(const char *name, const aotc_device *device) {
   if (device->kind == AOTC_DEVICE_CPU && device->reason[0] != '\0') {
@@ -21,6 +25,9 @@ int main(int argc, char **argv) {
   const char *slash = strrchr(path, '/');
   const char *name = slash != NULL ? slash + 1 : path;
   int32_t code = aotc_program_main(argc, argv);
+  if (aotc_async_finish != NULL) {
+    aotc_async_finish();
+  }
   aotc_status status = aotc_status_get();
   const char *message = aotc_error_message();
   fflush(stdout);

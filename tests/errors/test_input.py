@@ -205,9 +205,9 @@ def test_a_main_that_no_c_program_can_start(
     assert aotc("build", path, "-o", tmp_path / "program") == Outcome(
         2,
         "",
-        "aotc: error: The module's main has the type (f32) -> f32, which no C program can start. "
-        "It may take nothing or (i32, !llvm.ptr), and return nothing, i32 or index; or carry "
-        "'llvm.emit_c_interface' to be an entry.\n",
+        f"aotc: error: {path}:1:1: The module's main has the type (f32) -> (f32), which no C "
+        "program can start. It may take nothing or (i32, !llvm.ptr), and return nothing or one of "
+        "i1, i8, i16, i32, i64, index; or carry 'llvm.emit_c_interface' to be an entry.\n",
     )
     assert not (tmp_path / "program").exists()
 

@@ -32,6 +32,7 @@ from e2e import (  # noqa: E402
     cooperation_programs,
     exchange_programs,
     matrix_programs,
+    own_programs,
     tma_programs,
 )
 from gpu import compiled_programs, programs, random_programs  # noqa: E402
@@ -94,6 +95,10 @@ LIBRARY_TARGET = "x86_64-linux-gnu.2.28"
 LIBRARY_MODULE = LIBRARY / "vectors.mlir"
 LIBRARY_OPTIONS = ("--chip", "sm_80,sm_90", "--ptx", "none", "--target", LIBRARY_TARGET)
 LIBRARY_PREFIX = "one_"
+
+# What the files of programs with a main of their own have behind their names.
+OWN = "own"
+_OWN_OPTIONS = ("--chip", "sm_80,sm_90", "--ptx", "compute_80")
 
 # Thread block clusters and TMA came with this chip; the default set begins before it.
 _OPTIONS = {
@@ -158,6 +163,11 @@ def all_programs() -> list[Program]:
         ),
         *(Program(programs.source_of(name)) for name in ("faults", "printing", "llvm_dialect")),
         Program(HERE.parent / "e2e" / "data" / "own_main.mlir"),
+        *(Program(own.source, OWN, _OWN_OPTIONS) for own in own_programs.PROGRAMS.values()),
+        *(
+            Program(own.source, f"{OWN}.{UNOPTIMIZED}", (*_OWN_OPTIONS, "-O0"))
+            for own in own_programs.PROGRAMS.values()
+        ),
         Program(vector_add, PTX, ("--chip", "sm_80", "--ptx", "compute_80")),
         *(
             Program(vector_add, chip, ("--chip", chip, "--ptx", "none"))
@@ -176,6 +186,19 @@ def all_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
     for name in ("vector_add-0", "vector_add-1000"):
         checks.append(Check(samples.CASES[name], "cuda", PTX, words[name]))
     return checks
+
+
+def own_program_lines(folder: Path) -> list[str]:
+    """Lines of cases.sh for the programs with a main of their own; their texts go to `folder`."""
+    lines = []
+    for own in own_programs.PROGRAMS.values():
+        shutil.copy(own.expected, folder / own.expected.name)
+        for variant in ("", f".{UNOPTIMIZED}"):
+            file = f"bin/{own.name}.{OWN}{variant}"
+            for device in ("cuda", "cpu"):
+                words = [f"{own.name}{variant}", str(own.code), f"data/{own.expected.name}", file]
+                lines.append(f"says {device} {shlex.join([*words, *own.arguments])}")
+    return lines
 
 
 def run(command: Sequence[str]) -> None:
@@ -243,6 +266,7 @@ def write_bundle(out: Path) -> None:
     }
     checks = [*all_checks(words), *generated_checks(words)]
     lines = [check.line() for check in checks] + random_programs.write_checks(out)
+    lines += own_program_lines(out / "data")
     (out / "cases.sh").write_text("\n".join(["# Made by tests/gpu/bundle.py.", *lines, ""]))
     for script in sorted(SCRIPTS.iterdir()):
         shutil.copy(script, out / script.name)

@@ -17,6 +17,11 @@ SOURCES = sorted((RUNTIME / "src").glob("*.c"))
 HEADERS = [
     RUNTIME / "include" / name for name in ("aotc_runtime.h", "aotc_entry.h", "mlir_cuda_runtime.h")
 ]
+# What programs call: a library of its own.
+UTILITIES = sorted((RUNTIME / "programs").glob("*.c"))
+UTILITY_HEADERS = [
+    RUNTIME / "include" / name for name in ("mlir_runner_utils.h", "mlir_async_runtime.h")
+]
 TESTS = RUNTIME / "tests"
 HOST_TARGET = "x86_64-linux-gnu.2.28"
 TARGETS = (HOST_TARGET, "aarch64-linux-gnu.2.28")
@@ -57,10 +62,10 @@ def compile_c(arguments: Sequence[str | Path], *, making: str, target: str = HOS
     runner().run(command, making=making)
 
 
-def exported_functions() -> set[str]:
+def exported_functions(headers: Sequence[Path] = HEADERS) -> set[str]:
     """What the headers declare for others: every AOTC_API function."""
     found: set[str] = set()
-    for header in HEADERS:
+    for header in headers:
         text = re.sub(r"//.*", "", header.read_text())
         found.update(re.findall(r"^AOTC_API [^;(]*?(\w+)\(", text, re.MULTILINE))
     return found

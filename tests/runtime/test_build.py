@@ -15,6 +15,8 @@ from runtime.support import (
     STRICT_FLAGS,
     TARGETS,
     TESTS,
+    UTILITIES,
+    UTILITY_HEADERS,
     compile_c,
     exported_functions,
     include_flags,
@@ -22,12 +24,12 @@ from runtime.support import (
     toolchain,
 )
 
-from aotc.toolchain import runtime_library
+from aotc.toolchain import runtime_library, utilities_library
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
-    "source", [*SOURCES, *sorted(TESTS.glob("*.c"))], ids=lambda path: str(path.name)
+    "source", [*SOURCES, *UTILITIES, *sorted(TESTS.glob("*.c"))], ids=lambda path: str(path.name)
 )
 def test_compiles_without_warnings(source: Path, target: str, tmp_path: Path) -> None:
     compile_c(
@@ -37,7 +39,7 @@ def test_compiles_without_warnings(source: Path, target: str, tmp_path: Path) ->
     )
 
 
-@pytest.mark.parametrize("header", HEADERS, ids=lambda path: str(path.name))
+@pytest.mark.parametrize("header", [*HEADERS, *UTILITY_HEADERS], ids=lambda path: str(path.name))
 @pytest.mark.parametrize("language", ["c11", "c++17"])
 def test_headers_stand_alone(header: Path, language: str, tmp_path: Path) -> None:
     """Each header compiles by itself, in C and C++, and needs no CUDA."""
@@ -76,6 +78,54 @@ def test_static_library_keeps_to_its_prefixes(target: str) -> None:
     assert exported_functions() <= names
     assert {n for n in names - exported_functions() if not n.startswith("aotc_rt_")} == set()
     assert {symbol.visibility for symbol in symbols} == {2}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_utilities_are_the_headers(target: str) -> None:
+    """What the headers declare is in the library; all else in it begins with aotc_program_."""
+    archive = utilities_library(toolchain(), runner(), target).read_bytes()
+    symbols = [s for m in archive_members(archive).values() for s in Elf(m).symbols if s.is_global]
+    defined = {symbol.name for symbol in symbols}
+    declared = exported_functions(UTILITY_HEADERS)
+    assert declared <= defined
+    assert {name for name in defined - declared if not name.startswith("aotc_program_")} == set()
+    assert not declared & exported_functions()
+
+
+# What LLVM 22's libmlir_c_runner_utils, libmlir_runner_utils, libmlir_float16_utils and
+# libmlir_async_runtime export for programs (`nm -D`), sparse tensors aside.
+UPSTREAM = {
+    *(f"print{what}" for what in ("I64", "U64", "F16", "BF16", "F32", "F64", "String", "Open")),
+    *(f"print{what}" for what in ("Close", "Comma", "Newline", "Flops")),
+    *(f"_mlir_ciface_printMemref{t}" for t in ("I8", "I16", "I32", "I64", "F16", "BF16", "F32")),
+    *(f"_mlir_ciface_printMemref{t}" for t in ("F64", "C32", "C64", "Ind", "Vector4x4xf32")),
+    *(f"_mlir_ciface_printMemrefShape{t}" for t in ("I8", "I32", "I64", "F32", "F64", "C32")),
+    *(f"_mlir_ciface_printMemrefShape{t}" for t in ("C64", "Ind")),
+    *(f"_mlir_ciface_printMemref{rank}dF32" for rank in range(5)),
+    *(f"_mlir_ciface_printMemref1d{t}" for t in ("I8", "I32", "I64", "F64", "C32", "C64", "Ind")),
+    *(f"_mlir_ciface_verifyMemRef{t}" for t in ("I8", "I16", "I32", "I64", "F16", "BF16", "F32")),
+    *(f"_mlir_ciface_verifyMemRef{t}" for t in ("F64", "C32", "C64", "Ind")),
+    *(f"printMemref{t}" for t in ("I32", "I64", "F32", "F64", "C32", "C64", "Ind")),
+    *(f"verifyMemRef{t}" for t in ("I32", "F32", "F64", "C32", "C64", "Ind")),
+    *(f"_mlir_ciface_stdSort{t}" for t in ("I64", "F32", "F64")),
+    *("_mlir_ciface_nanoTime", "_mlir_ciface_shuffle", "memrefCopy", "rtclock"),
+    *("rtsrand", "rtrand", "rtdrand", "mlirAlloc", "mlirAlignedAlloc", "mlirFree"),
+    *("mlirAlignedFree", "mlirAsyncRuntimGetNumWorkerThreads"),
+    *(f"mlirAsyncRuntime{what}Ref" for what in ("Add", "Drop")),
+    *(f"mlirAsyncRuntimeCreate{what}" for what in ("Token", "Value", "Group")),
+    *(f"mlirAsyncRuntimeEmplace{what}" for what in ("Token", "Value")),
+    *(f"mlirAsyncRuntimeSet{what}Error" for what in ("Token", "Value")),
+    *(f"mlirAsyncRuntimeIs{what}Error" for what in ("Token", "Value", "Group")),
+    *(f"mlirAsyncRuntimeAwait{what}" for what in ("Token", "Value", "AllInGroup")),
+    *(f"mlirAsyncRuntimeAwait{what}AndExecute" for what in ("Token", "Value", "AllInGroup")),
+    *(f"mlirAsyncRuntime{what}" for what in ("AddTokenToGroup", "Execute", "GetValueStorage")),
+    "mlirAsyncRuntimePrintCurrentThreadId",
+}
+
+
+def test_utilities_are_upstreams() -> None:
+    ours = {"printCString", "aotc_async_finish"}
+    assert exported_functions(UTILITY_HEADERS) - ours == UPSTREAM
 
 
 def test_registration_comes_with_the_module_functions() -> None:

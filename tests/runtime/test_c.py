@@ -19,6 +19,7 @@ from runtime.support import (
     SOURCES,
     STRICT_FLAGS,
     TESTS,
+    UTILITIES,
     compile_c,
     include_flags,
     program_environment,
@@ -43,10 +44,14 @@ PROGRAMS = {
     "cpu_blocks": "none",
     "cpu_steps": "none",
     "cpu_stress": "none",
+    "programs": "none",
+    "async": "none",
 }
 WITH_ENTRIES = ("cuda_entries", "cuda_entry_life", "cuda_entry_results", "old_driver")
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
-CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress")
+CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress", "async")
+WITH_CPU_MODULE = ("cpu_blocks", "cpu_steps", "cpu_stress")
+WITH_UTILITIES = ("programs", "async")
 THREAD_SANITIZER_FLAGS = ("-fsanitize=thread",)
 
 
@@ -56,9 +61,12 @@ def _sources_of(program: str) -> list[Path]:
         names.append("scenario.c")
     if program in WITH_ENTRIES:
         names.append("entries.c")
-    if program in CONCURRENT:
+    if program in WITH_CPU_MODULE:
         names.append("cpu_module.c")
-    return [TESTS / name for name in names]
+    return [
+        *(TESTS / name for name in names),
+        *(UTILITIES if program in WITH_UTILITIES else []),
+    ]
 
 
 def _build_static(program: str, output: Path) -> list[Path]:
@@ -70,7 +78,7 @@ def _build_static(program: str, output: Path) -> list[Path]:
 def _build_with_sources(program: str, output: Path, sanitizer: Sequence[str]) -> None:
     flags = [*STRICT_FLAGS, *sanitizer, *include_flags()]
     sources = [*SOURCES, *_sources_of(program)]
-    compile_c([*flags, *sources, "-pthread", "-ldl", "-o", output], making=output.name)
+    compile_c([*flags, *sources, "-pthread", "-ldl", "-lm", "-o", output], making=output.name)
 
 
 def _build_shared(program: str, output: Path) -> list[Path]:
@@ -78,7 +86,7 @@ def _build_shared(program: str, output: Path) -> list[Path]:
     library = runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared")
     flags = [*STRICT_FLAGS, *include_flags()]
     compile_c(
-        [*flags, *_sources_of(program), library, "-pthread", "-ldl", "-o", output],
+        [*flags, *_sources_of(program), library, "-pthread", "-ldl", "-lm", "-o", output],
         making=output.name,
     )
     return [library.parent]
