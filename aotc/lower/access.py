@@ -209,7 +209,7 @@ def _task_values(user: Any, operand: int) -> list[Any] | None:
     if user.name == "async.await":
         return list(user.results)
     if user.name == "async.execute":
-        tokens = list(ir.DenseI32ArrayAttr(user.attributes["operandSegmentSizes"]))[0]
+        tokens = next(iter(ir.DenseI32ArrayAttr(user.attributes["operandSegmentSizes"])))
         return [] if operand < tokens else [user.regions[0].blocks[0].arguments[operand - tokens]]
     return None
 
