@@ -73,32 +73,34 @@ def test_failed_build_is_explained_as_far_as_it_came(
 @pytest.mark.parametrize(
     ("level", "text"),
     [
-        ("tosa", 'func.func @main() {\n  %0 = "tosa.const"() '
+        ("tosa", 'func.func @g() {\n  %0 = "tosa.const"() '
          "<{values = dense<1.0> : tensor<2xf32>}> : () -> tensor<2xf32>\n  return\n}"),
-        ("tensors", "func.func @main() {\n  %0 = tensor.empty() : tensor<2xf32>\n  return\n}"),
-        ("scf loops", "func.func @main(%n: index) {\n"
+        ("tensors", "func.func @g() {\n  %0 = tensor.empty() : tensor<2xf32>\n  return\n}"),
+        ("scf loops", "func.func @g(%n: index) {\n"
          "  scf.forall (%i) in (%n) {\n  }\n  return\n}"),
-        ("vectors", "func.func @main(%x: vector<2xf32>) {\n"
+        ("vectors", "func.func @g() {\n"
+         "  %x = arith.constant dense<1.0> : vector<2xf32>\n"
          "  %0 = vector.reduction <add>, %x : vector<2xf32> into f32\n  return\n}"),
-        ("gpu.launch", "func.func @main(%n: index) {\n  gpu.launch blocks(%a, %b, %c) in "
+        ("gpu.launch", "func.func @g(%n: index) {\n  gpu.launch blocks(%a, %b, %c) in "
          "(%d = %n, %e = %n, %f = %n) threads(%g, %h, %i) in (%j = %n, %k = %n, %l = %n) {\n"
          "    gpu.terminator\n  }\n  return\n}"),
         ("gpu.module", "gpu.module @k {\n  gpu.func @f() kernel {\n    gpu.return\n  }\n}\n"
-         "func.func @main() {\n  return\n}"),
+         "func.func @g() {\n  return\n}"),
         ("nvgpu and nvvm", "gpu.module @k {\n  gpu.func @f() kernel {\n    nvvm.barrier\n"
-         "    gpu.return\n  }\n}\nfunc.func @main() {\n  return\n}"),
+         "    gpu.return\n  }\n}\nfunc.func @g() {\n  return\n}"),
         ("a transform schedule", "module attributes {transform.with_named_sequence} {\n"
-         "func.func @main() {\n  return\n}\n"
+         "func.func @g() {\n  return\n}\n"
          "transform.named_sequence @__transform_main(%m: !transform.any_op "
          "{transform.readonly}) {\n  transform.yield\n}\n}"),
-        ("functions alone", "func.func @main() {\n  return\n}"),
+        ("functions alone", "func.func @g() {\n  return\n}"),
     ],
     ids=lambda value: None if "\n" in value else value.replace(" ", "-"),
 )  # fmt: skip
 def test_levels_are_recognised(aotc: Aotc, level: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.mlir"
     path.write_text(text)
-    done = aotc("build", path, "--emit", "mlir", "--explain", "-o", tmp_path / "out")
+    done = aotc("build", path, "--emit", "mlir", "--explain", "--entry", "g",
+                "-o", tmp_path / "out")  # fmt: skip
     assert f" {level}" in done.stdout.splitlines()[0]
 
 
