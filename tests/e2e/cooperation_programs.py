@@ -69,6 +69,20 @@ def _choices(which: int) -> Values:
     )
 
 
+def _ways(which: int) -> Values:
+    rng = np.random.default_rng(15)
+    x, y = rng.integers(-(2**40), 2**40, 4), rng.integers(-(2**40), 2**40, 256)
+    turns = np.arange(4 + which).sum()
+    x_id = np.arange(256) % 64
+    sum_of_warp = x_id.reshape(-1, 32).sum(1).repeat(32)
+    in_warps = (x[0] if which == 0 else x[1]) + turns * sum_of_warp
+    return Values(
+        {"x": x, "y": y, "in_warps": (256,), "in_rows": (256,), "which": which},
+        {"in_warps": in_warps, "in_rows": (in_warps if which == 0 else x_id) + turns * y},
+        {},
+    )
+
+
 CASES: Mapping[str, Case] = {
     case.name: case
     for case in (
@@ -78,5 +92,7 @@ CASES: Mapping[str, Case] = {
         Case("last_block-1000", PROGRAM, lambda: _last_block(1000), 0, entry="last_block"),
         Case("choices-0", PROGRAM, lambda: _choices(0), 0, entry="choices"),
         Case("choices-1", PROGRAM, lambda: _choices(1), 0, entry="choices"),
+        Case("ways-0", PROGRAM, lambda: _ways(0), 0, entry="ways"),
+        Case("ways-1", PROGRAM, lambda: _ways(1), 0, entry="ways"),
     )
 }

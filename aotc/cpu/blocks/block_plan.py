@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from aotc.cpu.blocks.flow import Block, Flow, Node, Value, postdominators, split_before
+from aotc.cpu.blocks.flow import Block, Edge, Flow, Node, Value, postdominators, split_before
 from aotc.cpu.blocks.parts import NotTogetherError, Part, Plan, Planner
 from aotc.cpu.blocks.prologue import THREAD_VALUES, context_values
 from aotc.cpu.blocks.strides import Strides, count_accesses
@@ -77,6 +77,7 @@ class _Planner:
             if block.sync is not None and not block.sync.is_warp:
                 planner.require(block)
         plan = planner.plan(syncs_are_warps=False)
+        self._begin_outside_of_loops(plan)
         nested = {}
         for part in plan.parts:
             found = self._plan_part(part)
@@ -111,6 +112,31 @@ class _Planner:
                     loads.append(value.node)
         for node in loads:
             split_before(self._flow, node)
+
+    def _begin_outside_of_loops(self, plan: Plan) -> None:
+        """Puts a block in front of a loop that a part begins with.
+
+        What the loop carries comes from outside of the part once, then from inside: planned by
+        itself, the part has two values to tell apart.
+        """
+        predecessors = self._flow.predecessors()
+        for part in plan.parts:
+            head = part.head
+            if not any(block in part.blocks for block in predecessors[head]):
+                continue
+            front = self._flow.add_block(head.location)
+            front.arguments = [Value(argument.type, front) for argument in head.arguments]
+            for block in predecessors[head]:
+                for edge in block.edges:
+                    if edge.target is head and block not in part.blocks:
+                        edge.target = front
+            front.edges = [Edge(head, list(front.arguments))]
+            given = zip(head.arguments, front.arguments, strict=True)
+            plan.shared |= {value for argument, value in given if argument in plan.shared}
+            part.head = front
+            part.blocks.add(front)
+            part.straight.insert(0, front)
+        self._postdominators = postdominators(self._flow)
 
     def _plan_part(self, part: Part) -> Nested | None:
         if any(block.sync is not None and block.sync.is_warp for block in part.blocks):

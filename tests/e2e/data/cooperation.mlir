@@ -152,3 +152,63 @@ func.func @choices(%x: memref<4xi64>, %y: memref<256xi64>, %in_warps: memref<256
   }
   return
 }
+
+// All threads take one of two ways, one with a barrier, and both lead straight into a loop: one of
+// warps that exchange values, then one along a row.
+func.func @ways(%x: memref<4xi64>, %y: memref<256xi64>, %in_warps: memref<256xi64>,
+                %in_rows: memref<256xi64>, %which: index) attributes {llvm.emit_c_interface} {
+  %one = arith.constant 1 : index
+  %size = arith.constant 64 : index
+  %height = arith.constant 2 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %height, %gy = %one, %gz = %one)
+             threads(%tx, %ty, %tz) in (%sx = %size, %sy = %height, %sz = %one) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %i = affine.apply affine_map<(b, x, y) -> (b * 128 + y * 64 + x)>(%bx, %tx, %ty)
+    %number = arith.index_cast %tx : index to i64
+    %turns = arith.addi %which, %c4 : index
+    %is_first = arith.cmpi eq, %which, %c0 : index
+    cf.cond_br %is_first, ^wait, ^pass
+  ^wait:
+    gpu.barrier
+    %first = memref.load %x[%c0] : memref<4xi64>
+    cf.br ^warps(%c0, %first : index, i64)
+  ^pass:
+    %other = memref.load %x[%c1] : memref<4xi64>
+    cf.br ^warps(%c0, %other : index, i64)
+  ^warps(%k: index, %s: i64):
+    %goes_on = arith.cmpi slt, %k, %turns : index
+    cf.cond_br %goes_on, ^exchange, ^behind
+  ^exchange:
+    %turn = arith.index_cast %k : index to i64
+    %mine = arith.muli %number, %turn : i64
+    %lanes = gpu.subgroup_reduce add %mine : (i64) -> i64
+    %s_next = arith.addi %s, %lanes : i64
+    %k_next = arith.addi %k, %c1 : index
+    cf.br ^warps(%k_next, %s_next : index, i64)
+  ^behind:
+    memref.store %s, %in_warps[%i] : memref<256xi64>
+    gpu.barrier
+    cf.cond_br %is_first, ^wait_again, ^pass_again
+  ^wait_again:
+    gpu.barrier
+    cf.br ^rows(%c0, %s : index, i64)
+  ^pass_again:
+    cf.br ^rows(%c1, %number : index, i64)
+  ^rows(%l: index, %r: i64):
+    %goes_along = arith.cmpi slt, %l, %turns : index
+    cf.cond_br %goes_along, ^along, ^end
+  ^along:
+    %row_turn = arith.index_cast %l : index to i64
+    %v = memref.load %y[%i] : memref<256xi64>
+    %part = arith.muli %v, %row_turn : i64
+    %r_next = arith.addi %r, %part : i64
+    %l_next = arith.addi %l, %c1 : index
+    cf.br ^rows(%l_next, %r_next : index, i64)
+  ^end:
+    memref.store %r, %in_rows[%i] : memref<256xi64>
+    gpu.terminator
+  }
+  return
+}
