@@ -72,6 +72,7 @@ _SWIZZLE_ALIGNMENT = 1024
 _VECTOR_ALIGNMENT = 128
 _TILED = ("nvgpu.tma.", "nvgpu.warpgroup.", "nvvm.wgmma.", "nvvm.cp.async.bulk.tensor.")
 _SHARED_SPACE = 3
+_SET_REGISTERS = "nvvm.setmaxregister"
 
 
 def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
@@ -106,6 +107,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
             device, source, ("llvm", "nvvm"), what=f"kernels in '{symbol_of(gpu_module)}'"
         )
         run_passes(device, _LINES if debug else _NO_LINES, name=source.name)
+        _bound_registers(device)
         _place_shared_memory(device, has_tiles=has_tiles)
         device.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
     return device
@@ -149,6 +151,15 @@ def _export_kernels_alone(gpu_module: Any) -> None:
         is_function = function.name == "llvm.func" and len(function.regions[0].blocks) > 0
         if is_function and function not in kernels:
             function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+
+
+def _bound_registers(device: Any) -> None:
+    """Says that one block a multiprocessor is enough where kernels move registers between warps:
+    ptxas ignores setmaxnreg unless it knows how many each thread begins with."""
+    i32 = ir.IntegerType.get_signless(32)
+    for kernel in {ops.enclosing(op, "llvm.func") for op in ops.find(device, _SET_REGISTERS)}:
+        if "nvvm.maxntid" in kernel.attributes and "nvvm.minctasm" not in kernel.attributes:
+            kernel.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, 1)
 
 
 def _has_tiles(device: Any) -> bool:

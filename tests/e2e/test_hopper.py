@@ -79,6 +79,27 @@ def test_a_gemm_is_wgmma_on_tiles_by_tma(ptx: Callable[[Path, str], str]) -> Non
     assert ".extern .shared .align 1024 .b8 __dynamic_shmem__0[];" in text
 
 
+def test_registers_can_be_moved(aotc: Aotc, tmp_path: Path) -> None:
+    """Of a kernel with setmaxnreg, ptxas knows with how many registers a thread begins: else it
+    would ignore it, and says so."""
+    specialized = next(
+        kernel
+        for kernel in ptx_of_kernels(aotc, WARPGROUP, tmp_path / "out")
+        if "specialized_kernel(" in kernel
+    )
+    assert "setmaxnreg.inc.sync.aligned.u32 \t232;" in specialized
+    assert ".maxntid 256, 1, 1\n.minnctapersm 1\n" in specialized
+
+
+def ptx_of_kernels(aotc: Aotc, source: Path, folder: Path) -> list[str]:
+    """The text of each kernel, of all gpu.modules."""
+    command = ("build", source, "--emit", "ptx", "--chip", "sm_90a", "-o", f"{folder}/")
+    aotc(*command).succeeded()
+    return [
+        part for file in folder.iterdir() for part in file.read_text().split(".visible .entry ")
+    ]
+
+
 def test_tiles_are_aligned_for_their_swizzle(
     ptx: Callable[[Path, str], str], tmp_path: Path
 ) -> None:

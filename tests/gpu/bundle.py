@@ -104,6 +104,7 @@ _OWN_OPTIONS = ("--chip", "sm_80,sm_90", "--ptx", "compute_80")
 _OPTIONS = {
     **samples.OPTIONS,
     "cluster": ("--chip", "sm_90", "--ptx", "compute_90"),
+    "tma_memory": ("--chip", "sm_90", "--ptx", "compute_90"),
     "tma_schedule": ("--chip", "sm_90", "--ptx", "compute_90"),
     "warpgroup": ("--chip", "sm_90a"),
 }

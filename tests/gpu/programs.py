@@ -237,6 +237,12 @@ def _tma_schedule(name: str) -> Values:
     return Values({"x": x, "y": y}, {"z": x @ y}, {})
 
 
+def _tma_memory(name: str) -> Values:
+    y = _small(rng(name), (16, 16), np.float32)
+    i, j = np.indices((16, 16))
+    return Values({"rounds": 4, "y": y}, {"y": y + 4 * i + j * (0 + 1 + 2 + 3)}, {"y": np.float32})
+
+
 def _schedule_product(name: str, dtype: Any) -> Values:
     r = rng(name)
     depth = 4 if dtype == np.float32 else 16
@@ -313,6 +319,7 @@ def _cases() -> dict[str, Case]:
     add("cluster-around", "around", _cluster_around, **hopper)
     add("cluster-sixteen", "sixteen", _cluster_sixteen, **hopper)
     add("tma_schedule", None, _tma_schedule, **hopper)
+    add("tma_memory", None, _tma_memory, **hopper)
     make = partial(_product, shape=(128, 128, 128))
     add("warpgroup-predicated", "predicated", make, only_major=9, **hopper)
     for shape in ((128, 256, 64), (256, 128, 256), (384, 256, 1024)):

@@ -175,6 +175,7 @@ func.func @specialized(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %d: memref<?x?x
     gpu.barrier
     %produces = arith.cmpi uge, %t, %k128 : index
     scf.if %produces {
+      nvvm.setmaxregister decrease 40
       %one = arith.cmpi eq, %t, %k128 : index
       scf.if %one {
         scf.for %i = %k0 to %steps step %k1 {
@@ -201,6 +202,7 @@ func.func @specialized(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %d: memref<?x?x
         }
       }
     } else {
+      nvvm.setmaxregister increase 232
       %zero = nvgpu.warpgroup.mma.init.accumulator -> !sums
       %sums = scf.for %i = %k0 to %steps step %k1 iter_args(%acc = %zero) -> (!sums) {
         %stage = arith.remui %i, %k4 : index
