@@ -59,6 +59,7 @@ def source() -> str:
             *texts,
             _rows_text(),
             _box_text(),
+            _blocks_text(),
             _choice_text(),
             "",
         ]
@@ -206,6 +207,60 @@ func.func @box(%x: memref<?x?x?xf32>, %y: memref<{planes}x{rows}x{columns}xf32>,
 }}""".replace("!barrier", _BARRIER_TYPE)
 
 
+def _blocks_text() -> str:
+    """A matrix seen as 2 x 2 blocks, one after the other: four dimensions, strides in no order."""
+    blocks = "memref<2x2x16x32xf16, strided<[1024, 32, 64, 1]>>"
+    tile = f"memref<2x2x16x32xf16, {_SPACE}>"
+    map_type = _map_type(tile, "none")
+    return f"""
+func.func @blocks(%x: memref<32x64xf16>, %y: memref<2x2x16x32xf16>)
+    attributes {{llvm.emit_c_interface}} {{
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %shared_bytes = arith.constant 4096 : i32
+  %parts = memref.expand_shape %x [[0, 1], [2, 3]] output_shape [2, 16, 2, 32]
+    : memref<32x64xf16> into memref<2x16x2x32xf16>
+  %blocks = memref.transpose %parts (a, b, c, d) -> (a, c, b, d)
+    : memref<2x16x2x32xf16> to {blocks}
+  %any = memref.cast %blocks : {blocks} to memref<*xf16>
+  %from = nvgpu.tma.create.descriptor %any box[%c2, %c2, %c16, %c32]
+    : memref<*xf16> -> {map_type}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%t, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1)
+             dynamic_shared_memory_size %shared_bytes {{
+    %k0 = arith.constant 0 : index
+    %k1 = arith.constant 1 : index
+    %k2 = arith.constant 2 : index
+    %k16 = arith.constant 16 : index
+    %bytes = arith.constant 4096 : index
+    %shared = gpu.dynamic_shared_memory : memref<?xi8, {_SPACE}>
+    %tile = memref.view %shared[%k0][] : memref<?xi8, {_SPACE}> to {tile}
+    %full = nvgpu.mbarrier.create -> !barrier
+    %elected = nvvm.elect.sync -> i1
+    scf.if %elected {{
+      nvgpu.mbarrier.init %full[%k0], %k1 : !barrier
+      nvvm.fence.mbarrier.init
+      nvgpu.mbarrier.arrive.expect_tx %full[%k0], %bytes : !barrier
+      nvgpu.tma.async.load %from[%k0, %k0, %k0, %k0], %full[%k0] to %tile
+        : {map_type}, !barrier -> {tile}
+    }}
+    gpu.barrier{_WAIT}
+    scf.for %i = %k0 to %k2 step %k1 {{
+      scf.for %j = %k0 to %k2 step %k1 {{
+        scf.for %r = %k0 to %k16 step %k1 {{
+          %v = memref.load %tile[%i, %j, %r, %t] : {tile}
+          memref.store %v, %y[%i, %j, %r, %t] : memref<2x2x16x32xf16>
+        }}
+      }}
+    }}
+    gpu.terminator
+  }}
+  return
+}}""".replace("!barrier", _BARRIER_TYPE)
+
+
 def _choice_text() -> str:
     """A descriptor that is chosen, and handed through a function to a launch."""
     tile = f"memref<16x16xf32, {_SPACE}>"
@@ -302,6 +357,11 @@ def _box_values(name: str) -> Values:
     )
 
 
+def _blocks_values(name: str) -> Values:
+    x = _numbers(name, (32, 64), "f16")
+    return Values({"x": x}, {"y": x.reshape(2, 16, 2, 32).transpose(0, 2, 1, 3).copy()}, {})
+
+
 def _choice_values(name: str, which: int) -> Values:
     buffers = {key: _numbers(f"{name}-{key}", (16, 16), "f32") for key in "abc"}
     return Values({**buffers, "which": which}, {"y": buffers["abc"[which]]}, {})
@@ -317,6 +377,7 @@ def _cases() -> Iterator[Case]:
         yield case(kind.name, partial(_tiles_values, kind=kind))
     yield case("every_second_row", _rows_values)
     yield case("box", _box_values)
+    yield case("blocks", _blocks_values)
     for which in range(3):
         yield case("choice", partial(_choice_values, which=which), f"-{which}")
 
