@@ -39,6 +39,7 @@ PROGRAMS = {
         OwnProgram("arguments", ("first", "second one"), code=2),
         OwnProgram("called"),
         OwnProgram("kernel_print"),
+        OwnProgram("mma_sync"),
         OwnProgram("shuffle"),
         OwnProgram("small_language"),
         OwnProgram("task_group"),

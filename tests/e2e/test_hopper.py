@@ -30,17 +30,18 @@ NO_TENSOR_MAPS = (
 )
 NO_CLUSTERS = "error: mgpuLaunchClusterKernel: the CPU device has no thread block clusters: "
 SIZES = ("--dim", "A=8x8", "--dim", "B=8x8", "--dim", "C=8x8")
+TILES = ("--dim", "a=128x64", "--dim", "b=64x128", "--dim", "d=128x128")
 
 
 @pytest.mark.parametrize(
     ("source", "chip", "words", "reason"),
     [
         (WARPGROUP_GEMM, "sm_90a", SIZES, NO_TENSOR_MAPS),
-        (WARPGROUP, "sm_90a", ("predicated",), NO_TENSOR_MAPS),
+        (WARPGROUP, "sm_90a", TILES, NO_TENSOR_MAPS),
         (TMA_SCHEDULE, "sm_90", (), NO_TENSOR_MAPS),
         (CLUSTER, "sm_90", ("places",), NO_CLUSTERS),
     ],
-    ids=["wgmma", "predicated", "tma", "clusters"],
+    ids=["wgmma", "warpgroups", "tma", "clusters"],
 )
 def test_the_cpu_says_what_it_lacks(
     programs: Programs, source: Path, chip: str, words: tuple[str, ...], reason: str

@@ -163,6 +163,7 @@ def all_programs() -> list[Program]:
             for name in names
         ),
         *(Program(programs.source_of(name)) for name in ("faults", "printing", "llvm_dialect")),
+        Program(programs.source_of("warpgroup_main"), "", ("--chip", "sm_90a")),
         Program(HERE.parent / "e2e" / "data" / "own_main.mlir"),
         *(Program(own.source, OWN, _OWN_OPTIONS) for own in own_programs.PROGRAMS.values()),
         *(

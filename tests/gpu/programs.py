@@ -320,12 +320,10 @@ def _cases() -> dict[str, Case]:
     add("cluster-sixteen", "sixteen", _cluster_sixteen, **hopper)
     add("tma_schedule", None, _tma_schedule, **hopper)
     add("tma_memory", None, _tma_memory, **hopper)
-    make = partial(_product, shape=(128, 128, 128))
-    add("warpgroup-predicated", "predicated", make, only_major=9, **hopper)
     for shape in ((128, 256, 64), (256, 128, 256), (384, 256, 1024)):
         make = partial(_product, shape=shape)
         size = "x".join(map(str, shape))
-        add(f"warpgroup-specialized-{size}", "specialized", make, only_major=9, **hopper)
+        add(f"warpgroup-{size}", None, make, only_major=9, **hopper)
 
     add("schedule-f32", "f32", partial(_schedule_product, dtype=np.float32))
     add("schedule-f16", "f16", partial(_schedule_product, dtype=np.float16))
