@@ -95,6 +95,8 @@ LIBRARY_TARGET = "x86_64-linux-gnu.2.28"
 LIBRARY_MODULE = LIBRARY / "vectors.mlir"
 LIBRARY_OPTIONS = ("--chip", "sm_80,sm_90", "--ptx", "none", "--target", LIBRARY_TARGET)
 LIBRARY_PREFIX = "one_"
+# Linked into it, too: its entry makes TMA descriptors.
+TILES_MODULE = programs.source_of("tma_schedule")
 
 # What the files of programs with a main of their own have behind their names.
 OWN = "own"
@@ -230,17 +232,20 @@ def library_commands(packages: Path, folder: Path, toolchain: Toolchain) -> list
         *toolchain.zig_cc.command,
         *("-target", LIBRARY_TARGET, "-std=c11", "-D_GNU_SOURCE", "-O1", "-s"),
         *("-fno-sanitize=all", "-Wall", "-Wextra", "-Werror"),
-        *(f"-I{packages / package / 'include'}" for package in ("plain", "prefixed")),
+        *(f"-I{packages / package / 'include'}" for package in ("plain", "prefixed", "tiles")),
         f"-isystem{toolchain.cuda_include.path}",
         *(str(source) for source in sorted(LIBRARY.glob("*.c"))),
         str(packages / "plain" / "lib" / f"lib{name}.a"),
         str(packages / "prefixed" / "lib" / f"lib{LIBRARY_PREFIX}{name}.a"),
+        str(packages / "tiles" / "lib" / f"lib{TILES_MODULE.stem}.a"),
         *("-lm", "-lpthread", "-ldl", "-o", str(folder / "library")),
     ]
     builds = [
         aotc_build(LIBRARY_MODULE, (*options, *LIBRARY_OPTIONS), out)
         for out, options in kinds.items()
     ]
+    tiles = ("--emit", "static", *_OPTIONS[TILES_MODULE.stem], "--target", LIBRARY_TARGET)
+    builds.append(aotc_build(TILES_MODULE, tiles, f"{packages / 'tiles'}/"))
     return [*builds, link]
 
 

@@ -19,7 +19,7 @@ typedef struct library_case {
 
 // Ends with a case whose name is NULL.
 extern const library_case pointer_cases[], refusal_cases[], stream_cases[], capture_cases[],
-    context_cases[], failure_cases[], lifetime_cases[], soak_cases[];
+    context_cases[], failure_cases[], lifetime_cases[], soak_cases[], tile_cases[];
 
 // Whether the library's device is a GPU; else it is the CPU, and `cu` is not open.
 extern bool is_on_gpu;

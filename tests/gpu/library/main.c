@@ -1,4 +1,5 @@
-// Runs one case over two libraries of the same module: `vectors`, and `one_vectors` by prefix.
+// Runs one case over two libraries of the same module: `vectors`, and `one_vectors` by prefix; or
+// over `tma_schedule`.
 //
 //   library CASE [WORD]   exit code 0: all is as it should be. 1: what is printed is not. 77: there
 //                         is no GPU
@@ -11,8 +12,8 @@
 #include "driver.h"
 
 static const library_case *const all_cases[] = {
-    pointer_cases, refusal_cases, stream_cases,   capture_cases,
-    context_cases, failure_cases, lifetime_cases, soak_cases,
+    pointer_cases, refusal_cases,  stream_cases, capture_cases, context_cases,
+    failure_cases, lifetime_cases, soak_cases,   tile_cases,
 };
 enum { CASE_LISTS = sizeof(all_cases) / sizeof(all_cases[0]) };
 
