@@ -157,7 +157,9 @@ def _bound_registers(device: Any) -> None:
     """Says that one block a multiprocessor is enough where kernels move registers between warps:
     ptxas ignores setmaxnreg unless it knows how many each thread begins with."""
     i32 = ir.IntegerType.get_signless(32)
-    for kernel in {ops.enclosing(op, "llvm.func") for op in ops.find(device, _SET_REGISTERS)}:
+    for kernel in ops.find(device, "llvm.func"):
+        if not ops.find(kernel, _SET_REGISTERS):
+            continue
         if "nvvm.maxntid" in kernel.attributes and "nvvm.minctasm" not in kernel.attributes:
             kernel.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, 1)
 

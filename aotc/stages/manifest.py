@@ -7,6 +7,7 @@ from aotc.build import Artifact, Build
 from aotc.emit.names import own_functions
 from aotc.manifest import Kernel, Manifest
 from aotc.request import EmitKind
+from aotc.toolchain.tools import Tool
 
 
 def describe(build: Build) -> list[Artifact]:
@@ -40,7 +41,11 @@ def _tools_used(build: Build) -> dict[str, str]:
     """What made the artifacts, by name and version; no paths."""
     t = build.toolchain
     bindings = mlir.bindings()
-    device_tools = (t.ptxas, t.fatbinary, t.libdevice) if build.device_modules else ()
+    device_tools: tuple[Tool, ...] = ()
+    if build.device_modules:
+        device_tools = (t.ptxas, t.fatbinary, t.libdevice)
+    elif any(len(binary.images) > 1 for binary in build.given):
+        device_tools = (t.fatbinary,)
     return {
         "mlir": f"{bindings.package} {bindings.version} (LLVM {bindings.llvm_version})",
         **{tool.name: str(tool.version) for tool in (t.clang, t.zig, *device_tools)},

@@ -49,6 +49,7 @@ PROGRAMS = {
         OwnProgram("two_modules"),
         OwnProgram("unranked_copy"),
         OwnProgram("vectors", code=6),
+        OwnProgram("wmma"),
     )
 }
 
