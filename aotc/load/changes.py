@@ -22,6 +22,7 @@ _UNKNOWN = (
     r"Dialect [`'][\w.$-]*' not found for custom op '([\w.$-]+)'",
     r"unregistered operation '([\w.$-]+)'",
 )
+_SPLIT = re.compile(r"// -----")
 _UNREGISTERED = "operation being parsed with an unregistered dialect"
 
 
@@ -73,12 +74,14 @@ class Changes:
             return None
         known = mlir.operations_of(dialect)
         if not known:
-            whose = self.dialects.get(dialect)
-            return f"the dialect '{dialect}' is " + (
-                f"{whose}." if whose else "not MLIR's own: lower it first, with what made it."
-            )
+            return self.owner(dialect)
         near = difflib.get_close_matches(operation, known, n=3, cutoff=0.7)
         return f"did you mean {' or '.join(near)}?" if near else None
+
+    def owner(self, dialect: str) -> str:
+        """Whose a dialect is that MLIR has not, and what lowers it."""
+        whose = self.dialects.get(dialect, "not MLIR's own: lower it first, with what made it")
+        return f"the dialect '{dialect}' is {whose}."
 
 
 def unknown_operation(error: str, line: str, column: int) -> str | None:
@@ -106,6 +109,12 @@ def table() -> Changes:
     return Changes(data["renamed"], data["dialects"], changes)
 
 
+def explain_dialect(error: str) -> str | None:
+    """Whose the dialect is that bytecode needs, by MLIR's message."""
+    found = re.search(r"dialect '(\w+)' is unknown", error)
+    return table().owner(found[1]) if found else None
+
+
 def explain_text(lines: Sequence[str]) -> str | None:
     """The first change that some line shows by itself, where MLIR does not say what it refuses."""
     for line in lines:
@@ -119,5 +128,7 @@ def explain(error: str, lines: Sequence[str], number: int, column: int) -> str |
     """What to write now, for text that MLIR refused at line `number` (from 1) and `column`."""
     if not 0 < number <= len(lines):
         return None
+    if "redefinition of symbol" in error and any(map(_SPLIT.match, lines)):
+        return "the file holds several modules, for -split-input-file: give aotc one of them."
     before = next((line for line in reversed(lines[: number - 1]) if line.strip()), "")
     return table().explain(error, lines[number - 1], before, column=column)

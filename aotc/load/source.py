@@ -11,7 +11,8 @@ from typing import Any
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.load.changes import explain, explain_text
+from aotc.load.changes import explain, explain_dialect, explain_text
+from aotc.load.kinds import kind_of_bytes, kind_of_text
 from aotc.mlir import ir
 
 _BYTECODE_MAGIC = b"ML\xefR"
@@ -67,12 +68,7 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
     Raises InputError with file:line:column, the line and a caret.
     """
     is_bytecode = data.startswith(_BYTECODE_MAGIC)
-    try:
-        text = "" if is_bytecode else data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{name} is neither MLIR text (UTF-8) nor MLIR bytecode: {error}"
-        ) from None
+    text = "" if is_bytecode else _decode(name, data)
     lines = () if is_bytecode else tuple(text.split("\n"))
     with context:
         try:
@@ -86,11 +82,48 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
                 hint=explain_text(lines),
             ) from None
         except ir.MLIRError as error:
-            raise InputError(
-                f"{describe_diagnostics(error, name, lines)}\n{_version_note()}",
-                hint=_hint(error, name, lines),
-            ) from None
+            raise _refusal(error, name, text, data if is_bytecode else b"") from None
     return Source(name, lines, module)
+
+
+def _decode(name: str, data: bytes) -> str:
+    """The text of `data`, without the mark that some editors put before it."""
+    kind = kind_of_bytes(data)
+    if kind is not None:
+        raise InputError(f"{name} is {kind.what}, not MLIR.", hint=kind.instead)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name} is neither MLIR text (UTF-8) nor MLIR bytecode: {error}"
+        ) from None
+    if not text.strip():
+        raise InputError(f"{name} is empty.")
+    return text
+
+
+def _refusal(error: Any, name: str, text: str, bytecode: bytes) -> InputError:
+    """What to say of text or bytecode that MLIR refused: where, why, and what to do."""
+    lines = tuple(text.split("\n"))
+    message = f"{describe_diagnostics(error, name, lines)}\n{_version_note()}"
+    if bytecode:
+        return InputError(message, hint=_bytecode_hint(message, bytecode))
+    kind = kind_of_text(text)
+    if kind is not None:
+        return InputError(f"{name} looks like {kind.what}, not MLIR.\n{message}", hint=kind.instead)
+    return InputError(message, hint=_hint(error, name, lines))
+
+
+def _bytecode_hint(message: str, bytecode: bytes) -> str | None:
+    newer = re.search(r"is newer than the current version (\d+)", message)
+    if newer is None:
+        return explain_dialect(message)
+    # Behind the version: who wrote it, up to a zero byte.
+    producer = bytecode[len(_BYTECODE_MAGIC) + 1 :].split(b"\0")[0].decode("ascii", "replace")
+    return (
+        f"it was written by {producer}. That can write what is read here: mlir-opt "
+        f"--emit-bytecode --emit-bytecode-version={newer[1]}; or give aotc the text."
+    )
 
 
 def _name_locations(module: Any, name: str) -> Any:
