@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from aotc import ops
+from aotc.device.requirements import find_needs
 from aotc.load.source import Source
 from aotc.lower.checks.launches import LAUNCHES, LaunchSizes
 from aotc.lower.checks.operations import Operations
@@ -74,6 +75,8 @@ def _check_dynamic(
         return [BuildWarning.at(source, "shared-memory", launch.location, message)]
     static = static_bytes(kernel) if kernel is not None else 0
     chips = request.cubin_chips
+    if request.has_default_chips and kernel is not None:
+        chips = _able(kernel, chips)
     lacking = [chip for chip in chips if static + dynamic > _most(chip)]
     if not lacking:
         return []
@@ -88,6 +91,20 @@ def _check_dynamic(
             f"a block is given {asked} shared memory: {has}",
         )
     ]
+
+
+def _able(kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+    """The chips, or their own variants, that have the kernel's operations: there is no code for
+    the others."""
+    needs = find_needs(kernel)
+    return tuple(
+        chip
+        for chip in chips
+        if any(
+            all(need.is_met_by(candidate) for need in needs)
+            for candidate in (chip, Chip(f"{chip.name}a"))
+        )
+    )
 
 
 def _most(chip: Chip) -> int:

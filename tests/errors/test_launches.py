@@ -1,0 +1,159 @@
+"""Launches and kernels that ask for more than GPUs have."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.checks import HEAD, check
+
+LAUNCH = """  gpu.launch blocks(%a0, %a1, %a2) \
+in (%a3 = {grid[0]}, %a4 = {grid[1]}, %a5 = {grid[2]}) \
+threads(%b0, %b1, %b2) in (%b3 = {block[0]}, %b4 = {block[1]}, %b5 = {block[2]}) {rest} {{ {mark}
+    gpu.terminator
+  }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "names"),
+    [
+        ("%c1 %c1 %c1", "%c1024 %c1 %c1", ""),
+        ("%c1 %c1 %c1", "%c1024 %c2 %c1", "block-size"),
+        ("%c1 %c1 %c1", "%c1024 %c2 %n", "block-size"),
+        ("%c1 %c1 %c1", "%c64 %n %n", ""),
+        ("%c1 %c1 %c1", "%c2 %c2 %c64", ""),
+        ("%c1 %c1 %c1", "%c1 %c1 %c1024", "block-size"),
+        ("%c1 %c1 %c1", "%c0 %c1 %c1", "block-size"),
+        ("%c1 %c1 %c1", "%m1 %c1 %c1", "block-size"),
+        ("%n %n %n", "%n %n %n", ""),
+        ("%c0 %c1 %c1", "%c1 %c1 %c1", "grid-size"),
+        ("%c1 %m1 %c1", "%c1 %c1 %c1", "grid-size"),
+        ("%big %c1 %c1", "%c1 %c1 %c1", ""),
+        ("%c1 %big %c1", "%c1 %c1 %c1", "grid-size"),
+        ("%c1 %c1 %big", "%c1024 %c2 %c1", "block-size grid-size"),
+    ],
+)
+def test_launch_sizes(grid: str, block: str, names: str) -> None:
+    """Sizes that are constants, or arithmetic on constants, against CUDA's limits."""
+    mark = " ".join(f"// ERROR {name}" for name in names.split())
+    launch = LAUNCH.format(grid=grid.split(), block=block.split(), rest="", mark=mark)
+    check(f"{HEAD}  %big = arith.muli %c1024, %c1024 : index\n{launch}  return\n}}\n")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "grid", "is_wrong"),
+    [
+        ("2 2 2", "8 8 8", False),
+        ("16 1 1", "64 1 1", False),
+        ("32 1 1", "64 1 1", True),
+        ("2 1 1", "63 1 1", True),
+        ("0 1 1", "64 1 1", True),
+    ],
+)
+def test_clusters(cluster: str, grid: str, is_wrong: bool) -> None:
+    mark = "// ERROR cluster-size" if is_wrong else ""
+    sizes = [f"%c{n}" for n in (*cluster.split(), *grid.split())]
+    constants = "".join(
+        f"  {name} = arith.constant {name[2:]} : index\n" for name in sorted({*sizes, "%c1"})
+    )
+    x, y, z, *blocks = sizes
+    check(
+        f"""module attributes {{gpu.container_module}} {{
+gpu.module @device {{
+  gpu.func @kernel() kernel {{
+    gpu.return
+  }}
+}}
+func.func @f() attributes {{llvm.emit_c_interface}} {{
+{constants}
+  gpu.launch_func @device::@kernel clusters in ({x}, {y}, {z}) blocks in ({", ".join(blocks)}) \
+threads in (%c1, %c1, %c1) {mark}
+  return
+}}
+}}
+"""
+    )
+
+
+def test_chips_that_have_no_code_are_not_asked() -> None:
+    """wgmma is sm_90a's alone, which has this much."""
+    launch = "dynamic_shared_memory_size %most"
+    check(kernel_module(body="nvvm.wgmma.fence.aligned", launch=launch))
+
+
+def kernel_module(
+    *, attributes: str = "", shared: str = "", launch: str = "", rest: str = "", body: str = ""
+) -> str:
+    """One kernel and its launch with blocks of 64 threads."""
+    return f"""module attributes {{gpu.container_module}} {{
+gpu.module @device {{
+  memref.global "private" @tile : memref<64x128xf32, #gpu.address_space<workgroup>>
+  gpu.func @kernel() {shared} kernel attributes {{{attributes}}} {{{rest}
+    {body}
+    gpu.return
+  }}
+}}
+func.func @f() attributes {{llvm.emit_c_interface}} {{
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %bytes = arith.constant 100000 : i32
+  %most = arith.constant 232448 : i32
+  %too_much = arith.constant 232449 : i32
+  gpu.launch_func @device::@kernel blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1) {launch}
+  return
+}}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "in_kernel", "at_launch"),
+    [
+        ("known_block_size = array<i32: 64, 1, 1>", "", ""),
+        ("known_block_size = array<i32: 32, 1, 1>", "", "// ERROR block-size"),
+        ("known_block_size = array<i32: 64, 32, 1>", "// ERROR block-size", "// ERROR block-size"),
+        ("known_grid_size = array<i32: 2, 1, 1>", "", "// ERROR grid-size"),
+        ("nvvm.maxntid = array<i32: 1024>", "", ""),
+        ("nvvm.maxntid = array<i32: 2048>", "// ERROR block-size", ""),
+        ("nvvm.reqntid = array<i32: 32>", "", "// ERROR block-size"),
+    ],
+)
+def test_sizes_that_kernels_are_made_for(attributes: str, in_kernel: str, at_launch: str) -> None:
+    check(kernel_module(attributes=attributes, rest=in_kernel, launch=at_launch))
+
+
+SHARED = "workgroup(%w: memref<{}xf32, #gpu.address_space<workgroup>>)"
+TILE = "%t = memref.get_global @tile : memref<64x128xf32, #gpu.address_space<workgroup>>"
+
+
+@pytest.mark.parametrize(
+    ("shared", "body", "is_wrong"),
+    [
+        (SHARED.format(12288), "", False),
+        (SHARED.format(12289), "", True),
+        (SHARED.format(4096), TILE, False),
+        (SHARED.format(4097), TILE, True),
+        ("private(%p: memref<99999xf32, #gpu.address_space<private>>)", "", False),
+    ],
+)
+def test_static_shared_memory(shared: str, body: str, is_wrong: bool) -> None:
+    """48 KiB, whatever the chip: attributions, and the globals that the kernel names."""
+    mark = "// ERROR shared-memory" if is_wrong else ""
+    check(kernel_module(shared=shared, body=body, rest=mark))
+
+
+@pytest.mark.parametrize(
+    ("size", "chips", "mark"),
+    [
+        ("%most", "sm_90a", ""),
+        ("%too_much", "sm_90a", "// ERROR shared-memory"),
+        ("%bytes", "sm_80", ""),
+        ("%bytes", "sm_75", "// ERROR shared-memory"),
+        ("%most", "sm_80 sm_90", "// ERROR shared-memory"),
+        # The user named no chip: it may never run where it cannot.
+        ("%most", "", "// WARNING chip-shared-memory"),
+        ("%bytes", "", ""),
+        ("%too_much", "", "// ERROR shared-memory"),
+    ],
+)
+def test_dynamic_shared_memory(size: str, chips: str, mark: str) -> None:
+    check(kernel_module(launch=f"dynamic_shared_memory_size {size} {mark}"), chips)

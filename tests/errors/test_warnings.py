@@ -1,0 +1,72 @@
+"""Warnings on the command line: shown, hidden, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from helpers.checks import BUFFER, HEAD
+from helpers.command import SAMPLES, Outcome
+
+Aotc = Callable[..., Outcome]
+MlirFile = Callable[..., Path]
+
+WRONG = f"""func.func @f(%a: {BUFFER}) attributes {{llvm.emit_c_interface}} {{
+  %x = arith.constant 1.0 : f32
+  %c9 = arith.constant 9 : index
+  memref.store %x, %a[%c9] : {BUFFER}
+  return
+}}
+"""
+
+
+def test_options(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    """A warning with its place and name; hidden; and an error, with which nothing is written."""
+    path = mlir_file(WRONG)
+    out = tmp_path / "out.mlir"
+    command = ("build", path, "--emit", "host-mlir", "-o", out)
+    said = (
+        f"{path}:4:3: {{}}: memref.store has index 9 along dimension 0 of {BUFFER} [{{}}]\n"
+        f"    memref.store %x, %a[%c9] : {BUFFER}\n"
+        "    ^\n"
+    )
+    error = Outcome(2, "", said.format("error", "-Werror=out-of-bounds"))
+    for option in ("-Werror", "-Werror=out-of-bounds"):
+        assert aotc(*command, option) == error
+        assert not out.exists()
+    assert aotc(*command) == Outcome(0, "", said.format("warning", "-Wout-of-bounds"))
+    assert out.exists()
+    for option in ("-Wno-out-of-bounds", "-q"):
+        assert aotc(*command, option) == Outcome(0, "", "")
+
+
+def test_an_unknown_name(aotc: Aotc) -> None:
+    done = aotc("build", SAMPLES / "matmul.mlir", "-Wno-out-of-bound")
+    assert done.code == 2
+    assert done.stderr.startswith(
+        "aotc: error: Unknown warning 'out-of-bound' in -Wno-out-of-bound. Did you mean "
+        "out-of-bounds? Known: block-size, "
+    )
+
+
+def test_an_error_by_default_can_be_a_warning(
+    aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    path = mlir_file(
+        f"""{HEAD}
+  gpu.launch blocks(%a0, %a1, %a2) in (%a3 = %c1, %a4 = %c1, %a5 = %c1)
+             threads(%b0, %b1, %b2) in (%b3 = %c1024, %b4 = %c2, %b5 = %c1) {{
+    gpu.terminator
+  }}
+  return
+}}
+"""
+    )
+    command = ("build", path, "--emit", "mlir", "-o", tmp_path / "out.mlir")
+    done = aotc(*command)
+    assert done.code == 2
+    assert (
+        ": error: a block of 1024 x 2 x 1 threads has 2048: GPUs take 1024 [-Werror=block-size]\n"
+    ) in done.stderr
+    assert aotc(*command, "-Wno-error=block-size").stderr.count("warning: a block of") == 1
+    assert aotc(*command, "-Wno-block-size").succeeded().stderr == ""
