@@ -45,6 +45,19 @@ class Change:
         is_there = re.search(self.line, lines, re.MULTILINE) is not None
         return is_there and (self.error is None or re.search(self.error, error) is not None)
 
+    def hint(self, rest: Sequence[str] = ()) -> str:
+        """What changed, an example, and how many lines of the `rest` show it as well."""
+        more = sum(map(self.is_shown_by, rest))
+        also = f" ({more} more line{'s' if more > 1 else ''} below)" if more else ""
+        example = "\n".join(f"  {line}" for line in self.new.split("\n"))
+        return f"{self.says}{also}:\n{example}"
+
+    def is_shown_by(self, line: str) -> bool:
+        """Whether a line has the old form, whatever MLIR says of it."""
+        if self.line is None:
+            return any(re.search(rf"(?<![\w.]){re.escape(op)}(?![\w.])", line) for op in self.ops)
+        return bool(self.line) and self.error is None and re.search(self.line, line) is not None
+
 
 @dataclass(frozen=True)
 class Changes:
@@ -54,18 +67,20 @@ class Changes:
     dialects: dict[str, str]
     changes: tuple[Change, ...]
 
-    def explain(self, error: str, line: str, before: str = "", *, column: int = 0) -> str | None:
-        """What to write instead, for text that MLIR refused with `error` at `line`, before which
-        `before` stands; None where nothing is known."""
+    def explain(self, error: str, lines: Sequence[str], number: int, column: int) -> str | None:
+        """What to write now, for text that MLIR refused with `error` at line `number` (from 1) and
+        `column`; None where nothing is known."""
+        line = lines[number - 1]
         operation = unknown_operation(error, line, column)
         bare = operation.removeprefix("std.") if operation else None
         if bare in self.renamed:
             return f"{operation} is {self.renamed[bare]} now."
         # A parser that misses something at the end of a line complains at the next.
-        for lines in (line, f"{before}\n{line}"):
+        before = next((text for text in reversed(lines[: number - 1]) if text.strip()), "")
+        for around in (line, f"{before}\n{line}"):
             for change in self.changes:
-                if change.fits(operation, lines, error):
-                    return f"{change.says}:\n{_indented(change.new)}"
+                if change.fits(operation, around, error):
+                    return change.hint(lines[number:])
         return None if operation is None else self._foreign(operation)
 
     def _foreign(self, operation: str) -> str | None:
@@ -97,10 +112,6 @@ def unknown_operation(error: str, line: str, column: int) -> str | None:
     return None
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.split("\n"))
-
-
 @functools.cache
 def table() -> Changes:
     """The table of `changes.toml`."""
@@ -119,8 +130,8 @@ def explain_text(lines: Sequence[str]) -> str | None:
     """The first change that some line shows by itself, where MLIR does not say what it refuses."""
     for line in lines:
         for change in table().changes:
-            if change.line and change.error is None and re.search(change.line, line):
-                return f"{change.says}:\n{_indented(change.new)}"
+            if change.line is not None and change.is_shown_by(line):
+                return change.hint()
     return None
 
 
@@ -130,5 +141,4 @@ def explain(error: str, lines: Sequence[str], number: int, column: int) -> str |
         return None
     if "redefinition of symbol" in error and any(map(_SPLIT.match, lines)):
         return "the file holds several modules, for -split-input-file: give aotc one of them."
-    before = next((line for line in reversed(lines[: number - 1]) if line.strip()), "")
-    return table().explain(error, lines[number - 1], before, column=column)
+    return table().explain(error, lines, number, column)

@@ -38,4 +38,4 @@ def check_outlined(source: Source, request: BuildRequest) -> list[BuildWarning]:
     if request.memory is not MemoryMode.EXPLICIT:
         return []
     with source.module.context:
-        return check_host_pointers(source)
+        return sorted(check_host_pointers(source), key=_order)
