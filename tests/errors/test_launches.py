@@ -40,16 +40,19 @@ def test_launch_sizes(grid: str, block: str, names: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "grid", "is_wrong"),
+    ("cluster", "grid", "chips", "is_wrong"),
     [
-        ("2 2 2", "8 8 8", False),
-        ("16 1 1", "64 1 1", False),
-        ("32 1 1", "64 1 1", True),
-        ("2 1 1", "63 1 1", True),
-        ("0 1 1", "64 1 1", True),
+        ("2 2 2", "8 8 8", "", False),
+        ("16 1 1", "64 1 1", "", False),
+        ("32 1 1", "64 1 1", "", True),
+        ("2 1 1", "63 1 1", "", True),
+        ("0 1 1", "64 1 1", "", True),
+        ("2 1 1", "64 1 1", "sm_90 sm_100a", False),
+        ("2 1 1", "64 1 1", "sm_89 sm_90", True),
+        ("1 1 1", "64 1 1", "sm_89", False),
     ],
 )
-def test_clusters(cluster: str, grid: str, is_wrong: bool) -> None:
+def test_clusters(cluster: str, grid: str, chips: str, is_wrong: bool) -> None:
     mark = "// ERROR cluster-size" if is_wrong else ""
     sizes = [f"%c{n}" for n in (*cluster.split(), *grid.split())]
     constants = "".join(
@@ -70,7 +73,8 @@ threads in (%c1, %c1, %c1) {mark}
   return
 }}
 }}
-"""
+""",
+        chips,
     )
 
 

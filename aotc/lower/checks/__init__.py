@@ -22,7 +22,7 @@ def check_input(source: Source, request: BuildRequest) -> list[BuildWarning]:
         operations = Operations(source.module)
         found = [
             *check_deallocations(source, operations),
-            *check_launches(source, operations),
+            *check_launches(source, operations, request),
             *check_shared_memory(source, operations, request),
             *check_bounds(source, operations),
         ]

@@ -14,7 +14,7 @@ from aotc.lower.checks.values import evaluate
 from aotc.lower.outlining import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
-from aotc.request import MAX_BLOCK, MAX_BLOCK_THREADS
+from aotc.request import MAX_BLOCK, MAX_BLOCK_THREADS, BuildRequest, Chip
 from aotc.warnings import BuildWarning
 
 LAUNCHES = ("gpu.launch", "gpu.launch_func")
@@ -22,6 +22,7 @@ LAUNCHES = ("gpu.launch", "gpu.launch_func")
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 # With the kernel's consent, for which our runtime asks; without, GPUs promise 8.
 _MAX_CLUSTER = 16
+_FIRST_WITH_CLUSTERS = 90
 _BLOCK_ATTRIBUTES = ("known_block_size", "nvvm.maxntid", "nvvm.reqntid")
 _CLUSTER_ATTRIBUTES = ("known_cluster_size", "nvvm.cluster_dim")
 _AXES = "xyz"
@@ -55,7 +56,9 @@ class LaunchSizes:
         )
 
 
-def check_launches(source: Source, operations: Operations) -> list[BuildWarning]:
+def check_launches(
+    source: Source, operations: Operations, request: BuildRequest
+) -> list[BuildWarning]:
     """Block, grid and cluster sizes that no GPU takes, and those that a kernel is not made for."""
     kernels = operations.kernels()
     found = []
@@ -65,6 +68,7 @@ def check_launches(source: Source, operations: Operations) -> list[BuildWarning]
             *_block_problems(sizes.block),
             *_grid_problems(sizes.grid),
             *_cluster_problems(sizes.cluster, sizes.grid),
+            *_chip_problems(sizes.cluster, request.chips),
         ]
         if launch.name == "gpu.launch_func":
             kernel = kernels.get(launched_kernel(launch))
@@ -128,6 +132,15 @@ def _cluster_problems(cluster: Sizes, grid: Sizes) -> Iterator[_Problem]:
                 "cluster-size",
                 f"{blocks} blocks along {axis} are not whole clusters of {size}",
             )
+
+
+def _chip_problems(cluster: Sizes, chips: Sequence[Chip]) -> Iterator[_Problem]:
+    lacking = [chip.name for chip in chips if chip.capability < _FIRST_WITH_CLUSTERS]
+    if lacking and any(size is not None and size > 1 for size in cluster):
+        yield _Problem(
+            "cluster-size",
+            f"clusters need sm_{_FIRST_WITH_CLUSTERS} or later: {', '.join(lacking)} lacks them",
+        )
 
 
 def _promised(function: Any, names: Sequence[str]) -> Iterator[tuple[str, Sizes]]:
