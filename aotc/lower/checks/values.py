@@ -12,10 +12,10 @@ _CONSTANTS = ("arith.constant", "index.constant", "llvm.mlir.constant")
 _SAME = (
     "arith.index_cast",
     "arith.extsi",
-    "index.castu",
     "index.casts",
     "llvm.sext",
 )
+_SAME_IF_NATURAL = ("arith.index_castui", "arith.extui", "index.castu", "llvm.zext")
 # Operations of one meaning for signed and unsigned numbers wherever both operands are natural.
 _NATURAL: dict[str, Callable[[int, int], int]] = {
     "ceildivsi": lambda a, b: -(-a // b),
@@ -44,7 +44,7 @@ _SIGNED: dict[str, Callable[[int, int], int]] = {
     "maxs": max,
 }
 _INTEGER_DIALECTS = ("arith", "index", "llvm")
-_MOST = 2**31  # results beyond are not followed: they may wrap around in the program
+_MOST_BITS = 32  # results of more are not followed: they may wrap around in the program
 
 # Values that stand for a number here: the ids and induction variables of one run of a body.
 Known = Sequence[tuple[Any, int]]
@@ -67,6 +67,9 @@ def evaluate(value: Any, known: Known = ()) -> int | None:
         return _static_dimension(operation, known)
     if name in _SAME:
         return evaluate(operation.operands[0], known)
+    if name in _SAME_IF_NATURAL:
+        natural = evaluate(operation.operands[0], known)
+        return natural if natural is not None and natural >= 0 else None
     if name == "affine.apply":
         numbers = evaluate_map(operation.attributes["map"].value, operation.operands, known)
         return numbers[0]
@@ -90,7 +93,9 @@ def _arithmetic(operation: Any, known: Known) -> int | None:
     if name in _NATURAL:
         return _NATURAL[name](a, b) if a >= 0 and b > 0 else None
     result = _SIGNED[name](a, b)
-    return result if -_MOST < result < _MOST else None
+    type_ = operation.results[0].type
+    bits = min(type_.width, _MOST_BITS) if isinstance(type_, ir.IntegerType) else _MOST_BITS
+    return result if -(1 << bits - 1) <= result < 1 << bits - 1 else None
 
 
 def evaluate_map(map_: Any, operands: Any, known: Known = ()) -> list[int | None]:
