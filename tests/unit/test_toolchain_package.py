@@ -45,7 +45,7 @@ def test_the_wheel_has_every_c_file_and_template(name: str, wheel: zipfile.ZipFi
 
 def test_the_wheel_has_every_module_and_nothing_of_the_house(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
-    for path in (ROOT / "aotc").rglob("*.py"):
+    for path in [*(ROOT / "aotc").rglob("*.py"), *(ROOT / "aotc").rglob("*.toml")]:
         assert path.relative_to(ROOT).as_posix() in names
     assert {name.split("/")[0] for name in names} == {"aotc", f"aotc-{__version__}.dist-info"}
     assert [name for name in names if "__pycache__" in name] == []
