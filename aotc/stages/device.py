@@ -83,14 +83,16 @@ def _able(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> list[Chip]:
         if not lacking:
             continue
         names = ", ".join(lacking)
-        if not is_default:
-            problems.append((need.location, f"{need}: {names} lacks it"))
-            continue
-        text = f"{need}: no code for {names} in {gpu_module}"
-        build.warnings.append(BuildWarning.at(build.source, "chip-left-out", need.location, text))
-        build.refusals.setdefault(gpu_module, []).append(InputError(text))
+        problems.append((need.location, f"{need}: {names} lacks it"))
+        if is_default:
+            text = f"{need}: no code for {names} in {gpu_module}"
+            warning = BuildWarning.at(build.source, "chip-left-out", need.location, text)
+            build.warnings.append(warning)
     if problems:
-        raise input_error(build.source, problems, hint=_hint(build.needs[gpu_module]))
+        refusal = input_error(build.source, problems, hint=_hint(build.needs[gpu_module]))
+        if not is_default:
+            raise refusal
+        build.refusals.setdefault(gpu_module, []).append(refusal)
     return [chip for chip in chips if _candidates(build, gpu_module, chip)]
 
 
