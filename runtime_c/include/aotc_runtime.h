@@ -112,6 +112,13 @@ AOTC_API aotc_status aotc_device_resolve(aotc_device *out_device);
 // Whether a device was chosen so far: false for a program that needed none. Chooses none.
 AOTC_API bool aotc_device_is_resolved(void);
 
+// The number of the GPU that this thread's calls go to, as mgpuSetDefaultDevice or the entry under
+// way has it; -1 when that is left to the rules above. Another thread that works for this one
+// adopts it, where -1 forgets an earlier one. (Of a context that is not the device's primary one it
+// gets the device alone.)
+AOTC_API int32_t aotc_default_device_get(void);
+AOTC_API void aotc_default_device_adopt(int32_t ordinal);
+
 // Lists every GPU, then the cpu, without choosing one. Writes at most `capacity` of them;
 // *out_count is how many there are. A missing driver is no failure: then there is only the cpu, and
 // its `reason` says why. out_devices may be NULL when capacity is 0.

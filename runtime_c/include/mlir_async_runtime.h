@@ -10,6 +10,7 @@
 // on
 //   with that of the tokens, values and groups that it awaits; a thread that awaits them gets it as
 //   its own (aotc_status_get). After it, launches and copies do nothing, on whichever thread.
+// - A task's calls go to the GPU of the thread that made it (aotc_default_device_get).
 // - Tokens, values and groups are counted references. Every function takes NULL for one of them
 // that
 //   could not be made: it is available, and in error.

@@ -152,6 +152,7 @@ static void note_failure(tasks *t, aotc_program_failure *failure) {
 // Runs a task on a thread that has not failed.
 static void run(tasks *t, aotc_program_task *task) {
   aotc_program_failure_adopt(task->failure);
+  aotc_default_device_adopt(task->device);
   task->resume(task->coroutine);
   free(task);
   note_failure(t, aotc_program_failure_take());
@@ -227,8 +228,10 @@ static void run_here_locked(tasks *t) {
   aotc_program_task *task = pop_locked(t);
   pthread_mutex_unlock(&t->lock);
   aotc_program_failure *own = aotc_program_failure_take();
+  int32_t device = aotc_default_device_get();
   aotc_error_clear();
   run(t, task);
+  aotc_default_device_adopt(device);
   aotc_program_failure_adopt(own);
   pthread_mutex_lock(&t->lock);
 }
@@ -252,7 +255,11 @@ void aotc_program_tasks_tell_locked(void) {
 aotc_program_task *aotc_program_task_make(void *coroutine, mlir_async_resume resume) {
   aotc_program_task *task = malloc(sizeof(*task));
   if (task != NULL) {
-    *task = (aotc_program_task){.coroutine = coroutine, .resume = resume};
+    *task = (aotc_program_task){
+        .coroutine = coroutine,
+        .resume = resume,
+        .device = aotc_default_device_get(),
+    };
   }
   return task;
 }

@@ -15,6 +15,7 @@ typedef struct aotc_program_task {
   void *coroutine;
   mlir_async_resume resume;
   aotc_program_failure *failure; // owned
+  int32_t device;                // of the thread that made it
 } aotc_program_task;
 
 // One lock is held for all of the async runtime: for tasks, and for tokens, values and groups.

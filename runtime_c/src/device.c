@@ -396,6 +396,21 @@ aotc_status aotc_device_list(aotc_device *out_devices, int32_t capacity, int32_t
 // -------------------------------------------------------------------------------------------------
 // The thread's device
 
+int32_t aotc_default_device_get(void) {
+  const aotc_rt_thread *thread = &aotc_rt_this_thread;
+  if (thread->entry_context != NULL) {
+    return thread->entry_context->description.ordinal;
+  }
+  return thread->has_default_ordinal ? thread->default_ordinal : -1;
+}
+
+void aotc_default_device_adopt(int32_t ordinal) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  thread->has_default_ordinal = ordinal >= 0;
+  thread->prefers_current = false;
+  thread->default_ordinal = ordinal;
+}
+
 static aotc_status refuse_gpu(int32_t ordinal, const char *why) {
   return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "cuda:%d cannot be used: %s", (int)ordinal, why);
 }

@@ -6,60 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "async_task.h"
 #include "check.h"
 #include "mlir_async_runtime.h"
+#include "mlir_cuda_runtime.h"
 
 #define MANY 2000
 
-// What a coroutine would keep in its frame.
-typedef struct frame {
-  void (*next)(struct frame *frame);
-  mlir_async_object *own;    // the token or value that it makes available
-  mlir_async_object *awaits; // what it waits for in between
-  int64_t input;
-} frame;
-
-static void resume(void *coroutine) {
-  frame *f = coroutine;
-  f->next(f);
-}
-
-static frame *make_frame(void (*next)(frame *), mlir_async_object *awaits, int64_t input) {
-  frame *f = malloc(sizeof(*f));
-  *f = (frame){.next = next, .awaits = awaits, .input = input};
-  return f;
-}
-
 // -------------------------------------------------------------------------------------------------
 // Tasks
-
-static atomic_int the_count;
-
-static void end_with_token(frame *f) {
-  mlir_async_object *token = f->own;
-  free(f);
-  mlirAsyncRuntimeEmplaceToken(token);
-}
-
-static void count_one(frame *f) {
-  atomic_fetch_add(&the_count, 1);
-  end_with_token(f);
-}
-
-// The token of a task that begins with `next`.
-static mlir_async_object *start(void (*next)(frame *), mlir_async_object *awaits, int64_t input) {
-  frame *f = make_frame(next, awaits, input);
-  mlir_async_object *token = mlirAsyncRuntimeCreateToken();
-  f->own = token;
-  mlirAsyncRuntimeExecute(f, resume);
-  return token;
-}
-
-static void await_and_drop(mlir_async_object *token) {
-  mlirAsyncRuntimeAwaitToken(token);
-  CHECK(!mlirAsyncRuntimeIsTokenError(token));
-  mlirAsyncRuntimeDropRef(token, 1);
-}
 
 static void tasks_run_and_are_awaited(void) {
   mlir_async_object *tokens[MANY];
@@ -185,12 +140,6 @@ static void a_thread_of_the_programs_own_is_awaited(void) {
 // -------------------------------------------------------------------------------------------------
 // Failures
 
-static void fail_and_end(frame *f) {
-  CHECK_NO_FAILURE();
-  aotc_error_adopt(AOTC_LAUNCH_FAILED, "kernel 'k': as it was told");
-  end_with_token(f);
-}
-
 static void see_failure_and_end(frame *f) {
   CHECK_CONTAINS(aotc_error_message(), "as it was told");
   mlirAsyncRuntimeDropRef(f->awaits, 1);
@@ -248,6 +197,18 @@ static void a_failure_that_nobody_awaits_is_told_at_the_end(void) {
   CHECK_NO_FAILURE();
 }
 
+static void expect_device(frame *f) {
+  CHECK_INT(f->input, aotc_default_device_get());
+  end_with_token(f);
+}
+
+static void a_task_is_on_its_makers_device(void) {
+  mgpuSetDefaultDevice(3);
+  await_and_drop(start(expect_device, NULL, 3));
+  aotc_default_device_adopt(-1);
+  await_and_drop(start(expect_device, NULL, -1));
+}
+
 static void errors_are_states(void) {
   mlir_async_object *token = mlirAsyncRuntimeCreateToken();
   mlir_async_object *group = mlirAsyncRuntimeCreateGroup(1);
@@ -294,6 +255,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(a_failure_goes_through_groups),
       CHECK_TEST(a_task_begins_with_its_makers_failure),
       CHECK_TEST(a_failure_that_nobody_awaits_is_told_at_the_end),
+      CHECK_TEST(a_task_is_on_its_makers_device),
       CHECK_TEST(errors_are_states),
       CHECK_TEST(what_could_not_be_made_is_in_error),
   };

@@ -46,12 +46,14 @@ PROGRAMS = {
     "cpu_stress": "none",
     "programs": "none",
     "async": "none",
+    "async_process": "none",
 }
 WITH_ENTRIES = ("cuda_entries", "cuda_entry_life", "cuda_entry_results", "old_driver")
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
 CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress", "async")
 WITH_CPU_MODULE = ("cpu_blocks", "cpu_steps", "cpu_stress")
-WITH_UTILITIES = ("programs", "async")
+WITH_TASKS = ("async", "async_process")
+WITH_UTILITIES = ("programs", *WITH_TASKS)
 THREAD_SANITIZER_FLAGS = ("-fsanitize=thread",)
 
 
@@ -63,6 +65,8 @@ def _sources_of(program: str) -> list[Path]:
         names.append("entries.c")
     if program in WITH_CPU_MODULE:
         names.append("cpu_module.c")
+    if program in WITH_TASKS:
+        names.append("async_task.c")
     return [
         *(TESTS / name for name in names),
         *(UTILITIES if program in WITH_UTILITIES else []),
