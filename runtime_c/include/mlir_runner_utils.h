@@ -27,11 +27,12 @@ extern "C" {
 // -------------------------------------------------------------------------------------------------
 // Values
 
-// Numbers as "%ld", "%lu" and "%g". printF16 and printBF16 take the value's bits.
+// Numbers as "%ld", "%lu" and "%g". printF16 and printBF16 take the value's 16 bits; what is above
+// them, where MLIR leaves anything, is ignored.
 AOTC_API void printI64(int64_t value);
 AOTC_API void printU64(uint64_t value);
-AOTC_API void printF16(uint16_t bits);
-AOTC_API void printBF16(uint16_t bits);
+AOTC_API void printF16(uint32_t bits);
+AOTC_API void printBF16(uint32_t bits);
 AOTC_API void printF32(float value);
 AOTC_API void printF64(double value);
 AOTC_API void printString(const char *text);

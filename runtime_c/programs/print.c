@@ -32,12 +32,13 @@ void printF32(float value) {
   printF64((double)value);
 }
 
-void printF16(uint16_t bits) {
-  printF32(aotc_program_f16_value(bits));
+// MLIR passes an i16 without extending it; C compilers rely on that for a uint16_t.
+void printF16(uint32_t bits) {
+  printF32(aotc_program_f16_value((uint16_t)bits));
 }
 
-void printBF16(uint16_t bits) {
-  printF32(aotc_program_bf16_value(bits));
+void printBF16(uint32_t bits) {
+  printF32(aotc_program_bf16_value((uint16_t)bits));
 }
 
 void printString(const char *text) {

@@ -91,6 +91,16 @@ static void values_and_punctuation(void) {
     printString("50%");
     printCString("d");
   });
+  // What is above the 16 bits does not count.
+  CHECK_PRINTS("0 0.333252 0 0.333984", {
+    printF16(0xabcd0000);
+    printString(" ");
+    printF16(0xffff3555);
+    printString(" ");
+    printBF16(0xabcd0000);
+    printString(" ");
+    printBF16(0xffff3eab);
+  });
   CHECK_PRINTS("0.333252 0.333984 -nan 6.10352e-05 5.96046e-08 -inf 65504 3.38953e+38", {
     printF16(0x3555);
     printString(" ");
