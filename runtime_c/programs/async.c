@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "async_tasks.h"
+#include "utility.h"
 
 #define VALUE_ALIGNMENT 64
 
@@ -42,11 +43,11 @@ static mlir_async_object *make(const char *kind, int64_t references) {
   return object;
 }
 
-mlir_async_object *mlirAsyncRuntimeCreateToken(void) {
+UTILITY mlir_async_object *mlirAsyncRuntimeCreateToken(void) {
   return make("no host memory for an async token", 2);
 }
 
-mlir_async_object *mlirAsyncRuntimeCreateValue(int64_t bytes) {
+UTILITY mlir_async_object *mlirAsyncRuntimeCreateValue(int64_t bytes) {
   static const char message[] = "no host memory for an async value";
   mlir_async_object *value = make(message, 2);
   size_t whole = ((size_t)bytes + VALUE_ALIGNMENT) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
@@ -65,7 +66,7 @@ mlir_async_object *mlirAsyncRuntimeCreateValue(int64_t bytes) {
   return value;
 }
 
-mlir_async_object *mlirAsyncRuntimeCreateGroup(int64_t size) {
+UTILITY mlir_async_object *mlirAsyncRuntimeCreateGroup(int64_t size) {
   mlir_async_object *group = make("no host memory for an async group", 1);
   if (group != NULL) {
     group->pending = size;
@@ -74,7 +75,7 @@ mlir_async_object *mlirAsyncRuntimeCreateGroup(int64_t size) {
   return group;
 }
 
-void mlirAsyncRuntimeAddRef(mlir_async_object *object, int64_t count) {
+UTILITY void mlirAsyncRuntimeAddRef(mlir_async_object *object, int64_t count) {
   if (object == NULL) {
     return;
   }
@@ -92,7 +93,7 @@ static void drop_locked(mlir_async_object *object, int64_t count) {
   }
 }
 
-void mlirAsyncRuntimeDropRef(mlir_async_object *object, int64_t count) {
+UTILITY void mlirAsyncRuntimeDropRef(mlir_async_object *object, int64_t count) {
   if (object == NULL) {
     return;
   }
@@ -156,19 +157,19 @@ static void settle(mlir_async_object *object, state reached) {
   aotc_program_tasks_unlock();
 }
 
-void mlirAsyncRuntimeEmplaceToken(mlir_async_object *token) {
+UTILITY void mlirAsyncRuntimeEmplaceToken(mlir_async_object *token) {
   settle(token, AVAILABLE);
 }
 
-void mlirAsyncRuntimeEmplaceValue(mlir_async_object *value) {
+UTILITY void mlirAsyncRuntimeEmplaceValue(mlir_async_object *value) {
   settle(value, AVAILABLE);
 }
 
-void mlirAsyncRuntimeSetTokenError(mlir_async_object *token) {
+UTILITY void mlirAsyncRuntimeSetTokenError(mlir_async_object *token) {
   settle(token, FAILED);
 }
 
-void mlirAsyncRuntimeSetValueError(mlir_async_object *value) {
+UTILITY void mlirAsyncRuntimeSetValueError(mlir_async_object *value) {
   settle(value, FAILED);
 }
 
@@ -182,25 +183,26 @@ static bool is_error(mlir_async_object *object) {
   return result;
 }
 
-bool mlirAsyncRuntimeIsTokenError(mlir_async_object *token) {
+UTILITY bool mlirAsyncRuntimeIsTokenError(mlir_async_object *token) {
   return is_error(token);
 }
 
-bool mlirAsyncRuntimeIsValueError(mlir_async_object *value) {
+UTILITY bool mlirAsyncRuntimeIsValueError(mlir_async_object *value) {
   return is_error(value);
 }
 
-bool mlirAsyncRuntimeIsGroupError(mlir_async_object *group) {
+UTILITY bool mlirAsyncRuntimeIsGroupError(mlir_async_object *group) {
   return is_error(group);
 }
 
-void *mlirAsyncRuntimeGetValueStorage(mlir_async_object *value) {
+UTILITY void *mlirAsyncRuntimeGetValueStorage(mlir_async_object *value) {
   // What a task would write to a value that could not be made; nobody reads it.
   static _Alignas(VALUE_ALIGNMENT) char spare[4096];
   return value != NULL ? value->storage : spare;
 }
 
-int64_t mlirAsyncRuntimeAddTokenToGroup(mlir_async_object *token, mlir_async_object *group) {
+UTILITY int64_t mlirAsyncRuntimeAddTokenToGroup(mlir_async_object *token,
+                                                mlir_async_object *group) {
   if (group == NULL) {
     return 0;
   }
@@ -241,19 +243,19 @@ static void await(mlir_async_object *object) {
   aotc_program_failure_adopt(failure);
 }
 
-void mlirAsyncRuntimeAwaitToken(mlir_async_object *token) {
+UTILITY void mlirAsyncRuntimeAwaitToken(mlir_async_object *token) {
   await(token);
 }
 
-void mlirAsyncRuntimeAwaitValue(mlir_async_object *value) {
+UTILITY void mlirAsyncRuntimeAwaitValue(mlir_async_object *value) {
   await(value);
 }
 
-void mlirAsyncRuntimeAwaitAllInGroup(mlir_async_object *group) {
+UTILITY void mlirAsyncRuntimeAwaitAllInGroup(mlir_async_object *group) {
   await(group);
 }
 
-void mlirAsyncRuntimeExecute(void *coroutine, mlir_async_resume resume) {
+static void execute(void *coroutine, mlir_async_resume resume) {
   aotc_program_task *task = aotc_program_task_make(coroutine, resume);
   if (task == NULL) {
     resume(coroutine);
@@ -263,6 +265,10 @@ void mlirAsyncRuntimeExecute(void *coroutine, mlir_async_resume resume) {
   aotc_program_tasks_lock();
   aotc_program_task_push_locked(task);
   aotc_program_tasks_unlock();
+}
+
+UTILITY void mlirAsyncRuntimeExecute(void *coroutine, mlir_async_resume resume) {
+  execute(coroutine, resume);
 }
 
 // Whether the coroutine goes on by itself, once the object is available.
@@ -293,29 +299,29 @@ static void await_and_execute(mlir_async_object *object, void *coroutine,
   free(task);
   free(w);
   await(object);
-  mlirAsyncRuntimeExecute(coroutine, resume);
+  execute(coroutine, resume);
 }
 
-void mlirAsyncRuntimeAwaitTokenAndExecute(mlir_async_object *token, void *coroutine,
-                                          mlir_async_resume resume) {
+UTILITY void mlirAsyncRuntimeAwaitTokenAndExecute(mlir_async_object *token, void *coroutine,
+                                                  mlir_async_resume resume) {
   await_and_execute(token, coroutine, resume);
 }
 
-void mlirAsyncRuntimeAwaitValueAndExecute(mlir_async_object *value, void *coroutine,
-                                          mlir_async_resume resume) {
+UTILITY void mlirAsyncRuntimeAwaitValueAndExecute(mlir_async_object *value, void *coroutine,
+                                                  mlir_async_resume resume) {
   await_and_execute(value, coroutine, resume);
 }
 
-void mlirAsyncRuntimeAwaitAllInGroupAndExecute(mlir_async_object *group, void *coroutine,
-                                               mlir_async_resume resume) {
+UTILITY void mlirAsyncRuntimeAwaitAllInGroupAndExecute(mlir_async_object *group, void *coroutine,
+                                                       mlir_async_resume resume) {
   await_and_execute(group, coroutine, resume);
 }
 
-int64_t mlirAsyncRuntimGetNumWorkerThreads(void) {
+UTILITY int64_t mlirAsyncRuntimGetNumWorkerThreads(void) {
   return aotc_program_task_limit();
 }
 
-void mlirAsyncRuntimePrintCurrentThreadId(void) {
+UTILITY void mlirAsyncRuntimePrintCurrentThreadId(void) {
   printf("Current thread id: %" PRIuPTR "\n", (uintptr_t)pthread_self());
   fflush(stdout);
 }

@@ -2,6 +2,7 @@
 // of the library. One that blocks in a task does not count: another takes its place, so that tasks
 // that wait for each other never wait for a thread.
 #include "async_tasks.h"
+#include "utility.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -287,7 +288,7 @@ int32_t aotc_program_task_limit(void) {
 // -------------------------------------------------------------------------------------------------
 // The end
 
-void aotc_async_finish(void) {
+UTILITY void aotc_async_finish(void) {
   tasks *t = &the_tasks;
   pthread_mutex_lock(&t->lock);
   begin_locked(t);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "memref.h"
+#include "utility.h"
 
 // -------------------------------------------------------------------------------------------------
 // Copies
@@ -34,8 +35,8 @@ static bool is_empty(const aotc_program_memref *memref) {
   return false;
 }
 
-void memrefCopy(int64_t element_bytes, const mlir_unranked_memref *from,
-                const mlir_unranked_memref *to) {
+UTILITY void memrefCopy(int64_t element_bytes, const mlir_unranked_memref *from,
+                        const mlir_unranked_memref *to) {
   aotc_program_memref f = aotc_program_memref_of(from->rank, from->descriptor);
   aotc_program_memref t = aotc_program_memref_of(to->rank, to->descriptor);
   // Without elements there may be no memory either, of which to take an address.
@@ -55,7 +56,7 @@ void memrefCopy(int64_t element_bytes, const mlir_unranked_memref *from,
     type b = *(const type *)right;                                                                 \
     return (a > b) - (a < b);                                                                      \
   }                                                                                                \
-  void _mlir_ciface_stdSort##suffix(uint64_t count, void *descriptor) {                            \
+  UTILITY void _mlir_ciface_stdSort##suffix(uint64_t count, void *descriptor) {                    \
     aotc_program_memref m = aotc_program_memref_of(1, descriptor);                                 \
     if (!aotc_is_stopped() && count > 0) {                                                         \
       qsort(m.data + m.offset * (int64_t)sizeof(type), (size_t)count, sizeof(type),                \
@@ -70,18 +71,18 @@ DEFINE_SORT(F64, double)
 // -------------------------------------------------------------------------------------------------
 // Allocations
 
-void *mlirAlloc(uint64_t bytes) {
+UTILITY void *mlirAlloc(uint64_t bytes) {
   return malloc((size_t)bytes);
 }
 
-void *mlirAlignedAlloc(uint64_t alignment, uint64_t bytes) {
+UTILITY void *mlirAlignedAlloc(uint64_t alignment, uint64_t bytes) {
   return aligned_alloc((size_t)alignment, (size_t)bytes);
 }
 
-void mlirFree(void *pointer) {
+UTILITY void mlirFree(void *pointer) {
   free(pointer);
 }
 
-void mlirAlignedFree(void *pointer) {
+UTILITY void mlirAlignedFree(void *pointer) {
   free(pointer);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "memref.h"
+#include "utility.h"
 
 static void print_text(const char *text) {
   if (!aotc_is_stopped()) {
@@ -10,57 +11,61 @@ static void print_text(const char *text) {
   }
 }
 
-void printI64(int64_t value) {
-  if (!aotc_is_stopped()) {
-    printf("%" PRId64, value);
-  }
-}
-
-void printU64(uint64_t value) {
-  if (!aotc_is_stopped()) {
-    printf("%" PRIu64, value);
-  }
-}
-
-void printF64(double value) {
+static void print_float(double value) {
   if (!aotc_is_stopped()) {
     printf("%g", value);
   }
 }
 
-void printF32(float value) {
-  printF64((double)value);
+UTILITY void printI64(int64_t value) {
+  if (!aotc_is_stopped()) {
+    printf("%" PRId64, value);
+  }
+}
+
+UTILITY void printU64(uint64_t value) {
+  if (!aotc_is_stopped()) {
+    printf("%" PRIu64, value);
+  }
+}
+
+UTILITY void printF64(double value) {
+  print_float(value);
+}
+
+UTILITY void printF32(float value) {
+  print_float((double)value);
 }
 
 // MLIR passes an i16 without extending it; C compilers rely on that for a uint16_t.
-void printF16(uint32_t bits) {
-  printF32(aotc_program_f16_value((uint16_t)bits));
+UTILITY void printF16(uint32_t bits) {
+  print_float((double)aotc_program_f16_value((uint16_t)bits));
 }
 
-void printBF16(uint32_t bits) {
-  printF32(aotc_program_bf16_value((uint16_t)bits));
+UTILITY void printBF16(uint32_t bits) {
+  print_float((double)aotc_program_bf16_value((uint16_t)bits));
 }
 
-void printString(const char *text) {
+UTILITY void printString(const char *text) {
   print_text(text);
 }
 
-void printCString(const char *text) {
+UTILITY void printCString(const char *text) {
   print_text(text);
 }
 
-void printOpen(void) {
+UTILITY void printOpen(void) {
   print_text("( ");
 }
 
-void printClose(void) {
+UTILITY void printClose(void) {
   print_text(" )");
 }
 
-void printComma(void) {
+UTILITY void printComma(void) {
   print_text(", ");
 }
 
-void printNewline(void) {
+UTILITY void printNewline(void) {
   print_text("\n");
 }

@@ -1,5 +1,6 @@
 // printMemref*: a memref's address, shape and elements as text.
 #include "memref.h"
+#include "utility.h"
 
 // The elements from dimension `depth` on, of which the first lies `index` elements behind `data`.
 static void write_elements(FILE *out, const aotc_program_memref *m,
@@ -63,7 +64,7 @@ static void print_shape(const mlir_unranked_memref *unranked) {
 // Unranked memrefs
 
 #define DEFINE_PRINT(suffix, element)                                                              \
-  void _mlir_ciface_printMemref##suffix(const mlir_unranked_memref *memref) {                      \
+  UTILITY void _mlir_ciface_printMemref##suffix(const mlir_unranked_memref *memref) {              \
     print_unranked(memref->rank, memref->descriptor, &aotc_program_##element);                     \
   }
 
@@ -80,7 +81,7 @@ DEFINE_PRINT(C64, c64)
 DEFINE_PRINT(Ind, index)
 
 #define DEFINE_PLAIN_PRINT(suffix, element)                                                        \
-  void printMemref##suffix(int64_t rank, void *descriptor) {                                       \
+  UTILITY void printMemref##suffix(int64_t rank, void *descriptor) {                               \
     print_unranked(rank, descriptor, &aotc_program_##element);                                     \
   }
 
@@ -93,7 +94,7 @@ DEFINE_PLAIN_PRINT(C64, c64)
 DEFINE_PLAIN_PRINT(Ind, index)
 
 #define DEFINE_PRINT_SHAPE(suffix)                                                                 \
-  void _mlir_ciface_printMemrefShape##suffix(const mlir_unranked_memref *memref) {                 \
+  UTILITY void _mlir_ciface_printMemrefShape##suffix(const mlir_unranked_memref *memref) {         \
     print_shape(memref);                                                                           \
   }
 
@@ -110,7 +111,7 @@ DEFINE_PRINT_SHAPE(Ind)
 // Memrefs of a known rank
 
 #define DEFINE_RANKED_PRINT(suffix, rank, element)                                                 \
-  void _mlir_ciface_printMemref##suffix(const void *descriptor) {                                  \
+  UTILITY void _mlir_ciface_printMemref##suffix(const void *descriptor) {                          \
     print_ranked(rank, descriptor, &aotc_program_##element);                                       \
   }
 

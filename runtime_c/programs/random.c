@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "memref.h"
+#include "utility.h"
 
 #define WORDS 624
 #define SHIFT 397
@@ -72,7 +73,7 @@ static uint64_t up_to(generator *g, uint64_t most) {
   return value;
 }
 
-void *rtsrand(uint64_t seed) {
+UTILITY void *rtsrand(uint64_t seed) {
   generator *g = malloc(sizeof(*g));
   if (g == NULL) {
     aotc_error_adopt(AOTC_OUT_OF_MEMORY, "rtsrand: no host memory for a generator");
@@ -82,11 +83,11 @@ void *rtsrand(uint64_t seed) {
   return g;
 }
 
-uint64_t rtrand(void *of, uint64_t most) {
+UTILITY uint64_t rtrand(void *of, uint64_t most) {
   return of != NULL ? up_to(of, most) : 0;
 }
 
-void rtdrand(void *of) {
+UTILITY void rtdrand(void *of) {
   free(of);
 }
 
@@ -123,7 +124,7 @@ static void shuffle(generator *g, uint64_t *values, int64_t stride, uint64_t cou
   }
 }
 
-void _mlir_ciface_shuffle(void *descriptor, void *of) {
+UTILITY void _mlir_ciface_shuffle(void *descriptor, void *of) {
   aotc_program_memref m = aotc_program_memref_of(1, descriptor);
   if (aotc_is_stopped() || of == NULL || m.sizes[0] <= 0) {
     return;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "memref.h"
+#include "utility.h"
 
 #define MOST_TOLD 10
 
@@ -64,8 +65,8 @@ static int64_t verify(const mlir_unranked_memref *actual, const mlir_unranked_me
 }
 
 #define DEFINE_VERIFY(suffix, element)                                                             \
-  int64_t _mlir_ciface_verifyMemRef##suffix(const mlir_unranked_memref *actual,                    \
-                                            const mlir_unranked_memref *expected) {                \
+  UTILITY int64_t _mlir_ciface_verifyMemRef##suffix(const mlir_unranked_memref *actual,            \
+                                                    const mlir_unranked_memref *expected) {        \
     return verify(actual, expected, &aotc_program_##element);                                      \
   }
 
@@ -82,7 +83,7 @@ DEFINE_VERIFY(C64, c64)
 DEFINE_VERIFY(Ind, index)
 
 #define DEFINE_PLAIN_VERIFY(suffix, element)                                                       \
-  int64_t verifyMemRef##suffix(int64_t rank, void *actual, void *expected) {                       \
+  UTILITY int64_t verifyMemRef##suffix(int64_t rank, void *actual, void *expected) {               \
     return verify(&(mlir_unranked_memref){rank, actual}, &(mlir_unranked_memref){rank, expected},  \
                   &aotc_program_##element);                                                        \
   }
