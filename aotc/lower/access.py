@@ -174,6 +174,8 @@ class Flow:
         followed = _successor_values(user, operand)
         if followed is not None:
             return followed
+        # A task that is called may launch.
+        self.reaches_launch |= name == "async.call"
         self.reads = self.writes = self.host_touches = True
         return [r for r in user.results if _is_memref(r)]
 
@@ -364,6 +366,8 @@ def _touches_memory(function: Any, functions: Functions) -> bool:
 
 def _why_not_async(function: Any, functions: Functions) -> str | None:
     """What keeps the entry from being enqueued and left, in words that follow a colon."""
+    if any(op.name.startswith("async.") for op in _all_operations(function, functions)):
+        return "it runs tasks on other threads, which do not know the stream"
     if _touches_memory(function, functions):
         return "its host code reads or writes memory, and so must wait for its kernels"
     # Freed at the end of the entry, when its kernels have not even begun.

@@ -43,6 +43,7 @@ PROGRAMS = {
         OwnProgram("shuffle"),
         OwnProgram("small_language"),
         OwnProgram("task_group"),
+        OwnProgram("task_memory"),
         OwnProgram("tasks"),
         OwnProgram("tasks_with_tokens"),
         OwnProgram("tokens"),
