@@ -17,7 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from e2e import exchange_programs, matrix_programs
+from e2e import exchange_programs, matrix_programs, own_programs
 from e2e.support import ROOT, Programs, run
 from gpu import programs as small
 from helpers.elf import Elf
@@ -184,3 +184,12 @@ def test_a_module_with_its_own_main(machine: Machine) -> None:
     result = machine.run(program, "a", AOTC_DEVICE="cpu")
     assert (result.stdout, result.stderr) == ("", "")
     assert result.returncode == sum(i * i for i in range(1000)) % 97 + 1
+
+
+@pytest.mark.parametrize("name", ["tasks", "vectors"])
+def test_what_a_program_prints(machine: Machine, name: str) -> None:
+    """Coroutines, threads of their own, and 16-bit values in registers."""
+    program = own_programs.PROGRAMS[name]
+    result = machine.run(machine.build(program.source), AOTC_DEVICE="cpu")
+    assert own_programs.without_addresses(result.stdout) == program.expected.read_text()
+    assert (result.stderr, result.returncode) == ("", program.code)
