@@ -15,6 +15,7 @@ from aotc.device.requirements import Need
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.host.compile import HostCompiler
+from aotc.host.constants import Constant
 from aotc.host.link import Linker
 from aotc.host.llvm_text import downlevel
 from aotc.load.source import Source
@@ -77,6 +78,8 @@ class Build:
     resources: dict[tuple[str, str], list[Resources]] = field(default_factory=dict)
     cpu: CpuKernels | None = None
     host: Any = None
+    # What the LLVM IR only declares.
+    constants: list[Constant] = field(default_factory=list)
     manifest: Manifest | None = None
 
     @property
@@ -154,7 +157,24 @@ class Stage:
     run: Callable[[Build], list[Artifact]]
 
 
-def printed(kind: EmitKind, name: str, operation: Any, *, debug: bool) -> Artifact:
+# What is longer is cut out of texts that nobody asked for, but to read them.
+_LONGEST_SAVED = 1 << 16
+
+
+def printed(build: Build, kind: EmitKind, name: str, operation: Any) -> list[Artifact]:
+    """The text of an operation, when somebody will want it: it may be long.
+
+    Among the intermediates, large constants are left out of it.
+    """
+    r = build.request
+    if kind in r.emit:
+        limit = None
+    elif r.save_temps is not None:
+        limit = _LONGEST_SAVED
+    else:
+        return []
     # Printed now: later stages change the module.
-    text = operation.get_asm(enable_debug_info=debug)
-    return Artifact(kind, name, lambda: f"{text}\n".encode())
+    text = operation.get_asm(
+        enable_debug_info=r.debug, large_elements_limit=limit, large_resource_limit=limit
+    )
+    return [Artifact(kind, name, lambda: f"{text}\n".encode())]

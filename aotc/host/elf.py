@@ -8,14 +8,17 @@ versions, the Linux Standard Base. Field names in comments are theirs.
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from aotc.errors import InternalError
 
-_FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
+FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
 WORD = struct.Struct("<I")
 _DYNAMIC = struct.Struct("<qQ")
@@ -23,7 +26,7 @@ _VERNEED = struct.Struct("<HHIII")
 _VERNAUX = struct.Struct("<IHHII")
 
 # The magic, ELFCLASS64, ELFDATA2LSB, EV_CURRENT.
-_IDENTIFICATION = b"\x7fELF\x02\x01\x01"
+IDENTIFICATION = b"\x7fELF\x02\x01\x01"
 ET_REL = 1
 
 _SHT_DYNAMIC = 6
@@ -37,6 +40,21 @@ SHN_UNDEF = 0
 _SHN_XINDEX = 0xFFFF
 _STB_LOCAL = 0
 _STV_MASK = 3  # the visibility in st_other; 0 is STV_DEFAULT
+
+
+# A file's content: read, or mapped into memory.
+Data = bytes | bytearray | mmap.mmap
+
+
+@contextlib.contextmanager
+def mapped(place: Path, *, writable: bool = False) -> Iterator[mmap.mmap]:
+    """The content of a file, of which only the parts that are looked at are read."""
+    access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+    with (
+        place.open("r+b" if writable else "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=access) as data,
+    ):
+        yield data
 
 
 class Section(NamedTuple):
@@ -73,7 +91,7 @@ class Symbol(NamedTuple):
         return self._replace(info=_STB_LOCAL << 4 | self.info & 0xF, other=self.other & ~_STV_MASK)
 
 
-def global_symbols(data: bytes) -> dict[str, bool]:
+def global_symbols(data: Data) -> dict[str, bool]:
     """The symbols of the ELF file `data` that are not local, and whether it defines each.
 
     Of a linked file, those that the dynamic linker sees, if there are any. A common symbol counts
@@ -90,7 +108,7 @@ def global_symbols(data: bytes) -> dict[str, bool]:
     return found
 
 
-def needed_libraries(data: bytes) -> list[str]:
+def needed_libraries(data: Data) -> list[str]:
     """The libraries that the dynamic linker must find for a linked file (DT_NEEDED)."""
     elf = Elf(data)
     found = []
@@ -102,7 +120,7 @@ def needed_libraries(data: bytes) -> list[str]:
     return found
 
 
-def needed_versions(data: bytes) -> set[str]:
+def needed_versions(data: Data) -> set[str]:
     """The symbol versions that a linked file asks for: GLIBC_2.17, ..."""
     elf = Elf(data)
     found = set()
@@ -120,7 +138,7 @@ def needed_versions(data: bytes) -> set[str]:
     return found
 
 
-def _unpack(layout: struct.Struct, data: bytes, place: int) -> tuple[int, ...]:
+def _unpack(layout: struct.Struct, data: Data, place: int) -> tuple[int, ...]:
     if place + layout.size > len(data):
         raise damaged(f"it has {len(data)} bytes, but a part begins at {place}")
     return layout.unpack_from(data, place)
@@ -129,38 +147,38 @@ def _unpack(layout: struct.Struct, data: bytes, place: int) -> tuple[int, ...]:
 class Elf:
     """An ELF file's sections, and what is in them."""
 
-    def __init__(self, data: bytes) -> None:
-        if len(data) < _FILE_HEADER.size or not data.startswith(_IDENTIFICATION):
+    def __init__(self, data: Data) -> None:
+        if len(data) < FILE_HEADER.size or data[: len(IDENTIFICATION)] != IDENTIFICATION:
             raise InternalError(
                 "Expected a 64-bit little-endian ELF file, found "
                 f"{len(data)} bytes that begin with '{data[:7].hex(' ')}'."
             )
         self.data = data
-        header = _FILE_HEADER.unpack_from(data)
+        header = FILE_HEADER.unpack_from(data)
         self.type: int = header[1]
         self._headers: int = header[6]
         size, count = header[11:13]
         self.sections: list[Section] = []
         if self._headers == 0:
             return  # a linked file can do without
-        if size != _SECTION_HEADER.size:
-            raise damaged(f"its section headers have {size} bytes, not {_SECTION_HEADER.size}")
+        if size != SECTION_HEADER.size:
+            raise damaged(f"its section headers have {size} bytes, not {SECTION_HEADER.size}")
         if count == 0:
             # Too many for e_shnum: the first header has the number.
             self._check(self._headers, size)
-            first = Section._make(_SECTION_HEADER.unpack_from(data, self._headers))
+            first = Section._make(SECTION_HEADER.unpack_from(data, self._headers))
             count = first.size
         self._check(self._headers, count * size)
-        headers = memoryview(data)[self._headers : self._headers + count * size]
-        self.sections = [Section._make(fields) for fields in _SECTION_HEADER.iter_unpack(headers)]
+        headers = data[self._headers : self._headers + count * size]
+        self.sections = [Section._make(fields) for fields in SECTION_HEADER.iter_unpack(headers)]
 
     def find(self, type: int) -> list[int]:
         """The sections of a type."""
         return [index for index, section in enumerate(self.sections) if section.type == type]
 
-    def put_section(self, out: bytearray, index: int, section: Section) -> None:
+    def put_section(self, out: bytearray | mmap.mmap, index: int, section: Section) -> None:
         """Writes a section header into `out`, a copy of this file."""
-        _SECTION_HEADER.pack_into(out, self._headers + index * _SECTION_HEADER.size, *section)
+        SECTION_HEADER.pack_into(out, self._headers + index * SECTION_HEADER.size, *section)
 
     def entries(self, index: int, size: int) -> range:
         """Where each of a section's entries begins, which have `size` bytes."""

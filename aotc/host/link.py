@@ -7,13 +7,13 @@ the utilities (printMemrefF32, ...) what the module calls is linked, and hidden,
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from aotc.errors import InputError, InternalError, ToolError
-from aotc.host.elf import global_symbols, needed_libraries, needed_versions
-from aotc.host.localize import localize
+from aotc.host.elf import global_symbols, mapped, needed_libraries, needed_versions
+from aotc.host.localize import localize_in_place
 from aotc.request import HostTarget, unique, version_numbers
 from aotc.toolchain import Runner, Toolchain
 
@@ -93,25 +93,29 @@ class Linker:
         Its symbols are local but for `exports`, so that another library's may be called alike.
         """
         merged = f"{output}.merged.o"
-        command = [
-            *self.toolchain.zig_ld.command,
-            "-r",
-            "-o",
-            merged,
-            *map(str, objects),
-            str(utilities),
-            *([] if runtime is None else ["--whole-archive", str(runtime), "--no-whole-archive"]),
-        ]
-        self.runner.run(command, making=f"the object of {output}", cwd=self.folder)
+        whole = [] if runtime is None else ["--whole-archive", str(runtime), "--no-whole-archive"]
+        self._merge([*map(str, objects), str(utilities), *whole], merged)
         place = self.folder / merged
-        place.write_bytes(localize(place.read_bytes(), exports))
-        undefined = [n for n, is_here in global_symbols(place.read_bytes()).items() if not is_here]
+        with mapped(place, writable=True) as data:
+            localize_in_place(data, exports)
+            symbols = global_symbols(data)
+        undefined = [name for name, is_here in symbols.items() if not is_here]
         self.runner.note(f"{output} leaves undefined: {', '.join(sorted(undefined))}")
         self.runner.run(
             [*self.toolchain.zig_ar.command, "rcsD", output, merged],
             making=f"the static library {output}",
             cwd=self.folder,
         )
+
+    def join(self, objects: Sequence[str], output: str, *, hide: Set[str]) -> None:
+        """One object of several; the symbols `hide` are for these alone."""
+        self._merge(objects, output)
+        with mapped(self.folder / output, writable=True) as data:
+            localize_in_place(data, global_symbols(data).keys() - hide)
+
+    def _merge(self, inputs: Sequence[str], output: str) -> None:
+        command = [*self.toolchain.zig_ld.command, "-r", "-o", output, *inputs]
+        self.runner.run(command, making=f"the object {output}", cwd=self.folder)
 
     def _link(self, command: Sequence[str], making: str, output: str) -> None:
         """Raises InputError for functions that the module declares and nobody defines."""
@@ -130,10 +134,11 @@ class Linker:
 
     def _check(self, output: str) -> None:
         """Whether the file will run where it is meant to; says what it needs there."""
-        data = (self.folder / output).read_bytes()
-        glibc = re.findall(r"\bGLIBC_([\d.]+)", " ".join(needed_versions(data)))
+        with mapped(self.folder / output) as data:
+            versions, needed = needed_versions(data), needed_libraries(data)
+        glibc = re.findall(r"\bGLIBC_([\d.]+)", " ".join(versions))
         newest = max(glibc, key=version_numbers, default=None)
-        libraries = ", ".join(needed_libraries(data)) or "no library"
+        libraries = ", ".join(needed) or "no library"
         from_glibc = f", of glibc {newest} or newer" if newest else ""
         self.runner.note(f"{output} needs {libraries}{from_glibc}")
         oldest = self.target.version

@@ -9,6 +9,7 @@ Sources: those of `elf`; for LLVM's section types, the page "LLVM Extensions" of
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Collection, Iterable, Sequence, Set
 
 from aotc.errors import InternalError
@@ -41,6 +42,13 @@ def localize(data: bytes, keep: Collection[str]) -> bytes:
     Where there is nothing to do, the result is `data`. Raises InternalError when `data` is no
     64-bit little-endian relocatable object, is damaged, or names symbols in a way not known here.
     """
+    out = bytearray(data)
+    localize_in_place(out, keep)
+    return bytes(out)
+
+
+def localize_in_place(data: bytearray | mmap.mmap, keep: Collection[str]) -> None:
+    """Like `localize`, of an object that may be changed: a file of gigabytes, mapped."""
     elf = Elf(data)
     if elf.type != ET_REL:
         raise InternalError(
@@ -49,7 +57,7 @@ def localize(data: bytes, keep: Collection[str]) -> bytes:
         )
     tables = elf.find(SHT_SYMTAB)
     if not tables:
-        return data
+        return
     if len(tables) > 1:
         raise damaged("it has more than one symbol table")
     kept = frozenset(keep)
@@ -59,11 +67,12 @@ def localize(data: bytes, keep: Collection[str]) -> bytes:
         for index, symbol, name in elf.global_symbols(tables[0])
         if symbol.section not in elsewhere and name not in kept
     }
-    return _with_local(elf, tables[0], chosen) if chosen else data
+    if chosen:
+        _make_local(elf, data, tables[0], chosen)
 
 
-def _with_local(elf: Elf, table: int, chosen: Set[int]) -> bytes:
-    """The file with the symbols `chosen` of the section `table` local."""
+def _make_local(elf: Elf, out: bytearray | mmap.mmap, table: int, chosen: Set[int]) -> None:
+    """Makes the symbols `chosen` of the section `table` local, in `out`, the file of `elf`."""
     symbols = elf.symbols(table)
     touched = elf.sections_of(table, symbols, chosen)
     for index in chosen:
@@ -77,7 +86,6 @@ def _with_local(elf: Elf, table: int, chosen: Set[int]) -> bytes:
     for new, old in enumerate(order):
         new_index[old] = new
 
-    out = bytearray(elf.data)
     for place, old in zip(elf.entries(table, SYMBOL.size), order, strict=True):
         SYMBOL.pack_into(out, place, *symbols[old])
     elf.put_section(out, table, elf.sections[table]._replace(info=len(local)))
@@ -107,10 +115,9 @@ def _with_local(elf: Elf, table: int, chosen: Set[int]) -> bytes:
                 "Cannot make symbols of an ELF object local: its section "
                 f"{index} may refer to them, whose type {section.type:#x} is not known."
             )
-    return bytes(out)
 
 
-def _renumber(out: bytearray, places: Iterable[int], new_index: Sequence[int]) -> None:
+def _renumber(out: bytearray | mmap.mmap, places: Iterable[int], new_index: Sequence[int]) -> None:
     """Replaces the symbol indices at `places`."""
     for place in places:
         (old,) = WORD.unpack_from(out, place)
@@ -121,7 +128,7 @@ def _renumber(out: bytearray, places: Iterable[int], new_index: Sequence[int]) -
 
 def _rewrite_group(
     elf: Elf,
-    out: bytearray,
+    out: bytearray | mmap.mmap,
     index: int,
     new_index: Sequence[int],
     touched: Set[int],

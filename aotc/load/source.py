@@ -11,6 +11,7 @@ from typing import Any
 
 from aotc import mlir
 from aotc.errors import InputError
+from aotc.load.blobs import Blobs
 from aotc.load.changes import explain, explain_dialect, explain_text
 from aotc.load.kinds import kind_of_bytes, kind_of_text
 from aotc.mlir import ir
@@ -34,7 +35,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Source:
-    """A module and where it came from. `lines` is empty for bytecode."""
+    """A module and where it came from.
+
+    `lines` is empty for bytecode. Large constants are cut short in it (see `blobs`).
+    """
 
     name: str
     lines: tuple[str, ...]
@@ -68,6 +72,13 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
     Raises InputError with file:line:column, the line and a caret.
     """
     is_bytecode = data.startswith(_BYTECODE_MAGIC)
+    blobs = Blobs()
+    if not is_bytecode:
+        short = blobs.take(data)
+        if blobs:
+            source = _parse_short(name, short, blobs, context, locations=locations)
+            if source is not None:
+                return source
     text = "" if is_bytecode else _decode(name, data)
     lines = () if is_bytecode else tuple(text.split("\n"))
     with context:
@@ -84,6 +95,20 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
         except ir.MLIRError as error:
             raise _refusal(error, name, text, data if is_bytecode else b"") from None
     return Source(name, lines, module)
+
+
+def _parse_short(
+    name: str, data: bytes, blobs: Blobs, context: Any, *, locations: bool
+) -> Source | None:
+    """The source whose large constants were taken out; None where they cannot be put back."""
+    try:
+        source = parse_source(name, data, context, locations=locations)
+    except InputError:
+        if not blobs.has_dense:
+            raise
+        return None  # an operation may insist on a `dense` attribute
+    with context, ir.Location.unknown():
+        return source if blobs.give_back(source.module) else None
 
 
 def _decode(name: str, data: bytes) -> str:

@@ -20,15 +20,13 @@ from aotc.warnings import BuildWarning
 
 def lower_to_nvvm(build: Build) -> list[Artifact]:
     assert build.source is not None
-    artifacts = []
+    artifacts: list[Artifact] = []
     for gpu_module in gpu_modules(build.module):
         name = symbol_of(gpu_module)
         module = lower_device(gpu_module, build.source, debug=build.request.debug)
         build.device_modules[name] = module
         file_name = f"{_stem(build, name)}.device.mlir"
-        artifacts.append(
-            printed(EmitKind.DEVICE_MLIR, file_name, module.operation, debug=build.request.debug)
-        )
+        artifacts += printed(build, EmitKind.DEVICE_MLIR, file_name, module.operation)
     return artifacts
 
 

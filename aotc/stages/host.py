@@ -6,6 +6,7 @@ from pathlib import Path
 
 from aotc.build import Artifact, Build
 from aotc.emit.table import generate_table
+from aotc.host.constants import describe, take_large_constants, write_constants
 from aotc.host.embed import embed
 from aotc.host.translate import translate
 from aotc.manifest import built_for_text
@@ -30,6 +31,13 @@ def translate_host(build: Build) -> list[Artifact]:
         managed_globals=build.managed_globals,
         lowered_entries=build.lowered_entries,
     )
+    build.constants = take_large_constants(build.host.operation)
+    texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
+    if build.constants and texts:
+        build.warnings.append(
+            f"{' and '.join(texts)} only declares {describe(build.constants)}: large constants "
+            "are not written as text. --emit obj has them."
+        )
     file = build.write(_host_ll_name(build), build.downlevel(translate(build.host)))
     return [build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll")]
 
@@ -50,7 +58,13 @@ def object_name(build: Build) -> str:
 
 def compile_object(build: Build) -> list[Artifact]:
     file = object_name(build)
-    build.host_compiler.compile_ir(_host_ll_name(build), file)
+    if not build.constants:
+        build.host_compiler.compile_ir(_host_ll_name(build), file)
+    else:
+        code, data = f"{build.stem}.code.o", f"{build.stem}.constants.o"
+        build.host_compiler.compile_ir(_host_ll_name(build), code)
+        write_constants(build.constants, build.request.target.architecture, build.folder / data)
+        build.linker.join([code, data], file, hide={c.symbol for c in build.constants})
     return [build.file(EmitKind.OBJ, file, called=f"{build.request.name}.o")]
 
 

@@ -35,8 +35,7 @@ from aotc.request import EmitKind
 def load(build: Build) -> list[Artifact]:
     r = build.request
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
-    data = read_source(r.source)
-    build.source = parse_source(name, data, build.context, locations=r.debug)
+    build.source = parse_source(name, read_source(r.source), build.context, locations=r.debug)
     build.warnings += check_input(build.source, r)
     mark_entries(build.source, r.entries, r.emit)
     check_supported(build.source, has_pipeline=r.pipeline is not None)
@@ -67,7 +66,7 @@ def outline_module(build: Build) -> list[Artifact]:
             "The pipeline left no kernel: everything runs on the host. (To have aotc map the "
             "loops that it makes, take them with --emit mlir, and build those.)",
         )
-    return [printed(EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation, debug=r.debug)]
+    return printed(build, EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation)
 
 
 _LEFT_OUT = "it was built with --no-cpu-kernels"
@@ -90,7 +89,7 @@ def lower_to_cpu(build: Build) -> list[Artifact]:
     ]
     build.cpu = replace(cpu, kernels=(*cpu.kernels, *lowered, *_given_kernels(build)))
     name = f"{build.request.name}.cpu.mlir"
-    return [printed(EmitKind.CPU_MLIR, name, build.cpu.module.operation, debug=build.request.debug)]
+    return printed(build, EmitKind.CPU_MLIR, name, build.cpu.module.operation)
 
 
 _COMPILED_BEFORE = "its module is a gpu.binary: it was compiled before aotc saw it"
@@ -132,4 +131,4 @@ def lower_to_host(build: Build) -> list[Artifact]:
     )
     check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
     name = f"{build.request.name}.host.mlir"
-    return [printed(EmitKind.HOST_MLIR, name, build.host.operation, debug=build.request.debug)]
+    return printed(build, EmitKind.HOST_MLIR, name, build.host.operation)

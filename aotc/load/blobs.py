@@ -1,0 +1,137 @@
+"""Large constants in MLIR text → memory beside the module, which its parser does not see.
+
+A constant of a gigabyte is two gigabytes of hexadecimal digits, of which the parser makes two
+copies. Here their bytes go to a file without a name, which is mapped into memory: the text that
+is parsed has a `dense_resource` without data in their place, and the operations of the parsed
+module then get one that has the bytes.
+"""
+
+from __future__ import annotations
+
+import binascii
+import mmap
+import re
+import tempfile
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.sizes import dense_bytes
+
+# In digits: below it, nothing is saved.
+_LARGE = 2 << 20
+_CHUNK = 16 << 20  # an even number of digits
+_OPENING = b'"0x'
+# What a dialect resource begins with: its alignment, a little-endian number of 32 bits.
+_ALIGNMENT_DIGITS = 8
+_DENSE = re.compile(rb"\bdense<\s*$")
+_KEY = re.compile(rb'(?:([\w$.-]+)|"([^"\\\n]+)")\s*:\s*$')
+_HANDLE = re.compile(r'dense_resource<(?:"([^"]*)"|([^">]*))>')
+# How far before a constant its context is looked for.
+_CONTEXT = 1000
+
+
+class Blobs:
+    """The large constants that were taken out of one text, by the name of their resource."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, mmap.mmap] = {}
+        self.has_dense = False
+
+    def __bool__(self) -> bool:
+        return bool(self._taken)
+
+    def take(self, data: bytes) -> bytes:
+        """`data`, MLIR text, with short resources for its large constants.
+
+        What does not look like one (the digits of a string, an odd number of them) stays.
+        """
+        parts, kept, at = [], 0, 0
+        prefix = _unused_name(data)
+        while (start := data.find(_OPENING, at)) >= 0:
+            end = data.find(b'"', start + len(_OPENING))
+            at = end + 1
+            if end < 0:
+                break
+            if end - start < _LARGE:
+                continue
+            before = data[max(kept, start - _CONTEXT) : start]
+            digits = start + len(_OPENING)
+            if found := _DENSE.search(before):
+                name = f"{prefix}{len(self._taken)}"
+                closing = re.compile(rb"\s*>").match(data, at)
+                if closing is None or not self._keep(name, data, digits, end):
+                    continue
+                self.has_dense = True
+                parts += [data[kept : start - len(found[0])], f"dense_resource<{name}>".encode()]
+                kept = at = closing.end()
+            elif found := _KEY.search(before):
+                name = (found[1] or found[2]).decode()
+                digits += _ALIGNMENT_DIGITS
+                if name in self._taken or not self._keep(name, data, digits, end):
+                    continue
+                parts.append(data[kept:digits])
+                kept = end
+        return b"".join([*parts, data[kept:]]) if parts else data
+
+    def _keep(self, name: str, data: bytes, start: int, end: int) -> bool:
+        """Whether data[start:end] are hexadecimal digits, whose bytes are now kept."""
+        if end <= start or (end - start) % 2 != 0:
+            return False
+        with tempfile.TemporaryFile() as file:
+            for at in range(start, end, _CHUNK):
+                try:
+                    file.write(binascii.unhexlify(data[at : min(end, at + _CHUNK)]))
+                except binascii.Error:
+                    return False
+            file.flush()
+            self._taken[name] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return True
+
+    def give_back(self, module: Any) -> bool:
+        """Gives the operations of `module`, parsed from what `take` returned, their bytes.
+
+        False where a constant is used in a way that this does not know (its elements are no
+        whole bytes, or its size is wrong): the module is of no use then.
+        """
+        missing = set(self._taken)
+        made: dict[tuple[str, str], Any] = {}
+        for operation in ops.walk(module.operation):
+            for key in [_name_of(attribute) for attribute in operation.attributes]:
+                try:
+                    attribute = operation.attributes[key]
+                except TypeError:
+                    continue  # the bindings have no class for dense complex numbers
+                name = resource_name(attribute)
+                if name not in self._taken:
+                    continue
+                type_ = ir.ShapedType(attribute.type)
+                if dense_bytes(type_) != len(self._taken[name]):
+                    return False
+                if (name, str(type_)) not in made:
+                    made[name, str(type_)] = ir.DenseResourceElementsAttr.get_from_buffer(
+                        self._taken[name], name, type_
+                    )
+                operation.attributes[key] = made[name, str(type_)]
+                missing.discard(name)
+        return not missing
+
+
+def _unused_name(data: bytes) -> str:
+    name = "aotc_constant_"
+    while name.encode() in data:
+        name += "_"
+    return name
+
+
+def _name_of(attribute: Any) -> str:
+    return attribute if isinstance(attribute, str) else str(attribute.name)
+
+
+def resource_name(attribute: Any) -> str | None:
+    """The name of a `dense_resource`; None for other attributes."""
+    # The bindings know no class for one that was parsed. The text has its name, and no data.
+    if type(attribute) not in (ir.Attribute, ir.DenseResourceElementsAttr):
+        return None
+    found = _HANDLE.match(str(attribute))
+    return (found[1] or found[2]) if found else None

@@ -1,0 +1,31 @@
+"""Sizes of types in memory."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aotc.mlir import ir
+
+
+def dense_bytes(type_: Any) -> int | None:
+    """The bytes of a tensor or memref of static shape; None where elements are no whole bytes.
+
+    They are, in this order, what a dense constant of that type holds and what a variable has.
+    """
+    size = element_bytes(type_.element_type)
+    return None if size is None else math.prod(type_.shape) * size
+
+
+def element_bytes(type_: Any) -> int | None:
+    if isinstance(type_, ir.ComplexType):
+        part = element_bytes(type_.element_type)
+        return None if part is None else 2 * part
+    if isinstance(type_, ir.IndexType):
+        return 8
+    try:
+        bits = int(type_.width)
+    except AttributeError:
+        return None
+    # 80-bit numbers have padding.
+    return bits // 8 if bits in (8, 16, 32, 64, 128) else None
