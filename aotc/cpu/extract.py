@@ -12,7 +12,7 @@ from typing import Any
 from aotc.cpu.expand.matrix_types import replace_types
 from aotc.cpu.expand.operations import replace_operations
 from aotc.cpu.shared_memory import mark_workgroup
-from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
+from aotc.cpu.symbols import content, is_kernel, reach, symbols_of, used_names
 from aotc.cpu.synchronize import DECLARATIONS
 from aotc.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
 from aotc.lower.memory_spaces import SpaceStripper
@@ -129,9 +129,12 @@ def _keep_reached(copy: Any, kernels: set[str]) -> None:
 
 
 def _rename(copy: Any, module_name: str, names: Names) -> None:
+    # Each replacement walks the whole module: not for kernels, which nothing in it refers to.
+    used = frozenset(used_names(copy))
     for old, operation in symbols_of(copy).items():
         new = names.symbols[module_name, old]
-        ir.SymbolTable.replace_all_symbol_uses(old, new, copy)
+        if old in used:
+            ir.SymbolTable.replace_all_symbol_uses(old, new, copy)
         operation.attributes["sym_name"] = ir.StringAttr.get(new)
 
 

@@ -39,11 +39,12 @@ def reach(start: Any, symbols: dict[str, Any]) -> dict[str, Any]:
         if name in reached or name not in symbols:
             continue
         reached[name] = symbols[name]
-        waiting += _used_names(symbols[name])
+        waiting += used_names(symbols[name])
     return reached
 
 
-def _used_names(root: Any) -> list[str]:
+def used_names(root: Any) -> list[str]:
+    """The symbols that the operations under `root` refer to."""
     names: dict[str, None] = {}
     for operation in walk(root):
         for attribute in operation.attributes:

@@ -17,7 +17,7 @@ from aotc import ops
 from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.cpu.merge import merge_cpu_kernels
 from aotc.host.assertions import return_from_failed_checks
-from aotc.host.exports import add_packed_call, keep_to_itself
+from aotc.host.exports import add_packed_calls, keep_to_itself
 from aotc.host.launches import LaunchStubs, lower_launch
 from aotc.host.llvm_dialect import (
     append,
@@ -83,8 +83,7 @@ def embed(
             launch.erase()
         for binary in binaries:
             binary.erase()
-        for entry in entries:
-            add_packed_call(host, entry)
+        add_packed_calls(host, entries)
         host.verify()
 
 

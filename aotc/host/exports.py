@@ -106,18 +106,21 @@ def _wrap_main(host: Any, main: Any) -> None:
     )
 
 
-def add_packed_call(host: Any, entry: Entry) -> None:
+def add_packed_calls(host: Any, entries: Sequence[Entry]) -> None:
+    """Adds the packed form of each entry."""
+    functions = {
+        symbol_of(op): op
+        for op in operations(host)
+        if op.name == "llvm.func" and op.regions[0].blocks
+    }
+    for entry in entries:
+        _add_packed_call(host, entry, functions.get(entry.symbol))
+
+
+def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
     """`aotc_call_NAME(values)`: values[i] is the address of scalar argument i, or of the memref
     descriptor i; behind the arguments, likewise for what the entry returns."""
     symbol = entry.symbol
-    function = next(
-        (
-            op
-            for op in operations(host)
-            if op.name == "llvm.func" and symbol_of(op) == symbol and op.regions[0].blocks
-        ),
-        None,
-    )
     if function is None:
         raise InputError(
             f"After --pipeline, entry '{entry.name}' has no C interface '{symbol}'. "
