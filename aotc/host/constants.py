@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aotc.errors import InputError
+from aotc.errors import InputError, InternalError
 from aotc.host.elf_writer import Variable, write_object
 from aotc.host.llvm_dialect import operations
 from aotc.load.blobs import resource_name
@@ -22,6 +22,8 @@ from aotc.sizes import dense_bytes
 
 # Smaller ones are as quick as text, and there the optimizer sees them.
 LARGE = 1 << 16
+# Code addresses variables by their distance, in 32 bits with a sign; the rest is for the code.
+_REACH = 2**31 - 2**27
 _CACHE_LINE = 64
 _CHUNK = 1 << 20
 
@@ -61,7 +63,19 @@ def take_large_constants(host: Any) -> list[Constant]:
             if constant is not None:
                 _declare(variable)
                 taken.append(constant)
+    check_reach(taken)
     return taken
+
+
+def check_reach(constants: Sequence[Constant]) -> None:
+    """Raises InternalError for more constants than code addresses in one program."""
+    size = sum(constant.size for constant in constants)
+    if size > _REACH:
+        raise InternalError(
+            f"The constants {describe(constants)} have {size >> 20} MiB together; the code of one "
+            f"program or library reaches {_REACH >> 20} MiB.",
+            hint="Pass the largest as arguments, or build several modules.",
+        )
 
 
 def write_constants(constants: Sequence[Constant], machine: str, place: Path) -> None:
@@ -117,7 +131,8 @@ def _is_splat(attribute: Any) -> bool:
 
 def _element_of(splat: Any) -> bytes | None:
     """The bytes of one element; None for the types to which the bindings give no access."""
-    one = ir.RankedTensorType.get([1], ir.ShapedType(splat.type).element_type)
+    with ir.Location.unknown(splat.context):
+        one = ir.RankedTensorType.get([1], ir.ShapedType(splat.type).element_type)
     try:
         return memoryview(ir.DenseElementsAttr.get_splat(one, splat.get_splat_value())).tobytes()
     except (BufferError, TypeError):

@@ -6,6 +6,7 @@ parameters' stack slots are the stub's, so that a launch in a loop does not grow
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import Enum
 from typing import Any
 
@@ -43,6 +44,7 @@ class LaunchStubs:
     def __init__(self, host: Any) -> None:
         self._host = host
         self._names: dict[tuple[str, str, tuple[str, ...], _LaunchKind], str] = {}
+        self._variants: Counter[tuple[str, str]] = Counter()
         self._kernel_names = {
             symbol_of(op) for op in operations(host) if op.name == "llvm.mlir.global"
         }
@@ -50,7 +52,8 @@ class LaunchStubs:
     def get(self, module: str, kernel: str, types: tuple[str, ...], kind: _LaunchKind) -> str:
         key = (module, kernel, types, kind)
         if key not in self._names:
-            variant = sum(1 for other in self._names if other[:2] == key[:2])
+            variant = self._variants[module, kernel]
+            self._variants[module, kernel] += 1
             name = f"aotc_launch_{module}_{kernel}" + (f"_{variant}" if variant else "")
             self._names[key] = name
             self._create(name, *key)

@@ -19,6 +19,8 @@ from aotc.mlir import ir
 _BYTECODE_MAGIC = b"ML\xefR"
 # What `ir.Module.parse` calls its input in locations.
 _UNNAMED = '"-"'
+# In messages.
+_LONGEST_LINE = 1000
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
         except MemoryError:
             # What the parser of these bindings does with some text that it should refuse.
             raise InputError(
-                f"{name}: the MLIR parser cannot read this. {_version_note()}",
+                f"{name}: the MLIR parser cannot read this. {_version_note(is_bytecode=is_bytecode)}",
                 hint=explain_text(lines),
             ) from None
         except ir.MLIRError as error:
@@ -130,8 +132,10 @@ def _decode(name: str, data: bytes) -> str:
 def _refusal(error: Any, name: str, text: str, bytecode: bytes) -> InputError:
     """What to say of text or bytecode that MLIR refused: where, why, and what to do."""
     lines = tuple(text.split("\n"))
-    message = f"{describe_diagnostics(error, name, lines)}\n{_version_note()}"
+    said = describe_diagnostics(error, name, lines)
+    message = f"{said}\n{_version_note(is_bytecode=bool(bytecode))}"
     if bytecode:
+        message = f"Cannot read the bytecode of {name}:\n{message}"
         return InputError(message, hint=_bytecode_hint(message, bytecode))
     kind = kind_of_text(text)
     if kind is not None:
@@ -170,9 +174,10 @@ def _hint(error: Any, name: str, lines: tuple[str, ...]) -> str | None:
     return None
 
 
-def _version_note() -> str:
+def _version_note(*, is_bytecode: bool) -> str:
+    form = "bytecode of most dialects" if is_bytecode else "text format"
     return (
-        f"aotc reads the MLIR of LLVM {mlir.bindings().llvm_version}. MLIR's text format is not "
+        f"aotc reads the MLIR of LLVM {mlir.bindings().llvm_version}. MLIR's {form} is not "
         "stable between releases: input written for another one may not parse."
     )
 
@@ -204,9 +209,8 @@ def excerpt(place: Place, name: str, lines: tuple[str, ...]) -> str:
     """The line of `place` with a caret under its column; empty where `lines` has it not."""
     if place.file != name or not 0 < place.line <= len(lines):
         return ""
-    text = lines[place.line - 1]
+    text, before = _part(lines[place.line - 1], place.column - 1)
     # Tabs stay tabs under the line, so that the caret stands where it should.
-    before = text.encode()[: place.column - 1].decode(errors="ignore")
     margin = "".join("\t" if c == "\t" else " " for c in before)
     return f"  {text}\n  {margin}^"
 
@@ -222,6 +226,17 @@ def input_error(
         if place and (shown := excerpt(place, source.name, source.lines)):
             parts.append(shown)
     return InputError("\n".join(parts), hint=hint)
+
+
+def _part(line: str, column: int) -> tuple[str, str]:
+    """A line, or its part around a column (in bytes, from 0), and what of it is before that."""
+    if len(line) <= _LONGEST_LINE:
+        return line, line.encode()[:column].decode(errors="ignore")
+    # A constant of many megabytes, maybe: nobody reads it, and in these columns are characters.
+    start = max(0, column - _LONGEST_LINE // 2)
+    end = start + _LONGEST_LINE
+    opening, closing = "…" if start else "", "…" if end < len(line) else ""
+    return f"{opening}{line[start:end]}{closing}", f"{opening}{line[start:column]}"
 
 
 def find_place(location: str, name: str) -> Place | None:

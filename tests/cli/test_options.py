@@ -20,6 +20,7 @@ from helpers.command import SAMPLES, Outcome, own_process, process_environment
 from helpers.elf import Elf
 
 from aotc import __version__, mlir
+from aotc.load.source import parse_source
 from aotc.pipeline import STAGES
 from aotc.request import DEFAULT_CHIPS
 
@@ -218,6 +219,30 @@ def test_bytecode(aotc: Aotc, tmp_path: Path) -> None:
     assert [a["name"] for a in manifest["entries"][0]["arguments"]] == ["arg0", "arg1", "arg2"]
     objects = [(tmp_path / place / "vector_add.o").read_bytes() for place in ("bytecode", "text")]
     assert objects[0] == objects[1]
+
+
+def test_bytecode_on_standard_input(tmp_path: Path) -> None:
+    """With -g its own locations are the lines; what it is called is for -o to say."""
+    source = parse_source("there.mlir", SAMPLE.read_bytes(), mlir.make_context(), locations=True)
+    buffer = io.BytesIO()
+    source.module.operation.write_bytecode(buffer)
+    options = ("--emit", "ptx", "--chip", "sm_80", "-g", "-o", "named.ptx")
+    own_process(["build", "-", *options], stdin=buffer.getvalue(), cwd=tmp_path).succeeded()
+    assert "there.mlir:" in (tmp_path / "named.ptx").read_text()
+    assert [file.name for file in tmp_path.iterdir()] == ["named.ptx"]
+
+
+def test_damaged_bytecode(tmp_path: Path, aotc: Aotc) -> None:
+    """The message has the file's name: there is no line to show."""
+    buffer = io.BytesIO()
+    with mlir.make_context():
+        mlir.ir.Module.parse(SAMPLE.read_text()).operation.write_bytecode(buffer)
+    damaged = tmp_path / "damaged.mlirbc"
+    damaged.write_bytes(buffer.getvalue()[:300])
+    done = aotc("build", damaged)
+    assert done.code == 2
+    assert done.stderr.startswith(f"aotc: error: Cannot read the bytecode of {damaged}:\n")
+    assert "None" not in done.stderr
 
 
 @pytest.mark.parametrize(

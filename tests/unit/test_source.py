@@ -75,6 +75,17 @@ def test_every_diagnostic_has_line_and_caret() -> None:
     assert lines[2][:column].strip("\t ") == ""
 
 
+def test_long_lines_are_cut_short() -> None:
+    """Where a line holds a large constant, the message has the part that it is about."""
+    long = '"' + "x" * 100_000 + '"'
+    text = f"func.func @f(%a: f32) {{\n  return {{x = {long}}} %a : f32\n}}\n"
+    with pytest.raises(InputError) as raised:
+        parse_source("t.mlir", text.encode(), mlir.make_context())
+    lines = raised.value.message.splitlines()
+    assert len(lines[1]) < 1100
+    assert lines[1][lines[2].index("^")] == "r"
+
+
 def test_windows_line_ends() -> None:
     text = TEXT.replace("\n", "\r\n")
     source = parse_source("t.mlir", text.encode(), mlir.make_context())

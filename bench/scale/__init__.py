@@ -1,0 +1,1 @@
+"""What large inputs cost: many kernels, large constants."""
