@@ -164,16 +164,17 @@ def _erf(x: Array) -> Array:
     return np.array([erf(v) for v in x.flat]).reshape(x.shape)
 
 
-def _activations(name: str, results: tuple[str, ...]) -> Values:
-    x = uniform(rng(name), (64, 1000), np.float16, -8, 8)
+def _activations(name: str, shape: tuple[int, int], results: tuple[str, ...]) -> Values:
+    x = uniform(rng(name), shape, np.float16, -8, 8)
     v = _wide(x)
     everything = {
         "gelu": (0.5 * v * (1 + _erf(v * np.sqrt(0.5))), np.float16),
         "sigmoid": (1 / (1 + np.exp(-v)), np.float32),
         "tanh": (np.tanh(v), np.float32),
     }
+    outputs = dict.fromkeys(everything, shape)
     return Values(
-        {"x": x},
+        {"x": x, **outputs},
         {result: everything[result][0] for result in results},
         {result: everything[result][1] for result in results},
     )
@@ -225,9 +226,9 @@ def _perceptron(name: str) -> Values:
     return Values(values, {"result0": result}, {"result0": np.float32})
 
 
-def _attention(name: str) -> Values:
+def _attention(name: str, heads: int, tokens: int) -> Values:
     r = rng(name)
-    values = {key: uniform(r, (4, 33, 16), np.float32, 0, 1) for key in "qkv"}
+    values = {key: uniform(r, (heads, tokens, 16), np.float32, 0, 1) for key in "qkv"}
     q, k, v = (_wide(value) for value in values.values())
     scores = q @ k.transpose(0, 2, 1)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -235,9 +236,9 @@ def _attention(name: str) -> Values:
     return Values(values, {"result0": result}, {"result0": np.float32})
 
 
-def _convolution(name: str) -> Values:
+def _convolution(name: str, rows: int, columns: int) -> Values:
     r = rng(name)
-    image = uniform(r, (1, 31, 33, 3), np.float32, 0, 1)
+    image = uniform(r, (1, rows + 2, columns + 2, 3), np.float32, 0, 1)
     filter_ = uniform(r, (3, 3, 3, 8), np.float32, 0, 1)
     windows = np.lib.stride_tricks.sliding_window_view(_wide(image), (3, 3), (1, 2))
     result = np.einsum("nhwcij,ijcf->nhwf", windows, _wide(filter_))
@@ -245,8 +246,8 @@ def _convolution(name: str) -> Values:
     return Values(arguments, {"result": result}, {"result": np.float32})
 
 
-def _normalize(name: str, columns: int) -> Values:
-    x = uniform(rng(name), (300, columns), np.float32, -1, 1)
+def _normalize(name: str, rows: int, columns: int) -> Values:
+    x = uniform(rng(name), (rows, columns), np.float32, -1, 1)
     # Not (0, 0, ...): NaN is no result to compare.
     x[:, :1] += np.float32(2)
     unit = _wide(x) / np.sqrt((_wide(x) ** 2).sum(1, keepdims=True))
@@ -259,6 +260,50 @@ def _dot(name: str, n: int) -> Values:
     return Values({"x": x, "y": y}, {"result0": np.array(_wide(x) @ _wide(y))}, {})
 
 
+def _softmax(name: str, rows: int, columns: int) -> Values:
+    x = uniform(rng(name), (rows, columns), np.float32, -20, 20)
+    weights = np.exp(_wide(x) - _wide(x).max(1, keepdims=True))
+    result = weights / weights.sum(1, keepdims=True)
+    return Values({"x": x, "y": x.shape}, {"y": result}, {"y": np.float32})
+
+
+def _batched_matmul(name: str, batches: int, rows: int, columns: int, depth: int) -> Values:
+    r = rng(name)
+    a = uniform(r, (batches, rows, depth), np.float32, 0, 1)
+    b = uniform(r, (batches, depth, columns), np.float32, 0, 1)
+    return Values({"a": a, "b": b}, {"result0": _wide(a) @ _wide(b)}, {"result0": np.float32})
+
+
+def _distances(name: str, n: int) -> Values:
+    r = rng(name)
+    points, center = uniform(r, (n, 4), np.float32, 1, 2), uniform(r, 4, np.float32, -2, -1)
+    squares = ((_wide(points) - _wide(center)) ** 2).sum(1)
+    arguments = {"points": points, "center": center, "result": (n,)}
+    return Values(arguments, {"result": squares}, {"result": np.float32})
+
+
+def _saxpy(name: str, n: int) -> Values:
+    r = rng(name)
+    x, y = (uniform(r, n, np.float32, 0, 1) for _ in range(2))
+    return Values({"a": 2.5, "x": x, "y": y}, {"y": 2.5 * _wide(x) + _wide(y)}, {"y": np.float32})
+
+
+def _layer(name: str, rows: int) -> Values:
+    r = rng(name)
+    x = uniform(r, (1, rows, 16), np.float32, 0, 1)
+    w = uniform(r, (1, 16, 33), np.float32, 0, 1)
+    b = uniform(r, (1, 1, 33), np.float32, 0, 3)
+    result = np.clip(_wide(x) @ _wide(w) + _wide(b), 0, 6)
+    return Values({"x": x, "w": w, "b": b}, {"result0": result}, {"result0": np.float32})
+
+
+# None divides by a block's or a tile's size, or by a vector's.
+SIZES = (1, 31, 33, 1000, 1025)
+# Rows and columns: each size is once either. Small ones, for the files' sake, and one that is not.
+SMALL_PAIRS = ((1, 1), (1, 1000), (1, 1025), (31, 33), (33, 31), (1000, 1), (1025, 1))
+PAIRS = (*SMALL_PAIRS, (33, 1025))
+
+
 def _cases() -> dict[str, Case]:
     cases: list[Case] = []
 
@@ -268,23 +313,23 @@ def _cases() -> dict[str, Case]:
     add("matmul", "matmul", partial(_matmul, has_c=False), F32_RTOL)
     add("matmul-accumulates", "matmul", partial(_matmul, has_c=True), F32_RTOL)
     # 0: no thread at all. 1, 255, 257: a block that is not full. 100003 is prime.
-    for n in (0, 1, 255, 256, 257, 1000, 100_003):
+    for n in (0, *SIZES, 255, 256, 257, 100_003):
         add(f"vector_add-{n}", "vector_add", partial(_vector_add, n=n), F32_RTOL)
     add("stencil", "stencil", partial(_heat, rate=0.1), F64_RTOL)
     # Where 1 + erf(v) cancels, what is left of gelu is a few units in the last place of 1.
-    gelu = partial(_activations, results=("gelu",))
+    gelu = partial(_activations, shape=(64, 1000), results=("gelu",))
     add("activations-f16", "activations", gelu, F16_RTOL, atol=1e-6)
-    add(
-        "activations-f32",
-        "activations",
-        partial(_activations, results=("sigmoid", "tanh")),
-        F32_RTOL,
-    )
+    for shape in PAIRS:
+        make = partial(_activations, shape=shape, results=("sigmoid", "tanh"))
+        add(f"activations-{shape[0]}x{shape[1]}", "activations", make, F32_RTOL)
     add("block_sums", "block_sums", _block_sums, F32_RTOL)
-    for rows, columns, depth in ((128, 256, 64), (1, 1, 1), (33, 17, 0), (31, 100, 47)):
+    tiled = [(128, 256, 64), (33, 17, 0)]
+    tiled += [(rows, columns, 5) for rows, columns in PAIRS]
+    tiled += [(3, 5, depth) for depth in SIZES]
+    for rows, columns, depth in tiled:
         make = partial(_tiled_matmul, rows=rows, columns=columns, depth=depth)
         add(f"tiled_matmul-{rows}x{columns}x{depth}", "tiled_matmul", make, F32_RTOL)
-    for rows, columns in ((1, 0), (1, 1), (7, 33), (100, 1000)):
+    for rows, columns in ((1, 0), *PAIRS):
         make = partial(_row_sums, rows=rows, columns=columns)
         add(f"row_sums-{rows}x{columns}", "row_sums", make, F32_RTOL)
     hopper: dict[str, Any] = {"runs_on_cpu": False, "least_major": 9, "only_major": 9}
@@ -295,11 +340,31 @@ def _cases() -> dict[str, Case]:
         add(f"warpgroup_gemm-{rows}x{columns}x{depth}", "warpgroup_gemm", make, 0, **hopper)
     add("warpgroup_gemm-reals", "warpgroup_gemm", _warpgroup_gemm_reals, F32_RTOL, **hopper)
     add("perceptron", "perceptron", _perceptron, F32_RTOL)
-    add("attention", "attention", _attention, F32_RTOL)
-    add("convolution", "convolution", _convolution, F32_RTOL)
-    for columns in (0, 1, 7, 130, 1001):
-        add(f"normalize-{columns}", "normalize", partial(_normalize, columns=columns), F32_RTOL)
-    for n in (0, 1, 1000, 100_003):
+    for heads, tokens in ((4, 33), (31, 1), (33, 31), (1, 1000), (1, 1025), (1025, 1)):
+        make = partial(_attention, heads=heads, tokens=tokens)
+        add(f"attention-{heads}x{tokens}", "attention", make, F32_RTOL)
+    for rows, columns in SMALL_PAIRS:
+        make = partial(_convolution, rows=rows, columns=columns)
+        add(f"convolution-{rows}x{columns}", "convolution", make, F32_RTOL)
+    for rows, columns in ((300, 0), (300, 130), *PAIRS):
+        make = partial(_normalize, rows=rows, columns=columns)
+        add(f"normalize-{rows}x{columns}", "normalize", make, F32_RTOL)
+    for rows, columns in PAIRS:
+        make = partial(_softmax, rows=rows, columns=columns)
+        # The smallest weights come of exponents near -40, which f32 has to a few parts in 10^6.
+        add(f"softmax-{rows}x{columns}", "softmax", make, F32_RTOL)
+    batched = [(3, rows, columns, 5) for rows, columns in SMALL_PAIRS]
+    batched += [(1, 3, 5, depth) for depth in SIZES] + [(size, 3, 1, 5) for size in SIZES[1:]]
+    for batches, rows, columns, depth in batched:
+        make = partial(_batched_matmul, batches=batches, rows=rows, columns=columns, depth=depth)
+        name = f"batched_matmul-{batches}x{rows}x{columns}x{depth}"
+        add(name, "batched_matmul", make, F32_RTOL)
+    for n in (0, *SIZES):
+        add(f"distances-{n}", "distances", partial(_distances, n=n), F32_RTOL)
+        add(f"saxpy-{n}", "saxpy", partial(_saxpy, n=n), F32_RTOL)
+    for rows in SIZES:
+        add(f"layer-{rows}", "layer", partial(_layer, rows=rows), F32_RTOL)
+    for n in (0, *SIZES, 100_003):
         add(f"dot-{n}", "dot", partial(_dot, n=n), F64_RTOL)
     return {case.name: case for case in cases}
 

@@ -7,6 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.load.source import Source
 from aotc.lower.passes import run_passes
+from aotc.lower.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
 
 _HAS_SEQUENCES = "transform.with_named_sequence"
@@ -27,6 +28,7 @@ module attributes {{{_HAS_SEQUENCES}}} {{
 def decompose(source: Source) -> None:
     """Operations that are made of others → these."""
     module = source.module
+    expand_softmax_of_buffers(module)
     if not ops.find(module.operation, "linalg.softmax"):
         return
     with module.context, ir.Location.unknown():

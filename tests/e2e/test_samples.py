@@ -109,7 +109,7 @@ def test_threads_change_no_bit(programs: Programs, tmp_path: Path, program: str)
 
 def test_repeated_calls_start_from_the_same_values(programs: Programs, tmp_path: Path) -> None:
     """--repeat: results are the first call's, and a timed call is not an idle one."""
-    case = CASES["normalize-130"]
+    case = CASES["normalize-300x130"]
     program = programs.build(source_of(case.program))
     result = run(program, *write_files(case, tmp_path), "--repeat", "5", "--device=cpu", "--json")
     assert result.returncode == 0, result.stderr

@@ -98,9 +98,12 @@ LIBRARY_PREFIX = "one_"
 # Linked into it, too: its entry makes TMA descriptors.
 TILES_MODULE = programs.source_of("tma_schedule")
 
+# Smaller than with the default set: what the chips of that have in common is checked at -O3.
+_TWO_CHIPS = ("--chip", "sm_80,sm_90", "--ptx", "compute_80")
+
 # What the files of programs with a main of their own have behind their names.
 OWN = "own"
-_OWN_OPTIONS = ("--chip", "sm_80,sm_90", "--ptx", "compute_80")
+_OWN_OPTIONS = _TWO_CHIPS
 
 # Thread block clusters and TMA came with this chip; the default set begins before it.
 _OPTIONS = {
@@ -161,7 +164,7 @@ def all_programs() -> list[Program]:
     return [
         *(Program(source_of(name), "", _OPTIONS.get(name, ())) for name in names),
         *(
-            Program(source_of(name), UNOPTIMIZED, ("-O0", *_OPTIONS.get(name, ())))
+            Program(source_of(name), UNOPTIMIZED, ("-O0", *_OPTIONS.get(name, _TWO_CHIPS)))
             for name in names
         ),
         *(Program(programs.source_of(name)) for name in ("faults", "printing", "llvm_dialect")),

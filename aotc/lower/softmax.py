@@ -1,0 +1,98 @@
+"""`linalg.softmax` on buffers → the reductions and elementwise operations that it is made of.
+
+MLIR decomposes the one on tensors alone. Here, too, each number has the largest of its row taken
+from it before exp.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+_MINUS_INFINITY = {
+    "f16": "0xFC00",
+    "bf16": "0xFF80",
+    "f32": "0xFF800000",
+    "f64": "0xFFF0000000000000",
+}
+
+
+def expand_softmax_of_buffers(module: Any) -> None:
+    """Changes `module` in place. What is left: softmax on tensors, or of unknown numbers."""
+    for softmax in ops.find(module.operation, "linalg.softmax"):
+        source, result = softmax.operands
+        if not all(isinstance(value.type, ir.MemRefType) for value in (source, result)):
+            continue
+        if str(ir.MemRefType(source.type).element_type) not in _MINUS_INFINITY:
+            continue
+        with module.context, softmax.location:
+            axis = ir.IntegerAttr(softmax.attributes["dimension"]).value
+            parsed = ir.Module.parse(_text(source.type, result.type, axis))
+            body = parsed.body.operations[0].operation.regions[0].blocks[0]
+            for argument, value in zip(body.arguments, (source, result), strict=True):
+                argument.replace_all_uses_with(value)
+            for operation in list(body.operations)[:-1]:
+                operation.operation.move_before(softmax)
+            softmax.erase()
+
+
+def _text(source: Any, result: Any, axis: int) -> str:
+    """A function of the source and the result, whose body takes the place of the operation."""
+    type_ = ir.MemRefType(source)
+    element, shape = str(type_.element_type), list(type_.shape)
+    names = [f"d{i}" for i in range(len(shape))]
+    kept = [i for i in range(len(shape)) if i != axis]
+    dynamic = [i for i in kept if type_.is_dynamic_dim(i)]
+    sizes = "x".join(["?" if i in dynamic else str(shape[i]) for i in kept] + [element])
+    row = f"memref<{sizes}>"
+    whole = f"affine_map<({', '.join(names)}) -> ({', '.join(names)})>"
+    rows = f"affine_map<({', '.join(names)}) -> ({', '.join(names[i] for i in kept)})>"
+    parallel = ", ".join(['"parallel"'] * len(shape))
+    reduction = ", ".join('"reduction"' if i == axis else '"parallel"' for i in range(len(shape)))
+    lines = [
+        f"%c{i} = arith.constant {i} : index\n%n{i} = memref.dim %x, %c{i} : {source}"
+        for i in dynamic
+    ]
+    allocation = f"memref.alloc({', '.join(f'%n{i}' for i in dynamic)}) : {row}"
+
+    def reduce(operation: str, start: str, into: str, value: str, of: str) -> str:
+        return f"""
+  %{into}_start = arith.constant {start} : {element}
+  %{into} = {allocation}
+  linalg.fill ins(%{into}_start : {element}) outs(%{into} : {row})
+  linalg.generic {{indexing_maps = [{whole}, {rows}], iterator_types = [{reduction}]}}
+      ins({value} : {of}) outs(%{into} : {row}) {{
+  ^bb0(%v: {element}, %before: {element}):
+    %next = {operation} %v, %before : {element}
+    linalg.yield %next : {element}
+  }}"""
+
+    def combine(value: str, of: str, row_value: str, body: str) -> str:
+        return f"""
+  linalg.generic {{indexing_maps = [{whole}, {rows}, {whole}], iterator_types = [{parallel}]}}
+      ins({value}, {row_value} : {of}, {row}) outs(%y : {result}) {{
+  ^bb0(%v: {element}, %r: {element}, %unused: {element}):
+    {body}
+    linalg.yield %new : {element}
+  }}"""
+
+    return "\n".join(
+        [
+            f"func.func @softmax(%x: {source}, %y: {result}) {{",
+            *lines,
+            reduce("arith.maxnumf", _MINUS_INFINITY[element], "largest", "%x", str(source)),
+            combine(
+                "%x",
+                str(source),
+                "%largest",
+                f"%d = arith.subf %v, %r : {element}\n    %new = math.exp %d : {element}",
+            ),
+            reduce("arith.addf", "0.0", "sum", "%y", str(result)),
+            combine("%y", str(result), "%sum", f"%new = arith.divf %v, %r : {element}"),
+            f"memref.dealloc %largest : {row}",
+            f"memref.dealloc %sum : {row}",
+            "return\n}",
+        ]
+    )
