@@ -33,6 +33,7 @@ WARNINGS = {
     "chip-left-out": Severity.WARNING,
     "chip-shared-memory": Severity.WARNING,
     "cluster-size": Severity.ERROR,
+    "constants-left-out": Severity.WARNING,
     "double-dealloc": Severity.ERROR,
     "grid-size": Severity.ERROR,
     "host-only": Severity.WARNING,

@@ -83,6 +83,7 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
                 return source
     text = "" if is_bytecode else _decode(name, data)
     lines = () if is_bytecode else tuple(text.split("\n"))
+    note = _version_note(is_bytecode=is_bytecode)
     with context:
         try:
             module = ir.Module.parse(data if is_bytecode else text)
@@ -91,8 +92,7 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
         except MemoryError:
             # What the parser of these bindings does with some text that it should refuse.
             raise InputError(
-                f"{name}: the MLIR parser cannot read this. {_version_note(is_bytecode=is_bytecode)}",
-                hint=explain_text(lines),
+                f"{name}: the MLIR parser cannot read this. {note}", hint=explain_text(lines)
             ) from None
         except ir.MLIRError as error:
             raise _refusal(error, name, text, data if is_bytecode else b"") from None

@@ -34,9 +34,10 @@ def translate_host(build: Build) -> list[Artifact]:
     build.constants = take_large_constants(build.host.operation)
     texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
     if build.constants and texts:
-        build.warnings.append(
+        build.warn(
+            "constants-left-out",
             f"{' and '.join(texts)} only declares {describe(build.constants)}: large constants "
-            "are not written as text. --emit obj has them."
+            "are not written as text. --emit obj has them.",
         )
     file = build.write(_host_ll_name(build), build.downlevel(translate(build.host)))
     return [build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll")]
