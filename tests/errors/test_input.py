@@ -90,7 +90,7 @@ def test_bytecode_that_does_not_parse(aotc: Aotc, tmp_path: Path) -> None:
     done = aotc("build", path)
     assert done.code == 2
     assert "error: " in done.stderr
-    assert done.stderr.endswith(VERSION_NOTE)
+    assert done.stderr.endswith(VERSION_NOTE.replace("text format", "bytecode of most dialects"))
 
 
 def test_a_file_that_is_not_there(aotc: Aotc, tmp_path: Path) -> None:
