@@ -23,6 +23,7 @@ from aotc.host.llvm_dialect import (
     string_global,
 )
 from aotc.lower.assertions import CHECK, MESSAGE
+from aotc.lower.task_checks import GOES_ON
 from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -62,6 +63,19 @@ llvm.func internal @{_FAIL}(%message: !llvm.ptr) attributes {{passthrough = ["co
 """
 
 
+# What a task asks behind a call: there the way out of the called function ends.
+_GOES_ON = f"""
+llvm.func internal @{GOES_ON}() -> i1 {{
+  %leaving = llvm.mlir.addressof @{_IS_LEAVING} : !llvm.ptr
+  %flag = llvm.load %leaving : !llvm.ptr -> i8
+  %no = llvm.mlir.constant(0 : i8) : i8
+  llvm.store %no, %leaving : i8, !llvm.ptr
+  %goes_on = llvm.icmp "eq" %flag, %no : i8
+  llvm.return %goes_on : i1
+}}
+"""
+
+
 def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
     """Gives the checks of `aotc.lower.assertions` their meaning."""
     functions = {
@@ -69,16 +83,27 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
         for op in operations(host)
         if op.name == "llvm.func" and op.regions[0].blocks
     }
-    calls = {name: ops.find(function, "llvm.call") for name, function in functions.items()}
+    # Tasks do not leave: they ask whether to go on.
+    calls = {
+        name: ops.find(function, "llvm.call")
+        for name, function in functions.items()
+        if not _is_coroutine(function)
+    }
     failing = _failing_functions(calls)
-    if not failing:
+    question = next((op for op in operations(host) if _is_question(op)), None)
+    if not failing and question is None:
         return
     declarations = f"{_DECLARATIONS}\n{runtime_declarations()['aotc_assertion_failed']}"
     merge(host, ir.Module.parse(declarations).operation)
-    drop_declarations(host, append(host, f"{declarations}\n{_FAILURE}"))
+    text = _FAILURE
+    if question is not None:
+        question.erase()
+        text += _GOES_ON
+    drop_declarations(host, append(host, f"{declarations}\n{text}"))
     exported = {entry.symbol for entry in entries}
     number = 0
-    for name, function in functions.items():
+    for name in calls:
+        function = functions[name]
         leave = _Leave(function)
         for call in calls[name]:
             with call.location:
@@ -96,6 +121,14 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
     for operation in operations(host):
         if operation.name == "llvm.func" and symbol_of(operation) == CHECK:
             operation.erase()
+
+
+def _is_coroutine(function: Any) -> bool:
+    return "presplitcoroutine" in str(function.attributes.get("passthrough", ""))
+
+
+def _is_question(operation: Any) -> bool:
+    return operation.name == "llvm.func" and symbol_of(operation) == GOES_ON
 
 
 def _callee(call: Any) -> str | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.passes import run_passes
+from aotc.lower.task_checks import TASKS, check_tasks
 from aotc.mlir import ir
 
 _TO_CALLS = (
@@ -21,6 +22,8 @@ _TO_CALLS = (
     "async-runtime-ref-counting-opt",
     "convert-async-to-llvm",
 )
+# The passes take no scf.for that a task waits in.
+_LOOPS = ("func.func(scf-for-to-while)", "async.func(scf-for-to-while)")
 _GPU_TOKEN = "!gpu.async.token"
 _VALUE_OF_GPU_TOKEN = f"!async.value<{_GPU_TOKEN}>"
 
@@ -30,12 +33,22 @@ def lower_async(host: Any, *, name: str, lines: tuple[str, ...]) -> None:
     if not has_tasks(host):
         return
     _end_gpu_work(host)
-    run_passes(host, _TO_CALLS, name=name, lines=lines, doing="lowering tasks to coroutines")
+    check_tasks(host)
+    passes = (*_LOOPS, *_TO_CALLS) if _waits_in_loop(host) else _TO_CALLS
+    run_passes(host, passes, name=name, lines=lines, doing="lowering tasks to coroutines")
 
 
 def has_tasks(operation: Any) -> bool:
     """Whether anything under `operation` runs in tasks."""
     return any(op.name.startswith("async.") for op in ops.walk(operation.operation))
+
+
+def _waits_in_loop(host: Any) -> bool:
+    return any(
+        ops.enclosing(op, "scf.for") is not None
+        for op in ops.find(host.operation, "async.await", "async.await_all")
+        if ops.enclosing(op, *TASKS) is not None
+    )
 
 
 def _end_gpu_work(host: Any) -> None:

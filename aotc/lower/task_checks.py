@@ -1,0 +1,142 @@
+"""Assertions in tasks: what fails there ends the task, and is known to who awaits it.
+
+Upstream's lowering turns an assertion of a task into the error state of its tokens, without the
+message; it takes none within a loop or a branch, and of those in functions that a task calls it
+knows nothing. Here whatever may fail in a task is in functions, and behind the call of one the task
+asserts that it came to its end. What that means, `aotc.host.assertions` says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+# Whether the function that was called last came to its end: a declaration here.
+GOES_ON = "aotc_task_goes_on"
+_PART = "aotc_task_part"
+TASKS = ("async.execute", "async.func")
+# These become assertions where they block, in functions.
+_AWAITS = ("async.await", "async.await_all")
+
+
+def check_tasks(host: Any) -> None:
+    """Changes the host module in place, before its tasks are lowered."""
+    failing = _failing_functions(host)
+    risks = [
+        op
+        for op in ops.find(host.operation, "cf.assert", "func.call")
+        if _is_in_task(op) and (op.name == "cf.assert" or ops.callee_of(op) in failing)
+    ]
+    if not risks:
+        return
+    body = host.operation.regions[0].blocks[0]
+    body.append(ir.Operation.parse(f"llvm.func @{GOES_ON}() -> i1"))
+    # Loops and branches go as a whole; several risks may be in one.
+    statements = dict.fromkeys(_statement(risk) for risk in risks)
+    for number, statement in enumerate(statements):
+        call = statement
+        if statement.name != "func.call":
+            call = _move_to_function(host, statement, f"{_PART}_{number}")
+        _assert_end(call)
+
+
+def _is_in_task(operation: Any) -> bool:
+    return ops.enclosing(operation, *TASKS) is not None
+
+
+def _failing_functions(host: Any) -> set[str]:
+    """The functions that may end at an assertion: their own, or that of one that they call."""
+    functions = {
+        symbol_of(op.operation): ops.walk(op.operation)
+        for op in host.operation.regions[0].blocks[0].operations
+        if op.operation.name == "func.func"
+    }
+    failing = {
+        name
+        for name, inside in functions.items()
+        if any(op.name in ("cf.assert", *_AWAITS) and not _is_in_task(op) for op in inside)
+    }
+    callees = {
+        name: {ops.callee_of(op) for op in inside if op.name == "func.call"}
+        for name, inside in functions.items()
+    }
+    while more := {name for name, called in callees.items() if called & failing} - failing:
+        failing |= more
+    return failing
+
+
+def _statement(operation: Any) -> Any:
+    """What holds the operation and is in a task's own block. Where a task waits within a loop, its
+    lowering takes the loop apart, and assertions with it: then the operation itself."""
+    outermost = operation
+    for parent in ops.ancestors(operation):
+        if parent.name in TASKS:
+            break
+        outermost = parent
+    waits = any(op.name.startswith("async.") for op in ops.walk(outermost))
+    return operation if waits else outermost
+
+
+def _move_to_function(host: Any, statement: Any, name: str) -> Any:
+    """Moves an operation to a function of its own; the call that takes its place."""
+    inside = ops.walk(statement)
+    own = {result for op in inside for result in op.results}
+    own |= {a for op in inside for r in op.regions for b in r.blocks for a in b.arguments}
+    used = dict.fromkeys(value for op in inside for value in op.operands if value not in own)
+    results = [result.type for result in statement.results]
+    with statement.location:
+        type_ = ir.FunctionType.get([value.type for value in used], results)
+        function = ir.Operation.create(
+            "func.func",
+            regions=1,
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "function_type": ir.TypeAttr.get(type_),
+                "no_inline": ir.UnitAttr.get(),
+            },
+        )
+        host.operation.regions[0].blocks[0].append(function)
+        block = function.regions[0].blocks.append(*type_.inputs)
+        with ir.InsertionPoint(statement):
+            call = ir.Operation.create(
+                "func.call",
+                results=results,
+                operands=list(used),
+                attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
+            )
+        for old, new in zip(statement.results, call.results, strict=True):
+            old.replace_all_uses_with(new)
+        with ir.InsertionPoint(block):
+            end = ir.Operation.create("func.return", operands=list(statement.results))
+        statement.move_before(end)
+        arguments = dict(zip(used, block.arguments, strict=True))
+        for op in inside:
+            for index, value in enumerate(op.operands):
+                if value in arguments:
+                    op.operands[index] = arguments[value]
+    return call
+
+
+def _assert_end(call: Any) -> None:
+    following = list(call.block.operations)
+    index = next(i for i, op in enumerate(following) if op.operation == call)
+    with call.location, ir.InsertionPoint(following[index + 1]):
+        goes_on = ir.Operation.create(
+            "llvm.call",
+            results=[ir.IntegerType.get_signless(1)],
+            operands=[],
+            attributes={
+                "callee": ir.FlatSymbolRefAttr.get(GOES_ON),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+            },
+        )
+        ir.Operation.create(
+            "cf.assert",
+            operands=[goes_on.result],
+            attributes={"msg": ir.StringAttr.get("a function that a task called failed")},
+        )
