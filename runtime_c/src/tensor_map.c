@@ -17,6 +17,68 @@ typedef struct encoding {
   uint32_t box_sizes[MAX_RANK], element_strides[MAX_RANK];
 } encoding;
 
+// Bytes of an element, 0 for types of less than a byte, which no memref has, and unknown ones.
+static uint64_t element_bytes(int64_t data_type) {
+  switch (data_type) {
+  case CU_TENSOR_MAP_DATA_TYPE_UINT8:
+    return 1;
+  case CU_TENSOR_MAP_DATA_TYPE_UINT16:
+  case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
+  case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
+    return 2;
+  case CU_TENSOR_MAP_DATA_TYPE_UINT32:
+  case CU_TENSOR_MAP_DATA_TYPE_INT32:
+  case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
+  case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
+  case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
+  case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
+    return 4;
+  case CU_TENSOR_MAP_DATA_TYPE_UINT64:
+  case CU_TENSOR_MAP_DATA_TYPE_INT64:
+  case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
+    return 8;
+  default:
+    return 0;
+  }
+}
+
+// Whether the box's innermost row, of `bytes`, is more than the swizzle has.
+static bool is_too_wide(int64_t swizzle, uint64_t bytes) {
+  static const uint64_t widest[] = {
+      [CU_TENSOR_MAP_SWIZZLE_NONE] = UINT64_MAX,
+      [CU_TENSOR_MAP_SWIZZLE_32B] = 32,
+      [CU_TENSOR_MAP_SWIZZLE_64B] = 64,
+      [CU_TENSOR_MAP_SWIZZLE_128B] = 128,
+  };
+  bool is_known = swizzle >= 0 && swizzle <= CU_TENSOR_MAP_SWIZZLE_128B;
+  return is_known && bytes > widest[swizzle];
+}
+
+// The driver says «invalid value» and no more. This names what is against the documentation of
+// cuTensorMapEncodeTiled; "" where nothing is seen.
+static const char *likely_cause(const encoding *e) {
+  if ((uintptr_t)e->address % 16 != 0) {
+    return "; the address must be a multiple of 16";
+  }
+  for (uint32_t i = 0; i + 1 < e->rank; ++i) {
+    if (e->strides[i] % 16 != 0) {
+      return "; every stride but the innermost must be a multiple of 16 bytes";
+    }
+  }
+  for (uint32_t i = 0; i < e->rank; ++i) {
+    if (e->box_sizes[i] > 256) {
+      return "; a box has 256 elements at most in each dimension";
+    }
+  }
+  uint64_t row_bytes = e->box_sizes[0] * element_bytes(e->data_type);
+  if (e->interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && row_bytes % 16 != 0) {
+    return "; the box's innermost size must be a multiple of 16 bytes";
+  }
+  return is_too_wide(e->swizzle, row_bytes)
+             ? "; the box's innermost size is more bytes than the swizzle has"
+             : "";
+}
+
 static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *out_map) {
   if (scope->driver == NULL) {
     aotc_rt_fail(AOTC_UNSUPPORTED, "the CPU device has no TMA descriptors; they need a GPU from "
@@ -35,9 +97,9 @@ static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *o
        e->box_sizes, e->element_strides, (CUtensorMapInterleave)e->interleave,
        (CUtensorMapSwizzle)e->swizzle, (CUtensorMapL2promotion)e->l2_promotion,
        (CUtensorMapFloatOOBfill)e->oob_fill),
-      "data type %d, rank %u, address %p, innermost size %llu, innermost box size %u, swizzle %d",
+      "data type %d, rank %u, address %p, innermost size %llu, innermost box size %u, swizzle %d%s",
       (int)e->data_type, e->rank, e->address, (unsigned long long)e->sizes[0], e->box_sizes[0],
-      (int)e->swizzle);
+      (int)e->swizzle, likely_cause(e));
 }
 
 void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t rank, void *address,
@@ -76,31 +138,6 @@ void mgpuTensorMapEncodeTiled(void *out_tensor_map, int32_t data_type, uint32_t 
     }
   }
   aotc_rt_end(&scope);
-}
-
-// Bytes of an element, 0 for types of less than a byte, which no memref has, and unknown ones.
-static uint64_t element_bytes(int64_t data_type) {
-  switch (data_type) {
-  case CU_TENSOR_MAP_DATA_TYPE_UINT8:
-    return 1;
-  case CU_TENSOR_MAP_DATA_TYPE_UINT16:
-  case CU_TENSOR_MAP_DATA_TYPE_FLOAT16:
-  case CU_TENSOR_MAP_DATA_TYPE_BFLOAT16:
-    return 2;
-  case CU_TENSOR_MAP_DATA_TYPE_UINT32:
-  case CU_TENSOR_MAP_DATA_TYPE_INT32:
-  case CU_TENSOR_MAP_DATA_TYPE_FLOAT32:
-  case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
-  case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
-  case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
-    return 4;
-  case CU_TENSOR_MAP_DATA_TYPE_UINT64:
-  case CU_TENSOR_MAP_DATA_TYPE_INT64:
-  case CU_TENSOR_MAP_DATA_TYPE_FLOAT64:
-    return 8;
-  default:
-    return 0;
-  }
 }
 
 // Turns a memref's sizes and strides, outermost first and in elements, into CUDA's.

@@ -323,6 +323,36 @@ static void senseless_tensor_maps_are_refused(void) {
                "dimension 0 of the memref has size 32, stride 1, box size 0");
 }
 
+static void what_the_driver_refuses_is_explained(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  static _Alignas(16) uint16_t elements[4096];
+  static const struct {
+    int64_t offset, stride, rows, columns, swizzle;
+    const char *cause;
+  } refused[] = {
+      {1, 64, 8, 64, 0, "swizzle 0; the address must be a multiple of 16"},
+      {0, 63, 8, 56, 0, "; every stride but the innermost must be a multiple of 16 bytes"},
+      {0, 64, 257, 64, 0, "; a box has 256 elements at most in each dimension"},
+      {0, 64, 8, 60, 0, "; the box's innermost size must be a multiple of 16 bytes"},
+      {0, 64, 8, 64, 2, "swizzle 2; the box's innermost size is more bytes than the swizzle has"},
+      {0, 64, 8, 64, 3, "innermost box size 64, swizzle 3"},
+  };
+  for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); ++i) {
+    struct {
+      void *allocated, *aligned;
+      int64_t offset, sizes[2], strides[2];
+    } memref = {elements, elements, refused[i].offset, {300, 63}, {refused[i].stride, 1}};
+    int64_t box[] = {refused[i].rows, refused[i].columns};
+    driver->fail_symbol = "cuTensorMapEncodeTiled";
+    driver->fail_at = 1;
+    driver->fail_result = CUDA_ERROR_INVALID_VALUE;
+    CHECK(mgpuTensorMapEncodeTiledMemref(2, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 0,
+                                         refused[i].swizzle, 0, 0, box) == NULL);
+    CHECK_FAILED(AOTC_DRIVER_FAILED, refused[i].cause);
+  }
+}
+
 static void plain_tensor_map_reaches_the_driver(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
@@ -362,6 +392,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(memref_becomes_a_tensor_map),
       CHECK_TEST(tensor_maps_share_slabs),
       CHECK_TEST(senseless_tensor_maps_are_refused),
+      CHECK_TEST(what_the_driver_refuses_is_explained),
       CHECK_TEST(plain_tensor_map_reaches_the_driver),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

@@ -89,14 +89,16 @@ static void run_capture(void) {
   capture(CU_STREAM_CAPTURE_MODE_RELAXED, "relaxed");
 }
 
-// The driver refuses such a descriptor: its word and the address are in the message.
+// The driver refuses such a descriptor: its call and the reason are in the message.
 static void run_misaligned(void) {
   driver_use_primary();
   float *memory = allocate(X + 1), *right = allocate(Y), *result = allocate(Z);
   int32_t status = tma_schedule(memory + 1, right, result);
   const char *message = tma_schedule_last_error();
   EXPECT(status != 0, "an address that is no multiple of 16 bytes is taken");
-  EXPECT(strstr(message, "cuTensorMapEncodeTiled") != NULL, "the message is: %s", message);
+  EXPECT(strstr(message, "cuTensorMapEncodeTiled") != NULL &&
+             strstr(message, "the address must be a multiple of 16") != NULL,
+         "the message is: %s", message);
   // And the library goes on.
   run_host();
   MUST(cu.free(address(memory)));
