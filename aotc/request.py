@@ -203,7 +203,7 @@ class EmitKind(Enum):
 
 
 class MemoryMode(Enum):
-    """Where the buffers of host code that kernels use are: see `aotc.lower.memory`."""
+    """Where the buffers of host code that kernels use are: see `aotc.lower.placement`."""
 
     AUTO = "auto"
     EXPLICIT = "explicit"

@@ -32,6 +32,7 @@ from aotc.host.llvm_dialect import (
     string_global,
 )
 from aotc.host.managed_globals import make_global_managed
+from aotc.host.streams import use_one_stream
 from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -77,9 +78,11 @@ def embed(
             own = [kernel for kernel in kernels if kernel.module == name]
             _embed_image(host, name, images[name], own, built_for[name])
         stubs = LaunchStubs(host)
+        streams = use_one_stream(host)
         for launch in ops.find(host, "gpu.launch_func"):
+            own_stream = streams.get(symbol_of(ops.enclosing(launch, "llvm.func")))
             with launch.location, ir.InsertionPoint(launch):
-                lower_launch(launch, stubs)
+                lower_launch(launch, stubs, own_stream)
             launch.erase()
         for binary in binaries:
             binary.erase()

@@ -144,13 +144,17 @@ def _stub_text(
     return f'llvm.func internal @"{name}"({", ".join(parameters)}) {{\n  {body}\n}}'
 
 
-def lower_launch(launch: Any, stubs: LaunchStubs) -> None:
-    """Calls the stub in place of `launch`, at the insertion point in front of it."""
+def lower_launch(launch: Any, stubs: LaunchStubs, own_stream: Any | None = None) -> None:
+    """Calls the stub in place of `launch`, at the insertion point in front of it.
+
+    Without a stream, of the launch or of its function (`own_stream`), it is waited for.
+    """
     groups = ops.operand_groups(launch)
     # Groups: tokens, grid and block (three each), cluster (three), shared bytes, operands, stream.
     sizes = [group[0] for group in groups[1:7]]
     cluster = [group[0] for group in groups[7:10] if group]
-    shared, operands, stream = groups[10], groups[11], groups[12]
+    shared, operands = groups[10], groups[11]
+    stream = groups[12] or ([own_stream] if own_stream is not None else [])
     if groups[0] or len(launch.results) > 0:
         raise AssertionError("gpu-to-llvm leaves no token on a launch")
     module, kernel = launched_kernel(launch)

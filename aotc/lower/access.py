@@ -18,8 +18,8 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 # Operations that look at a buffer's shape alone, not at its elements.
-_SHAPE_ONLY = {"memref.dim", "memref.rank", "memref.assume_alignment"}
-_READS = {
+SHAPE_ONLY = {"memref.dim", "memref.rank", "memref.assume_alignment"}
+READS = {
     "memref.load",
     "affine.load",
     "vector.load",
@@ -32,7 +32,7 @@ _READS = {
     "nvgpu.ldmatrix",
 }
 # Operation → the index of the operand that it writes.
-_WRITES = {
+WRITES = {
     "memref.store": 1,
     "affine.store": 1,
     "affine.vector_store": 1,
@@ -49,15 +49,15 @@ _WRITES = {
 _DESCRIBES = "nvgpu.tma.create.descriptor"
 _DESCRIBED_ONLY = {"nvgpu.tma.prefetch.descriptor", "nvgpu.warpgroup.generate.descriptor"}
 _TENSOR_COPIES = {"nvgpu.tma.async.load", "nvgpu.tma.async.store"}
-_COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
-_DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
+COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
+DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
 _TERMINATORS = ("llvm.return", "gpu.return")
 
 
-def _is_memref(value: Any) -> bool:
+def is_memref(value: Any) -> bool:
     """Whether it is a memref, or a TMA descriptor of one."""
-    is_memref = isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
-    return is_memref or is_tensor_map(value.type)
+    is_buffer = isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
+    return is_buffer or is_tensor_map(value.type)
 
 
 class Functions:
@@ -124,11 +124,11 @@ class Flow:
     def _take(self, user: Any, operand: int) -> list[Any]:
         """Notes one use; returns the values that may be the same buffer because of it."""
         name = user.name
-        if name in _SHAPE_ONLY and len(user.results) == 1 and not _is_memref(user.results[0]):
+        if name in SHAPE_ONLY and len(user.results) == 1 and not is_memref(user.results[0]):
             return []
         if name == "gpu.launch_func":
             self.reaches_launch = True
-            self.launches.append((user, operand - _first_kernel_operand(user)))
+            self.launches.append((user, operand - first_kernel_operand(user)))
             return []
         if name == _DESCRIBES:
             return list(user.results)
@@ -140,23 +140,23 @@ class Flow:
             self.writes |= is_target
             self.reads |= not is_target
             return []
-        if name in _DEALLOCATIONS:
+        if name in DEALLOCATIONS:
             self.deallocations.add(user)
             return []
         if name in ("gpu.host_register", "gpu.host_unregister"):
             self.is_registered = True
             return []
-        if name in _READS:
+        if name in READS:
             self.reads = self.host_touches = True
             return []
-        if name in _WRITES:
-            is_target = operand == _WRITES[name]
+        if name in WRITES:
+            is_target = operand == WRITES[name]
             self.writes |= is_target
             self.reads |= not is_target
             self.host_touches = True
             return []
-        if name in _COPIES:
-            source, target = (i % len(user.operands) for i in _COPIES[name])
+        if name in COPIES:
+            source, target = (i % len(user.operands) for i in COPIES[name])
             self.reads |= operand == source
             self.writes |= operand == target
             self.host_touches |= name == "memref.copy"
@@ -177,10 +177,10 @@ class Flow:
         # A task that is called may launch.
         self.reaches_launch |= name == "async.call"
         self.reads = self.writes = self.host_touches = True
-        return [r for r in user.results if _is_memref(r)]
+        return [r for r in user.results if is_memref(r)]
 
 
-def _first_kernel_operand(launch: Any) -> int:
+def first_kernel_operand(launch: Any) -> int:
     # Groups: async dependencies, grid, block, cluster, dynamic shared memory, kernel operands.
     sizes = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
     return sum(sizes[:-2])
@@ -188,16 +188,16 @@ def _first_kernel_operand(launch: Any) -> int:
 
 def _successor_values(user: Any, operand: int) -> list[Any] | None:
     """The values that an operand becomes; None for a use that is not understood."""
-    memrefs = [result for result in user.results if _is_memref(result)]
+    memrefs = [result for result in user.results if is_memref(result)]
     if len(user.successors) > 0:
-        return [a for block in user.successors for a in block.arguments if _is_memref(a)]
+        return [a for block in user.successors for a in block.arguments if is_memref(a)]
     if user.name in ("scf.yield", "affine.yield", "scf.condition"):
         parent = user.parent.operation
-        return [v for v in [*parent.results, *_inside(parent)] if _is_memref(v)]
+        return [v for v in [*parent.results, *_inside(parent)] if is_memref(v)]
     if user.name.startswith("async."):
         return _task_values(user, operand)
     if user.name in ("scf.for", "scf.while", "affine.for"):
-        return [v for v in [*user.results, *_inside(user)] if _is_memref(v)]
+        return [v for v in [*user.results, *_inside(user)] if is_memref(v)]
     if user.name.startswith(("memref.", "arith.select", "builtin.unrealized")) and memrefs:
         return memrefs  # views, casts, selections
     return None
@@ -346,10 +346,10 @@ _QUIET = {
     "memref.alloc",
     "memref.dealloc",
     "memref.get_global",
-    *_SHAPE_ONLY,
+    *SHAPE_ONLY,
 }
 _ALLOCATIONS = ("memref.alloc", "gpu.alloc")
-_TOUCHING = {*_READS, *_WRITES, "memref.copy", "memref.alloca"}
+_TOUCHING = {*READS, *WRITES, "memref.copy", "memref.alloca"}
 _TOUCHING_DIALECTS = ("llvm.", "memref.atomic", "memref.generic", "linalg.", "async.")
 
 

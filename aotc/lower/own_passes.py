@@ -16,8 +16,9 @@ from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
 from aotc.lower.copies import expand_copies, parallelize_copies
 from aotc.lower.device_functions import separate_device_functions
 from aotc.lower.mapping import map_parallel_loops
-from aotc.lower.memory import hoist_globals, place_memory, sink_vectors
+from aotc.lower.memory import hoist_globals, sink_vectors
 from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
+from aotc.lower.placement import place_memory
 from aotc.lower.plan import Step
 from aotc.lower.remarks import Remarks
 from aotc.lower.schedules import decompose, erase_schedules

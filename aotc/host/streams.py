@@ -1,0 +1,76 @@
+"""Functions marked `aotc.one_stream` → one stream for all that they enqueue.
+
+`gpu-to-llvm` makes a stream for each operation, waits for it and destroys it. In a marked function
+they are one stream, made when the function begins; it is waited for where the function calls
+`@aotc_wait`, and when it returns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.host.llvm_dialect import create_call, operations
+from aotc.lower.placement.names import ONE_STREAM, WAIT
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+_CREATE, _SYNCHRONIZE, _DESTROY = (
+    "mgpuStreamCreate",
+    "mgpuStreamSynchronize",
+    "mgpuStreamDestroy",
+)
+
+
+def use_one_stream(host: Any) -> dict[str, Any]:
+    """Changes the marked functions of `host` in place.
+
+    Returns the stream of each, by the function's name, for its launches.
+    """
+    streams = {}
+    for function in operations(host):
+        if function.name == "llvm.func" and ONE_STREAM in function.attributes:
+            del function.attributes[ONE_STREAM]
+            if _enqueues(function):
+                streams[symbol_of(function)] = _unite_streams(function)
+    for function in operations(host):
+        if function.name == "llvm.func" and symbol_of(function) == WAIT:
+            function.erase()
+    return streams
+
+
+def _calls(function: Any) -> list[tuple[str, Any]]:
+    return [
+        (ops.callee_of(call), call)
+        for call in ops.find(function, "llvm.call")
+        if "callee" in call.attributes
+    ]
+
+
+def _enqueues(function: Any) -> bool:
+    return bool(ops.find(function, "gpu.launch_func")) or any(
+        callee in (_CREATE, WAIT) for callee, _ in _calls(function)
+    )
+
+
+def _unite_streams(function: Any) -> Any:
+    with function.location, ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+        stream = create_call(_CREATE, [], "!llvm.ptr")
+    created = ops.defining(stream)
+    calls = [(callee, call) for callee, call in _calls(function) if call != created]
+    ours = [call.results[0] for callee, call in calls if callee == _CREATE]
+    for callee, call in calls:
+        if callee in (_SYNCHRONIZE, _DESTROY) and call.operands[0] in ours:
+            call.erase()
+        elif callee == WAIT:
+            with call.location, ir.InsertionPoint(call):
+                create_call(_SYNCHRONIZE, [stream])
+            call.erase()
+    for value in ours:
+        value.replace_all_uses_with(stream)
+        ops.defining(value).erase()
+    for end in ops.find(function, "llvm.return"):
+        with end.location, ir.InsertionPoint(end):
+            create_call(_SYNCHRONIZE, [stream])
+            create_call(_DESTROY, [stream])
+    return stream

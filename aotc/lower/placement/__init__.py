@@ -1,0 +1,46 @@
+"""Memory placement: what a kernel is given is memory that the GPU can reach.
+
+Runs after outlining, on host functions that launch the kernels of gpu.modules. By mode:
+
+* AUTO: a buffer that kernels alone use becomes device memory; one that host code uses, too, gets a
+  twin on the device, and copies where the other side wrote in between; constants are copied to the
+  device once for each load of the module. What cannot be proved to be right so is managed memory.
+* MANAGED: each buffer that reaches a launch becomes managed memory.
+* EXPLICIT: buffers stay where the input has them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.lower.placement.automatic import place_automatically
+from aotc.lower.placement.inlining import inline_launching_functions
+from aotc.lower.placement.managed import globals_of, move_to_gpu
+from aotc.lower.placement.streams import make_gpu_operations_asynchronous
+from aotc.lower.placement.webs import Webs
+from aotc.lower.remarks import Remarks
+from aotc.request import MemoryMode
+
+
+def place_memory(module: Any, mode: MemoryMode, remarks: Remarks) -> frozenset[str]:
+    """Places the buffers of the module's host functions; changes the module in place.
+
+    Returns the names of the `memref.global`s that become managed memory.
+    """
+    with module.context:
+        managed_globals: frozenset[str] = frozenset()
+        if mode is MemoryMode.AUTO:
+            inline_launching_functions(module)
+            managed_globals = place_automatically(module, remarks)
+        elif mode is MemoryMode.MANAGED:
+            managed_globals = _place_managed(module)
+        make_gpu_operations_asynchronous(module)
+    return managed_globals
+
+
+def _place_managed(module: Any) -> frozenset[str]:
+    webs = Webs(module)
+    placed = [web for web in webs if web.reaches_launch]
+    for web in placed:
+        move_to_gpu(web, is_host_shared=True)
+    return globals_of(placed)

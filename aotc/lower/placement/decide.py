@@ -1,0 +1,241 @@
+"""Where each web's buffers will be, and why.
+
+Everything here errs on the safe side: what is not proved to be right on the device or in two
+places is managed memory, which both sides reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from aotc import ops
+from aotc.lower.access import ModuleAccess, first_kernel_operand
+from aotc.lower.placement.streams import has_structured_flow
+from aotc.lower.placement.webs import VIEWS, Merge, Use, UseKind, Web, Webs
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+Where = Callable[[Any], str]
+
+
+class Placement(Enum):
+    LEFT = "as it is"
+    DEVICE = "device memory"
+    TWIN = "host memory with a twin on the device"
+    CONSTANT = "copied to the device once for each load of the module"
+    MANAGED = "managed memory"
+
+
+@dataclass(frozen=True)
+class Decision:
+    placement: Placement
+    reason: str = ""
+
+
+# Views of all of a buffer, in its order: a copy of the view copies the buffer.
+_WHOLE_VIEWS = (
+    "memref.cast",
+    "memref.expand_shape",
+    "memref.collapse_shape",
+    "memref.assume_alignment",
+)
+_HOST_USES = (UseKind.HOST_READ, UseKind.HOST_WRITE)
+_COPY_USES = (UseKind.COPY_FROM, UseKind.COPY_TO)
+
+
+def is_whole_type(type_: Any) -> bool:
+    """Whether the memrefs of a type are their buffer from its first element on, in order."""
+    return (
+        isinstance(type_, ir.MemRefType)
+        and type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+    )
+
+
+def root_of(value: Any) -> Any:
+    """What `value` is a view of: an allocation, a block argument, a selection, ..."""
+    owner = ops.defining(value)
+    while owner is not None and owner.name in VIEWS:
+        value = owner.operands[0]
+        owner = ops.defining(value)
+    return value
+
+
+class Decisions:
+    """The decisions for the webs of a module, in its order."""
+
+    def __init__(self, webs: Webs, access: ModuleAccess, where: Where) -> None:
+        self._webs, self._access, self._where = webs, access, where
+        self._constants = _constant_globals(webs)
+        self._on_device = {web for web in webs if web.reaches_launch}
+        self._spread_by_copies()
+        self._decided = {web: self._decide(web) for web in webs if web in self._on_device}
+
+    def __getitem__(self, web: Web) -> Decision:
+        return self._decided.get(web, Decision(Placement.LEFT))
+
+    def having(self, placement: Placement) -> list[Web]:
+        return [web for web, decision in self._decided.items() if decision.placement is placement]
+
+    def placement_of(self, value: Any) -> Placement:
+        return self[self._webs.get(value)].placement
+
+    def is_enqueued(self, copy: Any) -> bool:
+        """Whether a `memref.copy` is one of the device's."""
+        return _can_be_enqueued(copy) and any(
+            self._webs.get(operand) in self._on_device for operand in copy.operands
+        )
+
+    def _spread_by_copies(self) -> None:
+        # What is only copied to and from the device's buffers is best there, too.
+        while True:
+            more = {
+                web
+                for web in self._webs
+                if web not in self._on_device
+                and (web.has_only_allocations or self._is_constant(web))
+                and not web.of_kind(*_HOST_USES, UseKind.RETURN, UseKind.ESCAPE, UseKind.GPU)
+                and any(self.is_enqueued(use.operation) for use in web.of_kind(*_COPY_USES))
+            }
+            if not more:
+                return
+            self._on_device |= more
+
+    def _is_constant(self, web: Web) -> bool:
+        owners = [ops.defining(root) for root in web.roots]
+        return all(
+            owner is not None
+            and owner.name == "memref.get_global"
+            and _global_name(owner) in self._constants
+            for owner in owners
+        )
+
+    def _decide(self, web: Web) -> Decision:
+        if not web.allocations:
+            return self._decide_constant(web) if self._is_constant(web) else _LEFT
+        if web.of_kind(UseKind.REGISTER):
+            return Decision(Placement.LEFT, "the module registers it itself")
+        why_managed = self._why_managed(web)
+        if why_managed is not None:
+            return Decision(Placement.MANAGED, why_managed)
+        touches = self._host_touches(web)
+        if not touches:
+            return Decision(Placement.DEVICE, "kernels alone use it")
+        why_no_twin = self._why_no_twin(web)
+        if why_no_twin is not None:
+            return Decision(Placement.MANAGED, why_no_twin)
+        return Decision(Placement.TWIN, self._place(touches[0], "the host touches it, too"))
+
+    def _place(self, use: Use, text: str) -> str:
+        where = self._where(use.operation.location)
+        return f"{text} ({use.operation.name}{where and f' at {where}'})"
+
+    def _host_touches(self, web: Web) -> list[Use]:
+        return [
+            use
+            for use in web.uses
+            if use.kind in _HOST_USES
+            or (use.kind in _COPY_USES and not self.is_enqueued(use.operation))
+        ]
+
+    def _why_managed(self, web: Web) -> str | None:
+        """What keeps a web with allocations from any other memory."""
+        if not web.has_only_allocations:
+            return "it may be memory of another kind as well (an argument, a global)"
+        for kind in (UseKind.RETURN, UseKind.ESCAPE, UseKind.GPU):
+            for use in web.of_kind(kind):
+                return self._place(use, kind.value)
+        if not all(is_whole_type(root.type) for root in web.roots):
+            return "its elements are not in order"
+        if any(_is_alloca_of_a_block(allocation) for allocation in web.allocations):
+            return "its memory ends with the block that it is in"
+        return None
+
+    def _why_no_twin(self, web: Web) -> str | None:
+        for use in web.of_kind(UseKind.CALL):
+            return self._place(use, "the host touches it, and it is " + use.kind.value)
+        function = ops.enclosing(web.allocations[0], "func.func")
+        if not has_structured_flow(function):
+            return f"the host touches it, and @{symbol_of(function)} has branches between blocks"
+        if any(merge is Merge.OTHER for merge, _ in web.merges):
+            return "the host touches it, and it goes through a loop that is no scf.for"
+        if web.merges and not _merges_whole_buffers(web):
+            return "the host touches it, and a part of it goes through a loop or a branch"
+        if any(_outlives_its_turn(web, allocation) for allocation in web.allocations):
+            return "the host touches it, and a turn of the loop hands it to the next one"
+        return None
+
+    def _decide_constant(self, web: Web) -> Decision:
+        if web.merges or web.of_kind(
+            *(UseKind.HOST_WRITE, UseKind.COPY_TO, UseKind.GPU, UseKind.REGISTER),
+            *(UseKind.RETURN, UseKind.CALL, UseKind.ESCAPE),
+        ):
+            return _LEFT
+        for use in web.of_kind(UseKind.LAUNCH):
+            index = use.operand - first_kernel_operand(use.operation)
+            if self._access.kernel_flow(use.operation, index).writes:
+                return _LEFT
+        return Decision(Placement.CONSTANT, "nothing writes it")
+
+
+_LEFT = Decision(Placement.LEFT)
+
+
+def _can_be_enqueued(copy: Any) -> bool:
+    return all(is_whole_type(operand.type) for operand in copy.operands)
+
+
+def _global_name(use: Any) -> str:
+    return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
+
+
+def _constant_globals(webs: Webs) -> set[str]:
+    return {
+        symbol_of(op.operation)
+        for op in webs.module.body.operations
+        if op.operation.name == "memref.global"
+        and "constant" in op.operation.attributes
+        and "initial_value" in op.operation.attributes
+    }
+
+
+def _is_alloca_of_a_block(allocation: Any) -> bool:
+    """A memref.alloca that cannot be moved to its function's first block."""
+    return (
+        allocation.name == "memref.alloca"
+        and len(allocation.operands) > 0
+        and allocation.parent.operation.name != "func.func"
+    )
+
+
+def _merges_whole_buffers(web: Web) -> bool:
+    return all(_is_whole(value) for value in web.values if _is_merged(value))
+
+
+def _is_merged(value: Any) -> bool:
+    return any(
+        use.owner.operation.name in ("scf.yield", "scf.for", "arith.select") for use in value.uses
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    while True:
+        if not is_whole_type(value.type):
+            return False
+        owner = ops.defining(value)
+        if owner is None or owner.name not in VIEWS:
+            return True
+        if owner.name not in _WHOLE_VIEWS:
+            return False
+        value = owner.operands[0]
+
+
+def _outlives_its_turn(web: Web, allocation: Any) -> bool:
+    if allocation.name == "memref.alloca":
+        return False  # it moves to the function's first block
+    around = list(ops.ancestors(allocation))
+    loops = [operation for merge, operation in web.merges if merge is Merge.FOR]
+    carrying = [op if op.name == "scf.for" else op.parent.operation for op in loops]
+    return any(loop in around for loop in carrying)

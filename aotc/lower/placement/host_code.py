@@ -1,0 +1,131 @@
+"""What a function's host operations touch, and what of it the device may be working on.
+
+Found before anything is changed: the operations stay when their operands become others. They carry
+a number meanwhile, as the bindings' hash of an operation is one of its operands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.placement.decide import Decisions, Placement
+from aotc.lower.placement.streams import is_enqueued
+from aotc.lower.placement.webs import Use, UseKind, Web, Webs, host_functions
+from aotc.mlir import ir
+
+
+@dataclass(frozen=True)
+class HostUse:
+    """A use of a buffer with a twin by host code."""
+
+    operation: Any
+    operand: int
+    is_written: bool
+    is_freed: bool
+
+    @property
+    def value(self) -> Any:
+        return self.operation.operands[self.operand]
+
+
+_TOUCHES = (
+    *(UseKind.HOST_READ, UseKind.HOST_WRITE, UseKind.COPY_FROM, UseKind.COPY_TO),
+    UseKind.ESCAPE,
+)
+# What the device may work on, too, by the uses of its web.
+_BY_DEVICE = (
+    *(UseKind.LAUNCH, UseKind.GPU, UseKind.REGISTER, UseKind.ESCAPE),
+    *(UseKind.CALL, UseKind.RETURN),
+)
+# Operations that touch no memory, or only what `Webs` follows.
+_QUIET_DIALECTS = ("arith", "math", "index", "complex", "scf", "cf", "ub", "memref", "vector")
+_QUIET = ("func.return", "gpu.alloc", "gpu.dealloc", "gpu.host_register", "affine.apply")
+_LOUD = ("vector.print",)
+_NUMBER = "aotc.number"
+
+
+class HostCode:
+    """Of a module's host functions: what is enqueued, what must wait, and what has a twin."""
+
+    def __init__(self, webs: Webs, decisions: Decisions) -> None:
+        self._webs, self._decisions = webs, decisions
+        self._count = 0
+        self._uses: dict[int, list[HostUse]] = {}
+        self._waiting: set[int] = set()
+        self._copies: set[int] = set()
+        for web in webs:
+            for use in web.uses:
+                self._add(web, use)
+        for function in host_functions(webs.module):
+            self._waiting |= {self._number(op) for op in ops.walk(function)[1:] if _is_loud(op)}
+
+    def uses(self, operation: Any) -> list[HostUse]:
+        """The operation's uses of buffers that have a twin."""
+        return self._uses.get(_number_of(operation), [])
+
+    def needs_wait(self, operation: Any) -> bool:
+        """Whether what was enqueued must be done before the operation."""
+        return _number_of(operation) in self._waiting
+
+    def is_enqueued(self, operation: Any) -> bool:
+        """Whether the operation is the device's work."""
+        return is_enqueued(operation) or _number_of(operation) in self._copies
+
+    def forget_numbers(self) -> None:
+        """Takes the numbers away; nothing is known of any operation then."""
+        for function in host_functions(self._webs.module):
+            for operation in ops.walk(function):
+                if _NUMBER in operation.attributes:
+                    del operation.attributes[_NUMBER]
+
+    def _number(self, operation: Any) -> int:
+        if _NUMBER not in operation.attributes:
+            number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self._count)
+            operation.attributes[_NUMBER] = number
+            self._count += 1
+        return _number_of(operation)
+
+    def _add(self, web: Web, use: Use) -> None:
+        if use.kind in (UseKind.COPY_FROM, UseKind.COPY_TO) and self._decisions.is_enqueued(
+            use.operation
+        ):
+            self._copies.add(self._number(use.operation))
+            return
+        is_freed = use.kind is UseKind.FREE and use.operation.name == "memref.dealloc"
+        if use.kind not in _TOUCHES and not is_freed:
+            return
+        placement = self._decisions[web].placement
+        if placement is Placement.TWIN:
+            is_written = is_freed or use.kind in (UseKind.HOST_WRITE, UseKind.COPY_TO)
+            self._uses.setdefault(self._number(use.operation), []).append(
+                HostUse(use.operation, use.operand, is_written, is_freed)
+            )
+        elif placement is not Placement.CONSTANT and self._is_of_device(web):
+            self._waiting.add(self._number(use.operation))
+
+    def _is_of_device(self, web: Web) -> bool:
+        return (
+            not web.has_only_allocations
+            or len(web.of_kind(*_BY_DEVICE)) > 0
+            or any(
+                self._decisions.is_enqueued(use.operation)
+                for use in web.of_kind(UseKind.COPY_FROM, UseKind.COPY_TO)
+            )
+        )
+
+
+def _number_of(operation: Any) -> int:
+    if _NUMBER not in operation.attributes:
+        return -1
+    return int(ir.IntegerAttr(operation.attributes[_NUMBER]).value)
+
+
+def _is_loud(operation: Any) -> bool:
+    name = operation.name
+    if name in _LOUD:
+        return True
+    if name in _QUIET or is_enqueued(operation):
+        return False
+    return name.split(".")[0] not in _QUIET_DIALECTS

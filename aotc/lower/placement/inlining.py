@@ -1,0 +1,98 @@
+"""Functions that hand buffers to kernels, made part of those that call them.
+
+Where a buffer is in one function, what happens to it between two launches is in sight. Functions
+with branches between blocks stay as they are, and so do those that would make the code too large.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.access import Functions
+from aotc.lower.passes import run_pipeline
+from aotc.lower.placement.webs import Webs, host_functions
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+# Operations that inlining may make of one function's calls.
+_MOST_OPERATIONS = 20_000
+_NO_INLINE = "no_inline"
+
+
+def inline_launching_functions(module: Any) -> None:
+    """Inlines, in place, the calls of functions that hand buffers to kernels."""
+    if not ops.find(module.operation, "gpu.launch_func") or not _calls(module):
+        return
+    wanted = _wanted(module)
+    if not wanted:
+        return
+    kept = [
+        function
+        for function in host_functions(module)
+        if symbol_of(function) not in wanted and _NO_INLINE not in function.attributes
+    ]
+    for function in kept:
+        function.attributes[_NO_INLINE] = ir.UnitAttr.get()
+    run_pipeline(module.operation, ("inline{default-pipeline=}",))
+    for function in kept:
+        del function.attributes[_NO_INLINE]
+
+
+def _calls(module: Any) -> bool:
+    functions = Functions(module)
+    calls = ops.find(module.operation, "func.call")
+    return any(functions.get(ops.callee_of(call)) is not None for call in calls)
+
+
+def _wanted(module: Any) -> set[str]:
+    webs = Webs(module)
+    functions = {symbol_of(op): op for op in host_functions(module)}
+    callees = {
+        name: [ops.callee_of(call) for call in ops.find(function, "func.call")]
+        for name, function in functions.items()
+    }
+    sizes = _sizes(functions, callees)
+    return {
+        name
+        for name, function in functions.items()
+        if sizes.get(name, _MOST_OPERATIONS) < _MOST_OPERATIONS
+        and _can_be_inlined(function)
+        and _has_buffers_of_kernels(function, webs)
+    }
+
+
+def _sizes(functions: dict[str, Any], callees: dict[str, list[str]]) -> dict[str, int]:
+    """Each function's operations once all is inlined; none for what is recursive."""
+    sizes: dict[str, int] = {}
+    under_way: set[str] = set()
+
+    def size(name: str) -> int:
+        if name not in functions:
+            return 0
+        if name in under_way:
+            return _MOST_OPERATIONS
+        if name not in sizes:
+            under_way.add(name)
+            total = len(ops.walk(functions[name])) + sum(size(c) for c in callees[name])
+            under_way.discard(name)
+            sizes[name] = min(total, _MOST_OPERATIONS)
+        return sizes[name]
+
+    for name in functions:
+        size(name)
+    return sizes
+
+
+def _can_be_inlined(function: Any) -> bool:
+    inside = ops.walk(function)
+    # An alloca would take stack in each turn of a loop around the call.
+    return len(function.regions[0].blocks) == 1 and not any(
+        op.name == "memref.alloca" or op.name == "gpu.wait" for op in inside
+    )
+
+
+def _has_buffers_of_kernels(function: Any, webs: Webs) -> bool:
+    end = list(function.regions[0].blocks[0].operations)[-1].operation
+    passed = [*function.regions[0].blocks[0].arguments, *end.operands]
+    return any(value in webs and webs.get(value).reaches_launch for value in passed)

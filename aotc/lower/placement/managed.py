@@ -1,0 +1,94 @@
+"""Allocations → memory of the GPU, which the host reaches, too (managed), or does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.errors import InternalError
+from aotc.lower.placement.webs import UseKind, Web
+from aotc.mlir import ir
+
+
+def create_alloc(allocation: Any, *, is_host_shared: bool) -> Any:
+    """A buffer like that of a host `allocation`; the insertion point is the caller's."""
+    dynamic_sizes, symbols = ops.operand_groups(allocation)
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(dynamic_sizes), len(symbols)])
+    }
+    if is_host_shared:
+        attributes["hostShared"] = ir.UnitAttr.get()
+    return ops.create(
+        "gpu.alloc", [*dynamic_sizes, *symbols], [allocation.results[0].type], attributes
+    ).results[0]
+
+
+def create_dealloc(buffer: Any) -> None:
+    ops.create("gpu.dealloc", [buffer])
+
+
+def move_to_gpu(web: Web, *, is_host_shared: bool) -> None:
+    """Makes the allocations of a web, and what frees them, the GPU's."""
+    for allocation in web.allocations:
+        buffer = allocation.results[0]
+        with allocation.location:
+            if allocation.name == "memref.alloca":
+                move_to_first_block(allocation)
+                free_at_the_end(allocation, buffer, web.values)
+            with ir.InsertionPoint(allocation):
+                made = create_alloc(allocation, is_host_shared=is_host_shared)
+        buffer.replace_all_uses_with(made)
+        allocation.erase()
+    for use in web.of_kind(UseKind.FREE):
+        free = use.operation
+        if free.name == "memref.dealloc":
+            with free.location, ir.InsertionPoint(free):
+                create_dealloc(free.operands[0])
+            free.erase()
+
+
+def move_to_first_block(alloca: Any) -> None:
+    """Moves an alloca of constant size to its function's first block: it is there once."""
+    entry = ops.enclosing(alloca, "func.func").regions[0].blocks[0]
+    if alloca.block != entry and len(alloca.operands) == 0:
+        alloca.move_before(next(iter(entry.operations)))
+
+
+def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
+    """Frees `buffer` where the memory of `alloca` ends: where its function returns.
+
+    Or at the end of its block, if its size is computed there; `aliases` are the values that may
+    be the alloca's memory.
+    """
+    function = ops.enclosing(alloca, "func.func")
+    if alloca.block == function.regions[0].blocks[0]:
+        ends = ops.find(function, "func.return")
+    else:
+        leaves = any(_is_outside(alias, alloca) for alias in aliases)
+        if leaves or alloca.parent.operation == function:
+            raise InternalError(
+                "A memref.alloca whose size is computed in a branch or a loop reaches a kernel, "
+                "and leaves the block that it is in: aotc does not know where to free it.",
+                hint="Use memref.alloc and memref.dealloc, or move the memref.alloca to the "
+                "function's first block.",
+            )
+        ends = [list(alloca.block.operations)[-1]]
+    for end in ends:
+        with ir.InsertionPoint(end):
+            create_dealloc(buffer)
+
+
+def _is_outside(alias: Any, allocation: Any) -> bool:
+    owner = ops.defining(alias)
+    return owner is not None and allocation.parent.operation not in ops.ancestors(owner)
+
+
+def globals_of(webs: Iterable[Web]) -> frozenset[str]:
+    """The names of the `memref.global`s in webs."""
+    owners = [ops.defining(root) for web in webs for root in web.roots]
+    return frozenset(
+        str(ir.FlatSymbolRefAttr(owner.attributes["name"]).value)
+        for owner in owners
+        if owner is not None and owner.name == "memref.get_global"
+    )

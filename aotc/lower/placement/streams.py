@@ -1,0 +1,97 @@
+"""One stream for each function, and waits where its host code needs them alone.
+
+A launch, a copy, a fill or a free that is written without tokens is waited for where it stands.
+In a function that carries the attribute `aotc.one_stream` it is not: all of them go to one stream,
+in their order. A call of `@aotc_wait` waits for the stream, and so does the function's end.
+`aotc.host.streams` gives both their meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.placement.names import ONE_STREAM, WAIT
+from aotc.mlir import ir
+
+_SYNCHRONOUS = ("gpu.memcpy", "gpu.memset", "gpu.dealloc")
+_ENQUEUED = ("gpu.launch_func", "gpu.memcpy", "gpu.memset")
+
+
+def has_structured_flow(function: Any) -> bool:
+    """Whether the function has neither branches between blocks nor tokens of its own."""
+    inside = ops.walk(function)
+    return all(len(region.blocks) <= 1 for op in inside for region in op.regions) and not any(
+        _has_stream_of_its_own(op) for op in inside
+    )
+
+
+def _has_stream_of_its_own(operation: Any) -> bool:
+    is_async = any("async.token" in str(result.type) for result in operation.results)
+    if operation.name == "gpu.launch_func":
+        is_async = is_async or len(ops.operand_groups(operation)[12]) > 0
+    return is_async or operation.name == "gpu.wait" or operation.name.startswith("async.")
+
+
+def mark_one_stream(function: Any) -> None:
+    function.attributes[ONE_STREAM] = ir.UnitAttr.get()
+
+
+def has_one_stream(function: Any) -> bool:
+    return ONE_STREAM in function.attributes
+
+
+def declare_wait(module: Any) -> None:
+    """Declares `@aotc_wait` where functions call it."""
+    if not any(ops.callee_of(call) == WAIT for call in ops.find(module.operation, "func.call")):
+        return
+    with ir.InsertionPoint(module.body), ir.Location.unknown():
+        ir.Operation.create(
+            "func.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(WAIT),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "function_type": ir.TypeAttr.get(ir.FunctionType.get([], [])),
+            },
+            regions=1,
+        )
+
+
+def create_wait() -> None:
+    """Waits for the function's stream, at the insertion point."""
+    ir.Operation.create(
+        "func.call", results=[], operands=[], attributes={"callee": ir.FlatSymbolRefAttr.get(WAIT)}
+    )
+
+
+def make_asynchronous(operation: Any) -> None:
+    """Gives a gpu operation the form that `gpu-to-llvm` lowers: with tokens, and a wait behind."""
+    token = ir.Type.parse("!gpu.async.token")
+    attributes = {name: operation.attributes[name] for name in operation.attributes}
+    if "operandSegmentSizes" in attributes:
+        sizes = list(ir.DenseI32ArrayAttr(attributes["operandSegmentSizes"]))
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, *sizes[1:]])
+    with operation.location, ir.InsertionPoint(operation):
+        start = ir.Operation.create("gpu.wait", results=[token], operands=[])
+        asynchronous = ir.Operation.create(
+            operation.name,
+            results=[*(result.type for result in operation.results), token],
+            operands=[start.results[0], *operation.operands],
+            attributes=attributes,
+        )
+        ir.Operation.create("gpu.wait", results=[], operands=[asynchronous.results[-1]])
+    for old, new in zip(operation.results, asynchronous.results, strict=False):
+        old.replace_all_uses_with(new)
+    operation.erase()
+
+
+def make_gpu_operations_asynchronous(module: Any) -> None:
+    """What `gpu-to-llvm` lowers in its asynchronous form alone gets it."""
+    for operation in ops.find(module.operation, *_SYNCHRONOUS):
+        if len(operation.results) == 0 and ops.enclosing(operation, "gpu.module") is None:
+            make_asynchronous(operation)
+
+
+def is_enqueued(operation: Any) -> bool:
+    """Whether the device works on the operation while host code goes on."""
+    return operation.name in _ENQUEUED

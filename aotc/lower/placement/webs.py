@@ -1,0 +1,314 @@
+"""Which values are the same buffers, in all host functions of a module, and how they are used.
+
+A web is a set of memref values that views, casts, selections, branches, loops, calls and returns
+connect: a buffer in one may be in any value of it. What is decided is decided for a web.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from aotc import ops
+from aotc.lower.access import (
+    COPIES,
+    DEALLOCATIONS,
+    READS,
+    SHAPE_ONLY,
+    WRITES,
+    Functions,
+    first_kernel_operand,
+    is_memref,
+)
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+ALLOCATIONS = ("memref.alloc", "memref.alloca")
+# Operations whose result is (a part of) their first operand.
+VIEWS = (
+    "memref.cast",
+    "memref.subview",
+    "memref.reinterpret_cast",
+    "memref.expand_shape",
+    "memref.collapse_shape",
+    "memref.transpose",
+    "memref.view",
+    "memref.reshape",
+    "memref.memory_space_cast",
+    "memref.assume_alignment",
+)
+# Functions of the runner that look at what they are given, and keep nothing.
+_PRINTS = "printMemref"
+_ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
+
+
+class UseKind(Enum):
+    SHAPE = "shape"
+    HOST_READ = "read by the host"
+    HOST_WRITE = "written by the host"
+    LAUNCH = "used by a kernel"
+    COPY_FROM = "copied from"
+    COPY_TO = "copied to"
+    GPU = "managed by the module's own gpu operations"
+    FREE = "freed"
+    REGISTER = "registered by the module"
+    RETURN = "returned by a function that is called from outside"
+    CALL = "passed to or from another function"
+    ESCAPE = "used in a way that is not known"
+
+
+class Merge(Enum):
+    """Where one value may be several buffers."""
+
+    SELECT = "arith.select"
+    FOR = "scf.for"
+    IF = "scf.if"
+    SWITCH = "scf.index_switch"
+    OTHER = "another"
+
+
+_MERGES = {m.value: m for m in Merge}
+
+
+@dataclass(frozen=True)
+class Use:
+    kind: UseKind
+    operation: Any
+    operand: int
+
+    @property
+    def value(self) -> Any:
+        return self.operation.operands[self.operand]
+
+
+@dataclass(eq=False)
+class Web:
+    """One web; `roots` are the values that no value of the web is made from."""
+
+    values: list[Any] = field(default_factory=list)
+    roots: list[Any] = field(default_factory=list)
+    uses: list[Use] = field(default_factory=list)
+    # (where, an operation that makes its result one of several buffers)
+    merges: list[tuple[Merge, Any]] = field(default_factory=list)
+
+    def of_kind(self, *kinds: UseKind) -> list[Use]:
+        return [use for use in self.uses if use.kind in kinds]
+
+    @property
+    def reaches_launch(self) -> bool:
+        return any(use.kind is UseKind.LAUNCH for use in self.uses)
+
+    @property
+    def allocations(self) -> list[Any]:
+        return [
+            owner
+            for owner in (ops.defining(root) for root in self.roots)
+            if owner is not None and owner.name in ALLOCATIONS
+        ]
+
+    @property
+    def has_only_allocations(self) -> bool:
+        return len(self.allocations) == len(self.roots)
+
+
+def host_functions(module: Any) -> list[Any]:
+    """The functions with a body at the module's top level."""
+    return [
+        op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func" and op.operation.regions[0].blocks
+    ]
+
+
+def is_called_from_outside(function: Any) -> bool:
+    visibility = function.attributes
+    is_private = (
+        "sym_visibility" in visibility
+        and ir.StringAttr(visibility["sym_visibility"]).value == "private"
+    )
+    return not is_private or "llvm.emit_c_interface" in function.attributes
+
+
+class Webs:
+    """The webs of a module's host functions."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.functions = Functions(module)
+        self._parent: dict[Any, Any] = {}
+        self._uses: list[Use] = []
+        self._merges: list[tuple[Merge, Any, Any]] = []
+        self._made: set[Any] = set()  # values that are no roots
+        for function in host_functions(module):
+            self._add_function(function)
+        self._webs = self._collect()
+
+    def get(self, value: Any) -> Web:
+        return self._webs[self._find(value)]
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._parent
+
+    def __iter__(self) -> Iterator[Web]:
+        return iter(self._webs.values())
+
+    def _find(self, value: Any) -> Any:
+        root = value
+        while self._parent[root] != root:
+            root = self._parent[root]
+        while self._parent[value] != root:
+            self._parent[value], value = root, self._parent[value]
+        return root
+
+    def _note(self, value: Any) -> None:
+        self._parent.setdefault(value, value)
+
+    def _connect(self, made: Any, source: Any) -> None:
+        """`made` may be `source`'s buffer."""
+        self._note(made)
+        self._note(source)
+        self._made.add(made)
+        self._parent[self._find(made)] = self._find(source)
+
+    def _collect(self) -> dict[Any, Web]:
+        webs: dict[Any, Web] = {}
+        for value in self._parent:
+            web = webs.setdefault(self._find(value), Web())
+            web.values.append(value)
+            if value not in self._made:
+                web.roots.append(value)
+        for use in self._uses:
+            webs[self._find(use.value)].uses.append(use)
+        for merge, operation, value in self._merges:
+            webs[self._find(value)].merges.append((merge, operation))
+        return webs
+
+    def _add_function(self, function: Any) -> None:
+        outside = is_called_from_outside(function)
+        passed = list(enumerate(function.regions[0].blocks[0].arguments))
+        for i, argument in passed:
+            if is_memref(argument):
+                self._note(argument)
+                for value in self.functions.passed(symbol_of(function), i):
+                    self._connect(argument, value)
+                if outside:
+                    self._made.discard(argument)
+        for operation in ops.walk(function)[1:]:
+            for result in operation.results:
+                if is_memref(result):
+                    self._note(result)
+            for region in operation.regions:
+                for block in region.blocks:
+                    for argument in filter(is_memref, block.arguments):
+                        self._note(argument)
+            self._connect_results(operation)
+            for i, operand in enumerate(operation.operands):
+                if is_memref(operand):
+                    self._note(operand)
+                    for kind in self._kinds(operation, i, outside):
+                        self._uses.append(Use(kind, operation, i))
+
+    def _connect_results(self, operation: Any) -> None:
+        name = operation.name
+        if name in VIEWS:
+            self._connect(operation.results[0], operation.operands[0])
+        elif name == "func.return":
+            function = symbol_of(operation.parent.operation)
+            for i, operand in enumerate(operation.operands):
+                for result in self.functions.returned(function, i) if is_memref(operand) else ():
+                    self._connect(result, operand)
+        else:
+            for target, source in _flows(operation):
+                self._connect(target, source)
+                self._merges.append(
+                    (_MERGES.get(_merging(operation).name, Merge.OTHER), operation, target)
+                )
+
+    def _kinds(self, operation: Any, operand: int, outside: bool) -> list[UseKind]:
+        name = operation.name
+        if name in SHAPE_ONLY and not any(is_memref(result) for result in operation.results):
+            return [UseKind.SHAPE]
+        if name in VIEWS:
+            return [] if operand == 0 else [UseKind.HOST_READ]
+        if name == "gpu.launch_func":
+            is_passed = operand >= first_kernel_operand(operation)
+            return [UseKind.LAUNCH if is_passed else UseKind.ESCAPE]
+        if name in DEALLOCATIONS:
+            return [UseKind.FREE]
+        if name in ("gpu.host_register", "gpu.host_unregister"):
+            return [UseKind.REGISTER]
+        if name in ("gpu.memcpy", "gpu.memset"):
+            return [UseKind.GPU]
+        if name in READS:
+            return [UseKind.HOST_READ]
+        if name in WRITES:
+            return [UseKind.HOST_WRITE if operand == WRITES[name] else UseKind.ESCAPE]
+        if name in _ATOMICS:
+            return [UseKind.HOST_READ, UseKind.HOST_WRITE]
+        if name == "memref.copy":
+            is_source = operand == COPIES[name][0]
+            return [UseKind.COPY_FROM if is_source else UseKind.COPY_TO]
+        if name == "func.return":
+            return [UseKind.RETURN] if outside else [UseKind.CALL]
+        if name == "func.call":
+            return [self._kind_of_call(operation)]
+        if any(operation.operands[operand] == source for _, source in _flows(operation)):
+            return []
+        return [UseKind.ESCAPE]
+
+    def _kind_of_call(self, call: Any) -> UseKind:
+        callee = ops.callee_of(call)
+        if self.functions.get(callee) is not None:
+            return UseKind.CALL
+        return UseKind.HOST_READ if callee.startswith(_PRINTS) else UseKind.ESCAPE
+
+
+def _merging(operation: Any) -> Any:
+    """The operation that the values of a terminator, or of the operation itself, flow to."""
+    is_terminator = operation.name in ("scf.yield", "scf.condition", "memref.alloca_scope.return")
+    return operation.parent.operation if is_terminator else operation
+
+
+def _flows(operation: Any) -> list[tuple[Any, Any]]:
+    """(target, source) for each memref that `operation` hands on to another value."""
+    name = operation.name
+    pairs: list[tuple[Any, Any]] = []
+    if name == "arith.select":
+        pairs = [(operation.results[0], operand) for operand in list(operation.operands)[1:]]
+    elif name == "func.call":
+        return []  # by the function's arguments and returns
+    elif name == "scf.for":
+        first = len(operation.operands) - len(operation.results)
+        carried = list(operation.regions[0].blocks[0].arguments)[1:]
+        for argument, result, start in zip(
+            carried, operation.results, list(operation.operands)[first:], strict=True
+        ):
+            pairs += [(argument, start), (result, start)]
+    elif name == "scf.while":
+        arguments = operation.regions[0].blocks[0].arguments
+        pairs = list(zip(arguments, operation.operands, strict=True))
+    elif name == "scf.condition":
+        loop = operation.parent.operation
+        passed = list(operation.operands)[1:]
+        pairs = list(zip(loop.results, passed, strict=True))
+        pairs += zip(loop.regions[1].blocks[0].arguments, passed, strict=True)
+    elif name in ("scf.yield", "memref.alloca_scope.return"):
+        pairs = _yielded(operation)
+    elif len(operation.successors) > 0:
+        arguments = [a for block in operation.successors for a in block.arguments]
+        pairs = [(a, o) for a in arguments for o in operation.operands if a.type == o.type]
+    return [(target, source) for target, source in pairs if is_memref(source)]
+
+
+def _yielded(operation: Any) -> list[tuple[Any, Any]]:
+    parent = operation.parent.operation
+    values = list(operation.operands)
+    if parent.name == "scf.while":
+        return list(zip(parent.regions[0].blocks[0].arguments, values, strict=True))
+    pairs = list(zip(parent.results, values, strict=True))
+    if parent.name == "scf.for":
+        carried = list(parent.regions[0].blocks[0].arguments)[1:]
+        pairs += zip(carried, values, strict=True)
+    return pairs
