@@ -17,6 +17,7 @@ from aotc import ops
 from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.cpu.merge import merge_cpu_kernels
 from aotc.host.assertions import return_from_failed_checks
+from aotc.host.device_constants import give_device_copies
 from aotc.host.exports import add_packed_calls, keep_to_itself
 from aotc.host.launches import LaunchStubs, lower_launch
 from aotc.host.llvm_dialect import (
@@ -69,6 +70,7 @@ def embed(
         if cpu is not None:
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
+        give_device_copies(host)
         for name in sorted(managed_globals):
             make_global_managed(host, name)
         kernels = cpu.kernels if cpu is not None else ()

@@ -28,9 +28,17 @@ _RUNTIME = {
     "aotc_module_register": ("ptr", "void"),
     "aotc_status_get": ("", "i32"),
     "aotc_assertion_failed": ("ptr", "void"),
+    "aotc_constant_get": ("ptr", "ptr"),
+    "aotc_constant_release": ("ptr", "void"),
 }
 # Objects link against upstream's runtime, too, which lacks them.
-_WEAK = ("aotc_module_register", "aotc_status_get", "aotc_assertion_failed")
+_WEAK = (
+    "aotc_module_register",
+    "aotc_status_get",
+    "aotc_assertion_failed",
+    "aotc_constant_get",
+    "aotc_constant_release",
+)
 
 
 def runtime_declarations() -> dict[str, str]:

@@ -17,23 +17,42 @@ from aotc.ops import symbol_of
 
 
 def make_global_managed(host: Any, name: str) -> None:
-    """Lets every function use a managed copy of a variable, which is made on first use.
+    """Lets every function use a managed copy of a variable, which is made on first use."""
+    uses = uses_of_variable(host, name)
+    getter = add_managed_getter(host, name)
+    for use in uses:
+        with use.location, ir.InsertionPoint(use):
+            managed = create_call(getter, [], "!llvm.ptr")
+        use.results[0].replace_all_uses_with(managed)
+        use.erase()
 
-    Two threads may make it at once: one copy wins, the other is freed. Without memory for it
-    the variable itself is used: the failure is noted by then, and no kernel is launched.
-    """
-    variable = next(
-        op for op in operations(host) if op.name == "llvm.mlir.global" and symbol_of(op) == name
-    )
-    type_ = str(ir.TypeAttr(variable.attributes["global_type"]).value)
-    pointer, getter = f"aotc_managed_{name}", f"aotc_get_{name}"
-    uses = [
+
+def uses_of_variable(host: Any, name: str) -> list[Any]:
+    """The `llvm.mlir.addressof`s of a variable in functions."""
+    return [
         op
         for function in operations(host)
         if function.name == "llvm.func"
         for op in ops.find(function, "llvm.mlir.addressof")
         if ir.FlatSymbolRefAttr(op.attributes["global_name"]).value == name
     ]
+
+
+def variable_type(host: Any, name: str) -> str:
+    variable = next(
+        op for op in operations(host) if op.name == "llvm.mlir.global" and symbol_of(op) == name
+    )
+    return str(ir.TypeAttr(variable.attributes["global_type"]).value)
+
+
+def add_managed_getter(host: Any, name: str) -> str:
+    """Adds the function that returns a variable's managed copy; its name.
+
+    Two threads may make the copy at once: one wins, the other is freed. Without memory for it
+    the variable itself is used: the failure is noted by then, and no kernel is launched.
+    """
+    type_ = variable_type(host, name)
+    pointer, getter = f"aotc_managed_{name}", f"aotc_get_{name}"
     declarations = runtime_declarations()
     declarations[name] = f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
     append_with_declarations(
@@ -79,8 +98,4 @@ llvm.func internal @"{getter}"() -> !llvm.ptr {{
 }}""",
         declarations,
     )
-    for use in uses:
-        with use.location, ir.InsertionPoint(use):
-            managed = create_call(getter, [], "!llvm.ptr")
-        use.results[0].replace_all_uses_with(managed)
-        use.erase()
+    return getter

@@ -259,6 +259,24 @@ typedef struct aotc_module_info {
 // module that is never registered has no CPU kernels.
 AOTC_API void aotc_module_register(const aotc_module_info *info);
 
+// A constant of generated code that kernels read. Generated code fills in its data and their size,
+// the runtime the rest.
+typedef struct aotc_constant {
+  const void *data;
+  uint64_t bytes;
+  void *copies; // NULL at first
+  struct aotc_constant *next;
+} aotc_constant;
+
+// The constant's data where kernels reach it: on a GPU a copy, made when it is first asked for in a
+// context, and kept there until aotc_constant_release or aotc_unload; on the CPU, and after a
+// failure, the data themselves. Called through a weak reference.
+AOTC_API void *aotc_constant_get(aotc_constant *constant);
+
+// Frees the constant's copies. Called from a destructor in generated objects, through a weak
+// reference; fine at the end of the process, after the driver has shut down.
+AOTC_API void aotc_constant_release(aotc_constant *constant);
+
 // Records that an assertion of host code does not hold: `message` says which, and where it is. The
 // code that calls it then returns from its entry. Also called through a weak reference.
 AOTC_API void aotc_assertion_failed(const char *message);

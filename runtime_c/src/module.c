@@ -365,6 +365,7 @@ static void free_bindings(aotc_rt_kernel *kernel) {
 }
 
 void aotc_rt_modules_unload_locked(aotc_rt_state *state) {
+  aotc_rt_constants_unload_locked(state);
   for (aotc_rt_module *m = state->modules; m != NULL; m = m->next) {
     if (!state->is_driver_lost) {
       unload_everywhere(&state->driver, m);

@@ -244,6 +244,7 @@ struct aotc_rt_state {
   struct aotc_rt_registered_info *infos;
   aotc_rt_registration *registrations;
   struct aotc_rt_stand_in *stand_ins;
+  struct aotc_constant *constants; // those that have copies
 
   atomic_size_t stand_in_count;        // changes under the lock
   _Atomic(aotc_rt_context *) contexts; // grows under the lock
@@ -362,6 +363,12 @@ aotc_status aotc_rt_memory_free_anywhere(void *allocated);
 // Forgets registrations and stand-ins. The registrations are undone with a driver: a context is
 // current then.
 void aotc_rt_memory_unload_locked(aotc_rt_state *state, const aotc_rt_driver *driver);
+
+// -------------------------------------------------------------------------------------------------
+// Constants (constants.c)
+
+// Frees the copies of all constants. Without a driver they are only forgotten.
+void aotc_rt_constants_unload_locked(aotc_rt_state *state);
 
 // -------------------------------------------------------------------------------------------------
 // Tensor maps (tensor_map.c)
