@@ -16,7 +16,7 @@ from aotc.host.llvm_dialect import (
     runtime_declarations,
 )
 from aotc.host.managed_globals import add_managed_getter, uses_of_variable, variable_type
-from aotc.lower.placement.names import DEVICE_COPY
+from aotc.lower.placement_names import DEVICE_COPY
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

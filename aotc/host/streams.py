@@ -11,7 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.host.llvm_dialect import create_call, operations
-from aotc.lower.placement.names import ONE_STREAM, WAIT
+from aotc.lower.placement_names import ONE_STREAM, WAIT
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

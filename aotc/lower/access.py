@@ -12,6 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.outlining import gpu_modules, launched_kernel
+from aotc.lower.placement_names import ONE_STREAM
 from aotc.lower.tensor_maps import is_tensor_map
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
@@ -371,11 +372,25 @@ def _why_not_async(function: Any, functions: Functions) -> str | None:
     if _touches_memory(function, functions):
         return "its host code reads or writes memory, and so must wait for its kernels"
     # Freed at the end of the entry, when its kernels have not even begun.
-    if any(op.name in _ALLOCATIONS for op in _all_operations(function, functions)):
+    if any(
+        op.name in _ALLOCATIONS and not _is_allocated_in_stream(op)
+        for op in _all_operations(function, functions)
+    ):
         return "it allocates memory, and frees it when its kernels are done"
     if any(op.name == "gpu.host_register" for op in _all_operations(function, functions)):
         return "it registers host memory"
     return None
+
+
+def _is_allocated_in_stream(allocation: Any) -> bool:
+    """Whether memory comes and goes in the order of its function's one stream."""
+    function = ops.enclosing(allocation, "func.func")
+    return (
+        "hostShared" not in allocation.attributes
+        and len(allocation.results) > 1
+        and function is not None
+        and ONE_STREAM in function.attributes
+    )
 
 
 def _all_operations(function: Any, functions: Functions) -> Iterator[Any]:

@@ -44,6 +44,7 @@ static void restore(aotc_rt_thread *thread, const surroundings *before) {
   thread->has_adopted_stream = before->has_adopted_stream;
   thread->synchronizes_adopted_stream = before->synchronizes_adopted_stream;
   thread->adopted_stream = before->adopted_stream;
+  thread->is_adopted_stream_idle = false;
   thread->entry = before->entry;
   thread->entry_context = before->entry_context;
 }
@@ -197,6 +198,7 @@ static bool copy_all_in(call *c) {
 }
 
 static bool copy_out(call *c, int32_t index) {
+  c->is_enqueued = true;
   const aotc_rt_piece *piece = &c->pieces[index];
   char name[NAME_BYTES];
   uint64_t bytes = piece->group_end - piece->group_start;
@@ -405,6 +407,7 @@ static void call_on_cuda(call *c, char *small) {
   adopt(c, CU_STREAM_PER_THREAD, c->entry->touches_memory_on_host);
   c->is_enqueued = true;
   c->entry->call(c->passed);
+  c->is_enqueued = has_failed(c) || !c->scope.thread->is_adopted_stream_idle;
   c->scope.thread->context = c->scope.context;
   if (c->is_staged && !has_failed(c)) {
     copy_all_out(c);

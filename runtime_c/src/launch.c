@@ -238,7 +238,7 @@ static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
     label->grid[i] = (uint32_t)l->grid[i];
     label->block[i] = (uint32_t)l->block[i];
   }
-  CUstream stream = aotc_rt_stream_of(scope->thread, l->stream);
+  CUstream stream = aotc_rt_stream_for_work(scope->thread, l->stream);
   if (call_driver(scope->driver, l, binding->function, stream) &&
       aotc_rt_state_of_process.checks_launches) {
     check_launched(scope->driver, l, stream);

@@ -310,7 +310,7 @@ void mgpuMemcpy(void *to, void *from, size_t bytes, void *stream) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemcpy")) {
     return;
   }
-  CUstream order = aotc_rt_stream_of(scope.thread, stream);
+  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
   if (bytes == 0 || !check_pointers(to, from, bytes)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
@@ -329,7 +329,7 @@ void mgpuMemset32(void *to, uint32_t value, size_t count, void *stream) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemset32")) {
     return;
   }
-  CUstream order = aotc_rt_stream_of(scope.thread, stream);
+  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
   if (count == 0 || !check_pointers(to, &value, count)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
@@ -356,7 +356,7 @@ void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemset16")) {
     return;
   }
-  CUstream order = aotc_rt_stream_of(scope.thread, stream);
+  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
   if (count == 0 || !check_pointers(to, &element, count)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {

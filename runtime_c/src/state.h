@@ -39,6 +39,7 @@ typedef struct aotc_rt_thread {
   const aotc_rt_context *context; // its context, for messages; NULL while there is none
   bool has_adopted_stream, synchronizes_adopted_stream;
   void *adopted_stream;
+  bool is_adopted_stream_idle; // waited for, and nothing was enqueued there since
   bool has_default_ordinal; // mgpuSetDefaultDevice, aotc_device_set
   bool prefers_current;     // to the default device: the context that is current
   int32_t default_ordinal;
@@ -320,6 +321,9 @@ bool aotc_rt_capture_restore(const aotc_rt_driver *driver, CUstreamCaptureMode b
 
 // What a stream handle of the caller stands for.
 CUstream aotc_rt_stream_of(const aotc_rt_thread *thread, void *stream);
+
+// The same for work that somebody will wait for.
+CUstream aotc_rt_stream_for_work(aotc_rt_thread *thread, void *stream);
 
 // A stream of the pool; the context need not be current. NULL, with the failure recorded.
 CUstream aotc_rt_stream_take(aotc_rt_scope *scope);

@@ -20,6 +20,11 @@ CUstream aotc_rt_stream_of(const aotc_rt_thread *thread, void *stream) {
   return stream;
 }
 
+CUstream aotc_rt_stream_for_work(aotc_rt_thread *thread, void *stream) {
+  thread->is_adopted_stream_idle = false;
+  return aotc_rt_stream_of(thread, stream);
+}
+
 // Takes a free slot that has a stream if there is one, else any free slot.
 static bool take_slot(aotc_rt_stream_block *block, bool must_have_stream,
                       _Atomic(CUstream) **out_stream, atomic_bool **out_is_taken) {
@@ -181,11 +186,14 @@ static bool synchronize(aotc_rt_scope *scope, void *stream) {
 
 void mgpuStreamSynchronize(void *stream) {
   aotc_rt_scope scope;
-  if (is_left_unsynchronized(&aotc_rt_this_thread, stream) ||
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  bool is_adopted =
+      thread->has_adopted_stream && aotc_rt_stream_of(thread, stream) == thread->adopted_stream;
+  if (is_left_unsynchronized(thread, stream) || (is_adopted && thread->is_adopted_stream_idle) ||
       !aotc_rt_begin_unless_failed(&scope, "mgpuStreamSynchronize")) {
     return;
   }
-  synchronize(&scope, stream);
+  thread->is_adopted_stream_idle = synchronize(&scope, stream) && is_adopted;
   aotc_rt_end(&scope);
 }
 
@@ -206,7 +214,7 @@ void mgpuStreamWaitEvent(void *stream, void *event) {
   }
   if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
     AOTC_RT_TRY(scope.driver, stream_wait_event,
-                (aotc_rt_stream_of(scope.thread, stream), event, 0), "an event of another stream");
+                (aotc_rt_stream_for_work(scope.thread, stream), event, 0), "an event of another stream");
   }
   aotc_rt_end(&scope);
 }
@@ -276,6 +284,7 @@ aotc_status aotc_stream_adopt(void *stream, bool synchronizes) {
   thread->has_adopted_stream = true;
   thread->adopted_stream = stream != NULL ? stream : CPU_HANDLE;
   thread->synchronizes_adopted_stream = synchronizes;
+  thread->is_adopted_stream_idle = false;
   return AOTC_OK;
 }
 

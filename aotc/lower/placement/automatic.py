@@ -6,6 +6,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.access import ModuleAccess
+from aotc.lower.passes import run_pipeline
 from aotc.lower.placement.coherence import Coherence
 from aotc.lower.placement.constants import use_device_copies
 from aotc.lower.placement.decide import Decisions, Placement
@@ -20,6 +21,7 @@ from aotc.lower.placement.streams import (
 from aotc.lower.placement.twins import Twins
 from aotc.lower.placement.webs import UseKind, Web, Webs, host_functions
 from aotc.lower.remarks import Remarks
+from aotc.mlir import ir
 
 STEP = "aotc-place-memory"
 
@@ -44,7 +46,9 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     managed_globals = globals_of(
         web for web in webs if web.reaches_launch and _is_left_or_managed(decisions, web)
     )
-    with_twins = {value for web in decisions.having(Placement.TWIN) for value in web.values}
+    with_twins = {
+        value: web for web in decisions.having(Placement.TWIN) for value in web.values
+    }
     # From here on operations go away: what is known is known by then.
     for web in decisions.having(Placement.CONSTANT):
         copies = web.of_kind(UseKind.COPY_FROM)
@@ -53,13 +57,19 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
         for web in decisions.having(placement):
             move_to_gpu(web, is_host_shared=placement is Placement.MANAGED)
     for function in host_functions(module):
+        if function not in with_stream:
+            _enqueue_copies(function, host)
+            continue
         twins = Twins(function, with_twins)
-        Coherence(twins, host, access).guard(function, waits=function in with_stream)
+        Coherence(twins, host, access).guard(function)
+        twins.forget_unread_states()
     host.forget_numbers()
     for function in with_stream:
         mark_one_stream(function)
         _allocate_in_stream(function)
     declare_wait(module)
+    # Each guard has constants of its own.
+    run_pipeline(module.operation, ("func.func(cse)",))
     return managed_globals
 
 
@@ -82,6 +92,14 @@ def _tell(webs: Webs, decisions: Decisions, remarks: Remarks) -> None:
             if owner is not None:
                 text = f"{root.type}: {decision.placement.value}: {decision.reason}"
                 remarks.add(STEP, owner.location, text)
+
+
+def _enqueue_copies(function: Any, host: HostCode) -> None:
+    for copy in ops.find(function, "memref.copy"):
+        if host.is_enqueued(copy):
+            with copy.location, ir.InsertionPoint(copy):
+                ops.create("gpu.memcpy", [copy.operands[1], copy.operands[0]])
+            copy.erase()
 
 
 def _allocate_in_stream(function: Any) -> None:

@@ -1,132 +1,207 @@
 """Copies between a buffer and its twin, and waits, where one side needs what the other did.
 
-In front of what uses a buffer stands a guard that looks at the buffer's state (`twins.State`) and
-makes the copy if it is needed: so a copy is made only when the other side wrote in between,
-whichever way the program took. Guards of host code stand in front of the outermost loop around it
-that enqueues nothing; where an earlier guard holds there is none.
+A walk over the function in its order, with what is known of each buffer's state (`known.Known`).
+Where the state is known a copy is made or not; where it depends on the way that the program took,
+a guard looks at the state at run time. So a copy is made only when the other side wrote in
+between. What host code needs is seen to in front of the outermost loop around it that enqueues
+nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from aotc import ops
 from aotc.lower.access import ModuleAccess, first_kernel_operand
-from aotc.lower.placement.decide import is_whole_type
 from aotc.lower.placement.host_code import HostCode, HostUse
+from aotc.lower.placement.known import Known
 from aotc.lower.placement.streams import create_wait
 from aotc.lower.placement.twins import State, Twin, Twins, get_state, set_state
 from aotc.mlir import ir
 
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "scf.forall")
-# What the guards passed so far say of a buffer, and of the stream.
-_READABLE, _WRITABLE = "readable", "writable"
-_IDLE = ("idle", None)
-Facts = set[tuple[str, Any]]
+_ALLOCATIONS = ("memref.alloc", "memref.alloca")
+
+
+@dataclass
+class Facts:
+    """What holds on every way to where the walk is."""
+
+    known: Known = field(default_factory=Known)
+    is_idle: bool = False  # nothing that was enqueued is under way
+
+    def copy(self) -> Facts:
+        return Facts(self.known.copy(), self.is_idle)
+
+    def meet(self, others: Iterable[Facts]) -> None:
+        others = list(others)
+        self.known.meet(other.known for other in others)
+        self.is_idle = self.is_idle and all(other.is_idle for other in others)
 
 
 class Coherence:
-    """Puts the guards into one function; `guards` counts those of each root value."""
+    """Puts copies and waits into one function, and counts them by the whole buffer's type."""
 
     def __init__(self, twins: Twins, host: HostCode, access: ModuleAccess) -> None:
         self._twins, self._host, self._access = twins, host, access
-        self.guards: Counter[str] = Counter()
+        self.copies: Counter[str] = Counter()
 
-    def guard(self, function: Any, *, waits: bool) -> None:
-        """Changes the function; without `waits` its own waits stand behind what it enqueues."""
-        if waits:
-            self._block(function.regions[0].blocks[0], set())
-            return
-        for operation in ops.walk(function):
-            if operation.name == "memref.copy" and self._host.is_enqueued(operation):
-                with operation.location:
-                    self._enqueue_copy(operation)
+    def guard(self, function: Any) -> None:
+        self._block(function.regions[0].blocks[0], Facts())
 
     # ---- The walk ---------------------------------------------------------------------------
 
     def _block(self, block: Any, facts: Facts) -> None:
         for operation in [op.operation for op in block.operations]:
-            self._operation(operation, facts)
+            if self._host.is_enqueued(operation):
+                self._enqueued(operation, facts)
+            elif len(operation.regions) > 0:
+                self._regions(operation, facts)
+            elif operation.name in _ALLOCATIONS and operation.results[0] in self._twins:
+                self._allocated(operation.results[0], facts)
+            else:
+                self._host_code([operation], operation, facts)
 
-    def _operation(self, operation: Any, facts: Facts) -> None:
-        if self._host.is_enqueued(operation):
-            self._enqueued(operation)
-            facts.clear()
-        elif len(operation.regions) > 0:
-            self._regions(operation, facts)
-        else:
-            self._guard_host_code([operation], operation, facts)
+    def _allocated(self, root: Any, facts: Facts) -> None:
+        # Memory without content is like any.
+        self._note(facts, root, State.HOST, True)
+        self._note(facts, root, State.DEVICE, True)
+        self._note(facts, root, State.COPYING, False)
 
     def _regions(self, operation: Any, facts: Facts) -> None:
-        inside = ops.walk(operation)
-        enqueues = any(self._host.is_enqueued(op) for op in inside)
+        inside = ops.walk(operation)[1:]
         is_loop = operation.name in _LOOPS
+        enqueues = any(self._host.is_enqueued(op) for op in inside)
         if is_loop and not enqueues:
-            self._guard_host_code(inside, operation, facts)
+            self._host_code(inside, operation, facts)
+        if is_loop:
+            # What a turn leaves is where the next one begins.
+            facts.known.forget(self._touched(inside, facts) if enqueues else ())
+            facts.is_idle = facts.is_idle and not enqueues
+        ways = []
         for region in operation.regions:
             for block in region.blocks:
-                self._block(block, set() if is_loop and enqueues else set(facts))
-        if enqueues:
-            facts.clear()
+                ways.append(facts.copy())
+                self._block(block, ways[-1])
+        if is_loop or len(ways) == 0:
+            return
+        is_always_one = len(operation.regions) == len(ways)
+        if is_always_one:
+            facts.known, facts.is_idle = ways[0].known, ways[0].is_idle
+        facts.meet(ways)
+
+    def _touched(self, operations: list[Any], facts: Facts) -> set[Any]:
+        """The buffers with a twin that operations use, and those that may be the same."""
+        roots = {
+            self._twins.root(operand)[0]
+            for operation in operations
+            for operand in operation.operands
+            if operand in self._twins
+        }
+        return roots | {other for root in roots for other in self._twins.same_as(root)}
+
+    def _note(self, facts: Facts, root: Any, element: State, value: bool | None) -> None:
+        facts.known.set(root, element, value, self._twins.same_as(root))
 
     # ---- Host code --------------------------------------------------------------------------
 
-    def _guard_host_code(self, operations: list[Any], at: Any, facts: Facts) -> None:
+    def _host_code(self, operations: list[Any], at: Any, facts: Facts) -> None:
         with at.location, ir.InsertionPoint(at):
             for operation in operations:
                 for use in self._host.uses(operation):
-                    self._guard_host_use(use, at, facts)
-                if self._host.needs_wait(operation) and _IDLE not in facts:
-                    create_wait()
-                    facts.add(_IDLE)
+                    self._host_use(use, at, facts)
+            if not facts.is_idle and any(self._host.needs_wait(op) for op in operations):
+                self._wait(facts)
 
-    def _guard_host_use(self, use: HostUse, at: Any, facts: Facts) -> None:
+    def _wait(self, facts: Facts) -> None:
+        create_wait()
+        facts.is_idle = True
+        facts.known.finish_copies()
+
+    def _host_use(self, use: HostUse, at: Any, facts: Facts) -> None:
         root, twin = self._twins.root(use.value)
         if _is_inside(root, at):
-            return  # it is made anew in each turn of the loop: its guard is there
-        if (_READABLE, root) not in facts and not use.is_freed:
-            self._copy_back(root, twin)
-            facts.add((_READABLE, root))
-        if not use.is_written or (_WRITABLE, root) in facts:
-            return
-        ops.create_if(get_state(twin.state, State.COPYING), lambda: self._finish_copy(twin))
-        facts.add((_WRITABLE, root))
+            return  # it is made anew in each turn of the loop: that is seen to there
         if not use.is_freed:
+            self._copy_back(root, twin, facts)
+        if use.is_written:
+            self._finish_reading(root, twin, facts)
+        if use.is_written and not use.is_freed and facts.known.get(root, State.DEVICE) is not False:
             set_state(twin.state, State.DEVICE, False)
+            self._note(facts, root, State.DEVICE, False)
 
-    def _copy_back(self, root: Any, twin: Twin) -> None:
-        def copy() -> None:
+    def _copy_back(self, root: Any, twin: Twin, facts: Facts) -> None:
+        """The host's memory gets the content, if the device alone has it."""
+
+        def copy(facts: Facts) -> None:
             ops.create("gpu.memcpy", [root, twin.device])
-            self._finish_copy(twin)
+            self._wait(facts)
+            set_state(twin.state, State.COPYING, False)
+            self._note(facts, root, State.COPYING, False)
             set_state(twin.state, State.HOST, True)
+            self._note(facts, root, State.HOST, True)
 
-        self.guards["back"] += 1
-        ops.create_if(_not(get_state(twin.state, State.HOST)), copy)
+        self._unless(root, twin, State.HOST, copy, facts)
 
-    def _finish_copy(self, twin: Twin) -> None:
-        create_wait()
-        set_state(twin.state, State.COPYING, False)
+    def _finish_reading(self, root: Any, twin: Twin, facts: Facts) -> None:
+        """The device reads the host's memory no more."""
+
+        def wait(facts: Facts) -> None:
+            self._wait(facts)
+            set_state(twin.state, State.COPYING, False)
+            self._note(facts, root, State.COPYING, False)
+
+        is_copying = facts.known.get(root, State.COPYING)
+        if is_copying is None:
+            after = facts.copy()
+            ops.create_if(get_state(twin.state, State.COPYING), lambda: wait(after))
+            self._note(facts, root, State.COPYING, False)
+        elif is_copying:
+            wait(facts)
+
+    def _unless(
+        self,
+        root: Any,
+        twin: Twin,
+        element: State,
+        make: Callable[[Facts], None],
+        facts: Facts,
+    ) -> None:
+        """Makes a copy unless an element of the state is set; afterwards it is."""
+        is_set = facts.known.get(root, element)
+        if is_set:
+            return
+        self.copies[str(root.type)] += 1
+        if is_set is False:
+            make(facts)
+            return
+        copied = facts.copy()
+        condition = _not(get_state(twin.state, element))
+        ops.create_if(condition, lambda: make(copied))
+        facts.meet([copied])
+        self._note(facts, root, element, True)
 
     # ---- The device's work ------------------------------------------------------------------
 
-    def _enqueued(self, operation: Any) -> None:
+    def _enqueued(self, operation: Any, facts: Facts) -> None:
+        uses = list(self._device_uses(operation))
         with operation.location:
-            uses = list(self._device_uses(operation))
             with ir.InsertionPoint(operation):
                 for index, reads, writes in uses:
                     if reads or writes:
-                        self._copy_over(operation.operands[index])
+                        self._copy_over(operation.operands[index], facts)
                 for index, _, writes in uses:
                     if writes:
-                        _, twin = self._twins.root(operation.operands[index])
-                        set_state(twin.state, State.HOST, False)
+                        self._written_by_device(operation.operands[index], facts)
             if operation.name == "memref.copy":
-                self._enqueue_copy(operation)
-                return
-            for index, _, _ in uses:
-                operation.operands[index] = self._twins.device(operation.operands[index])
+                self._enqueue_copy(operation, facts)
+            else:
+                for index, _, _ in uses:
+                    operation.operands[index] = self._twins.device(operation.operands[index])
+        facts.is_idle = False
 
     def _device_uses(self, operation: Any) -> Iterator[tuple[int, bool, bool]]:
         """(operand, does the device read it, does it write a part of it) of those with twins."""
@@ -135,34 +210,45 @@ class Coherence:
                 continue
             if operation.name == "memref.copy":
                 is_target = index == 1
-                yield index, not is_target or not _is_all(operand), False
+                yield index, not is_target or not self._is_all(operand), False
             elif operation.name == "gpu.launch_func":
                 number = index - first_kernel_operand(operation)
                 flow = self._access.kernel_flow(operation, number)
                 yield index, flow.reads, flow.writes
 
-    def _copy_over(self, value: Any) -> None:
+    def _is_all(self, value: Any) -> bool:
+        return value == self._twins.root(value)[0]
+
+    def _copy_over(self, value: Any, facts: Facts) -> None:
+        """The device's memory gets the content, if the host alone has it."""
         root, twin = self._twins.root(value)
 
-        def copy() -> None:
+        def copy(facts: Facts) -> None:
             ops.create("gpu.memcpy", [twin.device, root])
-            set_state(twin.state, State.DEVICE, True)
-            set_state(twin.state, State.COPYING, True)
+            facts.is_idle = False
+            for element in (State.DEVICE, State.COPYING):
+                set_state(twin.state, element, True)
+                self._note(facts, root, element, True)
 
-        self.guards["over"] += 1
-        ops.create_if(_not(get_state(twin.state, State.DEVICE)), copy)
+        self._unless(root, twin, State.DEVICE, copy, facts)
 
-    def _enqueue_copy(self, copy: Any) -> None:
-        source, target = (
-            self._twins.device(operand) if operand in self._twins else operand
-            for operand in copy.operands
-        )
+    def _written_by_device(self, value: Any, facts: Facts) -> None:
+        root, twin = self._twins.root(value)
+        if facts.known.get(root, State.HOST) is not False:
+            set_state(twin.state, State.HOST, False)
+            self._note(facts, root, State.HOST, False)
+
+    def _enqueue_copy(self, copy: Any, facts: Facts) -> None:
+        source, target = copy.operands
         with ir.InsertionPoint(copy):
-            ops.create("gpu.memcpy", [target, source])
-            if copy.operands[1] in self._twins:
-                _, twin = self._twins.root(copy.operands[1])
-                set_state(twin.state, State.DEVICE, True)
-                set_state(twin.state, State.HOST, False)
+            if target in self._twins:
+                root, twin = self._twins.root(target)
+                if facts.known.get(root, State.DEVICE) is not True:
+                    set_state(twin.state, State.DEVICE, True)
+                    self._note(facts, root, State.DEVICE, True)
+                self._written_by_device(target, facts)
+            ends = [self._twins.device(v) if v in self._twins else v for v in (target, source)]
+            ops.create("gpu.memcpy", ends)
         copy.erase()
 
 
@@ -170,17 +256,8 @@ def _not(bit: Any) -> Any:
     return ops.binary("arith.xori", bit, ops.constant(ops.integer(1), 1))
 
 
-def _is_all(value: Any) -> bool:
-    """Whether `value` is a whole buffer, rather than a part of one."""
-    owner = ops.defining(value)
-    while owner is not None and owner.name == "memref.cast" and is_whole_type(value.type):
-        value = owner.operands[0]
-        owner = ops.defining(value)
-    return owner is None or owner.name in ("memref.alloc", "memref.alloca", "scf.for", "scf.if")
-
-
 def _is_inside(value: Any, operation: Any) -> bool:
     owner = value.owner
-    around = owner.owner if isinstance(owner, ir.Block) else owner.operation
-    around = around.operation if hasattr(around, "operation") else around
+    around = owner.owner if isinstance(owner, ir.Block) else owner
+    around = getattr(around, "operation", around)
     return around == operation or operation in ops.ancestors(around)

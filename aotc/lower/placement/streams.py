@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.placement.names import ONE_STREAM, WAIT
+from aotc.lower.placement_names import ONE_STREAM, WAIT
 from aotc.mlir import ir
 
 _SYNCHRONOUS = ("gpu.memcpy", "gpu.memset", "gpu.dealloc")

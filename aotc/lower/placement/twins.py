@@ -23,7 +23,7 @@ from aotc.lower.placement.managed import (
     free_at_the_end,
     move_to_first_block,
 )
-from aotc.lower.placement.webs import VIEWS
+from aotc.lower.placement.webs import VIEWS, Web
 from aotc.mlir import ir
 
 
@@ -46,11 +46,12 @@ class Twin:
 class Twins:
     """The twins of one function's values, made in its walk."""
 
-    def __init__(self, function: Any, values: set[Any]) -> None:
+    def __init__(self, function: Any, values: dict[Any, Web]) -> None:
         self._function = function
-        self._values = values  # those of the webs that have twins
+        self._values = values  # of the webs that have twins
         self._device: dict[Any, Any] = {}
         self._state: dict[Any, Any] = {}
+        self._allocated_states: list[Any] = []
         self._walk(function.regions[0].blocks[0])
 
     def __contains__(self, value: Any) -> bool:
@@ -63,6 +64,22 @@ class Twins:
         """The whole buffer that `value` is (a part of), and its twin."""
         root = root_of(value)
         return root, Twin(self._device[root], self._state[root])
+
+    def same_as(self, root: Any) -> list[Any]:
+        """The whole buffers that may be the same as `root`, itself among them."""
+        web = self._values[root]
+        if not web.merges:
+            return [root]
+        return [other for other in self._state if self._values.get(other) is web]
+
+    def forget_unread_states(self) -> None:
+        """Erases the states that nothing looks at."""
+        for state in self._allocated_states:
+            users = [use.owner.operation for use in state.uses]
+            if all(user.name == "memref.store" for user in users):
+                for user in users:
+                    user.erase()
+                ops.defining(state).erase()
 
     def _walk(self, block: Any) -> None:
         for operation in [op.operation for op in block.operations]:
@@ -110,6 +127,7 @@ class Twins:
             with allocation.location:
                 free_at_the_end(allocation, device, ())
         self._device[host], self._state[host] = device, state
+        self._allocated_states.append(state)
 
     def _view(self, view: Any) -> None:
         if view.operands[0] not in self._device:
@@ -183,8 +201,7 @@ class Twins:
         for old_result, new_result in zip(old.results, list(new.results)[:count], strict=True):
             if old_result in self._values:
                 # Forgotten as well: what is erased may lend its address to a new value.
-                self._values.remove(old_result)
-                self._values.add(new_result)
+                self._values[new_result] = self._values.pop(old_result)
             old_result.replace_all_uses_with(new_result)
         for position, i in enumerate(carried):
             result = new.results[i]

@@ -14,31 +14,33 @@ source_filename = "LLVMDialectModule"
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_buffer_between_kernels_kernels, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_buffer_between_kernels_kernels, ptr null }]
 
+declare void @free(ptr)
+
+declare ptr @malloc(i64)
+
 define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) {
-  %6 = call ptr @mgpuMemAlloc(i64 256, ptr null, i8 1)
-  %7 = call ptr @mgpuMemAlloc(i64 256, ptr null, i8 1)
-  %8 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } poison, ptr %7, 0
-  %9 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %8, ptr %7, 1
-  %10 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %9, i64 0, 2
-  %11 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %10, i64 64, 3, 0
-  %12 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %11, i64 1, 4, 0
-  %13 = call ptr @mgpuStreamCreate()
-  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %13, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %6, ptr %6, i64 0, i64 64, i64 1)
-  call void @mgpuStreamSynchronize(ptr %13)
-  call void @mgpuStreamDestroy(ptr %13)
-  %14 = call ptr @mgpuStreamCreate()
-  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %14, ptr %6, ptr %6, i64 0, i64 64, i64 1, ptr %7, ptr %7, i64 0, i64 64, i64 1)
-  call void @mgpuStreamSynchronize(ptr %14)
-  call void @mgpuStreamDestroy(ptr %14)
-  %15 = getelementptr inbounds nuw i32, ptr %6, i32 7
+  %6 = call ptr @mgpuStreamCreate()
+  %7 = call ptr @malloc(i64 256)
+  %8 = call ptr @mgpuMemAlloc(i64 256, ptr %6, i8 0)
+  %9 = call ptr @mgpuMemAlloc(i64 256, ptr null, i8 1)
+  %10 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } poison, ptr %9, 0
+  %11 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %10, ptr %9, 1
+  %12 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %11, i64 0, 2
+  %13 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %12, i64 64, 3, 0
+  %14 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %13, i64 1, 4, 0
+  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %8, ptr %8, i64 0, i64 64, i64 1)
+  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %8, ptr %8, i64 0, i64 64, i64 1, ptr %9, ptr %9, i64 0, i64 64, i64 1)
+  call void @mgpuMemcpy(ptr %7, ptr %8, i64 256, ptr %6)
+  call void @mgpuStreamSynchronize(ptr %6)
+  %15 = getelementptr inbounds nuw i32, ptr %7, i32 7
   %16 = load i32, ptr %15, align 4
-  %17 = call ptr @mgpuStreamCreate()
-  call void @mgpuMemFree(ptr %6, ptr %17)
-  call void @mgpuStreamSynchronize(ptr %17)
-  call void @mgpuStreamDestroy(ptr %17)
-  %18 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } poison, i32 %16, 0
-  %19 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %18, { ptr, ptr, i64, [1 x i64], [1 x i64] } %12, 1
-  ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %19
+  call void @mgpuMemFree(ptr %8, ptr %6)
+  call void @free(ptr %7)
+  %17 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } poison, i32 %16, 0
+  %18 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %17, { ptr, ptr, i64, [1 x i64], [1 x i64] } %14, 1
+  call void @mgpuStreamSynchronize(ptr %6)
+  call void @mgpuStreamDestroy(ptr %6)
+  ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %18
 }
 
 define void @_mlir_ciface_sums(ptr %0, ptr %1) {
@@ -53,15 +55,17 @@ define void @_mlir_ciface_sums(ptr %0, ptr %1) {
   ret void
 }
 
-declare ptr @mgpuMemAlloc(i64, ptr, i8)
-
 declare ptr @mgpuStreamCreate()
 
-declare void @mgpuMemFree(ptr, ptr)
+declare ptr @mgpuMemAlloc(i64, ptr, i8)
 
 declare void @mgpuStreamSynchronize(ptr)
 
 declare void @mgpuStreamDestroy(ptr)
+
+declare void @mgpuMemcpy(ptr, ptr, i64, ptr)
+
+declare void @mgpuMemFree(ptr, ptr)
 
 define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel(ptr nonnull %0, ptr nonnull %1) {
   %3 = load ptr, ptr %0, align 8
@@ -262,6 +266,10 @@ declare extern_weak void @aotc_module_register(ptr)
 declare extern_weak i32 @aotc_status_get()
 
 declare extern_weak void @aotc_assertion_failed(ptr)
+
+declare extern_weak ptr @aotc_constant_get(ptr)
+
+declare extern_weak void @aotc_constant_release(ptr)
 
 define internal void @aotc_load_buffer_between_kernels_kernels() {
   %1 = call ptr @mgpuModuleLoad(ptr @aotc_image_buffer_between_kernels_kernels, i64 9)

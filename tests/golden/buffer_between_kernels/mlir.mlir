@@ -1,17 +1,25 @@
 module attributes {gpu.container_module} {
-  func.func @sums(%arg0: memref<64xi32> {aotc.name = "x"}) -> (i32, memref<64xi32>) attributes {llvm.emit_c_interface} {
+  func.func @sums(%arg0: memref<64xi32> {aotc.name = "x"}) -> (i32, memref<64xi32>) attributes {aotc.one_stream, llvm.emit_c_interface} {
     %c256 = arith.constant 256 : index
     %c1 = arith.constant 1 : index
     %c7 = arith.constant 7 : index
-    %memref = gpu.alloc  host_shared () : memref<64xi32>
+    %alloc = memref.alloc() : memref<64xi32>
+    %0 = gpu.wait async
+    %memref, %asyncToken = gpu.alloc async [%0] () : memref<64xi32>
+    gpu.wait [%asyncToken]
     %memref_0 = gpu.alloc  host_shared () : memref<64xi32>
     gpu.launch_func  @buffer_between_kernels_kernels::@sums_kernel blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)  args(%arg0 : memref<64xi32>, %memref : memref<64xi32>)
     gpu.launch_func  @buffer_between_kernels_kernels::@sums_kernel_0 blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1)  args(%memref : memref<64xi32>, %memref_0 : memref<64xi32>)
-    %0 = memref.load %memref[%c7] : memref<64xi32>
     %1 = gpu.wait async
-    %2 = gpu.dealloc async [%1] %memref : memref<64xi32>
+    %2 = gpu.memcpy async [%1] %alloc, %memref : memref<64xi32>, memref<64xi32>
     gpu.wait [%2]
-    return %0, %memref_0 : i32, memref<64xi32>
+    call @aotc_wait() : () -> ()
+    %3 = memref.load %alloc[%c7] : memref<64xi32>
+    %4 = gpu.wait async
+    %5 = gpu.dealloc async [%4] %memref : memref<64xi32>
+    gpu.wait [%5]
+    memref.dealloc %alloc : memref<64xi32>
+    return %3, %memref_0 : i32, memref<64xi32>
   }
   gpu.module @buffer_between_kernels_kernels {
     gpu.func @sums_kernel(%arg0: memref<64xi32>, %arg1: memref<64xi32>) kernel attributes {known_block_size = array<i32: 256, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
@@ -38,5 +46,6 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
+  func.func private @aotc_wait()
 }
 

@@ -1,5 +1,5 @@
 module attributes {gpu.container_module} {
-  llvm.func @scale(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: i64, %arg3: i64, %arg4: i64, %arg5: i64, %arg6: i64, %arg7: !llvm.ptr, %arg8: !llvm.ptr, %arg9: i64, %arg10: i64, %arg11: i64, %arg12: i64, %arg13: i64, %arg14: f32 {aotc.name = "by"}) attributes {llvm.emit_c_interface} {
+  llvm.func @scale(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: i64, %arg3: i64, %arg4: i64, %arg5: i64, %arg6: i64, %arg7: !llvm.ptr, %arg8: !llvm.ptr, %arg9: i64, %arg10: i64, %arg11: i64, %arg12: i64, %arg13: i64, %arg14: f32 {aotc.name = "by"}) attributes {aotc.one_stream, llvm.emit_c_interface} {
     %0 = llvm.mlir.constant(1 : index) : i64
     %1 = llvm.mlir.constant(0 : index) : i64
     %2 = llvm.mlir.constant(32 : index) : i64
@@ -21,7 +21,7 @@ module attributes {gpu.container_module} {
     gpu.launch_func  @guarded_loop_kernels::@scale_kernel blocks in (%4, %17, %0) threads in (%2, %3, %0) : i64 args(%arg0 : !llvm.ptr, %arg1 : !llvm.ptr, %arg2 : i64, %arg3 : i64, %arg4 : i64, %arg5 : i64, %arg6 : i64, %arg14 : f32, %arg7 : !llvm.ptr, %arg8 : !llvm.ptr, %arg9 : i64, %arg10 : i64, %arg11 : i64, %arg12 : i64, %arg13 : i64, %7 : i64)
     llvm.return
   }
-  llvm.func @_mlir_ciface_scale(%arg0: !llvm.ptr {aotc.name = "x"}, %arg1: !llvm.ptr {aotc.name = "out"}, %arg2: f32 {aotc.name = "by"}) attributes {llvm.emit_c_interface} {
+  llvm.func @_mlir_ciface_scale(%arg0: !llvm.ptr {aotc.name = "x"}, %arg1: !llvm.ptr {aotc.name = "out"}, %arg2: f32 {aotc.name = "by"}) attributes {aotc.one_stream, llvm.emit_c_interface} {
     %0 = llvm.load %arg0 : !llvm.ptr -> !llvm.struct<(ptr, ptr, i64, array<2 x i64>, array<2 x i64>)>
     %1 = llvm.extractvalue %0[0] : !llvm.struct<(ptr, ptr, i64, array<2 x i64>, array<2 x i64>)> 
     %2 = llvm.extractvalue %0[1] : !llvm.struct<(ptr, ptr, i64, array<2 x i64>, array<2 x i64>)> 

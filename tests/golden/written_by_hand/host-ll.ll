@@ -219,6 +219,10 @@ declare extern_weak i32 @aotc_status_get()
 
 declare extern_weak void @aotc_assertion_failed(ptr)
 
+declare extern_weak ptr @aotc_constant_get(ptr)
+
+declare extern_weak void @aotc_constant_release(ptr)
+
 define internal void @aotc_load_device() {
   %1 = call ptr @mgpuModuleLoad(ptr @aotc_image_device, i64 9)
   store ptr %1, ptr @aotc_module_device, align 8

@@ -17,7 +17,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  func.func @turn(%arg0: memref<32xf64> {aotc.name = "x"}) attributes {llvm.emit_c_interface} {
+  func.func @turn(%arg0: memref<32xf64> {aotc.name = "x"}) attributes {aotc.one_stream, llvm.emit_c_interface} {
     %c1 = arith.constant 1 : index
     %c32 = arith.constant 32 : index
     %c256_i32 = arith.constant 256 : i32

@@ -1,0 +1,54 @@
+"""What is known of buffers' states where the walk over a function is: a lattice of must-facts.
+
+A fact is (whole buffer, element of its state) → its value on every way to here. Values of one web
+may be the same buffer if the web has merges: what happens to one is then forgotten of the others,
+unless it is what is known of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from aotc.lower.placement.twins import State
+
+
+class Known:
+    def __init__(self, facts: dict[tuple[Any, State], bool] | None = None) -> None:
+        self._facts = dict(facts or {})
+
+    def copy(self) -> Known:
+        return Known(self._facts)
+
+    def get(self, root: Any, element: State) -> bool | None:
+        """The value of an element of the buffer's state; None if it is not known."""
+        return self._facts.get((root, element))
+
+    def set(self, root: Any, element: State, value: bool | None, others: Iterable[Any]) -> None:
+        """Notes an element's value; `others` are values that may be the same buffer."""
+        for other in others:
+            if other != root and self._facts.get((other, element)) is not value:
+                self._facts.pop((other, element), None)
+        self._facts.pop((root, element), None)
+        if value is not None:
+            self._facts[root, element] = value
+
+    def forget(self, roots: Iterable[Any]) -> None:
+        for root in roots:
+            for element in State:
+                self._facts.pop((root, element), None)
+
+    def meet(self, others: Iterable[Known]) -> None:
+        """Keeps what holds in all."""
+        for other in others:
+            self._facts = {
+                key: value for key, value in self._facts.items() if other._facts.get(key) is value
+            }
+
+    def finish_copies(self) -> None:
+        """All that was enqueued is done."""
+        for root, element in list(self._facts):
+            if element is State.COPYING:
+                self._facts[root, element] = False
+
+
