@@ -50,7 +50,8 @@ class Coherence:
         self.copies: Counter[str] = Counter()
 
     def guard(self, function: Any) -> None:
-        self._block(function.regions[0].blocks[0], Facts())
+        # What came before the function was waited for, by who called it.
+        self._block(function.regions[0].blocks[0], Facts(is_idle=True))
 
     # ---- The walk ---------------------------------------------------------------------------
 
