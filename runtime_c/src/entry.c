@@ -405,6 +405,7 @@ static void call_on_cuda(call *c, char *small) {
     return;
   }
   adopt(c, CU_STREAM_PER_THREAD, c->entry->touches_memory_on_host);
+  c->scope.thread->is_adopted_stream_idle = c->entry->touches_memory_on_host; // it was waited for
   c->is_enqueued = true;
   c->entry->call(c->passed);
   c->is_enqueued = has_failed(c) || !c->scope.thread->is_adopted_stream_idle;

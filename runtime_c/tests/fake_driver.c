@@ -156,6 +156,64 @@ static object *find_memory(CUdeviceptr address) {
 }
 
 // -------------------------------------------------------------------------------------------------
+// Work that is done late
+
+typedef struct late_work {
+  CUdeviceptr to, from; // of a copy; of a free, `to`
+  size_t bytes;
+  int launch;
+  enum { LATE_COPY, LATE_LAUNCH, LATE_FREE } kind;
+} late_work;
+
+static struct {
+  bool is_on;
+  int (*launched)(const char *kernel, void **parameters);
+  void (*run)(int launch);
+  late_work work[MAX_OBJECTS];
+  int count;
+} the_late;
+
+EXPORT void fake_work_late(int (*launched)(const char *kernel, void **parameters),
+                           void (*run)(int launch)) {
+  the_late.is_on = true;
+  the_late.launched = launched;
+  the_late.run = run;
+}
+
+EXPORT const char *fake_call(int index) {
+  bool is_there = index < the_driver.call_count && index < FAKE_MAX_LOG;
+  return is_there ? the_driver.log[index] : NULL;
+}
+
+static void forget_memory(object *memory) {
+  free(memory->start);
+  memory->kind = OBJECT_NONE;
+  COUNT(live_memory, -1);
+}
+
+static void do_later(late_work work) {
+  if (the_late.count == MAX_OBJECTS) {
+    fprintf(stderr, "fake driver: too much work that nobody waits for\n");
+    abort();
+  }
+  the_late.work[the_late.count++] = work;
+}
+
+static void do_late_work(void) {
+  for (int i = 0; i < the_late.count; ++i) {
+    const late_work *w = &the_late.work[i];
+    if (w->kind == LATE_COPY) {
+      memmove((void *)(uintptr_t)w->to, (const void *)(uintptr_t)w->from, w->bytes);
+    } else if (w->kind == LATE_LAUNCH) {
+      the_late.run(w->launch);
+    } else {
+      forget_memory(find_memory(w->to));
+    }
+  }
+  the_late.count = 0;
+}
+
+// -------------------------------------------------------------------------------------------------
 // The program's own contexts
 
 EXPORT int fake_context_depth(void) {
@@ -369,6 +427,7 @@ EXPORT CUresult CUDAAPI cuCtxSynchronize(void) {
         o->is_synchronized || (the_depth > 0 && o->context == the_stack[the_depth - 1]);
   }
   ENTER_WITH_CONTEXT("cuCtxSynchronize");
+  do_late_work();
   return (CUresult)the_driver.asynchronous_result;
 }
 
@@ -611,6 +670,9 @@ static CUresult launch(CUfunction function, const unsigned int grid[3], const un
   memcpy(l->block, block, sizeof(l->block));
   l->first_parameter = parameters != NULL ? *(int *)parameters[0] : 0;
   pthread_mutex_unlock(&the_lock);
+  if (the_late.is_on) {
+    do_later((late_work){.kind = LATE_LAUNCH, .launch = the_late.launched(f->name, parameters)});
+  }
   return CUDA_SUCCESS;
 }
 
@@ -709,6 +771,7 @@ EXPORT CUresult CUDAAPI cuStreamSynchronize(CUstream stream) {
   if (the_driver.is_capturing) {
     violate("a wait for a stream that is capturing");
   }
+  do_late_work();
   return is_stream(stream) ? (CUresult)the_driver.asynchronous_result : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -773,7 +836,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, object_kind kind, b
     memory->kind = OBJECT_NONE;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  memset(start, 0, bytes);
+  memset(start, the_late.is_on ? 0xa5 : 0, bytes);
   memory->start = start;
   COUNT(live_memory, 1);
   COUNT(allocation_count, 1);
@@ -793,9 +856,12 @@ static CUresult release(CUdeviceptr address, bool must_be_pooled, bool must_be_s
   if (must_be_synchronized && memory->kind == OBJECT_POOLED_MEMORY && !memory->is_synchronized) {
     violate("stream-ordered memory freed while it may be in use");
   }
-  free(memory->start);
-  memory->kind = OBJECT_NONE;
-  COUNT(live_memory, -1);
+  if (the_late.is_on && memory->kind == OBJECT_POOLED_MEMORY) {
+    do_later((late_work){.kind = LATE_FREE, .to = address});
+  } else {
+    do_late_work(); // cuMemFree waits
+    forget_memory(memory);
+  }
   return CUDA_SUCCESS;
 }
 
@@ -837,6 +903,10 @@ EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t b
   }
   COUNT(copy_count, 1);
   the_driver.last_copy_bytes = bytes;
+  if (the_late.is_on) {
+    do_later((late_work){.kind = LATE_COPY, .to = to, .from = from, .bytes = bytes});
+    return CUDA_SUCCESS;
+  }
   memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
   return CUDA_SUCCESS;
 }

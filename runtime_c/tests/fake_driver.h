@@ -85,4 +85,12 @@ void fake_context_destroy(void *context);
 typedef enum fake_kind { FAKE_UNKNOWN, FAKE_REGISTERED, FAKE_DEVICE, FAKE_MANAGED } fake_kind;
 fake_kind fake_kind_of(const void *pointer);
 
+// What was called so far, oldest first; NULL behind the last.
+const char *fake_call(int index);
+
+// From now on streams work as late as they may: copies, launches and frees are done when they are
+// waited for, in one order. Device memory begins with 0xa5 bytes. A launch is shown to `launched`,
+// whose answer `run` gets when its turn comes.
+void fake_work_late(int (*launched)(const char *kernel, void **parameters), void (*run)(int));
+
 #endif // AOTC_FAKE_DRIVER_H

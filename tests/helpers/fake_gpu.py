@@ -40,7 +40,7 @@ def fake_fatbinary(folder: Path, *kernels: str, chip: str = "90") -> Path:
         'for word in "$@"; do\n'
         '  case "$word" in --create=*) file=${word#--create=} ;; esac\n'
         "done\n"
-        f"printf '\\177FAKE chips={chip}, kernels={', '.join(kernels)},' > \"$file\"\n"
+        f"printf '\\177FAKE chips={chip}, kernels={','.join(kernels)},' > \"$file\"\n"
     )
     place.chmod(0o755)
     return place

@@ -1,0 +1,96 @@
+"""Placement makes no more of a call than it must: counted, and right, for named patterns."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.fake_gpu import build_fake_driver, fake_fatbinary
+from helpers.native import Library, build_library
+from placement.emulate import _KERNELS
+from placement.patterns import BEFORE, PATTERNS, Counts, N, Pattern, module_text
+
+from aotc.cli import run
+
+EMULATE = Path(__file__).with_name("emulate.py")
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What two calls of each pattern gave on the fake GPU, by the pattern's name."""
+    folder = tmp_path_factory.mktemp("patterns")
+    source = folder / "patterns.mlir"
+    source.write_text(module_text())
+    fatbinary = fake_fatbinary(folder, *_KERNELS)
+    options = ("--chip", "sm_90", "--fatbinary", str(fatbinary), "--no-cpu-kernels", "-q")
+    assert run(["build", str(source), "--emit", "shared", *options, "-o", f"{folder}/"]) == 0
+    build_fake_driver(folder)
+    requests = [
+        {
+            "entry": name,
+            "arguments": [[0.0] * N if a == "out" else pattern.number for a in pattern.arguments],
+            "has_result": pattern.result is not None,
+        }
+        for name, pattern in PATTERNS.items()
+    ]
+    done = subprocess.run(
+        [sys.executable, EMULATE, folder / "lib" / "libpatterns.so"],
+        env={"LD_LIBRARY_PATH": str(folder), "AOTC_DEVICE": "cuda"},
+        input=json.dumps(requests),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return dict(zip(PATTERNS, json.loads(done.stdout), strict=True))
+
+
+def check_values(pattern: Pattern, result: float | None, out: list[float] | None) -> None:
+    if pattern.result is not None:
+        assert result == pattern.result
+    if pattern.out is not None:
+        assert out is not None
+        assert out[5] == pattern.out
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_counts(name: str, answers: dict[str, Any]) -> None:
+    """The second call's: the first one also loads the module."""
+    _, second = answers[name]
+    counts = Counts(*(second[what] for what in ("allocations", "copies", "launches", "waits")))
+    assert counts == PATTERNS[name].counts
+    assert second["managed"] == 0
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_values_where_streams_work_late(name: str, answers: dict[str, Any]) -> None:
+    """What is not waited for is not there: no wait is missing, and no copy."""
+    for answer in answers[name]:
+        assert answer["error"] == ""
+        buffers = answer["buffers"]
+        check_values(PATTERNS[name], answer["result"], buffers[0] if buffers else None)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return build_library(module_text(), tmp_path_factory.mktemp("patterns_on_the_cpu"))
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_values_on_the_cpu(
+    name: str, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A twin is memory of its own there, too."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    pattern = PATTERNS[name]
+    for _ in range(2):
+        out = np.zeros(N, np.float32)
+        arguments = [out if a == "out" else pattern.number for a in pattern.arguments]
+        check_values(pattern, library.call(name, *arguments), out.tolist())
+
+
