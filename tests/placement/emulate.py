@@ -43,10 +43,6 @@ def _last(a: Any, s: Any) -> None:
     s[...] = a[-1]
 
 
-def _store(a: Any, i: Any, value: Any) -> None:
-    a[int(i)] = value
-
-
 # Kernel → (what it does, the sizes of its memrefs)
 _KERNELS: dict[str, tuple[Any, list[int | None]]] = {
     "fill": (_fill, [32]),
@@ -56,6 +52,9 @@ _KERNELS: dict[str, tuple[Any, list[int | None]]] = {
     "next": (_next, [32, 32]),
     "last": (_last, [32, None]),
 }
+
+
+KERNEL_NAMES = tuple(_KERNELS)
 
 
 class Gpu:

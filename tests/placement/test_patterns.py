@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers.fake_gpu import build_fake_driver, fake_fatbinary
 from helpers.native import Library, build_library
-from placement.emulate import _KERNELS
+from placement.emulate import KERNEL_NAMES
 from placement.patterns import BEFORE, PATTERNS, Counts, N, Pattern, module_text
 
 from aotc.cli import run
@@ -26,7 +26,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("patterns")
     source = folder / "patterns.mlir"
     source.write_text(module_text())
-    fatbinary = fake_fatbinary(folder, *_KERNELS)
+    fatbinary = fake_fatbinary(folder, *KERNEL_NAMES)
     options = ("--chip", "sm_90", "--fatbinary", str(fatbinary), "--no-cpu-kernels", "-q")
     assert run(["build", str(source), "--emit", "shared", *options, "-o", f"{folder}/"]) == 0
     build_fake_driver(folder)

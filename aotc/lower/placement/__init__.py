@@ -41,6 +41,7 @@ def place_memory(module: Any, mode: MemoryMode, remarks: Remarks) -> frozenset[s
 def _place_managed(module: Any) -> frozenset[str]:
     webs = Webs(module)
     placed = [web for web in webs if web.reaches_launch]
+    managed_globals = globals_of(placed)
     for web in placed:
         move_to_gpu(web, is_host_shared=True)
-    return globals_of(placed)
+    return managed_globals
