@@ -58,7 +58,8 @@ def _unite_streams(function: Any) -> Any:
         stream = create_call(_CREATE, [], "!llvm.ptr")
     created = ops.defining(stream)
     calls = [(callee, call) for callee, call in _calls(function) if call != created]
-    ours = [call.results[0] for callee, call in calls if callee == _CREATE]
+    made = [call for callee, call in calls if callee == _CREATE]
+    ours = [call.results[0] for call in made]
     for callee, call in calls:
         if callee in (_SYNCHRONIZE, _DESTROY) and call.operands[0] in ours:
             call.erase()
@@ -66,9 +67,9 @@ def _unite_streams(function: Any) -> Any:
             with call.location, ir.InsertionPoint(call):
                 create_call(_SYNCHRONIZE, [stream])
             call.erase()
-    for value in ours:
-        value.replace_all_uses_with(stream)
-        ops.defining(value).erase()
+    for call in made:
+        call.results[0].replace_all_uses_with(stream)
+        call.erase()
     for end in ops.find(function, "llvm.return"):
         with end.location, ir.InsertionPoint(end):
             create_call(_SYNCHRONIZE, [stream])

@@ -26,8 +26,7 @@ static const constant_copy *find_copy(aotc_constant *constant, const aotc_rt_con
 static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, CUdeviceptr address,
                  CUstream stream) {
   CUdeviceptr data = (CUdeviceptr)(uintptr_t)constant->data;
-  return AOTC_RT_TRY(scope->driver, memcpy_async,
-                     (address, data, (size_t)constant->bytes, stream),
+  return AOTC_RT_TRY(scope->driver, memcpy_async, (address, data, (size_t)constant->bytes, stream),
                      "a constant of %llu bytes", (unsigned long long)constant->bytes) &&
          AOTC_RT_TRY(scope->driver, stream_synchronize, (stream), "copying a constant");
 }
@@ -39,9 +38,8 @@ static CUdeviceptr make_copy(aotc_rt_scope *scope, const aotc_constant *constant
   if (!aotc_rt_capture_relax(scope->driver, &mode)) {
     return 0;
   }
-  bool is_there =
-      AOTC_RT_TRY(scope->driver, mem_alloc, (&address, (size_t)constant->bytes),
-                  "a constant of %llu bytes", (unsigned long long)constant->bytes);
+  bool is_there = AOTC_RT_TRY(scope->driver, mem_alloc, (&address, (size_t)constant->bytes),
+                              "a constant of %llu bytes", (unsigned long long)constant->bytes);
   bool is_filled = is_there && fill(scope, constant, address, stream);
   bool is_restored = aotc_rt_capture_restore(scope->driver, mode);
   if (is_there && !(is_filled && is_restored)) {

@@ -40,8 +40,8 @@ typedef struct aotc_rt_thread {
   bool has_adopted_stream, synchronizes_adopted_stream;
   void *adopted_stream;
   bool is_adopted_stream_idle; // waited for, and nothing was enqueued there since
-  bool has_default_ordinal; // mgpuSetDefaultDevice, aotc_device_set
-  bool prefers_current;     // to the default device: the context that is current
+  bool has_default_ordinal;    // mgpuSetDefaultDevice, aotc_device_set
+  bool prefers_current;        // to the default device: the context that is current
   int32_t default_ordinal;
   const char *entry;              // the entry under way, for messages
   aotc_rt_context *entry_context; // what it runs in: current, so that nobody need ask

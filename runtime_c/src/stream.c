@@ -214,7 +214,8 @@ void mgpuStreamWaitEvent(void *stream, void *event) {
   }
   if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
     AOTC_RT_TRY(scope.driver, stream_wait_event,
-                (aotc_rt_stream_for_work(scope.thread, stream), event, 0), "an event of another stream");
+                (aotc_rt_stream_for_work(scope.thread, stream), event, 0),
+                "an event of another stream");
   }
   aotc_rt_end(&scope);
 }

@@ -145,9 +145,7 @@ def main() -> None:
     gpu = Gpu()
     gpu.make_context()
     library = ctypes.CDLL(sys.argv[1])
-    answers = [
-        [call(library, gpu, request) for _ in range(2)] for request in json.load(sys.stdin)
-    ]
+    answers = [[call(library, gpu, request) for _ in range(2)] for request in json.load(sys.stdin)]
     json.dump(answers, sys.stdout)
 
 

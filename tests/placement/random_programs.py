@@ -26,7 +26,7 @@ class Run:
 
     number: int
     buffers: dict[str, Any] = field(default_factory=dict)
-    total: Any = F32(0)
+    total: Any = field(default_factory=lambda: F32(0))
 
 
 Do = Callable[[Run], None]
@@ -219,7 +219,10 @@ class _Writer:
             sides.append(self.block(buffers, depth + 1, self._random.randint(0, 2)))
             ends.append(self.total)
         self.total = total
-        then, other = (f"{_joined(lines)}\nscf.yield {e} : f32" for (lines, _), e in zip(sides, ends, strict=True))
+        then, other = (
+            f"{_joined(lines)}\nscf.yield {end} : f32"
+            for (lines, _), end in zip(sides, ends, strict=True)
+        )
         text += f"{total} = scf.if {condition} -> (f32) {{\n{then}\n}} else {{\n{other}\n}}"
 
         def do(run: Run) -> None:

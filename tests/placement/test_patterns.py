@@ -13,7 +13,7 @@ import pytest
 from helpers.fake_gpu import build_fake_driver, fake_fatbinary
 from helpers.native import Library, build_library
 from placement.emulate import KERNEL_NAMES
-from placement.patterns import BEFORE, PATTERNS, Counts, N, Pattern, module_text
+from placement.patterns import PATTERNS, Counts, N, Pattern, module_text
 
 from aotc.cli import run
 
@@ -82,9 +82,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-def test_values_on_the_cpu(
-    name: str, library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_on_the_cpu(name: str, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin is memory of its own there, too."""
     monkeypatch.setenv("AOTC_DEVICE", "cpu")
     pattern = PATTERNS[name]
@@ -92,5 +90,3 @@ def test_values_on_the_cpu(
         out = np.zeros(N, np.float32)
         arguments = [out if a == "out" else pattern.number for a in pattern.arguments]
         check_values(pattern, library.call(name, *arguments), out.tolist())
-
-

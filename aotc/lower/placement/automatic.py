@@ -46,9 +46,7 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     managed_globals = globals_of(
         web for web in webs if web.reaches_launch and _is_left_or_managed(decisions, web)
     )
-    with_twins = {
-        value: web for web in decisions.having(Placement.TWIN) for value in web.values
-    }
+    with_twins = {value: web for web in decisions.having(Placement.TWIN) for value in web.values}
     # From here on operations go away: what is known is known by then.
     for web in decisions.having(Placement.CONSTANT):
         copies = web.of_kind(UseKind.COPY_FROM)

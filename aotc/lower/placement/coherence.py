@@ -73,6 +73,7 @@ class Coherence:
         self._note(facts, root, State.COPYING, False)
 
     def _regions(self, operation: Any, facts: Facts) -> None:
+        self._host_code([operation], operation, facts)
         inside = ops.walk(operation)[1:]
         is_loop = operation.name in _LOOPS
         enqueues = any(self._host.is_enqueued(op) for op in inside)
@@ -80,7 +81,7 @@ class Coherence:
             self._host_code(inside, operation, facts)
         if is_loop:
             # What a turn leaves is where the next one begins.
-            facts.known.forget(self._touched(inside, facts) if enqueues else ())
+            facts.known.forget(self._changed_by_turns(operation, enqueues=enqueues))
             facts.is_idle = facts.is_idle and not enqueues
         ways = []
         for region in operation.regions:
@@ -94,15 +95,19 @@ class Coherence:
             facts.known, facts.is_idle = ways[0].known, ways[0].is_idle
         facts.meet(ways)
 
-    def _touched(self, operations: list[Any], facts: Facts) -> set[Any]:
-        """The buffers with a twin that operations use, and those that may be the same."""
+    def _changed_by_turns(self, loop: Any, *, enqueues: bool) -> set[Any]:
+        """The buffers whose state a turn of the loop may change, behind what stands before it.
+
+        Without work for the device those are the loop's own, and what they may be the same as.
+        """
         roots = {
             self._twins.root(operand)[0]
-            for operation in operations
+            for operation in ops.walk(loop)[1:]
             for operand in operation.operands
             if operand in self._twins
         }
-        return roots | {other for root in roots for other in self._twins.same_as(root)}
+        changed = {root for root in roots if enqueues or _is_inside(root, loop)}
+        return changed | {other for root in changed for other in self._twins.same_as(root)}
 
     def _note(self, facts: Facts, root: Any, element: State, value: bool | None) -> None:
         facts.known.set(root, element, value, self._twins.same_as(root))
@@ -218,7 +223,7 @@ class Coherence:
                 yield index, flow.reads, flow.writes
 
     def _is_all(self, value: Any) -> bool:
-        return value == self._twins.root(value)[0]
+        return bool(value == self._twins.root(value)[0])
 
     def _copy_over(self, value: Any, facts: Facts) -> None:
         """The device's memory gets the content, if the host alone has it."""

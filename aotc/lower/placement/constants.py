@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.placement_names import DEVICE_COPY
 from aotc.lower.placement.webs import Use, UseKind, Web
+from aotc.lower.placement_names import DEVICE_COPY
 from aotc.mlir import ir
 
 

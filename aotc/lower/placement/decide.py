@@ -48,9 +48,8 @@ _COPY_USES = (UseKind.COPY_FROM, UseKind.COPY_TO)
 
 def is_whole_type(type_: Any) -> bool:
     """Whether the memrefs of a type are their buffer from its first element on, in order."""
-    return (
-        isinstance(type_, ir.MemRefType)
-        and type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+    return isinstance(type_, ir.MemRefType) and type_.affine_map == ir.AffineMap.get_identity(
+        type_.rank
     )
 
 
@@ -95,7 +94,7 @@ class Decisions:
                 web
                 for web in self._webs
                 if web not in self._on_device
-                and (web.has_only_allocations or self._is_constant(web))
+                and (web.has_only_allocations or self.is_constant(web))
                 and not web.of_kind(*_HOST_USES, UseKind.RETURN, UseKind.ESCAPE, UseKind.GPU)
                 and any(self.is_enqueued(use.operation) for use in web.of_kind(*_COPY_USES))
             }
@@ -103,7 +102,8 @@ class Decisions:
                 return
             self._on_device |= more
 
-    def _is_constant(self, web: Web) -> bool:
+    def is_constant(self, web: Web) -> bool:
+        """Whether the web is of constants with a value alone."""
         owners = [ops.defining(root) for root in web.roots]
         return all(
             owner is not None
@@ -114,7 +114,7 @@ class Decisions:
 
     def _decide(self, web: Web) -> Decision:
         if not web.allocations:
-            return self._decide_constant(web) if self._is_constant(web) else _LEFT
+            return self._decide_constant(web) if self.is_constant(web) else _LEFT
         if web.of_kind(UseKind.REGISTER):
             return Decision(Placement.LEFT, "the module registers it itself")
         why_managed = self._why_managed(web)

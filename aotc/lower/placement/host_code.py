@@ -102,7 +102,7 @@ class HostCode:
             self._uses.setdefault(self._number(use.operation), []).append(
                 HostUse(use.operation, use.operand, is_written, is_freed)
             )
-        elif placement is not Placement.CONSTANT and self._is_of_device(web):
+        elif self._is_of_device(web) and not self._decisions.is_constant(web):
             self._waiting.add(self._number(use.operation))
 
     def _is_of_device(self, web: Web) -> bool:

@@ -50,5 +50,3 @@ class Known:
         for root, element in list(self._facts):
             if element is State.COPYING:
                 self._facts[root, element] = False
-
-

@@ -50,7 +50,7 @@ def move_to_gpu(web: Web, *, is_host_shared: bool) -> None:
 
 def move_to_first_block(alloca: Any) -> None:
     """Moves an alloca of constant size to its function's first block: it is there once."""
-    entry = ops.enclosing(alloca, "func.func").regions[0].blocks[0]
+    entry = _function_of(alloca).regions[0].blocks[0]
     if alloca.block != entry and len(alloca.operands) == 0:
         alloca.move_before(next(iter(entry.operations)))
 
@@ -61,7 +61,7 @@ def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
     Or at the end of its block, if its size is computed there; `aliases` are the values that may
     be the alloca's memory.
     """
-    function = ops.enclosing(alloca, "func.func")
+    function = _function_of(alloca)
     if alloca.block == function.regions[0].blocks[0]:
         ends = ops.find(function, "func.return")
     else:
@@ -77,6 +77,12 @@ def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
     for end in ends:
         with ir.InsertionPoint(end):
             create_dealloc(buffer)
+
+
+def _function_of(operation: Any) -> Any:
+    function = ops.enclosing(operation, "func.func")
+    assert function is not None
+    return function
 
 
 def _is_outside(alias: Any, allocation: Any) -> bool:

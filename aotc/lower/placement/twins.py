@@ -51,7 +51,7 @@ class Twins:
         self._values = values  # of the webs that have twins
         self._device: dict[Any, Any] = {}
         self._state: dict[Any, Any] = {}
-        self._allocated_states: list[Any] = []
+        self._states_made: list[Any] = []
         self._walk(function.regions[0].blocks[0])
 
     def __contains__(self, value: Any) -> bool:
@@ -74,12 +74,12 @@ class Twins:
 
     def forget_unread_states(self) -> None:
         """Erases the states that nothing looks at."""
-        for state in self._allocated_states:
-            users = [use.owner.operation for use in state.uses]
+        for made in self._states_made:
+            users = [use.owner.operation for use in made.result.uses]
             if all(user.name == "memref.store" for user in users):
                 for user in users:
                     user.erase()
-                ops.defining(state).erase()
+                made.erase()
 
     def _walk(self, block: Any) -> None:
         for operation in [op.operation for op in block.operations]:
@@ -109,14 +109,16 @@ class Twins:
         host = allocation.results[0]
         if allocation.name == "memref.alloca":
             move_to_first_block(allocation)
-        with allocation.location, ir.InsertionPoint.at_block_begin(
-            self._function.regions[0].blocks[0]
+        with (
+            allocation.location,
+            ir.InsertionPoint.at_block_begin(self._function.regions[0].blocks[0]),
         ):
-            state = ops.create(
+            made = ops.create(
                 "memref.alloca",
                 results=[ir.MemRefType.get([len(State)], ops.integer(1))],
                 attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])},
-            ).result
+            )
+            state = made.result
         with allocation.location, ir.InsertionPoint.after(allocation):
             device = create_alloc(allocation, is_host_shared=False)
             # Memory without content is like any.
@@ -127,7 +129,7 @@ class Twins:
             with allocation.location:
                 free_at_the_end(allocation, device, ())
         self._device[host], self._state[host] = device, state
-        self._allocated_states.append(state)
+        self._states_made.append(made)
 
     def _view(self, view: Any) -> None:
         if view.operands[0] not in self._device:
@@ -216,6 +218,4 @@ def set_state(state: Any, element: State, value: bool) -> None:
 
 
 def get_state(state: Any, element: State) -> Any:
-    return ops.create(
-        "memref.load", [state, ops.constant_index(element)], [ops.integer(1)]
-    ).result
+    return ops.create("memref.load", [state, ops.constant_index(element)], [ops.integer(1)]).result
