@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.outlining import gpu_modules, launched_kernel
-from aotc.lower.placement_names import ONE_STREAM
+from aotc.lower.placement_names import ONE_STREAM, WAIT
 from aotc.lower.tensor_maps import is_tensor_map
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
@@ -359,10 +359,14 @@ def _touches_memory(function: Any, functions: Functions) -> bool:
     return any(
         op.name in _TOUCHING
         or op.name.startswith(_TOUCHING_DIALECTS)
-        or (op.name == "func.call" and functions.get(ops.callee_of(op)) is None)
+        or (op.name == "func.call" and _is_unknown(ops.callee_of(op), functions))
         for op in _all_operations(function, functions)
         if op.name not in _QUIET
     )
+
+
+def _is_unknown(callee: str, functions: Functions) -> bool:
+    return functions.get(callee) is None and callee != WAIT
 
 
 def _why_not_async(function: Any, functions: Functions) -> str | None:

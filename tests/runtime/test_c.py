@@ -32,6 +32,7 @@ from aotc.toolchain import runtime_library
 
 # Which libcuda.so.1 each program finds.
 PROGRAMS = {
+    "cuda_constants": "new",
     "cuda_devices": "new",
     "cuda_entries": "new",
     "cuda_entry_life": "new",

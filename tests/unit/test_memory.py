@@ -246,16 +246,169 @@ PLACEMENTS: dict[str, tuple[str, int, int, int, int]] = {
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
-def test_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+def test_managed_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
     """What reaches a launch is managed, and freed as such; what does not is left alone."""
     text, managed, host, managed_frees, host_frees = PLACEMENTS[name]
-    outlined = aotc("build", mlir_file(text), "--emit", "mlir", "-o", "-").succeeded().stdout
+    options = ("--memory", "managed", "--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(text), *options).succeeded().stdout
     assert (
         len(re.findall(r"= gpu\.alloc +host_shared", outlined)),
         len(re.findall(r"= memref\.alloca? ?\(", outlined)),
         len(re.findall(r"= gpu\.dealloc async", outlined)),
         outlined.count("memref.dealloc"),
     ) == (managed, host, managed_frees, host_frees)
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_explicit_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    """Buffers stay where the input has them."""
+    options = ("--memory", "explicit", "--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(PLACEMENTS[name][0]), *options).succeeded().stdout
+    assert "gpu.alloc" not in outlined
+    assert "gpu.memcpy" not in outlined
+
+
+# name: (buffers of the device, of which have a twin of the host's, copies, waits)
+AUTOMATIC: dict[str, tuple[int, int, int, int]] = {
+    "alloc": (1, 0, 1, 0),
+    "alloca": (1, 0, 1, 0),
+    # The device copies from it, so it is freed when that is done.
+    "alloc_of_the_host_alone": (0, 0, 1, 1),
+    "through_a_view": (1, 0, 1, 0),
+    "through_a_loop": (2, 0, 1, 0),
+    # Only the run tells which of the two it is. Host memory is freed behind it: a wait.
+    "sharing_a_dealloc": (2, 2, 2, 1),
+    "from_a_called_function": (1, 0, 1, 0),
+    "into_a_called_function": (1, 0, 1, 0),
+    "in_a_branch_that_does_not_dominate_the_end": (1, 0, 1, 0),
+    "through_branches": (1, 0, 1, 0),
+    "through_a_switch": (2, 0, 1, 0),
+    "through_a_switch_of_blocks": (1, 0, 1, 0),
+    "out_of_a_scope": (1, 0, 1, 0),
+    "dynamic": (1, 0, 1, 0),
+    "in_a_loop": (1, 1, 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", AUTOMATIC)
+def test_automatic_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    """Kernels get device memory; what the host touches, too, is there twice."""
+    options = ("--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(PLACEMENTS[name][0]), *options).succeeded().stdout
+    assert "host_shared" not in outlined
+    buffers = re.findall(r"= memref\.alloca? ?\(.*: memref<(?:32|\?)xf32>", outlined)
+    twins = 0 if name == "alloc_of_the_host_alone" else len(buffers)
+    assert (
+        len(re.findall(r"= gpu\.alloc", outlined)),
+        twins,
+        outlined.count("gpu.memcpy"),
+        outlined.count("call @aotc_wait"),
+    ) == AUTOMATIC[name]
+
+
+TWIN_READ = "%v = memref.load %t[%c5] : memref<32xf32>\nmemref.store %v, %a[%c5] : memref<32xf32>"
+
+# name: (module, what --explain says of its buffer)
+REASONS: dict[str, tuple[str, str]] = {
+    "kernels_alone": (
+        entry(f"%t = memref.alloc() : memref<32xf32>{fill('%t')}{COPY_OUT}\n{DEALLOC}\nreturn"),
+        "device memory: kernels alone use it",
+    ),
+    "host_too": (
+        entry(f"%t = memref.alloc() : memref<32xf32>{fill('%t')}{TWIN_READ}\n{DEALLOC}\nreturn"),
+        "host memory with a twin on the device: the host touches it, too (memref.load at ",
+    ),
+    "copies": (
+        entry(f"%t = memref.alloc() : memref<32xf32>{fill('%t')}{TWIN_READ}\n{DEALLOC}\nreturn"),
+        "@f: memref<32xf32>: copied, where it must be, at 1 place",
+    ),
+    "returned": (
+        entry(f"%t = memref.alloc() : memref<32xf32>{fill('%t')}return %t : memref<32xf32>").replace(
+            "%a: memref<32xf32>)", "%a: memref<32xf32>) -> memref<32xf32>"
+        ),
+        "managed memory: returned by a function that is called from outside",
+    ),
+    "or_an_argument": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  %s = arith.select %go, %t, %a : memref<32xf32>
+  {fill("%s")}
+  {DEALLOC}
+  return""",
+            arguments="%a: memref<32xf32>, %go: i1",
+        ),
+        "managed memory: it may be memory of another kind as well",
+    ),
+    "kept_by_an_unknown_function": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  {fill("%t")}
+  func.call @keep(%t) : (memref<32xf32>) -> ()
+  return""",
+            before="func.func private @keep(memref<32xf32>)",
+        ),
+        "managed memory: used in a way that is not known (func.call at ",
+    ),
+    "in_blocks": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  {fill("%t")}
+  cf.cond_br %go, ^some, ^none
+^some:
+  {TWIN_READ}
+  cf.br ^none
+^none:
+  {DEALLOC}
+  return""",
+            arguments="%a: memref<32xf32>, %go: i1",
+        ),
+        "managed memory: the host touches it, and @f has branches between blocks",
+    ),
+    "handed_to_the_next_turn": (
+        entry(
+            f"""%u = memref.alloc() : memref<32xf32>
+  %r = scf.for %n = %c0 to %c5 step %c1 iter_args(%p = %u) -> (memref<32xf32>) {{
+    %t = memref.alloc() : memref<32xf32>
+    {fill("%t")}
+    {TWIN_READ}
+    %w = memref.load %p[%c5] : memref<32xf32>
+    memref.store %w, %a[%n] : memref<32xf32>
+    scf.yield %t : memref<32xf32>
+  }}
+  return"""
+        ),
+        "managed memory: the host touches it, and a turn of the loop hands it to the next one",
+    ),
+    "constant": (
+        entry(
+            """%w = memref.get_global @w : memref<32xf32>
+  %v = memref.load %w[%c5] : memref<32xf32>
+  gpu.launch_func @k::@add blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
+      args(%w : memref<32xf32>, %a : memref<32xf32>)
+  return""",
+            before="""module attributes {gpu.container_module} {
+gpu.module @k {
+  gpu.func @add(%w: memref<32xf32>, %a: memref<32xf32>) kernel {
+    %i = gpu.thread_id x
+    %v = memref.load %w[%i] : memref<32xf32>
+    memref.store %v, %a[%i] : memref<32xf32>
+    gpu.return
+  }
+}
+memref.global "private" constant @w : memref<32xf32> = dense<3.0>""",
+        )
+        + "}",
+        "copied to the device once for each load of the module: nothing writes it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_what_is_explained(name: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    text, reason = REASONS[name]
+    options = ("--explain", "--emit", "mlir", "-o", str(tmp_path / "out.mlir"))
+    told = aotc("build", mlir_file(text), *options).succeeded()
+    assert reason in told.stdout + told.stderr
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from aotc.lower.placement.twins import Twins
 from aotc.lower.placement.webs import UseKind, Web, Webs, host_functions
 from aotc.lower.remarks import Remarks
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 STEP = "aotc-place-memory"
 
@@ -59,7 +60,12 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
             _enqueue_copies(function, host)
             continue
         twins = Twins(function, with_twins)
-        Coherence(twins, host, access).guard(function)
+        coherence = Coherence(twins, host, access)
+        coherence.guard(function)
+        for type_, count in coherence.copies.items():
+            places = "at 1 place" if count == 1 else f"at {count} places"
+            text = f"@{symbol_of(function)}: {type_}: copied, where it must be, {places}"
+            remarks.add(STEP, function.location, text)
         twins.forget_unread_states()
     host.forget_numbers()
     for function in with_stream:

@@ -1,0 +1,121 @@
+// Constants of generated code on a fake driver: copied once for each context, and freed.
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuda.h>
+
+#include "aotc_entry.h"
+#include "aotc_runtime.h"
+#include "check.h"
+#include "fake_driver.h"
+#include "mlir_cuda_runtime.h"
+#include "scenario.h"
+
+static const int data[] = {1, 2, 3, 4};
+
+static void one_copy_for_each_context(void) {
+  fake_driver *driver = scenario_driver();
+  driver->device_count = 2;
+  setenv("AOTC_DEVICE", "cuda", 1);
+  aotc_constant constant = {.data = data, .bytes = sizeof(data)};
+  const int *copy = aotc_constant_get(&constant);
+  CHECK(copy != data);
+  CHECK(memcmp(copy, data, sizeof(data)) == 0);
+  CHECK_INT(1, driver->allocation_count);
+  CHECK_INT(1, driver->copy_count);
+  CHECK(aotc_constant_get(&constant) == copy);
+  CHECK_INT(1, driver->allocation_count);
+  CHECK_INT(1, driver->copy_count);
+
+  fake_context_push(fake_context_make(1));
+  const int *other = aotc_constant_get(&constant);
+  CHECK(other != data && other != copy);
+  CHECK(aotc_constant_get(&constant) == other);
+  CHECK_INT(2, driver->allocation_count);
+  fake_context_pop();
+  CHECK(aotc_constant_get(&constant) == copy);
+
+  aotc_constant_release(&constant);
+  CHECK_INT(0, driver->live_memory);
+  aotc_constant_release(&constant); // there is nothing any more
+  CHECK_INT(0, fake_context_depth());
+  CHECK_TEXT("", driver->violation);
+  CHECK_NO_FAILURE();
+}
+
+static void unload_frees_copies(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  aotc_constant a = {.data = data, .bytes = sizeof(data)};
+  aotc_constant b = {.data = data + 1, .bytes = sizeof(data[0])};
+  CHECK(aotc_constant_get(&a) != data);
+  CHECK(aotc_constant_get(&b) != data + 1);
+  CHECK_INT(2, driver->live_memory);
+  CHECK_INT(AOTC_OK, aotc_unload());
+  CHECK_INT(0, driver->live_memory);
+  const int *again = aotc_constant_get(&b);
+  CHECK_INT(2, *again);
+  CHECK_INT(1, driver->live_memory);
+  aotc_constant_release(&a);
+  aotc_constant_release(&b);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+  CHECK_NO_FAILURE();
+}
+
+// The code that asked goes on with the data; the failure keeps its kernels from being launched.
+static void failures_leave_the_data_and_no_memory(void) {
+  static const char *const symbols[] = {"cuMemAlloc_v2", "cuMemcpyAsync", "cuStreamSynchronize",
+                                        "cuThreadExchangeStreamCaptureMode"};
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  aotc_constant constant = {.data = data, .bytes = sizeof(data)};
+  for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); ++i) {
+    driver->fail_symbol = symbols[i];
+    driver->fail_at = 1;
+    driver->fail_result = CUDA_ERROR_OUT_OF_MEMORY;
+    CHECK(aotc_constant_get(&constant) == data);
+    CHECK_INT(AOTC_OUT_OF_MEMORY, aotc_status_get());
+    CHECK(aotc_constant_get(&constant) == data); // nothing is tried on a thread that failed
+    CHECK_INT(0, driver->live_memory);
+    aotc_error_clear();
+  }
+  CHECK(aotc_constant_get(&constant) != data);
+  aotc_constant_release(&constant);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+}
+
+static void gone_contexts_are_left_alone(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  aotc_constant constant = {.data = data, .bytes = sizeof(data)};
+  void *context = fake_context_make(0);
+  fake_context_push(context);
+  CHECK(aotc_constant_get(&constant) != data);
+  fake_context_pop();
+  fake_context_destroy(context);
+  aotc_constant_release(&constant);
+  CHECK_TEXT("", driver->violation);
+}
+
+static void the_cpu_reads_the_data(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cpu", 1);
+  aotc_constant constant = {.data = data, .bytes = sizeof(data)};
+  CHECK(aotc_constant_get(&constant) == data);
+  aotc_constant_release(&constant);
+  CHECK_INT(0, driver->allocation_count);
+  CHECK_NO_FAILURE();
+}
+
+int main(int argc, char **argv) {
+  static const check_test tests[] = {
+      CHECK_TEST(one_copy_for_each_context),
+      CHECK_TEST(unload_frees_copies),
+      CHECK_TEST(failures_leave_the_data_and_no_memory),
+      CHECK_TEST(gone_contexts_are_left_alone),
+      CHECK_TEST(the_cpu_reads_the_data),
+  };
+  return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}
