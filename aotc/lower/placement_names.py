@@ -8,3 +8,5 @@ ONE_STREAM = "aotc.one_stream"
 WAIT = "aotc_wait"
 # The device's copy of constant NAME: a memref.global without a value.
 DEVICE_COPY = "aotc_device_"
+# Its attribute that names the constant.
+COPY_OF = "aotc.copy_of"

@@ -90,3 +90,18 @@ def test_values_on_the_cpu(name: str, library: Library, monkeypatch: pytest.Monk
         out = np.zeros(N, np.float32)
         arguments = [out if a == "out" else pattern.number for a in pattern.arguments]
         check_values(pattern, library.call(name, *arguments), out.tolist())
+
+
+def test_the_outlined_module_is_input_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What placement made is left as it is, and means the same."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    source, outlined = tmp_path / "patterns.mlir", tmp_path / "outlined.mlir"
+    source.write_text(module_text())
+    assert run(["build", str(source), "--emit", "mlir", "-q", "-o", str(outlined)]) == 0
+    text = outlined.read_text()
+    again = build_library(text, tmp_path)
+    assert text.count("gpu.memcpy") > 0
+    for name, pattern in PATTERNS.items():
+        out = np.zeros(N, np.float32)
+        arguments = [out if a == "out" else pattern.number for a in pattern.arguments]
+        check_values(pattern, again.call(name, *arguments), out.tolist())

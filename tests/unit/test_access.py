@@ -262,3 +262,39 @@ def test_whether_the_host_touches_memory(
     """Then a caller's stream has to be waited for inside the entry."""
     text = _module(body, before="func.func private @callee()")
     assert described(text)["touches_memory_on_host"] is touches
+
+
+# What the entry does with a buffer `%t` of its own → what keeps it from being asynchronous.
+OWN_BUFFERS: dict[str, tuple[str, str | None]] = {
+    "kernels_alone": ("memref.copy %t, %a : memref<8xf32> to memref<8xf32>", None),
+    "host_too": (
+        "%v = memref.load %t[%c1] : memref<8xf32>\n"
+        "scf.if %go {\n memref.store %v, %t[%c0] : memref<8xf32>\n}",
+        "its host code reads or writes memory, and so must wait for its kernels",
+    ),
+    "kept_elsewhere": (
+        "func.call @keep(%t) : (memref<8xf32>) -> ()",
+        "its host code reads or writes memory, and so must wait for its kernels",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_BUFFERS)
+def test_entries_that_allocate(name: str, described: Callable[[str], dict[str, Any]]) -> None:
+    """Memory of the device comes and goes in the caller's stream; other memory does not."""
+    use, reason = OWN_BUFFERS[name]
+    loop, end = _kernel("memref.store %one, %t[%i] : memref<8xf32>").rsplit("\n", 1)
+    body = f"""%t = memref.alloc() : memref<8xf32>
+  {loop}
+  {use}
+  memref.dealloc %t : memref<8xf32>
+  {end}"""
+    entry = described(
+        _module(
+            body,
+            "%a: memref<8xf32>, %go: i1",
+            before="func.func private @keep(memref<8xf32>)",
+        )
+    )
+    assert entry["why_not_async"] == reason
+    assert ("async" in entry["functions"]) is (reason is None)

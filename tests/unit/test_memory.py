@@ -323,9 +323,9 @@ REASONS: dict[str, tuple[str, str]] = {
         "@f: memref<32xf32>: copied, where it must be, at 1 place",
     ),
     "returned": (
-        entry(f"%t = memref.alloc() : memref<32xf32>{fill('%t')}return %t : memref<32xf32>").replace(
-            "%a: memref<32xf32>)", "%a: memref<32xf32>) -> memref<32xf32>"
-        ),
+        entry(
+            f"%t = memref.alloc() : memref<32xf32>{fill('%t')}return %t : memref<32xf32>"
+        ).replace("%a: memref<32xf32>)", "%a: memref<32xf32>) -> memref<32xf32>"),
         "managed memory: returned by a function that is called from outside",
     ),
     "or_an_argument": (

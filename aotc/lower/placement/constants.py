@@ -10,7 +10,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.placement.webs import Use, UseKind, Web
-from aotc.lower.placement_names import DEVICE_COPY
+from aotc.lower.placement_names import COPY_OF, DEVICE_COPY
 from aotc.mlir import ir
 
 
@@ -55,6 +55,8 @@ def _declare(module: Any, use: Any) -> str:
                     "sym_visibility": ir.StringAttr.get("private"),
                     "type": variable.attributes["type"],
                     "constant": ir.UnitAttr.get(),
+                    # A use: the constant is not dead.
+                    COPY_OF: ir.FlatSymbolRefAttr.get(source),
                 },
             )
     return name

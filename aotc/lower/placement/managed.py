@@ -8,6 +8,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InternalError
 from aotc.lower.placement.webs import UseKind, Web
+from aotc.lower.placement_names import DEVICE_COPY
 from aotc.mlir import ir
 
 
@@ -91,10 +92,11 @@ def _is_outside(alias: Any, allocation: Any) -> bool:
 
 
 def globals_of(webs: Iterable[Web]) -> frozenset[str]:
-    """The names of the `memref.global`s in webs."""
+    """The names of the `memref.global`s in webs, but for the device's copies of constants."""
     owners = [ops.defining(root) for web in webs for root in web.roots]
-    return frozenset(
+    names = {
         str(ir.FlatSymbolRefAttr(owner.attributes["name"]).value)
         for owner in owners
         if owner is not None and owner.name == "memref.get_global"
-    )
+    }
+    return frozenset(name for name in names if not name.startswith(DEVICE_COPY))

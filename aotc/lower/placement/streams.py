@@ -13,6 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.lower.placement_names import ONE_STREAM, WAIT
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 
 _SYNCHRONOUS = ("gpu.memcpy", "gpu.memset", "gpu.dealloc")
 _ENQUEUED = ("gpu.launch_func", "gpu.memcpy", "gpu.memset")
@@ -42,8 +43,10 @@ def has_one_stream(function: Any) -> bool:
 
 
 def declare_wait(module: Any) -> None:
-    """Declares `@aotc_wait` where functions call it."""
-    if not any(ops.callee_of(call) == WAIT for call in ops.find(module.operation, "func.call")):
+    """Declares `@aotc_wait` where functions call it, unless the input did."""
+    declared = [symbol_of(op) for op in ops.find(module.operation, "func.func")]
+    called = [ops.callee_of(call) for call in ops.find(module.operation, "func.call")]
+    if WAIT not in called or WAIT in declared:
         return
     with ir.InsertionPoint(module.body), ir.Location.unknown():
         ir.Operation.create(
