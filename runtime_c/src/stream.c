@@ -187,13 +187,14 @@ static bool synchronize(aotc_rt_scope *scope, void *stream) {
 void mgpuStreamSynchronize(void *stream) {
   aotc_rt_scope scope;
   aotc_rt_thread *thread = &aotc_rt_this_thread;
-  bool is_adopted =
-      thread->has_adopted_stream && aotc_rt_stream_of(thread, stream) == thread->adopted_stream;
-  if (is_left_unsynchronized(thread, stream) || (is_adopted && thread->is_adopted_stream_idle) ||
+  // Only an entry knows all that goes to the stream that it adopted.
+  bool is_entrys = thread->entry_context != NULL && thread->has_adopted_stream &&
+                   aotc_rt_stream_of(thread, stream) == thread->adopted_stream;
+  if (is_left_unsynchronized(thread, stream) || (is_entrys && thread->is_adopted_stream_idle) ||
       !aotc_rt_begin_unless_failed(&scope, "mgpuStreamSynchronize")) {
     return;
   }
-  thread->is_adopted_stream_idle = synchronize(&scope, stream) && is_adopted;
+  thread->is_adopted_stream_idle = synchronize(&scope, stream) && is_entrys;
   aotc_rt_end(&scope);
 }
 
