@@ -10,14 +10,17 @@ from typing import Any
 
 from aotc.host.llvm_dialect import (
     append_with_declarations,
-    create_call,
     initialized_global,
     operations,
     runtime_declarations,
 )
-from aotc.host.managed_globals import add_managed_getter, uses_of_variable, variable_type
+from aotc.host.managed_globals import (
+    add_managed_getter,
+    call_in_place_of,
+    types_of_variables,
+    uses_of_variables,
+)
 from aotc.lower.placement_names import DEVICE_COPY
-from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 _CONSTANT = "!llvm.struct<(ptr, i64, ptr, ptr)>"  # aotc_constant of aotc_runtime.h
@@ -32,17 +35,14 @@ def give_device_copies(host: Any) -> None:
         for op in operations(host)
         if op.name == "llvm.mlir.global" and symbol_of(op).startswith(DEVICE_COPY)
     ]
+    if not declared:
+        return
+    uses, types = uses_of_variables(host), types_of_variables(host)
     for variable in declared:
-        uses = uses_of_variable(host, symbol_of(variable))
-        getter = _add_getter(host, symbol_of(variable).removeprefix(DEVICE_COPY))
-        for use in uses:
-            with use.location, ir.InsertionPoint(use):
-                copy = create_call(getter, [], "!llvm.ptr")
-            use.results[0].replace_all_uses_with(copy)
-            use.erase()
-    if declared:
-        names = [symbol_of(variable).removeprefix(DEVICE_COPY) for variable in declared]
-        _add_release(host, names)
+        name = symbol_of(variable).removeprefix(DEVICE_COPY)
+        getter = _add_getter(host, name, types[name])
+        call_in_place_of(uses.get(symbol_of(variable), []), getter)
+    _add_release(host, [symbol_of(variable).removeprefix(DEVICE_COPY) for variable in declared])
     for variable in declared:
         variable.erase()
 
@@ -68,9 +68,8 @@ def _table_text(name: str, type_: str) -> str:
     )
 
 
-def _add_getter(host: Any, name: str) -> str:
-    type_ = variable_type(host, name)
-    getter, managed = f"aotc_get_device_{name}", add_managed_getter(host, name)
+def _add_getter(host: Any, name: str, type_: str) -> str:
+    getter, managed = f"aotc_get_device_{name}", add_managed_getter(host, name, type_)
     declarations = runtime_declarations()
     declarations[name] = f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
     declarations[managed] = f'llvm.func @"{managed}"() -> !llvm.ptr'

@@ -32,7 +32,7 @@ from aotc.host.llvm_dialect import (
     runtime_declarations,
     string_global,
 )
-from aotc.host.managed_globals import make_global_managed
+from aotc.host.managed_globals import make_globals_managed
 from aotc.host.streams import use_one_stream
 from aotc.manifest import Entry
 from aotc.mlir import ir
@@ -71,8 +71,7 @@ def embed(
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
         give_device_copies(host)
-        for name in sorted(managed_globals):
-            make_global_managed(host, name)
+        make_globals_managed(host, sorted(managed_globals))
         kernels = cpu.kernels if cpu is not None else ()
         binaries = [op for op in operations(host) if op.name == "gpu.binary"]
         for binary in binaries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from aotc import ops
@@ -16,42 +17,48 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 
-def make_global_managed(host: Any, name: str) -> None:
-    """Lets every function use a managed copy of a variable, which is made on first use."""
-    uses = uses_of_variable(host, name)
-    getter = add_managed_getter(host, name)
+def make_globals_managed(host: Any, names: Iterable[str]) -> None:
+    """Lets every function use managed copies of variables, which are made on first use."""
+    uses, types = uses_of_variables(host), types_of_variables(host)
+    for name in names:
+        call_in_place_of(uses.get(name, []), add_managed_getter(host, name, types[name]))
+
+
+def uses_of_variables(host: Any) -> dict[str, list[Any]]:
+    """The `llvm.mlir.addressof`s in functions, by the variable's name."""
+    uses: dict[str, list[Any]] = {}
+    for function in operations(host):
+        if function.name == "llvm.func":
+            for op in ops.find(function, "llvm.mlir.addressof"):
+                name = str(ir.FlatSymbolRefAttr(op.attributes["global_name"]).value)
+                uses.setdefault(name, []).append(op)
+    return uses
+
+
+def call_in_place_of(uses: Iterable[Any], getter: str) -> None:
+    """Calls what returns a variable's copy where its address is taken."""
     for use in uses:
         with use.location, ir.InsertionPoint(use):
-            managed = create_call(getter, [], "!llvm.ptr")
-        use.results[0].replace_all_uses_with(managed)
+            copy = create_call(getter, [], "!llvm.ptr")
+        use.results[0].replace_all_uses_with(copy)
         use.erase()
 
 
-def uses_of_variable(host: Any, name: str) -> list[Any]:
-    """The `llvm.mlir.addressof`s of a variable in functions."""
-    return [
-        op
-        for function in operations(host)
-        if function.name == "llvm.func"
-        for op in ops.find(function, "llvm.mlir.addressof")
-        if ir.FlatSymbolRefAttr(op.attributes["global_name"]).value == name
-    ]
+def types_of_variables(host: Any) -> dict[str, str]:
+    """The type of each variable, by name."""
+    return {
+        symbol_of(op): str(ir.TypeAttr(op.attributes["global_type"]).value)
+        for op in operations(host)
+        if op.name == "llvm.mlir.global"
+    }
 
 
-def variable_type(host: Any, name: str) -> str:
-    variable = next(
-        op for op in operations(host) if op.name == "llvm.mlir.global" and symbol_of(op) == name
-    )
-    return str(ir.TypeAttr(variable.attributes["global_type"]).value)
-
-
-def add_managed_getter(host: Any, name: str) -> str:
-    """Adds the function that returns a variable's managed copy; its name.
+def add_managed_getter(host: Any, name: str, type_: str) -> str:
+    """Adds the function that returns the managed copy of a variable of an LLVM type; its name.
 
     Two threads may make the copy at once: one wins, the other is freed. Without memory for it
     the variable itself is used: the failure is noted by then, and no kernel is launched.
     """
-    type_ = variable_type(host, name)
     pointer, getter = f"aotc_managed_{name}", f"aotc_get_{name}"
     declarations = runtime_declarations()
     declarations[name] = f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'

@@ -8,13 +8,12 @@ from aotc import ops
 from aotc.lower.access import ModuleAccess
 from aotc.lower.passes import run_pipeline
 from aotc.lower.placement.coherence import Coherence
-from aotc.lower.placement.constants import use_device_copies
+from aotc.lower.placement.constants import DeviceCopies
 from aotc.lower.placement.decide import Decisions, Placement
 from aotc.lower.placement.host_code import HostCode
 from aotc.lower.placement.managed import globals_of, move_to_gpu
 from aotc.lower.placement.streams import (
     declare_wait,
-    has_structured_flow,
     make_asynchronous,
     mark_one_stream,
 )
@@ -41,7 +40,8 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     with_stream = [
         function
         for function in host_functions(module)
-        if has_structured_flow(function) and any(map(host.is_enqueued, ops.walk(function)))
+        if symbol_of(function) in decisions.structured
+        and any(map(host.is_enqueued, ops.walk(function)))
     ]
     _tell(webs, decisions, remarks)
     managed_globals = globals_of(
@@ -49,9 +49,10 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     )
     with_twins = {value: web for web in decisions.having(Placement.TWIN) for value in web.values}
     # From here on operations go away: what is known is known by then.
+    device_copies = DeviceCopies(module)
     for web in decisions.having(Placement.CONSTANT):
         copies = web.of_kind(UseKind.COPY_FROM)
-        use_device_copies(module, web, [c for c in copies if host.is_enqueued(c.operation)])
+        device_copies.use(web, [c for c in copies if host.is_enqueued(c.operation)])
     for placement in (Placement.MANAGED, Placement.DEVICE):
         for web in decisions.having(placement):
             move_to_gpu(web, is_host_shared=placement is Placement.MANAGED)

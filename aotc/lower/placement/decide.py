@@ -14,7 +14,7 @@ from typing import Any
 from aotc import ops
 from aotc.lower.access import ModuleAccess, first_kernel_operand
 from aotc.lower.placement.streams import has_structured_flow
-from aotc.lower.placement.webs import VIEWS, Merge, Use, UseKind, Web, Webs
+from aotc.lower.placement.webs import VIEWS, Merge, Use, UseKind, Web, Webs, host_functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -63,11 +63,19 @@ def root_of(value: Any) -> Any:
 
 
 class Decisions:
-    """The decisions for the webs of a module, in its order."""
+    """The decisions for the webs of a module, in its order.
+
+    `structured` are the names of the functions that twins can be in.
+    """
 
     def __init__(self, webs: Webs, access: ModuleAccess, where: Where) -> None:
         self._webs, self._access, self._where = webs, access, where
         self._constants = _constant_globals(webs)
+        self.structured = frozenset(
+            symbol_of(function)
+            for function in host_functions(webs.module)
+            if has_structured_flow(function)
+        )
         self._on_device = {web for web in webs if web.reaches_launch}
         self._spread_by_copies()
         self._decided = {web: self._decide(web) for web in webs if web in self._on_device}
@@ -156,9 +164,9 @@ class Decisions:
     def _why_no_twin(self, web: Web) -> str | None:
         for use in web.of_kind(UseKind.CALL):
             return self._place(use, "the host touches it, and it is " + use.kind.value)
-        function = ops.enclosing(web.allocations[0], "func.func")
-        if not has_structured_flow(function):
-            return f"the host touches it, and @{symbol_of(function)} has branches between blocks"
+        function = symbol_of(ops.enclosing(web.allocations[0], "func.func"))
+        if function not in self.structured:
+            return f"the host touches it, and @{function} has branches between blocks, or tokens"
         if any(merge is Merge.OTHER for merge, _ in web.merges):
             return "the host touches it, and it goes through a loop that is no scf.for"
         if web.merges and not _merges_whole_buffers(web):
