@@ -73,7 +73,7 @@ class _Writer:
     def _kinds(self, depth: int) -> list[Callable[[list[str], int], tuple[str, Do]]]:
         simple = [self.kernel, self.kernel, self.kernel, self.store, self.read, self.host_loop]
         simple += [self.copy, self.part, self.select, self.call]
-        nested = [self.loop, self.swap, self.branch, self.local]
+        nested = [self.loop, self.swap, self.branch, self.local, self.choice]
         return simple + nested * 2 if depth < _MOST_DEEP else simple
 
     def kernel(self, buffers: list[str], depth: int) -> tuple[str, Do]:
@@ -227,6 +227,34 @@ class _Writer:
 
         def do(run: Run) -> None:
             _all(sides[0][1] if run.number & mask else sides[1][1], run)
+
+        return text, do
+
+    def choice(self, buffers: list[str], depth: int) -> tuple[str, Do]:
+        """A branch that hands on one buffer or another, seen as one of unknown size and back."""
+        text, condition, mask = self.condition()
+        before, result, seen, name = self.total, self.name(), self.name(), self.name()
+        sides = []
+        for _ in range(2):
+            self.total = before
+            lines, done = self.block(buffers, depth + 1, self._random.randint(0, 2))
+            chosen = self._random.choice(buffers)
+            end = f"scf.yield {self.total}, {chosen} : f32, {MEMREF}"
+            sides.append((f"{_joined(lines)}\n{end}", done, chosen))
+        self.total = f"{result}#0"
+        buffers.append(name)
+        text += f"""{result}:2 = scf.if {condition} -> (f32, {MEMREF}) {{
+    {sides[0][0]}
+    }} else {{
+    {sides[1][0]}
+    }}
+    {seen} = memref.cast {result}#1 : {MEMREF} to memref<?xf32>
+    {name} = memref.cast {seen} : memref<?xf32> to {MEMREF}"""
+
+        def do(run: Run) -> None:
+            _, done, chosen = sides[0] if run.number & mask else sides[1]
+            _all(done, run)
+            run.buffers[name] = run.buffers[chosen]
 
         return text, do
 

@@ -20,7 +20,7 @@ from placement.test_patterns import EMULATE
 
 from aotc.cli import run
 
-SEEDS = range(40)
+SEEDS = range(30)
 NUMBERS = (0, 1, 2, 3)
 PROGRAMS = {f"f{seed}": random_program(f"f{seed}", seed) for seed in SEEDS}
 
