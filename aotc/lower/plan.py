@@ -48,6 +48,10 @@ SCHEDULE = _steps(
 )
 ERASE_SCHEDULES = _steps("no sequence is the main one", "aotc-erase-schedules")
 
+_MARKS = _steps(
+    "functions that say what runs in parallel keep their other loops as they are",
+    "aotc-mark-parallel",
+)
 _TOSA = _steps(
     "tosa becomes linalg on tensors",
     "func.func(tosa-optional-decompositions,canonicalize,tosa-infer-shapes,"
@@ -161,7 +165,7 @@ def plan_for(
 ) -> tuple[Step, ...]:
     """The steps for a module of these levels; `block` and `memory` as the user gave them."""
     has = set(levels)
-    steps: list[Step] = []
+    steps: list[Step] = [*_MARKS]
     if Level.TOSA in has:
         steps += _TOSA
     if has & {Level.TENSORS, Level.LINALG}:

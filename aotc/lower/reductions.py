@@ -11,7 +11,8 @@ from aotc.ops import binary, create, element_type
 
 Combine = Callable[[Any, Any], Any]
 
-_INTEGER_KINDS = {
+# Kind of #gpu<all_reduce_op> → the operation on two values.
+INTEGER_KINDS = {
     "add": "arith.addi",
     "mul": "arith.muli",
     "minui": "arith.minui",
@@ -22,7 +23,7 @@ _INTEGER_KINDS = {
     "or": "arith.ori",
     "xor": "arith.xori",
 }
-_FLOAT_KINDS = {
+FLOAT_KINDS = {
     "add": "arith.addf",
     "mul": "arith.mulf",
     "minnumf": "arith.minnumf",
@@ -96,7 +97,7 @@ def combiner(reduction: Any) -> Combine:
 def named_combiner(kind: str, type_: Any) -> Combine:
     """The combination by a kind, of values of `type_` or vectors of its elements."""
     is_integer = isinstance(element_type(type_), ir.IntegerType)
-    name = (_INTEGER_KINDS if is_integer else _FLOAT_KINDS)[kind]
+    name = (INTEGER_KINDS if is_integer else FLOAT_KINDS)[kind]
     return lambda left, right: binary(name, left, right)
 
 

@@ -12,7 +12,7 @@ import pytest
 from helpers.command import Outcome
 from helpers.native import Library, build_library
 
-from aotc.lower.mapping import (
+from aotc.lower.mapping.blocks import (
     MAX_BLOCK_Z,
     MAX_GRID_YZ,
     MIN_THREADS,
@@ -131,7 +131,10 @@ def _geometry(text: str) -> list[tuple[str, ...]]:
         # Outer dimensions run together along z.
         ([(0, 6, 1), (0, 5, 1), (0, 4, 1), (0, 64, 1)], "2, 1, 15", "32, 4, 2"),
         # More blocks than a grid's y can have: walked in strides.
-        ([(0, 1_000_000, 1), (0, 32, 1)], f"1, {MAX_GRID_YZ}, 1", "32, 8, 1"),
+        ([(0, 10_000_000, 1), (0, 32, 1)], f"1, {MAX_GRID_YZ}, 1", "32, 8, 1"),
+        # Work for more than two waves of blocks: a thread has four points.
+        ([(0, 1 << 28, 1)], f"{1 << 18}, 1, 1", "256, 1, 1"),
+        ([(0, 8192, 1), (0, 8191, 1)], "256, 256, 1", "32, 8, 1"),
     ],
 )
 def test_grid_of_known_loops(

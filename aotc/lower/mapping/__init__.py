@@ -1,0 +1,1 @@
+"""Parallel loops → kernels: which threads do what. `loops` decides, the others build."""

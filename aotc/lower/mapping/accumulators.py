@@ -1,0 +1,148 @@
+"""Accumulators that are kept in memory → values that the loop carries.
+
+`for k { C[i, j] = C[i, j] + ... }` becomes a loop that carries the sum, with one load before it
+and one store behind it: which is faster, and a reduction that can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.accesses import (
+    Access,
+    Overlaps,
+    access_of,
+    accesses_in,
+    is_understood,
+)
+from aotc.lower.mapping.build import body_of
+from aotc.lower.mapping.nest import known_trips
+from aotc.mlir import ir
+
+
+def carry_accumulators(scope: Any, overlaps: Overlaps) -> None:
+    """Changes the scf.for loops under `scope`, inner ones first."""
+    for loop in reversed(ops.find(scope, "scf.for")):
+        current = loop
+        while (found := _accumulator(current, overlaps)) is not None:
+            current = _carry(current, *found)
+
+
+def accumulates(loop: Any, overlaps: Overlaps) -> bool:
+    """Whether an scf.for has an accumulator in memory."""
+    return _accumulator(loop, overlaps, anywhere=True) is not None
+
+
+def _accumulator(
+    loop: Any, overlaps: Overlaps, *, anywhere: bool = False
+) -> tuple[list[Access], Access] | None:
+    """The loads and the store of an accumulator that the loop may carry.
+
+    With `anywhere` also one whose place may not be there when the loop does not run at all.
+    """
+    if not is_understood(loop):
+        return None
+    inside = body_of(loop)
+    everything = [a for op in inside for a in accesses_in(op)]
+    for operation in inside:
+        store = access_of(operation)
+        if store is None or not store.writes or not _is_outside(store, loop):
+            continue
+        touching = [a for a in everything if overlaps.may_overlap(a.memref, store.memref)]
+        loads = [a for a in touching if not a.writes]
+        is_alone = len(touching) == len(loads) + 1
+        if not loads or not is_alone or any(a.place != store.place for a in loads):
+            continue
+        at = {op: i for i, op in enumerate(inside)}
+        if any(a.operation not in at or at[a.operation] > at[operation] for a in loads):
+            continue
+        if anywhere or _is_there(store, loop):
+            return loads, store
+    return None
+
+
+def _is_outside(access: Access, loop: Any) -> bool:
+    """Whether the place that it accesses is the same in every iteration."""
+    return all(_is_defined_outside(value, loop) for value in access.place)
+
+
+def _is_defined_outside(value: Any, loop: Any) -> bool:
+    owner = ops.defining(value)
+    inner = owner if owner is not None else value.owner.owner.operation
+    return inner != loop and loop not in ops.ancestors(inner)
+
+
+def _is_there(access: Access, loop: Any) -> bool:
+    """Whether the place may be accessed even if the loop does not run."""
+    trips = known_trips(*list(loop.operands)[:3])
+    if trips is not None and trips > 0:
+        return True
+    for operation in loop.block.operations:
+        if operation.operation == loop:
+            break
+        earlier = access_of(operation.operation)
+        if earlier is not None and earlier.place == access.place:
+            return True
+    shape = ir.MemRefType(access.memref.type).shape
+    return all(
+        _is_within(index, size, (access.memref, axis))
+        for axis, (index, size) in enumerate(zip(access.indices, shape, strict=True))
+    )
+
+
+def _is_within(index: Any, size: int, axis: tuple[Any, int]) -> bool:
+    """Whether an index is known to be inside a dimension (`size` is negative if not known)."""
+    constant = ops.known_index(index)
+    if constant is not None:
+        return 0 <= constant < size
+    if ops.defining(index) is not None:
+        return False
+    loop = index.owner.owner.operation
+    if loop.name != "scf.parallel":
+        return False
+    lowers, uppers, _, _ = ops.operand_groups(loop)
+    lower, upper = lowers[index.arg_number], uppers[index.arg_number]
+    low, high = ops.known_index(lower), ops.known_index(upper)
+    if low is None or low < 0:
+        return False
+    if high is not None:
+        return 0 <= high <= size
+    dim = ops.defining(upper)
+    return (
+        dim is not None
+        and dim.name == "memref.dim"
+        and dim.operands[0] == axis[0]
+        and ops.known_index(dim.operands[1]) == axis[1]
+    )
+
+
+def _carry(loop: Any, loads: Sequence[Access], store: Access) -> Any:
+    """The loop again, which carries the accumulator."""
+    old = loop.regions[0].blocks[0]
+    with loop.location, ir.InsertionPoint(loop):
+        init = ops.create("memref.load", store.place, [loads[0].operation.results[0].type]).result
+        types = [*(r.type for r in loop.results), init.type]
+        made = ops.create("scf.for", [*loop.operands, init], types, regions=1)
+        for name in loop.attributes:
+            made.attributes[name] = loop.attributes[name]
+        new = made.regions[0].blocks.append(*[a.type for a in old.arguments], init.type)
+        ops.create("memref.store", [made.results[len(types) - 1], *store.place])
+    for before, after in zip(old.arguments, new.arguments, strict=False):
+        before.replace_all_uses_with(after)
+    for load in loads:
+        load.operation.results[0].replace_all_uses_with(new.arguments[len(new.arguments) - 1])
+        load.operation.erase()
+    end = list(old.operations)[-1].operation
+    values = [*end.operands, store.operation.operands[0]]
+    store.operation.erase()
+    end.erase()
+    for operation in list(old.operations):
+        new.append(operation.operation)
+    with loop.location, ir.InsertionPoint(new):
+        ops.create("scf.yield", values)
+    for before, after in zip(loop.results, made.results, strict=False):
+        before.replace_all_uses_with(after)
+    loop.erase()
+    return made

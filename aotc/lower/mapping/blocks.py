@@ -1,0 +1,94 @@
+"""How many threads a block has: by the shape of the loop, or as somebody said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.mlir import ir
+from aotc.request import MAX_BLOCK, MAX_BLOCK_THREADS
+
+MIN_THREADS = 128
+PREFERRED_THREADS = 256
+WARP = 32
+# CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
+MAX_GRID_YZ = 65535
+MAX_BLOCK_Z = 64
+# What the largest GPU of the default chips runs at once, twice: two waves of blocks. (132
+# multiprocessors of 2048 threads.) Where there is less work than that, no thread gets more of it.
+TWO_WAVES = 2 * 132 * 2048
+# A loop or a linalg operation may carry it: threads of its blocks along x, y, z.
+BLOCK_ATTRIBUTE = "aotc.block"
+
+
+@dataclass(frozen=True)
+class BlockShape:
+    """Threads of a block along x, y and z."""
+
+    x: int
+    y: int = 1
+    z: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.x}x{self.y}x{self.z}"
+
+    @property
+    def threads(self) -> int:
+        return self.x * self.y * self.z
+
+
+def choose_block(extents: tuple[int | None, ...]) -> BlockShape:
+    """A block for a loop nest with the given extents along x, y, z (None: not known).
+
+    One dimension: all threads along x. More: a warp along x, the rest along y, then z, each
+    no wider than the loop is; where the loops are too small for a full block, x grows.
+    """
+    if len(extents) == 1:
+        return BlockShape(PREFERRED_THREADS, 1, 1)
+    useful = [PREFERRED_THREADS if e is None else power_of_two_from(e) for e in extents]
+    sizes = [min(useful[0], WARP), 1, 1]
+    for dimension in range(1, len(extents)):
+        room = PREFERRED_THREADS // math.prod(sizes)
+        limit = MAX_BLOCK_Z if dimension == 2 else room
+        sizes[dimension] = max(1, min(useful[dimension], room, limit))
+    while math.prod(sizes) < PREFERRED_THREADS and sizes[0] < useful[0]:
+        sizes[0] *= 2
+    while math.prod(sizes) < MIN_THREADS:
+        sizes[0] *= 2
+    return BlockShape(*sizes)
+
+
+def power_of_two_from(extent: int) -> int:
+    """The least power of two that is at least `extent`."""
+    return 1 << max(0, (extent - 1).bit_length())
+
+
+def given_block(loop: Any, default: tuple[int, ...] | None, place: str) -> BlockShape | None:
+    """The block that the loop's attribute names, or `default`; None where neither is there.
+
+    Raises InputError, with `place` in front, for an attribute that is no block.
+    """
+    if BLOCK_ATTRIBUTE not in loop.attributes:
+        return None if default is None else BlockShape(*default)
+    attribute = loop.attributes[BLOCK_ATTRIBUTE]
+    sizes = tuple(attribute) if isinstance(attribute, ir.DenseI32ArrayAttr) else ()
+    if not 1 <= len(sizes) <= len(MAX_BLOCK):
+        raise InputError(
+            f"{place}{BLOCK_ATTRIBUTE} is {attribute}: write array<i32: 256>, array<i32: 32, 8> or "
+            "array<i32: 8, 8, 4>."
+        )
+    for axis, size, limit in zip("xyz", sizes, MAX_BLOCK, strict=False):
+        if not 0 < size <= limit:
+            raise InputError(
+                f"{place}{BLOCK_ATTRIBUTE} is {attribute}: along {axis} a block has 1 to {limit} "
+                "threads."
+            )
+    if math.prod(sizes) > MAX_BLOCK_THREADS:
+        raise InputError(
+            f"{place}{BLOCK_ATTRIBUTE} is {attribute}, {math.prod(sizes)} threads: GPUs take "
+            f"{MAX_BLOCK_THREADS}."
+        )
+    return BlockShape(*sizes)
+

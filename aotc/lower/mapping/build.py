@@ -1,0 +1,147 @@
+"""What kernels are built from: launches, loops that carry values, and copies of a loop's body.
+
+Each maker builds at the current insertion point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.blocks import BlockShape
+from aotc.mlir import ir
+
+SLT, SLE, ULT = 2, 3, 6  # arith.cmpi's numbers for "less than", "at most", "less" without sign
+EQ = 0
+# What ends the body of an scf.parallel or scf.for.
+TERMINATORS = ("scf.reduce", "scf.yield")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A gpu.launch that is filled at `end`: ids and grid sizes along x, y and z."""
+
+    operation: Any
+    end: Any
+    block_ids: list[Any]
+    thread_ids: list[Any]
+    grid_sizes: list[Any]
+    shared: list[Any]
+
+    def number(self, block: BlockShape, first_axis: int = 0) -> Any:
+        """The thread's number in its block, x fastest; by the axes from `first_axis` on alone."""
+        sizes = (block.x, block.y, block.z)
+        number = self.thread_ids[2]
+        for axis in (1, 0)[: 2 - first_axis]:
+            if all(size == 1 for size in sizes[axis + 1 :]):
+                number = self.thread_ids[axis]
+                continue
+            scaled = ops.index_op("arith.muli", number, ops.constant_index(sizes[axis]))
+            number = ops.index_op("arith.addi", scaled, self.thread_ids[axis])
+        return number
+
+
+def create_launch(
+    grid: Sequence[Any], block: BlockShape, shared: Sequence[Any] = ()
+) -> Launch:
+    """A launch of `grid` blocks (values along x, y, z) with workgroup memory of types `shared`."""
+    one = ops.constant_index(1)
+    sizes = [ops.constant_index(size) for size in (block.x, block.y, block.z)]
+    attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, *[1] * 6, 0, 0, 0, 0, 0])}
+    if shared:
+        attributes["workgroup_attributions"] = ir.IntegerAttr.get(ops.integer(64), len(shared))
+    launch = ops.create(
+        "gpu.launch", [*grid, *[one] * (3 - len(grid)), *sizes], attributes=attributes, regions=1
+    )
+    body = launch.regions[0].blocks.append(*[ir.IndexType.get()] * 12, *shared)
+    with ir.InsertionPoint(body):
+        end = ops.create("gpu.terminator")
+    # gpu.launch's block arguments: block ids, thread ids, grid sizes, block sizes.
+    block_ids, thread_ids, grid_sizes = (list(body.arguments)[i : i + 3] for i in (0, 3, 6))
+    return Launch(launch, end, block_ids, thread_ids, grid_sizes, list(body.arguments)[12:])
+
+
+def shared_type(shape: Sequence[int], element: Any) -> Any:
+    """A memref in workgroup memory."""
+    space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+    return ir.MemRefType.get(list(shape), element, memory_space=space)
+
+
+def create_loop(
+    lower: Any,
+    upper: Any,
+    step: Any,
+    inits: Sequence[Any],
+    body: Callable[[Any, list[Any]], list[Any]],
+) -> list[Any]:
+    """`scf.for` that carries values: `body(variable, values)` gives the next ones."""
+    types = [value.type for value in inits]
+    loop = ops.create("scf.for", [lower, upper, step, *inits], types, regions=1)
+    block = loop.regions[0].blocks.append(ir.IndexType.get(), *types)
+    with ir.InsertionPoint(block):
+        ops.create("scf.yield", body(block.arguments[0], list(block.arguments)[1:]))
+    return list(loop.results)
+
+
+def create_parallel(lowers: Sequence[Any], uppers: Sequence[Any], steps: Sequence[Any]) -> Any:
+    """An scf.parallel without results and with nothing in it yet."""
+    rank = len(lowers)
+    loop = ops.create(
+        "scf.parallel",
+        [*lowers, *uppers, *steps],
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([rank] * 3 + [0])},
+        regions=1,
+    )
+    with ir.InsertionPoint(loop.regions[0].blocks.append(*[ir.IndexType.get()] * rank)):
+        ops.create("scf.reduce")
+    return loop
+
+
+def create_either(condition: Any, then: Callable[[], None], other: Callable[[], None]) -> None:
+    """`scf.if` without results, with both branches."""
+    branch = ops.create("scf.if", [condition], regions=2)
+    for region, fill in zip(branch.regions, (then, other), strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            fill()
+            ops.create("scf.yield")
+
+
+def float_constant(type_: Any, value: float) -> Any:
+    """An arith.constant of a floating-point type."""
+    return ops.create(
+        "arith.constant", results=[type_], attributes={"value": ir.FloatAttr.get(type_, value)}
+    ).result
+
+
+def copy(operation: Any, values: dict[Any, Any]) -> Any:
+    """A copy of `operation` at the insertion point, with its operands replaced by `values`.
+
+    What it makes is entered into `values`.
+    """
+    made = operation.clone(ir.InsertionPoint.current).operation
+    for inner in ops.walk(made):
+        for i, operand in enumerate(inner.operands):
+            if operand in values:
+                inner.operands[i] = values[operand]
+    for old, new in zip(operation.results, made.results, strict=True):
+        values[old] = new
+    return made
+
+
+def body_of(loop: Any) -> list[Any]:
+    """The operations of a loop's body but for its last, which ends it."""
+    return [op.operation for op in loop.regions[0].blocks[0].operations][:-1]
+
+
+def copy_in_step(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
+    """Copies of a parallel loop's body for several of its points: each operation for all of them,
+    then the next one.
+
+    So what all of them load is on its way before the first of them uses it. No order is lost: the
+    points of a parallel loop have none.
+    """
+    for operation in operations:
+        for values in copies:
+            copy(operation, values)

@@ -1,0 +1,199 @@
+"""Loops whose iterations may run in any order: parallel ones, and reductions by an associative
+operation, as one description.
+
+A sum of floats is taken in another order than the loop's: in a fixed one, so that it reproduces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.accesses import accesses_in, is_understood
+from aotc.lower.mapping.build import body_of, float_constant
+from aotc.lower.mapping.nest import Dimension, known_product, known_trips
+from aotc.lower.reductions import FLOAT_KINDS, INTEGER_KINDS, neutral_bits
+from aotc.mlir import ir
+
+_KINDS = {name: kind for table in (INTEGER_KINDS, FLOAT_KINDS) for kind, name in table.items()}
+_NAN, _INFINITY = float("nan"), float("inf")
+# What changes no other value. (x + -0.0 is x for every x, which x + 0.0 is not.)
+_FLOAT_NEUTRAL = {
+    "add": -0.0,
+    "mul": 1.0,
+    "minnumf": _NAN,
+    "maxnumf": _NAN,
+    "minimumf": _INFINITY,
+    "maximumf": -_INFINITY,
+}
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A value that a loop carries, as `kind` of #gpu<all_reduce_op>: from `init`, each iteration
+    adds its `value`."""
+
+    kind: str
+    init: Any
+    value: Any
+
+    @property
+    def type(self) -> Any:
+        return self.value.type
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """The combination of two partial results, at the insertion point."""
+        is_integer = isinstance(self.type, ir.IntegerType)
+        name = (INTEGER_KINDS if is_integer else FLOAT_KINDS)[self.kind]
+        return ops.binary(name, left, right)
+
+    def neutral(self) -> Any:
+        """A constant that changes no partial result, at the insertion point."""
+        if isinstance(self.type, ir.IntegerType):
+            return ops.constant(self.type, neutral_bits(self.kind, self.type.width))
+        return float_constant(self.type, _FLOAT_NEUTRAL[self.kind])
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A loop, or a nest of them, whose points may be visited in any order.
+
+    `bounds`: (lower, upper, step) of each dimension, outermost first. `accumulators` are those of
+    the loop's results, in order.
+    """
+
+    loop: Any
+    bounds: tuple[tuple[Any, Any, Any], ...]
+    variables: tuple[Any, ...]
+    body: tuple[Any, ...]
+    accumulators: tuple[Accumulator, ...]
+
+    @property
+    def known_count(self) -> int | None:
+        return known_product([known_trips(*bounds) for bounds in self.bounds])
+
+    def dimensions(self) -> list[Dimension]:
+        """The dimensions as values, at the insertion point."""
+        return [Dimension.of(*bounds) for bounds in self.bounds]
+
+    def loads_along(self) -> bool:
+        """Whether there is a load in which neighbouring iterations read neighbouring elements."""
+        last = self.variables[-1]
+        return any(
+            access.indices and access.indices[-1] == last
+            for operation in self.body
+            for access in accesses_in(operation)
+            if not access.writes
+        )
+
+
+def describe_columns(loop: Any) -> Columns | None:
+    """The loop as one whose iterations have no order, if it is known to be such."""
+    if loop.name == "scf.parallel":
+        return _describe_parallel(loop)
+    return _describe_sequential(loop) if loop.name == "scf.for" else None
+
+
+def _describe_parallel(loop: Any) -> Columns | None:
+    lowers, uppers, steps, inits = ops.operand_groups(loop)
+    block = loop.regions[0].blocks[0]
+    body = body_of(loop)
+    if not all(is_understood(op, may_store=not inits) for op in body):
+        return None
+    reduce = list(block.operations)[-1].operation
+    accumulators = []
+    for init, value, region in zip(inits, reduce.operands, reduce.regions, strict=True):
+        kind = _kind_of_region(region)
+        if kind is None or not _can_reduce(init.type):
+            return None
+        accumulators.append(Accumulator(kind, init, value))
+    bounds = tuple(zip(lowers, uppers, steps, strict=True))
+    return Columns(loop, bounds, tuple(block.arguments), tuple(body), tuple(accumulators))
+
+
+def _kind_of_region(region: Any) -> str | None:
+    """What a region of scf.reduce does with its two arguments."""
+    if len(region.blocks) != 1 or len(list(region.blocks[0].operations)) != 2:
+        return None
+    combination, end = (op.operation for op in region.blocks[0].operations)
+    is_of_both = set(combination.operands) == set(region.blocks[0].arguments)
+    if not is_of_both or len(combination.operands) != 2 or end.operands[0] != combination.results[0]:
+        return None
+    return _KINDS.get(combination.name)
+
+
+def _can_reduce(type_: Any) -> bool:
+    if isinstance(type_, ir.IntegerType):
+        return int(type_.width) in (8, 16, 32, 64)
+    return isinstance(type_, ir.F16Type | ir.BF16Type | ir.F32Type | ir.F64Type)
+
+
+def _describe_sequential(loop: Any) -> Columns | None:
+    """An scf.for of which each carried value is a reduction; also a nest of such loops."""
+    block = loop.regions[0].blocks[0]
+    if not loop.results or not is_understood(loop, may_store=False):
+        return None
+    variable, *carried = block.arguments
+    bounds = tuple(list(loop.operands)[:3])
+    inits = list(loop.operands)[3:]
+    body = body_of(loop)
+    yielded = list(list(block.operations)[-1].operation.operands)
+    inner = ops.defining(yielded[0])
+    if inner is not None and inner.name == "scf.for":
+        return _describe_nest(loop, bounds, inits, inner)
+    accumulators, combinations = [], []
+    for init, old, new in zip(inits, carried, yielded, strict=True):
+        combination = ops.defining(new)
+        if combination is None or combination not in body:
+            return None
+        value = _added_value(combination, old)
+        if value is None or not _can_reduce(init.type) or value in carried:
+            return None
+        accumulators.append(Accumulator(_KINDS[combination.name], init, value))
+        combinations.append(combination)
+    body = [op for op in body if op not in combinations]
+    return Columns(loop, (bounds,), (variable,), tuple(body), tuple(accumulators))
+
+
+def _added_value(combination: Any, old: Any) -> Any | None:
+    """The operand that is combined with the carried value, which has no other use; or None."""
+    uses = list(old.uses)
+    if combination.name not in _KINDS or len(combination.operands) != 2 or len(uses) != 1:
+        return None
+    if len(list(combination.results[0].uses)) != 1 or uses[0].owner.operation != combination:
+        return None
+    return combination.operands[1 - uses[0].operand_number]
+
+
+def _describe_nest(
+    loop: Any, bounds: tuple[Any, ...], inits: Sequence[Any], inner: Any
+) -> Columns | None:
+    """A loop that does nothing but pass its carried values to an inner reduction."""
+    block = loop.regions[0].blocks[0]
+    variable, *carried = block.arguments
+    end = list(block.operations)[-1].operation
+    columns = describe_columns(inner)
+    passed = list(inner.operands)[3:]
+    if columns is None or inner not in body_of(loop):
+        return None
+    if list(end.operands) != list(inner.results) or passed != carried:
+        return None
+    if any(len(list(value.uses)) != 1 for value in (*carried, *inner.results)):
+        return None
+    around = [op for op in body_of(loop) if op != inner]
+    made_here = {loop.regions[0].blocks[0].arguments[0]} | {r for op in around for r in op.results}
+    if any(value in made_here for one in columns.bounds for value in one):
+        return None  # a triangle
+    accumulators = tuple(
+        Accumulator(a.kind, init, a.value)
+        for a, init in zip(columns.accumulators, inits, strict=True)
+    )
+    return Columns(
+        loop,
+        (bounds, *columns.bounds),
+        (variable, *columns.variables),
+        (*around, *columns.body),
+        accumulators,
+    )

@@ -1,0 +1,88 @@
+"""What a row's loop stores and loads again → values; buffers that nobody reads any more go.
+
+An intermediate result of each row (its largest element, its sum) has a buffer as long as rows are
+many. Where the loops over the rows are one loop, the buffer is not needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.accesses import Overlaps, access_of, accesses_in, is_understood
+from aotc.lower.mapping.build import body_of
+
+
+# They neither read nor write what is in a buffer that is used.
+_NEUTRAL = ("memref.alloc", "memref.alloca", "memref.dealloc", "memref.get_global")
+
+
+def forward_row_values(operations: list[Any], overlaps: Overlaps) -> None:
+    """Replaces loads of what one of `operations`, which follow each other, stored or loaded."""
+    known: dict[tuple[Any, ...], Any] = {}
+
+    def forget(memref: Any) -> None:
+        for place in [p for p in known if overlaps.may_overlap(p[0], memref)]:
+            del known[place]
+
+    for operation in operations:
+        access = access_of(operation)
+        if operation.name in _NEUTRAL:
+            continue
+        if access is None:
+            if not is_understood(operation):
+                known.clear()
+                continue
+            inside = accesses_in(operation)
+            written = [a.memref for a in inside if a.writes]
+            for load in (a for a in inside if not a.writes and a.place in known):
+                if not any(overlaps.may_overlap(load.memref, memref) for memref in written):
+                    load.operation.results[0].replace_all_uses_with(known[load.place])
+                    load.operation.erase()
+            for memref in written:
+                forget(memref)
+        elif access.writes:
+            forget(access.memref)
+            known[access.place] = operation.operands[0]
+        elif access.place in known:
+            operation.results[0].replace_all_uses_with(known[access.place])
+            operation.erase()
+        else:
+            known[access.place] = operation.results[0]
+
+
+def forward_in_rows(loop: Any, overlaps: Overlaps) -> None:
+    """The same for the body of a parallel loop."""
+    forward_row_values(body_of(loop), overlaps)
+
+
+def drop_overwritten(operations: list[Any], overlaps: Overlaps) -> None:
+    """Erases stores to places that one of `operations` stores to again before anything reads."""
+    unseen: dict[tuple[Any, ...], Any] = {}
+    for operation in operations:
+        access = access_of(operation)
+        if operation.name in _NEUTRAL:
+            continue
+        if access is not None and access.writes:
+            useless = unseen.pop(access.place, None)
+            if useless is not None:
+                useless.erase()
+            unseen[access.place] = operation
+        elif is_understood(operation):
+            for load in (a for a in accesses_in(operation) if not a.writes):
+                for place in [p for p in unseen if overlaps.may_overlap(p[0], load.memref)]:
+                    del unseen[place]
+        else:
+            unseen.clear()
+
+
+def drop_unread(function: Any) -> None:
+    """Erases the allocations that are only stored to, and what stores to them."""
+    for allocation in ops.find(function, "memref.alloc"):
+        uses = [use.owner.operation for use in allocation.results[0].uses]
+        stores = [op for op in uses if op.name == "memref.store"]
+        frees = [op for op in uses if op.name == "memref.dealloc"]
+        is_value = any(op.operands[0] == allocation.results[0] for op in stores)
+        if len(stores) + len(frees) == len(uses) and not is_value:
+            for operation in (*stores, *frees, allocation):
+                operation.erase()

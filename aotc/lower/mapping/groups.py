@@ -1,0 +1,233 @@
+"""Loops over the same rows, one behind the other → one loop.
+
+A softmax is six loops: those that run for each row (its largest element, its sum) and those that
+run for each element. Together they are one loop over the rows, in which a row is read once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.accesses import Access, Overlaps, accesses_in, is_pure, is_understood
+from aotc.lower.mapping.accumulators import accumulates
+from aotc.lower.mapping.build import body_of, create_parallel
+from aotc.lower.mapping.nest import known_trips, loop_trips
+from aotc.lower.mapping.rows import LEAST_COLUMNS
+from aotc.mlir import ir
+
+# What may be moved in front of the loops, as it does nothing to memory that is there already.
+_EARLY = ("memref.alloc", "memref.alloca", "arith.constant", "memref.get_global", "tensor.empty")
+_LATE = ("memref.dealloc",)
+
+
+@dataclass
+class _Group:
+    """Loops of which the first `rank` dimensions become those of one loop."""
+
+    loops: list[Any]
+    rank: int
+    early: list[Any] = field(default_factory=list)
+    late: list[Any] = field(default_factory=list)
+
+
+def join_rows(
+    function: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]
+) -> list[tuple[Any, int]]:
+    """Joins loops over the same rows where one of them has a loop along its rows; gives each loop
+    that came of it, and of how many."""
+    joined = []
+    blocks = {op.block: op.block for op in ops.find(function, "scf.parallel") if is_ours(op)}
+    for block in blocks.values():
+        for group in _groups(block, overlaps, is_ours):
+            joined.append((_join(group), len(group.loops)))
+    return joined
+
+
+def _groups(block: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]) -> list[_Group]:
+    """The groups of a block, each of at least two loops."""
+    found: list[_Group] = []
+    run: list[tuple[Any, list[Any], list[Any]]] = []  # (loop, what is early, what is late)
+    early: list[Any] = []
+    late: list[Any] = []
+    for operation in [op.operation for op in block.operations]:
+        if operation.name == "scf.parallel" and is_ours(operation) and is_understood(operation):
+            run.append((operation, early, late))
+            early, late = [], []
+        elif is_pure(operation) or operation.name in _EARLY:
+            early.append(operation)
+        elif operation.name in _LATE:
+            late.append(operation)
+        else:
+            found += _split(run, overlaps)
+            run, early, late = [], [], []
+    return found + _split(run, overlaps)
+
+
+def _split(run: list[tuple[Any, list[Any], list[Any]]], overlaps: Overlaps) -> list[_Group]:
+    """Groups of loops that follow each other with nothing but movable operations in between."""
+    found: list[_Group] = []
+    start = 0
+    while start < len(run):
+        best = _longest(run[start:], overlaps)
+        if best is not None:
+            found.append(best)
+        start += 1 if best is None else len(best.loops)
+    return found
+
+
+def _longest(run: list[tuple[Any, list[Any], list[Any]]], overlaps: Overlaps) -> _Group | None:
+    """The longest group that begins with the run's first loop."""
+    first = run[0][0]
+    for rank in sorted({len(_rows(loop)) for loop, _, _ in run if _has_rows(loop, overlaps)}):
+        if len(_rows(first)) < rank:
+            continue
+        group = _Group([first], rank)
+        for loop, early, late in run[1:]:
+            if not _fits(group, loop, overlaps):
+                break
+            group.loops.append(loop)
+            group.early += early
+            group.late += late
+        while group.loops and not any(_has_rows(loop, overlaps) for loop in group.loops):
+            group.loops.pop()
+        if len(group.loops) > 1:
+            return group
+    return None
+
+
+def _rows(loop: Any) -> list[Any]:
+    return list(loop.regions[0].blocks[0].arguments)
+
+
+def _has_rows(loop: Any, overlaps: Overlaps) -> bool:
+    """Whether there is a reduction in it, for each of its points."""
+    return bool(_reductions(loop, overlaps))
+
+
+def _reductions(loop: Any, overlaps: Overlaps) -> list[Any]:
+    return [
+        op
+        for op in body_of(loop)
+        if (op.name == "scf.for" and (len(op.results) > 0 or accumulates(op, overlaps)))
+        or (op.name == "scf.parallel" and len(op.results) > 0)
+    ]
+
+
+def _fits(group: _Group, loop: Any, overlaps: Overlaps) -> bool:
+    """Whether the loop may run, row by row, right behind those of the group, and had better."""
+    first = group.loops[0]
+    if len(_rows(loop)) < group.rank or _bounds(loop, group.rank) != _bounds(first, group.rank):
+        return False
+    if not _is_worth_it([*group.loops, loop], group.rank, overlaps):
+        return False
+    earlier = [(other, access) for other in group.loops for access in accesses_in(other)]
+    has_part = False
+    for access in accesses_in(loop):
+        for other, one in earlier:
+            if not overlaps.may_overlap(one.memref, access.memref):
+                continue
+            has_part = True
+            if (one.writes or access.writes) and not _is_of_same_row(
+                (other, one), (loop, access), group.rank
+            ):
+                return False
+    return has_part
+
+
+def _is_worth_it(loops: list[Any], rank: int, overlaps: Overlaps) -> bool:
+    """Loops of more dimensions than the rows have lose their threads to the rows: they must be
+    elementwise, and the rows such that a block or a warp is to take each."""
+    if all(len(_rows(loop)) == rank for loop in loops):
+        return True
+    for loop in loops:
+        if len(_rows(loop)) > rank and any(len(op.regions) > 0 for op in body_of(loop)):
+            return False
+        if len(_rows(loop)) == rank and not all(
+            _is_along_row(reduction, loop) for reduction in _reductions(loop, overlaps)
+        ):
+            return False
+    return True
+
+
+def _is_along_row(reduction: Any, loop: Any) -> bool:
+    """Whether a reduction goes along rows that are long enough, and no other iteration's."""
+    rows = _rows(loop)
+    inner = [op for op in ops.walk(reduction) if op.name in ("scf.for", "scf.parallel")]
+    last = {op.regions[0].blocks[0].arguments[len(_variables(op)) - 1] for op in inner}
+    loads = [a for a in accesses_in(reduction) if not a.writes and a.indices]
+    counts = [count for op in inner for count in _counts(op)]
+    return (
+        any(a.indices[-1] in last and all(row in a.indices for row in rows) for a in loads)
+        and not any(a.indices[-1] in rows and last & set(a.indices) for a in loads)
+        and (None in counts or math.prod(count or 0 for count in counts) >= LEAST_COLUMNS)
+    )
+
+
+def _variables(loop: Any) -> list[Any]:
+    arguments = list(loop.regions[0].blocks[0].arguments)
+    return arguments if loop.name == "scf.parallel" else arguments[:1]
+
+
+def _counts(loop: Any) -> list[int | None]:
+    if loop.name == "scf.parallel":
+        return loop_trips(loop)
+    return [known_trips(*list(loop.operands)[:3])]
+
+
+def _bounds(loop: Any, rank: int) -> list[Any]:
+    """Of the first dimensions: equal for loops over the same rows."""
+    return [
+        value if (known := ops.known_index(value)) is None else known
+        for group in ops.operand_groups(loop)[:3]
+        for value in group[:rank]
+    ]
+
+
+def _is_of_same_row(one: tuple[Any, Access], other: tuple[Any, Access], rank: int) -> bool:
+    """Whether two accesses meet in iterations of the same row alone: each dimension of the rows is
+    an index of both, at the same place."""
+    (loop, access), (other_loop, other_access) = one, other
+    if access.memref != other_access.memref:
+        return False
+    pairs = list(zip(access.indices, other_access.indices, strict=True))
+    return all(
+        (_rows(loop)[row], _rows(other_loop)[row]) in pairs for row in range(rank)
+    )
+
+
+def _join(group: _Group) -> Any:
+    first = group.loops[0]
+    for operation in group.early:
+        operation.move_before(first)
+    lowers, uppers, steps, _ = ops.operand_groups(first)
+    bounds = [part[: group.rank] for part in (lowers, uppers, steps)]
+    with first.location, ir.InsertionPoint(first):
+        joined = create_parallel(*bounds)
+        for name in first.attributes:
+            if name != "operandSegmentSizes":
+                joined.attributes[name] = first.attributes[name]
+    for operation in reversed(group.late):
+        operation.move_after(joined)
+    rows = _rows(joined)
+    end = list(joined.regions[0].blocks[0].operations)[-1].operation
+    for loop in group.loops:
+        own = _rows(loop)
+        target = end
+        if len(own) > group.rank:
+            parts = ops.operand_groups(loop)[:3]
+            with loop.location, ir.InsertionPoint(end):
+                inner = create_parallel(*(part[group.rank :] for part in parts))
+            target = list(inner.regions[0].blocks[0].operations)[-1].operation
+            new = [*rows, *_rows(inner)]
+        else:
+            new = rows
+        for old, value in zip(own, new, strict=True):
+            old.replace_all_uses_with(value)
+        for operation in body_of(loop):
+            operation.move_before(target)
+        loop.erase()
+    return joined

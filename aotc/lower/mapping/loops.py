@@ -1,0 +1,179 @@
+"""Parallel loops of the host functions → `gpu.launch`: what each loop becomes, and why.
+
+An outermost `scf.parallel` that carries no mapping of its own becomes a launch. Before that, loops
+over the same rows are joined, and accumulators in memory become values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.load.entries import functions_of
+from aotc.lower.access import Functions
+from aotc.lower.aliasing import Roots
+from aotc.lower.mapping.accesses import Overlaps
+from aotc.lower.mapping.accumulators import carry_accumulators
+from aotc.lower.mapping.blocks import BlockShape, given_block
+from aotc.lower.mapping.columns import Columns, describe_columns
+from aotc.lower.mapping.forward import (
+    drop_overwritten,
+    drop_unread,
+    forward_in_rows,
+    forward_row_values,
+)
+from aotc.lower.mapping.groups import join_rows
+from aotc.lower.mapping.points import launch_points, plan_points
+from aotc.lower.mapping.row_kernel import launch_rows
+from aotc.lower.mapping.rows import plan_rows
+from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
+from aotc.lower.mapping.totals import launch_total, plan_total
+from aotc.lower.mapping.written import erase_marks, is_sequential
+from aotc.lower.remarks import Remarks
+from aotc.ops import symbol_of
+
+STEP = "aotc-map-parallel-loops"
+
+
+def map_parallel_loops(
+    module: Any,
+    device_functions: frozenset[str] = frozenset(),
+    *,
+    block: tuple[int, ...] | None = None,
+    remarks: Remarks | None = None,
+) -> int:
+    """Turns each parallel loop of the host functions that is not mapped by hand into a launch.
+
+    `device_functions` are those that run in kernels, and keep their loops; `block` is the size
+    of all blocks, where it is given. Returns how many launches there are now for loops.
+    """
+    mapped = 0
+    with module.context:
+        overlaps = Overlaps(Roots(Functions(module)))
+        for function in functions_of(module):
+            if function.name != "func.func" or symbol_of(function) in device_functions:
+                continue
+            _simplify(function, overlaps, remarks)
+            for columns in _totals(function):
+                mapped += _map_total(columns, block, remarks)
+            for loop in _own_loops(function):
+                _map(loop, block, overlaps, remarks)
+                mapped += 1
+        erase_marks(module)
+    return mapped
+
+
+def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> None:
+    """Makes loops of a function fewer, and shows what they reduce."""
+    for loop in _own_loops(function):
+        carry_accumulators(loop, overlaps)
+    host_blocks = {}
+    for loop in [op for op in ops.find(function, "scf.for") if _may_be_total(op)]:
+        host_blocks[loop.block] = loop.block
+        carry_accumulators(loop, overlaps)
+    for block in host_blocks.values():
+        forward_row_values([op.operation for op in block.operations], overlaps)
+        drop_overwritten([op.operation for op in block.operations], overlaps)
+    for loop, count in join_rows(function, overlaps, is_ours):
+        forward_in_rows(loop, overlaps)
+        carry_accumulators(loop, overlaps)
+        forward_in_rows(loop, overlaps)
+        if remarks is not None:
+            remarks.add(STEP, loop.location, f"{count} loops over the same rows are one kernel")
+    drop_unread(function)
+
+
+def _map(
+    loop: Any, block: tuple[int, ...] | None, overlaps: Overlaps, remarks: Remarks | None
+) -> None:
+    location = loop.location
+    given = given_block(loop, block, _place(remarks, location))
+    with location:
+        why = _launch(loop, given, overlaps)
+    if remarks is not None:
+        remarks.add(STEP, location, why)
+
+
+def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> str:
+    """Replaces the loop by a launch of the first kind that fits; what it is."""
+    rows = plan_rows(loop, given)
+    if rows is not None:
+        launch_rows(loop, rows, overlaps)
+        return str(rows)
+    tiles = plan_tiles(loop, given, overlaps)
+    if tiles is not None:
+        launch_tiles(loop, tiles)
+        return str(tiles)
+    points = plan_points(loop, given)
+    launch_points(loop, points)
+    return str(points)
+
+
+# In a loop of the host, what has fewer points than that is not worth launches.
+_LEAST_POINTS_IN_LOOP = 1024
+
+
+def _may_be_total(loop: Any) -> bool:
+    """Whether a loop of host code might be a reduction that nobody wrote as a sequence: outermost
+    of its kind."""
+    outside = list(ops.ancestors(loop))
+    return not is_sequential(loop) and not any(
+        op.name in ("scf.parallel", "scf.for", "gpu.launch", "gpu.module") for op in outside
+    )
+
+
+def _totals(function: Any) -> list[Columns]:
+    """The reductions of host code that are to be kernels."""
+    found = []
+    for loop in ops.find(function, "scf.for", "scf.parallel"):
+        if len(loop.results) == 0 or "mapping" in loop.attributes:
+            continue
+        outside = [op.name for op in ops.ancestors(loop)]
+        if any(name in ("scf.parallel", "gpu.launch", "gpu.module") for name in outside):
+            continue
+        if loop.name == "scf.for" and not _may_be_total(loop):
+            continue
+        columns = describe_columns(loop)
+        if columns is None:
+            continue
+        count = columns.known_count
+        if "scf.for" in outside and count is not None and count < _LEAST_POINTS_IN_LOOP:
+            continue
+        found.append(columns)
+    return found
+
+
+def _map_total(
+    columns: Columns, block: tuple[int, ...] | None, remarks: Remarks | None
+) -> int:
+    """Maps a reduction, if that can be; how many there are now."""
+    location = columns.loop.location
+    plan = plan_total(columns, given_block(columns.loop, block, _place(remarks, location)))
+    if plan is None:
+        return 0
+    with location:
+        launch_total(plan)
+    if remarks is not None:
+        remarks.add(STEP, location, str(plan))
+    return 1
+
+
+def _place(remarks: Remarks | None, location: Any) -> str:
+    place = remarks.source.place(location) if remarks is not None else None
+    return f"{place}: " if place else ""
+
+
+def _own_loops(function: Any) -> list[Any]:
+    return [loop for loop in ops.find(function, "scf.parallel") if is_ours(loop)]
+
+
+def is_ours(loop: Any) -> bool:
+    """Whether an scf.parallel is outermost, not mapped by hand, and no reduction."""
+    if len(loop.results) > 0:
+        return False  # the host runs it
+    if any(op.name in ("scf.parallel", "gpu.launch", "gpu.module") for op in ops.ancestors(loop)):
+        return False
+    inside = list(ops.walk(loop))
+    if any(op.name in ("gpu.launch", "gpu.launch_func") for op in inside):
+        return False
+    return not any("mapping" in op.attributes for op in inside if op.name == "scf.parallel")

@@ -1,0 +1,97 @@
+"""What the threads of a row do to memory, in order: where a barrier is needed between them, what
+a thread knows to be in memory, and which of its stores nobody saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from aotc.lower.mapping.accesses import Access, Overlaps
+
+
+@dataclass(frozen=True)
+class Use:
+    """An access by the threads of a row.
+
+    `pattern` is equal for two accesses in which a thread visits the same elements, and no other
+    thread does; None where other threads may visit them, too.
+    """
+
+    memref: Any
+    pattern: tuple[Any, ...] | None
+    writes: bool
+
+
+@dataclass
+class Order:
+    """The accesses so far. A loop's own ones come together: its iterations have no order."""
+
+    overlaps: Overlaps
+    _since_barrier: list[Use] = field(default_factory=list)
+    _of_this_loop: list[Use] = field(default_factory=list)
+    # Place → the value there and its pattern; place → a store that nobody has loaded since.
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    _unseen: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+
+    def needs_barrier(self, use: Use) -> bool:
+        """Whether threads must wait for each other before `use`; if so they are taken to."""
+        if any(self._conflicts(earlier, use) for earlier in self._since_barrier):
+            self._since_barrier = []
+            self._of_this_loop = []
+            return True
+        return False
+
+    def _conflicts(self, earlier: Use, later: Use) -> bool:
+        if not (earlier.writes or later.writes):
+            return False
+        if not self.overlaps.may_overlap(earlier.memref, later.memref):
+            return False
+        is_own = earlier.pattern is not None and earlier.memref == later.memref
+        return not (is_own and earlier.pattern == later.pattern)
+
+    def note(self, use: Use) -> None:
+        self._of_this_loop.append(use)
+
+    def end_loop(self) -> None:
+        """What comes next is ordered behind what came before."""
+        for use in self._of_this_loop:
+            if use not in self._since_barrier:
+                self._since_barrier.append(use)
+        self._of_this_loop = []
+
+    def known(self, access: Access) -> Any | None:
+        """The value that the place is known to hold, for this thread."""
+        value, _ = self._known.get(access.place, (None, None))
+        return value
+
+    def loaded(self, access: Access, use: Use, value: Any) -> None:
+        self.seen(access.memref)
+        if use.pattern is not None:
+            self._known[access.place] = (value, use.pattern)
+
+    def seen(self, memref: Any) -> None:
+        """Something was loaded from the memref: what is stored there is needed."""
+        self._unseen = {
+            place: operation
+            for place, operation in self._unseen.items()
+            if not self.overlaps.may_overlap(place[0], memref)
+        }
+
+    def stored(self, access: Access, use: Use, value: Any, operation: Any) -> Any | None:
+        """Notes a store; returns the earlier one that it makes useless, if there is one."""
+        self.forget(use)
+        if use.pattern is None:
+            return None
+        useless = self._unseen.pop(access.place, None)
+        self._known[access.place] = (value, use.pattern)
+        self._unseen[access.place] = operation
+        return useless
+
+    def forget(self, use: Use) -> None:
+        """What the store may have changed; not what it visits in other columns."""
+        self._known = {
+            place: (value, pattern)
+            for place, (value, pattern) in self._known.items()
+            if (place[0] == use.memref and pattern == use.pattern)
+            or not self.overlaps.may_overlap(place[0], use.memref)
+        }

@@ -1,0 +1,237 @@
+"""A loop whose points are each one thread's, or a few: elementwise work, and whatever else is
+parallel.
+
+The last dimension runs along x, so that neighbouring threads touch neighbouring elements, the one
+before along y, and all others together along z. A shape that does not divide is guarded; more
+blocks than a grid's y and z can have are walked in strides. Where there is work for it, a thread
+has several points, a block's width apart: it loads for all of them before it stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.blocks import MAX_GRID_YZ, TWO_WAVES, BlockShape, choose_block
+from aotc.lower.mapping.build import (
+    SLE,
+    SLT,
+    Launch,
+    body_of,
+    copy_in_step,
+    create_either,
+    create_launch,
+)
+from aotc.lower.mapping.nest import (
+    Dimension,
+    dimensions_of,
+    induction_values,
+    known_product,
+    loop_trips,
+    product,
+)
+from aotc.mlir import ir
+
+MAX_POINTS = 4
+_MEMORY = ("memref.load", "memref.store")
+_PURE_DIALECTS = ("arith", "math", "index", "complex")
+
+
+@dataclass(frozen=True)
+class PointsPlan:
+    """A block, and how many points each thread has."""
+
+    block: BlockShape
+    points: int
+    why: str
+
+    def __str__(self) -> str:
+        several = f", {self.points} points for each thread" if self.points > 1 else ""
+        return f"a kernel with blocks of {self.block}{several}: {self.why}"
+
+
+def plan_points(loop: Any, given: BlockShape | None) -> PointsPlan:
+    """What `launch_points` is to make of the loop; `given` is the block that somebody asked for."""
+    trips = loop_trips(loop)
+    extents = _by_axes(trips)
+    known = tuple(known_product(axis) for axis in extents)
+    block = given or choose_block(known)
+    points = _points(loop, trips)
+    why = "as was asked for" if given else "a thread for each point, neighbours along x"
+    if points > 1:
+        why += ", whose loads are on their way together"
+    return PointsPlan(block, points, why)
+
+
+def _by_axes(outermost_first: list[Any]) -> list[list[Any]]:
+    """Axes x, y, z: the last dimension, the one before, all others together."""
+    axes = [[d] for d in reversed(outermost_first[-2:])]
+    if len(outermost_first) > 2:
+        axes.append(outermost_first[:-2])
+    return axes
+
+
+def _points(loop: Any, trips: list[int | None]) -> int:
+    """How many points a thread takes: as many as leave two waves of blocks."""
+    if not all(_is_simple(op) for op in body_of(loop)):
+        return 1
+    total = known_product(trips)
+    points = MAX_POINTS
+    while total is not None and points > 1 and total // points < TWO_WAVES:
+        points //= 2
+    return points
+
+
+def _is_simple(operation: Any) -> bool:
+    if operation.name in _MEMORY:
+        return True
+    return operation.name.split(".")[0] in _PURE_DIALECTS and len(operation.regions) == 0
+
+
+def launch_points(loop: Any, plan: PointsPlan) -> None:
+    """Replaces the loop by a launch."""
+    with ir.InsertionPoint(loop):
+        axes = _by_axes(dimensions_of(loop))
+        extents = [product(axis) for axis in axes]
+        known = tuple(known_product([d.known_trips for d in axis]) for axis in axes)
+        extents = _without_work(extents, known)
+        kernel = _Kernel(loop, axes, extents, known, plan)
+        grid = [kernel.blocks(axis) for axis in range(len(axes))]
+        launch = create_launch(grid, plan.block)
+    with ir.InsertionPoint(launch.end):
+        kernel.fill(launch)
+    loop.erase()
+
+
+def _without_work(extents: list[Any], known: tuple[int | None, ...]) -> list[Any]:
+    """The extents, all 0 where one of them turns out to be: nobody goes along the others for
+    nothing."""
+    unknown = [axis for axis, trips in enumerate(known) if trips is None]
+    one = ops.constant_index(1)
+    result = list(extents)
+    for axis in unknown:
+        for other in unknown:
+            if other != axis:
+                is_there = ops.index_op("arith.minsi", extents[other], one)
+                result[axis] = ops.index_op("arith.muli", result[axis], is_there)
+    return result
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    loop: Any
+    axes: list[list[Dimension]]
+    extents: list[Any]
+    known: tuple[int | None, ...]
+    plan: PointsPlan
+
+    @property
+    def last(self) -> int:
+        return len(self.axes) - 1
+
+    def size(self, axis: int) -> int:
+        """Threads along a loop's axis: the last one has those of the block's other axes, too."""
+        sizes = (self.plan.block.x, self.plan.block.y, self.plan.block.z)
+        threads = sizes[axis]
+        for more in sizes[axis + 1 :] if axis == self.last else ():
+            threads *= more
+        return threads
+
+    def points(self, axis: int) -> int:
+        """Several along y, where there is a y: then x keeps its width, however short it is."""
+        return self.plan.points if axis == min(1, self.last) else 1
+
+    def blocks(self, axis: int) -> Any:
+        """How many cover the axis: at least one, and no more than a grid can have."""
+        size = self.size(axis) * self.points(axis)
+        limit = MAX_GRID_YZ if axis > 0 else None
+        known = self.known[axis]
+        if known is not None:
+            blocks = max(1, -(-known // size))
+            return ops.constant_index(min(blocks, limit) if limit else blocks)
+        blocks = ops.index_op("arith.ceildivsi", self.extents[axis], ops.constant_index(size))
+        # A launch without blocks is an error in CUDA: an empty loop launches one, which does
+        # nothing.
+        blocks = ops.index_op("arith.maxsi", blocks, ops.constant_index(1))
+        return ops.index_op("arith.minsi", blocks, ops.constant_index(limit)) if limit else blocks
+
+    def fill(self, launch: Launch) -> None:
+        """Positions, guards, then the loop's body."""
+        self._along(self.last, launch, [])
+
+    def _along(self, axis: int, launch: Launch, outer: list[list[Any]]) -> None:
+        """`outer`: the positions on the axes beyond this one, for each point of the thread."""
+        if axis < 0:
+            self._copy_body(outer)
+            return
+        size, points = self.size(axis), self.points(axis)
+        width = ops.constant_index(size * points)
+        start = ops.index_op("arith.muli", launch.block_ids[axis], width)
+        thread = (
+            launch.number(self.plan.block, axis)
+            if axis == self.last
+            else launch.thread_ids[axis]
+        )
+        trips = self.known[axis]
+
+        def step(positions: list[Any]) -> None:
+            # One axis at most has several.
+            inner = [[p, *others] for p in positions for others in outer or [[]]]
+            self._along(axis - 1, launch, inner)
+
+        def from_start(start: Any) -> None:
+            first = ops.index_op("arith.addi", start, thread)
+            if trips is not None and trips % (size * points) == 0:
+                step(_apart(first, size, points))
+                return
+            self._guarded(axis, start, first, step)
+
+        if axis > 0 and (trips is None or -(-trips // (size * points)) > MAX_GRID_YZ):
+            stride = ops.index_op("arith.muli", launch.grid_sizes[axis], width)
+            ops.create_for(start, self.extents[axis], stride, from_start)
+        else:
+            from_start(start)
+
+    def _guarded(
+        self, axis: int, start: Any, first: Any, step: Callable[[list[Any]], None]
+    ) -> None:
+        """Blocks that are all inside take the short way, the last one asks for each point."""
+        size, points, extent = self.size(axis), self.points(axis), self.extents[axis]
+        if points == 1:
+            ops.create_if(ops.compare(SLT, first, extent), lambda: step([first]))
+            return
+
+        def one(offset: Any) -> None:
+            position = ops.index_op("arith.addi", first, offset)
+            ops.create_if(ops.compare(SLT, position, extent), lambda: step([position]))
+
+        width = ops.constant_index(size * points)
+        end = ops.index_op("arith.addi", start, width)
+        create_either(
+            ops.compare(SLE, end, extent),
+            lambda: step(_apart(first, size, points)),
+            lambda: ops.create_for(
+                ops.constant_index(0), width, ops.constant_index(size), one
+            ),
+        )
+
+    def _copy_body(self, points: list[list[Any]]) -> None:
+        """`points`: for each point of the thread, its positions on x, y, z."""
+        variables = list(self.loop.regions[0].blocks[0].arguments)
+        copies = []
+        for positions in points:
+            values: list[Any] = []
+            for axis, position in zip(self.axes, positions, strict=True):
+                values = induction_values(axis, position) + values
+            copies.append(dict(zip(variables, values, strict=True)))
+        copy_in_step(body_of(self.loop), copies)
+
+
+def _apart(first: Any, size: int, points: int) -> list[Any]:
+    """`first` and those that follow it, `size` apart."""
+    return [
+        first if i == 0 else ops.index_op("arith.addi", first, ops.constant_index(i * size))
+        for i in range(points)
+    ]

@@ -1,0 +1,267 @@
+"""The kernel of a row plan: see `aotc.lower.mapping.rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
+from aotc.lower.mapping.blocks import WARP
+from aotc.lower.mapping.build import EQ, ULT, Launch, copy, create_launch
+from aotc.lower.mapping.columns import Accumulator, Columns
+from aotc.lower.mapping.nest import dimensions_of, induction_values, known_product, product
+from aotc.lower.mapping.order import Order, Use
+from aotc.lower.mapping.rows import RowPlan
+from aotc.lower.mapping.strides import Team, combine_all, go_through
+from aotc.mlir import ir
+
+
+def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
+    """Replaces the loop over rows by a launch."""
+    with ir.InsertionPoint(loop):
+        rows = dimensions_of(loop)
+        count, known = product(rows), known_product([d.known_trips for d in rows])
+        if known == 0:
+            loop.erase()
+            return
+        if known is not None:
+            launch = create_launch([ops.constant_index(known // plan.rows)], plan.block)
+        else:
+            # A launch without blocks is an error in CUDA.
+            branch = ops.create("scf.if", [_is_positive(count)], regions=2)
+            with ir.InsertionPoint(branch.regions[0].blocks.append()):
+                launch = create_launch([count], plan.block)
+                ops.create("scf.yield")
+    with ir.InsertionPoint(launch.end):
+        row, thread = _place(launch, plan)
+        variables = induction_values(rows, row)
+        values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=True))
+        _RowKernel(plan, overlaps, thread, values).fill()
+    loop.erase()
+
+
+def _is_positive(count: Any) -> Any:
+    return ops.compare(ULT, ops.constant_index(0), count)
+
+
+def _place(launch: Launch, plan: RowPlan) -> tuple[Any, Any]:
+    """Which row, and which of its threads."""
+    block = launch.block_ids[0]
+    number = launch.number(plan.block)
+    if plan.rows == 1:
+        return block, number
+    # Blocks are a warp wide: what is beyond x counts rows.
+    above = launch.number(plan.block, first_axis=1)
+    first = ops.index_op("arith.muli", block, ops.constant_index(plan.rows))
+    return ops.index_op("arith.addi", first, above), launch.thread_ids[0]
+
+
+class _RowKernel:
+    """Fills the kernel, item by item, at the insertion point."""
+
+    def __init__(
+        self, plan: RowPlan, overlaps: Overlaps, thread: Any, values: dict[Any, Any]
+    ) -> None:
+        self._plan = plan
+        self._thread = thread
+        self._values = values
+        self._order = Order(overlaps)
+        # For the columns that threads keep: (position, whether it is one), made once.
+        self._positions: list[tuple[Any, Any | None]] | None = None
+        # By the loop's bounds: its variables at those positions.
+        self._points: dict[tuple[Any, ...], list[list[Any]]] = {}
+
+    def fill(self) -> None:
+        for item in self._plan.items:
+            if not isinstance(item, Columns):
+                self._row_operation(item)
+            elif self._plan.in_registers:
+                self._in_registers(item)
+            else:
+                self._in_strides(item)
+            self._order.end_loop()
+
+    # --- What is done once for each row ---
+
+    def _row_operation(self, operation: Any) -> None:
+        access = access_of(operation)
+        if access is None:
+            copy(operation, self._values)
+            return
+        access = _moved(access, self._values)
+        self._before(Use(access.memref, None, access.writes))
+        if not access.writes:
+            copy(operation, self._values)
+            self._order.seen(access.memref)
+            return
+        is_first = ops.compare(EQ, self._thread, ops.constant_index(0))
+        ops.create_if(is_first, lambda: _unused(copy(operation, self._values)))
+        self._order.forget(Use(access.memref, None, writes=True))
+
+    def _before(self, use: Use) -> None:
+        if self._order.needs_barrier(use):
+            ops.create("gpu.barrier")
+        self._order.note(use)
+
+    # --- Loops along the row, their elements read from memory ---
+
+    def _in_strides(self, columns: Columns) -> None:
+        accesses = [a for operation in columns.body for a in accesses_in(operation)]
+        for use in [self._use(columns, access) for access in accesses]:
+            self._before(use)
+        partial = go_through(columns, Team(self._plan.threads, self._thread), self._values)
+        self._combine(columns, partial)
+
+    def _use(self, columns: Columns, access: Access) -> Use:
+        """An access of the loop's body, before it is copied."""
+        own = set(columns.variables)
+        inside = {r for op in columns.body for inner in ops.walk(op) for r in inner.results}
+        memref = self._values.get(access.memref, access.memref)
+        if not own <= set(access.indices) or inside & {*access.indices, access.memref}:
+            return Use(memref, None, access.writes)
+        bounds = _normal_bounds(columns)
+        pattern = tuple(
+            ("column", columns.variables.index(i), bounds) if i in own else self._values.get(i, i)
+            for i in access.indices
+        )
+        return Use(memref, pattern, access.writes)
+
+    # --- Loops along the row, their elements kept by the threads ---
+
+    def _in_registers(self, columns: Columns) -> None:
+        copies = self._copies(columns)
+        flags = [flag for _, flag in self._kept(columns)]
+        for operation in columns.body:
+            access = access_of(operation)
+            use = None if access is None else self._use(columns, access)
+            for values, flag in zip(copies, flags, strict=True):
+                if access is None or use is None:
+                    self._compute(operation, values)
+                else:
+                    self._access(_moved(access, values), use, values, flag)
+        partial = []
+        for accumulator in columns.accumulators:
+            found = []
+            for values, flag in zip(copies, flags, strict=True):
+                value = values.get(accumulator.value, accumulator.value)
+                if flag is not None:
+                    choices = [flag, value, accumulator.neutral()]
+                    value = ops.create("arith.select", choices, [value.type]).result
+                found.append(value)
+            partial.append(combine_all(accumulator, found))
+        self._combine(columns, partial)
+
+    def _copies(self, columns: Columns) -> list[dict[Any, Any]]:
+        """The values in the loop's body for each column of this thread."""
+        bounds = _normal_bounds(columns)
+        if bounds not in self._points:
+            dimensions = columns.dimensions()
+            self._points[bounds] = [
+                induction_values(dimensions, position) for position, _ in self._kept(columns)
+            ]
+        return [
+            self._values | dict(zip(columns.variables, variables, strict=True))
+            for variables in self._points[bounds]
+        ]
+
+    def _kept(self, columns: Columns) -> list[tuple[Any, Any | None]]:
+        if self._positions is None:
+            self._positions = self._keep_positions(columns.known_count or 0)
+        return self._positions
+
+    def _keep_positions(self, count: int) -> list[tuple[Any, Any | None]]:
+        found = []
+        threads = self._plan.threads
+        for number in range(self._plan.in_registers or 0):
+            position = self._thread
+            if number > 0:
+                offset = ops.constant_index(number * threads)
+                position = ops.index_op("arith.addi", position, offset)
+            flag = None
+            if (number + 1) * threads > count:
+                # A thread without a column computes on the last one, and stores nothing.
+                flag = ops.compare(ULT, position, ops.constant_index(count))
+                last = ops.constant_index(count - 1)
+                position = ops.index_op("arith.minui", position, last)
+            found.append((position, flag))
+        return found
+
+    def _compute(self, operation: Any, values: dict[Any, Any]) -> None:
+        for inner in () if is_pure(operation) else accesses_in(operation):
+            memref = values.get(inner.memref, inner.memref)
+            self._before(Use(memref, None, inner.writes))
+            self._order.seen(memref)
+        copy(operation, values)
+
+    def _access(
+        self, access: Access, use: Use, values: dict[Any, Any], flag: Any | None
+    ) -> None:
+        operation = access.operation
+        known = self._order.known(access)
+        if not access.writes and known is not None:
+            values[operation.results[0]] = known
+            return
+        self._before(use)
+        if not access.writes:
+            self._order.loaded(access, use, copy(operation, values).results[0])
+            return
+        value = values.get(operation.operands[0], operation.operands[0])
+        made = self._store(operation, values, flag)
+        useless = self._order.stored(access, use, value, made)
+        if useless is not None:
+            useless.erase()
+
+    def _store(self, operation: Any, values: dict[Any, Any], flag: Any | None) -> Any:
+        if flag is None:
+            return copy(operation, values)
+        branch = ops.create("scf.if", [flag], regions=2)
+        with ir.InsertionPoint(branch.regions[0].blocks.append()):
+            copy(operation, values)
+            ops.create("scf.yield")
+        return branch
+
+    # --- Reductions ---
+
+    def _combine(self, columns: Columns, partial: Sequence[Any]) -> None:
+        """What the threads of the row have together becomes the loop's results."""
+        for accumulator, value, result in zip(
+            columns.accumulators, partial, columns.loop.results, strict=True
+        ):
+            total = combine_threads(accumulator, value, is_warp=self._plan.threads == WARP)
+            init = self._values.get(accumulator.init, accumulator.init)
+            self._values[result] = accumulator.combine(init, total)
+
+
+def combine_threads(accumulator: Accumulator, value: Any, *, is_warp: bool) -> Any:
+    """The combination of the values of all threads of a warp or a block, for each of them."""
+    attributes = {
+        "op": ir.Attribute.parse(f"#gpu<all_reduce_op {accumulator.kind}>"),
+        "uniform": ir.UnitAttr.get(),
+    }
+    name, regions = ("gpu.subgroup_reduce", 0) if is_warp else ("gpu.all_reduce", 1)
+    return ops.create(name, [value], [value.type], attributes, regions).result
+
+
+def _normal_bounds(columns: Columns) -> tuple[Any, ...]:
+    """Equal for loops that visit the same columns, each by the same thread."""
+    bounds = [
+        tuple(value if (known := ops.known_index(value)) is None else known for value in one)
+        for one in columns.bounds
+    ]
+    # How far a single loop goes decides nothing about who has which column.
+    return tuple((b[0], b[2]) if len(bounds) == 1 else b for b in bounds)
+
+
+def _moved(access: Access, values: dict[Any, Any]) -> Access:
+    """The access as it is in the kernel."""
+    return Access(
+        access.operation,
+        values.get(access.memref, access.memref),
+        tuple(values.get(i, i) for i in access.indices),
+        access.writes,
+    )
+
+
+def _unused(_: Any) -> None:
+    return None

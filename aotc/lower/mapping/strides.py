@@ -1,0 +1,108 @@
+"""Threads that go through a loop's points together, in strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.build import copy_in_step, create_loop
+from aotc.lower.mapping.columns import Columns
+from aotc.lower.mapping.nest import induction_values, product
+
+# How many points each thread has under way at a time.
+POINTS = 4
+
+
+@dataclass(frozen=True)
+class Team:
+    """`width` threads that are beside each other, `teams` such groups; this is thread `thread` of
+    group `team`. One group alone has no number."""
+
+    width: int
+    thread: Any
+    team: Any = None
+    teams: Any = None
+
+
+def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any]:
+    """Runs the points of a loop, a thread's own ones; gives the thread's partial results.
+
+    Each group of threads takes `POINTS` times its width at once, then jumps over the others'; what
+    is left at the end is taken one by one. So point p is always thread p % width's.
+    """
+    dimensions = columns.dimensions()
+    count, known = product(dimensions), columns.known_count
+    chunk = team.width * POINTS
+    neutral = [a.neutral() for a in columns.accumulators]
+    number = len(neutral)
+
+    def run(positions: Sequence[Any], carried: Sequence[Any]) -> list[Any]:
+        copies = []
+        for position in positions:
+            variables = induction_values(dimensions, position)
+            copies.append(values | dict(zip(columns.variables, variables, strict=True)))
+        copy_in_step(columns.body, copies)
+        return [
+            accumulator.combine(carried[p * number + i], copy.get(accumulator.value, accumulator.value))
+            for p, copy in enumerate(copies)
+            for i, accumulator in enumerate(columns.accumulators)
+        ]
+
+    partial = neutral
+    whole = ops.constant_index(0)
+    if known is None or known >= chunk:
+        whole = _rounded_down(count, known, chunk)
+        width = ops.constant_index(chunk)
+        start, stride = ops.constant_index(0), width
+        if team.team is not None:
+            start = ops.index_op("arith.muli", team.team, width)
+            stride = ops.index_op("arith.muli", team.teams, width)
+
+        def several(base: Any, carried: list[Any]) -> list[Any]:
+            first = ops.index_op("arith.addi", base, team.thread)
+            return run(_apart(first, team.width, POINTS), carried)
+
+        partials = create_loop(start, whole, stride, neutral * POINTS, several)
+        partial = [
+            combine_all(accumulator, partials[i::number])
+            for i, accumulator in enumerate(columns.accumulators)
+        ]
+    if known is None or known % chunk != 0:
+        start, stride = team.thread, ops.constant_index(team.width)
+        if team.team is not None:
+            start = ops.index_op(
+                "arith.addi", ops.index_op("arith.muli", team.team, stride), start
+            )
+            stride = ops.index_op("arith.muli", team.teams, stride)
+        start = ops.index_op("arith.addi", whole, start)
+        partial = create_loop(start, count, stride, partial, lambda at, c: run([at], c))
+    return partial
+
+
+def combine_all(accumulator: Any, values: Sequence[Any]) -> Any:
+    """The combination of several partial results, as a balanced tree."""
+    level = list(values)
+    while len(level) > 1:
+        pairs = [
+            accumulator.combine(*level[i : i + 2]) for i in range(0, len(level) - 1, 2)
+        ]
+        level = pairs + level[len(pairs) * 2 :]
+    return level[0]
+
+
+def _rounded_down(count: Any, known: int | None, unit: int) -> Any:
+    if known is not None:
+        return ops.constant_index(known // unit * unit)
+    # `unit` need not be a power of two: somebody may have said what a block is.
+    size = ops.constant_index(unit)
+    return ops.index_op("arith.subi", count, ops.index_op("arith.remui", count, size))
+
+
+def _apart(first: Any, size: int, points: int) -> list[Any]:
+    """`first` and those that follow it, `size` apart."""
+    return [
+        first if i == 0 else ops.index_op("arith.addi", first, ops.constant_index(i * size))
+        for i in range(points)
+    ]

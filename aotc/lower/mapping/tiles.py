@@ -1,0 +1,289 @@
+"""A loop that reads along one dimension and writes along another → tiles in shared memory.
+
+Where neighbouring threads write neighbouring elements, what they read lies a row apart, each in a
+line of memory of its own. So a block reads a tile along its rows, and takes its elements from
+shared memory, where it costs nothing to go along columns: rows there are one element longer than
+the tile, so that a column lies in different banks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
+from aotc.lower.mapping.blocks import WARP, BlockShape
+from aotc.lower.mapping.build import (
+    SLE,
+    SLT,
+    ULT,
+    Launch,
+    body_of,
+    copy,
+    copy_in_step,
+    create_either,
+    create_launch,
+    shared_type,
+)
+from aotc.lower.mapping.nest import (
+    Dimension,
+    dimensions_of,
+    induction_values,
+    known_product,
+    loop_trips,
+)
+from aotc.mlir import ir
+
+TILE = WARP
+_ROWS = 8
+# 48 KB are there without asking for more, on every chip.
+_MOST_SHARED_BYTES = 48 * 1024
+# Along an extent that is known to be shorter, tiles are mostly empty.
+_LEAST_EXTENT = 8
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """Blocks of a warp along x; `across` is the dimension that the `loads` go along, `along` the
+    one that the stores go along."""
+
+    block: BlockShape
+    along: int
+    across: int
+    loads: tuple[Access, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"a kernel with blocks of {self.block}: tiles of {TILE}x{TILE} through shared memory, "
+            "as it reads along one dimension and writes along another"
+        )
+
+
+def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TilePlan | None:
+    """How the loop becomes tiles; None where both sides go along the same dimension."""
+    block = given or BlockShape(TILE, _ROWS)
+    body = body_of(loop)
+    is_simple = all(is_pure(op) or access_of(op) is not None for op in body)
+    if not is_simple or block.x != TILE or TILE % (block.threads // TILE) != 0:
+        return None
+    variables = list(loop.regions[0].blocks[0].arguments)
+    accesses = [a for op in body for a in accesses_in(op)]
+    stores = [a for a in accesses if a.writes]
+    lasts = {a.indices[-1] if a.indices else None for a in stores}
+    if len(lasts) != 1 or (last := lasts.pop()) not in variables:
+        return None
+    turned = [a for a in accesses if not a.writes and _goes_across(a, last, variables)]
+    across = {a.indices[-1] for a in turned}
+    if len(across) != 1:
+        return None
+    plan = TilePlan(block, variables.index(last), variables.index(across.pop()), tuple(turned))
+    return plan if _can_read_early(plan, stores, overlaps) and _is_worth_it(plan, loop) else None
+
+
+def _goes_across(access: Access, last: Any, variables: list[Any]) -> bool:
+    """Whether a load goes along another dimension than the stores do, by plain indices."""
+    indices = access.indices
+    return (
+        len(indices) > 1
+        and indices[-1] in variables
+        and indices[-1] != last
+        and last in indices
+        and all(i in variables or _is_outside(i) for i in indices)
+    )
+
+
+def _is_outside(index: Any) -> bool:
+    """Whether the index is the same in every iteration: a constant, or the host's."""
+    owner = ops.defining(index)
+    if ops.known_index(index) is not None:
+        return True
+    inside = index.owner.owner.operation if owner is None else owner
+    return ops.enclosing(inside, "scf.parallel") is None and inside.name != "scf.parallel"
+
+
+def _can_read_early(plan: TilePlan, stores: list[Access], overlaps: Overlaps) -> bool:
+    """Whether no iteration stores to what it loads later."""
+    for load in plan.loads:
+        before = []
+        for operation in load.operation.block.operations:
+            if operation.operation == load.operation:
+                break
+            before.append(operation.operation)
+        if any(s.operation in before and overlaps.may_overlap(s.memref, load.memref) for s in stores):
+            return False
+    return True
+
+
+def _is_worth_it(plan: TilePlan, loop: Any) -> bool:
+    trips = loop_trips(loop)
+    short = any(
+        count is not None and count < _LEAST_EXTENT
+        for count in (trips[plan.along], trips[plan.across])
+    )
+    return not short and _shared_bytes(plan) <= _MOST_SHARED_BYTES
+
+
+def _shared_bytes(plan: TilePlan) -> int:
+    sizes = [getattr(load.operation.results[0].type, "width", None) for load in plan.loads]
+    if any(size is None for size in sizes):
+        return _MOST_SHARED_BYTES + 1
+    return sum(max(1, int(size or 0) // 8) * TILE * (TILE + 1) for size in sizes)
+
+
+def launch_tiles(loop: Any, plan: TilePlan) -> None:
+    """Replaces the loop by a launch of one block for each tile, all along x."""
+    with ir.InsertionPoint(loop):
+        dimensions = dimensions_of(loop)
+        if known_product([d.known_trips for d in dimensions]) == 0:
+            loop.erase()
+            return
+        tiles = [
+            _tiles(d) if i in (plan.along, plan.across) else d.trips
+            for i, d in enumerate(dimensions)
+        ]
+        # Those along the stores vary fastest, so that blocks beside each other write together.
+        order = [i for i in range(len(tiles)) if i not in (plan.along, plan.across)]
+        order += [plan.across, plan.along]
+        count = tiles[order[0]]
+        for i in order[1:]:
+            count = ops.index_op("arith.muli", count, tiles[i])
+        types = [shared_type([TILE, TILE + 1], a.operation.results[0].type) for a in plan.loads]
+        if all(d.known_trips is not None for d in dimensions):
+            launch = create_launch([count], plan.block, types)
+        else:
+            # A launch without blocks is an error in CUDA.
+            branch = ops.create("scf.if", [_is_some(count)], regions=2)
+            with ir.InsertionPoint(branch.regions[0].blocks.append()):
+                launch = create_launch([count], plan.block, types)
+                ops.create("scf.yield")
+    with ir.InsertionPoint(launch.end):
+        _TileKernel(loop, plan, dimensions).fill(launch, tiles, order)
+    loop.erase()
+
+
+def _tiles(dimension: Dimension) -> Any:
+    if dimension.known_trips is not None:
+        return ops.constant_index(-(-dimension.known_trips // TILE))
+    return ops.index_op("arith.ceildivsi", dimension.trips, ops.constant_index(TILE))
+
+
+def _is_some(count: Any) -> Any:
+    return ops.compare(ULT, ops.constant_index(0), count)
+
+
+@dataclass(frozen=True)
+class _TileKernel:
+    loop: Any
+    plan: TilePlan
+    dimensions: list[Dimension]
+
+    def fill(self, launch: Launch, tiles: list[Any], order: list[int]) -> None:
+        """Which tile, then read it, wait for all, then what the loop does."""
+        numbers: dict[int, Any] = {}
+        rest = launch.block_ids[0]
+        for i in reversed(order[1:]):
+            numbers[i] = ops.index_op("arith.remui", rest, tiles[i])
+            rest = ops.index_op("arith.divui", rest, tiles[i])
+        numbers[order[0]] = rest
+        size = ops.constant_index(TILE)
+        for i in (self.plan.along, self.plan.across):
+            numbers[i] = ops.index_op("arith.muli", numbers[i], size)
+        x = launch.thread_ids[0]
+        y = launch.number(self.plan.block, first_axis=1)
+        rows = [self._plus(y, i) for i in range(0, TILE, self.plan.block.threads // TILE)]
+        whole = self._is_whole(numbers)
+        self._for_each(numbers, (x, rows), whole, launch.shared, reads=True)
+        ops.create("gpu.barrier")
+        self._for_each(numbers, (x, rows), whole, launch.shared, reads=False)
+
+    def _plus(self, value: Any, offset: int) -> Any:
+        if offset == 0:
+            return value
+        return ops.index_op("arith.addi", value, ops.constant_index(offset))
+
+    def _for_each(
+        self,
+        numbers: dict[int, Any],
+        threads: tuple[Any, list[Any]],
+        whole: Any | None,
+        shared: list[Any],
+        *,
+        reads: bool,
+    ) -> None:
+        """Reads the tile, x along the loads; or runs the loop's body, x along the stores."""
+        fast, slow = (
+            (self.plan.across, self.plan.along) if reads else (self.plan.along, self.plan.across)
+        )
+        x, rows = threads
+        column = ops.index_op("arith.addi", numbers[fast], x)
+        points = [ops.index_op("arith.addi", numbers[slow], row) for row in rows]
+
+        def run(chosen: list[tuple[Any, Any]]) -> None:
+            copies = [self._values(numbers | {fast: column, slow: p}) for _, p in chosen]
+            if reads:
+                self._read(copies, [(row, x) for row, _ in chosen], shared)
+            else:
+                # What was read in row `a`, column `b` of the tile is at column `a`, row `b` now.
+                self._run(copies, [(x, row) for row, _ in chosen], shared)
+
+        pairs = list(zip(rows, points, strict=True))
+
+        def one(pair: tuple[Any, Any]) -> None:
+            inside = ops.compare(SLT, pair[1], self.dimensions[slow].trips)
+            ops.create_if(inside, lambda: run([pair]))
+
+        def each() -> None:
+            for pair in pairs:
+                one(pair)
+
+        if whole is None:
+            run(pairs)
+            return
+        is_there = ops.compare(SLT, column, self.dimensions[fast].trips)
+        create_either(whole, lambda: run(pairs), lambda: ops.create_if(is_there, each))
+
+    def _is_whole(self, numbers: dict[int, Any]) -> Any | None:
+        """Whether all of the tile is inside the loop's bounds; None: every tile is."""
+        size = ops.constant_index(TILE)
+        checks = [
+            ops.compare(SLE, ops.index_op("arith.addi", numbers[i], size), self.dimensions[i].trips)
+            for i in (self.plan.along, self.plan.across)
+            if not self._divides(i)
+        ]
+        if len(checks) < 2:
+            return checks[0] if checks else None
+        return ops.binary("arith.andi", *checks)
+
+    def _divides(self, dimension: int) -> bool:
+        trips = self.dimensions[dimension].known_trips
+        return trips is not None and trips % TILE == 0
+
+    def _values(self, positions: dict[int, Any]) -> dict[Any, Any]:
+        arguments = self.loop.regions[0].blocks[0].arguments
+        return {
+            argument: induction_values([dimension], positions[i])[0]
+            for i, (argument, dimension) in enumerate(zip(arguments, self.dimensions, strict=True))
+        }
+
+    def _read(
+        self, copies: list[dict[Any, Any]], places: list[tuple[Any, Any]], shared: list[Any]
+    ) -> None:
+        copy_in_step([load.operation for load in self.plan.loads], copies)
+        for load, tile in zip(self.plan.loads, shared, strict=True):
+            for values, place in zip(copies, places, strict=True):
+                value = values[load.operation.results[0]]
+                ops.create("memref.store", [value, tile, *place])
+
+    def _run(
+        self, copies: list[dict[Any, Any]], places: list[tuple[Any, Any]], shared: list[Any]
+    ) -> None:
+        loads = {load.operation: tile for load, tile in zip(self.plan.loads, shared, strict=True)}
+        for operation in body_of(self.loop):
+            for values, place in zip(copies, places, strict=True):
+                if operation in loads:
+                    result = operation.results[0]
+                    tile = ops.create("memref.load", [loads[operation], *place], [result.type])
+                    values[result] = tile.result
+                else:
+                    copy(operation, values)

@@ -1,0 +1,218 @@
+"""A reduction of everything to one value → two kernels: a partial result for each block, then one
+block for those.
+
+How many blocks there are, and who combines what with whom, depends on the count alone: the result
+is the same on every run and every GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.mapping.accesses import is_pure
+from aotc.lower.mapping.blocks import PREFERRED_THREADS, BlockShape
+from aotc.lower.mapping.build import EQ, copy, create_launch, create_loop
+from aotc.lower.mapping.columns import Columns
+from aotc.lower.mapping.nest import product
+from aotc.lower.mapping.row_kernel import combine_threads
+from aotc.lower.mapping.strides import POINTS, Team, go_through
+from aotc.mlir import ir
+
+# What one thread does behind a reduction, or before its end; with the values that it knows.
+_Step = Callable[[dict[Any, Any]], None]
+
+MAX_BLOCKS = 2048
+_LAST_THREADS = 512
+# Up to here one block does it all.
+_ONE_BLOCK = 4 * _LAST_THREADS * POINTS
+
+
+@dataclass(frozen=True)
+class TotalPlan:
+    """Blocks of the first kernel, and of the one that comes behind it."""
+
+    block: BlockShape
+    is_one_kernel: bool
+    columns: Columns
+
+    def __str__(self) -> str:
+        if self.is_one_kernel:
+            return f"a reduction by one block of {self.block}, through shuffles"
+        return (
+            f"a reduction in two kernels, through shuffles, in an order that reproduces: at most "
+            f"{MAX_BLOCKS} blocks of {self.block}, then one of {_LAST_THREADS}x1x1"
+        )
+
+
+def plan_total(columns: Columns, given: BlockShape | None) -> TotalPlan | None:
+    """How a loop of host code with results becomes kernels; None where it has none to reduce, or
+    where what it computes with is not a kernel's."""
+    count = columns.known_count
+    if not columns.accumulators or not columns.loads_along():
+        return None
+    if count is not None and count <= _ONE_BLOCK:
+        return TotalPlan(given or BlockShape(_LAST_THREADS), True, columns)
+    return TotalPlan(given or BlockShape(PREFERRED_THREADS), False, columns)
+
+
+def launch_total(plan: TotalPlan) -> None:
+    """Replaces the loop by launches. The results go where the operations behind it store them, or
+    into buffers of one element that the host reads."""
+    loop, accumulators = plan.columns.loop, plan.columns.accumulators
+    stores = _stores_of_results(loop)
+    loads = [load for a in accumulators if (load := _load_before(a.init, loop)) is not None]
+    with ir.InsertionPoint(loop):
+        results = [] if stores else [_allocate(a.type) for a in accumulators]
+
+        def start(values: dict[Any, Any]) -> None:
+            for operation in loads:
+                copy(operation, values)
+
+        def finish(values: dict[Any, Any]) -> None:
+            for operation in stores:
+                copy(operation, values)
+            for buffer, result in zip(results, loop.results, strict=False):
+                ops.create("memref.store", [values[result], buffer, ops.constant_index(0)])
+
+        if plan.is_one_kernel:
+            _launch_last(plan.columns, plan.block, start, finish)
+        else:
+            _launch_both(plan, start, finish)
+        for buffer, result in zip(results, loop.results, strict=False):
+            read = ops.create("memref.load", [buffer, ops.constant_index(0)], [result.type])
+            result.replace_all_uses_with(read.result)
+            ops.create("memref.dealloc", [buffer])
+    for operation in reversed(stores):
+        operation.erase()
+    loop.erase()
+    for operation in loads:
+        operation.erase()
+
+
+def _load_before(init: Any, loop: Any) -> Any | None:
+    """The load that makes an initial value for the loop alone, with nothing in between that could
+    change what it loads: a kernel may do it, and the host need not see the memory."""
+    load = ops.defining(init)
+    if load is None or load.name != "memref.load" or len(list(init.uses)) != 1:
+        return None
+    before = [op.operation for op in loop.block.operations]
+    if load not in before:
+        return None
+    between = before[before.index(load) + 1 : before.index(loop)]
+    return load if all(is_pure(op) or op.name == "memref.load" for op in between) else None
+
+
+def _stores_of_results(loop: Any) -> list[Any]:
+    """The operations that take the results to memory, in order, if that is all that becomes of
+    them and nothing comes in between; else none."""
+    behind = [op.operation for op in loop.block.operations]
+    behind = behind[behind.index(loop) + 1 :]
+    taken: list[Any] = []
+    made = set(loop.results)
+    for operation in behind:
+        if not made & set(operation.operands):
+            if is_pure(operation) or operation.name == "arith.constant":
+                continue
+            break
+        if not (is_pure(operation) or operation.name == "memref.store"):
+            break
+        # What it takes beside the results must be there before the loop.
+        others = [ops.defining(v) for v in operation.operands if v not in made]
+        if any(o in behind and not _move_before(o, loop, behind) for o in others if o is not None):
+            break
+        taken.append(operation)
+        made |= set(operation.results)
+    users = {use.owner.operation for value in made for use in value.uses}
+    is_stored = any(op.name == "memref.store" for op in taken)
+    return taken if is_stored and users <= set(taken) else []
+
+
+def _move_before(operation: Any, loop: Any, behind: Sequence[Any]) -> bool:
+    """Moves a constant in front of the loop."""
+    if operation.name != "arith.constant":
+        return False
+    operation.move_before(loop)
+    return True
+
+
+def _allocate(type_: Any, size: Any | None = None) -> Any:
+    shape = [1] if size is None else [ir.ShapedType.get_dynamic_size()]
+    operands = [] if size is None else [size]
+    return ops.create(
+        "memref.alloc",
+        operands,
+        [ir.MemRefType.get(shape, type_)],
+        {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0])},
+    ).result
+
+
+def _launch_both(plan: TotalPlan, start: _Step, finish: _Step) -> None:
+    columns, threads = plan.columns, plan.block.threads
+    dimensions = columns.dimensions()
+    count = product(dimensions)
+    share = ops.constant_index(threads * POINTS)
+    blocks = ops.index_op("arith.ceildivsi", count, share)
+    blocks = ops.index_op("arith.maxsi", blocks, ops.constant_index(1))
+    blocks = ops.index_op("arith.minsi", blocks, ops.constant_index(MAX_BLOCKS))
+    if columns.known_count is not None:
+        known = min(MAX_BLOCKS, max(1, -(-columns.known_count // (threads * POINTS))))
+        blocks = ops.constant_index(known)
+    partials = [_allocate(a.type, blocks) for a in columns.accumulators]
+    launch = create_launch([blocks], plan.block)
+    with ir.InsertionPoint(launch.end):
+        number = launch.number(plan.block)
+        team = Team(threads, number, launch.block_ids[0], launch.grid_sizes[0])
+        found = go_through(columns, team, {})
+        sums = [
+            combine_threads(accumulator, value, is_warp=False)
+            for accumulator, value in zip(columns.accumulators, found, strict=True)
+        ]
+
+        def store() -> None:
+            for buffer, value in zip(partials, sums, strict=True):
+                ops.create("memref.store", [value, buffer, launch.block_ids[0]])
+
+        ops.create_if(ops.compare(EQ, number, ops.constant_index(0)), store)
+    _launch_last(columns, BlockShape(_LAST_THREADS), start, finish, (partials, blocks))
+    for buffer in partials:
+        ops.create("memref.dealloc", [buffer])
+
+
+def _launch_last(
+    columns: Columns,
+    block: BlockShape,
+    start: _Step,
+    finish: _Step,
+    partials: tuple[Sequence[Any], Any] | None = None,
+) -> None:
+    """One block that combines `partials`, or everything."""
+    launch = create_launch([ops.constant_index(1)], block)
+    with ir.InsertionPoint(launch.end):
+        number = launch.number(block)
+        if partials is None:
+            found = go_through(columns, Team(block.threads, number), {})
+        else:
+            buffers, count = partials
+
+            def add(at: Any, carried: list[Any]) -> list[Any]:
+                return [
+                    a.combine(old, ops.create("memref.load", [buffer, at], [a.type]).result)
+                    for a, old, buffer in zip(columns.accumulators, carried, buffers, strict=True)
+                ]
+
+            stride = ops.constant_index(block.threads)
+            neutral = [a.neutral() for a in columns.accumulators]
+            found = create_loop(number, count, stride, neutral, add)
+        values: dict[Any, Any] = {}
+        totals = [combine_threads(a, v, is_warp=False) for a, v in zip(columns.accumulators, found, strict=True)]
+
+        def by_one() -> None:
+            start(values)
+            for a, total, result in zip(columns.accumulators, totals, columns.loop.results, strict=True):
+                values[result] = a.combine(values.get(a.init, a.init), total)
+            finish(values)
+
+        ops.create_if(ops.compare(EQ, number, ops.constant_index(0)), by_one)

@@ -1,0 +1,1 @@
+"""How near kernels that are bound by memory come to a copy."""
