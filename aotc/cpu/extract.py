@@ -16,6 +16,7 @@ from aotc.cpu.symbols import content, is_kernel, reach, symbols_of, used_names
 from aotc.cpu.synchronize import DECLARATIONS
 from aotc.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
 from aotc.lower.memory_spaces import SpaceStripper
+from aotc.lower.mapping.together import take_points_apart
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 
@@ -97,6 +98,7 @@ def extract_threads(
         copy = original.clone()
         flat.body.append(copy)
         _keep_reached(copy, kernels)
+        take_points_apart(copy)
         for kernel, size in mark_workgroup(copy).items():
             shared_bytes[module_name, kernel] = size
         stripper.strip_operation(copy)

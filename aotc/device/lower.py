@@ -14,6 +14,7 @@ from aotc.load.source import Source
 from aotc.lower.atomics import expand_atomics
 from aotc.lower.host_math import replace_questions
 from aotc.lower.leftovers import check_lowered
+from aotc.lower.mapping.together import take_points_together
 from aotc.lower.memory_spaces import number_workgroup_space
 from aotc.lower.outlining import lowered_kernels
 from aotc.lower.passes import run_passes
@@ -85,6 +86,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         device = ir.Module.create().operation
         _block(device).append(gpu_module.clone())
         lower_tensor_maps(device)
+        take_points_together(device)
         replace_questions(device)
         expand_atomics(device)
         _call_powers(device)

@@ -9,19 +9,16 @@ has several points, a block's width apart: it loads for all of them before it st
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from aotc import ops
 from aotc.lower.mapping.blocks import MAX_GRID_YZ, TWO_WAVES, BlockShape, choose_block
 from aotc.lower.mapping.build import (
-    SLE,
     SLT,
     Launch,
     body_of,
     copy_in_step,
-    create_either,
     create_launch,
 )
 from aotc.lower.mapping.nest import (
@@ -32,6 +29,7 @@ from aotc.lower.mapping.nest import (
     loop_trips,
     product,
 )
+from aotc.lower.mapping.together import create_points
 from aotc.mlir import ir
 
 MAX_POINTS = 4
@@ -161,32 +159,36 @@ class _Kernel:
         """Positions, guards, then the loop's body."""
         self._along(self.last, launch, [])
 
-    def _along(self, axis: int, launch: Launch, outer: list[list[Any]]) -> None:
-        """`outer`: the positions on the axes beyond this one, for each point of the thread."""
+    def _along(self, axis: int, launch: Launch, outer: list[Any]) -> None:
+        """`outer`: the positions on the axes beyond this one."""
         if axis < 0:
             self._copy_body(outer)
             return
         size, points = self.size(axis), self.points(axis)
         width = ops.constant_index(size * points)
         start = ops.index_op("arith.muli", launch.block_ids[axis], width)
-        thread = (
-            launch.number(self.plan.block, axis)
-            if axis == self.last
-            else launch.thread_ids[axis]
-        )
+        is_last = axis == self.last
+        thread = launch.number(self.plan.block, axis) if is_last else launch.thread_ids[axis]
         trips = self.known[axis]
 
-        def step(positions: list[Any]) -> None:
-            # One axis at most has several.
-            inner = [[p, *others] for p in positions for others in outer or [[]]]
-            self._along(axis - 1, launch, inner)
+        def step(position: Any) -> None:
+            self._along(axis - 1, launch, [position, *outer])
+
+        def guarded(position: Any) -> None:
+            if trips is not None and trips % (size * points) == 0:
+                step(position)
+                return
+            is_there = ops.compare(SLT, position, self.extents[axis])
+            ops.create_if(is_there, lambda: step(position))
 
         def from_start(start: Any) -> None:
             first = ops.index_op("arith.addi", start, thread)
-            if trips is not None and trips % (size * points) == 0:
-                step(_apart(first, size, points))
+            if points == 1:
+                guarded(first)
                 return
-            self._guarded(axis, start, first, step)
+            create_points(
+                size, points, lambda offset: guarded(ops.index_op("arith.addi", first, offset))
+            )
 
         if axis > 0 and (trips is None or -(-trips // (size * points)) > MAX_GRID_YZ):
             stride = ops.index_op("arith.muli", launch.grid_sizes[axis], width)
@@ -194,44 +196,10 @@ class _Kernel:
         else:
             from_start(start)
 
-    def _guarded(
-        self, axis: int, start: Any, first: Any, step: Callable[[list[Any]], None]
-    ) -> None:
-        """Blocks that are all inside take the short way, the last one asks for each point."""
-        size, points, extent = self.size(axis), self.points(axis), self.extents[axis]
-        if points == 1:
-            ops.create_if(ops.compare(SLT, first, extent), lambda: step([first]))
-            return
-
-        def one(offset: Any) -> None:
-            position = ops.index_op("arith.addi", first, offset)
-            ops.create_if(ops.compare(SLT, position, extent), lambda: step([position]))
-
-        width = ops.constant_index(size * points)
-        end = ops.index_op("arith.addi", start, width)
-        create_either(
-            ops.compare(SLE, end, extent),
-            lambda: step(_apart(first, size, points)),
-            lambda: ops.create_for(
-                ops.constant_index(0), width, ops.constant_index(size), one
-            ),
-        )
-
-    def _copy_body(self, points: list[list[Any]]) -> None:
-        """`points`: for each point of the thread, its positions on x, y, z."""
-        variables = list(self.loop.regions[0].blocks[0].arguments)
-        copies = []
-        for positions in points:
-            values: list[Any] = []
-            for axis, position in zip(self.axes, positions, strict=True):
-                values = induction_values(axis, position) + values
-            copies.append(dict(zip(variables, values, strict=True)))
-        copy_in_step(body_of(self.loop), copies)
-
-
-def _apart(first: Any, size: int, points: int) -> list[Any]:
-    """`first` and those that follow it, `size` apart."""
-    return [
-        first if i == 0 else ops.index_op("arith.addi", first, ops.constant_index(i * size))
-        for i in range(points)
-    ]
+    def _copy_body(self, positions: list[Any]) -> None:
+        """`positions` on x, y, z."""
+        values: list[Any] = []
+        for axis, position in zip(self.axes, positions, strict=True):
+            values = induction_values(axis, position) + values
+        variables = self.loop.regions[0].blocks[0].arguments
+        copy_in_step(body_of(self.loop), [dict(zip(variables, values, strict=True))])
