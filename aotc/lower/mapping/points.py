@@ -174,21 +174,28 @@ class _Kernel:
         def step(position: Any) -> None:
             self._along(axis - 1, launch, [position, *outer])
 
-        def guarded(position: Any) -> None:
-            if trips is not None and trips % (size * points) == 0:
-                step(position)
-                return
-            is_there = ops.compare(SLT, position, self.extents[axis])
-            ops.create_if(is_there, lambda: step(position))
+        divides = trips is not None and trips % (size * points) == 0
 
         def from_start(start: Any) -> None:
-            first = ops.index_op("arith.addi", start, thread)
-            if points == 1:
-                guarded(first)
+            if points > 1:
+                create_points(size, points, lambda offset: one_of(start, offset))
                 return
-            create_points(
-                size, points, lambda offset: guarded(ops.index_op("arith.addi", first, offset))
-            )
+            first = ops.index_op("arith.addi", start, thread)
+            if divides:
+                step(first)
+            else:
+                is_there = ops.compare(SLT, first, self.extents[axis])
+                ops.create_if(is_there, lambda: step(first))
+
+        def one_of(start: Any, offset: Any) -> None:
+            base = ops.index_op("arith.addi", start, offset)
+            position = ops.index_op("arith.addi", base, thread)
+            if divides:
+                step(position)
+                return
+            # As a bound of the thread's number, which the CPU makes its loop's.
+            room = ops.index_op("arith.subi", self.extents[axis], base)
+            ops.create_if(ops.compare(SLT, thread, room), lambda: step(position))
 
         if axis > 0 and (trips is None or -(-trips // (size * points)) > MAX_GRID_YZ):
             stride = ops.index_op("arith.muli", launch.grid_sizes[axis], width)
