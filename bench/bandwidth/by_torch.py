@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import statistics
 import sys
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 
 try:
-    import torch
+    torch = importlib.import_module("torch")
 except ImportError:
     sys.exit("by_torch: there is no PyTorch here")
 
@@ -27,7 +28,11 @@ def report(name: str, run: Callable[[], object], count: int) -> None:
         times.append(time.perf_counter() - start)
     seconds = statistics.median(times[3:])
     rate = 1e-9 * 4 * count / seconds
-    print(json.dumps({"name": f"torch: {name}", "us": round(1e6 * seconds, 1), "gb_per_s": round(rate)}))
+    print(
+        json.dumps(
+            {"name": f"torch: {name}", "us": round(1e6 * seconds, 1), "gb_per_s": round(rate)}
+        )
+    )
 
 
 def main() -> None:

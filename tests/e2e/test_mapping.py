@@ -3,8 +3,6 @@ that divide nothing, on the CPU device."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from helpers.native import Library, build_library
@@ -447,9 +445,7 @@ def test_transposes(shape: tuple[int, int], matrices: Library) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 31, 33), (2, 64, 32), (5, 1, 70), (0, 3, 4)])
-def test_a_transpose_of_the_last_dimensions(
-    shape: tuple[int, int, int], matrices: Library
-) -> None:
+def test_a_transpose_of_the_last_dimensions(shape: tuple[int, int, int], matrices: Library) -> None:
     x, y = _random(*shape), _random(shape[0], shape[2], shape[1])
     expected = y + x.transpose(0, 2, 1)
     matrices.call("transpose_batches", x, y)

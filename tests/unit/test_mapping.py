@@ -194,7 +194,7 @@ func.func @f(%a: memref<40x24xf32>) attributes {llvm.emit_c_interface} {
     assert _geometry(text) == [("1, 40, 1", "24, 1, 1"), ("1, 1, 1", "256, 1, 1")]
 
 
-def test_a_reduction_stays_on_the_host(
+def test_a_reduction_is_two_kernels(
     aotc: Callable[..., Outcome], mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
     text = """
@@ -215,7 +215,8 @@ func.func @total(%a: memref<?xf32>) -> f32 attributes {llvm.emit_c_interface} {
 }
 """
     outlined = aotc("build", mlir_file(text), "--emit", "mlir", "-o", "-").succeeded().stdout
-    assert "gpu.launch_func" not in outlined
+    assert [threads for _, threads in _geometry(outlined)] == ["256, 1, 1", "512, 1, 1"]
+    assert "atomic" not in outlined
     library = build_library(text, tmp_path)
     assert library.call("total", np.arange(100, dtype=np.float32)) == 4950.0
 

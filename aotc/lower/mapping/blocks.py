@@ -91,4 +91,3 @@ def given_block(loop: Any, default: tuple[int, ...] | None, place: str) -> Block
             f"{MAX_BLOCK_THREADS}."
         )
     return BlockShape(*sizes)
-

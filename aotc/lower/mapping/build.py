@@ -43,9 +43,7 @@ class Launch:
         return number
 
 
-def create_launch(
-    grid: Sequence[Any], block: BlockShape, shared: Sequence[Any] = ()
-) -> Launch:
+def create_launch(grid: Sequence[Any], block: BlockShape, shared: Sequence[Any] = ()) -> Launch:
     """A launch of `grid` blocks (values along x, y, z) with workgroup memory of types `shared`."""
     one = ops.constant_index(1)
     sizes = [ops.constant_index(size) for size in (block.x, block.y, block.z)]
@@ -125,8 +123,7 @@ def copy(operation: Any, values: dict[Any, Any]) -> Any:
         for i, operand in enumerate(inner.operands):
             if operand in values:
                 inner.operands[i] = values[operand]
-    for old, new in zip(operation.results, made.results, strict=True):
-        values[old] = new
+    values.update(zip(operation.results, made.results, strict=True))
     return made
 
 

@@ -119,7 +119,11 @@ def _kind_of_region(region: Any) -> str | None:
         return None
     combination, end = (op.operation for op in region.blocks[0].operations)
     is_of_both = set(combination.operands) == set(region.blocks[0].arguments)
-    if not is_of_both or len(combination.operands) != 2 or end.operands[0] != combination.results[0]:
+    if (
+        not is_of_both
+        or len(combination.operands) != 2
+        or end.operands[0] != combination.results[0]
+    ):
         return None
     return _KINDS.get(combination.name)
 

@@ -194,9 +194,7 @@ def _is_of_same_row(one: tuple[Any, Access], other: tuple[Any, Access], rank: in
     if access.memref != other_access.memref:
         return False
     pairs = list(zip(access.indices, other_access.indices, strict=True))
-    return all(
-        (_rows(loop)[row], _rows(other_loop)[row]) in pairs for row in range(rank)
-    )
+    return all((_rows(loop)[row], _rows(other_loop)[row]) in pairs for row in range(rank))
 
 
 def _join(group: _Group) -> Any:

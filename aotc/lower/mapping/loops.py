@@ -143,9 +143,7 @@ def _totals(function: Any) -> list[Columns]:
     return found
 
 
-def _map_total(
-    columns: Columns, block: tuple[int, ...] | None, remarks: Remarks | None
-) -> int:
+def _map_total(columns: Columns, block: tuple[int, ...] | None, remarks: Remarks | None) -> int:
     """Maps a reduction, if that can be; how many there are now."""
     location = columns.loop.location
     plan = plan_total(columns, given_block(columns.loop, block, _place(remarks, location)))

@@ -12,7 +12,7 @@ from aotc.lower.mapping.build import EQ, ULT, Launch, copy, create_launch
 from aotc.lower.mapping.columns import Accumulator, Columns
 from aotc.lower.mapping.nest import dimensions_of, induction_values, known_product, product
 from aotc.lower.mapping.order import Order, Use
-from aotc.lower.mapping.rows import RowPlan
+from aotc.lower.mapping.rows import POINTS, RowPlan
 from aotc.lower.mapping.strides import Team, combine_all, go_through
 from aotc.mlir import ir
 
@@ -110,7 +110,7 @@ class _RowKernel:
         accesses = [a for operation in columns.body for a in accesses_in(operation)]
         for use in [self._use(columns, access) for access in accesses]:
             self._before(use)
-        partial = go_through(columns, Team(self._plan.threads, self._thread), self._values)
+        partial = go_through(columns, Team(self._plan.threads, POINTS, self._thread), self._values)
         self._combine(columns, partial)
 
     def _use(self, columns: Columns, access: Access) -> Use:
@@ -194,9 +194,7 @@ class _RowKernel:
             self._order.seen(memref)
         copy(operation, values)
 
-    def _access(
-        self, access: Access, use: Use, values: dict[Any, Any], flag: Any | None
-    ) -> None:
+    def _access(self, access: Access, use: Use, values: dict[Any, Any], flag: Any | None) -> None:
         operation = access.operation
         known = self._order.known(access)
         if not access.writes and known is not None:

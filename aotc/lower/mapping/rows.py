@@ -16,7 +16,6 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.mapping.accesses import (
-    Overlaps,
     access_of,
     accesses_in,
     is_division,
@@ -33,7 +32,9 @@ MAX_IN_REGISTERS = 16
 # A row of fewer columns is one thread's.
 LEAST_COLUMNS = 16
 _MOST_THREADS = 1024
-_DYNAMIC_THREADS = 256
+_DYNAMIC_THREADS = 512
+# Columns that a thread has under way at a time, where it does not keep them.
+POINTS = 8
 # Rows in a block, where each is a warp's.
 _MOST_WARPS = 8
 

@@ -11,16 +11,14 @@ from aotc.lower.mapping.build import copy_in_step, create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import induction_values, product
 
-# How many points each thread has under way at a time.
-POINTS = 4
-
 
 @dataclass(frozen=True)
 class Team:
     """`width` threads that are beside each other, `teams` such groups; this is thread `thread` of
-    group `team`. One group alone has no number."""
+    group `team`. One group alone has no number. Each thread has `points` under way at a time."""
 
     width: int
+    points: int
     thread: Any
     team: Any = None
     teams: Any = None
@@ -29,12 +27,12 @@ class Team:
 def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any]:
     """Runs the points of a loop, a thread's own ones; gives the thread's partial results.
 
-    Each group of threads takes `POINTS` times its width at once, then jumps over the others'; what
+    Each group of threads takes `points` times its width at once, then jumps over the others'; what
     is left at the end is taken one by one. So point p is always thread p % width's.
     """
     dimensions = columns.dimensions()
     count, known = product(dimensions), columns.known_count
-    chunk = team.width * POINTS
+    chunk = team.width * team.points
     neutral = [a.neutral() for a in columns.accumulators]
     number = len(neutral)
 
@@ -45,7 +43,9 @@ def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any
             copies.append(values | dict(zip(columns.variables, variables, strict=True)))
         copy_in_step(columns.body, copies)
         return [
-            accumulator.combine(carried[p * number + i], copy.get(accumulator.value, accumulator.value))
+            accumulator.combine(
+                carried[p * number + i], copy.get(accumulator.value, accumulator.value)
+            )
             for p, copy in enumerate(copies)
             for i, accumulator in enumerate(columns.accumulators)
         ]
@@ -62,9 +62,9 @@ def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any
 
         def several(base: Any, carried: list[Any]) -> list[Any]:
             first = ops.index_op("arith.addi", base, team.thread)
-            return run(_apart(first, team.width, POINTS), carried)
+            return run(_apart(first, team.width, team.points), carried)
 
-        partials = create_loop(start, whole, stride, neutral * POINTS, several)
+        partials = create_loop(start, whole, stride, neutral * team.points, several)
         partial = [
             combine_all(accumulator, partials[i::number])
             for i, accumulator in enumerate(columns.accumulators)
@@ -72,9 +72,7 @@ def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any
     if known is None or known % chunk != 0:
         start, stride = team.thread, ops.constant_index(team.width)
         if team.team is not None:
-            start = ops.index_op(
-                "arith.addi", ops.index_op("arith.muli", team.team, stride), start
-            )
+            start = ops.index_op("arith.addi", ops.index_op("arith.muli", team.team, stride), start)
             stride = ops.index_op("arith.muli", team.teams, stride)
         start = ops.index_op("arith.addi", whole, start)
         partial = create_loop(start, count, stride, partial, lambda at, c: run([at], c))
@@ -85,9 +83,7 @@ def combine_all(accumulator: Any, values: Sequence[Any]) -> Any:
     """The combination of several partial results, as a balanced tree."""
     level = list(values)
     while len(level) > 1:
-        pairs = [
-            accumulator.combine(*level[i : i + 2]) for i in range(0, len(level) - 1, 2)
-        ]
+        pairs = [accumulator.combine(*level[i : i + 2]) for i in range(0, len(level) - 1, 2)]
         level = pairs + level[len(pairs) * 2 :]
     return level[0]
 

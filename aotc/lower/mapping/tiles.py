@@ -110,7 +110,9 @@ def _can_read_early(plan: TilePlan, stores: list[Access], overlaps: Overlaps) ->
             if operation.operation == load.operation:
                 break
             before.append(operation.operation)
-        if any(s.operation in before and overlaps.may_overlap(s.memref, load.memref) for s in stores):
+        if any(
+            s.operation in before and overlaps.may_overlap(s.memref, load.memref) for s in stores
+        ):
             return False
     return True
 

@@ -18,16 +18,18 @@ from aotc.lower.mapping.build import EQ, copy, create_launch, create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import product
 from aotc.lower.mapping.row_kernel import combine_threads
-from aotc.lower.mapping.strides import POINTS, Team, go_through
+from aotc.lower.mapping.strides import Team, go_through
 from aotc.mlir import ir
 
 # What one thread does behind a reduction, or before its end; with the values that it knows.
 _Step = Callable[[dict[Any, Any]], None]
 
 MAX_BLOCKS = 2048
+# Elements that a thread has under way at a time.
+_POINTS = 8
 _LAST_THREADS = 512
 # Up to here one block does it all.
-_ONE_BLOCK = 4 * _LAST_THREADS * POINTS
+_ONE_BLOCK = 4 * _LAST_THREADS * _POINTS
 
 
 @dataclass(frozen=True)
@@ -153,18 +155,18 @@ def _launch_both(plan: TotalPlan, start: _Step, finish: _Step) -> None:
     columns, threads = plan.columns, plan.block.threads
     dimensions = columns.dimensions()
     count = product(dimensions)
-    share = ops.constant_index(threads * POINTS)
+    share = ops.constant_index(threads * _POINTS)
     blocks = ops.index_op("arith.ceildivsi", count, share)
     blocks = ops.index_op("arith.maxsi", blocks, ops.constant_index(1))
     blocks = ops.index_op("arith.minsi", blocks, ops.constant_index(MAX_BLOCKS))
     if columns.known_count is not None:
-        known = min(MAX_BLOCKS, max(1, -(-columns.known_count // (threads * POINTS))))
+        known = min(MAX_BLOCKS, max(1, -(-columns.known_count // (threads * _POINTS))))
         blocks = ops.constant_index(known)
     partials = [_allocate(a.type, blocks) for a in columns.accumulators]
     launch = create_launch([blocks], plan.block)
     with ir.InsertionPoint(launch.end):
         number = launch.number(plan.block)
-        team = Team(threads, number, launch.block_ids[0], launch.grid_sizes[0])
+        team = Team(threads, _POINTS, number, launch.block_ids[0], launch.grid_sizes[0])
         found = go_through(columns, team, {})
         sums = [
             combine_threads(accumulator, value, is_warp=False)
@@ -193,7 +195,7 @@ def _launch_last(
     with ir.InsertionPoint(launch.end):
         number = launch.number(block)
         if partials is None:
-            found = go_through(columns, Team(block.threads, number), {})
+            found = go_through(columns, Team(block.threads, _POINTS, number), {})
         else:
             buffers, count = partials
 
@@ -207,11 +209,16 @@ def _launch_last(
             neutral = [a.neutral() for a in columns.accumulators]
             found = create_loop(number, count, stride, neutral, add)
         values: dict[Any, Any] = {}
-        totals = [combine_threads(a, v, is_warp=False) for a, v in zip(columns.accumulators, found, strict=True)]
+        totals = [
+            combine_threads(a, v, is_warp=False)
+            for a, v in zip(columns.accumulators, found, strict=True)
+        ]
 
         def by_one() -> None:
             start(values)
-            for a, total, result in zip(columns.accumulators, totals, columns.loop.results, strict=True):
+            for a, total, result in zip(
+                columns.accumulators, totals, columns.loop.results, strict=True
+            ):
                 values[result] = a.combine(values.get(a.init, a.init), total)
             finish(values)
 

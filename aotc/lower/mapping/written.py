@@ -20,7 +20,9 @@ def mark_parallel_functions(module: Any) -> None:
     """Marks the functions that have parallel loops or launches."""
     with module.context:
         for function in functions_of(module):
-            if any(op.name in PARALLEL_OPS or "mapping" in op.attributes for op in ops.walk(function)):
+            if any(
+                op.name in PARALLEL_OPS or "mapping" in op.attributes for op in ops.walk(function)
+            ):
                 function.attributes[_MARK] = ir.UnitAttr.get()
 
 

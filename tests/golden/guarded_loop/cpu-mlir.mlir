@@ -7,13 +7,13 @@
 module {
   llvm.func internal @aotc_cpu_guarded_loop_kernels_scale_kernel(%arg0: !llvm.ptr {llvm.nonnull}, %arg1: !llvm.ptr {llvm.nonnull}) {
     %0 = llvm.load %arg0 : !llvm.ptr -> !llvm.ptr
-    %1 = llvm.load %0 : !llvm.ptr -> !llvm.ptr
+    %1 = llvm.load %0 : !llvm.ptr -> i64
     %2 = llvm.getelementptr %arg0[8] : (!llvm.ptr) -> !llvm.ptr, i8
     %3 = llvm.load %2 : !llvm.ptr -> !llvm.ptr
     %4 = llvm.load %3 : !llvm.ptr -> !llvm.ptr
     %5 = llvm.getelementptr %arg0[16] : (!llvm.ptr) -> !llvm.ptr, i8
     %6 = llvm.load %5 : !llvm.ptr -> !llvm.ptr
-    %7 = llvm.load %6 : !llvm.ptr -> i64
+    %7 = llvm.load %6 : !llvm.ptr -> !llvm.ptr
     %8 = llvm.getelementptr %arg0[24] : (!llvm.ptr) -> !llvm.ptr, i8
     %9 = llvm.load %8 : !llvm.ptr -> !llvm.ptr
     %10 = llvm.load %9 : !llvm.ptr -> i64
@@ -28,16 +28,16 @@ module {
     %19 = llvm.load %18 : !llvm.ptr -> i64
     %20 = llvm.getelementptr %arg0[56] : (!llvm.ptr) -> !llvm.ptr, i8
     %21 = llvm.load %20 : !llvm.ptr -> !llvm.ptr
-    %22 = llvm.load %21 : !llvm.ptr -> f32
+    %22 = llvm.load %21 : !llvm.ptr -> i64
     %23 = llvm.getelementptr %arg0[64] : (!llvm.ptr) -> !llvm.ptr, i8
     %24 = llvm.load %23 : !llvm.ptr -> !llvm.ptr
-    %25 = llvm.load %24 : !llvm.ptr -> !llvm.ptr
+    %25 = llvm.load %24 : !llvm.ptr -> f32
     %26 = llvm.getelementptr %arg0[72] : (!llvm.ptr) -> !llvm.ptr, i8
     %27 = llvm.load %26 : !llvm.ptr -> !llvm.ptr
     %28 = llvm.load %27 : !llvm.ptr -> !llvm.ptr
     %29 = llvm.getelementptr %arg0[80] : (!llvm.ptr) -> !llvm.ptr, i8
     %30 = llvm.load %29 : !llvm.ptr -> !llvm.ptr
-    %31 = llvm.load %30 : !llvm.ptr -> i64
+    %31 = llvm.load %30 : !llvm.ptr -> !llvm.ptr
     %32 = llvm.getelementptr %arg0[88] : (!llvm.ptr) -> !llvm.ptr, i8
     %33 = llvm.load %32 : !llvm.ptr -> !llvm.ptr
     %34 = llvm.load %33 : !llvm.ptr -> i64
@@ -89,75 +89,93 @@ module {
   ^bb1:  // pred: ^bb0
     llvm.br ^bb2
   ^bb2:  // pred: ^bb1
-    %79 = llvm.mlir.constant(8 : index) : i64
-    %80 = llvm.mlir.constant(32 : index) : i64
-    %81 = llvm.mlir.constant(100 : index) : i64
-    %82 = llvm.mul %49, %79 : i64
-    %83 = llvm.mul %55, %79 : i64
-    %84 = llvm.mlir.constant(0 : i64) : i64
+    %79 = llvm.mlir.constant(32 : index) : i64
+    %80 = llvm.mlir.constant(100 : index) : i64
+    %81 = llvm.mlir.constant(0 : index) : i64
+    %82 = llvm.mlir.constant(8 : index) : i64
+    %83 = llvm.mul %49, %79 : i64
+    %84 = llvm.mul %55, %79 : i64
     %85 = llvm.mlir.constant(0 : i64) : i64
     %86 = llvm.mlir.constant(0 : i64) : i64
-    llvm.br ^bb4(%86 : i64)
+    %87 = llvm.mlir.constant(0 : i64) : i64
+    llvm.br ^bb4(%87 : i64)
   ^bb3:  // pred: ^bb6
     llvm.return
-  ^bb4(%87: i64):  // 2 preds: ^bb2, ^bb11
-    %88 = llvm.icmp "slt" %87, %59 : i64
-    llvm.cond_br %88, ^bb5, ^bb6
+  ^bb4(%88: i64):  // 2 preds: ^bb2, ^bb17
+    %89 = llvm.icmp "slt" %88, %59 : i64
+    llvm.cond_br %89, ^bb5, ^bb6
   ^bb5:  // pred: ^bb4
-    %89 = llvm.mlir.constant(0 : i64) : i64
-    %90 = llvm.mlir.constant(32 : i64) : i64
-    %91 = llvm.mlir.constant(0 : i64) : i64
-    %92 = llvm.mlir.constant(32 : i64) : i64
-    %93 = llvm.mlir.constant(0 : i64) : i64
-    %94 = llvm.mlir.constant(32 : i64) : i64
+    %90 = llvm.mlir.constant(0 : i64) : i64
+    %91 = llvm.mlir.constant(32 : i64) : i64
+    %92 = llvm.mlir.constant(0 : i64) : i64
+    %93 = llvm.mlir.constant(32 : i64) : i64
+    %94 = llvm.mlir.constant(0 : i64) : i64
+    %95 = llvm.mlir.constant(32 : i64) : i64
     llvm.br ^bb7
   ^bb6:  // pred: ^bb4
     llvm.br ^bb3
   ^bb7:  // pred: ^bb5
-    %95 = llvm.add %82, %87 : i64
-    llvm.br ^bb8(%95 : i64)
-  ^bb8(%96: i64):  // 2 preds: ^bb7, ^bb14
-    %97 = llvm.icmp "slt" %96, %46 : i64
+    llvm.br ^bb8(%83 : i64)
+  ^bb8(%96: i64):  // 2 preds: ^bb7, ^bb12
+    %97 = llvm.icmp "slt" %96, %1 : i64
     llvm.cond_br %97, ^bb10, ^bb9
   ^bb9:  // pred: ^bb8
-    llvm.br ^bb11
+    llvm.br ^bb17
   ^bb10:  // pred: ^bb8
-    %98 = llvm.mul %47, %80 : i64
-    %99 = llvm.add %96, %83 : i64
-    %100 = llvm.mlir.constant(0 : i64) : i64
-    llvm.br ^bb12(%100 : i64)
-  ^bb11:  // pred: ^bb9
-    %101 = llvm.mlir.constant(1 : i64) : i64
-    %102 = llvm.add %87, %101 : i64
-    llvm.br ^bb4(%102 : i64)
-  ^bb12(%103: i64):  // 2 preds: ^bb10, ^bb19
-    %104 = llvm.icmp "slt" %103, %94 : i64
-    llvm.cond_br %104, ^bb13, ^bb14
-  ^bb13:  // pred: ^bb12
-    llvm.br ^bb15
-  ^bb14:  // pred: ^bb12
-    llvm.br ^bb8(%99 : i64)
+    llvm.br ^bb11(%81 : i64)
+  ^bb11(%98: i64):  // 2 preds: ^bb10, ^bb16
+    %99 = llvm.icmp "slt" %98, %79 : i64
+    llvm.cond_br %99, ^bb13, ^bb12
+  ^bb12:  // pred: ^bb11
+    %100 = llvm.add %96, %84 : i64
+    llvm.br ^bb8(%100 : i64)
+  ^bb13:  // pred: ^bb11
+    %101 = llvm.add %96, %98 : i64
+    %102 = llvm.add %101, %88 : i64
+    %103 = llvm.sub %1, %101 : i64
+    %104 = llvm.icmp "slt" %88, %103 : i64
+    llvm.cond_br %104, ^bb15, ^bb14
+  ^bb14:  // pred: ^bb13
+    llvm.br ^bb16
   ^bb15:  // pred: ^bb13
-    %105 = llvm.add %98, %103 : i64
-    %106 = llvm.icmp "slt" %105, %81 : i64
-    llvm.cond_br %106, ^bb17, ^bb16
-  ^bb16:  // pred: ^bb15
-    llvm.br ^bb18
-  ^bb17:  // pred: ^bb15
-    %107 = llvm.mul %96, %81 overflow<nsw, nuw> : i64
-    %108 = llvm.add %107, %105 overflow<nsw, nuw> : i64
-    %109 = llvm.getelementptr inbounds|nuw %4[%108] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %110 = llvm.load %109 {access_groups = [#access_group]} : !llvm.ptr -> f32
-    %111 = llvm.fmul %110, %22 : f32
-    %112 = llvm.getelementptr inbounds|nuw %28[%108] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    llvm.store %111, %112 {access_groups = [#access_group]} : f32, !llvm.ptr
-    llvm.br ^bb18
-  ^bb18:  // 2 preds: ^bb16, ^bb17
-    llvm.br ^bb19
+    %105 = llvm.mul %47, %79 : i64
+    %106 = llvm.mlir.constant(0 : i64) : i64
+    llvm.br ^bb18(%106 : i64)
+  ^bb16:  // 2 preds: ^bb14, ^bb20
+    %107 = llvm.add %98, %82 : i64
+    llvm.br ^bb11(%107 : i64)
+  ^bb17:  // pred: ^bb9
+    %108 = llvm.mlir.constant(1 : i64) : i64
+    %109 = llvm.add %88, %108 : i64
+    llvm.br ^bb4(%109 : i64)
+  ^bb18(%110: i64):  // 2 preds: ^bb15, ^bb25
+    %111 = llvm.icmp "slt" %110, %95 : i64
+    llvm.cond_br %111, ^bb19, ^bb20
   ^bb19:  // pred: ^bb18
-    %113 = llvm.mlir.constant(1 : i64) : i64
-    %114 = llvm.add %103, %113 : i64
-    llvm.br ^bb12(%114 : i64) {loop_annotation = #loop_annotation1}
+    llvm.br ^bb21
+  ^bb20:  // pred: ^bb18
+    llvm.br ^bb16
+  ^bb21:  // pred: ^bb19
+    %112 = llvm.add %105, %110 : i64
+    %113 = llvm.icmp "slt" %112, %80 : i64
+    llvm.cond_br %113, ^bb23, ^bb22
+  ^bb22:  // pred: ^bb21
+    llvm.br ^bb24
+  ^bb23:  // pred: ^bb21
+    %114 = llvm.mul %102, %80 overflow<nsw, nuw> : i64
+    %115 = llvm.add %114, %112 overflow<nsw, nuw> : i64
+    %116 = llvm.getelementptr inbounds|nuw %7[%115] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %117 = llvm.load %116 {access_groups = [#access_group]} : !llvm.ptr -> f32
+    %118 = llvm.fmul %117, %25 : f32
+    %119 = llvm.getelementptr inbounds|nuw %31[%115] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    llvm.store %118, %119 {access_groups = [#access_group]} : f32, !llvm.ptr
+    llvm.br ^bb24
+  ^bb24:  // 2 preds: ^bb22, ^bb23
+    llvm.br ^bb25
+  ^bb25:  // pred: ^bb24
+    %120 = llvm.mlir.constant(1 : i64) : i64
+    %121 = llvm.add %110, %120 : i64
+    llvm.br ^bb18(%121 : i64) {loop_annotation = #loop_annotation1}
   }
 }
 

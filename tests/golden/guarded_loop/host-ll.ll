@@ -13,21 +13,21 @@ source_filename = "LLVMDialectModule"
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_guarded_loop_kernels, ptr null }]
 
 define internal void @scale(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13, float %14) {
-  %16 = call ptr @mgpuStreamCreate()
-  %17 = call i64 @llvm.smax.i64(i64 %3, i64 0)
-  %18 = sdiv i64 %17, 8
-  %19 = mul i64 %18, 8
-  %20 = icmp ne i64 %17, %19
-  %21 = icmp slt i64 %17, 0
-  %22 = icmp eq i1 %21, false
-  %23 = and i1 %20, %22
-  %24 = add i64 %18, 1
-  %25 = select i1 %23, i64 %24, i64 %18
-  %26 = call i64 @llvm.smax.i64(i64 %25, i64 1)
-  %27 = call i64 @llvm.smin.i64(i64 %26, i64 65535)
-  call void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 4, i64 %27, i64 1, i64 32, i64 8, i64 1, i32 0, ptr %16, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %14, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13, i64 %17)
-  call void @mgpuStreamSynchronize(ptr %16)
-  call void @mgpuStreamDestroy(ptr %16)
+  %16 = call i64 @llvm.smax.i64(i64 %3, i64 0)
+  %17 = sdiv i64 %16, 32
+  %18 = mul i64 %17, 32
+  %19 = icmp ne i64 %16, %18
+  %20 = icmp slt i64 %16, 0
+  %21 = icmp eq i1 %20, false
+  %22 = and i1 %19, %21
+  %23 = add i64 %17, 1
+  %24 = select i1 %22, i64 %23, i64 %17
+  %25 = call i64 @llvm.smax.i64(i64 %24, i64 1)
+  %26 = call i64 @llvm.smin.i64(i64 %25, i64 65535)
+  %27 = call ptr @mgpuStreamCreate()
+  call void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 4, i64 %26, i64 1, i64 32, i64 8, i64 1, i32 0, ptr %27, i64 %16, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %14, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13)
+  call void @mgpuStreamSynchronize(ptr %27)
+  call void @mgpuStreamDestroy(ptr %27)
   ret void
 }
 
@@ -54,13 +54,13 @@ define void @_mlir_ciface_scale(ptr %0, ptr %1, float %2) {
 
 define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel(ptr nonnull %0, ptr nonnull %1) {
   %3 = load ptr, ptr %0, align 8
-  %4 = load ptr, ptr %3, align 8
+  %4 = load i64, ptr %3, align 4
   %5 = getelementptr i8, ptr %0, i32 8
   %6 = load ptr, ptr %5, align 8
   %7 = load ptr, ptr %6, align 8
   %8 = getelementptr i8, ptr %0, i32 16
   %9 = load ptr, ptr %8, align 8
-  %10 = load i64, ptr %9, align 4
+  %10 = load ptr, ptr %9, align 8
   %11 = getelementptr i8, ptr %0, i32 24
   %12 = load ptr, ptr %11, align 8
   %13 = load i64, ptr %12, align 4
@@ -75,16 +75,16 @@ define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel(ptr nonnull %0,
   %22 = load i64, ptr %21, align 4
   %23 = getelementptr i8, ptr %0, i32 56
   %24 = load ptr, ptr %23, align 8
-  %25 = load float, ptr %24, align 4
+  %25 = load i64, ptr %24, align 4
   %26 = getelementptr i8, ptr %0, i32 64
   %27 = load ptr, ptr %26, align 8
-  %28 = load ptr, ptr %27, align 8
+  %28 = load float, ptr %27, align 4
   %29 = getelementptr i8, ptr %0, i32 72
   %30 = load ptr, ptr %29, align 8
   %31 = load ptr, ptr %30, align 8
   %32 = getelementptr i8, ptr %0, i32 80
   %33 = load ptr, ptr %32, align 8
-  %34 = load i64, ptr %33, align 4
+  %34 = load ptr, ptr %33, align 8
   %35 = getelementptr i8, ptr %0, i32 88
   %36 = load ptr, ptr %35, align 8
   %37 = load i64, ptr %36, align 4
@@ -125,15 +125,15 @@ define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel(ptr nonnull %0,
   br label %70
 
 70:                                               ; preds = %69
-  %71 = mul i64 %52, 8
-  %72 = mul i64 %58, 8
+  %71 = mul i64 %52, 32
+  %72 = mul i64 %58, 32
   br label %74
 
 73:                                               ; preds = %78
   ret void
 
-74:                                               ; preds = %88, %70
-  %75 = phi i64 [ %89, %88 ], [ 0, %70 ]
+74:                                               ; preds = %100, %70
+  %75 = phi i64 [ %101, %100 ], [ 0, %70 ]
   %76 = icmp slt i64 %75, 8
   br i1 %76, label %77, label %78
 
@@ -144,61 +144,85 @@ define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel(ptr nonnull %0,
   br label %73
 
 79:                                               ; preds = %77
-  %80 = add i64 %71, %75
-  br label %81
+  br label %80
 
-81:                                               ; preds = %94, %79
-  %82 = phi i64 [ %87, %94 ], [ %80, %79 ]
-  %83 = icmp slt i64 %82, %49
-  br i1 %83, label %85, label %84
+80:                                               ; preds = %88, %79
+  %81 = phi i64 [ %89, %88 ], [ %71, %79 ]
+  %82 = icmp slt i64 %81, %4
+  br i1 %82, label %84, label %83
 
-84:                                               ; preds = %81
-  br label %88
+83:                                               ; preds = %80
+  br label %100
 
-85:                                               ; preds = %81
-  %86 = mul i64 %50, 32
-  %87 = add i64 %82, %72
-  br label %90
+84:                                               ; preds = %80
+  br label %85
 
-88:                                               ; preds = %84
-  %89 = add i64 %75, 1
+85:                                               ; preds = %98, %84
+  %86 = phi i64 [ %99, %98 ], [ 0, %84 ]
+  %87 = icmp slt i64 %86, 32
+  br i1 %87, label %90, label %88
+
+88:                                               ; preds = %85
+  %89 = add i64 %81, %72
+  br label %80
+
+90:                                               ; preds = %85
+  %91 = add i64 %81, %86
+  %92 = add i64 %91, %75
+  %93 = sub i64 %4, %91
+  %94 = icmp slt i64 %75, %93
+  br i1 %94, label %96, label %95
+
+95:                                               ; preds = %90
+  br label %98
+
+96:                                               ; preds = %90
+  %97 = mul i64 %50, 32
+  br label %102
+
+98:                                               ; preds = %106, %95
+  %99 = add i64 %86, 8
+  br label %85
+
+100:                                              ; preds = %83
+  %101 = add i64 %75, 1
   br label %74
 
-90:                                               ; preds = %107, %85
-  %91 = phi i64 [ %108, %107 ], [ 0, %85 ]
-  %92 = icmp slt i64 %91, 32
-  br i1 %92, label %93, label %94
+102:                                              ; preds = %119, %96
+  %103 = phi i64 [ %120, %119 ], [ 0, %96 ]
+  %104 = icmp slt i64 %103, 32
+  br i1 %104, label %105, label %106
 
-93:                                               ; preds = %90
-  br label %95
-
-94:                                               ; preds = %90
-  br label %81
-
-95:                                               ; preds = %93
-  %96 = add i64 %86, %91
-  %97 = icmp slt i64 %96, 100
-  br i1 %97, label %99, label %98
-
-98:                                               ; preds = %95
-  br label %106
-
-99:                                               ; preds = %95
-  %100 = mul nuw nsw i64 %82, 100
-  %101 = add nuw nsw i64 %100, %96
-  %102 = getelementptr inbounds nuw float, ptr %7, i64 %101
-  %103 = load float, ptr %102, align 4, !llvm.access.group !1
-  %104 = fmul float %103, %25
-  %105 = getelementptr inbounds nuw float, ptr %31, i64 %101
-  store float %104, ptr %105, align 4, !llvm.access.group !1
-  br label %106
-
-106:                                              ; preds = %99, %98
+105:                                              ; preds = %102
   br label %107
 
-107:                                              ; preds = %106
-  %108 = add i64 %91, 1
-  br label %90, !llvm.loop !2
+106:                                              ; preds = %102
+  br label %98
+
+107:                                              ; preds = %105
+  %108 = add i64 %97, %103
+  %109 = icmp slt i64 %108, 100
+  br i1 %109, label %111, label %110
+
+110:                                              ; preds = %107
+  br label %118
+
+111:                                              ; preds = %107
+  %112 = mul nuw nsw i64 %92, 100
+  %113 = add nuw nsw i64 %112, %108
+  %114 = getelementptr inbounds nuw float, ptr %10, i64 %113
+  %115 = load float, ptr %114, align 4, !llvm.access.group !1
+  %116 = fmul float %115, %28
+  %117 = getelementptr inbounds nuw float, ptr %34, i64 %113
+  store float %116, ptr %117, align 4, !llvm.access.group !1
+  br label %118
+
+118:                                              ; preds = %111, %110
+  br label %119
+
+119:                                              ; preds = %118
+  %120 = add i64 %103, 1
+  br label %102, !llvm.loop !2
 }
 
 declare ptr @mgpuMemAlloc(i64, ptr, i8)
@@ -229,10 +253,6 @@ declare extern_weak i32 @aotc_status_get()
 
 declare extern_weak void @aotc_assertion_failed(ptr)
 
-declare extern_weak ptr @aotc_constant_get(ptr)
-
-declare extern_weak void @aotc_constant_release(ptr)
-
 define internal void @aotc_load_guarded_loop_kernels() {
   %1 = call ptr @mgpuModuleLoad(ptr @aotc_image_guarded_loop_kernels, i64 9)
   store ptr %1, ptr @aotc_module_guarded_loop_kernels, align 8
@@ -253,70 +273,70 @@ define internal void @aotc_unload_guarded_loop_kernels() {
   ret void
 }
 
-define internal void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12, i64 %13, i64 %14, float %15, ptr %16, ptr %17, i64 %18, i64 %19, i64 %20, i64 %21, i64 %22, i64 %23) {
-  %25 = alloca { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, i64 1, align 8
+define internal void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, i64 %8, ptr %9, ptr %10, i64 %11, i64 %12, i64 %13, i64 %14, i64 %15, float %16, ptr %17, ptr %18, i64 %19, i64 %20, i64 %21, i64 %22, i64 %23) {
+  %25 = alloca { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, i64 1, align 8
   %26 = alloca ptr, i64 16, align 8
-  %27 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 0
-  store ptr %8, ptr %27, align 8
+  %27 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 0
+  store i64 %8, ptr %27, align 4
   %28 = getelementptr ptr, ptr %26, i32 0
   store ptr %27, ptr %28, align 8
-  %29 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 1
+  %29 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 1
   store ptr %9, ptr %29, align 8
   %30 = getelementptr ptr, ptr %26, i32 1
   store ptr %29, ptr %30, align 8
-  %31 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 2
-  store i64 %10, ptr %31, align 4
+  %31 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 2
+  store ptr %10, ptr %31, align 8
   %32 = getelementptr ptr, ptr %26, i32 2
   store ptr %31, ptr %32, align 8
-  %33 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 3
+  %33 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 3
   store i64 %11, ptr %33, align 4
   %34 = getelementptr ptr, ptr %26, i32 3
   store ptr %33, ptr %34, align 8
-  %35 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 4
+  %35 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 4
   store i64 %12, ptr %35, align 4
   %36 = getelementptr ptr, ptr %26, i32 4
   store ptr %35, ptr %36, align 8
-  %37 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 5
+  %37 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 5
   store i64 %13, ptr %37, align 4
   %38 = getelementptr ptr, ptr %26, i32 5
   store ptr %37, ptr %38, align 8
-  %39 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 6
+  %39 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 6
   store i64 %14, ptr %39, align 4
   %40 = getelementptr ptr, ptr %26, i32 6
   store ptr %39, ptr %40, align 8
-  %41 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 7
-  store float %15, ptr %41, align 4
+  %41 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 7
+  store i64 %15, ptr %41, align 4
   %42 = getelementptr ptr, ptr %26, i32 7
   store ptr %41, ptr %42, align 8
-  %43 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 8
-  store ptr %16, ptr %43, align 8
+  %43 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 8
+  store float %16, ptr %43, align 4
   %44 = getelementptr ptr, ptr %26, i32 8
   store ptr %43, ptr %44, align 8
-  %45 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 9
+  %45 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 9
   store ptr %17, ptr %45, align 8
   %46 = getelementptr ptr, ptr %26, i32 9
   store ptr %45, ptr %46, align 8
-  %47 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 10
-  store i64 %18, ptr %47, align 4
+  %47 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 10
+  store ptr %18, ptr %47, align 8
   %48 = getelementptr ptr, ptr %26, i32 10
   store ptr %47, ptr %48, align 8
-  %49 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 11
+  %49 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 11
   store i64 %19, ptr %49, align 4
   %50 = getelementptr ptr, ptr %26, i32 11
   store ptr %49, ptr %50, align 8
-  %51 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 12
+  %51 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 12
   store i64 %20, ptr %51, align 4
   %52 = getelementptr ptr, ptr %26, i32 12
   store ptr %51, ptr %52, align 8
-  %53 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 13
+  %53 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 13
   store i64 %21, ptr %53, align 4
   %54 = getelementptr ptr, ptr %26, i32 13
   store ptr %53, ptr %54, align 8
-  %55 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 14
+  %55 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 14
   store i64 %22, ptr %55, align 4
   %56 = getelementptr ptr, ptr %26, i32 14
   store ptr %55, ptr %56, align 8
-  %57 = getelementptr { ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 15
+  %57 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 15
   store i64 %23, ptr %57, align 4
   %58 = getelementptr ptr, ptr %26, i32 15
   store ptr %57, ptr %58, align 8
