@@ -79,11 +79,19 @@ def is_understood(operation: Any, *, may_store: bool = True) -> bool:
 
 
 class Overlaps:
-    """Whether two memrefs may be views of one buffer, each pair found once."""
+    """Whether two memrefs may be views of one buffer, each pair found once.
+
+    What was found is to be forgotten (`renew`) when values were erased: new ones may be taken for
+    them.
+    """
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._found: dict[tuple[Any, Any], bool] = {}
+
+    def renew(self) -> None:
+        """Forgets what was found."""
+        self._found.clear()
 
     def may_overlap(self, one: Any, other: Any) -> bool:
         if one == other:

@@ -93,7 +93,10 @@ def describe_columns(loop: Any) -> Columns | None:
     """The loop as one whose iterations have no order, if it is known to be such."""
     if loop.name == "scf.parallel":
         return _describe_parallel(loop)
-    return _describe_sequential(loop) if loop.name == "scf.for" else None
+    if loop.name != "scf.for" or "unsignedCmp" in loop.attributes:
+        return None
+    is_index = isinstance(loop.operands[0].type, ir.IndexType)
+    return _describe_sequential(loop) if is_index else None
 
 
 def _describe_parallel(loop: Any) -> Columns | None:

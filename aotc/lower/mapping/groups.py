@@ -14,6 +14,7 @@ from typing import Any
 from aotc import ops
 from aotc.lower.mapping.accesses import Access, Overlaps, accesses_in, is_pure, is_understood
 from aotc.lower.mapping.accumulators import accumulates
+from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
 from aotc.lower.mapping.build import body_of, create_parallel
 from aotc.lower.mapping.nest import known_trips, loop_trips
 from aotc.lower.mapping.rows import LEAST_COLUMNS
@@ -34,6 +35,20 @@ class _Group:
     late: list[Any] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Member:
+    """A loop that might be of a group, and what stands between it and the loop before."""
+
+    loop: Any
+    early: list[Any]
+    late: list[Any]
+    has_reduction: bool
+
+    @property
+    def rank(self) -> int:
+        return len(_rows(self.loop))
+
+
 def join_rows(
     function: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]
 ) -> list[tuple[Any, int]]:
@@ -50,12 +65,12 @@ def join_rows(
 def _groups(block: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]) -> list[_Group]:
     """The groups of a block, each of at least two loops."""
     found: list[_Group] = []
-    run: list[tuple[Any, list[Any], list[Any]]] = []  # (loop, what is early, what is late)
+    run: list[_Member] = []
     early: list[Any] = []
     late: list[Any] = []
     for operation in [op.operation for op in block.operations]:
         if operation.name == "scf.parallel" and is_ours(operation) and is_understood(operation):
-            run.append((operation, early, late))
+            run.append(_Member(operation, early, late, bool(_reductions(operation, overlaps))))
             early, late = [], []
         elif is_pure(operation) or operation.name in _EARLY:
             early.append(operation)
@@ -67,9 +82,11 @@ def _groups(block: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]) -> l
     return found + _split(run, overlaps)
 
 
-def _split(run: list[tuple[Any, list[Any], list[Any]]], overlaps: Overlaps) -> list[_Group]:
+def _split(run: list[_Member], overlaps: Overlaps) -> list[_Group]:
     """Groups of loops that follow each other with nothing but movable operations in between."""
     found: list[_Group] = []
+    if not any(member.has_reduction for member in run):
+        return found
     start = 0
     while start < len(run):
         best = _longest(run[start:], overlaps)
@@ -79,22 +96,22 @@ def _split(run: list[tuple[Any, list[Any], list[Any]]], overlaps: Overlaps) -> l
     return found
 
 
-def _longest(run: list[tuple[Any, list[Any], list[Any]]], overlaps: Overlaps) -> _Group | None:
+def _longest(run: list[_Member], overlaps: Overlaps) -> _Group | None:
     """The longest group that begins with the run's first loop."""
-    first = run[0][0]
-    for rank in sorted({len(_rows(loop)) for loop, _, _ in run if _has_rows(loop, overlaps)}):
+    first = run[0].loop
+    for rank in sorted({member.rank for member in run if member.has_reduction}):
         if len(_rows(first)) < rank:
             continue
         group = _Group([first], rank)
-        for loop, early, late in run[1:]:
-            if not _fits(group, loop, overlaps):
+        has_reduction = run[0].has_reduction
+        for member in run[1:]:
+            if not _fits(group, member.loop, overlaps):
                 break
-            group.loops.append(loop)
-            group.early += early
-            group.late += late
-        while group.loops and not any(_has_rows(loop, overlaps) for loop in group.loops):
-            group.loops.pop()
-        if len(group.loops) > 1:
+            group.loops.append(member.loop)
+            group.early += member.early
+            group.late += member.late
+            has_reduction = has_reduction or member.has_reduction
+        if has_reduction and len(group.loops) > 1:
             return group
     return None
 
@@ -103,12 +120,8 @@ def _rows(loop: Any) -> list[Any]:
     return list(loop.regions[0].blocks[0].arguments)
 
 
-def _has_rows(loop: Any, overlaps: Overlaps) -> bool:
-    """Whether there is a reduction in it, for each of its points."""
-    return bool(_reductions(loop, overlaps))
-
-
 def _reductions(loop: Any, overlaps: Overlaps) -> list[Any]:
+    """The reductions for each of the loop's points."""
     return [
         op
         for op in body_of(loop)
@@ -205,9 +218,9 @@ def _join(group: _Group) -> Any:
     bounds = [part[: group.rank] for part in (lowers, uppers, steps)]
     with first.location, ir.InsertionPoint(first):
         joined = create_parallel(*bounds)
-        for name in first.attributes:
-            if name != "operandSegmentSizes":
-                joined.attributes[name] = first.attributes[name]
+        for loop in group.loops:
+            if BLOCK_ATTRIBUTE in loop.attributes:
+                joined.attributes[BLOCK_ATTRIBUTE] = loop.attributes[BLOCK_ATTRIBUTE]
     for operation in reversed(group.late):
         operation.move_after(joined)
     rows = _rows(joined)

@@ -53,10 +53,12 @@ def map_parallel_loops(
         for function in functions_of(module):
             if function.name != "func.func" or symbol_of(function) in device_functions:
                 continue
+            overlaps.renew()
             _simplify(function, overlaps, remarks)
             for columns in _totals(function):
                 mapped += _map_total(columns, block, remarks)
             for loop in _own_loops(function):
+                overlaps.renew()
                 _map(loop, block, overlaps, remarks)
                 mapped += 1
         erase_marks(module)

@@ -119,11 +119,27 @@ def _is_along_rows(columns: Columns, loop: Any) -> bool:
 
 
 def _may_speculate(columns: Columns) -> bool:
-    """Whether its body may run for a column that is not there, but for its stores."""
-    return all(
-        is_pure(op) or access_of(op) is not None or is_understood(op, may_store=False)
-        for op in columns.body
-    ) and not any(is_division(inner) for op in columns.body for inner in ops.walk(op))
+    """Whether its body may run for a column that is not there, but for its stores.
+
+    Not where what it loads says where to load from: another thread may be about to change it.
+    """
+    loaded: set[Any] = set()
+    for operation in columns.body:
+        access = access_of(operation)
+        if (
+            access is None
+            and not is_pure(operation)
+            and not is_understood(operation, may_store=False)
+        ):
+            return False
+        inside = ops.walk(operation)
+        if any(is_division(inner) for inner in inside):
+            return False
+        if any(loaded & set(a.indices) for a in accesses_in(operation)):
+            return False
+        if any(inner.name == "memref.load" or loaded & set(inner.operands) for inner in inside):
+            loaded |= {result for inner in inside for result in inner.results}
+    return True
 
 
 def _choose_block(longest: int | None, rows: int | None) -> BlockShape:
