@@ -16,7 +16,7 @@ from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
 from aotc.lower.copies import expand_copies, parallelize_copies
 from aotc.lower.device_functions import separate_device_functions
 from aotc.lower.mapping.loops import map_parallel_loops
-from aotc.lower.mapping.written import mark_parallel_functions
+from aotc.lower.mapping.written import mark_parallel
 from aotc.lower.memory import hoist_globals, sink_vectors
 from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.placement import place_memory
@@ -133,7 +133,7 @@ def _on_source(change: Callable[[Source], object]) -> Callable[[Lowering, Option
 _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] = {
     "aotc-erase-schedules": (_on_module(erase_schedules), ()),
     "aotc-decompose": (_on_source(decompose), ()),
-    "aotc-mark-parallel": (_on_module(mark_parallel_functions), ()),
+    "aotc-mark-parallel": (_on_source(mark_parallel), ()),
     "aotc-mark-tensors": (_on_module(mark_tensors), ()),
     "aotc-return-in-arguments": (_on_source(return_in_arguments), ()),
     "aotc-parallelize-loops": (_parallelize_loops, ()),

@@ -49,7 +49,8 @@ SCHEDULE = _steps(
 ERASE_SCHEDULES = _steps("no sequence is the main one", "aotc-erase-schedules")
 
 _MARKS = _steps(
-    "functions that say what runs in parallel keep their other loops as they are",
+    "functions that say what runs in parallel keep their other loops as they are; blocks that "
+    "loops ask for are noted",
     "aotc-mark-parallel",
 )
 _TOSA = _steps(

@@ -65,29 +65,30 @@ def power_of_two_from(extent: int) -> int:
     return 1 << max(0, (extent - 1).bit_length())
 
 
-def given_block(loop: Any, default: tuple[int, ...] | None, place: str) -> BlockShape | None:
-    """The block that the loop's attribute names, or `default`; None where neither is there.
+def block_of(operation: Any, place: object) -> BlockShape | None:
+    """The block that the operation's attribute names; None where it has none.
 
-    Raises InputError, with `place` in front, for an attribute that is no block.
+    Raises InputError, with the place (if not None) in front, for an attribute that is no block.
     """
-    if BLOCK_ATTRIBUTE not in loop.attributes:
-        return None if default is None else BlockShape(*default)
-    attribute = loop.attributes[BLOCK_ATTRIBUTE]
+    if BLOCK_ATTRIBUTE not in operation.attributes:
+        return None
+    attribute = operation.attributes[BLOCK_ATTRIBUTE]
+    where = f"{place}: " if place else ""
     sizes = tuple(attribute) if isinstance(attribute, ir.DenseI32ArrayAttr) else ()
     if not 1 <= len(sizes) <= len(MAX_BLOCK):
         raise InputError(
-            f"{place}{BLOCK_ATTRIBUTE} is {attribute}: write array<i32: 256>, array<i32: 32, 8> or "
+            f"{where}{BLOCK_ATTRIBUTE} is {attribute}: write array<i32: 256>, array<i32: 32, 8> or "
             "array<i32: 8, 8, 4>."
         )
     for axis, size, limit in zip("xyz", sizes, MAX_BLOCK, strict=False):
         if not 0 < size <= limit:
             raise InputError(
-                f"{place}{BLOCK_ATTRIBUTE} is {attribute}: along {axis} a block has 1 to {limit} "
+                f"{where}{BLOCK_ATTRIBUTE} is {attribute}: along {axis} a block has 1 to {limit} "
                 "threads."
             )
     if math.prod(sizes) > MAX_BLOCK_THREADS:
         raise InputError(
-            f"{place}{BLOCK_ATTRIBUTE} is {attribute}, {math.prod(sizes)} threads: GPUs take "
+            f"{where}{BLOCK_ATTRIBUTE} is {attribute}, {math.prod(sizes)} threads: GPUs take "
             f"{MAX_BLOCK_THREADS}."
         )
     return BlockShape(*sizes)

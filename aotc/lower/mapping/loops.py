@@ -14,7 +14,7 @@ from aotc.lower.access import Functions
 from aotc.lower.aliasing import Roots
 from aotc.lower.mapping.accesses import Overlaps
 from aotc.lower.mapping.accumulators import carry_accumulators
-from aotc.lower.mapping.blocks import BlockShape, given_block
+from aotc.lower.mapping.blocks import BlockShape
 from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.forward import (
     drop_overwritten,
@@ -28,7 +28,7 @@ from aotc.lower.mapping.row_kernel import launch_rows
 from aotc.lower.mapping.rows import plan_rows
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.totals import launch_total, plan_total
-from aotc.lower.mapping.written import erase_marks, is_sequential
+from aotc.lower.mapping.written import erase_marks, given_block, is_sequential
 from aotc.lower.remarks import Remarks
 from aotc.ops import symbol_of
 
@@ -89,7 +89,7 @@ def _map(
     loop: Any, block: tuple[int, ...] | None, overlaps: Overlaps, remarks: Remarks | None
 ) -> None:
     location = loop.location
-    given = given_block(loop, block, _place(remarks, location))
+    given = _given_block(loop, block, remarks)
     with location:
         why = _launch(loop, given, overlaps)
     if remarks is not None:
@@ -148,7 +148,7 @@ def _totals(function: Any) -> list[Columns]:
 def _map_total(columns: Columns, block: tuple[int, ...] | None, remarks: Remarks | None) -> int:
     """Maps a reduction, if that can be; how many there are now."""
     location = columns.loop.location
-    plan = plan_total(columns, given_block(columns.loop, block, _place(remarks, location)))
+    plan = plan_total(columns, _given_block(columns.loop, block, remarks))
     if plan is None:
         return 0
     with location:
@@ -158,9 +158,11 @@ def _map_total(columns: Columns, block: tuple[int, ...] | None, remarks: Remarks
     return 1
 
 
-def _place(remarks: Remarks | None, location: Any) -> str:
-    place = remarks.source.place(location) if remarks is not None else None
-    return f"{place}: " if place else ""
+def _given_block(
+    loop: Any, default: tuple[int, ...] | None, remarks: Remarks | None
+) -> BlockShape | None:
+    own = given_block(loop, remarks.source if remarks is not None else None)
+    return own or (None if default is None else BlockShape(*default))
 
 
 def _own_loops(function: Any) -> list[Any]:
