@@ -261,6 +261,45 @@ def _schedule_asynchronous(name: str) -> Values:
     return Values({"x": x}, {"y": x.reshape(32, 4)[::-1].reshape(-1)}, {})
 
 
+def _softmax_rows(name: str, shape: tuple[int, int]) -> Values:
+    x = uniform(rng(name), shape, np.float32, -2, 2)
+    e = np.exp(x.astype(np.float64))
+    return Values({"x": x, "y": shape}, {"y": e / e.sum(axis=1, keepdims=True)}, {})
+
+
+def _backwards(name: str) -> Values:
+    x = uniform(rng(name), (33, 1025), np.float32, 0.5, 2)
+    y = x + x.sum(axis=1, dtype=np.float64, keepdims=True)
+    return Values({"x": x, "y": x.shape, "z": x.shape}, {"y": y, "z": y[:, ::-1]}, {})
+
+
+def _above_mean(name: str) -> Values:
+    x = uniform(rng(name), (1000, 31), np.float64, 0.5, 2)
+    return Values({"x": x, "y": x.shape}, {"y": x - x.mean(axis=1, keepdims=True)}, {})
+
+
+def _sum(name: str, n: int) -> Values:
+    r = rng(name)
+    x, start = uniform(r, n, np.float32, 0.5, 2), np.array(1.5, np.float32)
+    return Values({"x": x, "r": start}, {"r": 1.5 + x.sum(dtype=np.float64)}, {})
+
+
+def _largest(name: str, n: int) -> Values:
+    x = rng(name).integers(-(2**31), 2**31, n, np.int32)
+    return Values({"x": x, "r": ()}, {"r": np.asarray(x.max())}, {})
+
+
+def _turn(name: str, shape: tuple[int, int]) -> Values:
+    x = uniform(rng(name), shape, np.float32, -1, 1)
+    return Values({"x": x, "y": shape[::-1]}, {"y": x.T}, {})
+
+
+def _blocks(name: str, n: int) -> Values:
+    r = rng(name)
+    x, y = (uniform(r, n, np.float32, 0.5, 2) for _ in "xy")
+    return Values({"x": x, "y": y}, {"y": x.astype(np.float64) + y}, {})
+
+
 def _cases() -> dict[str, Case]:
     cases: list[Case] = []
 
@@ -313,6 +352,20 @@ def _cases() -> dict[str, Case]:
 
     add("math-f32", "f32", partial(_math, dtype=np.float32), MATH_F32_RTOL)
     add("math-f64", "f64", partial(_math, dtype=np.float64), MATH_F64_RTOL)
+
+    for shape in ((1, 1), (33, 31), (5, 1000), (3, 9001)):
+        size = "x".join(map(str, shape))
+        make = partial(_softmax_rows, shape=shape)
+        add(f"mapping-softmax-{size}", "softmax", make, F32_RTOL)
+    add("mapping-backwards", "backwards", _backwards, F32_RTOL)
+    add("mapping-above_mean", "above_mean", _above_mean, atol=1e-13)
+    for n in (1, 1025, 3_000_001):
+        add(f"mapping-sum-{n}", "sum", partial(_sum, n=n), F32_RTOL)
+        add(f"mapping-largest-{n}", "largest", partial(_largest, n=n))
+        add(f"mapping-blocks-{n}", "blocks", partial(_blocks, n=n), F32_RTOL)
+    for shape in ((1, 1), (31, 33), (1000, 1025)):
+        size = "x".join(map(str, shape))
+        add(f"mapping-turn-{size}", "turn", partial(_turn, shape=shape))
 
     hopper: dict[str, Any] = {"runs_on_cpu": False, "least_major": 9}
     add("cluster-places", "places", _cluster_places, **hopper)
