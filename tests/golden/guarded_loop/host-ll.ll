@@ -13,21 +13,21 @@ source_filename = "LLVMDialectModule"
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_guarded_loop_kernels, ptr null }]
 
 define internal void @scale(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13, float %14) {
-  %16 = call i64 @llvm.smax.i64(i64 %3, i64 0)
-  %17 = sdiv i64 %16, 32
-  %18 = mul i64 %17, 32
-  %19 = icmp ne i64 %16, %18
-  %20 = icmp slt i64 %16, 0
-  %21 = icmp eq i1 %20, false
-  %22 = and i1 %19, %21
-  %23 = add i64 %17, 1
-  %24 = select i1 %22, i64 %23, i64 %17
-  %25 = call i64 @llvm.smax.i64(i64 %24, i64 1)
-  %26 = call i64 @llvm.smin.i64(i64 %25, i64 65535)
-  %27 = call ptr @mgpuStreamCreate()
-  call void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 4, i64 %26, i64 1, i64 32, i64 8, i64 1, i32 0, ptr %27, i64 %16, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %14, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13)
-  call void @mgpuStreamSynchronize(ptr %27)
-  call void @mgpuStreamDestroy(ptr %27)
+  %16 = call ptr @mgpuStreamCreate()
+  %17 = call i64 @llvm.smax.i64(i64 %3, i64 0)
+  %18 = sdiv i64 %17, 32
+  %19 = mul i64 %18, 32
+  %20 = icmp ne i64 %17, %19
+  %21 = icmp slt i64 %17, 0
+  %22 = icmp eq i1 %21, false
+  %23 = and i1 %20, %22
+  %24 = add i64 %18, 1
+  %25 = select i1 %23, i64 %24, i64 %18
+  %26 = call i64 @llvm.smax.i64(i64 %25, i64 1)
+  %27 = call i64 @llvm.smin.i64(i64 %26, i64 65535)
+  call void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 4, i64 %27, i64 1, i64 32, i64 8, i64 1, i32 0, ptr %16, i64 %17, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %14, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13)
+  call void @mgpuStreamSynchronize(ptr %16)
+  call void @mgpuStreamDestroy(ptr %16)
   ret void
 }
 
@@ -252,6 +252,10 @@ declare extern_weak void @aotc_module_register(ptr)
 declare extern_weak i32 @aotc_status_get()
 
 declare extern_weak void @aotc_assertion_failed(ptr)
+
+declare extern_weak ptr @aotc_constant_get(ptr)
+
+declare extern_weak void @aotc_constant_release(ptr)
 
 define internal void @aotc_load_guarded_loop_kernels() {
   %1 = call ptr @mgpuModuleLoad(ptr @aotc_image_guarded_loop_kernels, i64 9)

@@ -1,5 +1,5 @@
 module attributes {gpu.container_module} {
-  func.func @scale(%arg0: memref<?x100xf32> {aotc.name = "x"}, %arg1: memref<?x100xf32> {aotc.name = "out"}, %arg2: f32 {aotc.name = "by"}) attributes {llvm.emit_c_interface} {
+  func.func @scale(%arg0: memref<?x100xf32> {aotc.name = "x"}, %arg1: memref<?x100xf32> {aotc.name = "out"}, %arg2: f32 {aotc.name = "by"}) attributes {aotc.one_stream, llvm.emit_c_interface} {
     %c8 = arith.constant 8 : index
     %c65535 = arith.constant 65535 : index
     %c32 = arith.constant 32 : index
