@@ -163,7 +163,7 @@ def test_kernels_give_what_loops_give(seed: int, tmp_path: Path) -> None:
     check(seed, tmp_path, ())
 
 
-@pytest.mark.parametrize("options", [("-O0",), ("--memory", "managed")])
+@pytest.mark.parametrize("options", [("-O0",), ("--block", "8x4"), ("--memory", "managed")])
 def test_options_change_no_number(options: tuple[str, ...], tmp_path: Path) -> None:
     check(4, tmp_path, options)
 
