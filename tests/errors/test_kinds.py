@@ -23,7 +23,7 @@ def test_an_empty_file(text: str, aotc: Aotc, mlir_file: MlirFile) -> None:
 @pytest.mark.parametrize(
     ("data", "what", "hint"),
     [
-        (gzip.compress(b"module {}"), "gzip data", "unpack it first"),
+        (gzip.compress(b"module {}", mtime=0), "gzip data", "unpack it first"),
         (b"\x7fELF\x02\x01\x01", "an ELF file (an object, ", "aotc makes such files"),
         (b"\x50\xed\x55\xba\x01\x00", "a CUDA fatbin", "aotc makes such files"),
         (b"BC\xc0\xde\x35\x14", "LLVM bitcode", "mlir-translate --import-llvm"),
