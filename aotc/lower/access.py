@@ -47,7 +47,7 @@ WRITES = {
     "nvgpu.warpgroup.mma.store": 1,
 }
 # What makes another value that stands for the buffer, or takes one without touching elements.
-_DESCRIBES = "nvgpu.tma.create.descriptor"
+DESCRIBES = "nvgpu.tma.create.descriptor"
 _DESCRIBED_ONLY = {"nvgpu.tma.prefetch.descriptor", "nvgpu.warpgroup.generate.descriptor"}
 _TENSOR_COPIES = {"nvgpu.tma.async.load", "nvgpu.tma.async.store"}
 COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
@@ -131,7 +131,7 @@ class Flow:
             self.reaches_launch = True
             self.launches.append((user, operand - first_kernel_operand(user)))
             return []
-        if name == _DESCRIBES:
+        if name == DESCRIBES:
             return list(user.results)
         if name in _DESCRIBED_ONLY and is_tensor_map(user.operands[operand].type):
             return []
@@ -196,7 +196,7 @@ def _successor_values(user: Any, operand: int) -> list[Any] | None:
         parent = user.parent.operation
         return [v for v in [*parent.results, *_inside(parent)] if is_memref(v)]
     if user.name.startswith("async."):
-        return _task_values(user, operand)
+        return task_values(user, operand)
     if user.name in ("scf.for", "scf.while", "affine.for"):
         return [v for v in [*user.results, *_inside(user)] if is_memref(v)]
     if user.name.startswith(("memref.", "arith.select", "builtin.unrealized")) and memrefs:
@@ -204,7 +204,7 @@ def _successor_values(user: Any, operand: int) -> list[Any] | None:
     return None
 
 
-def _task_values(user: Any, operand: int) -> list[Any] | None:
+def task_values(user: Any, operand: int) -> list[Any] | None:
     """The values that an operand of an async operation becomes: a buffer goes from task to task in
     values of the async dialect."""
     if user.name == "async.yield" and user.parent.operation.name == "async.execute":

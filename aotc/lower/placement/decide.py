@@ -14,7 +14,16 @@ from typing import Any
 from aotc import ops
 from aotc.lower.access import ModuleAccess, first_kernel_operand
 from aotc.lower.placement.streams import has_structured_flow
-from aotc.lower.placement.webs import VIEWS, Merge, Use, UseKind, Web, Webs, host_functions
+from aotc.lower.placement.webs import (
+    FUNCTIONS,
+    VIEWS,
+    Merge,
+    Use,
+    UseKind,
+    Web,
+    Webs,
+    host_functions,
+)
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -43,6 +52,8 @@ _WHOLE_VIEWS = (
     "memref.assume_alignment",
 )
 _HOST_USES = (UseKind.HOST_READ, UseKind.HOST_WRITE)
+# What keeps a buffer where all reach it.
+_KEPT = (UseKind.RETURN, UseKind.ESCAPE, UseKind.TASK, UseKind.GPU)
 _COPY_USES = (UseKind.COPY_FROM, UseKind.COPY_TO)
 
 
@@ -103,7 +114,7 @@ class Decisions:
                 for web in self._webs
                 if web not in self._on_device
                 and (web.has_only_allocations or self.is_constant(web))
-                and not web.of_kind(*_HOST_USES, UseKind.RETURN, UseKind.ESCAPE, UseKind.GPU)
+                and not web.of_kind(*_HOST_USES, *_KEPT)
                 and any(self.is_enqueued(use.operation) for use in web.of_kind(*_COPY_USES))
             }
             if not more:
@@ -152,7 +163,7 @@ class Decisions:
         """What keeps a web with allocations from any other memory."""
         if not web.has_only_allocations:
             return "it may be memory of another kind as well (an argument, a global)"
-        for kind in (UseKind.RETURN, UseKind.ESCAPE, UseKind.GPU):
+        for kind in _KEPT:
             for use in web.of_kind(kind):
                 return self._place(use, kind.value)
         if not all(is_whole_type(root.type) for root in web.roots):
@@ -162,9 +173,9 @@ class Decisions:
         return None
 
     def _why_no_twin(self, web: Web) -> str | None:
-        for use in web.of_kind(UseKind.CALL):
+        for use in web.of_kind(UseKind.CALL, UseKind.DESCRIBE):
             return self._place(use, "the host touches it, and it is " + use.kind.value)
-        function = symbol_of(ops.enclosing(web.allocations[0], "func.func"))
+        function = symbol_of(ops.enclosing(web.allocations[0], *FUNCTIONS))
         if function not in self.structured:
             return f"the host touches it, and @{function} has branches between blocks, or tokens"
         if any(merge is Merge.OTHER for merge, _ in web.merges):
@@ -178,7 +189,7 @@ class Decisions:
     def _decide_constant(self, web: Web) -> Decision:
         if web.merges or web.of_kind(
             *(UseKind.HOST_WRITE, UseKind.COPY_TO, UseKind.GPU, UseKind.REGISTER),
-            *(UseKind.RETURN, UseKind.CALL, UseKind.ESCAPE),
+            *(UseKind.RETURN, UseKind.CALL, UseKind.ESCAPE, UseKind.TASK, UseKind.DESCRIBE),
         ):
             return _LEFT
         for use in web.of_kind(UseKind.LAUNCH):

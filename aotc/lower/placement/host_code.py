@@ -37,7 +37,7 @@ _TOUCHES = (
 # What the device may work on, too, by the uses of its web.
 _BY_DEVICE = (
     *(UseKind.LAUNCH, UseKind.GPU, UseKind.REGISTER, UseKind.ESCAPE),
-    *(UseKind.CALL, UseKind.RETURN),
+    *(UseKind.CALL, UseKind.RETURN, UseKind.TASK, UseKind.DESCRIBE),
 )
 # Operations that touch no memory, or only what `Webs` follows.
 _QUIET_DIALECTS = ("arith", "math", "index", "complex", "scf", "cf", "ub", "memref", "vector")

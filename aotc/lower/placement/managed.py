@@ -7,7 +7,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InternalError
-from aotc.lower.placement.webs import UseKind, Web
+from aotc.lower.placement.webs import FUNCTIONS, UseKind, Web
 from aotc.lower.placement_names import DEVICE_COPY
 from aotc.mlir import ir
 
@@ -64,7 +64,7 @@ def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
     """
     function = _function_of(alloca)
     if alloca.block == function.regions[0].blocks[0]:
-        ends = ops.find(function, "func.return")
+        ends = ops.find(function, "func.return", "async.return")
     else:
         leaves = any(_is_outside(alias, alloca) for alias in aliases)
         if leaves or alloca.parent.operation == function:
@@ -81,7 +81,7 @@ def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
 
 
 def _function_of(operation: Any) -> Any:
-    function = ops.enclosing(operation, "func.func")
+    function = ops.enclosing(operation, *FUNCTIONS)
     assert function is not None
     return function
 

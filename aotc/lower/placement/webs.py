@@ -15,12 +15,14 @@ from aotc import ops
 from aotc.lower.access import (
     COPIES,
     DEALLOCATIONS,
+    DESCRIBES,
     READS,
     SHAPE_ONLY,
     WRITES,
     Functions,
     first_kernel_operand,
     is_memref,
+    task_values,
 )
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -54,6 +56,8 @@ class UseKind(Enum):
     GPU = "managed by the module's own gpu operations"
     FREE = "freed"
     REGISTER = "registered by the module"
+    DESCRIBE = "described for TMA"
+    TASK = "passed to or from an asynchronous task"
     RETURN = "returned by a function that is called from outside"
     CALL = "passed to or from another function"
     ESCAPE = "used in a way that is not known"
@@ -98,7 +102,8 @@ class Web:
 
     @property
     def reaches_launch(self) -> bool:
-        return any(use.kind is UseKind.LAUNCH for use in self.uses)
+        """Also what a task has: it may launch."""
+        return len(self.of_kind(UseKind.LAUNCH, UseKind.TASK)) > 0
 
     @property
     def allocations(self) -> list[Any]:
@@ -113,19 +118,28 @@ class Web:
         return len(self.allocations) == len(self.roots)
 
 
+FUNCTIONS = ("func.func", "async.func")
+
+
 def host_functions(module: Any) -> list[Any]:
     """The functions with a body at the module's top level."""
     return [
         op.operation
         for op in module.body.operations
-        if op.operation.name == "func.func" and op.operation.regions[0].blocks
+        if op.operation.name in FUNCTIONS and op.operation.regions[0].blocks
     ]
+
+
+def _is_buffer(value: Any) -> bool:
+    """Whether it is a memref, or the promise of one."""
+    return is_memref(value) or str(value.type).startswith("!async.value<memref<")
 
 
 def is_called_from_outside(function: Any) -> bool:
     visibility = function.attributes
     is_private = (
-        "sym_visibility" in visibility
+        function.name == "func.func"
+        and "sym_visibility" in visibility
         and ir.StringAttr(visibility["sym_visibility"]).value == "private"
     )
     return not is_private or "llvm.emit_c_interface" in function.attributes
@@ -197,22 +211,22 @@ class Webs:
                     self._made.discard(argument)
         for operation in ops.walk(function)[1:]:
             for result in operation.results:
-                if is_memref(result):
+                if _is_buffer(result):
                     self._note(result)
             for region in operation.regions:
                 for block in region.blocks:
-                    for argument in filter(is_memref, block.arguments):
+                    for argument in filter(_is_buffer, block.arguments):
                         self._note(argument)
             self._connect_results(operation)
             for i, operand in enumerate(operation.operands):
-                if is_memref(operand):
+                if _is_buffer(operand):
                     self._note(operand)
                     for kind in self._kinds(operation, i, outside):
                         self._uses.append(Use(kind, operation, i))
 
     def _connect_results(self, operation: Any) -> None:
         name = operation.name
-        if name in VIEWS:
+        if name in (*VIEWS, DESCRIBES):
             self._connect(operation.results[0], operation.operands[0])
         elif name == "func.return":
             function = symbol_of(operation.parent.operation)
@@ -232,6 +246,10 @@ class Webs:
             return [UseKind.SHAPE]
         if name in VIEWS:
             return [] if operand == 0 else [UseKind.HOST_READ]
+        if name == DESCRIBES:
+            return [UseKind.DESCRIBE]
+        if name.startswith("async."):
+            return [UseKind.TASK]
         if name == "gpu.launch_func":
             is_passed = operand >= first_kernel_operand(operation)
             return [UseKind.LAUNCH if is_passed else UseKind.ESCAPE]
@@ -296,10 +314,14 @@ def _flows(operation: Any) -> list[tuple[Any, Any]]:
         pairs += zip(loop.regions[1].blocks[0].arguments, passed, strict=True)
     elif name in ("scf.yield", "memref.alloca_scope.return"):
         pairs = _yielded(operation)
+    elif name.startswith("async."):
+        for i, operand in enumerate(operation.operands):
+            targets = task_values(operation, i) if _is_buffer(operand) else None
+            pairs += [(target, operand) for target in targets or ()]
     elif len(operation.successors) > 0:
         arguments = [a for block in operation.successors for a in block.arguments]
         pairs = [(a, o) for a in arguments for o in operation.operands if a.type == o.type]
-    return [(target, source) for target, source in pairs if is_memref(source)]
+    return [(target, source) for target, source in pairs if _is_buffer(source)]
 
 
 def _yielded(operation: Any) -> list[tuple[Any, Any]]:
