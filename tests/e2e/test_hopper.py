@@ -169,3 +169,11 @@ def test_kernels_keep_their_descriptors_until_they_are_lowered(aotc: Aotc) -> No
     assert "transform." not in outlined
     lowered = aotc("build", TMA_SCHEDULE, "--emit", "device-mlir", "-o", "-").succeeded().stdout
     assert "nvgpu" not in lowered
+
+
+def test_a_buffer_behind_a_descriptor_is_placed(aotc: Aotc) -> None:
+    """No kernel is given the buffer, only its descriptor: the GPU must reach it all the same."""
+    source = gpu_programs.source_of("tma_memory")
+    host = aotc("build", source, "--emit", "mlir", "-o", "-").succeeded().stdout.split("gpu.module")
+    assert "memref.alloc" not in host[0]
+    assert "gpu.alloc" in host[0]
