@@ -373,7 +373,7 @@ def _cases() -> dict[str, Case]:
     add("cluster-sixteen", "sixteen", _cluster_sixteen, **hopper)
     add("tma_schedule", None, _tma_schedule, **hopper)
     add("tma_memory", None, _tma_memory, **hopper)
-    for shape in ((128, 256, 64), (256, 128, 256), (384, 256, 1024)):
+    for shape in ((128, 256, 64), (256, 128, 192), (128, 128, 1024)):
         make = partial(_product, shape=shape)
         size = "x".join(map(str, shape))
         add(f"warpgroup-{size}", None, make, only_major=9, **hopper)
