@@ -61,6 +61,11 @@ def is_memref(value: Any) -> bool:
     return is_buffer or is_tensor_map(value.type)
 
 
+# A function may be a task.
+_FUNCTIONS = ("func.func", "async.func")
+_CALLS = ("func.call", "async.call")
+
+
 class Functions:
     """The functions of a module with a body, and who calls them."""
 
@@ -68,10 +73,10 @@ class Functions:
         self._bodies = {
             symbol_of(op.operation): op.operation
             for op in module.body.operations
-            if op.operation.name == "func.func" and op.operation.regions[0].blocks
+            if op.operation.name in _FUNCTIONS and op.operation.regions[0].blocks
         }
         self._calls: dict[str, list[Any]] = {}
-        for call in ops.find(module.operation, "func.call"):
+        for call in ops.find(module.operation, *_CALLS):
             self._calls.setdefault(ops.callee_of(call), []).append(call)
 
     def get(self, name: str) -> Any | None:
@@ -166,7 +171,9 @@ class Flow:
             function = symbol_of(user.parent.operation)
             self.returns.add((function, operand))
             return self.functions.returned(function, operand)
-        if name == "func.call":
+        if name == "async.return":
+            return self.functions.returned(*task_result(user, operand))
+        if name in _CALLS:
             argument = self.functions.argument(user, operand)
             if argument is not None:
                 return [argument]
@@ -175,8 +182,8 @@ class Flow:
         followed = _successor_values(user, operand)
         if followed is not None:
             return followed
-        # A task that is called may launch.
-        self.reaches_launch |= name == "async.call"
+        # Who knows which task has it then.
+        self.reaches_launch |= name.startswith("async.")
         self.reads = self.writes = self.host_touches = True
         return [r for r in user.results if is_memref(r)]
 
@@ -202,6 +209,13 @@ def _successor_values(user: Any, operand: int) -> list[Any] | None:
     if user.name.startswith(("memref.", "arith.select", "builtin.unrealized")) and memrefs:
         return memrefs  # views, casts, selections
     return None
+
+
+def task_result(returning: Any, operand: int) -> tuple[str, int]:
+    """(function, index of its result) of an operand of async.return: a token may come first."""
+    function = returning.parent.operation
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return symbol_of(function), operand + (str(type_.results[0]) == "!async.token")
 
 
 def task_values(user: Any, operand: int) -> list[Any] | None:

@@ -42,6 +42,7 @@ PROGRAMS = {
         OwnProgram("mma_sync"),
         OwnProgram("shuffle"),
         OwnProgram("small_language"),
+        OwnProgram("task_functions"),
         OwnProgram("task_group"),
         OwnProgram("task_memory"),
         OwnProgram("tasks"),

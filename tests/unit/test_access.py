@@ -70,6 +70,34 @@ ACCESSES: dict[str, tuple[str, bool, bool, str]] = {
         ),
         *(True, False, "device"),
     ),
+    # From task to task as a value, and to a kernel in the end.
+    "kernel_of_a_task_writes": (
+        _module(
+            """%made, %there = async.execute -> !async.value<memref<8xf32>> {
+    async.yield %a : memref<8xf32>
+  }
+  %done = async.execute [%made] (%there as %x: !async.value<memref<8xf32>>) {
+    scf.parallel (%i) = (%c0) to (%c8) step (%c1) {
+      memref.store %one, %x[%i] : memref<8xf32>
+    }
+    async.yield
+  }
+  async.await %done : !async.token
+  return"""
+        ),
+        *(False, True, "device"),
+    ),
+    "host_reads_behind_a_task": (
+        _module(
+            """-> (f32) | %done, %there = async.execute -> !async.value<memref<8xf32>> {
+    async.yield %a : memref<8xf32>
+  }
+  %x = async.await %there : !async.value<memref<8xf32>>
+  %v = memref.load %x[%c0] : memref<8xf32>
+  return %v : f32"""
+        ),
+        *(True, False, "managed"),
+    ),
     "kernel_writes": (
         _module(_kernel("memref.store %one, %a[%i] : memref<8xf32>")),
         *(False, True, "device"),

@@ -22,6 +22,7 @@ from aotc.lower.access import (
     Functions,
     first_kernel_operand,
     is_memref,
+    task_result,
     task_values,
 )
 from aotc.mlir import ir
@@ -203,7 +204,7 @@ class Webs:
         outside = is_called_from_outside(function)
         passed = list(enumerate(function.regions[0].blocks[0].arguments))
         for i, argument in passed:
-            if is_memref(argument):
+            if _is_buffer(argument):
                 self._note(argument)
                 for value in self.functions.passed(symbol_of(function), i):
                     self._connect(argument, value)
@@ -233,6 +234,11 @@ class Webs:
             for i, operand in enumerate(operation.operands):
                 for result in self.functions.returned(function, i) if is_memref(operand) else ():
                     self._connect(result, operand)
+        elif name == "async.return":
+            for i, operand in enumerate(operation.operands):
+                for result in self.functions.returned(*task_result(operation, i)):
+                    if _is_buffer(operand):
+                        self._connect(result, operand)
         else:
             for target, source in _flows(operation):
                 self._connect(target, source)
