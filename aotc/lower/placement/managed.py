@@ -11,6 +11,8 @@ from aotc.lower.placement.webs import FUNCTIONS, UseKind, Web
 from aotc.lower.placement_names import DEVICE_COPY
 from aotc.mlir import ir
 
+_TASK = "async.execute"
+
 
 def create_alloc(allocation: Any, *, is_host_shared: bool) -> Any:
     """A buffer like that of a host `allocation`; the insertion point is the caller's."""
@@ -50,24 +52,27 @@ def move_to_gpu(web: Web, *, is_host_shared: bool) -> None:
 
 
 def move_to_first_block(alloca: Any) -> None:
-    """Moves an alloca of constant size to its function's first block: it is there once."""
-    entry = _function_of(alloca).regions[0].blocks[0]
+    """Moves an alloca of constant size to its function's first block, or its task's: it is there
+    once."""
+    entry = _home_of(alloca).regions[0].blocks[0]
     if alloca.block != entry and len(alloca.operands) == 0:
         alloca.move_before(next(iter(entry.operations)))
 
 
 def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
-    """Frees `buffer` where the memory of `alloca` ends: where its function returns.
+    """Frees `buffer` where the memory of `alloca` ends: where its function, or its task, does.
 
     Or at the end of its block, if its size is computed there; `aliases` are the values that may
     be the alloca's memory.
     """
-    function = _function_of(alloca)
-    if alloca.block == function.regions[0].blocks[0]:
-        ends = ops.find(function, "func.return", "async.return")
+    home = _home_of(alloca)
+    if alloca.block == home.regions[0].blocks[0]:
+        is_task = home.name == _TASK
+        ends = ops.find(home, "func.return", "async.return")
+        ends = [list(alloca.block.operations)[-1]] if is_task else ends
     else:
         leaves = any(_is_outside(alias, alloca) for alias in aliases)
-        if leaves or alloca.parent.operation == function:
+        if leaves or alloca.parent.operation == home:
             raise InternalError(
                 "A memref.alloca whose size is computed in a branch or a loop reaches a kernel, "
                 "and leaves the block that it is in: aotc does not know where to free it.",
@@ -80,10 +85,11 @@ def free_at_the_end(alloca: Any, buffer: Any, aliases: Sequence[Any]) -> None:
             create_dealloc(buffer)
 
 
-def _function_of(operation: Any) -> Any:
-    function = ops.enclosing(operation, *FUNCTIONS)
-    assert function is not None
-    return function
+def _home_of(alloca: Any) -> Any:
+    """What has memory of its own for each time that it runs."""
+    home = ops.enclosing(alloca, _TASK, *FUNCTIONS)
+    assert home is not None
+    return home
 
 
 def _is_outside(alias: Any, allocation: Any) -> bool:

@@ -77,3 +77,34 @@ func.func @main() {
     body, _ = body.split("llvm.func", 1)
     assert body.index("@mgpuMemAlloc") < body.index("@mgpuStreamSynchronize")
     assert body.index("@mgpuStreamSynchronize") < body.index("@mlirAsyncRuntimeEmplaceToken")
+
+
+def test_each_task_has_memory_of_its_own(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """What a task has on its stack is neither another's nor its function's."""
+    text = """
+func.func private @printU64(i64)
+func.func @main() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  scf.for %i = %c0 to %c9 step %c1 {
+    %done = async.execute {
+      %x = memref.alloca() : memref<9xindex>
+      gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+                 threads(%tx, %ty, %tz) in (%sx = %c9, %sy = %c1, %sz = %c1) {
+        memref.store %i, %x[%tx] : memref<9xindex>
+        gpu.terminator
+      }
+      %v = memref.load %x[%c0] : memref<9xindex>
+      %u = arith.index_cast %v : index to i64
+      func.call @printU64(%u) : (i64) -> ()
+      async.yield
+    }
+  }
+  return
+}
+"""
+    done = aotc("build", mlir_file(text), "--emit", "mlir", "-o", "-").succeeded()
+    words = ("async.execute", "gpu.alloc ", "launch_func", "gpu.dealloc", "async.yield")
+    places = [done.stdout.index(word) for word in words]
+    assert places == sorted(places)
