@@ -4,6 +4,7 @@
 #   make test         linters and tests
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
+#   make bench-bandwidth build/bench-bandwidth: how near kernels come to a copy, likewise
 #   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
 #   make lint         linters alone
 #   make clean        removes what these make, but not .venv
@@ -23,7 +24,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-launch gpu-bundle lint setup clean
+.PHONY: help demo test bench bench-launch bench-bandwidth gpu-bundle lint setup clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -62,6 +63,9 @@ bench: $(INSTALLED)
 
 bench-launch: $(INSTALLED)
 	$(RUN) -m bench.launch build/bench-launch
+
+bench-bandwidth: $(INSTALLED)
+	$(RUN) -m bench.bandwidth build/bench-bandwidth
 
 gpu-bundle: $(INSTALLED)
 	$(RUN) -m SCons -Q gpu-bundle

@@ -219,8 +219,7 @@ static void expect_layer_norm(int64_t row, double *out_values) {
   }
   for (int j = 0; j < ROWS; ++j) {
     double d = (double)input(0, row * ROWS + j) - mean;
-    out_values[j] =
-        d / sqrt(squares / ROWS + 1e-5) * (double)input(1, j) + (double)input(2, j);
+    out_values[j] = d / sqrt(squares / ROWS + 1e-5) * (double)input(1, j) + (double)input(2, j);
   }
 }
 

@@ -26,10 +26,10 @@ _Step = Callable[[dict[Any, Any]], None]
 
 MAX_BLOCKS = 2048
 # Elements that a thread has under way at a time.
-_POINTS = 8
+_POINTS = 16
 _LAST_THREADS = 512
 # Up to here one block does it all.
-_ONE_BLOCK = 4 * _LAST_THREADS * _POINTS
+_ONE_BLOCK = 16384
 
 
 @dataclass(frozen=True)
