@@ -204,3 +204,33 @@ func.func @f(%x: memref<64x100xf32>) attributes {llvm.emit_c_interface} {
     )
     assert "iter_args" not in made
     assert "all_reduce" not in made
+
+
+def test_a_transpose_does_not_join_the_rows_before_it(aotc: Aotc, mlir_file: Write) -> None:
+    """It might, row by row, but would write across: it is tiles of its own."""
+    made = _outlined(
+        aotc,
+        mlir_file("""\
+func.func @f(%x: memref<96x96xf32>, %r: memref<96xf32>, %y: memref<96x96xf32>)
+    attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 96 {
+    %sum = affine.for %j = 0 to 96 iter_args(%s = %zero) -> (f32) {
+      %v = affine.load %x[%i, %j] : memref<96x96xf32>
+      %next = arith.addf %s, %v : f32
+      affine.yield %next : f32
+    }
+    affine.store %sum, %r[%i] : memref<96xf32>
+  }
+  affine.for %i = 0 to 96 {
+    affine.for %j = 0 to 96 {
+      %v = affine.load %x[%i, %j] : memref<96x96xf32>
+      affine.store %v, %y[%j, %i] : memref<96x96xf32>
+    }
+  }
+  return
+}
+"""),
+    )
+    assert made.count("gpu.launch_func") == 2
+    assert "memref<32x33xf32, #gpu.address_space<workgroup>>" in made

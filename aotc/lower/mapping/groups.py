@@ -20,6 +20,8 @@ from aotc.lower.mapping.nest import known_trips, loop_trips
 from aotc.lower.mapping.rows import LEAST_COLUMNS
 from aotc.mlir import ir
 
+# Loops that become one: more would make a kernel that takes long to compile.
+_MOST_LOOPS = 32
 # What may be moved in front of the loops, as it does nothing to memory that is there already.
 _EARLY = ("memref.alloc", "memref.alloca", "arith.constant", "memref.get_global", "tensor.empty")
 _LATE = ("memref.dealloc",)
@@ -104,7 +106,7 @@ def _longest(run: list[_Member], overlaps: Overlaps) -> _Group | None:
             continue
         group = _Group([first], rank)
         has_reduction = run[0].has_reduction
-        for member in run[1:]:
+        for member in run[1:_MOST_LOOPS]:
             if not _fits(group, member.loop, overlaps):
                 break
             group.loops.append(member.loop)
@@ -157,13 +159,25 @@ def _is_worth_it(loops: list[Any], rank: int, overlaps: Overlaps) -> bool:
     if all(len(_rows(loop)) == rank for loop in loops):
         return True
     for loop in loops:
-        if len(_rows(loop)) > rank and any(len(op.regions) > 0 for op in body_of(loop)):
+        if len(_rows(loop)) > rank and (
+            any(len(op.regions) > 0 for op in body_of(loop)) or _goes_across(loop, rank)
+        ):
             return False
         if len(_rows(loop)) == rank and not all(
             _is_along_row(reduction, loop) for reduction in _reductions(loop, overlaps)
         ):
             return False
     return True
+
+
+def _goes_across(loop: Any, rank: int) -> bool:
+    """Whether neighbours in a row of the loop are not neighbours in memory: it had better be
+    tiles."""
+    rows, columns = set(_rows(loop)[:rank]), set(_rows(loop)[rank:])
+    return any(
+        access.indices and access.indices[-1] in rows and columns & set(access.indices)
+        for access in accesses_in(loop)
+    )
 
 
 def _is_along_row(reduction: Any, loop: Any) -> bool:
