@@ -136,6 +136,17 @@ def test_what_has_an_order_stays_in_sequence(operation: str, aotc: Aotc, mlir_fi
     assert "gpu.launch_func" not in made
 
 
+@pytest.mark.parametrize("memory", ["auto", "explicit", "managed"])
+def test_a_total_brings_its_own_device_memory(memory: str, aotc: Aotc, mlir_file: Write) -> None:
+    """What the two kernels hand over, and the result on its way to the host."""
+    text = ORDERED.replace("OPERATION", "arith.addf %s, %v").replace("5000", "50000")
+    made = _outlined(aotc, mlir_file(text), "--memory", memory)
+    assert made.count("gpu.launch_func") == 2
+    assert made.count("gpu.alloc ") == made.count("gpu.dealloc ") == 2
+    assert "host_shared" not in made
+    assert made.count("gpu.memcpy ") == 1
+
+
 def test_a_function_that_says_what_is_parallel_keeps_its_other_loops(
     aotc: Aotc, mlir_file: Write
 ) -> None:

@@ -84,9 +84,7 @@ def launch_total(plan: TotalPlan) -> None:
         else:
             _launch_both(plan, start, finish)
         for buffer, result in zip(results, loop.results, strict=False):
-            read = ops.create("memref.load", [buffer, ops.constant_index(0)], [result.type])
-            result.replace_all_uses_with(read.result)
-            ops.create("memref.dealloc", [buffer])
+            result.replace_all_uses_with(_read(buffer))
     for operation in reversed(stores):
         operation.erase()
     loop.erase()
@@ -141,14 +139,27 @@ def _move_before(operation: Any, loop: Any, behind: Sequence[Any]) -> bool:
 
 
 def _allocate(type_: Any, size: Any | None = None) -> Any:
+    """Device memory: kernels alone use it, whatever `--memory` does with the input's buffers."""
     shape = [1] if size is None else [ir.ShapedType.get_dynamic_size()]
     operands = [] if size is None else [size]
     return ops.create(
-        "memref.alloc",
+        "gpu.alloc",
         operands,
         [ir.MemRefType.get(shape, type_)],
-        {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0])},
+        {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0])},
     ).result
+
+
+def _read(buffer: Any) -> Any:
+    """The element of a buffer on the device, for the host; the buffer is freed."""
+    type_ = ir.MemRefType(buffer.type)
+    none = ir.DenseI32ArrayAttr.get([0, 0])
+    there = ops.create("memref.alloc", [], [type_], {"operandSegmentSizes": none}).result
+    ops.create("gpu.memcpy", [there, buffer])
+    value = ops.create("memref.load", [there, ops.constant_index(0)], [type_.element_type]).result
+    ops.create("memref.dealloc", [there])
+    ops.create("gpu.dealloc", [buffer])
+    return value
 
 
 def _launch_both(plan: TotalPlan, start: _Step, finish: _Step) -> None:
@@ -180,7 +191,7 @@ def _launch_both(plan: TotalPlan, start: _Step, finish: _Step) -> None:
         ops.create_if(ops.compare(EQ, number, ops.constant_index(0)), store)
     _launch_last(columns, BlockShape(_LAST_THREADS), start, finish, (partials, blocks))
     for buffer in partials:
-        ops.create("memref.dealloc", [buffer])
+        ops.create("gpu.dealloc", [buffer])
 
 
 def _launch_last(
