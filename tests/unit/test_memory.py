@@ -339,6 +339,33 @@ REASONS: dict[str, tuple[str, str]] = {
         ),
         "managed memory: it may be memory of another kind as well",
     ),
+    # It looks, and keeps nothing.
+    "printed": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  {fill("%t")}
+  %u = memref.cast %t : memref<32xf32> to memref<*xf32>
+  func.call @printMemrefF32(%u) : (memref<*xf32>) -> ()
+  {DEALLOC}
+  return""",
+            before="func.func private @printMemrefF32(memref<*xf32>)",
+        ),
+        "host memory with a twin on the device: the host touches it, too (func.call at ",
+    ),
+    "handed_to_a_task": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  {fill("%t")}
+  %token, %promise = async.execute -> !async.value<memref<32xf32>> {{
+    async.yield %t : memref<32xf32>
+  }}
+  %r = async.await %promise : !async.value<memref<32xf32>>
+  memref.copy %r, %a : memref<32xf32> to memref<32xf32>
+  memref.dealloc %r : memref<32xf32>
+  return"""
+        ),
+        "managed memory: passed to or from an asynchronous task (async.yield at ",
+    ),
     "kept_by_an_unknown_function": (
         entry(
             f"""%t = memref.alloc() : memref<32xf32>
