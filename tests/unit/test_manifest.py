@@ -82,10 +82,19 @@ def test_what_a_library_is_called(manifest: Callable[..., dict[str, Any]]) -> No
     (entry,) = made["entries"]
     assert entry["functions"] == {
         "call": "one_normalize",
+        "async": "one_normalize_async",
         "memref": "one_normalize_memref",
         "c_interface": "_mlir_ciface_one_normalize",
     }
-    assert "allocates" in entry["why_not_async"]
+    assert entry["why_not_async"] is None
+
+
+def test_an_entry_that_must_wait_has_no_asynchronous_form(
+    manifest: Callable[..., dict[str, Any]],
+) -> None:
+    (entry,) = manifest(SAMPLES / "dot.mlir", "--chip", "sm_80")["entries"]
+    assert "async" not in entry["functions"]
+    assert entry["why_not_async"].startswith("its host code reads or writes memory")
 
 
 def test_the_schema_refuses_what_it_does_not_know(
