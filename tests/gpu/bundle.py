@@ -41,7 +41,7 @@ import samples  # noqa: E402
 from aotc.toolchain import Toolchain  # noqa: E402
 
 # Whoever copies the bundle, and the machine that runs it, should not wait.
-MOST_BYTES = 56 * 2**20
+MOST_BYTES = 60 * 2**20
 
 # Modules that are generated. The CPU device runs them in tests of its own: here the GPU does.
 _MODULES = (matrix_programs, exchange_programs, cooperation_programs, tma_programs)
