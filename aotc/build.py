@@ -19,7 +19,7 @@ from aotc.host.constants import Constant
 from aotc.host.link import Linker
 from aotc.host.llvm_text import downlevel
 from aotc.load.source import Source
-from aotc.lower.explanation import Explanation
+from aotc.lower.plan.explanation import Explanation
 from aotc.manifest import Entry, Manifest, Resources
 from aotc.request import BuildRequest, Chip, EmitKind
 from aotc.toolchain import (

@@ -16,7 +16,7 @@ from aotc.cpu.symbols import content, is_kernel, reach, symbols_of, used_names
 from aotc.cpu.synchronize import DECLARATIONS
 from aotc.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
 from aotc.lower.mapping.together import take_points_apart
-from aotc.lower.memory_spaces import SpaceStripper
+from aotc.lower.rewrites.memory_spaces import SpaceStripper
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 

@@ -13,7 +13,7 @@ from aotc.cpu.merge import move_symbols
 from aotc.cpu.support import find_obstacle
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.load.source import find_place
-from aotc.lower.host_bfloat import add_bfloat_functions
+from aotc.lower.host.bfloat import add_bfloat_functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from aotc.cpu.symbols import content, has_body
-from aotc.lower.atomics import expand_atomics
-from aotc.lower.host_math import replace_math
-from aotc.lower.host_passes import TO_BRANCHES, TO_LOOPS
-from aotc.lower.passes import run_pipeline
+from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
+from aotc.lower.passes.run import run_pipeline
+from aotc.lower.rewrites.atomics import expand_atomics
+from aotc.lower.rewrites.math import replace_math
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 

@@ -13,7 +13,7 @@ from typing import Any
 from aotc.cpu.build import at
 from aotc.cpu.sizes import memref_bytes, round_up, size_of
 from aotc.cpu.symbols import is_kernel, symbols_of
-from aotc.lower.memory_spaces import is_workgroup
+from aotc.lower.rewrites.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import constant, create, integer, unary, walk
 

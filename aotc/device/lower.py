@@ -11,14 +11,14 @@ from aotc import ops
 from aotc.device.exchanges import expand_exchanges
 from aotc.device.matrices import replace_elementwise
 from aotc.load.source import Source
-from aotc.lower.atomics import expand_atomics
-from aotc.lower.host_math import replace_questions
+from aotc.lower.kernels.outlining import lowered_kernels
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.mapping.together import take_points_together
-from aotc.lower.memory_spaces import number_workgroup_space
-from aotc.lower.outlining import lowered_kernels
-from aotc.lower.passes import run_passes
-from aotc.lower.tensor_maps import lower_tensor_maps
+from aotc.lower.passes.run import run_passes
+from aotc.lower.rewrites.atomics import expand_atomics
+from aotc.lower.rewrites.math import replace_questions
+from aotc.lower.rewrites.memory_spaces import number_workgroup_space
+from aotc.lower.rewrites.tensor_maps import lower_tensor_maps
 from aotc.mlir import PassManager, ir
 from aotc.ops import symbol_of
 

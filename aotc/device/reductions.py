@@ -33,7 +33,14 @@ from aotc.device.threads import (
     warp_count,
     warp_of,
 )
-from aotc.lower.reductions import Clusters, Combine, clusters_of, combiner, kind_of, named_combiner
+from aotc.lower.kernels.reductions import (
+    Clusters,
+    Combine,
+    clusters_of,
+    combiner,
+    kind_of,
+    named_combiner,
+)
 from aotc.mlir import ir
 from aotc.ops import binary, compare, create, integer, symbol_of, unary
 

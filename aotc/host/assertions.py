@@ -22,8 +22,8 @@ from aotc.host.llvm_dialect import (
     signature,
     string_global,
 )
-from aotc.lower.assertions import CHECK, MESSAGE
-from aotc.lower.task_checks import GOES_ON
+from aotc.lower.host.assertions import CHECK, MESSAGE
+from aotc.lower.host.task_checks import GOES_ON
 from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -77,7 +77,7 @@ llvm.func internal @{GOES_ON}() -> i1 {{
 
 
 def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
-    """Gives the checks of `aotc.lower.assertions` their meaning."""
+    """Gives the checks of `aotc.lower.host.assertions` their meaning."""
     functions = {
         symbol_of(op): op
         for op in operations(host)

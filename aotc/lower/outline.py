@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from aotc import ops
 from aotc.errors import AotcError, InputError, InternalError
 from aotc.load.source import Source
-from aotc.lower.explanation import Explanation
-from aotc.lower.levels import recognise
-from aotc.lower.own_passes import Lowering, run_own_pass
-from aotc.lower.passes import run_passes
-from aotc.lower.plan import (
+from aotc.lower.passes.own import Lowering, run_own_pass
+from aotc.lower.passes.run import run_passes
+from aotc.lower.plan.explanation import Explanation
+from aotc.lower.plan.levels import recognise
+from aotc.lower.plan.steps import (
     ERASE_SCHEDULES,
     SCHEDULE,
     Step,

@@ -11,7 +11,7 @@ from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.host.translate import translate
 from aotc.load.source import input_error
-from aotc.lower.outlining import gpu_modules
+from aotc.lower.kernels.outlining import gpu_modules
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
 from aotc.request import KNOWN_CHIPS, Chip, EmitKind, unique

@@ -20,14 +20,14 @@ from aotc.load.entries import (
     mark_entries,
 )
 from aotc.load.source import parse_source, read_source
-from aotc.lower.access import describe_accesses
+from aotc.lower.analysis.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
-from aotc.lower.explanation import Explanation
-from aotc.lower.host import lower_host
+from aotc.lower.host.lower import lower_host
+from aotc.lower.kernels.outlining import gpu_modules, lowered_kernels
 from aotc.lower.leftovers import check_kernels, check_lowered, check_supported
 from aotc.lower.outline import outline
-from aotc.lower.outlining import gpu_modules, lowered_kernels
-from aotc.lower.remarks import Remarks
+from aotc.lower.plan.explanation import Explanation
+from aotc.lower.plan.remarks import Remarks
 from aotc.ops import symbol_of
 from aotc.request import EmitKind
 

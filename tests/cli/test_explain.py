@@ -9,7 +9,7 @@ import pytest
 from helpers.command import SAMPLES, Outcome
 
 from aotc.errors import InputError
-from aotc.lower.plan import Step, parse_plan, plan_for, plan_text
+from aotc.lower.plan.steps import Step, parse_plan, plan_for, plan_text
 
 Aotc = Callable[..., Outcome]
 
@@ -139,7 +139,7 @@ def test_missing_pipeline_file(aotc: Aotc, loop: Path) -> None:
 
 
 def test_plan_is_read_back_as_it_was() -> None:
-    from aotc.lower.levels import Level
+    from aotc.lower.plan.levels import Level
 
     steps = plan_for(Level, block=(32, 8), memory="managed")
     assert parse_plan(plan_text(steps)) == tuple(Step(step.text) for step in steps)

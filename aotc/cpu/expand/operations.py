@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from aotc.cpu.symbols import content
-from aotc.lower.copies import expand_copy
+from aotc.lower.rewrites.copies import expand_copy
 from aotc.mlir import ir
 from aotc.ops import (
     binary,

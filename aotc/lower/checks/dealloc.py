@@ -11,7 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.source import Source
-from aotc.lower.access import Flow, Functions
+from aotc.lower.analysis.access import Flow, Functions
 from aotc.lower.checks.operations import Operations
 from aotc.mlir import ir
 from aotc.warnings import BuildWarning

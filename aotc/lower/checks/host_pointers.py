@@ -9,7 +9,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.source import Source
-from aotc.lower.access import Flow, Functions
+from aotc.lower.analysis.access import Flow, Functions
 from aotc.warnings import BuildWarning
 
 _HOST_MEMORY = ("memref.alloc", "memref.alloca", "memref.get_global")

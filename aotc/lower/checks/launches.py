@@ -11,7 +11,7 @@ from aotc import ops
 from aotc.load.source import Source
 from aotc.lower.checks.operations import Operations
 from aotc.lower.checks.values import evaluate
-from aotc.lower.outlining import launched_kernel
+from aotc.lower.kernels.outlining import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import MAX_BLOCK, MAX_BLOCK_THREADS, BuildRequest, Chip

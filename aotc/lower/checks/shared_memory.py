@@ -10,8 +10,8 @@ from aotc.device.requirements import find_needs
 from aotc.load.source import Source
 from aotc.lower.checks.launches import LAUNCHES, LaunchSizes
 from aotc.lower.checks.operations import Operations
-from aotc.lower.memory_spaces import is_workgroup
-from aotc.lower.outlining import launched_kernel
+from aotc.lower.kernels.outlining import launched_kernel
+from aotc.lower.rewrites.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip

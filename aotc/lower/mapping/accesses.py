@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aotc import ops
-from aotc.lower.aliasing import Roots
+from aotc.lower.analysis.aliasing import Roots
 
 _PURE_DIALECTS = ("arith", "math", "index", "complex")
 _PURE_VIEWS = ("memref.dim", "memref.cast", "memref.subview", "affine.apply")

@@ -10,8 +10,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.entries import functions_of
-from aotc.lower.access import Functions
-from aotc.lower.aliasing import Roots
+from aotc.lower.analysis.access import Functions
+from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.mapping.accesses import Overlaps
 from aotc.lower.mapping.accumulators import carry_accumulators
 from aotc.lower.mapping.blocks import BlockShape
@@ -29,7 +29,7 @@ from aotc.lower.mapping.rows import plan_rows
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.totals import launch_total, plan_total
 from aotc.lower.mapping.written import erase_marks, given_block, is_sequential
-from aotc.lower.remarks import Remarks
+from aotc.lower.plan.remarks import Remarks
 from aotc.ops import symbol_of
 
 STEP = "aotc-map-parallel-loops"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.access import ModuleAccess
-from aotc.lower.passes import run_pipeline
+from aotc.lower.analysis.access import ModuleAccess
+from aotc.lower.passes.run import run_pipeline
 from aotc.lower.placement.coherence import Coherence
 from aotc.lower.placement.constants import DeviceCopies
 from aotc.lower.placement.decide import Decisions, Placement
@@ -19,7 +19,7 @@ from aotc.lower.placement.streams import (
 )
 from aotc.lower.placement.twins import Twins
 from aotc.lower.placement.webs import UseKind, Web, Webs, host_functions
-from aotc.lower.remarks import Remarks
+from aotc.lower.plan.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

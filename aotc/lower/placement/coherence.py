@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aotc import ops
-from aotc.lower.access import ModuleAccess, first_kernel_operand
+from aotc.lower.analysis.access import ModuleAccess, first_kernel_operand
 from aotc.lower.placement.host_code import HostCode, HostUse
 from aotc.lower.placement.known import Known
 from aotc.lower.placement.streams import create_wait

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from aotc import ops
-from aotc.lower.access import ModuleAccess, first_kernel_operand
+from aotc.lower.analysis.access import ModuleAccess, first_kernel_operand
 from aotc.lower.placement.streams import has_structured_flow
 from aotc.lower.placement.webs import (
     FUNCTIONS,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.access import Functions
-from aotc.lower.passes import run_pipeline
+from aotc.lower.analysis.access import Functions
+from aotc.lower.passes.run import run_pipeline
 from aotc.lower.placement.webs import Webs, host_functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of

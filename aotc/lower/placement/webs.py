@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from aotc import ops
-from aotc.lower.access import (
+from aotc.lower.analysis.access import (
     COPIES,
     DEALLOCATIONS,
     DESCRIBES,

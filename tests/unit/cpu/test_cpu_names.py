@@ -12,7 +12,7 @@ from unit.cpu.cpu_device import CpuDevice, build
 from aotc.cpu.kernels import build_cpu_kernels
 from aotc.cpu.merge import merge_cpu_kernels
 from aotc.errors import InputError
-from aotc.lower.host_math import replace_math
+from aotc.lower.rewrites.math import replace_math
 from aotc.mlir import PassManager, ir, llvm, make_context
 
 # Two gpu.modules whose functions, globals and format strings share their names.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aotc.lower.atomics import expand_atomics
+from aotc.lower.rewrites.atomics import expand_atomics
 from aotc.mlir import ir, make_context
 
 UPDATE = """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aotc.lower.passes import run_pipeline
-from aotc.lower.unreachable import erase_unreachable_blocks, settle_branches
+from aotc.lower.passes.run import run_pipeline
+from aotc.lower.passes.unreachable import erase_unreachable_blocks, settle_branches
 from aotc.mlir import ir, make_context
 
 # Once `%never` is a constant, the loops within ^body are what canonicalize merges for ever.

@@ -9,15 +9,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from aotc.lower.assertions import mark_assertions
-from aotc.lower.async_tasks import lower_async
-from aotc.lower.host_bfloat import add_bfloat_functions
-from aotc.lower.host_math import replace_math
-from aotc.lower.host_passes import TO_BRANCHES, TO_LOOPS
-from aotc.lower.memory_spaces import SpaceStripper
-from aotc.lower.outlining import gpu_modules
-from aotc.lower.passes import run_passes
-from aotc.lower.tensor_maps import lower_tensor_maps
+from aotc.lower.host.assertions import mark_assertions
+from aotc.lower.host.async_tasks import lower_async
+from aotc.lower.host.bfloat import add_bfloat_functions
+from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
+from aotc.lower.kernels.outlining import gpu_modules
+from aotc.lower.passes.run import run_passes
+from aotc.lower.rewrites.math import replace_math
+from aotc.lower.rewrites.memory_spaces import SpaceStripper
+from aotc.lower.rewrites.tensor_maps import lower_tensor_maps
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.source import Source
-from aotc.lower.passes import run_passes
-from aotc.lower.softmax import expand_softmax_of_buffers
+from aotc.lower.passes.run import run_passes
+from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
 
 _HAS_SEQUENCES = "transform.with_named_sequence"

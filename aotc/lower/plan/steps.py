@@ -1,7 +1,7 @@
 """The plan of a lowering: passes in order, each with its reason, chosen by the input's levels.
 
 A plan is what `--explain` prints and `--pipeline` takes back: passes of MLIR, and of aotc's own
-(`aotc-...`, see `aotc.lower.own_passes`), as text.
+(`aotc-...`, see `aotc.lower.passes.own`), as text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from aotc.errors import InputError
-from aotc.lower.levels import Level
+from aotc.lower.plan.levels import Level
 
 _OPENING, _CLOSING = "builtin.module(", ")"
 

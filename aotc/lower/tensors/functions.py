@@ -11,7 +11,7 @@ from typing import Any
 
 from aotc.load.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
 from aotc.load.source import Source
-from aotc.lower.passes import run_passes
+from aotc.lower.passes.run import run_passes
 from aotc.mlir import ir
 
 _RESULTS = ("buffer-results-to-out-params{hoist-static-allocs=1 add-result-attr=1}",)

@@ -7,7 +7,7 @@ from typing import Any
 
 from aotc.errors import AotcError, InputError, InternalError
 from aotc.load.source import describe_diagnostics
-from aotc.lower.unreachable import erase_unreachable_blocks, settle_branches
+from aotc.lower.passes.unreachable import erase_unreachable_blocks, settle_branches
 from aotc.mlir import PassManager, ir
 
 

@@ -11,19 +11,19 @@ from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.load.entries import functions_of
 from aotc.load.source import Source
-from aotc.lower.access import Functions
-from aotc.lower.aliasing import Roots, overlapping_loops_kept_sequential
-from aotc.lower.copies import expand_copies, parallelize_copies
-from aotc.lower.device_functions import separate_device_functions
+from aotc.lower.analysis.access import Functions
+from aotc.lower.analysis.aliasing import Roots, overlapping_loops_kept_sequential
+from aotc.lower.kernels.device_functions import separate_device_functions
+from aotc.lower.kernels.operands import hoist_globals, sink_vectors
+from aotc.lower.kernels.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.mapping.loops import map_parallel_loops
 from aotc.lower.mapping.written import mark_parallel
-from aotc.lower.memory import hoist_globals, sink_vectors
-from aotc.lower.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.placement import place_memory
-from aotc.lower.plan import Step
-from aotc.lower.remarks import Remarks
-from aotc.lower.schedules import decompose, erase_schedules
-from aotc.lower.tensors import mark_tensors, return_in_arguments
+from aotc.lower.plan.remarks import Remarks
+from aotc.lower.plan.steps import Step
+from aotc.lower.rewrites.copies import expand_copies, parallelize_copies
+from aotc.lower.tensors.functions import mark_tensors, return_in_arguments
+from aotc.lower.tensors.schedules import decompose, erase_schedules
 from aotc.mlir import PassManager
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, MemoryMode, parse_block

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.command import Outcome
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 
 # The 32-bit words of each type: what one lane gives another at a time.
 WORDS = {

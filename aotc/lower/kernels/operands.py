@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from aotc import ops
-from aotc.lower.memory_spaces import is_workgroup
+from aotc.lower.rewrites.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.passes import run_passes
-from aotc.lower.task_checks import TASKS, check_tasks
+from aotc.lower.host.task_checks import TASKS, check_tasks
+from aotc.lower.passes.run import run_passes
 from aotc.mlir import ir
 
 _TO_CALLS = (

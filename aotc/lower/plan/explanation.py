@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from aotc.lower.levels import Found
-from aotc.lower.plan import Step, plan_text
-from aotc.lower.remarks import Remarks
+from aotc.lower.plan.levels import Found
+from aotc.lower.plan.remarks import Remarks
+from aotc.lower.plan.steps import Step, plan_text
 
 
 @dataclass

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aotc import ops
-from aotc.lower.outlining import gpu_modules, launched_kernel
+from aotc.lower.kernels.outlining import gpu_modules, launched_kernel
 from aotc.lower.placement_names import ONE_STREAM, WAIT
-from aotc.lower.tensor_maps import is_tensor_map
+from aotc.lower.rewrites.tensor_maps import is_tensor_map
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
 from aotc.ops import symbol_of

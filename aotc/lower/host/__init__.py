@@ -1,0 +1,1 @@
+"""Outlined module → the host's half, in the LLVM dialect."""

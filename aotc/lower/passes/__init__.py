@@ -1,0 +1,1 @@
+"""Running passes: MLIR's, and aotc's own by name."""

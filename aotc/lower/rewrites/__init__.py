@@ -1,0 +1,1 @@
+"""Operations and types that upstream lowers wrongly or not at all → others, in either half."""

@@ -1,0 +1,1 @@
+"""Functions on tensors → functions on buffers."""
