@@ -1,8 +1,10 @@
 """What the author wrote of parallel loops, noted in the input until loops are mapped.
 
 A function that says what runs in parallel keeps its other loops in sequence: by then linalg, too,
-is parallel loops. A loop or a linalg operation that says how large its blocks are is known by its
-place: of its attributes little comes through the passes in between.
+is parallel loops. So does every function of a module that manages the GPU's memory itself: what
+its loops touch is where the author put it, often for the host. A loop or a linalg operation that
+says how large its blocks are is known by its place: of its attributes little comes through the
+passes in between.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from aotc.mlir import ir
 _MARK = "aotc.sequential"
 _BLOCKS = "aotc.blocks"
 # What says that the author decided what runs in parallel.
-PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
+_PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
+_MEMORY_OPS = ("gpu.alloc", "gpu.memcpy", "gpu.memset", "gpu.host_register")
 
 
 def mark_parallel(source: Source) -> None:
@@ -27,9 +30,10 @@ def mark_parallel(source: Source) -> None:
     Raises InputError for a block that no GPU has.
     """
     with source.module.context:
-        for function in functions_of(source.module):
-            operations = ops.walk(function)
-            if any(op.name in PARALLEL_OPS or "mapping" in op.attributes for op in operations):
+        by_function = [(function, ops.walk(function)) for function in functions_of(source.module)]
+        manages_memory = any(op.name in _MEMORY_OPS for _, body in by_function for op in body)
+        for function, operations in by_function:
+            if manages_memory or any(map(says_what_is_parallel, operations)):
                 function.attributes[_MARK] = ir.UnitAttr.get()
             blocks = {}
             for operation in operations:
@@ -39,6 +43,11 @@ def mark_parallel(source: Source) -> None:
                     blocks[str(place)] = operation.attributes[BLOCK_ATTRIBUTE]
             if blocks:
                 function.attributes[_BLOCKS] = ir.DictAttr.get(blocks)
+
+
+def says_what_is_parallel(operation: Any) -> bool:
+    """Whether its author decided what runs in parallel."""
+    return operation.name in _PARALLEL_OPS or "mapping" in operation.attributes
 
 
 def given_block(loop: Any, source: Source | None) -> BlockShape | None:
@@ -52,9 +61,9 @@ def given_block(loop: Any, source: Source | None) -> BlockShape | None:
     return BlockShape(*noted[str(place)]) if str(place) in noted else None
 
 
-def is_sequential(loop: Any) -> bool:
-    """Whether the loop's function carries the mark."""
-    return any(_MARK in op.attributes for op in ops.ancestors(loop))
+def is_sequential(operation: Any) -> bool:
+    """Whether the function that it is, or is in, carries the mark."""
+    return any(_MARK in op.attributes for op in (operation, *ops.ancestors(operation)))
 
 
 def erase_marks(module: Any) -> None:

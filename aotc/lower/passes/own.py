@@ -17,7 +17,7 @@ from aotc.lower.kernels.device_functions import separate_device_functions
 from aotc.lower.kernels.operands import hoist_globals, sink_vectors
 from aotc.lower.kernels.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.mapping.loops import map_parallel_loops
-from aotc.lower.mapping.written import mark_parallel
+from aotc.lower.mapping.written import is_sequential, mark_parallel, says_what_is_parallel
 from aotc.lower.placement import place_memory
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.plan.steps import Step
@@ -28,8 +28,6 @@ from aotc.mlir import PassManager
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, MemoryMode, parse_block
 
-# What says that the author decided what runs in parallel.
-_PARALLEL_OPS = ("gpu.launch", "gpu.launch_func", "scf.parallel", "affine.parallel", "scf.forall")
 # Loops that step by constants, and what they load and store, become affine ones.
 _RAISING = ("raise-scf-to-affine", "affine-raise-from-memref")
 
@@ -68,10 +66,6 @@ def run_own_pass(lowering: Lowering, step: Step) -> None:
     run(lowering, step.options)
 
 
-def _says_what_is_parallel(operation: Any) -> bool:
-    return operation.name in _PARALLEL_OPS or "mapping" in operation.attributes
-
-
 def _parallelize_loops(lowering: Lowering, options: Options) -> None:
     """Finds the parallel loops of functions that do not say themselves which are."""
     module = lowering.source.module
@@ -79,9 +73,7 @@ def _parallelize_loops(lowering: Lowering, options: Options) -> None:
         roots = Roots(Functions(module))
         for function in functions_of(module):
             operations = ops.walk(function)
-            says_so = any(
-                op.name in _PARALLEL_OPS or "mapping" in op.attributes for op in operations
-            )
+            says_so = is_sequential(function) or any(map(says_what_is_parallel, operations))
             if function.name != "func.func" or says_so:
                 continue
             # Raised, an unsigned loop would be a signed one.

@@ -64,3 +64,19 @@ def test_parallel_loops_become_kernels(
 )
 def test_other_loops_stay(aotc: Aotc, mlir_file: MlirFile, loop: str, body: str) -> None:
     assert kernels_of(aotc, mlir_file, loop, body) == 0
+
+
+REGISTERING = """\
+func.func @g(%x: memref<4xf32>) attributes {llvm.emit_c_interface} {
+  %u = memref.cast %x : memref<4xf32> to memref<*xf32>
+  gpu.host_register %u : memref<*xf32>
+  return
+}
+"""
+
+
+def test_a_module_that_places_its_memory_keeps_its_loops(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """`@f` may run before what it is given is registered."""
+    path = mlir_file(FUNCTION.format(loop=FOR, body=SCALE) + REGISTERING)
+    text = aotc("build", path, "--emit", "mlir", "-o", "-").succeeded().stdout
+    assert "gpu.launch_func" not in text
