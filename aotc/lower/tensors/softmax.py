@@ -34,6 +34,9 @@ def expand_softmax_of_buffers(module: Any) -> None:
             for argument, value in zip(body.arguments, (source, result), strict=True):
                 argument.replace_all_uses_with(value)
             for operation in list(body.operations)[:-1]:
+                for inner in ops.walk(operation.operation):
+                    # Places in the parsed text are none in the input.
+                    inner.location = softmax.location
                 operation.operation.move_before(softmax)
             softmax.erase()
 

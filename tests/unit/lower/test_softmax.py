@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 from helpers.native import build_library
 
+from aotc import ops
+from aotc.load.source import Place, find_place, parse_source
+from aotc.lower.tensors.softmax import expand_softmax_of_buffers
+from aotc.mlir import make_context
+
 # In f16, a difference of 8 and more has an error of up to 2^-8, and exp as much relative to it.
 TOLERANCE = {"f16": 1e-2, "f32": 1e-5, "f64": 1e-12}
 DTYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -50,3 +55,14 @@ def test_in_place(tmp_path: Path) -> None:
     wide = np.exp(x.astype(np.float64))
     build_library(text, tmp_path).call("softmax", x, np.empty_like(x))
     np.testing.assert_allclose(x, wide / wide.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_places_are_those_of_the_input() -> None:
+    """Remarks about the loops that softmax becomes name its line."""
+    text = ENTRY.format(type="memref<?x?xf32>", axis=1)
+    source = parse_source("rows.mlir", text.encode(), make_context())
+    expand_softmax_of_buffers(source.module)
+    made = [op for op in ops.walk(source.module.operation) if op.name == "linalg.generic"]
+    assert len(made) == 4
+    places = {find_place(str(op.location), source.name) for op in made}
+    assert places == {Place("rows.mlir", 3, 3)}
