@@ -39,6 +39,23 @@ def declare_function(module: Any, symbol: str, arguments: str, result: str | Non
     return function
 
 
+def bytes_global(symbol: str, content: bytes) -> Any:
+    """An internal constant of these bytes, in no module yet."""
+    return ir.Operation.create(
+        "llvm.mlir.global",
+        attributes={
+            "sym_name": ir.StringAttr.get(symbol),
+            "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{len(content)} x i8>")),
+            "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
+            "constant": ir.UnitAttr.get(),
+            "value": ir.StringAttr.get(content),
+            "addr_space": ir.IntegerAttr.get(i32(), 0),
+        },
+        regions=1,
+        ip=False,
+    )
+
+
 def keep_internal(function: Any) -> None:
     """Takes a function that has a body now out of other objects' sight."""
     function.operation.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aotc.cpu import build
 from aotc.cpu.expand.addresses import to_i64
 from aotc.cpu.synchronize import fail
 from aotc.load.source import find_place
@@ -49,19 +50,7 @@ def _message(text: str, location: Any, name: str, symbol: str) -> Any:
         # Into the artifact, hence without its folder.
         text += f" ({Path(place.file).name}:{place.line}:{place.column})"
     content = text.replace("\0", "").encode() + b"\0"
-    return ir.Operation.create(
-        "llvm.mlir.global",
-        attributes={
-            "sym_name": ir.StringAttr.get(symbol),
-            "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{len(content)} x i8>")),
-            "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
-            "constant": ir.UnitAttr.get(),
-            "value": ir.StringAttr.get(content),
-            "addr_space": ir.IntegerAttr.get(integer(32), 0),
-        },
-        regions=1,
-        ip=False,
-    )
+    return build.bytes_global(symbol, content)
 
 
 # Each takes the operation, the ids, what places call the input, and the global's name.

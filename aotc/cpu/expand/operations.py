@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from aotc.cpu import build
 from aotc.cpu.symbols import content
 from aotc.lower.rewrites.copies import expand_copy
 from aotc.mlir import ir
@@ -43,19 +44,7 @@ def _call_printf(printf: Any, global_name: str) -> Any:
     """Calls libc's printf instead; makes the global of the format string."""
     text = ir.StringAttr(printf.attributes["format"]).value_bytes + b"\0"
     pointer = ir.Type.parse("!llvm.ptr")
-    variable = ir.Operation.create(
-        "llvm.mlir.global",
-        attributes={
-            "sym_name": ir.StringAttr.get(global_name),
-            "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{len(text)} x i8>")),
-            "linkage": ir.Attribute.parse("#llvm.linkage<internal>"),
-            "constant": ir.UnitAttr.get(),
-            "value": ir.StringAttr.get(text),
-            "addr_space": ir.IntegerAttr.get(integer(32), 0),
-        },
-        regions=1,
-        ip=False,
-    )
+    variable = build.bytes_global(global_name, text)
     address = create(
         "llvm.mlir.addressof",
         results=[pointer],
