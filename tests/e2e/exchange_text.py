@@ -193,16 +193,26 @@ def _shuffle_text(element: str) -> str:
             f"    %o{row} = arith.constant {offset} : i32",
             f"    %w{row} = arith.constant {width} : i32",
             f"    %s{row}, %ok{row} = gpu.shuffle {mode} %v, %o{row}, %w{row} : {element}",
-            # Without a source the value is anything.
-            f"    %r{row} = arith.select %ok{row}, %s{row}, %v : {element}",
-            _store(f"%r{row}", row, rows, element),
-            _store(f"%ok{row}", row, rows, "i1", "valid"),
+            *_store_validated(row, rows, element),
         ]
-    arguments = (
+    return _entry(f"shuffle_{element}", _validated(rows, element), "\n".join(lines))
+
+
+def _store_validated(row: int, rows: int, element: str) -> list[str]:
+    """Keeps a lane's value and its validity bit. Without a source the value is anything."""
+    return [
+        f"    %r{row} = arith.select %ok{row}, %s{row}, %v : {element}",
+        _store(f"%r{row}", row, rows, element),
+        _store(f"%ok{row}", row, rows, "i1", "valid"),
+    ]
+
+
+def _validated(rows: int, element: str) -> str:
+    """The arguments of an entry whose values have validity bits."""
+    return (
         f"%x: memref<?x?x{element}>, %out: memref<{rows}x?x?x{element}>, "
         f"%valid: memref<{rows}x?x?xi1>"
     )
-    return _entry(f"shuffle_{element}", arguments, "\n".join(lines))
 
 
 def shuffles() -> list[tuple[int, tuple[str, int]]]:
@@ -231,15 +241,9 @@ def _rotate_text(element: str) -> str:
     for row, (offset, width) in enumerate(ROTATIONS):
         lines += [
             f"    %s{row}, %ok{row} = gpu.rotate %v, {offset}, {width} : {element}",
-            f"    %r{row} = arith.select %ok{row}, %s{row}, %v : {element}",
-            _store(f"%r{row}", row, rows, element),
-            _store(f"%ok{row}", row, rows, "i1", "valid"),
+            *_store_validated(row, rows, element),
         ]
-    arguments = (
-        f"%x: memref<?x?x{element}>, %out: memref<{rows}x?x?x{element}>, "
-        f"%valid: memref<{rows}x?x?xi1>"
-    )
-    return _entry(f"rotate_{element}", arguments, "\n".join(lines))
+    return _entry(f"rotate_{element}", _validated(rows, element), "\n".join(lines))
 
 
 def _broadcast_text(element: str) -> str:
