@@ -70,8 +70,9 @@ def embed(
         if cpu is not None:
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
-        give_device_copies(host)
+        # First: what makes a device's copy reads the variable itself.
         make_globals_managed(host, sorted(managed_globals))
+        give_device_copies(host)
         kernels = cpu.kernels if cpu is not None else ()
         binaries = [op for op in operations(host) if op.name == "gpu.binary"]
         for binary in binaries:

@@ -58,8 +58,11 @@ def add_managed_getter(host: Any, name: str, type_: str) -> str:
 
     Two threads may make the copy at once: one wins, the other is freed. Without memory for it
     the variable itself is used: the failure is noted by then, and no kernel is launched.
+    A second call for one variable adds nothing.
     """
     pointer, getter = f"aotc_managed_{name}", f"aotc_get_{name}"
+    if any(op.name == "llvm.func" and symbol_of(op) == getter for op in operations(host)):
+        return getter
     declarations = runtime_declarations()
     declarations[name] = f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
     append_with_declarations(

@@ -156,6 +156,11 @@ class Webs:
         self._uses: list[Use] = []
         self._merges: list[tuple[Merge, Any, Any]] = []
         self._made: set[Any] = set()  # values that are no roots
+        # Whoever has a function's address may call it.
+        self._with_address = {
+            ir.FlatSymbolRefAttr(constant.attributes["value"]).value
+            for constant in ops.find(module.operation, "func.constant")
+        }
         for function in host_functions(module):
             self._add_function(function)
         self._webs = self._collect()
@@ -182,10 +187,13 @@ class Webs:
 
     def _connect(self, made: Any, source: Any) -> None:
         """`made` may be `source`'s buffer."""
-        self._note(made)
-        self._note(source)
+        self._join(made, source)
         self._made.add(made)
-        self._parent[self._find(made)] = self._find(source)
+
+    def _join(self, value: Any, other: Any) -> None:
+        self._note(value)
+        self._note(other)
+        self._parent[self._find(value)] = self._find(other)
 
     def _collect(self) -> dict[Any, Web]:
         webs: dict[Any, Web] = {}
@@ -201,7 +209,7 @@ class Webs:
         return webs
 
     def _add_function(self, function: Any) -> None:
-        outside = is_called_from_outside(function)
+        outside = is_called_from_outside(function) or symbol_of(function) in self._with_address
         passed = list(enumerate(function.regions[0].blocks[0].arguments))
         for i, argument in passed:
             if _is_buffer(argument):
@@ -240,11 +248,26 @@ class Webs:
                     if _is_buffer(operand):
                         self._connect(result, operand)
         else:
+            self._connect_unknown(operation)
             for target, source in _flows(operation):
                 self._connect(target, source)
                 self._merges.append(
                     (_MERGES.get(_merging(operation).name, Merge.OTHER), operation, target)
                 )
+
+    def _connect_unknown(self, operation: Any) -> None:
+        """What an operation that is not known makes may be any buffer that it is given.
+
+        A memref of memrefs holds those that were stored in it.
+        """
+        if not _hands_on_unseen(operation):
+            return
+        buffers = [value for value in operation.operands if _is_buffer(value)]
+        for buffer in buffers[1:]:
+            self._join(buffer, buffers[0])
+        for result in operation.results:
+            if buffers and _is_buffer(result):
+                self._connect(result, buffers[0])
 
     def _kinds(self, operation: Any, operand: int, outside: bool) -> list[UseKind]:
         name = operation.name
@@ -287,6 +310,18 @@ class Webs:
         if self.functions.get(callee) is not None:
             return UseKind.CALL
         return UseKind.HOST_READ if callee.startswith(_PRINTS) else UseKind.ESCAPE
+
+
+def _hands_on_unseen(operation: Any) -> bool:
+    """Whether an operation may make a buffer of its operands in a way that is not followed."""
+    if operation.name == "memref.store":
+        return _is_buffer(operation.operands[0])
+    is_followed = (
+        operation.name.startswith(("func.", "scf.", "async.", "cf.", "gpu."))
+        or operation.name == "arith.select"
+        or len(operation.regions) > 0
+    )
+    return not is_followed and any(map(_is_buffer, operation.results))
 
 
 def _merging(operation: Any) -> Any:

@@ -376,6 +376,53 @@ REASONS: dict[str, tuple[str, str]] = {
         ),
         "managed memory: used in a way that is not known (func.call at ",
     ),
+    "through_an_operation_that_is_not_followed": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  %u = memref.alloc() : memref<32xf32>
+  %x, %y = memref.distinct_objects %t, %u : memref<32xf32>, memref<32xf32>
+  {fill("%y")}
+  memref.copy %u, %a : memref<32xf32> to memref<32xf32>
+  return"""
+        ),
+        "managed memory: used in a way that is not known (memref.distinct_objects at ",
+    ),
+    "in_a_memref_of_memrefs": (
+        entry(
+            f"""%t = memref.alloc() : memref<32xf32>
+  %table = memref.alloc() : memref<2xmemref<32xf32>>
+  memref.store %t, %table[%c1] : memref<2xmemref<32xf32>>
+  %x = memref.load %table[%c1] : memref<2xmemref<32xf32>>
+  {fill("%x")}
+  {TWIN_READ}
+  return"""
+        ),
+        "memref<32xf32>: managed memory: used in a way that is not known (memref.store at ",
+    ),
+    "from_a_function_whose_address_is_taken": (
+        entry(
+            """%f = func.constant @make : () -> memref<32xf32>
+  %t = scf.for %n = %c0 to %c5 step %c1 iter_args(%g = %f) -> (() -> memref<32xf32>) {
+    %h = func.call @other(%g) : (() -> memref<32xf32>) -> (() -> memref<32xf32>)
+    scf.yield %h : () -> memref<32xf32>
+  }
+  %m = func.call_indirect %t() : () -> memref<32xf32>
+  memref.copy %m, %a : memref<32xf32> to memref<32xf32>
+  return""",
+            before=f"""
+func.func private @other(() -> memref<32xf32>) -> (() -> memref<32xf32>)
+func.func private @make() -> memref<32xf32> {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %one = arith.constant 1.0 : f32
+  %t = memref.alloc() : memref<32xf32>
+  {fill("%t")}
+  return %t : memref<32xf32>
+}}""",
+        ),
+        "managed memory: returned by a function that is called from outside",
+    ),
     "in_blocks": (
         entry(
             f"""%t = memref.alloc() : memref<32xf32>
@@ -521,6 +568,59 @@ func.func @set(%i: index, %v: f32) attributes {llvm.emit_c_interface} {
   return
 }
 """
+
+
+_BOTH_COPIES = """
+module attributes {gpu.container_module} {
+gpu.module @k {
+  gpu.func @add(%w: memref<32xf32>, %a: memref<32xf32>) kernel {
+    %i = gpu.thread_id x
+    %v = memref.load %w[%i] : memref<32xf32>
+    %u = memref.load %a[%i] : memref<32xf32>
+    %s = arith.addf %u, %v : f32
+    memref.store %s, %a[%i] : memref<32xf32>
+    gpu.return
+  }
+}
+memref.global "private" constant @w : memref<32xf32> = dense<3.0>
+memref.global "private" constant @x : memref<32xf32> = dense<4.0>
+func.func @f(%a: memref<32xf32>, %n: index) -> f32 attributes {llvm.emit_c_interface} {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %w = memref.get_global @w : memref<32xf32>
+  gpu.launch_func @k::@add blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
+      args(%w : memref<32xf32>, %a : memref<32xf32>)
+  %x = memref.get_global @x : memref<32xf32>
+  %w2 = memref.get_global @w : memref<32xf32>
+  %is_w = arith.cmpi eq, %n, %c1 : index
+  %one = arith.select %is_w, %w2, %x : memref<32xf32>
+  gpu.launch_func @k::@add blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
+      args(%one : memref<32xf32>, %a : memref<32xf32>)
+  %v = memref.load %w[%n] : memref<32xf32>
+  return %v : f32
+}
+func.func @g(%a: memref<32xf32>) attributes {llvm.emit_c_interface} {
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %w = memref.get_global @w : memref<32xf32>
+  gpu.launch_func @k::@add blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
+      args(%w : memref<32xf32>, %a : memref<32xf32>)
+  return
+}
+}
+"""
+
+
+def test_a_constant_has_both_kinds_of_copies(tmp_path: Path) -> None:
+    """One use is of it alone, another of one of two: the device's copy, and a managed one."""
+    library = build_library(_BOTH_COPIES, tmp_path)
+    a = np.zeros(32, np.float32)
+    assert library.call("f", a, 1) == 3.0
+    assert a[5] == 6.0
+    assert library.call("f", a, 0) == 3.0
+    assert a[5] == 13.0
+    library.call("g", a)
+    assert a[5] == 16.0
 
 
 # --- GPU operations written without tokens ---------------------------------------------
