@@ -46,7 +46,7 @@ def keep_to_itself(host: Any, entries: Sequence[Entry], lowered: Sequence[str] =
             continue
         name = symbol_of(function)
         if name == PROGRAM_MAIN and ENTRY_ATTRIBUTE not in function.attributes:
-            _wrap_main(host, function)
+            _wrap_main(host, function, has_entries=len(entries) > 0)
         if name in lowered:
             continue
         if name not in exported:
@@ -77,14 +77,19 @@ def _extend_result(function: Any) -> None:
         function.attributes["res_attrs"] = ir.Attribute.parse(f"[{{llvm.{extension}}}]")
 
 
-def _wrap_main(host: Any, main: Any) -> None:
-    """Renames the module's own main, and adds the form of it that program_main.c calls."""
+def _wrap_main(host: Any, main: Any, *, has_entries: bool) -> None:
+    """Renames the module's own main, and adds the form of it that program_main.c calls.
+
+    Beside entries a main that no program can start is a function like others.
+    """
     main.attributes["sym_name"] = ir.StringAttr.get(_USER_MAIN)
     for call in ops.find(host, "llvm.call"):
         if "callee" in call.attributes and ops.callee_of(call) == PROGRAM_MAIN:
             call.attributes["callee"] = ir.FlatSymbolRefAttr.get(_USER_MAIN)
     parameters, result = signature(main)
     if parameters not in ([], ["i32", "!llvm.ptr"]) or result not in _STATUSES:
+        if has_entries:
+            return
         raise InputError(refuse_main(parameters, [] if result == "void" else [result]))
     arguments = "%argc, %argv" if parameters else ""
     call = f"llvm.call @{_USER_MAIN}({arguments}) : ({', '.join(parameters)})"

@@ -56,9 +56,18 @@ def _program_main(module: Any) -> Any | None:
         (
             function
             for function in functions_of(module)
-            if symbol_of(function) == PROGRAM_MAIN and ENTRY_ATTRIBUTE not in function.attributes
+            if symbol_of(function) == PROGRAM_MAIN
+            and ENTRY_ATTRIBUTE not in function.attributes
+            and not _is_private(function)
         ),
         None,
+    )
+
+
+def _is_private(function: Any) -> bool:
+    name = "sym_visibility"
+    return (
+        name in function.attributes and ir.StringAttr(function.attributes[name]).value == "private"
     )
 
 

@@ -43,7 +43,7 @@ def load(build: Build) -> list[Artifact]:
     build.lowered_entries = lowered_entries(build.source)
     # A function that the user names is called by the harness, whatever else is there.
     build.is_program = has_program_main(build.module) and not r.entries
-    if build.is_program:
+    if build.is_program and (EmitKind.EXE in r.emit or not build.entries):
         check_program_main(build.source)
     return []
 

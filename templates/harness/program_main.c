@@ -1,6 +1,8 @@
 // The main of an executable whose module has its own: that function is the program, and this only
-// turns a failure of the device into a message and an exit code, which the module cannot see.
+// turns a failure of the device, and output that could not be written, into a message and an exit
+// code, which the module cannot see.
 // It is linked alone: without the rest of the harness, and without a table.
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,12 +32,18 @@ int main(int argc, char **argv) {
   }
   aotc_status status = aotc_status_get();
   const char *message = aotc_error_message();
-  fflush(stdout);
+  bool is_written = fflush(stdout) == 0 && ferror(stdout) == 0;
+  int write_error = errno;
   // Whether it is the cpu matters to whoever reads the times, and for what the cpu cannot do.
   aotc_device device;
   bool is_known = aotc_device_is_resolved() && aotc_device_resolve(&device) == AOTC_OK;
   if (is_known) {
     note_cpu(name, &device);
+  }
+  if (!is_written) {
+    fprintf(stderr, "%s: error: cannot write to standard output: %s\n", name,
+            strerror(write_error));
+    code = code == HARNESS_OK ? HARNESS_USAGE : code;
   }
   if (status == AOTC_OK) {
     return code;

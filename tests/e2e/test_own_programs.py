@@ -10,6 +10,8 @@ import pytest
 from e2e.own_programs import FOLDER, PROGRAMS, without_addresses
 from e2e.support import Programs, run
 
+from aotc.cli import run as aotc_run
+
 # One chip: what the CPU device runs does not depend on it.
 CHIP = ("--chip", "sm_80", "--ptx", "none")
 CPU = {"AOTC_DEVICE": "cpu"}
@@ -97,6 +99,51 @@ def test_what_main_returns_is_the_exit_code(programs: Programs, tmp_path: Path, 
         f"  return %x : {type_}\n}}\n"
     )
     assert run(programs.build(source, *CHIP), env=CPU).returncode == code
+
+
+_HELPER = """
+func.func VISIBILITY@main(%x: f32) -> f32 { return %x : f32 }
+func.func @f(%x: f32) -> f32 attributes {llvm.emit_c_interface} {
+  %y = func.call @main(%x) : (f32) -> f32
+  return %y : f32
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("visibility", "kind", "code"),
+    [("private ", "exe", 0), ("private ", "shared", 0), ("", "shared", 0), ("", "exe", 2)],
+)
+def test_a_main_may_be_a_function_like_others(
+    tmp_path: Path, visibility: str, kind: str, code: int
+) -> None:
+    """Where it is private, or of a library that has entries."""
+    source = tmp_path / "helper.mlir"
+    source.write_text(_HELPER.replace("VISIBILITY", visibility))
+    command = ["build", str(source), *CHIP, "--emit", kind, "-q", "-o", f"{tmp_path}/out/"]
+    assert aotc_run(command) == code
+
+
+@pytest.mark.parametrize(("returned", "code"), [(0, 2), (7, 7)])
+def test_output_that_is_not_written_is_an_error(
+    programs: Programs, tmp_path: Path, returned: int, code: int
+) -> None:
+    source = tmp_path / "writing.mlir"
+    source.write_text(
+        f"""func.func @main() -> i32 {{
+  %x = arith.constant {returned} : i32
+  vector.print %x : i32
+  return %x : i32
+}}
+"""
+    )
+    with Path("/dev/full").open("w") as full:
+        command = [programs.build(source, *CHIP)]
+        done = subprocess.run(command, env=CPU, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == code
+    assert done.stderr == (
+        b"writing: error: cannot write to standard output: No space left on device\n"
+    )
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind")
