@@ -24,6 +24,8 @@ _UNKNOWN = (
 )
 _SPLIT = re.compile(r"// -----")
 _UNREGISTERED = "operation being parsed with an unregistered dialect"
+# A type or an attribute of a dialect that MLIR has not, in its own words.
+_FOREIGN = re.compile(r'[!#]"?(\w+)(?:"<|\.).*(?:type|attribute) created with unregistered')
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Changes:
     def explain(self, error: str, lines: Sequence[str], number: int, column: int) -> str | None:
         """What to write now, for text that MLIR refused with `error` at line `number` (from 1) and
         `column`; None where nothing is known."""
+        if foreign := _FOREIGN.search(error):
+            return self.owner(foreign[1])
         line = lines[number - 1]
         operation = unknown_operation(error, line, column)
         bare = operation.removeprefix("std.") if operation else None

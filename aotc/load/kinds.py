@@ -58,6 +58,9 @@ _TEXT = {
     r"def\s+\w+\s*\([\w\s,]*\)\s*\{|var\s+\w+\s*(?:<[\d\s,]+>)?\s*=": Kind(
         "the Toy tutorial's language", "its own compiler makes MLIR of it: toyc -emit=mlir-affine."
     ),
+    r"HloModule\s": Kind(
+        "XLA's HLO text", "give aotc the linalg that stablehlo-opt makes of StableHLO."
+    ),
     r"[{\[]\s*\"[^\"]*\"\s*[:,]": Kind("JSON", "aotc reads MLIR."),
 }
 _MLIR = r"^\s*(?:module\b|builtin\.module\b|func\.|llvm\.|gpu\.|%[\w:]+\s*=\s*\"?\w+\.\w)"

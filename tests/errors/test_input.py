@@ -281,6 +281,34 @@ func.func @f(%a: memref<8xf32>) attributes {llvm.emit_c_interface} {
     )
 
 
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        ("gpu.barrier", "gpu.barrier"),
+        (
+            "%i = gpu.thread_id x\n  memref.store %x, %a[%i] : memref<8xf32>",
+            "gpu.thread_id",
+        ),
+        (
+            "%y = gpu.all_reduce add %x { } : (f32) -> (f32)\n  %i = arith.constant 0 : index\n"
+            "  memref.store %y, %a[%i] : memref<8xf32>",
+            "gpu.all_reduce",
+        ),
+    ],
+)
+def test_work_of_threads_in_host_code(
+    aotc: Aotc, mlir_file: MlirFile, operation: str, name: str
+) -> None:
+    path = mlir_file(
+        "func.func @f(%a: memref<8xf32>, %x: f32) attributes {llvm.emit_c_interface} {\n"
+        f"  {operation}\n  return\n}}\n"
+    )
+    done = aotc("build", path)
+    assert done.code == 2
+    assert f"{path}:2:" in done.stderr
+    assert f": {name} is for the threads of a kernel; here it is in host code, @f." in done.stderr
+
+
 def test_a_vector_of_bits_for_a_kernel(aotc: Aotc, mlir_file: MlirFile) -> None:
     """Upstream's lowering reads it from other bytes than it was put into: refused, where it
     cannot be made in the kernel."""

@@ -129,6 +129,7 @@ def test_on_the_command_line(aotc: Aotc, mlir_file: MlirFile) -> None:
         ('%r = "onnx.Add"() : () -> f32', "the dialect 'onnx' is ONNX-MLIR's: "),
         ("%r = stablehlo.constant 1", "the dialect 'stablehlo' is StableHLO's: stablehlo-opt "),
         ("%r = spv.Constant 1 : i32", "the dialect 'spv' is called spirv now."),
+        ("%r = arith.constant 1 : !torch.int", "the dialect 'torch' is Torch-MLIR's: "),
         ("toy.print %x", "the dialect 'toy' is the Toy tutorial's: "),
         (
             "mine.op",
