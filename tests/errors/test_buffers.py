@@ -189,6 +189,9 @@ BOUNDS = {
   scf.for %i = %c20 to %c8 step %c1 {{
     memref.store %x, %a[%i] : {BUFFER}
   }}
+  scf.parallel (%i, %j) = (%c0, %c0) to (%c20, %c0) step (%c1, %c1) {{
+    memref.store %x, %a[%i] : {BUFFER}
+  }}
 """,
     "threads": f"""
   gpu.launch blocks(%a0, %a1, %a2) in (%a3 = %c1, %a4 = %c1, %a5 = %c1)

@@ -78,6 +78,8 @@ def _runs_of(access: Any) -> Iterator[Known]:
         bounds = _bounds(loop)
         if bounds is None:
             break
+        if any(map(_is_empty, bounds)):
+            return
         variables = zip(loop.regions[0].blocks[0].arguments, bounds, strict=False)
         for variable, (low, high, step) in variables:
             if low is None or high is None or step is None or high <= low or step <= 0:
@@ -89,6 +91,11 @@ def _runs_of(access: Any) -> Iterator[Known]:
     if first:
         yield first
         yield last
+
+
+def _is_empty(bounds: Bounds) -> bool:
+    low, high, _ = bounds
+    return low is not None and high is not None and high <= low
 
 
 def _bounds(loop: Any) -> list[Bounds] | None:
