@@ -69,6 +69,7 @@ CALLS: dict[str, dict[str, Call]] = {
         "gen": Call((33,), (np.arange(33),), writes=False),
         "gather": Call((random(8, 4), AT), (random(8, 4)[AT[:, 0]],)),
         "scalar": Call((VECTOR,), (VECTOR.sum(dtype=np.float64),), writes=False),
+        "twice": Call((VECTOR,), (np.exp(VECTOR), np.exp(VECTOR))),
         "consts": Call((random(2, 2),), (random(2, 2) + CONSTANT,)),
     },
     "on_buffers": {

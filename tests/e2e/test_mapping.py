@@ -450,3 +450,49 @@ def test_a_transpose_of_the_last_dimensions(shape: tuple[int, int, int], matrice
     expected = y + x.transpose(0, 2, 1)
     matrices.call("transpose_batches", x, y)
     np.testing.assert_array_equal(y, expected)
+
+
+# --- Rows whose columns depend on the row ------------------------------------------------
+
+_TRIANGLES = {
+    "lower": "0 to affine_map<(i) -> (i + 1)>(%i)",
+    "upper": "affine_map<(i) -> (i)>(%i) to %n",
+    "band": "affine_map<(i) -> (i)>(%i) to min affine_map<(i)[n] -> (i + 9, n)>(%i)[%n]",
+}
+TRIANGLES = "".join(
+    f"""
+func.func @{name}(%x: memref<?x?xf32>, %y: memref<?xf32>) attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32>
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to %n {{
+    %sum = affine.for %j = {bounds} iter_args(%s = %zero) -> (f32) {{
+      %v = affine.load %x[%i, %j] : memref<?x?xf32>
+      %t = arith.addf %s, %v : f32
+      affine.yield %t : f32
+    }}
+    affine.store %sum, %y[%i] : memref<?xf32>
+  }}
+  return
+}}
+"""
+    for name, bounds in _TRIANGLES.items()
+)
+
+
+def _is_in_band(n: int) -> np.ndarray:
+    return np.triu(np.ones((n, n))) - np.triu(np.ones((n, n)), 9)
+
+
+@pytest.fixture(scope="module")
+def triangles(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    return build_library(TRIANGLES, tmp_path_factory.mktemp("triangles"), "-O1")
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 33, 600])
+@pytest.mark.parametrize("name", _TRIANGLES)
+def test_rows_of_their_own_length(name: str, size: int, triangles: Library) -> None:
+    x, y = _random(size, size), _random(size)
+    triangles.call(name, x, y)
+    kept = {"lower": np.tril(x), "upper": np.triu(x), "band": x * _is_in_band(size)}[name]
+    np.testing.assert_allclose(y, kept.sum(axis=1, dtype=np.float64), rtol=1e-4, atol=1e-4)

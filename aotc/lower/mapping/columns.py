@@ -74,9 +74,12 @@ class Columns:
     def known_count(self) -> int | None:
         return known_product([known_trips(*bounds) for bounds in self.bounds])
 
-    def dimensions(self) -> list[Dimension]:
-        """The dimensions as values, at the insertion point."""
-        return [Dimension.of(*bounds) for bounds in self.bounds]
+    def dimensions(self, values: dict[Any, Any]) -> list[Dimension]:
+        """The dimensions as values, at the insertion point. `values` are what stands there for
+        values of the loop around: a row's columns may depend on the row."""
+        return [
+            Dimension.of(*(values.get(bound, bound) for bound in bounds)) for bounds in self.bounds
+        ]
 
     def loads_along(self) -> bool:
         """Whether there is a load in which neighbouring iterations read neighbouring elements."""

@@ -156,7 +156,7 @@ class _RowKernel:
         """The values in the loop's body for each column of this thread."""
         bounds = _normal_bounds(columns)
         if bounds not in self._points:
-            dimensions = columns.dimensions()
+            dimensions = columns.dimensions(self._values)
             self._points[bounds] = [
                 induction_values(dimensions, position) for position, _ in self._kept(columns)
             ]

@@ -30,7 +30,7 @@ def go_through(columns: Columns, team: Team, values: dict[Any, Any]) -> list[Any
     Each group of threads takes `points` times its width at once, then jumps over the others'; what
     is left at the end is taken one by one. So point p is always thread p % width's.
     """
-    dimensions = columns.dimensions()
+    dimensions = columns.dimensions(values)
     count, known = product(dimensions), columns.known_count
     chunk = team.width * team.points
     neutral = [a.neutral() for a in columns.accumulators]

@@ -164,7 +164,7 @@ def _read(buffer: Any) -> Any:
 
 def _launch_both(plan: TotalPlan, start: _Step, finish: _Step) -> None:
     columns, threads = plan.columns, plan.block.threads
-    dimensions = columns.dimensions()
+    dimensions = columns.dimensions({})
     count = product(dimensions)
     share = ops.constant_index(threads * _POINTS)
     blocks = ops.index_op("arith.ceildivsi", count, share)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.load.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
 from aotc.load.source import Source
 from aotc.lower.passes.run import run_passes
@@ -43,6 +44,8 @@ def return_in_arguments(source: Source) -> None:
             del function.attributes[_KNOWN_RESULTS]
             # The pass changes private functions alone: others may be called from elsewhere.
             function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        for returned in ops.find(module.operation, "func.return"):
+            _return_each_once(returned)
     run_passes(
         module,
         _RESULTS,
@@ -56,6 +59,25 @@ def return_in_arguments(source: Source) -> None:
         for function in functions_of(module):
             if function.name == "func.func" and "arg_attrs" in function.attributes:
                 _name_results(function)
+
+
+def _return_each_once(returned: Any) -> None:
+    """Copies a buffer for each further time that it is returned: MLIR's pass puts an argument in
+    the place of an allocation, which it then erases, once for each result."""
+    seen: list[Any] = []
+    for number, value in enumerate(returned.operands):
+        if value not in seen:
+            seen.append(value)
+            continue
+        if not isinstance(value.type, ir.MemRefType) or not value.type.has_static_shape:
+            continue
+        none = ir.DenseI32ArrayAttr.get([0, 0], returned.context)
+        with returned.location, ir.InsertionPoint(returned):
+            copy = ops.create(
+                "memref.alloc", [], [value.type], {"operandSegmentSizes": none}
+            ).result
+            ops.create("memref.copy", [value, copy])
+        returned.operands[number] = copy
 
 
 def _type(function: Any) -> Any:

@@ -82,3 +82,7 @@ func.func @consts(%A: tensor<2x2xf32>) -> tensor<2x2xf32> attributes {llvm.emit_
   %y = arith.addf %A, %c : tensor<2x2xf32>
   return %y : tensor<2x2xf32>
 }
+func.func @twice(%A: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {llvm.emit_c_interface} {
+  %r = math.exp %A : tensor<8xf32>
+  return %r, %r : tensor<8xf32>, tensor<8xf32>
+}
