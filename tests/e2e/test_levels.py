@@ -55,6 +55,7 @@ WIDE = random(1, 8, 8, 4)
 FILTERS = random(8, 3, 3, 4)
 PADDED = np.pad(WIDE, ((0, 0), (1, 1), (1, 1), (0, 0)))
 AT = np.array([[7], [0], [3]], np.int64)
+PACKED = np.pad(A, ((0, 2), (0, 1)), constant_values=7).reshape(2, 3, 3, 2).transpose(2, 0, 3, 1)
 CONSTANT = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 CALLS: dict[str, dict[str, Call]] = {
@@ -69,6 +70,7 @@ CALLS: dict[str, dict[str, Call]] = {
         "gen": Call((33,), (np.arange(33),), writes=False),
         "gather": Call((random(8, 4), AT), (random(8, 4)[AT[:, 0]],)),
         "scalar": Call((VECTOR,), (VECTOR.sum(dtype=np.float64),), writes=False),
+        "pack": Call((A,), (PACKED, 2 * A)),
         "twice": Call((VECTOR,), (np.exp(VECTOR), np.exp(VECTOR))),
         "consts": Call((random(2, 2),), (random(2, 2) + CONSTANT,)),
     },

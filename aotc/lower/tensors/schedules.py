@@ -12,28 +12,46 @@ from aotc.mlir import ir
 
 _HAS_SEQUENCES = "transform.with_named_sequence"
 _OURS = "aotc_decompose"
-_DECOMPOSE = f"""
-module attributes {{{_HAS_SEQUENCES}}} {{
-  transform.named_sequence @{_OURS}(%module: !transform.any_op {{transform.readonly}}) {{
-    %whole = transform.structured.match ops{{["linalg.softmax"]}} in %module
-      : (!transform.any_op) -> !transform.any_op
-    %parts = transform.structured.decompose_interface %whole
-      : (!transform.any_op) -> !transform.any_op
-    transform.yield
-  }}
-}}
-"""
+_ANY = "!transform.any_op"
+# By operation: what makes others of it, as the transform dialect writes it, and the types of the
+# operation and of what becomes of it.
+_DECOMPOSITIONS = {
+    "linalg.softmax": ("decompose_interface %whole", _ANY, (_ANY,)),
+    "linalg.pack": (
+        "lower_pack %whole {lowerPadLikeWithInsertSlice = false}",
+        '!transform.op<"linalg.pack">',
+        tuple(
+            f'!transform.op<"{name}">'
+            for name in ("tensor.pad", "tensor.expand_shape", "linalg.transpose")
+        ),
+    ),
+    "linalg.unpack": (
+        "lower_unpack %whole {lowerUnpadLikeWithExtractSlice = false}",
+        '!transform.op<"linalg.unpack">',
+        tuple(
+            f'!transform.op<"{name}">'
+            for name in (
+                "tensor.empty",
+                "linalg.transpose",
+                "tensor.collapse_shape",
+                "tensor.extract_slice",
+                "linalg.copy",
+            )
+        ),
+    ),
+}
 
 
 def decompose(source: Source) -> None:
     """Operations that are made of others → these."""
     module = source.module
     expand_softmax_of_buffers(module)
-    if not ops.find(module.operation, "linalg.softmax"):
+    present = [name for name in _DECOMPOSITIONS if ops.find(module.operation, name)]
+    if not present:
         return
     with module.context, ir.Location.unknown():
         module.operation.attributes[_HAS_SEQUENCES] = ir.UnitAttr.get()
-        schedule = ir.Module.parse(_DECOMPOSE)
+        schedule = ir.Module.parse(_schedule(present))
         for sequence in list(schedule.body.operations):
             module.body.append(sequence.operation)
     run_passes(
@@ -44,6 +62,27 @@ def decompose(source: Source) -> None:
         doing="decomposing operations",
     )
     erase_schedules(module)
+
+
+def _schedule(names: list[str]) -> str:
+    """A module with the sequence that decomposes the operations of these names."""
+    return f"""
+module attributes {{{_HAS_SEQUENCES}}} {{
+  transform.named_sequence @{_OURS}(%module: {_ANY} {{transform.readonly}}) {{
+{"".join(_decomposition(name) for name in names)}    transform.yield
+  }}
+}}
+"""
+
+
+def _decomposition(name: str) -> str:
+    how, type_, made = _DECOMPOSITIONS[name]
+    whole = f"%{name.rpartition('.')[2]}"
+    return f"""\
+    {whole} = transform.structured.match ops{{["{name}"]}} in %module : ({_ANY}) -> {type_}
+    {whole}_parts:{len(made)} = transform.structured.{how.replace("%whole", whole)}
+      : ({type_}) -> ({", ".join(made)})
+"""
 
 
 def erase_schedules(module: Any) -> None:

@@ -86,3 +86,14 @@ func.func @twice(%A: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes
   %r = math.exp %A : tensor<8xf32>
   return %r, %r : tensor<8xf32>, tensor<8xf32>
 }
+func.func @pack(%A: tensor<4x5xf32>) -> (tensor<3x2x2x3xf32>, tensor<4x5xf32>) attributes {llvm.emit_c_interface} {
+  %z = arith.constant 7.0 : f32
+  %e = tensor.empty() : tensor<3x2x2x3xf32>
+  %r = linalg.pack %A padding_value(%z : f32) outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [2, 3]
+    into %e : tensor<4x5xf32> -> tensor<3x2x2x3xf32>
+  %d = arith.addf %r, %r : tensor<3x2x2x3xf32>
+  %f = tensor.empty() : tensor<4x5xf32>
+  %u = linalg.unpack %d outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [2, 3]
+    into %f : tensor<3x2x2x3xf32> -> tensor<4x5xf32>
+  return %r, %u : tensor<3x2x2x3xf32>, tensor<4x5xf32>
+}
