@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from e2e import own_programs
 from gpu import bundle, programs
 
 
@@ -87,6 +88,7 @@ def test_the_cpu_cases_pass(built: Path, bare_path: str) -> None:
     found = re.fullmatch(r"(\d+) passed, 0 failed, (\d+) skipped", lines[-1])
     assert found is not None
     expected = 2 * sum(case.runs_on_cpu for case in bundle.all_cases())
+    expected += 2 * len(own_programs.PROGRAMS)
     expected += len(list(built.glob("case-cpu-*.sh"))) + len(list(built.glob("case-any-*.sh")))
     assert int(found[1]) == expected
     assert len([line for line in lines if line.startswith("ok cpu:")]) == expected
