@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from runtime.support import STRICT_FLAGS, TESTS, compile_c, include_flags
+from runtime.support import FAKE_DRIVER, STRICT_FLAGS, compile_c, include_flags
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 *STRICT_FLAGS,
                 *include_flags(),
                 *defines,
-                *("-shared", "-Wl,-soname,libcuda.so.1", TESTS / "fake_driver.c", "-pthread"),
+                *("-shared", "-Wl,-soname,libcuda.so.1", *FAKE_DRIVER, "-pthread"),
                 *("-o", folder / name / "libcuda.so.1"),
             ],
             making=f"the {name} fake driver",

@@ -23,6 +23,7 @@ UTILITY_HEADERS = [
     RUNTIME / "include" / name for name in ("mlir_runner_utils.h", "mlir_async_runtime.h")
 ]
 TESTS = RUNTIME / "tests"
+FAKE_DRIVER = sorted((TESTS / "fake_driver").glob("*.c"))
 HOST_TARGET = "x86_64-linux-gnu.2.28"
 TARGETS = (HOST_TARGET, "aarch64-linux-gnu.2.28")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from helpers.elf import Elf, archive_members
 from runtime.support import (
+    FAKE_DRIVER,
     HEADERS,
     HOST_TARGET,
     RUNTIME,
@@ -29,7 +30,9 @@ from aotc.toolchain import runtime_library, utilities_library
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
-    "source", [*SOURCES, *UTILITIES, *sorted(TESTS.glob("*.c"))], ids=lambda path: str(path.name)
+    "source",
+    [*SOURCES, *UTILITIES, *FAKE_DRIVER, *sorted(TESTS.glob("*.c"))],
+    ids=lambda path: str(path.name),
 )
 def test_compiles_without_warnings(source: Path, target: str, tmp_path: Path) -> None:
     compile_c(
