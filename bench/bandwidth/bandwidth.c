@@ -261,9 +261,11 @@ CASE(axpy_tensors, FACTOR, buffer(0), buffer(1), buffer(3))
 CASE(axpy_memrefs, FACTOR, buffer(0), POINTS, buffer(1), POINTS, buffer(3), POINTS)
 CASE(axpy_loops, FACTOR, buffer(0), POINTS, buffer(1), POINTS, buffer(3), POINTS)
 CASE(relu_tensors, buffer(0), buffer(1), buffer(2), buffer(3))
+CASE(relu_memrefs, buffer(0), POINTS, buffer(1), POINTS, buffer(2), POINTS, buffer(3), POINTS)
 CASE(copy_memrefs, buffer(0), buffer(3))
 CASE(softmax_tensors, buffer(0), buffer(3))
 CASE(softmax_loops, buffer(0), buffer(3))
+CASE(softmax_memrefs, buffer(0), ROWS, ROWS, buffer(3), ROWS, ROWS)
 CASE(softmax_parallel, buffer(0), ROWS, ROWS, buffer(3), ROWS, ROWS)
 CASE(layer_norm_tensors, buffer(0), buffer(1), buffer(2), buffer(3))
 CASE(sum_tensors, buffer(0), buffer(3))
@@ -295,8 +297,10 @@ static bench_case cases[] = {
     ONE(axpy_memrefs, check_axpy, 3 * VECTOR, 0.9),
     ONE(axpy_loops, check_axpy, 3 * VECTOR, 0.9),
     ONE(relu_tensors, check_relu, 4 * VECTOR, 0.9),
+    ONE(relu_memrefs, check_relu, 4 * VECTOR, 0.9),
     ONE(softmax_tensors, check_softmax, 2 * MATRIX, 0.8),
     ONE(softmax_loops, check_softmax, 2 * MATRIX, 0.8),
+    ONE(softmax_memrefs, check_softmax, 2 * MATRIX, 0.8),
     ONE(softmax_parallel, check_softmax, 2 * MATRIX, 0.8),
     ONE(layer_norm_tensors, check_layer_norm, 2 * MATRIX, 0.8),
     ONE(sum_tensors, check_sum, (double)SUMMED * sizeof(float), 0.9),

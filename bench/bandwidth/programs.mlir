@@ -46,6 +46,27 @@ func.func @axpy_memrefs(%a: f32, %x: memref<?xf32>, %y: memref<?xf32>, %z: memre
   return
 }
 
+// The same as relu_tensors, on buffers whose size nobody knows.
+func.func @relu_memrefs(%a: memref<?xf32>, %b: memref<?xf32>, %c: memref<?xf32>,
+                        %r: memref<?xf32>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %a, %c0 : memref<?xf32>
+  %ab = memref.alloc(%n) : memref<?xf32>
+  %abc = memref.alloc(%n) : memref<?xf32>
+  linalg.mul ins(%a, %b : memref<?xf32>, memref<?xf32>) outs(%ab : memref<?xf32>)
+  linalg.add ins(%ab, %c : memref<?xf32>, memref<?xf32>) outs(%abc : memref<?xf32>)
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%abc : memref<?xf32>) outs(%r : memref<?xf32>) {
+  ^bb0(%x: f32, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %y = arith.maximumf %x, %zero : f32
+    linalg.yield %y : f32
+  }
+  memref.dealloc %ab : memref<?xf32>
+  memref.dealloc %abc : memref<?xf32>
+  return
+}
+
 func.func @copy_memrefs(%x: memref<268435456xf32>, %y: memref<268435456xf32>)
     attributes {llvm.emit_c_interface} {
   linalg.copy ins(%x : memref<268435456xf32>) outs(%y : memref<268435456xf32>)
@@ -105,6 +126,12 @@ func.func @softmax_parallel(%x: memref<?x?xf32>, %y: memref<?x?xf32>)
       memref.store %q, %y[%i, %j] : memref<?x?xf32>
     }
   }
+  return
+}
+
+func.func @softmax_memrefs(%x: memref<?x?xf32>, %y: memref<?x?xf32>)
+    attributes {llvm.emit_c_interface} {
+  linalg.softmax dimension(1) ins(%x : memref<?x?xf32>) outs(%y : memref<?x?xf32>)
   return
 }
 

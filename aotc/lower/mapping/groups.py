@@ -1,11 +1,13 @@
-"""Loops over the same rows, one behind the other → one loop.
+"""Loops over the same rows or points, one behind the other → one loop.
 
 A softmax is six loops: those that run for each row (its largest element, its sum) and those that
-run for each element. Together they are one loop over the rows, in which a row is read once.
+run for each element. Together they are one loop over the rows, in which a row is read once. A chain
+of elementwise loops is one loop over the points, and what lies between them need not be read.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ class _Group:
 
     loops: list[Any]
     rank: int
+    has_reduction: bool
     early: list[Any] = field(default_factory=list)
     late: list[Any] = field(default_factory=list)
 
@@ -51,16 +54,18 @@ class _Member:
         return len(_rows(self.loop))
 
 
-def join_rows(
+def join_loops(
     function: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]
-) -> list[tuple[Any, int]]:
-    """Joins loops over the same rows where one of them has a loop along its rows; gives each loop
-    that came of it, and of how many."""
+) -> list[tuple[Any, str]]:
+    """Joins loops over the same rows where one of them has a loop along its rows, and others over
+    the same points; gives each loop that came of it, and what it came of."""
     joined = []
     blocks = {op.block: op.block for op in ops.find(function, "scf.parallel") if is_ours(op)}
     for block in blocks.values():
         for group in _groups(block, overlaps, is_ours):
-            joined.append((_join(group), len(group.loops)))
+            of_what = "rows" if group.has_reduction else "points"
+            text = f"{len(group.loops)} loops over the same {of_what} are one kernel"
+            joined.append((_join(group), text))
     return joined
 
 
@@ -87,8 +92,6 @@ def _groups(block: Any, overlaps: Overlaps, is_ours: Callable[[Any], bool]) -> l
 def _split(run: list[_Member], overlaps: Overlaps) -> list[_Group]:
     """Groups of loops that follow each other with nothing but movable operations in between."""
     found: list[_Group] = []
-    if not any(member.has_reduction for member in run):
-        return found
     start = 0
     while start < len(run):
         best = _longest(run[start:], overlaps)
@@ -99,23 +102,45 @@ def _split(run: list[_Member], overlaps: Overlaps) -> list[_Group]:
 
 
 def _longest(run: list[_Member], overlaps: Overlaps) -> _Group | None:
-    """The longest group that begins with the run's first loop."""
-    first = run[0].loop
+    """The longest group that begins with the run's first loop: one with reductions for its rows,
+    else one of points."""
+    first = run[0]
     for rank in sorted({member.rank for member in run if member.has_reduction}):
-        if len(_rows(first)) < rank:
-            continue
-        group = _Group([first], rank)
-        has_reduction = run[0].has_reduction
-        for member in run[1:_MOST_LOOPS]:
-            if not _fits(group, member.loop, overlaps):
-                break
-            group.loops.append(member.loop)
-            group.early += member.early
-            group.late += member.late
-            has_reduction = has_reduction or member.has_reduction
-        if has_reduction and len(group.loops) > 1:
-            return group
-    return None
+        if first.rank >= rank:
+            members = _fitting(run, rank, overlaps)
+            if len(members) > 1 and any(member.has_reduction for member in members):
+                return _group(members, rank)
+    points = list(itertools.takewhile(lambda member: not member.has_reduction, run))
+    members = _fitting(points, first.rank, overlaps, of_points=True)
+    return _group(members, first.rank) if len(members) > 1 else None
+
+
+def _group(members: list[_Member], rank: int) -> _Group:
+    has_reduction = any(member.has_reduction for member in members)
+    group = _Group([member.loop for member in members], rank, has_reduction)
+    for member in members[1:]:
+        group.early += member.early
+        group.late += member.late
+    return group
+
+
+def _fitting(
+    run: list[_Member], rank: int, overlaps: Overlaps, *, of_points: bool = False
+) -> list[_Member]:
+    """The run's first loops that may be one and had better, the last of them on account of what
+    it shares with those before. Loops that share nothing come along with one behind them."""
+    members = run[:1]
+    fitting = 0  # how many of the members, if there are others behind the last that shares
+    for member in run[1:_MOST_LOOPS]:
+        loops = [other.loop for other in members]
+        if not _may_follow(loops, rank, member.loop, overlaps):
+            break
+        if of_points and not (member.rank == rank and _go_alike([*loops, member.loop])):
+            break
+        shares = _shares(loops[: max(1, fitting)], member.loop, overlaps)
+        members = [*members, member]
+        fitting = len(members) if shares else fitting
+    return members[:fitting]
 
 
 def _rows(loop: Any) -> list[Any]:
@@ -132,25 +157,57 @@ def _reductions(loop: Any, overlaps: Overlaps) -> list[Any]:
     ]
 
 
-def _fits(group: _Group, loop: Any, overlaps: Overlaps) -> bool:
-    """Whether the loop may run, row by row, right behind those of the group, and had better."""
-    first = group.loops[0]
-    if len(_rows(loop)) < group.rank or _bounds(loop, group.rank) != _bounds(first, group.rank):
+def _may_follow(loops: list[Any], rank: int, loop: Any, overlaps: Overlaps) -> bool:
+    """Whether the loop may run, row by row, right behind the others, and had better."""
+    first = loops[0]
+    if len(_rows(loop)) < rank or _bounds(loop, rank) != _bounds(first, rank):
         return False
-    if not _is_worth_it([*group.loops, loop], group.rank, overlaps):
+    if len(_blocks_asked([*loops, loop])) > 1:
         return False
-    earlier = [(other, access) for other in group.loops for access in accesses_in(other)]
-    has_part = False
-    for access in accesses_in(loop):
-        for other, one in earlier:
-            if not overlaps.may_overlap(one.memref, access.memref):
-                continue
-            has_part = True
-            if (one.writes or access.writes) and not _is_of_same_row(
-                (other, one), (loop, access), group.rank
-            ):
-                return False
-    return has_part
+    if not _is_worth_it([*loops, loop], rank, overlaps):
+        return False
+    earlier = [(other, access) for other in loops for access in accesses_in(other)]
+    return all(
+        _is_of_same_row((other, one), (loop, access), rank)
+        for access in accesses_in(loop)
+        for other, one in earlier
+        if (one.writes or access.writes) and overlaps.may_overlap(one.memref, access.memref)
+    )
+
+
+def _shares(loops: list[Any], loop: Any, overlaps: Overlaps) -> bool:
+    """Whether the loop touches what one of the others does."""
+    theirs = {access.memref for other in loops for access in accesses_in(other)}
+    ours = {access.memref for access in accesses_in(loop)}
+    return any(overlaps.may_overlap(one, other) for one in theirs for other in ours)
+
+
+def _blocks_asked(loops: list[Any]) -> set[Any]:
+    """The blocks that the loops ask for: those that ask for none take another's."""
+    return {op.attributes[BLOCK_ATTRIBUTE] for op in loops if BLOCK_ATTRIBUTE in op.attributes}
+
+
+def _go_alike(loops: list[Any]) -> bool:
+    """Whether loops of points go through memory in one way: along their last dimension, or so that
+    tiles of all of them together are tiles of each."""
+    turned = {(a.writes, at) for loop in loops for a, at in _lasts(loop) if at is not None}
+    stores = {at for loop in loops for a, at in _lasts(loop) if a.writes}
+    return not turned or (len(turned) == 1 and len(stores) == 1)
+
+
+def _lasts(loop: Any) -> list[tuple[Access, int | None]]:
+    """The loop's accesses, with the dimension that each goes along in memory where that is not the
+    last one, although it goes along that, too."""
+    rows = _rows(loop)
+    return [
+        (access, rows.index(access.indices[-1]) if is_turned else None)
+        for access in accesses_in(loop)
+        for is_turned in [
+            len(access.indices) > 0
+            and access.indices[-1] in rows[:-1]
+            and rows[-1] in access.indices
+        ]
+    ]
 
 
 def _is_worth_it(loops: list[Any], rank: int, overlaps: Overlaps) -> bool:
@@ -232,9 +289,8 @@ def _join(group: _Group) -> Any:
     bounds = [part[: group.rank] for part in (lowers, uppers, steps)]
     with first.location, ir.InsertionPoint(first):
         joined = create_parallel(*bounds)
-        for loop in group.loops:
-            if BLOCK_ATTRIBUTE in loop.attributes:
-                joined.attributes[BLOCK_ATTRIBUTE] = loop.attributes[BLOCK_ATTRIBUTE]
+        for block in _blocks_asked(group.loops):
+            joined.attributes[BLOCK_ATTRIBUTE] = block
     for operation in reversed(group.late):
         operation.move_after(joined)
     rows = _rows(joined)

@@ -14,7 +14,7 @@ from aotc.lower.analysis.access import Functions
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.mapping.accesses import Overlaps
 from aotc.lower.mapping.accumulators import carry_accumulators
-from aotc.lower.mapping.blocks import BlockShape
+from aotc.lower.mapping.blocks import BlockShape, block_of
 from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.forward import (
     drop_overwritten,
@@ -22,13 +22,13 @@ from aotc.lower.mapping.forward import (
     forward_in_rows,
     forward_row_values,
 )
-from aotc.lower.mapping.groups import join_rows
+from aotc.lower.mapping.groups import join_loops
 from aotc.lower.mapping.points import launch_points, plan_points
 from aotc.lower.mapping.row_kernel import launch_rows
 from aotc.lower.mapping.rows import plan_rows
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.totals import launch_total, plan_total
-from aotc.lower.mapping.written import erase_marks, given_block, is_sequential
+from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
 from aotc.lower.plan.remarks import Remarks
 from aotc.ops import symbol_of
 
@@ -54,6 +54,7 @@ def map_parallel_loops(
             if function.name != "func.func" or symbol_of(function) in device_functions:
                 continue
             overlaps.renew()
+            hand_out_blocks(function, remarks.source if remarks is not None else None)
             _simplify(function, overlaps, remarks)
             for columns in _totals(function):
                 mapped += _map_total(columns, block, remarks)
@@ -76,12 +77,12 @@ def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> Non
     for block in host_blocks.values():
         forward_row_values([op.operation for op in block.operations], overlaps)
         drop_overwritten([op.operation for op in block.operations], overlaps)
-    for loop, count in join_rows(function, overlaps, is_ours):
+    for loop, what in join_loops(function, overlaps, is_ours):
         forward_in_rows(loop, overlaps)
         carry_accumulators(loop, overlaps)
         forward_in_rows(loop, overlaps)
         if remarks is not None:
-            remarks.add(STEP, loop.location, f"{count} loops over the same rows are one kernel")
+            remarks.add(STEP, loop.location, what)
     drop_unread(function)
 
 
@@ -89,7 +90,7 @@ def _map(
     loop: Any, block: tuple[int, ...] | None, overlaps: Overlaps, remarks: Remarks | None
 ) -> None:
     location = loop.location
-    given = _given_block(loop, block, remarks)
+    given = _block_for(loop, block)
     with location:
         why = _launch(loop, given, overlaps)
     if remarks is not None:
@@ -148,7 +149,7 @@ def _totals(function: Any) -> list[Columns]:
 def _map_total(columns: Columns, block: tuple[int, ...] | None, remarks: Remarks | None) -> int:
     """Maps a reduction, if that can be; how many there are now."""
     location = columns.loop.location
-    plan = plan_total(columns, _given_block(columns.loop, block, remarks))
+    plan = plan_total(columns, _block_for(columns.loop, block))
     if plan is None:
         return 0
     with location:
@@ -158,11 +159,9 @@ def _map_total(columns: Columns, block: tuple[int, ...] | None, remarks: Remarks
     return 1
 
 
-def _given_block(
-    loop: Any, default: tuple[int, ...] | None, remarks: Remarks | None
-) -> BlockShape | None:
-    own = given_block(loop, remarks.source if remarks is not None else None)
-    return own or (None if default is None else BlockShape(*default))
+def _block_for(loop: Any, default: tuple[int, ...] | None) -> BlockShape | None:
+    """The block that somebody asked for: the loop's author, else the one of all blocks."""
+    return block_of(loop, None) or (None if default is None else BlockShape(*default))
 
 
 def _own_loops(function: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from aotc import ops
 from aotc.load.entries import functions_of
 from aotc.load.source import Source
-from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE, BlockShape, block_of
+from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE, block_of
 from aotc.mlir import ir
 
 _MARK = "aotc.sequential"
@@ -50,15 +50,16 @@ def says_what_is_parallel(operation: Any) -> bool:
     return operation.name in _PARALLEL_OPS or "mapping" in operation.attributes
 
 
-def given_block(loop: Any, source: Source | None) -> BlockShape | None:
-    """The block that the loop's author asked for, if there is one."""
-    place = source.place(loop.location) if source is not None else None
-    own = block_of(loop, place)
-    function = ops.enclosing(loop, "func.func")
-    if own is not None or place is None or function is None:
-        return own
+def hand_out_blocks(function: Any, source: Source | None) -> None:
+    """Gives each loop of a function the block that its author asked for, as an attribute.
+
+    Raises InputError for a block that no GPU has.
+    """
     noted = ir.DictAttr(function.attributes[_BLOCKS]) if _BLOCKS in function.attributes else {}
-    return BlockShape(*noted[str(place)]) if str(place) in noted else None
+    for loop in ops.find(function, "scf.parallel", "scf.for"):
+        place = source.place(loop.location) if source is not None else None
+        if block_of(loop, place) is None and str(place) in noted:
+            loop.attributes[BLOCK_ATTRIBUTE] = noted[str(place)]
 
 
 def is_sequential(operation: Any) -> bool:

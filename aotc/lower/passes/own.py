@@ -24,6 +24,7 @@ from aotc.lower.plan.steps import Step
 from aotc.lower.rewrites.copies import expand_copies, parallelize_copies
 from aotc.lower.tensors.functions import mark_tensors, return_in_arguments
 from aotc.lower.tensors.schedules import decompose, erase_schedules
+from aotc.lower.tensors.sizes import assert_sizes, unify_sizes
 from aotc.mlir import PassManager
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, MemoryMode, parse_block
@@ -128,6 +129,8 @@ _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] 
     "aotc-mark-parallel": (_on_source(mark_parallel), ()),
     "aotc-mark-tensors": (_on_module(mark_tensors), ()),
     "aotc-return-in-arguments": (_on_source(return_in_arguments), ()),
+    "aotc-assert-sizes": (_on_module(assert_sizes), ()),
+    "aotc-unify-sizes": (_on_module(unify_sizes), ()),
     "aotc-parallelize-loops": (_parallelize_loops, ()),
     "aotc-parallelize-copies": (_on_module(parallelize_copies), ()),
     "aotc-map-parallel-loops": (_map_parallel_loops, ("block",)),

@@ -104,10 +104,18 @@ _TENSORS = (
         "what is copied is copied by kernels, as it is they that use it", "aotc-parallelize-copies"
     ),
 )
-_LINALG = _steps(
-    "linalg on buffers becomes loops, parallel along what is no reduction",
-    "func.func(convert-linalg-to-parallel-loops)",
-    "canonicalize",
+_LINALG = (
+    *_steps(
+        "operands of one operation have sizes in common: noted, for its loop will ask one alone",
+        "func.func(linalg-generalize-named-ops)",
+        "aotc-assert-sizes",
+    ),
+    *_steps(
+        "linalg on buffers becomes loops, parallel along what is no reduction",
+        "func.func(convert-linalg-to-parallel-loops)",
+        "canonicalize",
+    ),
+    *_steps("sizes that are equal are one value", "aotc-unify-sizes", "canonicalize", "cse"),
 )
 _LOOPS = (
     *_steps(

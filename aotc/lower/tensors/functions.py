@@ -19,12 +19,16 @@ _RESULTS = ("buffer-results-to-out-params{hoist-static-allocs=1 add-result-attr=
 _KNOWN_RESULTS = "aotc.known_results"
 _RESULT_ATTRIBUTE = "bufferize.result"
 _WRITABLE = "bufferization.writable"
+_BY_HAND = "bufferization.manual_deallocation"
 
 
 def mark_tensors(module: Any) -> None:
-    """Says that the tensors of entries are the caller's, not to be written, and which functions
-    return tensors whose size the caller knows."""
+    """Says that the tensors of entries are the caller's, not to be written, which functions return
+    tensors whose size the caller knows, and that buffers are the author's to free if some are."""
     with module.context:
+        if ops.find(module.operation, "memref.dealloc"):
+            for operation in ops.find(module.operation, "memref.alloc", "memref.dealloc"):
+                operation.attributes[_BY_HAND] = ir.UnitAttr.get()
         for function in functions_of(module):
             if function.name != "func.func":
                 continue

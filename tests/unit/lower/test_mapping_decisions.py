@@ -96,8 +96,8 @@ def test_decisions_are_told(aotc: Aotc, tmp_path: Path) -> None:
         if line.startswith("//   ") and "blocks of" in line
     ]
     kinds = {
-        "4 points for each thread": 5,
-        "a block for each row": 4,
+        "4 points for each thread": 6,
+        "a block for each row": 5,
         "a reduction in two kernels": 3,
         "tiles of 32x32": 3,
     }
@@ -111,7 +111,7 @@ def test_each_program_of_the_benchmark_is_one_kernel(aotc: Aotc) -> None:
     entries = re.findall(r"  func\.func @(\w+)(.*?)\n  }", made, flags=re.DOTALL)
     counts = {name: body.count("gpu.launch_func") for name, body in entries}
     assert counts == {name: 2 if name.startswith("sum") else 1 for name in counts}
-    assert len(counts) == 15
+    assert len(counts) == 17
     assert not any("alloc" in body for name, body in entries if not name.startswith("sum"))
 
 
@@ -245,3 +245,66 @@ func.func @f(%x: memref<96x96xf32>, %r: memref<96xf32>, %y: memref<96x96xf32>)
     )
     assert made.count("gpu.launch_func") == 2
     assert "memref<32x33xf32, #gpu.address_space<workgroup>>" in made
+
+
+CHAIN = """\
+func.func @f(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %y: memref<?x?xf32>, %n: index, %m: index)
+    attributes {llvm.emit_c_interface} {
+  %t = memref.alloc(%n, %m) : memref<?x?xf32>
+  FIRST
+  SECOND
+  linalg.exp ins(%t : memref<?x?xf32>) outs(%y : memref<?x?xf32>)
+  memref.dealloc %t : memref<?x?xf32>
+  return
+}
+"""
+TYPES = "memref<?x?xf32>, memref<?x?xf32>"
+MUL = f"linalg.mul ins(%a, %b : {TYPES}) outs(%t : memref<?x?xf32>)"
+ADD = f"linalg.add ins(%t, %b : {TYPES}) outs(%t : memref<?x?xf32>)"
+TURN = "linalg.transpose ins(%a : memref<?x?xf32>) outs(%t : memref<?x?xf32>) permutation = [1, 0]"
+TURN_ONTO = (
+    "linalg.transpose ins(%t : memref<?x?xf32>) outs(%b : memref<?x?xf32>) permutation = [1, 0]"
+)
+
+
+def _asking(operation: str, block: str) -> str:
+    name, rest = operation.split(" ", 1)
+    return f"{name} {{aotc.block = array<i32: {block}>}} {rest}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kernels"),
+    [
+        (MUL, ADD, 1),
+        # Tiles, whose elements are added to as they are written.
+        (TURN, ADD, 1),
+        # The second needs what other points of the first wrote.
+        (MUL, TURN_ONTO, 2),
+        # Who asks for a block gets it; who asks for none does not mind.
+        (MUL, _asking(ADD, "64, 2"), 1),
+        (_asking(MUL, "64, 4"), _asking(ADD, "64, 2"), 2),
+    ],
+    ids=["elementwise", "tiles", "turned back", "one block", "two blocks"],
+)
+def test_elementwise_chains_on_buffers_are_one_kernel(
+    first: str, second: str, kernels: int, aotc: Aotc, mlir_file: Write
+) -> None:
+    """The operations promise that their sizes are equal; nothing else says so."""
+    made = _outlined(aotc, mlir_file(CHAIN.replace("FIRST", first).replace("SECOND", second)))
+    assert made.count("gpu.launch_func") == kernels
+    assert made.count("memref.alloc") + made.count("gpu.alloc") == (kernels > 1)
+    assert "cf.assert" not in made
+
+
+def test_softmax_of_buffers_of_unknown_size_is_one_kernel(aotc: Aotc, mlir_file: Write) -> None:
+    made = _outlined(
+        aotc,
+        mlir_file("""\
+func.func @f(%x: memref<?x?xf32>, %y: memref<?x?xf32>) attributes {llvm.emit_c_interface} {
+  linalg.softmax dimension(1) ins(%x : memref<?x?xf32>) outs(%y : memref<?x?xf32>)
+  return
+}
+"""),
+    )
+    assert made.count("gpu.launch_func") == 1
+    assert "alloc" not in made

@@ -120,6 +120,38 @@ func.func @chain(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf
     np.testing.assert_allclose(result, np.exp(x + y) * x - y, rtol=1e-5, atol=1e-6)
 
 
+def test_buffers_freed_by_hand_beside_tensors(tmp_path: Path) -> None:
+    """Their functions free what they allocate; those of tensors have it freed for them."""
+    text = """\
+func.func @on_tensors(%x: tensor<?xf32>) -> tensor<?xf32> attributes {llvm.emit_c_interface} {
+  %t = math.exp %x : tensor<?xf32>
+  %y = math.exp %t : tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+func.func private @make(%n: index) -> memref<?xf32> {
+  %t = memref.alloc(%n) : memref<?xf32>
+  return %t : memref<?xf32>
+}
+func.func @on_buffers(%x: memref<?xf32>, %y: memref<?xf32>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %t = call @make(%n) : (index) -> memref<?xf32>
+  linalg.transpose ins(%x : memref<?xf32>) outs(%t : memref<?xf32>) permutation = [0]
+  %first = memref.load %t[%c0] : memref<?xf32>
+  linalg.fill ins(%first : f32) outs(%y : memref<?xf32>)
+  memref.dealloc %t : memref<?xf32>
+  return
+}
+"""
+    library = build_library(text, tmp_path)
+    x = np.linspace(0, 1, 33, dtype=np.float32)
+    y = np.zeros_like(x)
+    library.call("on_buffers", x, y)
+    np.testing.assert_array_equal(y, np.full_like(x, x[0]))
+    result = library.call("on_tensors", x)
+    np.testing.assert_allclose(result, np.exp(np.exp(x)), rtol=1e-6)
+
+
 def test_tosa(tmp_path: Path) -> None:
     library = build_library(
         f"""
