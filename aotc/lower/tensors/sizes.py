@@ -8,6 +8,7 @@ assertion while there are operations that promise it, and used when there are lo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from aotc import ops
@@ -69,41 +70,53 @@ def unify_sizes(module: Any) -> None:
         for function in ops.find(module.operation, "func.func"):
             for region in function.regions:
                 for block in region.blocks:
-                    _unify_in(block, {})
+                    _unify_in(block, _Sizes({}, {}))
 
 
-def _unify_in(block: Any, known: dict[Any, Any]) -> None:
-    """`known`: what stands for a size, by its key; it holds in the regions of the block's
-    operations, but not beside them."""
+@dataclass(frozen=True)
+class _Sizes:
+    """`equal`: what stands for a size, by its key. `met`: keys in the order in which they came."""
+
+    equal: dict[Any, Any]
+    met: dict[Any, int]
+
+    def resolve(self, value: Any) -> Any:
+        """What stands for the value, or it itself."""
+        while (key := _key(value)) in self.equal:
+            value = self.equal[key]
+        self.met.setdefault(key, len(self.met))
+        return value
+
+    def learn(self, one: Any, other: Any) -> None:
+        """Constants stand for sizes that are not; else what loops have asked for already."""
+        one, other = sorted((self.resolve(one), self.resolve(other)), key=self._rank)
+        if _key(one) != _key(other) and ops.known_index(other) is None:
+            self.equal[_key(other)] = one
+
+    def _rank(self, value: Any) -> int:
+        return -1 if ops.known_index(value) is not None else self.met[_key(value)]
+
+    def inside(self) -> _Sizes:
+        """For what is in a region: what is learned there holds there alone."""
+        return _Sizes(dict(self.equal), dict(self.met))
+
+
+def _unify_in(block: Any, sizes: _Sizes) -> None:
     for operation in [op.operation for op in block.operations]:
         if operation.name == "cf.assert" and _PROMISE in operation.attributes:
             comparison = ops.defining(operation.operands[0])
             if comparison is not None and comparison.name == "arith.cmpi":
-                one, other = (_resolve(value, known) for value in comparison.operands)
-                _learn(one, other, known)
+                sizes.learn(*comparison.operands)
             operation.erase()
             continue
-        for i, operand in enumerate(operation.operands):
-            if isinstance(operand.type, ir.IndexType) and ops.known_index(operand) is None:
-                operation.operands[i] = _resolve(operand, known)
+        # What only feeds promises asks for nothing.
+        if operation.name != "arith.cmpi":
+            for i, operand in enumerate(operation.operands):
+                if isinstance(operand.type, ir.IndexType) and ops.known_index(operand) is None:
+                    operation.operands[i] = sizes.resolve(operand)
         for region in operation.regions:
             for inner in region.blocks:
-                _unify_in(inner, dict(known))
-
-
-def _learn(one: Any, other: Any, known: dict[Any, Any]) -> None:
-    """Constants stand for sizes that are not; else the one that was there first."""
-    if ops.known_index(other) is not None:
-        one, other = other, one
-    if _key(one) == _key(other) or ops.known_index(other) is not None:
-        return  # two constants that differ: a broken promise, and nothing to learn
-    known[_key(other)] = one
-
-
-def _resolve(value: Any, known: dict[Any, Any]) -> Any:
-    while (key := _key(value)) in known:
-        value = known[key]
-    return value
+                _unify_in(inner, sizes.inside())
 
 
 def _key(value: Any) -> Any:

@@ -296,6 +296,23 @@ def test_elementwise_chains_on_buffers_are_one_kernel(
     assert "cf.assert" not in made
 
 
+def test_a_broadcast_joins_what_it_is_added_to(aotc: Aotc, mlir_file: Write) -> None:
+    """Whose size the loops ask for differs from one to the next."""
+    made = _outlined(
+        aotc,
+        mlir_file(f"""\
+func.func @f(%x: memref<?x?xf32>, %b: memref<?xf32>, %t: memref<?x?xf32>, %y: memref<?x?xf32>)
+    attributes {{llvm.emit_c_interface}} {{
+  linalg.broadcast ins(%b : memref<?xf32>) outs(%t : memref<?x?xf32>) dimensions = [0]
+  linalg.add ins(%x, %t : {TYPES}) outs(%t : memref<?x?xf32>)
+  linalg.tanh ins(%t : memref<?x?xf32>) outs(%y : memref<?x?xf32>)
+  return
+}}
+"""),
+    )
+    assert made.count("gpu.launch_func") == 1
+
+
 def test_softmax_of_buffers_of_unknown_size_is_one_kernel(aotc: Aotc, mlir_file: Write) -> None:
     made = _outlined(
         aotc,
