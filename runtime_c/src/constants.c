@@ -25,7 +25,7 @@ static const constant_copy *find_copy(aotc_constant *constant, const aotc_rt_con
 
 static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, CUdeviceptr address,
                  CUstream stream) {
-  CUdeviceptr data = (CUdeviceptr)(uintptr_t)constant->data;
+  CUdeviceptr data = aotc_rt_address_of(constant->data);
   return AOTC_RT_TRY(scope->driver, memcpy_async, (address, data, (size_t)constant->bytes, stream),
                      "a constant of %llu bytes", (unsigned long long)constant->bytes) &&
          AOTC_RT_TRY(scope->driver, stream_synchronize, (stream), "copying a constant");
@@ -94,7 +94,7 @@ void *aotc_constant_get(aotc_constant *constant) {
     return data;
   }
   const constant_copy *copy = scope.driver != NULL ? provide(&scope, constant) : NULL;
-  void *result = copy != NULL ? (void *)(uintptr_t)copy->address : data;
+  void *result = copy != NULL ? aotc_rt_pointer_to(copy->address) : data;
   return aotc_rt_end(&scope) ? result : data;
 }
 

@@ -3,6 +3,7 @@
 #define AOTC_RT_DRIVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <cuda.h>
 
@@ -114,5 +115,13 @@ __attribute__((format(printf, 4, 5))) bool aotc_rt_check_kernel(const aotc_rt_dr
 __attribute__((format(printf, 4, 5))) bool aotc_rt_check_release(const aotc_rt_driver *driver,
                                                                  CUresult result, aotc_rt_call call,
                                                                  const char *format, ...);
+
+// The driver's addresses and the pointers of C.
+static inline CUdeviceptr aotc_rt_address_of(const void *pointer) {
+  return (CUdeviceptr)(uintptr_t)pointer;
+}
+static inline void *aotc_rt_pointer_to(CUdeviceptr address) {
+  return (void *)(uintptr_t)address;
+}
 
 #endif // AOTC_RT_DRIVER_H

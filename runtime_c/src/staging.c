@@ -30,7 +30,7 @@ static void free_memory(const aotc_rt_driver *driver, const aotc_rt_staging_buff
   if (buffer->kind == AOTC_MEMORY_HOST) {
     free(buffer->start);
   } else if (driver != NULL) {
-    aotc_rt_check_release(driver, driver->mem_free((CUdeviceptr)(uintptr_t)buffer->start),
+    aotc_rt_check_release(driver, driver->mem_free(aotc_rt_address_of(buffer->start)),
                           AOTC_RT_CALL_mem_free, "a buffer of %llu bytes to copy to",
                           (unsigned long long)buffer->bytes);
   }
@@ -65,7 +65,7 @@ static CUresult call_driver(const aotc_rt_driver *driver, aotc_rt_staging_buffer
       buffer->kind == AOTC_MEMORY_MANAGED
           ? driver->mem_alloc_managed(&address, (size_t)buffer->bytes, CU_MEM_ATTACH_GLOBAL)
           : driver->mem_alloc(&address, (size_t)buffer->bytes);
-  buffer->start = (char *)(uintptr_t)address;
+  buffer->start = aotc_rt_pointer_to(address);
   return result;
 }
 

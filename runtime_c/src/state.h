@@ -336,8 +336,40 @@ void aotc_rt_streams_unload(const aotc_rt_driver *driver, aotc_rt_context *conte
 // -------------------------------------------------------------------------------------------------
 // Memory (memory.c)
 
+// Memory of no bytes gets one: the driver refuses none, and memrefs without elements need a pointer
+// too.
+static inline size_t aotc_rt_at_least_one(uint64_t bytes) {
+  return bytes > 0 ? (size_t)bytes : 1;
+}
+
 // Host memory aligned to 64 bytes, for free(); NULL, with the failure recorded.
 void *aotc_rt_host_allocate(uint64_t bytes);
+
+// Where a pointer leads, as the driver says. It calls memory that it does not know the host's.
+typedef struct aotc_rt_place {
+  bool is_known; // to the driver: pinned or registered, if it is the host's
+  bool is_device;
+  bool is_managed; // then the rest does not matter
+  int ordinal;     // of the device that has it
+} aotc_rt_place;
+bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place);
+
+// Frees memory of any kind: the driver says which it is.
+aotc_status aotc_rt_memory_free_anywhere(void *allocated);
+
+// -------------------------------------------------------------------------------------------------
+// Stand-ins for host-shared memory that is not there (stand_in.c)
+
+// Zeros of the host's; NULL, with nothing recorded, if there is no memory for them.
+void *aotc_rt_stand_in_allocate(uint64_t bytes);
+// False when `pointer` is no stand-in.
+bool aotc_rt_stand_in_release(void *pointer);
+
+// Frees all stand-ins.
+void aotc_rt_stand_ins_unload_locked(aotc_rt_state *state);
+
+// -------------------------------------------------------------------------------------------------
+// Memrefs (memref.c)
 
 // Memref descriptors, as MLIR lays them out: sizes and strides follow the offset.
 typedef struct aotc_rt_memref {
@@ -352,21 +384,11 @@ typedef struct aotc_rt_memref {
 bool aotc_rt_measure(int64_t rank, const aotc_rt_memref *memref, int64_t element_bytes,
                      uintptr_t *out_start, uint64_t *out_bytes);
 
-// Where a pointer leads, as the driver says. It calls memory that it does not know the host's.
-typedef struct aotc_rt_place {
-  bool is_known; // to the driver: pinned or registered, if it is the host's
-  bool is_device;
-  bool is_managed; // then the rest does not matter
-  int ordinal;     // of the device that has it
-} aotc_rt_place;
-bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place);
+// -------------------------------------------------------------------------------------------------
+// Host memory that a GPU reaches (registration.c)
 
-// Frees memory of any kind: the driver says which it is.
-aotc_status aotc_rt_memory_free_anywhere(void *allocated);
-
-// Forgets registrations and stand-ins. The registrations are undone with a driver: a context is
-// current then.
-void aotc_rt_memory_unload_locked(aotc_rt_state *state, const aotc_rt_driver *driver);
+// Forgets what was registered. With a driver it is undone, too: a context is current then.
+void aotc_rt_registrations_unload_locked(aotc_rt_state *state, const aotc_rt_driver *driver);
 
 // -------------------------------------------------------------------------------------------------
 // Constants (constants.c)

@@ -240,7 +240,7 @@ static bool upload_locked(aotc_rt_scope *scope, aotc_rt_tensor_map *entry) {
   CUdeviceptr address = slab->address + (SLAB_BYTES - slab->bytes_left);
   bool is_copied =
       AOTC_RT_TRY(driver, memcpy_async,
-                  (address, (CUdeviceptr)(uintptr_t)&entry->map, sizeof(entry->map), stream),
+                  (address, aotc_rt_address_of(&entry->map), sizeof(entry->map), stream),
                   "a TMA descriptor") &&
       AOTC_RT_TRY(driver, stream_synchronize, (stream), "copying a TMA descriptor");
   aotc_rt_stream_give_back(stream);
@@ -302,5 +302,5 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dat
     address = keep_locked(&scope, &map);
     aotc_rt_unlock();
   }
-  return aotc_rt_end(&scope) ? (void *)(uintptr_t)address : NULL;
+  return aotc_rt_end(&scope) ? aotc_rt_pointer_to(address) : NULL;
 }

@@ -21,7 +21,7 @@ static void empty_context_locked(aotc_rt_state *state, aotc_rt_context *context)
     // Kernels that were enqueued may still use what is freed here.
     aotc_rt_check_release(driver, driver->ctx_synchronize(), AOTC_RT_CALL_ctx_synchronize,
                           "before everything is given back");
-    aotc_rt_memory_unload_locked(state, driver);
+    aotc_rt_registrations_unload_locked(state, driver);
   }
   const aotc_rt_driver *caller = is_current ? driver : NULL;
   aotc_rt_staging_unload(caller, context);
@@ -50,7 +50,8 @@ static void unload_locked(aotc_rt_state *state) {
     empty_context_locked(state, c);
   }
   aotc_rt_modules_unload_locked(state);
-  aotc_rt_memory_unload_locked(state, NULL);
+  aotc_rt_registrations_unload_locked(state, NULL);
+  aotc_rt_stand_ins_unload_locked(state);
   atomic_store(&state->contexts, NULL);
   while (context != NULL) {
     aotc_rt_context *next = context->next;

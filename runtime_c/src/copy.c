@@ -1,0 +1,129 @@
+// Copies and fills.
+#include <string.h>
+
+#include "mlir_cuda_runtime.h"
+#include "state.h"
+
+// Whether both ends of a copy are there; a copy of no bytes needs none.
+static bool check_pointers(const void *to, const void *from, uint64_t bytes) {
+  if (to != NULL && from != NULL) {
+    return true;
+  }
+  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%llu bytes %s NULL", (unsigned long long)bytes,
+               to == NULL ? "to" : "from");
+  return false;
+}
+
+// Work on CUDA's default stream is waited for: the pool's streams do not wait for it.
+static void finish(aotc_rt_scope *scope, CUstream stream) {
+  if (stream == NULL) {
+    AOTC_RT_TRY(scope->driver, stream_synchronize, (stream), "of the default stream");
+  }
+}
+
+void mgpuMemcpy(void *to, void *from, size_t bytes, void *stream) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemcpy")) {
+    return;
+  }
+  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
+  if (bytes == 0 || !check_pointers(to, from, bytes)) {
+    // nothing to do, or nothing that can be done
+  } else if (scope.driver == NULL) {
+    memmove(to, from, bytes);
+  } else if (aotc_rt_make_current(&scope) &&
+             AOTC_RT_TRY(scope.driver, memcpy_async,
+                         (aotc_rt_address_of(to), aotc_rt_address_of(from), bytes, order),
+                         "%zu bytes from %p to %p", bytes, from, to)) {
+    finish(&scope, order);
+  }
+  aotc_rt_end(&scope);
+}
+
+void mgpuMemset32(void *to, uint32_t value, size_t count, void *stream) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemset32")) {
+    return;
+  }
+  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
+  if (count == 0 || !check_pointers(to, &value, count)) {
+    // nothing to do, or nothing that can be done
+  } else if (scope.driver == NULL) {
+    uint32_t *elements = to;
+    for (size_t i = 0; i < count; ++i) {
+      elements[i] = value;
+    }
+  } else if (aotc_rt_make_current(&scope) &&
+             AOTC_RT_TRY(scope.driver, memset_d32_async,
+                         (aotc_rt_address_of(to), value, count, order),
+                         "%zu elements of 4 bytes at %p", count, to)) {
+    finish(&scope, order);
+  }
+  aotc_rt_end(&scope);
+}
+
+void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
+  // Lowered IR declares this parameter i16 without saying how it is extended, so the upper half of
+  // its register may hold anything, while the compiler takes it for zeros. This makes it look.
+  uint32_t raw = value;
+  __asm__("" : "+r"(raw));
+  uint16_t element = (uint16_t)(raw & 0xffffu);
+
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemset16")) {
+    return;
+  }
+  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
+  if (count == 0 || !check_pointers(to, &element, count)) {
+    // nothing to do, or nothing that can be done
+  } else if (scope.driver == NULL) {
+    uint16_t *elements = to;
+    for (size_t i = 0; i < count; ++i) {
+      elements[i] = element;
+    }
+  } else if (aotc_rt_make_current(&scope) &&
+             AOTC_RT_TRY(scope.driver, memset_d16_async,
+                         (aotc_rt_address_of(to), element, count, order),
+                         "%zu elements of 2 bytes at %p", count, to)) {
+    finish(&scope, order);
+  }
+  aotc_rt_end(&scope);
+}
+
+// Copies in the order of the thread's adopted stream, or of a stream of the pool, and waits.
+static bool copy_on_cuda(aotc_rt_scope *scope, void *to, const void *from, uint64_t bytes) {
+  bool is_adopted = scope->thread->has_adopted_stream;
+  CUstream stream =
+      is_adopted ? aotc_rt_stream_of(scope->thread, NULL) : aotc_rt_stream_take(scope);
+  if (stream == NULL) {
+    return false;
+  }
+  bool is_copied =
+      aotc_rt_make_current(scope) &&
+      AOTC_RT_TRY(scope->driver, memcpy_async,
+                  (aotc_rt_address_of(to), aotc_rt_address_of(from), (size_t)bytes, stream),
+                  "%llu bytes from %p to %p", (unsigned long long)bytes, from, to) &&
+      AOTC_RT_TRY(scope->driver, stream_synchronize, (stream), "waiting for a copy");
+  if (!is_adopted) {
+    aotc_rt_stream_give_back(stream);
+  }
+  return is_copied;
+}
+
+aotc_status aotc_memory_copy(void *to, const void *from, uint64_t bytes) {
+  if (bytes == 0) {
+    return AOTC_OK;
+  }
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin(&scope, "aotc_memory_copy")) {
+    return aotc_rt_this_thread.latest;
+  }
+  bool is_copied = check_pointers(to, from, bytes);
+  if (is_copied && scope.driver == NULL) {
+    memmove(to, from, (size_t)bytes);
+  } else if (is_copied) {
+    is_copied = copy_on_cuda(&scope, to, from, bytes);
+  }
+  is_copied = aotc_rt_end(&scope) && is_copied;
+  return is_copied ? AOTC_OK : scope.thread->latest;
+}
