@@ -164,3 +164,10 @@ float *entries_make(aotc_memory_kind kind, float first) {
   }
   return values;
 }
+
+void entries_check_sum(const float *c, float first, float last) {
+  for (int i = 0; i < 3; ++i) {
+    CHECK(c[i] == first * (float)(i + 1));
+  }
+  CHECK(c[3] == last);
+}

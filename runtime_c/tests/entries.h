@@ -47,4 +47,7 @@ vector vector_at(void *pointer);
 // Calls an entry of three memrefs.
 aotc_status entries_call(const aotc_entry *entry, vector a, vector b, vector c);
 
+// Checks what add() wrote: 1, 2, 3 times `first`; and `last`, which it leaves as it was.
+void entries_check_sum(const float *c, float first, float last);
+
 #endif // AOTC_TEST_ENTRIES_H

@@ -34,9 +34,11 @@ from aotc.toolchain import runtime_library
 PROGRAMS = {
     "cuda_constants": "new",
     "cuda_devices": "new",
-    "cuda_entries": "new",
     "cuda_entry_life": "new",
+    "cuda_entry_pointers": "new",
+    "cuda_entry_refusals": "new",
     "cuda_entry_results": "new",
+    "cuda_entry_streams": "new",
     "cuda_launches": "new",
     "cuda_memory": "new",
     "old_driver": "old",
@@ -49,7 +51,7 @@ PROGRAMS = {
     "async": "none",
     "async_process": "none",
 }
-WITH_ENTRIES = ("cuda_entries", "cuda_entry_life", "cuda_entry_results", "old_driver")
+WITH_ENTRIES = (*(program for program in PROGRAMS if "entry" in program), "old_driver")
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
 CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress", "async")
 WITH_CPU_MODULE = ("cpu_blocks", "cpu_steps", "cpu_stress")
@@ -166,12 +168,12 @@ def test_program_has_no_races(program: str, drivers: Path, tmp_path: Path) -> No
 _IS_X86 = platform.machine() == "x86_64"
 # What valgrind looks at: not all, as it is slow.
 LEAK_TESTS = {
-    "cuda_entries": (
+    "cuda_entry_pointers": (
         "host_pointers_are_copied",
         "host_code_gets_managed_memory",
         "many_arguments",
-        "bad_arguments_are_refused",
     ),
+    "cuda_entry_refusals": ("bad_arguments_are_refused",),
     "cuda_entry_results": (
         "results_are_the_callers",
         "unwanted_results_are_freed",
