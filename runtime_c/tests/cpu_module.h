@@ -2,6 +2,7 @@
 #ifndef AOTC_CPU_MODULE_H
 #define AOTC_CPU_MODULE_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "aotc_runtime.h"
@@ -10,12 +11,27 @@ typedef struct cpu_sizes {
   int64_t x, y, z;
 } cpu_sizes;
 
-// Registers the kernels under the name "kernels", built for sm_90, and loads their module. They run
-// on `threads` threads. To be called once.
+// Registers the kernels under the name "kernels", built for sm_90. To be called once.
+void cpu_module_register(const aotc_cpu_kernel *kernels, uint32_t count);
+// Loads the image that they are registered with.
+void *cpu_module_load_image(void);
+// Both, on the CPU device. The kernels run on `threads` threads.
 void *cpu_module_load(const aotc_cpu_kernel *kernels, uint32_t count, const char *threads);
 
 // Launches a kernel of one pointer as lowered code does, and waits for it.
 void cpu_module_launch(void *module, const char *name, cpu_sizes grid, cpu_sizes block,
                        int32_t dynamic_shared_bytes, void *argument);
+
+// A kernel that adds 10000, 100 and 1 times the sizes of each block to its counter, of those of the
+// grid (atomic_int).
+void cpu_module_note_block(void *const *parameters, const aotc_cpu_block *block);
+// Launches it as "note_block", in blocks of 3 x 2 x 1, and checks that each ran once.
+void cpu_module_check_coverage(void *module, int x, int y, int z);
+
+// A kernel that notes the thread that runs a block, and takes its time.
+void cpu_module_note_runner(void *const *parameters, const aotc_cpu_block *block);
+// The threads that it noted, each once.
+extern pthread_t the_runners[64];
+extern int the_runner_count;
 
 #endif // AOTC_CPU_MODULE_H

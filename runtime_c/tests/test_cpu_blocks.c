@@ -142,27 +142,6 @@ static void fail_at_length(void *const *parameters, const aotc_cpu_block *block)
   block->fail(block, pointer_of(parameters), (const int64_t[3]){0});
 }
 
-static pthread_mutex_t the_runners_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_t the_runners[64];
-static int the_runner_count;
-
-// Notes the thread that runs the block, and takes its time.
-static void note_runner(void *const *parameters, const aotc_cpu_block *block) {
-  (void)parameters;
-  (void)block;
-  pthread_t self = pthread_self();
-  bool is_known = false;
-  pthread_mutex_lock(&the_runners_lock);
-  for (int i = 0; i < the_runner_count; ++i) {
-    is_known = is_known || pthread_equal(the_runners[i], self);
-  }
-  if (!is_known && the_runner_count < 64) {
-    the_runners[the_runner_count++] = self;
-  }
-  pthread_mutex_unlock(&the_runners_lock);
-  nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
-}
-
 static pthread_t the_launcher;
 
 // Known to others, so that the frames below cannot be one and the same.
@@ -239,7 +218,7 @@ static const aotc_cpu_kernel kernels[] = {
     {.name = "fail_everywhere", .run = fail_everywhere},
     {.name = "fail_in_one", .run = fail_in_one},
     {.name = "fail_at_length", .run = fail_at_length},
-    {.name = "note_runner", .run = note_runner},
+    {.name = "note_runner", .run = cpu_module_note_runner},
     {.name = "use_worker_stack", .run = use_worker_stack},
     {.name = "check_guard", .run = check_guard},
     {.name = "pass", .step = pass},

@@ -43,8 +43,10 @@ PROGRAMS = {
     "cuda_memory": "new",
     "old_driver": "old",
     "no_driver": "none",
-    "cpu": "none",
     "cpu_blocks": "none",
+    "cpu_functions": "none",
+    "cpu_kernels": "none",
+    "cpu_launches": "none",
     "cpu_steps": "none",
     "cpu_stress": "none",
     "programs": "none",
@@ -54,7 +56,7 @@ PROGRAMS = {
 WITH_ENTRIES = (*(program for program in PROGRAMS if "entry" in program), "old_driver")
 # What ThreadSanitizer looks at. It does not know processes that fork while they have threads.
 CONCURRENT = ("cpu_blocks", "cpu_steps", "cpu_stress", "async")
-WITH_CPU_MODULE = ("cpu_blocks", "cpu_steps", "cpu_stress")
+WITH_CPU_MODULE = tuple(program for program in PROGRAMS if program.startswith("cpu_"))
 WITH_TASKS = ("async", "async_process")
 WITH_UTILITIES = ("programs", *WITH_TASKS)
 THREAD_SANITIZER_FLAGS = ("-fsanitize=thread",)
