@@ -260,11 +260,6 @@ def loops(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return build_library(text, tmp_path_factory.mktemp("loops"), "-O1")
 
 
-@pytest.fixture(autouse=True)
-def _on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AOTC_DEVICE", "cpu")
-
-
 @pytest.mark.parametrize("name", STATIC_LOOPS)
 def test_each_point_of_a_static_loop_runs_once(name: str, loops: Library) -> None:
     shape, expected = _points(STATIC_LOOPS[name])

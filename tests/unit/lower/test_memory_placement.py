@@ -1,0 +1,277 @@
+"""Memory placement: every buffer that a kernel is given is one that the GPU can reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.command import Outcome
+from helpers.native import build_library
+from unit.lower.memory_text import ALLOC, COPY_OUT, DEALLOC, END, entry, fill
+
+Aotc = Callable[..., Outcome]
+MlirFile = Callable[..., Path]
+
+# name: (module, managed allocations, host allocations, frees of managed, frees of host memory)
+PLACEMENTS: dict[str, tuple[str, int, int, int, int]] = {
+    "alloc": (
+        entry(f"{ALLOC}{fill('%t')}{END}"),
+        *(1, 0, 1, 0),
+    ),
+    "alloca": (
+        entry(f"%t = memref.alloca() : memref<32xf32>{fill('%t')}{COPY_OUT}\nreturn"),
+        *(1, 0, 1, 0),
+    ),
+    "alloc_of_the_host_alone": (
+        entry(
+            f"""{ALLOC}
+  memref.store %one, %t[%c5] : memref<32xf32>
+  {COPY_OUT}
+  {DEALLOC}
+  {fill("%a")}
+  return"""
+        ),
+        *(0, 1, 0, 1),
+    ),
+    "through_a_view": (
+        entry(
+            f"""{ALLOC}
+  %v = memref.subview %t[0][32][1] : memref<32xf32> to memref<32xf32, strided<[1]>>
+  {fill("%v", type_="memref<32xf32, strided<[1]>>")}
+  {END}"""
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "through_a_loop": (
+        entry(
+            f"""{ALLOC}
+  %u = memref.alloc() : memref<32xf32>
+  %r:2 = scf.for %n = %c0 to %c5 step %c1 iter_args(%p = %t, %q = %u)
+      -> (memref<32xf32>, memref<32xf32>) {{
+    {fill("%p")}
+    scf.yield %q, %p : memref<32xf32>, memref<32xf32>
+  }}
+  {COPY_OUT}
+  {DEALLOC}
+  memref.dealloc %u : memref<32xf32>
+  return"""
+        ),
+        *(2, 0, 2, 0),
+    ),
+    # One free for whichever it was: neither may stay host memory.
+    "sharing_a_dealloc": (
+        entry(
+            f"""%t = scf.if %go -> memref<32xf32> {{
+    %p = memref.alloc() : memref<32xf32>
+    {fill("%p")}
+    scf.yield %p : memref<32xf32>
+  }} else {{
+    %q = memref.alloc() : memref<32xf32>
+    memref.store %one, %q[%c5] : memref<32xf32>
+    scf.yield %q : memref<32xf32>
+  }}
+  {END}""",
+            arguments="%a: memref<32xf32>, %go: i1",
+        ),
+        *(2, 0, 1, 0),
+    ),
+    "from_a_called_function": (
+        entry(
+            f"""%t = func.call @make() : () -> memref<32xf32>
+  {fill("%t")}
+  {END}""",
+            before="""func.func private @make() -> memref<32xf32> {
+  %t = memref.alloc() : memref<32xf32>
+  return %t : memref<32xf32>
+}""",
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "into_a_called_function": (
+        entry(
+            f"""{ALLOC}
+  func.call @use(%t) : (memref<32xf32>) -> ()
+  {END}""",
+            before=entry(fill("%a") + "return")
+            .replace("@f(", "private @use(")
+            .replace("attributes {llvm.emit_c_interface}", ""),
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "in_a_branch_that_does_not_dominate_the_end": (
+        entry(
+            f"""cf.cond_br %go, ^some, ^none
+^some:
+  %t = memref.alloca() : memref<32xf32>
+  {fill("%t")}
+  {COPY_OUT}
+  cf.br ^none
+^none:
+  return""",
+            arguments="%a: memref<32xf32>, %go: i1",
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "through_branches": (
+        entry(
+            f"""{ALLOC}
+  cf.br ^next(%t : memref<32xf32>)
+^next(%p: memref<32xf32>):
+  {fill("%p")}
+  {END}"""
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "through_a_switch": (
+        entry(
+            f"""{ALLOC}
+  %u = memref.alloc() : memref<32xf32>
+  %r = scf.index_switch %n -> memref<32xf32>
+  case 1 {{
+    scf.yield %t : memref<32xf32>
+  }}
+  default {{
+    scf.yield %u : memref<32xf32>
+  }}
+  {fill("%r")}
+  {COPY_OUT}
+  {DEALLOC}
+  memref.dealloc %u : memref<32xf32>
+  return""",
+            arguments="%a: memref<32xf32>, %n: index",
+        ),
+        *(2, 0, 2, 0),
+    ),
+    "through_a_switch_of_blocks": (
+        entry(
+            f"""{ALLOC}
+  cf.switch %n : i32, [
+    default: ^end,
+    1: ^some(%t : memref<32xf32>),
+    2: ^other
+  ]
+^some(%p: memref<32xf32>):
+  {fill("%p")}
+  cf.br ^end
+^other:
+  memref.store %one, %a[%c5] : memref<32xf32>
+  cf.br ^end
+^end:
+  {END}""",
+            arguments="%a: memref<32xf32>, %n: i32",
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "out_of_a_scope": (
+        entry(
+            f"""%r = memref.alloca_scope -> (memref<32xf32>) {{
+    {ALLOC}
+    memref.alloca_scope.return %t : memref<32xf32>
+  }}
+  {fill("%r")}
+  memref.copy %r, %a : memref<32xf32> to memref<32xf32>
+  memref.dealloc %r : memref<32xf32>
+  return"""
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "dynamic": (
+        entry(
+            f"""%n = memref.dim %a, %c0 : memref<?xf32>
+  %t = memref.alloc(%n) : memref<?xf32>
+  {fill("%t", type_="memref<?xf32>")}
+  memref.copy %t, %a : memref<?xf32> to memref<?xf32>
+  memref.dealloc %t : memref<?xf32>
+  return""",
+            arguments="%a: memref<?xf32>",
+        ),
+        *(1, 0, 1, 0),
+    ),
+    "in_a_loop": (
+        entry(
+            f"""scf.for %n = %c0 to %c5 step %c1 {{
+    %t = memref.alloca(%c32) : memref<?xf32>
+    {fill("%t", type_="memref<?xf32>")}
+    %v = memref.load %t[%n] : memref<?xf32>
+    memref.store %v, %a[%n] : memref<32xf32>
+  }}
+  return"""
+        ),
+        *(1, 0, 1, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_managed_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    """What reaches a launch is managed, and freed as such; what does not is left alone."""
+    text, managed, host, managed_frees, host_frees = PLACEMENTS[name]
+    options = ("--memory", "managed", "--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(text), *options).succeeded().stdout
+    assert (
+        len(re.findall(r"= gpu\.alloc +host_shared", outlined)),
+        len(re.findall(r"= memref\.alloca? ?\(", outlined)),
+        len(re.findall(r"= gpu\.dealloc async", outlined)),
+        outlined.count("memref.dealloc"),
+    ) == (managed, host, managed_frees, host_frees)
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_explicit_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    """Buffers stay where the input has them."""
+    options = ("--memory", "explicit", "-Wno-host-pointer", "--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(PLACEMENTS[name][0]), *options).succeeded().stdout
+    assert "gpu.alloc" not in outlined
+    assert "gpu.memcpy" not in outlined
+
+
+# name: (buffers of the device, of which have a twin of the host's, copies, waits)
+AUTOMATIC: dict[str, tuple[int, int, int, int]] = {
+    "alloc": (1, 0, 1, 0),
+    "alloca": (1, 0, 1, 0),
+    # The device copies from it, so it is freed when that is done.
+    "alloc_of_the_host_alone": (0, 0, 1, 1),
+    "through_a_view": (1, 0, 1, 0),
+    "through_a_loop": (2, 0, 1, 0),
+    # Only the run tells which of the two it is. Host memory is freed behind it: a wait.
+    "sharing_a_dealloc": (2, 2, 2, 1),
+    "from_a_called_function": (1, 0, 1, 0),
+    "into_a_called_function": (1, 0, 1, 0),
+    "in_a_branch_that_does_not_dominate_the_end": (1, 0, 1, 0),
+    "through_branches": (1, 0, 1, 0),
+    "through_a_switch": (2, 0, 1, 0),
+    "through_a_switch_of_blocks": (1, 0, 1, 0),
+    "out_of_a_scope": (1, 0, 1, 0),
+    "dynamic": (1, 0, 1, 0),
+    "in_a_loop": (1, 1, 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", AUTOMATIC)
+def test_automatic_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    """Kernels get device memory; what the host touches, too, is there twice."""
+    options = ("--emit", "mlir", "-o", "-")
+    outlined = aotc("build", mlir_file(PLACEMENTS[name][0]), *options).succeeded().stdout
+    assert "host_shared" not in outlined
+    buffers = re.findall(r"= memref\.alloca? ?\(.*: memref<(?:32|\?)xf32>", outlined)
+    twins = 0 if name == "alloc_of_the_host_alone" else len(buffers)
+    assert (
+        len(re.findall(r"= gpu\.alloc", outlined)),
+        twins,
+        outlined.count("gpu.memcpy"),
+        outlined.count("call @aotc_wait"),
+    ) == AUTOMATIC[name]
+
+
+@pytest.mark.parametrize("name", ["alloc", "alloca", "through_a_loop", "from_a_called_function"])
+def test_placed_buffers_work(name: str, tmp_path: Path) -> None:
+    """The host reads in them what the kernel wrote, and freeing them is right."""
+    library = build_library(PLACEMENTS[name][0], tmp_path)
+    a = np.zeros(32, np.float32)
+    for _ in range(3):
+        a[:] = 0
+        library.call("f", a)
+        assert (a == 1).all()
