@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.support import GCC, Array, Build, Ran, Run, make_build
+from harness.support import GCC, Array, Build, Ran, Run, Save, make_build
 
 
 @pytest.fixture(scope="session", params=["zig", "sanitized"])
@@ -40,7 +39,7 @@ def run(build: Build, tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def save(tmp_path: Path) -> Callable[..., str]:
+def save(tmp_path: Path) -> Save:
     """Saves an array in the folder that programs run in: save("a.npy", array) -> "a.npy"."""
 
     def save_array(name: str, array: Array, version: tuple[int, int] = (1, 0)) -> str:

@@ -6,6 +6,7 @@ and by gcc with the address and undefined-behaviour sanitizers, where gcc is ins
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -88,6 +89,17 @@ class Ran:
 
 
 Run = Callable[..., Ran]
+# Of an array, as a file of this name in the folder that programs run in.
+Save = Callable[..., str]
+
+
+def report(run: Run, *words: object, **environment: str) -> dict[str, Any]:
+    """The JSON object that a program prints; it succeeds."""
+    ran = run(*map(str, words), "--json", **environment)
+    assert ran.code == 0, ran.stderr
+    value = json.loads(ran.stdout)
+    assert isinstance(value, dict)
+    return value
 
 
 def make_build(name: str, folder: Path) -> Build:

@@ -7,14 +7,11 @@ import random
 import subprocess
 import warnings
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.support import COPIED_DTYPES, Array, Build, Run, sample
-
-Save = Callable[..., str]
+from harness.support import COPIED_DTYPES, Array, Build, Run, Save, sample
 
 
 def file_bytes(header: bytes, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
