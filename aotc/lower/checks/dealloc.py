@@ -9,28 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aotc import ops
 from aotc.load.source import Source
 from aotc.lower.analysis.access import Flow, Functions
+from aotc.lower.analysis.views import VIEWS, root_of
 from aotc.lower.checks.operations import Operations
 from aotc.mlir import ir
 from aotc.warnings import BuildWarning
 
 _FREES = ("memref.dealloc", "gpu.dealloc", "memref.realloc")
-# Operations whose result is (a part of) the buffer that is their first operand.
-_VIEWS = {
-    "memref.assume_alignment",
-    "memref.cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.extract_strided_metadata",
-    "memref.memory_space_cast",
-    "memref.reinterpret_cast",
-    "memref.reshape",
-    "memref.subview",
-    "memref.transpose",
-    "memref.view",
-}
+# The first result of the last one is the buffer, too.
+_VIEWS = (*VIEWS, "memref.extract_strided_metadata")
 # They look at the descriptor, or hand the value on: no access by themselves.
 _NO_ACCESS = {
     *_VIEWS,
@@ -53,7 +41,7 @@ def check_deallocations(source: Source, operations: Operations) -> list[BuildWar
     found = []
     reported = set()
     for free in frees:
-        for user in _users_of(_base(free.operands[_buffer_operand(free)])):
+        for user in _users_of(_freed_by(free)):
             if user == free or user in reported or not _touches(user, free, functions):
                 continue
             if not _comes_after(user, free, operations):
@@ -74,27 +62,19 @@ def _describe(source: Source, user: Any, free: Any) -> BuildWarning:
     return BuildWarning.at(source, name, user.location, message)
 
 
-def _buffer_operand(free: Any) -> int:
-    """Which operand is freed: tokens stand before it."""
-    return next(i for i, operand in enumerate(free.operands) if _is_memref(operand.type))
+def _freed_by(free: Any) -> Any:
+    """The value whose buffer is freed: tokens stand before the operand."""
+    operand = next(operand for operand in free.operands if _is_memref(operand.type))
+    return root_of(operand, _VIEWS)
 
 
 def _is_memref(type_: Any) -> bool:
     return isinstance(type_, ir.MemRefType | ir.UnrankedMemRefType)
 
 
-def _base(value: Any) -> Any:
-    """The value that `value` is a view of."""
-    owner = ops.defining(value)
-    while owner is not None and owner.name in _VIEWS:
-        value = owner.operands[0]
-        owner = ops.defining(value)
-    return value
-
-
-def _users_of(base: Any) -> Iterator[Any]:
+def _users_of(root: Any) -> Iterator[Any]:
     """The operations that have the buffer, or a view of it, as an operand, each once."""
-    pending, seen = [base], set()
+    pending, seen = [root], set()
     while pending:
         for use in pending.pop().uses:
             user = use.owner.operation
@@ -116,9 +96,9 @@ def _touches(user: Any, free: Any, functions: Functions) -> bool:
 
 
 def _callee_touches(call: Any, free: Any, functions: Functions) -> bool:
-    freed = _base(free.operands[_buffer_operand(free)])
+    freed = _freed_by(free)
     for i, operand in enumerate(call.operands):
-        if _is_memref(operand.type) and _base(operand) == freed:
+        if _is_memref(operand.type) and root_of(operand, _VIEWS) == freed:
             argument = functions.argument(call, i)
             if argument is None:
                 return True  # what has no body here was given it to use it

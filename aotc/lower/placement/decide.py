@@ -13,10 +13,10 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.analysis.access import ModuleAccess, first_kernel_operand
+from aotc.lower.analysis.views import VIEWS
 from aotc.lower.placement.streams import has_structured_flow
 from aotc.lower.placement.webs import (
     FUNCTIONS,
-    VIEWS,
     Merge,
     Use,
     UseKind,
@@ -62,15 +62,6 @@ def is_whole_type(type_: Any) -> bool:
     return isinstance(type_, ir.MemRefType) and type_.affine_map == ir.AffineMap.get_identity(
         type_.rank
     )
-
-
-def root_of(value: Any) -> Any:
-    """What `value` is a view of: an allocation, a block argument, a selection, ..."""
-    owner = ops.defining(value)
-    while owner is not None and owner.name in VIEWS:
-        value = owner.operands[0]
-        owner = ops.defining(value)
-    return value
 
 
 class Decisions:

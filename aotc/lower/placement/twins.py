@@ -16,14 +16,14 @@ from enum import IntEnum
 from typing import Any
 
 from aotc import ops
-from aotc.lower.placement.decide import root_of
+from aotc.lower.analysis.views import VIEWS, root_of
 from aotc.lower.placement.managed import (
     create_alloc,
     create_dealloc,
     free_at_the_end,
     move_to_first_block,
 )
-from aotc.lower.placement.webs import VIEWS, Web
+from aotc.lower.placement.webs import Web
 from aotc.mlir import ir
 
 

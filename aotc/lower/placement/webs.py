@@ -25,23 +25,11 @@ from aotc.lower.analysis.access import (
     task_result,
     task_values,
 )
+from aotc.lower.analysis.views import VIEWS
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 ALLOCATIONS = ("memref.alloc", "memref.alloca")
-# Operations whose result is (a part of) their first operand.
-VIEWS = (
-    "memref.cast",
-    "memref.subview",
-    "memref.reinterpret_cast",
-    "memref.expand_shape",
-    "memref.collapse_shape",
-    "memref.transpose",
-    "memref.view",
-    "memref.reshape",
-    "memref.memory_space_cast",
-    "memref.assume_alignment",
-)
 # Functions of the runner that look at what they are given, and keep nothing.
 _PRINTS = "printMemref"
 _ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
