@@ -24,7 +24,7 @@ def elements(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 @pytest.fixture(scope="module")
 def matrices(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    text = DYNAMIC_ROWS + DYNAMIC_TRANSPOSES
+    text = DYNAMIC_ROWS + DYNAMIC_TRANSPOSES + BATCH_TRANSPOSE
     for rows, columns in SHAPES:
         text += _static_matrices(rows, columns)
     return build_library(text, tmp_path_factory.mktemp("matrices"), "-O1")
@@ -383,35 +383,31 @@ def test_static_rows(shape: tuple[int, int], matrices: Library) -> None:
 
 # --- Transposes --------------------------------------------------------------------------
 
-DYNAMIC_TRANSPOSES = """
-func.func @transpose_reading(%x: memref<?x?xf32>, %y: memref<?x?xf32>)
-    attributes {llvm.emit_c_interface} {
+# name: (the memref whose sizes the loops have, what they read of %x, and write of %y)
+_TRANSPOSES = {
+    "reading": ("%y", "%j, %i", "%i, %j"),
+    "writing": ("%x", "%i, %j", "%j, %i"),
+}
+DYNAMIC_TRANSPOSES = "".join(
+    f"""
+func.func @transpose_{name}(%x: memref<?x?xf32>, %y: memref<?x?xf32>)
+    attributes {{llvm.emit_c_interface}} {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %rows = memref.dim %y, %c0 : memref<?x?xf32>
-  %columns = memref.dim %y, %c1 : memref<?x?xf32>
-  affine.for %i = 0 to %rows {
-    affine.for %j = 0 to %columns {
-      %v = affine.load %x[%j, %i] : memref<?x?xf32>
-      affine.store %v, %y[%i, %j] : memref<?x?xf32>
-    }
-  }
+  %rows = memref.dim {sized}, %c0 : memref<?x?xf32>
+  %columns = memref.dim {sized}, %c1 : memref<?x?xf32>
+  affine.for %i = 0 to %rows {{
+    affine.for %j = 0 to %columns {{
+      %v = affine.load %x[{read}] : memref<?x?xf32>
+      affine.store %v, %y[{written}] : memref<?x?xf32>
+    }}
+  }}
   return
-}
-func.func @transpose_writing(%x: memref<?x?xf32>, %y: memref<?x?xf32>)
-    attributes {llvm.emit_c_interface} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %rows = memref.dim %x, %c0 : memref<?x?xf32>
-  %columns = memref.dim %x, %c1 : memref<?x?xf32>
-  affine.for %i = 0 to %rows {
-    affine.for %j = 0 to %columns {
-      %v = affine.load %x[%i, %j] : memref<?x?xf32>
-      affine.store %v, %y[%j, %i] : memref<?x?xf32>
-    }
-  }
-  return
-}
+}}
+"""
+    for name, (sized, read, written) in _TRANSPOSES.items()
+)
+BATCH_TRANSPOSE = """
 // y[a, c, b] = x[a, b, c] + y[a, c, b]
 func.func @transpose_batches(%x: memref<?x?x?xf32>, %y: memref<?x?x?xf32>)
     attributes {llvm.emit_c_interface} {
@@ -435,7 +431,7 @@ func.func @transpose_batches(%x: memref<?x?x?xf32>, %y: memref<?x?x?xf32>)
 @pytest.mark.parametrize("shape", [*SHAPES, (0, 5), (64, 96), (65, 127)])
 def test_transposes(shape: tuple[int, int], matrices: Library) -> None:
     x = _random(*shape)
-    forms = ["transpose_reading", "transpose_writing"]
+    forms = [f"transpose_{name}" for name in _TRANSPOSES]
     if shape in SHAPES:
         forms.append(f"transpose_{shape[0]}_{shape[1]}")
     for form in forms:
