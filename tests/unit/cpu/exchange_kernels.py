@@ -1,4 +1,4 @@
-"""What the kernels of test_exchange*.py have in common: their start, and who is in a group."""
+"""What kernels that exchange values have in common: their start, and who is in a group."""
 
 from __future__ import annotations
 
@@ -20,6 +20,19 @@ START = """
     %c32 = arith.constant 32 : i32
     %all = arith.constant -1 : i32
 """
+
+
+def linear_id(result: str) -> str:
+    """Text that gives `result` the thread's number in a block of three dimensions."""
+    return f"""    %tx = gpu.thread_id x
+    %ty = gpu.thread_id y
+    %tz = gpu.thread_id z
+    %sx = gpu.block_dim x
+    %sy = gpu.block_dim y
+    %y0 = arith.muli %tz, %sy : index
+    %y1 = arith.addi %y0, %ty : index
+    %x0 = arith.muli %y1, %sx : index
+    {result} = arith.addi %x0, %tx : index"""
 
 
 def kernel(name: str, arguments: str, body: str) -> str:

@@ -14,6 +14,7 @@ from unit.cpu.exchange_kernels import (
     THREADS,
     WARP,
     kernel,
+    linear_id,
     mapping,
     numbers,
     per_group,
@@ -69,15 +70,7 @@ REGISTERS = {
 
 def register(name: str) -> str:
     return f"""  gpu.func @{name.replace(".", "_")}(%out: memref<?xi32>) kernel {{
-    %x = gpu.thread_id x
-    %y = gpu.thread_id y
-    %z = gpu.thread_id z
-    %sx = gpu.block_dim x
-    %sy = gpu.block_dim y
-    %zy = arith.muli %z, %sy : index
-    %row = arith.addi %zy, %y : index
-    %rx = arith.muli %row, %sx : index
-    %t = arith.addi %rx, %x : index
+{linear_id("%t")}
     %r = nvvm.read.ptx.sreg.{name} : i32
     memref.store %r, %out[%t] : memref<?xi32>
     gpu.return

@@ -22,6 +22,7 @@ from e2e.exchange_values import (
     subgroup_reduce,
 )
 from unit.cpu.cpu_device import CpuDevice
+from unit.cpu.exchange_kernels import linear_id
 
 from aotc import mlir
 from aotc.device.exchanges import expand_exchanges
@@ -60,15 +61,7 @@ def _kernel(name: str, element: str, body: str, known: Size | None) -> str:
   gpu.func @{name}(%x: memref<?x{element}>, %out: memref<?x?x{element}>) kernel{attributes} {{
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    %tx = gpu.thread_id x
-    %ty = gpu.thread_id y
-    %tz = gpu.thread_id z
-    %sx = gpu.block_dim x
-    %sy = gpu.block_dim y
-    %y0 = arith.muli %tz, %sy : index
-    %y1 = arith.addi %y0, %ty : index
-    %x0 = arith.muli %y1, %sx : index
-    %i = arith.addi %x0, %tx : index
+{linear_id("%i")}
     %v = memref.load %x[%i] : memref<?x{element}>
 {body}
     gpu.return
