@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.fake_gpu import build_fake_driver, fake_fatbinary
 from helpers.native import Library, build_library
-from placement.emulate import KERNEL_NAMES
+from placement.emulation import call_on_fake_gpu
 from placement.patterns import PATTERNS, Counts, N, Pattern, module_text
 
 from aotc.cli import run
-
-EMULATE = Path(__file__).with_name("emulate.py")
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What two calls of each pattern gave on the fake GPU, by the pattern's name."""
-    folder = tmp_path_factory.mktemp("patterns")
-    source = folder / "patterns.mlir"
-    source.write_text(module_text())
-    fatbinary = fake_fatbinary(folder, *KERNEL_NAMES)
-    options = ("--chip", "sm_90", "--fatbinary", str(fatbinary), "--no-cpu-kernels", "-q")
-    assert run(["build", str(source), "--emit", "shared", *options, "-o", f"{folder}/"]) == 0
-    build_fake_driver(folder)
     requests = [
         {
             "entry": name,
@@ -38,16 +25,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         }
         for name, pattern in PATTERNS.items()
     ]
-    done = subprocess.run(
-        [sys.executable, EMULATE, folder / "lib" / "libpatterns.so"],
-        env={"LD_LIBRARY_PATH": str(folder), "AOTC_DEVICE": "cuda"},
-        input=json.dumps(requests),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return dict(zip(PATTERNS, json.loads(done.stdout), strict=True))
+    given = call_on_fake_gpu(module_text(), requests, tmp_path_factory.mktemp("patterns"))
+    return dict(zip(PATTERNS, given, strict=True))
 
 
 def check_values(pattern: Pattern, result: float | None, out: list[float] | None) -> None:

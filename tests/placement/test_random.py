@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from helpers.fake_gpu import build_fake_driver, fake_fatbinary
 from helpers.native import build_library
-from placement.emulate import KERNEL_NAMES
+from placement.emulation import call_on_fake_gpu
 from placement.patterns import KERNELS, N, function, launch
 from placement.random_programs import random_program
-from placement.test_patterns import EMULATE
-
-from aotc.cli import run
 
 SEEDS = range(30)
 NUMBERS = (0, 1, 2, 3)
@@ -56,26 +48,11 @@ def test_on_the_cpu(memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_where_streams_work_late(tmp_path: Path) -> None:
     """A wait that is missing shows there, too."""
-    source = tmp_path / "program.mlir"
-    source.write_text(_text())
-    fatbinary = fake_fatbinary(tmp_path, *KERNEL_NAMES)
-    options = ("--chip", "sm_90", "--fatbinary", str(fatbinary), "--no-cpu-kernels", "-q", "-O1")
-    assert run(["build", str(source), "--emit", "shared", *options, "-o", f"{tmp_path}/"]) == 0
-    build_fake_driver(tmp_path)
     requests = [
         {"entry": name, "arguments": [[0.0] * N, number], "has_result": True}
         for name, number in _runs()
     ]
-    done = subprocess.run(
-        [sys.executable, EMULATE, tmp_path / "lib" / "libprogram.so"],
-        env={"LD_LIBRARY_PATH": str(tmp_path), "AOTC_DEVICE": "cuda"},
-        input=json.dumps(requests),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    answers: list[list[dict[str, Any]]] = json.loads(done.stdout)
+    answers = call_on_fake_gpu(_text(), requests, tmp_path, "-O1")
     for (name, number), twice in zip(_runs(), answers, strict=True):
         for answer in twice:
             assert answer["error"] == ""
