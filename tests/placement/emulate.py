@@ -1,6 +1,6 @@
 """Calls the entries of a library on a fake GPU that works as late as it may.
 
-    emulate.py LIBRARY < requests > answers      (both JSON)
+    emulate.py libprogram.so < requests > answers      (both JSON)
 
 What a launch does is done here, by the kernel's name, when its stream is waited for: a copy or a
 wait that is missing shows in the numbers. A request is {"entry", "arguments", "has_result"}; an
@@ -125,7 +125,7 @@ def call(library: Any, gpu: Gpu, request: dict[str, Any]) -> dict[str, Any]:
         passed.append(ctypes.byref(result))
     gpu.new_calls()
     status = function(*passed)
-    last_error = getattr(library, "patterns_last_error", None) or library.program_last_error
+    last_error = library.program_last_error
     last_error.restype = ctypes.c_char_p
     counted = gpu.new_calls()
     return {

@@ -7,6 +7,7 @@ launches and waits. Of the waits, two stand before the host code of an entry tha
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 N = 32
@@ -125,36 +126,48 @@ class Counts:
 class Pattern:
     """An entry; what it takes (`out`, a buffer; a number), what it gives, and its counts."""
 
+    name: str
     text: str
     arguments: tuple[str, ...]
+    counts: Counts
     number: int | None
     result: float | None
     out: float | None  # what is added to element 5 of the buffer `out`
-    counts: Counts
 
 
-PATTERNS: dict[str, Pattern] = {
+def _pattern(
+    name: str,
+    arguments: str,
+    body: str,
+    counts: Counts,
+    *,
+    number: int | None = None,
+    result: float | None = None,
+    out: float | None = None,
+    beside: str = "",
+) -> Pattern:
+    """The pattern of an entry with this body, and of what stands beside it in the module."""
+    text = function(name, arguments, "" if result is None else "f32", body)
+    names = tuple(re.findall(r"%(\w+):", arguments))
+    return Pattern(name, text + beside, names, counts, number, result, out)
+
+
+_ALL = (
     # One allocation, as the temporary needs to be somewhere. Nothing is copied: the host never
     # looks. The call waits once, at its end.
-    "temporary_between_kernels": Pattern(
-        function(
-            "temporary_between_kernels",
-            "%out: memref<32xf32>",
-            "",
-            f"{ALLOC}\n{launch('fill', '%t')}\n{launch('add', '%t', '%out')}\n{DEALLOC}\nreturn",
-        ),
-        ("out",),
-        *(None, None, 5.0),
+    _pattern(
+        "temporary_between_kernels",
+        "%out: memref<32xf32>",
+        f"{ALLOC}\n{launch('fill', '%t')}\n{launch('add', '%t', '%out')}\n{DEALLOC}\nreturn",
         Counts(1, 0, 2, 1),
+        out=5.0,
     ),
     # One copy of what the host wrote, none in the loop. One wait at the end: the host's memory is
     # freed there, which the copy read.
-    "host_init_then_kernels_in_a_loop": Pattern(
-        function(
-            "host_init_then_kernels_in_a_loop",
-            "%out: memref<32xf32>, %n: index",
-            "",
-            f"""{ALLOC}
+    _pattern(
+        "host_init_then_kernels_in_a_loop",
+        "%out: memref<32xf32>, %n: index",
+        f"""{ALLOC}
     {initialize("%t")}
     scf.for %i = %c0 to %n step %c1 {{
       {launch("inc", "%t")}
@@ -162,18 +175,15 @@ PATTERNS: dict[str, Pattern] = {
     {launch("add", "%t", "%out")}
     {DEALLOC}
     return""",
-        ),
-        ("out", "n"),
-        *(7, None, 12.0),
         Counts(1, 1, 8, BEFORE + 1),
+        number=7,
+        out=12.0,
     ),
     # The kernels fill it, so only the result comes back: one copy, one wait for it.
-    "host_reads_once_after_a_loop": Pattern(
-        function(
-            "host_reads_once_after_a_loop",
-            "%n: index",
-            "f32",
-            f"""{ALLOC}
+    _pattern(
+        "host_reads_once_after_a_loop",
+        "%n: index",
+        f"""{ALLOC}
     {launch("fill", "%t")}
     scf.for %i = %c0 to %n step %c1 {{
       {launch("inc", "%t")}
@@ -181,18 +191,15 @@ PATTERNS: dict[str, Pattern] = {
     {READ}
     {DEALLOC}
     return %r : f32""",
-        ),
-        ("n",),
-        *(7, 12.0, None),
         Counts(1, 1, 8, BEFORE + 1),
+        number=7,
+        result=12.0,
     ),
     # A kernel writes between two reads: a copy and a wait for each of the 7, none over.
-    "host_reads_each_turn": Pattern(
-        function(
-            "host_reads_each_turn",
-            "%n: index",
-            "f32",
-            f"""{ALLOC}
+    _pattern(
+        "host_reads_each_turn",
+        "%n: index",
+        f"""{ALLOC}
     {launch("fill", "%t")}
     %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (f32) {{
       {launch("inc", "%t")}
@@ -202,19 +209,16 @@ PATTERNS: dict[str, Pattern] = {
     }}
     {DEALLOC}
     return %sum : f32""",
-        ),
-        ("n",),
-        *(7, 63.0, None),
         Counts(1, 7, 8, BEFORE + 7),
+        number=7,
+        result=63.0,
     ),
     # One over (the other buffer has no content yet) and one back (the one that is read),
     # whichever it is after so many turns.
-    "two_buffers_swapped": Pattern(
-        function(
-            "two_buffers_swapped",
-            "%n: index",
-            "f32",
-            f"""{ALLOC}
+    _pattern(
+        "two_buffers_swapped",
+        "%n: index",
+        f"""{ALLOC}
     %u = memref.alloc() : memref<32xf32>
     {initialize("%t")}
     %p:2 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %t, %b = %u)
@@ -226,39 +230,32 @@ PATTERNS: dict[str, Pattern] = {
     {DEALLOC}
     memref.dealloc %u : memref<32xf32>
     return %r : f32""",
-        ),
-        ("n",),
-        *(7, 12.0, None),
         Counts(2, 2, 7, BEFORE + 1),
+        number=7,
+        result=12.0,
     ),
     # As if the call's body stood here.
-    "through_a_call": Pattern(
-        function(
-            "through_a_call",
-            "",
-            "f32",
-            f"""{ALLOC}
+    _pattern(
+        "through_a_call",
+        "",
+        f"""{ALLOC}
     {initialize("%t")}
     {launch("inc", "%t")}
     func.call @step(%t) : (memref<32xf32>) -> ()
     {READ}
     {DEALLOC}
     return %r : f32""",
-        )
-        + function(
+        Counts(1, 2, 2, BEFORE + 1),
+        result=7.0,
+        beside=function(
             "step", "%t: memref<32xf32>", "", f"{launch('inc', '%t')}\nreturn", is_entry=False
         ),
-        (),
-        *(None, 7.0, None),
-        Counts(1, 2, 2, BEFORE + 1),
     ),
     # The buffer as a whole goes over and comes back, once each.
-    "a_view": Pattern(
-        function(
-            "a_view",
-            "",
-            "f32",
-            f"""{ALLOC}
+    _pattern(
+        "a_view",
+        "",
+        f"""{ALLOC}
     {initialize("%t")}
     %v = memref.subview %t[8][16][1]
         : memref<32xf32> to memref<16xf32, strided<[1], offset: 8>>
@@ -268,19 +265,15 @@ PATTERNS: dict[str, Pattern] = {
     %r = arith.addf %r0, %r1 : f32
     {DEALLOC}
     return %r : f32""",
-        ),
-        (),
-        *(None, 19.0, None),
         Counts(1, 2, 1, BEFORE + 1),
+        result=19.0,
     ),
     # The side that launches copies both ways; the other copies nothing and waits for nothing.
-    **{
-        name: Pattern(
-            function(
-                name,
-                "%n: index",
-                "f32",
-                f"""{ALLOC}
+    *(
+        _pattern(
+            name,
+            "%n: index",
+            f"""{ALLOC}
     {initialize("%t")}
     %go = arith.cmpi ugt, %n, %c0 : index
     scf.if %go {{
@@ -291,58 +284,45 @@ PATTERNS: dict[str, Pattern] = {
     {READ}
     {DEALLOC}
     return %r : f32""",
-            ),
-            ("n",),
-            *(number, result, None),
             counts,
+            number=number,
+            result=result,
         )
         for name, number, result, counts in (
             ("branch_that_launches", 1, 6.0, Counts(1, 2, 1, BEFORE + 1)),
             ("branch_that_does_not_launch", 0, 100.0, Counts(1, 0, 0, BEFORE)),
         )
-    },
+    ),
     # On the device since the first call.
-    "constants_over_many_calls": Pattern(
-        """
-  memref.global "private" constant @w : memref<32xf32> = dense<3.0>
-"""
-        + function(
-            "constants_over_many_calls",
-            "%out: memref<32xf32>",
-            "",
-            f"""%w = memref.get_global @w : memref<32xf32>
+    _pattern(
+        "constants_over_many_calls",
+        "%out: memref<32xf32>",
+        f"""%w = memref.get_global @w : memref<32xf32>
     {launch("add", "%w", "%out")}
     return""",
-        ),
-        ("out",),
-        *(None, None, 3.0),
         Counts(0, 0, 1, 1),
+        out=3.0,
+        beside='  memref.global "private" constant @w : memref<32xf32> = dense<3.0>\n',
     ),
     # Two buffers: both are filled on the device, and the number comes back.
-    "a_number_in_an_alloca": Pattern(
-        function(
-            "a_number_in_an_alloca",
-            "",
-            "f32",
-            f"""{ALLOC}
+    _pattern(
+        "a_number_in_an_alloca",
+        "",
+        f"""{ALLOC}
     %s = memref.alloca() : memref<f32>
     {launch("fill", "%t")}
     {launch("last", "%t", ("%s", "memref<f32>"))}
     %r = memref.load %s[] : memref<f32>
     {DEALLOC}
     return %r : f32""",
-        ),
-        (),
-        *(None, 31.0, None),
         Counts(2, 1, 2, BEFORE + 1),
+        result=31.0,
     ),
     # The host's part lands between the kernels' rest: back, over, and back; a wait for each back.
-    "host_writes_a_part_between_launches": Pattern(
-        function(
-            "host_writes_a_part_between_launches",
-            "",
-            "f32",
-            f"""{ALLOC}
+    _pattern(
+        "host_writes_a_part_between_launches",
+        "",
+        f"""{ALLOC}
     {launch("fill", "%t")}
     memref.store %hundred, %t[%c5] : memref<32xf32>
     {launch("inc", "%t")}
@@ -351,12 +331,11 @@ PATTERNS: dict[str, Pattern] = {
     %x = arith.addf %r, %q : f32
     {DEALLOC}
     return %x : f32""",
-        ),
-        (),
-        *(None, 108.0, None),
         Counts(1, 3, 2, BEFORE + 2),
+        result=108.0,
     ),
-}
+)
+PATTERNS = {pattern.name: pattern for pattern in _ALL}
 
 
 def module_text() -> str:
