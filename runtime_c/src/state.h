@@ -151,7 +151,7 @@ bool aotc_rt_context_is_alive(const aotc_rt_driver *driver, aotc_rt_context *con
 typedef struct aotc_rt_state aotc_rt_state;
 
 // -------------------------------------------------------------------------------------------------
-// Modules (module.c)
+// Modules and kernels (module.c, module_load.c, kernel.c)
 
 // A kernel on one context. Made under the lock, found without it.
 typedef struct aotc_rt_binding {

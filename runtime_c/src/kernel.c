@@ -1,0 +1,156 @@
+// Kernels: found by their name, and bound to a context or to their CPU form.
+#include <stdlib.h>
+#include <string.h>
+
+#include "mlir_cuda_runtime.h"
+#include "module.h"
+
+static aotc_rt_kernel *find_kernel_locked(aotc_rt_module *module, const char *name) {
+  aotc_rt_kernel *kernel = module->kernels;
+  while (kernel != NULL && strcmp(kernel->name, name) != 0) {
+    kernel = kernel->next;
+  }
+  if (kernel == NULL) {
+    size_t bytes = strlen(name) + 1;
+    kernel = calloc(1, sizeof(*kernel) + bytes);
+    if (kernel == NULL) {
+      aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for kernel '%s'", name);
+      return NULL;
+    }
+    kernel->module = module;
+    memcpy(kernel->name, name, bytes);
+    memcpy(kernel->label, name, bytes < sizeof(kernel->label) ? bytes : sizeof(kernel->label) - 1);
+    kernel->next = module->kernels;
+    module->kernels = kernel;
+  }
+  aotc_rt_name_table_add_locked(&module->names, name, kernel);
+  return kernel;
+}
+
+void *mgpuModuleGetFunction(void *handle, const char *name) {
+  aotc_rt_thread *thread = &aotc_rt_this_thread;
+  if (thread->error.status != AOTC_OK) {
+    return NULL;
+  }
+  aotc_rt_module *module = handle;
+  if (module == NULL || name == NULL) {
+    thread->operation = "mgpuModuleGetFunction";
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "there is no %s", module == NULL ? "module" : "name");
+    thread->operation = NULL;
+    return NULL;
+  }
+  aotc_rt_kernel *kernel =
+      aotc_rt_name_table_find(atomic_load_explicit(&module->names, memory_order_acquire), name);
+  if (kernel != NULL && strcmp(kernel->name, name) == 0) {
+    return kernel;
+  }
+  thread->operation = "mgpuModuleGetFunction";
+  aotc_rt_lock();
+  kernel = find_kernel_locked(module, name);
+  aotc_rt_unlock();
+  thread->operation = NULL;
+  return kernel;
+}
+
+static aotc_rt_binding *bind_locked(const aotc_rt_driver *driver, aotc_rt_kernel *kernel,
+                                    aotc_rt_context *context) {
+  CUmodule module = NULL;
+  CUfunction function = NULL;
+  int limit = 0;
+  if (!aotc_rt_module_load_locked(driver, kernel->module, context, &module) ||
+      !AOTC_RT_TRY(driver, module_get_function, (&function, module, kernel->name),
+                   "kernel '%s' of module '%s'", kernel->name,
+                   aotc_rt_module_name(kernel->module)) ||
+      !AOTC_RT_TRY(driver, func_get_attribute,
+                   (&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function),
+                   "kernel '%s'", kernel->name)) {
+    return NULL;
+  }
+  aotc_rt_binding *binding = calloc(1, sizeof(*binding));
+  if (binding == NULL) {
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for kernel '%s'", kernel->name);
+    return NULL;
+  }
+  binding->context = context;
+  binding->function = function;
+  atomic_init(&binding->dynamic_shared_limit, limit);
+  binding->next = atomic_load_explicit(&kernel->bindings, memory_order_relaxed);
+  atomic_store_explicit(&kernel->bindings, binding, memory_order_release);
+  return binding;
+}
+
+static aotc_rt_binding *find_binding(aotc_rt_kernel *kernel, const aotc_rt_context *context) {
+  aotc_rt_binding *binding = atomic_load_explicit(&kernel->bindings, memory_order_acquire);
+  while (binding != NULL && binding->context != context) {
+    binding = binding->next;
+  }
+  return binding;
+}
+
+aotc_rt_binding *aotc_rt_kernel_bind(const aotc_rt_driver *driver, aotc_rt_kernel *kernel,
+                                     aotc_rt_context *context) {
+  aotc_rt_binding *binding = find_binding(kernel, context);
+  if (binding == NULL) {
+    aotc_rt_lock();
+    binding = find_binding(kernel, context);
+    if (binding == NULL) {
+      binding = bind_locked(driver, kernel, context);
+    }
+    aotc_rt_unlock();
+  }
+  return binding;
+}
+
+const aotc_cpu_kernel *aotc_rt_kernel_cpu_form(aotc_rt_kernel *kernel) {
+  const aotc_cpu_kernel *cpu = atomic_load_explicit(&kernel->cpu, memory_order_acquire);
+  if (cpu != NULL) {
+    return cpu;
+  }
+  const aotc_module_info *info = atomic_load_explicit(&kernel->module->info, memory_order_acquire);
+  for (uint32_t i = 0; info != NULL && i < info->kernel_count; ++i) {
+    if (strcmp(info->kernels[i].name, kernel->name) == 0) {
+      cpu = &info->kernels[i];
+    }
+  }
+  if (cpu != NULL && (cpu->run != NULL || cpu->step != NULL)) {
+    atomic_store_explicit(&kernel->cpu, cpu, memory_order_release);
+    return cpu;
+  }
+
+  const char *why_not = "the module does not list it";
+  if (info == NULL) {
+    why_not = "the module was not registered";
+  } else if (cpu != NULL) {
+    why_not = cpu->why_not != NULL ? cpu->why_not : "no reason is given";
+  }
+  const char *why_cpu = aotc_rt_state_of_process.device.reason;
+  aotc_rt_fail(AOTC_NO_CPU_KERNEL, "kernel '%s' of module '%s' cannot run on the CPU: %s; %s%s",
+               kernel->name, aotc_rt_module_name(kernel->module), why_not,
+               why_cpu[0] != '\0' ? "no GPU is used: " : "the CPU was requested", why_cpu);
+  return NULL;
+}
+
+static void free_bindings(aotc_rt_kernel *kernel) {
+  aotc_rt_binding *binding = atomic_load(&kernel->bindings);
+  atomic_store(&kernel->bindings, NULL);
+  while (binding != NULL) {
+    aotc_rt_binding *next = binding->next;
+    free(binding);
+    binding = next;
+  }
+}
+
+void aotc_rt_kernels_unload(aotc_rt_module *module) {
+  for (aotc_rt_kernel *kernel = module->kernels; kernel != NULL; kernel = kernel->next) {
+    free_bindings(kernel);
+  }
+}
+
+void aotc_rt_kernels_free(aotc_rt_module *module) {
+  aotc_rt_kernels_unload(module);
+  while (module->kernels != NULL) {
+    aotc_rt_kernel *kernel = module->kernels;
+    module->kernels = kernel->next;
+    free(kernel);
+  }
+}
