@@ -74,6 +74,11 @@ def _take(owners: dict[str, str], functions: Iterable[str], owner: str) -> None:
                 f"libraries of aotc call themselves: '{function}'.",
                 hint=_PREFIX_HINT,
             )
+        if function == "main":
+            raise InputError(
+                "A library's function cannot be called 'main': programs begin with one.",
+                hint=_PREFIX_HINT,
+            )
         if function.startswith("aotc_"):
             raise InputError(
                 f"A library's functions cannot begin with 'aotc_', as '{function}' does.",

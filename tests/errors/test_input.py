@@ -242,6 +242,17 @@ def test_an_entry_called_like_a_c_function(
     aotc("build", path, "--emit", "static", "--prefix", "my_", "-o", f"{tmp_path}/").succeeded()
 
 
+def test_an_entry_called_main(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    """Front ends call their one function so: it can be a program's entry, or have a prefix."""
+    path = mlir_file("func.func @main(%x: f32) attributes {llvm.emit_c_interface} { return }")
+    done = aotc("build", path, "--emit", "static", "-o", f"{tmp_path}/")
+    assert (done.code, done.stdout) == (2, "")
+    assert "cannot be called 'main': programs begin with one" in done.stderr
+    assert "--prefix my_" in done.stderr
+    aotc("build", path, "-o", tmp_path / "program").succeeded()
+    aotc("build", path, "--emit", "static", "--prefix", "my_", "-o", f"{tmp_path}/").succeeded()
+
+
 def test_a_library_called_aotc(aotc: Aotc, tmp_path: Path) -> None:
     path = tmp_path / "aotc.mlir"
     path.write_text("func.func @f() attributes {llvm.emit_c_interface} { return }")
