@@ -49,6 +49,43 @@ def test_an_unknown_name(aotc: Aotc) -> None:
     )
 
 
+ON_THE_HOST = f"""func.func @f(%a: {BUFFER}, %n: index) attributes {{llvm.emit_c_interface}} {{
+  %m = memref.alloc() : {BUFFER}
+  gpu.launch blocks(%a0, %a1, %a2) in (%a3 = %n, %a4 = %n, %a5 = %n)
+             threads(%b0, %b1, %b2) in (%b3 = %n, %b4 = %n, %b5 = %n) {{
+    %x = memref.load %a[%b0] : {BUFFER}
+    memref.store %x, %m[%b0] : {BUFFER}
+    gpu.terminator
+  }}
+  memref.copy %m, %a : {BUFFER} to {BUFFER}
+  memref.dealloc %m : {BUFFER}
+  return
+}}
+"""
+
+
+def test_host_memory_under_explicit_memory(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    """An error at the launch unless an option says otherwise; aotc's own placement has none."""
+    path = mlir_file(ON_THE_HOST)
+    out = tmp_path / "out.mlir"
+    command = ("build", path, "--emit", "mlir", "-o", out)
+    said = (
+        f"{path}:3:3: {{}}: kernel argument 1 is host memory, the memref.alloc of 2:8, which a GPU "
+        "cannot reach: use gpu.alloc or gpu.host_register, or --memory auto [{}]\n"
+        "    gpu.launch blocks(%a0, %a1, %a2) in (%a3 = %n, %a4 = %n, %a5 = %n)\n"
+        "    ^\n"
+    )
+    error = Outcome(2, "", said.format("error", "-Werror=host-pointer"))
+    for options in ((), ("-Werror=host-pointer",)):
+        assert aotc(*command, "--memory", "explicit", *options) == error
+        assert not out.exists()
+    warning = Outcome(0, "", said.format("warning", "-Whost-pointer"))
+    assert aotc(*command, "--memory", "explicit", "-Wno-error=host-pointer") == warning
+    assert out.exists()
+    for quiet in (("--memory", "explicit", "-Wno-host-pointer"), ("--memory", "auto")):
+        assert aotc(*command, *quiet) == Outcome(0, "", "")
+
+
 def test_an_error_by_default_can_be_a_warning(
     aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
 ) -> None:
