@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.errors import InputError, InternalError
-from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
+from aotc.errors import InternalError
 from aotc.load.source import Source
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.mlir import ir
-from aotc.ops import symbol_of
 
 _MOST_SHOWN = 5
 
@@ -40,12 +38,6 @@ _HOST_CALLS = {
     "vector.print": "they print by gpu.printf",
     "memref.copy": None,
 }
-# Operations that a thread of a kernel does, and no host code.
-_OF_THREADS = (
-    *("gpu.thread_id", "gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.global_id"),
-    *("gpu.lane_id", "gpu.subgroup_id", "gpu.cluster_id", "gpu.cluster_dim"),
-    *("gpu.barrier", "gpu.shuffle", "gpu.all_reduce", "gpu.subgroup_reduce", "nvvm.barrier"),
-)
 _HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
 _VECTOR_ACCESSES = (
     "vector.load",
@@ -84,15 +76,7 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
 
 def check_kernels(source: Source) -> None:
     """Raises InternalError for what only the host has, or would be wrong, in the kernels of the
-    outlined module, and InputError for what only kernels have in entries and in `main`."""
-    for function in ops.find(source.module.operation, "func.func"):
-        if ENTRY_ATTRIBUTE in function.attributes or symbol_of(function) == PROGRAM_MAIN:
-            for operation in ops.find(function, *_OF_THREADS):
-                raise InputError(
-                    f"{_place(source, operation)}{operation.name} is for the threads of a kernel; "
-                    f"here it is in host code, @{symbol_of(function)}.",
-                    hint="Put it into a gpu.launch or a gpu.func.",
-                )
+    outlined module."""
     for gpu_module in gpu_modules(source.module):
         for operation in ops.find(gpu_module, *_HOST_CALLS):
             reason = _HOST_CALLS[operation.name]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from aotc import ops
 from aotc.errors import AotcError, InputError, InternalError
 from aotc.load.source import Source
+from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.passes.own import Lowering, run_own_pass
 from aotc.lower.passes.run import run_passes
 from aotc.lower.plan.explanation import Explanation
@@ -42,6 +43,8 @@ def outline(source: Source, request: BuildRequest, explanation: Explanation) -> 
         is_run = any(ops.symbol_of(sequence) == _MAIN_SEQUENCE for sequence in sequences)
         explanation.add(steps := SCHEDULE if is_run else ERASE_SCHEDULES)
         _run(lowering, steps, blame=InputError, doing="the module's schedule")
+    # Before tensors become buffers: that fails at what nobody knows the effects of.
+    check_host_code(source, is_outlined=False)
     levels = [found.level for found in recognise(source)]
     explanation.add(steps := plan_for(levels, block=request.block, memory=request.memory.value))
     _run(lowering, steps, blame=InternalError, doing="lowering the module")

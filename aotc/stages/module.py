@@ -22,6 +22,7 @@ from aotc.load.entries import (
 from aotc.load.source import parse_source, read_source
 from aotc.lower.analysis.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
+from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.host.lower import lower_host
 from aotc.lower.kernels.outlining import gpu_modules, lowered_kernels
 from aotc.lower.leftovers import check_kernels, check_lowered, check_supported
@@ -56,6 +57,7 @@ def outline_module(build: Build) -> list[Artifact]:
     # Tensors are memrefs now, and results may be arguments.
     build.entries = describe_again(build.source, build.entries)
     build.warnings += check_outlined(build.source, r)
+    check_host_code(build.source, is_outlined=True)
     check_kernels(build.source)
     build.given = given_binaries(build.source)
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)

@@ -292,32 +292,85 @@ func.func @f(%a: memref<8xf32>) attributes {llvm.emit_c_interface} {
     )
 
 
+# What calls @f, which is the entry itself where there is none.
+ENTRIES = {
+    "itself": "",
+    "on buffers": """
+func.func @g(%a: memref<8xf32>, %x: f32) attributes {llvm.emit_c_interface} {
+  call @f(%a, %x) : (memref<8xf32>, f32) -> ()
+  return
+}
+""",
+    "on tensors": """
+func.func @g(%a: memref<8xf32>, %x: f32, %t: tensor<8xf32>) -> tensor<8xf32>
+    attributes {llvm.emit_c_interface} {
+  call @f(%a, %x) : (memref<8xf32>, f32) -> ()
+  %sum = arith.addf %t, %t : tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+""",
+}
+
+
 @pytest.mark.parametrize(
-    ("operation", "name"),
+    ("name", "operation"),
     [
         ("gpu.barrier", "gpu.barrier"),
+        ("gpu.printf", 'gpu.printf "%f\\0A", %x : f32'),
+        ("gpu.thread_id", "%i = gpu.thread_id x\n  memref.store %x, %a[%i] : memref<8xf32>"),
         (
-            "%i = gpu.thread_id x\n  memref.store %x, %a[%i] : memref<8xf32>",
-            "gpu.thread_id",
-        ),
-        (
+            "gpu.all_reduce",
             "%y = gpu.all_reduce add %x { } : (f32) -> (f32)\n  %i = arith.constant 0 : index\n"
             "  memref.store %y, %a[%i] : memref<8xf32>",
-            "gpu.all_reduce",
         ),
+        ("nvvm.cp.async.commit.group", "nvvm.cp.async.commit.group"),
+        ("nvgpu.device_async_create_group", "%g = nvgpu.device_async_create_group"),
     ],
 )
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=list(ENTRIES))
 def test_work_of_threads_in_host_code(
-    aotc: Aotc, mlir_file: MlirFile, operation: str, name: str
+    aotc: Aotc, mlir_file: MlirFile, name: str, operation: str, entry: str
 ) -> None:
+    """In an entry, and in what one calls, whatever else is to be lowered there."""
     path = mlir_file(
-        "func.func @f(%a: memref<8xf32>, %x: f32) attributes {llvm.emit_c_interface} {\n"
-        f"  {operation}\n  return\n}}\n"
+        f"func.func {'private ' if entry else ''}@f(%a: memref<8xf32>, %x: f32)"
+        f"{'' if entry else ' attributes {llvm.emit_c_interface}'} {{\n"
+        f"  {operation}\n  return\n}}\n{entry}"
     )
-    done = aotc("build", path)
+    done = aotc("build", path, "--emit", "host-mlir", "-o", "-")
     assert done.code == 2
     assert f"{path}:2:" in done.stderr
     assert f": {name} is for the threads of a kernel; here it is in host code, @f." in done.stderr
+
+
+@pytest.mark.parametrize("loop", ["scf.parallel", "gpu.launch"])
+def test_work_of_threads_in_what_kernels_call(aotc: Aotc, mlir_file: MlirFile, loop: str) -> None:
+    """It is in no host code, though its function stands among the host's."""
+    body = "func.call @id(%a) : (memref<8xindex>) -> ()"
+    opened = {
+        "scf.parallel": "scf.parallel (%i) = (%c0) to (%c8) step (%c1) {",
+        "gpu.launch": "gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1) "
+        "threads(%i, %j, %k) in (%bx = %c8, %by = %c1, %bz = %c1) {",
+    }[loop]
+    closed = "gpu.terminator\n  }" if loop == "gpu.launch" else "}"
+    path = mlir_file(
+        f"""func.func private @id(%a: memref<8xindex>) {{
+  %id = gpu.thread_id x
+  memref.store %id, %a[%id] : memref<8xindex>
+  return
+}}
+func.func @f(%a: memref<8xindex>) attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  {opened}
+    {body}
+  {closed}
+  return
+}}
+"""
+    )
+    assert aotc("build", path, "--emit", "host-mlir", "-o", "-").succeeded().stderr == ""
 
 
 def test_a_vector_of_bits_for_a_kernel(aotc: Aotc, mlir_file: MlirFile) -> None:

@@ -1,0 +1,81 @@
+"""Operations of a kernel's threads that stand in host code, which has none: an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aotc import ops
+from aotc.errors import InputError
+from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
+from aotc.load.source import Source
+from aotc.lower.analysis.access import Functions
+from aotc.ops import symbol_of
+
+_OF_THREADS = {
+    *("gpu.thread_id", "gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.global_id"),
+    *("gpu.lane_id", "gpu.subgroup_id", "gpu.subgroup_size", "gpu.num_subgroups"),
+    *("gpu.cluster_id", "gpu.cluster_dim", "gpu.cluster_block_id", "gpu.cluster_dim_blocks"),
+    *("gpu.barrier", "gpu.initialize_named_barrier", "gpu.dynamic_shared_memory", "gpu.printf"),
+    *("gpu.shuffle", "gpu.rotate", "gpu.ballot", "gpu.all_reduce", "gpu.subgroup_reduce"),
+    *("gpu.subgroup_broadcast", "gpu.warp_execute_on_lane_0"),
+}
+_DIALECTS_OF_THREADS = ("gpu.subgroup_mma_", "nvgpu.", "nvvm.")
+_OF_THE_HOST = ("nvgpu.tma.create.descriptor",)
+# What is in one of these may be a kernel's.
+_PARALLEL_BODIES = ("affine.parallel", "gpu.launch", "scf.forall", "scf.parallel")
+
+
+def check_host_code(source: Source, *, is_outlined: bool) -> None:
+    """Raises InputError for an operation of threads that the host comes to: in an entry, in `main`,
+    or in what they call.
+
+    Before kernels are outlined (`is_outlined` is false), what may become one is left out.
+    """
+    bodies = () if is_outlined else _PARALLEL_BODIES
+    for function in _of_the_host(source.module, bodies):
+        for operation in ops.walk(function):
+            if not _is_of_threads(operation.name) or _is_inside(operation, bodies):
+                continue
+            place = source.place(operation.location)
+            where = f"{place}: " if place else ""
+            raise InputError(
+                f"{where}{operation.name} is for the threads of a kernel; here it is in host code, "
+                f"@{symbol_of(function)}.",
+                hint="Put it into a gpu.launch or a gpu.func.",
+            )
+
+
+def _is_of_threads(name: str) -> bool:
+    if name in _OF_THE_HOST:
+        return False
+    return name in _OF_THREADS or name.startswith(_DIALECTS_OF_THREADS)
+
+
+def _of_the_host(module: Any, bodies: tuple[str, ...]) -> Iterator[Any]:
+    """The functions that the host runs: entries, `main`, and those that they call outside of
+    `bodies`, each once."""
+    functions = Functions(module)
+    pending = [
+        function
+        for function in ops.find(module.operation, "func.func")
+        if ENTRY_ATTRIBUTE in function.attributes or symbol_of(function) == PROGRAM_MAIN
+    ]
+    seen = {symbol_of(function) for function in pending}
+    while pending:
+        yield (function := pending.pop(0))
+        for call in ops.find(function, "func.call"):
+            called = functions.get(ops.callee_of(call))
+            if called is None or symbol_of(called) in seen or _is_inside(call, bodies):
+                continue
+            seen.add(symbol_of(called))
+            pending.append(called)
+
+
+def _is_inside(operation: Any, bodies: tuple[str, ...]) -> bool:
+    """Whether `operation` is in one of `bodies`, or in an operation of linalg, on the way to its
+    function."""
+    return bool(bodies) and any(
+        parent.name in bodies or parent.name.startswith("linalg.")
+        for parent in ops.ancestors(operation)
+    )
