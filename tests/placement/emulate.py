@@ -20,6 +20,7 @@ import numpy as np
 _Launched = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p))
 _Run = ctypes.CFUNCTYPE(None, ctypes.c_int)
 _ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemAllocAsync")
+_FREES = ("cuMemFree_v2", "cuMemFreeAsync")
 _WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize")
 
 
@@ -134,6 +135,7 @@ def call(library: Any, gpu: Gpu, request: dict[str, Any]) -> dict[str, Any]:
         "result": result.value,
         "buffers": [b.tolist() for b in buffers if not isinstance(b, int)],
         "allocations": sum(counted[name] for name in _ALLOCATIONS),
+        "frees": sum(counted[name] for name in _FREES),
         "copies": counted["cuMemcpyAsync"],
         "launches": counted["cuLaunchKernel"],
         "waits": sum(counted[name] for name in _WAITS),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aotc import ops
+from aotc.lower.analysis.functions import CALLS, Functions
 from aotc.lower.kernels.outlining import gpu_modules, launched_kernel
 from aotc.lower.placement_names import ONE_STREAM, WAIT
 from aotc.lower.rewrites.tensor_maps import is_tensor_map
@@ -59,41 +60,6 @@ def is_memref(value: Any) -> bool:
     """Whether it is a memref, or a TMA descriptor of one."""
     is_buffer = isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
     return is_buffer or is_tensor_map(value.type)
-
-
-# A function may be a task.
-_FUNCTIONS = ("func.func", "async.func")
-_CALLS = ("func.call", "async.call")
-
-
-class Functions:
-    """The functions of a module with a body, and who calls them."""
-
-    def __init__(self, module: Any) -> None:
-        self._bodies = {
-            symbol_of(op.operation): op.operation
-            for op in module.body.operations
-            if op.operation.name in _FUNCTIONS and op.operation.regions[0].blocks
-        }
-        self._calls: dict[str, list[Any]] = {}
-        for call in ops.find(module.operation, *_CALLS):
-            self._calls.setdefault(ops.callee_of(call), []).append(call)
-
-    def get(self, name: str) -> Any | None:
-        return self._bodies.get(name)
-
-    def argument(self, call: Any, index: int) -> Any | None:
-        """What operand `index` of `call` is inside the called function, if that is known."""
-        function = self._bodies.get(ops.callee_of(call))
-        return None if function is None else function.regions[0].blocks[0].arguments[index]
-
-    def passed(self, function: str, index: int) -> list[Any]:
-        """What argument `index` of `function` is where it is called."""
-        return [call.operands[index] for call in self._calls.get(function, ())]
-
-    def returned(self, function: str, index: int) -> list[Any]:
-        """What result `index` of `function` is where it is called."""
-        return [call.results[index] for call in self._calls.get(function, ())]
 
 
 @dataclass
@@ -173,7 +139,7 @@ class Flow:
             return self.functions.returned(function, operand)
         if name == "async.return":
             return self.functions.returned(*task_result(user, operand))
-        if name in _CALLS:
+        if name in CALLS:
             argument = self.functions.argument(user, operand)
             if argument is not None:
                 return [argument]

@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.entries import ENTRY_ATTRIBUTE
-from aotc.lower.analysis.access import Functions
+from aotc.lower.analysis.functions import Functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from aotc.load.source import Source
-from aotc.lower.analysis.access import Flow, Functions
+from aotc.lower.analysis.access import Flow
+from aotc.lower.analysis.functions import Functions
 from aotc.lower.analysis.views import VIEWS, root_of
 from aotc.lower.checks.operations import Operations
 from aotc.mlir import ir

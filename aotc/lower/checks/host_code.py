@@ -9,7 +9,7 @@ from aotc import ops
 from aotc.errors import InputError
 from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
 from aotc.load.source import Source
-from aotc.lower.analysis.access import Functions
+from aotc.lower.analysis.functions import CALLS, Functions
 from aotc.ops import symbol_of
 
 _OF_THREADS = {
@@ -64,7 +64,7 @@ def _of_the_host(module: Any, bodies: tuple[str, ...]) -> Iterator[Any]:
     seen = {symbol_of(function) for function in pending}
     while pending:
         yield (function := pending.pop(0))
-        for call in ops.find(function, "func.call"):
+        for call in ops.find(function, *CALLS):
             called = functions.get(ops.callee_of(call))
             if called is None or symbol_of(called) in seen or _is_inside(call, bodies):
                 continue

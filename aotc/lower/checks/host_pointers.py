@@ -9,7 +9,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.source import Source
-from aotc.lower.analysis.access import Flow, Functions
+from aotc.lower.analysis.access import Flow
+from aotc.lower.analysis.functions import Functions
 from aotc.warnings import BuildWarning
 
 _HOST_MEMORY = ("memref.alloc", "memref.alloca", "memref.get_global")

@@ -10,8 +10,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.load.entries import functions_of
-from aotc.lower.analysis.access import Functions
 from aotc.lower.analysis.aliasing import Roots
+from aotc.lower.analysis.functions import Functions
 from aotc.lower.mapping.accesses import Overlaps
 from aotc.lower.mapping.accumulators import carry_accumulators
 from aotc.lower.mapping.blocks import BlockShape, block_of

@@ -11,8 +11,8 @@ from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.load.entries import functions_of
 from aotc.load.source import Source
-from aotc.lower.analysis.access import Functions
 from aotc.lower.analysis.aliasing import Roots, overlapping_loops_kept_sequential
+from aotc.lower.analysis.functions import Functions
 from aotc.lower.kernels.device_functions import separate_device_functions
 from aotc.lower.kernels.operands import hoist_globals, sink_vectors
 from aotc.lower.kernels.outlining import gpu_modules, merge_outlined, spell_kernel_names

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.analysis.access import Functions
+from aotc.lower.analysis.functions import Functions
 from aotc.lower.passes.run import run_pipeline
 from aotc.lower.placement.webs import Webs, host_functions
 from aotc.mlir import ir

@@ -19,12 +19,12 @@ from aotc.lower.analysis.access import (
     READS,
     SHAPE_ONLY,
     WRITES,
-    Functions,
     first_kernel_operand,
     is_memref,
     task_result,
     task_values,
 )
+from aotc.lower.analysis.functions import Functions
 from aotc.lower.analysis.views import VIEWS
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -144,11 +144,6 @@ class Webs:
         self._uses: list[Use] = []
         self._merges: list[tuple[Merge, Any, Any]] = []
         self._made: set[Any] = set()  # values that are no roots
-        # Whoever has a function's address may call it.
-        self._with_address = {
-            ir.FlatSymbolRefAttr(constant.attributes["value"]).value
-            for constant in ops.find(module.operation, "func.constant")
-        }
         for function in host_functions(module):
             self._add_function(function)
         self._webs = self._collect()
@@ -197,7 +192,9 @@ class Webs:
         return webs
 
     def _add_function(self, function: Any) -> None:
-        outside = is_called_from_outside(function) or symbol_of(function) in self._with_address
+        # Whoever has a function's address may call it.
+        is_addressed = symbol_of(function) in self.functions.addressed
+        outside = is_called_from_outside(function) or is_addressed
         passed = list(enumerate(function.regions[0].blocks[0].arguments))
         for i, argument in passed:
             if _is_buffer(argument):
