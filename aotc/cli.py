@@ -432,7 +432,7 @@ def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) ->
 
 def _print_warnings(found: Iterable[Any], options: WarningOptions) -> None:
     for warning in dict.fromkeys(found):
-        if options.severity(warning.name) is Severity.WARNING:
+        if options.severity(warning.name, is_sure=warning.is_sure) is Severity.WARNING:
             print(warning.text(Severity.WARNING), file=sys.stderr)
 
 

@@ -51,6 +51,7 @@ class BuildWarning:
     """Something about a build that its user should know: by name, and where in the input.
 
     `excerpt` is the line of the input and a caret, where there is one; `notes` name more places.
+    What is not `is_sure` may never come to pass: it is no error unless an option says so.
     """
 
     name: str
@@ -58,17 +59,24 @@ class BuildWarning:
     place: Place | None = None
     excerpt: str = ""
     notes: tuple[str, ...] = ()
+    is_sure: bool = True
 
     @staticmethod
     def at(
-        source: Source, name: str, location: Any, message: str, *, notes: Sequence[str] = ()
+        source: Source,
+        name: str,
+        location: Any,
+        message: str,
+        *,
+        notes: Sequence[str] = (),
+        is_sure: bool = True,
     ) -> BuildWarning:
         """The warning at an MLIR location in `source`."""
         from aotc.load.source import excerpt
 
         place = source.place(location)
         text = excerpt(place, source.name, source.lines) if place else ""
-        return BuildWarning(name, message, place, text, tuple(notes))
+        return BuildWarning(name, message, place, text, tuple(notes), is_sure)
 
     def text(self, severity: Severity) -> str:
         """As it is printed: place, severity, message and name; line and caret; notes."""
@@ -115,7 +123,7 @@ class WarningOptions:
                 hidden.add(name)
         return WarningOptions(frozenset(hidden), frozenset(fatal), frozenset(harmless), all_fatal)
 
-    def severity(self, name: str) -> Severity:
+    def severity(self, name: str, *, is_sure: bool = True) -> Severity:
         """What becomes of the warnings of that name."""
         if name in self.hidden:
             return Severity.HIDDEN
@@ -123,7 +131,9 @@ class WarningOptions:
             return Severity.ERROR
         if name in self.harmless:
             return Severity.WARNING
-        return Severity.ERROR if self.all_fatal else WARNINGS[name]
+        if self.all_fatal:
+            return Severity.ERROR
+        return WARNINGS[name] if is_sure else Severity.WARNING
 
 
 def _check_name(word: str, name: str) -> None:
@@ -142,7 +152,7 @@ def raise_errors(found: Iterable[BuildWarning], options: WarningOptions) -> None
     texts = [
         warning.text(Severity.ERROR)
         for warning in found
-        if options.severity(warning.name) is Severity.ERROR
+        if options.severity(warning.name, is_sure=warning.is_sure) is Severity.ERROR
     ]
     if texts:
         # The command line writes what stands before the first, where that has no place.

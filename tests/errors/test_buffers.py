@@ -87,6 +87,16 @@ DEALLOCATIONS = {
   cf.cond_br %cond, ^head, ^end
 ^end:
 """,
+    "blocks: a way that is never taken": f"""
+  %never = arith.constant false
+  %m = memref.alloc() : {BUFFER}
+  memref.dealloc %m : {BUFFER}
+  cf.cond_br %never, ^one, ^two
+^one:
+  memref.store %x, %m[%c0] : {BUFFER}
+  cf.br ^two
+^two:
+""",
     "calls": f"""
   %m = memref.alloc() : {BUFFER}
   memref.dealloc %m : {BUFFER}
@@ -192,6 +202,38 @@ BOUNDS = {
   scf.parallel (%i, %j) = (%c0, %c0) to (%c20, %c0) step (%c1, %c1) {{
     memref.store %x, %a[%i] : {BUFFER}
   }}
+""",
+    "what a constant keeps from running": f"""
+  %fits = arith.cmpi slt, %c8, %c8 : index
+  scf.if %fits {{
+    memref.store %x, %a[%c8] : {BUFFER}
+  }} else {{
+    memref.store %x, %a[%c20] : {BUFFER} // WARNING out-of-bounds
+  }}
+  scf.if %cond {{
+    memref.store %x, %a[%c8] : {BUFFER} // WARNING out-of-bounds
+  }}
+  scf.index_switch %c2
+  case 2 {{
+    memref.store %x, %a[%c8] : {BUFFER} // WARNING out-of-bounds
+    scf.yield
+  }}
+  case 8 {{
+    memref.store %x, %a[%c8] : {BUFFER}
+    scf.yield
+  }}
+  default {{
+    memref.store %x, %a[%c8] : {BUFFER}
+  }}
+  scf.for %i = %c8 to %c8 step %c1 {{
+    memref.store %x, %a[%c8] : {BUFFER}
+  }}
+  cf.cond_br %fits, ^small, ^large
+^small:
+  memref.store %x, %a[%c8] : {BUFFER}
+  cf.br ^large
+^large:
+  memref.store %x, %a[%c8] : {BUFFER} // WARNING out-of-bounds
 """,
     "threads": f"""
   gpu.launch blocks(%a0, %a1, %a2) in (%a3 = %c1, %a4 = %c1, %a5 = %c1)

@@ -39,6 +39,39 @@ def test_launch_sizes(grid: str, block: str, names: str) -> None:
     check(f"{HEAD}  %big = arith.muli %c1024, %c1024 : index\n{launch}  return\n}}\n")
 
 
+SURELY, MAYBE, NEVER = "// ERROR grid-size", "// WARNING grid-size", ""
+
+
+@pytest.mark.parametrize(
+    ("around", "mark"),
+    [
+        ("LAUNCH", SURELY),
+        ("scf.if %cond { LAUNCH }", MAYBE),
+        ("scf.if %true { LAUNCH }", SURELY),
+        ("scf.if %true { } else { LAUNCH }", NEVER),
+        ("scf.index_switch %n case 3 { LAUNCH scf.yield } default { }", MAYBE),
+        ("scf.for %i = %c0 to %c8 step %c1 { LAUNCH }", SURELY),
+        ("scf.for %i = %c0 to %n step %c1 { LAUNCH }", MAYBE),
+        ("scf.for %i = %c8 to %c8 step %c1 { LAUNCH }", NEVER),
+        ("affine.for %i = 0 to 8 { scf.if %cond { LAUNCH } }", MAYBE),
+        ("scf.while : () -> () { LAUNCH scf.condition(%cond) } do { scf.yield }", SURELY),
+        ("scf.while : () -> () { scf.condition(%cond) } do { LAUNCH scf.yield }", MAYBE),
+        ("scf.execute_region { LAUNCH scf.yield }", SURELY),
+        ("cf.cond_br %cond, ^one, ^two\n^one:\n LAUNCH cf.br ^two\n^two:", MAYBE),
+        ("cf.cond_br %cond, ^one, ^two\n^one:\n cf.br ^two\n^two:\n LAUNCH", SURELY),
+        ("cf.cond_br %true, ^one, ^two\n^one:\n LAUNCH cf.br ^two\n^two:", SURELY),
+        ("cf.cond_br %true, ^two, ^one\n^one:\n LAUNCH cf.br ^two\n^two:", NEVER),
+    ],
+)
+def test_launches_that_may_not_run(around: str, mark: str) -> None:
+    """It is an error where each call of the function fails, else a warning."""
+    launch = LAUNCH.format(
+        grid=["%c0", "%c1", "%c1"], block=["%c1", "%c1", "%c1"], rest="", mark=mark
+    )
+    text = around.replace("LAUNCH", launch)
+    check(f"{HEAD}  %true = arith.constant true\n  {text}\n  return\n}}\n")
+
+
 @pytest.mark.parametrize(
     ("cluster", "grid", "chips", "is_wrong"),
     [

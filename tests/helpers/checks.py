@@ -12,7 +12,7 @@ from aotc import mlir
 from aotc.load.source import parse_source
 from aotc.lower.checks import check_input
 from aotc.request import BuildRequest, Chip
-from aotc.warnings import WARNINGS, BuildWarning
+from aotc.warnings import BuildWarning, WarningOptions
 
 BUFFER = "memref<8xf32>"
 # Names that the bodies of functions below use.
@@ -52,8 +52,13 @@ def expected(text: str) -> list[tuple[int, str, str]]:
 
 
 def reported(found: list[BuildWarning]) -> list[tuple[int, str, str]]:
+    options = WarningOptions()
     return [
-        (warning.place.line if warning.place else 0, WARNINGS[warning.name].value, warning.name)
+        (
+            warning.place.line if warning.place else 0,
+            options.severity(warning.name, is_sure=warning.is_sure).value,
+            warning.name,
+        )
         for warning in found
     ]
 

@@ -42,6 +42,21 @@ def test_options(words: str, host_only: Severity, grid_size: Severity) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "severity"),
+    [
+        ("", WARNING),
+        ("error", ERROR),
+        ("error=grid-size", ERROR),
+        ("no-error=grid-size", WARNING),
+        ("no-grid-size", HIDDEN),
+    ],
+)
+def test_what_may_never_come_to_pass(words: str, severity: Severity) -> None:
+    """It is an error only where an option says so."""
+    assert WarningOptions.parse(words.split()).severity("grid-size", is_sure=False) == severity
+
+
+@pytest.mark.parametrize(
     ("word", "said"),
     [
         (

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aotc import ops
 from aotc.load.source import Source
-from aotc.lower.checks.launches import LaunchSizes
+from aotc.lower.checks.extents import bounds_of, is_empty
 from aotc.lower.checks.operations import Operations
 from aotc.lower.checks.values import Known, evaluate, evaluate_map
 from aotc.mlir import ir
@@ -25,8 +24,6 @@ _ACCESSES = {
     "vector.load": 0,
     "vector.store": 1,
 }
-# First, behind the last, and the step.
-Bounds = tuple[int | None, int | None, int | None]
 _SHAPED = (ir.MemRefType, ir.RankedTensorType)
 
 
@@ -75,10 +72,10 @@ def _runs_of(access: Any) -> Iterator[Known]:
     is_sure = True
     while is_sure and len(block.region.blocks) == 1:
         loop = block.owner.operation
-        bounds = _bounds(loop)
+        bounds = bounds_of(loop)
         if bounds is None:
             break
-        if any(map(_is_empty, bounds)):
+        if any(map(is_empty, bounds)):
             return
         variables = zip(loop.regions[0].blocks[0].arguments, bounds, strict=False)
         for variable, (low, high, step) in variables:
@@ -91,37 +88,3 @@ def _runs_of(access: Any) -> Iterator[Known]:
     if first:
         yield first
         yield last
-
-
-def _is_empty(bounds: Bounds) -> bool:
-    low, high, _ = bounds
-    return low is not None and high is not None and high <= low
-
-
-def _bounds(loop: Any) -> list[Bounds] | None:
-    """The bounds of a loop's or a launch's variables; None for another operation."""
-    if loop.name == "gpu.launch":
-        sizes = LaunchSizes.of(loop)
-        return [(0, size, 1) for size in (*sizes.grid, *sizes.block)]
-    if loop.name == "scf.for":
-        low, high, step = (evaluate(value) for value in list(loop.operands)[:3])
-        return [(low, high, step)]
-    if loop.name == "affine.for":
-        return [_affine_bounds(loop)]
-    if loop.name == "scf.parallel":
-        lows, highs, steps = ops.operand_groups(loop)[:3]
-        return [
-            (evaluate(low), evaluate(high), evaluate(step))
-            for low, high, step in zip(lows, highs, steps, strict=True)
-        ]
-    return None
-
-
-def _affine_bounds(loop: Any) -> Bounds:
-    lower, upper, _ = ops.operand_groups(loop)
-    lows = evaluate_map(loop.attributes["lowerBoundMap"].value, lower)
-    highs = evaluate_map(loop.attributes["upperBoundMap"].value, upper)
-    # The greatest of several lower bounds, the least of several upper ones.
-    low = None if None in lows else max(n for n in lows if n is not None)
-    high = None if None in highs else min(n for n in highs if n is not None)
-    return low, high, int(ir.IntegerAttr(loop.attributes["step"]).value)

@@ -14,6 +14,7 @@ from aotc.lower.analysis.access import Flow
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.analysis.views import VIEWS, root_of
 from aotc.lower.checks.operations import Operations
+from aotc.lower.checks.reach import reachable_blocks
 from aotc.mlir import ir
 from aotc.warnings import BuildWarning
 
@@ -43,7 +44,9 @@ def check_deallocations(source: Source, operations: Operations) -> list[BuildWar
     reported = set()
     for free in frees:
         for user in _users_of(_freed_by(free)):
-            if user == free or user in reported or not _touches(user, free, functions):
+            if user == free or user in reported or user not in operations:
+                continue
+            if not _touches(user, free, functions):
                 continue
             if not _comes_after(user, free, operations):
                 continue
@@ -154,17 +157,4 @@ def _is_dominated(user: Any, first: Any, operations: Operations) -> bool:
         return False
     if user.block == first.block:
         return operations.is_before(first, user)
-    return user.block not in _reachable_without(region, first.block)
-
-
-def _reachable_without(region: Any, left_out: Any) -> list[Any]:
-    """The blocks that control reaches without going through `left_out`."""
-    found: list[Any] = []
-    pending = [region.blocks[0]]
-    while pending:
-        block = pending.pop()
-        if block == left_out or block in found:
-            continue
-        found.append(block)
-        pending += list(list(block.operations)[-1].operation.successors)
-    return found
+    return user.block not in reachable_blocks(region, without=first.block)

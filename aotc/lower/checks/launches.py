@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aotc import ops
 from aotc.load.source import Source
+from aotc.lower.checks.extents import LaunchSizes, Sizes
 from aotc.lower.checks.operations import Operations
-from aotc.lower.checks.values import evaluate
+from aotc.lower.checks.reach import runs_in_every_call
 from aotc.lower.kernels.outlining import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -26,34 +26,6 @@ _FIRST_WITH_CLUSTERS = 90
 _BLOCK_ATTRIBUTES = ("known_block_size", "nvvm.maxntid", "nvvm.reqntid")
 _CLUSTER_ATTRIBUTES = ("known_cluster_size", "nvvm.cluster_dim")
 _AXES = "xyz"
-
-Sizes = tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
-class LaunchSizes:
-    """What a launch asks for, along x, y and z; None for what is not known. `cluster` is empty
-    where there are none."""
-
-    grid: Sizes
-    block: Sizes
-    cluster: Sizes
-    dynamic_shared_bytes: int | None
-
-    @staticmethod
-    def of(launch: Any) -> LaunchSizes:
-        # Groups: async dependencies, grid, block and cluster with one for each axis, shared memory.
-        numbers = [
-            tuple(evaluate(value) for value in group) for group in ops.operand_groups(launch)[1:11]
-        ]
-        flat = [group[0] if group else None for group in numbers]
-        has_clusters = len(numbers[6]) > 0
-        return LaunchSizes(
-            grid=tuple(flat[:3]),
-            block=tuple(flat[3:6]),
-            cluster=tuple(flat[6:9]) if has_clusters else (),
-            dynamic_shared_bytes=flat[9] if numbers[9] else 0,
-        )
 
 
 def check_launches(
@@ -73,7 +45,12 @@ def check_launches(
         if launch.name == "gpu.launch_func":
             kernel = kernels.get(launched_kernel(launch))
             problems += _unmet_promises(sizes, kernel) if kernel is not None else []
-        found += [BuildWarning.at(source, *problem(launch.location)) for problem in problems]
+        # Only what comes to the launch would fail.
+        is_sure = bool(problems) and runs_in_every_call(launch)
+        found += [
+            BuildWarning.at(source, *problem(launch.location), is_sure=is_sure)
+            for problem in problems
+        ]
     for function in operations.named("gpu.func", "llvm.func", "func.func"):
         found += [
             BuildWarning.at(source, *problem(function.location))

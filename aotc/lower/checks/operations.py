@@ -1,23 +1,27 @@
-"""The operations of a module, walked once for all the checks."""
+"""The operations of a module that may run, walked once for all the checks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from aotc import ops
+from aotc.lower.checks.reach import never_runs, reachable_blocks
 from aotc.ops import symbol_of
 
 
 class Operations:
-    """The operations of a module by name, and in their order."""
+    """The operations of a module by name, and in their order; but for those that a constant
+    condition, or a loop of nothing, keeps from running."""
 
     def __init__(self, module: Any) -> None:
         self._positions: dict[Any, int] = {}
         self._named: dict[str, list[tuple[int, Any]]] = {}
-        for position, op in enumerate(ops.walk(module.operation)):
+        for position, op in enumerate(_living(module.operation)):
             self._positions[op] = position
             self._named.setdefault(op.name, []).append((position, op))
+
+    def __contains__(self, operation: Any) -> bool:
+        return operation in self._positions
 
     def named(self, *names: str) -> list[Any]:
         """The operations that have one of the names, in order."""
@@ -37,3 +41,16 @@ class Operations:
             for op in gpu_module.regions[0].blocks[0].operations:
                 if op.operation.name in ("gpu.func", "llvm.func"):
                     yield (symbol_of(gpu_module), symbol_of(op.operation)), op.operation
+
+
+def _living(operation: Any) -> Iterator[Any]:
+    yield operation
+    for i, region in enumerate(operation.regions):
+        if never_runs(operation, i):
+            continue
+        # Most regions have one block.
+        blocks = list(region.blocks)
+        reached = reachable_blocks(region) if len(blocks) > 1 else blocks
+        for block in blocks:
+            for child in block.operations if block in reached else ():
+                yield from _living(child.operation)

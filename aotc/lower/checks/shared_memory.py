@@ -8,7 +8,8 @@ from typing import Any
 from aotc import ops
 from aotc.device.requirements import find_needs
 from aotc.load.source import Source
-from aotc.lower.checks.launches import LAUNCHES, LaunchSizes
+from aotc.lower.checks.extents import LaunchSizes
+from aotc.lower.checks.launches import LAUNCHES
 from aotc.lower.checks.operations import Operations
 from aotc.lower.kernels.outlining import launched_kernel
 from aotc.lower.rewrites.memory_spaces import is_workgroup

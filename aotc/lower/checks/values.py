@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,6 +44,12 @@ _SIGNED: dict[str, Callable[[int, int], int]] = {
     "mins": min,
     "maxs": max,
 }
+# arith.cmpi's predicates by number: signed ones, then those that are unsigned.
+_SIGNED_COMPARISONS: tuple[Callable[[int, int], bool], ...] = (
+    *(operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge),
+)
+_UNSIGNED_COMPARISONS = _SIGNED_COMPARISONS[2:]
+_TRUE, _FALSE = -1, 0  # as an i1 constant has them
 _INTEGER_DIALECTS = ("arith", "index", "llvm")
 _MOST_BITS = 32  # results of more are not followed: they may wrap around in the program
 
@@ -62,6 +69,8 @@ def evaluate(value: Any, known: Known = ()) -> int | None:
     name = operation.name
     if name in _CONSTANTS:
         attribute = operation.attributes["value"]
+        if isinstance(attribute, ir.BoolAttr):
+            return _TRUE if attribute.value else _FALSE
         return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
     if name == "memref.dim":
         return _static_dimension(operation, known)
@@ -73,7 +82,22 @@ def evaluate(value: Any, known: Known = ()) -> int | None:
     if name == "affine.apply":
         numbers = evaluate_map(operation.attributes["map"].value, operation.operands, known)
         return numbers[0]
+    if name == "arith.cmpi":
+        return _comparison(operation, known)
     return _arithmetic(operation, known)
+
+
+def _comparison(operation: Any, known: Known) -> int | None:
+    a, b = (evaluate(operand, known) for operand in operation.operands)
+    if a is None or b is None:
+        return None
+    predicate = int(ir.IntegerAttr(operation.attributes["predicate"]).value)
+    if predicate < len(_SIGNED_COMPARISONS):
+        return _TRUE if _SIGNED_COMPARISONS[predicate](a, b) else _FALSE
+    if a < 0 or b < 0:
+        return None
+    compare = _UNSIGNED_COMPARISONS[predicate - len(_SIGNED_COMPARISONS)]
+    return _TRUE if compare(a, b) else _FALSE
 
 
 def _static_dimension(operation: Any, known: Known) -> int | None:

@@ -1,0 +1,94 @@
+"""Whether an operation runs when its function is called: never, or in every call.
+
+In between are those that a condition, or a loop whose bounds are not known, may keep from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.lower.checks.extents import bounds_of, is_empty
+from aotc.lower.checks.values import evaluate
+from aotc.mlir import ir
+
+_FUNCTIONS = ("async.func", "func.func", "gpu.func", "llvm.func")
+# Operations whose one region is run once whenever they are.
+_RUN_ONCE = ("async.execute", "memref.alloca_scope", "scf.execute_region")
+
+
+def never_runs(operation: Any, region: int) -> bool:
+    """Whether a constant keeps `operation` from running that region of it."""
+    bounds = bounds_of(operation)
+    if bounds is not None:
+        return any(map(is_empty, bounds))
+    chosen = _chosen_region(operation)
+    return chosen is not None and chosen != region
+
+
+def _chosen_region(operation: Any) -> int | None:
+    """The region of a branch that a constant chooses."""
+    if operation.name not in ("scf.if", "scf.index_switch"):
+        return None
+    value = evaluate(operation.operands[0])
+    if value is None:
+        return None
+    if operation.name == "scf.if":
+        return 0 if value != 0 else 1
+    cases = list(ir.DenseI64ArrayAttr(operation.attributes["cases"]))
+    return 1 + cases.index(value) if value in cases else 0  # the default comes first
+
+
+def reachable_blocks(region: Any, *, without: Any = None) -> set[Any]:
+    """The blocks of a region that control reaches, `without` going through that one."""
+    blocks = region.blocks
+    seen = set() if without is None else {without}
+    pending = [blocks[0]] if len(blocks) > 0 else []
+    found: set[Any] = set()
+    while pending:
+        block = pending.pop()
+        if block not in seen:
+            seen.add(block)
+            found.add(block)
+            pending += _successors(block)
+    return found
+
+
+def _successors(block: Any) -> list[Any]:
+    # A region of one block may have no terminator, and need none.
+    last = list(block.operations)[-1].operation if len(block.operations) > 0 else None
+    if last is None:
+        return []
+    successors = list(last.successors)
+    condition = evaluate(last.operands[0]) if last.name == "cf.cond_br" else None
+    return successors if condition is None else [successors[0 if condition != 0 else 1]]
+
+
+def runs_in_every_call(operation: Any) -> bool:
+    """Whether each call of its function that comes to an end runs `operation`."""
+    while operation.name not in _FUNCTIONS:
+        block = operation.block
+        if not _is_on_every_way(block):
+            return False
+        parent = block.owner.operation
+        if not _runs_surely(parent, list(parent.regions).index(block.region)):
+            return False
+        operation = parent
+    return True
+
+
+def _is_on_every_way(block: Any) -> bool:
+    """Whether control cannot leave the block's region without going through the block."""
+    others = reachable_blocks(block.region, without=block)
+    return not any(len(list(other.operations)[-1].operation.successors) == 0 for other in others)
+
+
+def _runs_surely(operation: Any, region: int) -> bool:
+    """Whether `operation` runs that region of it, whenever it is run itself."""
+    if operation.name in _FUNCTIONS or operation.name in _RUN_ONCE:
+        return True
+    if operation.name == "scf.while":
+        return region == 0
+    bounds = bounds_of(operation)
+    if bounds is not None:
+        return all(low is not None and high is not None and low < high for low, high, _ in bounds)
+    return _chosen_region(operation) == region
