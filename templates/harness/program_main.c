@@ -22,6 +22,11 @@ static void note_cpu(const char *name, const aotc_device *device) {
   }
 }
 
+// Whether AOTC_DEVICE names none: the user's input, as it is the harness's.
+static bool is_environment_bad(void) {
+  return aotc_device_request(NULL) == AOTC_INVALID_ARGUMENT;
+}
+
 int main(int argc, char **argv) {
   const char *path = argc > 0 ? argv[0] : "";
   const char *slash = strrchr(path, '/');
@@ -49,5 +54,9 @@ int main(int argc, char **argv) {
     return code;
   }
   fprintf(stderr, "%s: error: %s\n", name, message[0] != '\0' ? message : aotc_status_name(status));
+  // With a device in use, the environment was read.
+  if (!is_known && is_environment_bad()) {
+    return HARNESS_USAGE;
+  }
   return harness_exit_code(status, is_known && device.kind == AOTC_DEVICE_CPU);
 }

@@ -93,6 +93,13 @@ def test_a_device_that_cannot_be_meant(wanted: str, stencil: Path) -> None:
     )
 
 
+def test_a_device_that_cannot_be_meant_and_a_main(tmp_path: Path) -> None:
+    """The same in a program of its own, once it comes to a launch."""
+    done = _run(_program("small_language", tmp_path), AOTC_DEVICE="gpu")
+    assert done.code == 2
+    assert done.stderr.endswith(": AOTC_DEVICE is 'gpu'; expected auto, cuda, cuda:N or cpu\n")
+
+
 @pytest.mark.parametrize("device", ["cpu", pytest.param("auto", marks=needs_no_driver)])
 def test_a_kernel_without_a_cpu_form(device: str, hopper_alone: Path) -> None:
     """Never a wrong number: the kernel and the reason are named."""

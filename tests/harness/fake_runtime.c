@@ -130,6 +130,9 @@ aotc_status aotc_device_request(const char *spec) {
   ENTER();
   requested = spec;
   write_log(spec != NULL ? spec : "(null)");
+  if (spec == NULL && device_is("bad")) {
+    return fail(AOTC_INVALID_ARGUMENT, "AOTC_DEVICE=gpu is not auto, cuda, cuda:N or cpu");
+  }
   return AOTC_OK;
 }
 
@@ -141,9 +144,6 @@ aotc_status aotc_device_resolve(aotc_device *out_device) {
   ENTER();
   if (device_is("none")) {
     return fail(AOTC_NO_DEVICE, "no device: " REASON ", and no kernels for the cpu");
-  }
-  if (device_is("bad")) {
-    return fail(AOTC_INVALID_ARGUMENT, "AOTC_DEVICE=gpu is not auto, cuda, cuda:N or cpu");
   }
   bool wants_cpu = requested != NULL && strcmp(requested, "cpu") == 0;
   if (device_is("cuda") && !wants_cpu) {

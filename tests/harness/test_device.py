@@ -233,6 +233,9 @@ def test_program_with_its_own_main(run: Run) -> None:
     for status, device, code in FAILURES:
         ran = run("own_main", 17, status, FAKE_DEVICE=device)
         assert (ran.code, ran.stderr) == (code, "own_main: error: the launch of 'k' failed\n")
+    # As in test_bad_environment; what needs no device does not ask.
+    assert run("own_main", 17, 1, FAKE_DEVICE="bad").code == 2
+    assert run("own_main", 17, FAKE_DEVICE="bad").code == 17
 
 
 def test_runtime_header_is_there() -> None:
