@@ -23,6 +23,7 @@ _UNKNOWN = (
     r"unregistered operation '([\w.$-]+)'",
 )
 _SPLIT = re.compile(r"// -----")
+_BY_VERIFIER = re.compile(r"'[\w.$-]+' op ")
 _UNREGISTERED = "operation being parsed with an unregistered dialect"
 # A type or an attribute of a dialect that MLIR has not, in its own words.
 _FOREIGN = re.compile(r'[!#]"?(\w+)(?:"<|\.).*(?:type|attribute) created with unregistered')
@@ -44,8 +45,12 @@ class Change:
         """Whether this is why `lines` do not parse: the unknown operation, or what stands there."""
         if self.line is None:
             return operation in self.ops
-        is_there = re.search(self.line, lines, re.MULTILINE) is not None
-        return is_there and (self.error is None or re.search(self.error, error) is not None)
+        if re.search(self.line, lines, re.MULTILINE) is None:
+            return False
+        if self.error is None:
+            # What parsed, and is wrong by what it means, is no old text.
+            return _BY_VERIFIER.match(error) is None
+        return re.search(self.error, error) is not None
 
     def hint(self, rest: Sequence[str] = ()) -> str:
         """What changed, an example, and how many lines of the `rest` show it as well."""

@@ -106,6 +106,26 @@ def test_more_lines_that_show_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "comment"),
+    [
+        ("maxui", ""),
+        # These two parse, and are wrong by their types.
+        ("maxu", ""),
+        ("maxu", "// once affine.apply (d0) -> (d0)(%i)"),
+    ],
+)
+def test_what_has_not_changed(kind: str, comment: str) -> None:
+    """Text that was wrong in each MLIR gets no hint."""
+    line = (
+        f'%r = affine.parallel (%k) = (0) to (8) reduce ("{kind}") -> (i32) '
+        f"{{ affine.yield %n : i32 }} {comment}"
+    )
+    with pytest.raises(InputError) as raised:
+        parse_source("input.mlir", WITHIN["function"].format(line).encode(), CONTEXT)
+    assert raised.value.hint is None
+
+
 def test_on_the_command_line(aotc: Aotc, mlir_file: MlirFile) -> None:
     path = mlir_file(
         "func.func @f(%m: memref<8xf32>) {\n"
