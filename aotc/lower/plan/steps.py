@@ -62,7 +62,7 @@ _TOSA = _steps(
     "func.func(tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},tosa-to-tensor,tosa-to-scf)",
 )
 _DECOMPOSITION = _steps(
-    "operations that are made of others (softmax, pack) become these", "aotc-decompose"
+    "operations that are made of others (softmax, pack, contract) become these", "aotc-decompose"
 )
 _TENSORS = (
     *_steps(
@@ -177,7 +177,7 @@ def plan_for(
     steps: list[Step] = [*_MARKS]
     if Level.TOSA in has:
         steps += _TOSA
-    if has & {Level.TENSORS, Level.LINALG}:
+    if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
         steps += _DECOMPOSITION
     if Level.TENSORS in has:
         steps += _TENSORS

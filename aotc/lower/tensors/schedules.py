@@ -7,6 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.load.source import Source
 from aotc.lower.passes.run import run_passes
+from aotc.lower.rewrites.contractions import expand_contractions
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
 
@@ -46,6 +47,7 @@ def decompose(source: Source) -> None:
     """Operations that are made of others → these."""
     module = source.module
     expand_softmax_of_buffers(module)
+    expand_contractions(module)
     present = [name for name in _DECOMPOSITIONS if ops.find(module.operation, name)]
     if not present:
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.lower.rewrites.by_text import replace_by_text
 from aotc.mlir import ir
 
 _MINUS_INFINITY = {
@@ -27,18 +28,9 @@ def expand_softmax_of_buffers(module: Any) -> None:
             continue
         if str(ir.MemRefType(source.type).element_type) not in _MINUS_INFINITY:
             continue
-        with module.context, softmax.location:
+        with module.context:
             axis = ir.IntegerAttr(softmax.attributes["dimension"]).value
-            parsed = ir.Module.parse(_text(source.type, result.type, axis))
-            body = parsed.body.operations[0].operation.regions[0].blocks[0]
-            for argument, value in zip(body.arguments, (source, result), strict=True):
-                argument.replace_all_uses_with(value)
-            for operation in list(body.operations)[:-1]:
-                for inner in ops.walk(operation.operation):
-                    # Places in the parsed text are none in the input.
-                    inner.location = softmax.location
-                operation.operation.move_before(softmax)
-            softmax.erase()
+            replace_by_text(softmax, _text(source.type, result.type, axis))
 
 
 def _text(source: Any, result: Any, axis: int) -> str:
