@@ -62,7 +62,8 @@ _TOSA = _steps(
     "func.func(tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},tosa-to-tensor,tosa-to-scf)",
 )
 _DECOMPOSITION = _steps(
-    "operations that are made of others (softmax, pack, contract) become these", "aotc-decompose"
+    "operations that are made of others (softmax, pack, gather, contract) become these",
+    "aotc-decompose",
 )
 _TENSORS = (
     *_steps(

@@ -8,6 +8,7 @@ from aotc import ops
 from aotc.load.source import Source
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.contractions import expand_contractions
+from aotc.lower.tensors.gather import expand_gathers
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
 
@@ -48,6 +49,7 @@ def decompose(source: Source) -> None:
     module = source.module
     expand_softmax_of_buffers(module)
     expand_contractions(module)
+    expand_gathers(module)
     present = [name for name in _DECOMPOSITIONS if ops.find(module.operation, name)]
     if not present:
         return

@@ -1,0 +1,144 @@
+"""`tensor.gather` and `tensor.scatter` → loops that are parallel over what is moved.
+
+The leading dimensions of the moved tensor, which `gather` makes and `scatter` takes, are those of
+the coordinates but for the last, which has one coordinate for each dimension that they name. Behind
+them are the other tensor's dimensions, the named ones as 1, or left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.rewrites.by_text import replace_by_text
+from aotc.mlir import ir
+
+
+def expand_gathers(module: Any) -> None:
+    """Changes `module` in place."""
+    with module.context:
+        for gather in ops.find(module.operation, "tensor.gather"):
+            replace_by_text(gather, _gather_text(gather))
+        for scatter in ops.find(module.operation, "tensor.scatter"):
+            replace_by_text(scatter, _scatter_text(scatter))
+
+
+@dataclass(frozen=True)
+class _Move:
+    """The type of what is moved, of the tensor that it is a part of, and of the coordinates, which
+    are along the dimensions `named`."""
+
+    moved: Any
+    whole: Any
+    coordinates: Any
+    named: list[int]
+
+    @property
+    def leading(self) -> int:
+        return int(self.coordinates.rank) - 1
+
+    @property
+    def behind(self) -> dict[int, int]:
+        """Dimensions of the whole tensor → those of the moved one that are theirs."""
+        keeps_rank = self.moved.rank - self.leading == self.whole.rank
+        kept = [i for i in range(self.whole.rank) if keeps_rank or i not in self.named]
+        return {dimension: self.leading + i for i, dimension in enumerate(kept)}
+
+    def variables(self) -> list[str]:
+        """One for each dimension of what is moved."""
+        return [f"%d{i}" for i in range(self.moved.rank)]
+
+    def read_coordinates(self) -> list[str]:
+        """Lines that make `%at0`, ... of the coordinates at the variables."""
+        type_ = self.coordinates
+        is_index = isinstance(type_.element_type, ir.IndexType)
+        lines = []
+        for i in range(len(self.named)):
+            place = ", ".join([*self.variables()[: self.leading], f"%k{i}"])
+            lines.append(f"%k{i} = arith.constant {i} : index")
+            read = f"tensor.extract %coordinates[{place}] : {type_}"
+            if is_index:
+                lines.append(f"%at{i} = {read}")
+            else:
+                lines.append(f"%number{i} = {read}")
+                cast = f"arith.index_cast %number{i} : {type_.element_type} to index"
+                lines.append(f"%at{i} = {cast}")
+        return lines
+
+    def origin(self, dimension: int) -> tuple[str, Any, int]:
+        """Whose size the gathered tensor has there: a name, its type, and its dimension."""
+        if dimension < self.leading:
+            return "%coordinates", self.coordinates, dimension
+        of = next(d for d, position in self.behind.items() if position == dimension)
+        return "%whole", self.whole, of
+
+    def place(self) -> str:
+        """Where in the whole tensor the element at the variables is, or goes."""
+        return ", ".join(
+            f"%at{self.named.index(i)}" if i in self.named else self.variables()[self.behind[i]]
+            for i in range(self.whole.rank)
+        )
+
+
+def _gather_text(gather: Any) -> str:
+    """A function of the tensor and the coordinates."""
+    source, coordinates = (value.type for value in gather.operands)
+    result = gather.results[0].type
+    named = list(ir.DenseI64ArrayAttr(gather.attributes["gather_dims"]))
+    move = _Move(result, source, coordinates, named)
+    dynamic = [i for i in range(result.rank) if result.is_dynamic_dim(i)]
+    dimensions = ", ".join(f"d{i}" for i in range(result.rank))
+    identity = f"affine_map<({dimensions}) -> ({dimensions})>"
+    kinds = ", ".join(['"parallel"'] * result.rank)
+    return "\n".join(
+        [
+            f"func.func @gather(%whole: {source}, %coordinates: {coordinates}) -> {result} {{",
+            *(line for i in dynamic for line in _read_size(i, *move.origin(i))),
+            f"%empty = tensor.empty({', '.join(f'%n{i}' for i in dynamic)}) : {result}",
+            f"%r = linalg.generic {{indexing_maps = [{identity}], iterator_types = [{kinds}]}} "
+            f"outs(%empty : {result}) {{",
+            f"^bb0(%unused: {result.element_type}):",
+            *(f"{name} = linalg.index {i} : index" for i, name in enumerate(move.variables())),
+            *move.read_coordinates(),
+            f"%v = tensor.extract %whole[{move.place()}] : {source}",
+            f"linalg.yield %v : {result.element_type}\n}} -> {result}",
+            f"return %r : {result}\n}}",
+        ]
+    )
+
+
+def _scatter_text(scatter: Any) -> str:
+    """A function of what is scattered, the tensor that it goes into, and the coordinates, of which
+    no two are the same: the operation promises it."""
+    source, dest, coordinates = (value.type for value in scatter.operands)
+    named = list(ir.DenseI64ArrayAttr(scatter.attributes["scatter_dims"]))
+    move = _Move(source, dest, coordinates, named)
+    ones = ", ".join(["1"] * source.rank)
+    ones_of_dest = ", ".join(["1"] * dest.rank)
+    element = f"tensor<{'1x' * (source.rank - move.leading)}{source.element_type}>"
+    sizes = ", ".join(f"%n{i}" for i in range(source.rank))
+    variables = ", ".join(move.variables())
+    return "\n".join(
+        [
+            f"func.func @scatter(%source: {source}, %whole: {dest}, %coordinates: {coordinates}) "
+            f"-> {dest} {{",
+            *(line for i in range(source.rank) for line in _read_size(i, "%source", source, i)),
+            f"%r = scf.forall ({variables}) in ({sizes}) shared_outs(%all = %whole) -> ({dest}) {{",
+            *move.read_coordinates(),
+            f"%v = tensor.extract_slice %source[{variables}] [{ones}] [{ones}] "
+            f": {source} to {element}",
+            "scf.forall.in_parallel {",
+            f"tensor.parallel_insert_slice %v into %all[{move.place()}] [{ones_of_dest}] "
+            f"[{ones_of_dest}] : {element} into {dest}\n}}\n}}",
+            f"return %r : {dest}\n}}",
+        ]
+    )
+
+
+def _read_size(number: int, name: str, type_: Any, dimension: int) -> list[str]:
+    """Lines that make `%nNUMBER`, a size of the tensor `name`."""
+    return [
+        f"%of{number} = arith.constant {dimension} : index",
+        f"%n{number} = tensor.dim {name}, %of{number} : {type_}",
+    ]
