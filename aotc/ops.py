@@ -59,6 +59,13 @@ def defining(value: Any) -> Any | None:
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
+def is_made_outside(value: Any, operation: Any) -> bool:
+    """Whether `value` comes from outside the operation's regions."""
+    owner = defining(value)
+    inner = owner if owner is not None else value.owner.owner.operation
+    return inner != operation and operation not in ancestors(inner)
+
+
 def callee_of(call: Any) -> str:
     """The function that a `func.call` or a direct `llvm.call` calls."""
     return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)

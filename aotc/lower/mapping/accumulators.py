@@ -65,13 +65,7 @@ def _accumulator(
 
 def _is_outside(access: Access, loop: Any) -> bool:
     """Whether the place that it accesses is the same in every iteration."""
-    return all(_is_defined_outside(value, loop) for value in access.place)
-
-
-def _is_defined_outside(value: Any, loop: Any) -> bool:
-    owner = ops.defining(value)
-    inner = owner if owner is not None else value.owner.owner.operation
-    return inner != loop and loop not in ops.ancestors(inner)
+    return all(ops.is_made_outside(value, loop) for value in access.place)
 
 
 def _is_there(access: Access, loop: Any) -> bool:

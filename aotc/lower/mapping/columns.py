@@ -74,6 +74,14 @@ class Columns:
     def known_count(self) -> int | None:
         return known_product([known_trips(*bounds) for bounds in self.bounds])
 
+    @property
+    def normal_bounds(self) -> tuple[tuple[Any, ...], ...]:
+        """The bounds with numbers where they are known: equal for loops over the same columns."""
+        return tuple(
+            tuple(value if (known := ops.known_index(value)) is None else known for value in one)
+            for one in self.bounds
+        )
+
     def dimensions(self, values: dict[Any, Any]) -> list[Dimension]:
         """The dimensions as values, at the insertion point. `values` are what stands there for
         values of the loop around: a row's columns may depend on the row."""

@@ -2,47 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc import ops
 from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
 from aotc.lower.mapping.blocks import WARP
-from aotc.lower.mapping.build import EQ, ULT, Launch, copy, create_launch
+from aotc.lower.mapping.build import EQ, ULT, Launch, copy, create_either, create_launch
 from aotc.lower.mapping.columns import Accumulator, Columns
-from aotc.lower.mapping.nest import dimensions_of, induction_values, known_product, product
+from aotc.lower.mapping.nest import (
+    Dimension,
+    dimensions_of,
+    induction_values,
+    known_product,
+    product,
+)
 from aotc.lower.mapping.order import Order, Use
-from aotc.lower.mapping.rows import POINTS, RowPlan
+from aotc.lower.mapping.rows import POINTS, Kept, RowPlan
 from aotc.lower.mapping.strides import Team, combine_all, go_through
 from aotc.mlir import ir
 
 
 def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
-    """Replaces the loop over rows by a launch."""
+    """Replaces the loop over rows by a launch for each of the plan's forms, of which one runs."""
     with ir.InsertionPoint(loop):
         rows = dimensions_of(loop)
         count, known = product(rows), known_product([d.known_trips for d in rows])
-        if known == 0:
-            loop.erase()
-            return
-        if known is not None:
-            launch = create_launch([ops.constant_index(known // plan.rows)], plan.block)
-        else:
+
+        def launch(kept: Kept | None) -> None:
+            blocks = count if known is None else ops.constant_index(known // plan.rows)
+            made = create_launch([blocks], plan.block)
+            with ir.InsertionPoint(made.end):
+                row, thread = _place(made, plan)
+                variables = induction_values(rows, row)
+                values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=True))
+                _RowKernel(plan, kept, overlaps, thread, values).fill()
+
+        if known is None:
             # A launch without blocks is an error in CUDA.
-            branch = ops.create("scf.if", [_is_positive(count)], regions=2)
-            with ir.InsertionPoint(branch.regions[0].blocks.append()):
-                launch = create_launch([count], plan.block)
-                ops.create("scf.yield")
-    with ir.InsertionPoint(launch.end):
-        row, thread = _place(launch, plan)
-        variables = induction_values(rows, row)
-        values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=True))
-        _RowKernel(plan, overlaps, thread, values).fill()
+            is_any = ops.compare(ULT, ops.constant_index(0), count)
+            ops.create_if(is_any, lambda: _launch_by_length(plan, launch))
+        elif known > 0:
+            _launch_by_length(plan, launch)
     loop.erase()
 
 
-def _is_positive(count: Any) -> Any:
-    return ops.compare(ULT, ops.constant_index(0), count)
+def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> None:
+    """Host code that takes the form for as many columns as there are."""
+    if len(plan.forms) == 1:
+        launch(plan.forms[0])
+        return
+    # What is constant may stand in the loop, and be no value of the host's.
+    (bounds,) = plan.columns[0].normal_bounds
+    lower, upper, step = (ops.constant_index(v) if isinstance(v, int) else v for v in bounds)
+    length = Dimension.of(lower, upper, step).trips
+
+    def choose(forms: Sequence[Kept | None]) -> None:
+        first, *others = forms
+        if first is None or not others:
+            launch(first)
+        else:
+            create_either(_is_within(length, first), lambda: launch(first), lambda: choose(others))
+
+    choose(plan.forms)
+
+
+def _is_within(length: Any, kept: Kept) -> Any:
+    """Whether there is a kernel's range that a length is in: one comparison, without sign."""
+    above = ops.index_op("arith.subi", length, ops.constant_index(kept.least))
+    return ops.compare(ULT, above, ops.constant_index(kept.most - kept.least + 1))
 
 
 def _place(launch: Launch, plan: RowPlan) -> tuple[Any, Any]:
@@ -61,9 +89,15 @@ class _RowKernel:
     """Fills the kernel, item by item, at the insertion point."""
 
     def __init__(
-        self, plan: RowPlan, overlaps: Overlaps, thread: Any, values: dict[Any, Any]
+        self,
+        plan: RowPlan,
+        kept: Kept | None,
+        overlaps: Overlaps,
+        thread: Any,
+        values: dict[Any, Any],
     ) -> None:
         self._plan = plan
+        self._kept = kept
         self._thread = thread
         self._values = values
         self._order = Order(overlaps)
@@ -76,8 +110,8 @@ class _RowKernel:
         for item in self._plan.items:
             if not isinstance(item, Columns):
                 self._row_operation(item)
-            elif self._plan.in_registers:
-                self._in_registers(item)
+            elif self._kept is not None:
+                self._in_registers(item, self._kept)
             else:
                 self._in_strides(item)
             self._order.end_loop()
@@ -129,9 +163,11 @@ class _RowKernel:
 
     # --- Loops along the row, their elements kept by the threads ---
 
-    def _in_registers(self, columns: Columns) -> None:
-        copies = self._copies(columns)
-        flags = [flag for _, flag in self._kept(columns)]
+    def _in_registers(self, columns: Columns, kept: Kept) -> None:
+        if self._positions is None:
+            self._positions = self._keep_positions(columns, kept)
+        copies = self._copies(columns, self._positions)
+        flags = [flag for _, flag in self._positions]
         for operation in columns.body:
             access = access_of(operation)
             use = None if access is None else self._use(columns, access)
@@ -152,37 +188,39 @@ class _RowKernel:
             partial.append(combine_all(accumulator, found))
         self._combine(columns, partial)
 
-    def _copies(self, columns: Columns) -> list[dict[Any, Any]]:
+    def _copies(
+        self, columns: Columns, positions: Sequence[tuple[Any, Any | None]]
+    ) -> list[dict[Any, Any]]:
         """The values in the loop's body for each column of this thread."""
         bounds = _normal_bounds(columns)
         if bounds not in self._points:
             dimensions = columns.dimensions(self._values)
             self._points[bounds] = [
-                induction_values(dimensions, position) for position, _ in self._kept(columns)
+                induction_values(dimensions, position) for position, _ in positions
             ]
         return [
             self._values | dict(zip(columns.variables, variables, strict=True))
             for variables in self._points[bounds]
         ]
 
-    def _kept(self, columns: Columns) -> list[tuple[Any, Any | None]]:
-        if self._positions is None:
-            self._positions = self._keep_positions(columns.known_count or 0)
-        return self._positions
-
-    def _keep_positions(self, count: int) -> list[tuple[Any, Any | None]]:
+    def _keep_positions(self, columns: Columns, kept: Kept) -> list[tuple[Any, Any | None]]:
         found = []
         threads = self._plan.threads
-        for number in range(self._plan.in_registers or 0):
+        known = columns.known_count
+        if known is None:
+            count = product(columns.dimensions(self._values))
+            last = ops.index_op("arith.subi", count, ops.constant_index(1))
+        else:
+            count, last = ops.constant_index(known), ops.constant_index(known - 1)
+        for number in range(kept.columns):
             position = self._thread
             if number > 0:
                 offset = ops.constant_index(number * threads)
                 position = ops.index_op("arith.addi", position, offset)
             flag = None
-            if (number + 1) * threads > count:
+            if (number + 1) * threads > kept.least:
                 # A thread without a column computes on the last one, and stores nothing.
-                flag = ops.compare(ULT, position, ops.constant_index(count))
-                last = ops.constant_index(count - 1)
+                flag = ops.compare(ULT, position, count)
                 position = ops.index_op("arith.minui", position, last)
             found.append((position, flag))
         return found
@@ -243,10 +281,7 @@ def combine_threads(accumulator: Accumulator, value: Any, *, is_warp: bool) -> A
 
 def _normal_bounds(columns: Columns) -> tuple[Any, ...]:
     """Equal for loops that visit the same columns, each by the same thread."""
-    bounds = [
-        tuple(value if (known := ops.known_index(value)) is None else known for value in one)
-        for one in columns.bounds
-    ]
+    bounds = columns.normal_bounds
     # How far a single loop goes decides nothing about who has which column.
     return tuple((b[0], b[2]) if len(bounds) == 1 else b for b in bounds)
 

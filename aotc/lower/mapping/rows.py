@@ -4,13 +4,15 @@ The threads of a row share its columns: thread t has columns t, t + T, ... in ev
 row, so that what one loop stores and the next one loads is the thread's own. What all of them
 combine goes through shuffles, in an order that does not change from run to run.
 
-Where the row's length is known and short enough, each thread keeps its columns in registers: an
-element is loaded once, however many loops read it.
+Where rows are short enough, each thread keeps its columns in registers: an element is loaded once,
+however many loops read it. How many columns that are is a constant of the kernel. Where the row's
+length is the host's to know, there is a kernel for each of some ranges of it, and the host chooses.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +30,10 @@ from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.nest import known_product, loop_trips
 
 # Columns that a thread keeps in registers, at most; beyond that they are read again.
-MAX_IN_REGISTERS = 16
+_MAX_IN_REGISTERS = 16
+# How many it keeps where the host chooses: a kernel for each. None is for rows of less than half of
+# what it has room for, as its threads would compute on the last column more often than not.
+_CHOICES = (_MAX_IN_REGISTERS, _MAX_IN_REGISTERS // 2)
 # A row of fewer columns is one thread's.
 LEAST_COLUMNS = 16
 _MOST_THREADS = 1024
@@ -40,26 +45,54 @@ _MOST_WARPS = 8
 
 
 @dataclass(frozen=True)
+class Kept:
+    """`columns` of them in each thread's registers, for rows of `least` to `most` columns."""
+
+    columns: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
 class RowPlan:
-    """`threads` for each row, `rows` rows in a block; `in_registers` columns for each thread, or
-    None where rows are read again. `items` is the body: operations, and loops along the row."""
+    """`threads` for each row, `rows` rows in a block. `items` is the body: operations, and loops
+    along the row.
+
+    There is a kernel for each of `forms` (None: each loop reads the row again). The first one whose
+    range the row's length is in takes it, and what is in none is the last one's.
+    """
 
     block: BlockShape
     threads: int
     rows: int
-    in_registers: int | None
+    forms: tuple[Kept | None, ...]
     items: tuple[Any, ...]
+
+    @property
+    def columns(self) -> list[Columns]:
+        """The loops along the row."""
+        return [item for item in self.items if isinstance(item, Columns)]
 
     def __str__(self) -> str:
         who = "a warp" if self.threads == WARP else "a block"
-        kept = (
-            f"the row is read once, {self.in_registers} columns in each thread's registers"
-            if self.in_registers
-            else "each loop along the row reads it again"
-        )
+        count = len(self.forms)
+        what = "a kernel" if count == 1 else f"one of {count} kernels, as the host chooses,"
         return (
-            f"a kernel with blocks of {self.block}: {who} for each row, whose reductions go "
-            f"through shuffles; {kept}"
+            f"{what} with blocks of {self.block}: {who} for each row, whose reductions go "
+            f"through shuffles; {self._how_often_read()}"
+        )
+
+    def _how_often_read(self) -> str:
+        kept = [form for form in self.forms if form is not None]
+        if not kept:
+            return "each loop along the row reads it again"
+        most = max(form.columns for form in kept)
+        if len(self.forms) == 1:
+            return f"the row is read once, {most} columns in each thread's registers"
+        least, longest = min(form.least for form in kept), max(form.most for form in kept)
+        return (
+            f"a row of {least} to {longest} columns is read once, at most {most} of them in each "
+            f"thread's registers, any other again by each loop along it"
         )
 
 
@@ -80,10 +113,8 @@ def plan_rows(loop: Any, given: BlockShape | None) -> RowPlan | None:
     # Given blocks of one warp along x have a row for each warp.
     is_by_warps = block.x == WARP and rows is not None and rows % (block.y * block.z) == 0
     threads = WARP if is_by_warps else block.threads
-    kept = None if longest is None else -(-longest // threads)
-    may_keep = len(counts) == 1 and all(_may_speculate(item) for item in columns)
-    in_registers = kept if kept and may_keep and kept <= MAX_IN_REGISTERS else None
-    return RowPlan(block, threads, block.threads // threads, in_registers, tuple(items))
+    forms = _forms(columns, loop, threads)
+    return RowPlan(block, threads, block.threads // threads, forms, tuple(items))
 
 
 def row_items(loop: Any) -> list[Any] | None:
@@ -118,6 +149,47 @@ def _is_along_rows(columns: Columns, loop: Any) -> bool:
     )
 
 
+def _forms(columns: Sequence[Columns], loop: Any, threads: int) -> tuple[Kept | None, ...]:
+    """The kernels to make for the loops along a row, as RowPlan has them."""
+    counts = {item.known_count for item in columns}
+    if not all(_may_speculate(item) for item in columns):
+        return (None,)
+    if None in counts:
+        if not (_is_length_of_host(columns, loop) and _is_read_again(columns)):
+            return (None,)
+        most = [(kept, threads * kept) for kept in _CHOICES]
+        return (*(Kept(kept, room // 2 + 1, room) for kept, room in most), None)
+    count = max(count or 0 for count in counts)
+    kept = -(-count // threads)
+    may_keep = len(counts) == 1 and kept <= _MAX_IN_REGISTERS
+    return (Kept(kept, count, count) if may_keep else None,)
+
+
+def _is_length_of_host(columns: Sequence[Columns], loop: Any) -> bool:
+    """Whether all loops along the row go over the same columns, in one dimension, as many of them
+    for each row: the host knows how many."""
+    (bounds, *more), *others = (item.normal_bounds for item in columns)
+    return (
+        not more
+        and all(other == (bounds,) for other in others)
+        and all(isinstance(v, int) or ops.is_made_outside(v, loop) for v in bounds)
+    )
+
+
+def _is_read_again(columns: Sequence[Columns]) -> bool:
+    """Whether one of the loops along the row, of one dimension each, loads what another one before
+    it had at hand."""
+    had: set[tuple[Any, ...]] = set()
+    for item in columns:
+        accesses = [access for op in item.body if (access := access_of(op)) is not None]
+        # The variable of each loop is another value.
+        places = [tuple("column" if v in item.variables else v for v in a.place) for a in accesses]
+        if any(p in had for p, a in zip(places, accesses, strict=True) if not a.writes):
+            return True
+        had.update(places)
+    return False
+
+
 def _may_speculate(columns: Columns) -> bool:
     """Whether its body may run for a column that is not there, but for its stores.
 
@@ -147,7 +219,7 @@ def _choose_block(longest: int | None, rows: int | None) -> BlockShape:
     if longest is None:
         return BlockShape(_DYNAMIC_THREADS)
     threads = WARP
-    while threads < _MOST_THREADS and longest > threads * MAX_IN_REGISTERS:
+    while threads < _MOST_THREADS and longest > threads * _MAX_IN_REGISTERS:
         threads *= 2
     while threads < _MOST_THREADS and threads * 4 <= longest and (rows or 0) * threads < TWO_WAVES:
         threads *= 2
