@@ -76,9 +76,9 @@ class RowPlan:
     def __str__(self) -> str:
         who = "a warp" if self.threads == WARP else "a block"
         count = len(self.forms)
-        what = "a kernel" if count == 1 else f"one of {count} kernels, as the host chooses,"
+        forms = "" if count == 1 else f" in {count} forms, of which the host takes one,"
         return (
-            f"{what} with blocks of {self.block}: {who} for each row, whose reductions go "
+            f"a kernel{forms} with blocks of {self.block}: {who} for each row, whose reductions go "
             f"through shuffles; {self._how_often_read()}"
         )
 
@@ -91,7 +91,7 @@ class RowPlan:
             return f"the row is read once, {most} columns in each thread's registers"
         least, longest = min(form.least for form in kept), max(form.most for form in kept)
         return (
-            f"a row of {least} to {longest} columns is read once, at most {most} of them in each "
+            f"a row of {least} to {longest} columns is read once, up to {most} columns in each "
             f"thread's registers, any other again by each loop along it"
         )
 

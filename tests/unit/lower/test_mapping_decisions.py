@@ -106,11 +106,13 @@ def test_decisions_are_told(aotc: Aotc, tmp_path: Path) -> None:
 
 
 def test_each_program_of_the_benchmark_is_one_kernel(aotc: Aotc) -> None:
-    """Totals are two; six loops of a softmax, and what they hand over in memory, are one."""
+    """Totals are two; six loops of a softmax, and what they hand over in memory, are one. Where the
+    host alone knows how long rows are it has three to take one from."""
     made = _outlined(aotc, REPOSITORY / "bench/bandwidth/programs.mlir")
     entries = re.findall(r"  func\.func @(\w+)(.*?)\n  }", made, flags=re.DOTALL)
     counts = {name: body.count("gpu.launch_func") for name, body in entries}
-    assert counts == {name: 2 if name.startswith("sum") else 1 for name in counts}
+    more = {"softmax_parallel": 3, "softmax_memrefs": 3}
+    assert counts == {name: more.get(name, 2 if name.startswith("sum") else 1) for name in counts}
     assert len(counts) == 17
     assert not any("alloc" in body for name, body in entries if not name.startswith("sum"))
 
@@ -313,7 +315,8 @@ func.func @f(%x: memref<?x?xf32>, %b: memref<?xf32>, %t: memref<?x?xf32>, %y: me
     assert made.count("gpu.launch_func") == 1
 
 
-def test_softmax_of_buffers_of_unknown_size_is_one_kernel(aotc: Aotc, mlir_file: Write) -> None:
+def test_softmax_of_buffers_of_unknown_size_is_one_loop(aotc: Aotc, mlir_file: Write) -> None:
+    """A kernel for each range of lengths, and no buffer."""
     made = _outlined(
         aotc,
         mlir_file("""\
@@ -323,5 +326,5 @@ func.func @f(%x: memref<?x?xf32>, %y: memref<?x?xf32>) attributes {llvm.emit_c_i
 }
 """),
     )
-    assert made.count("gpu.launch_func") == 1
+    assert made.count("gpu.launch_func") == 3
     assert "alloc" not in made

@@ -1,0 +1,161 @@
+"""Which rows get a kernel for each range of their length, and which a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.command import Outcome
+
+Aotc = Callable[..., Outcome]
+Write = Callable[..., Path]
+
+SUM = """\
+    %sum = scf.for %j = %c0 to BOUND step %c1 iter_args(%s = %zero) -> (f32) {
+      %v = memref.load %x[%i, %j] : memref<?x?xf32>
+      %next = arith.addf %s, %v : f32
+      scf.yield %next : f32
+    }
+"""
+STORE_SUM = "    memref.store %sum, %r[%i] : memref<?xf32>\n"
+DIVIDE = """\
+    scf.parallel (%j) = (%c0) to (BOUND) step (%c1) {
+      %v = memref.load %x[%i, %j] : memref<?x?xf32>
+      %w = arith.divf %v, %sum : f32
+      memref.store %w, %y[%i, %j] : memref<?x?xf32>
+    }
+"""
+SPREAD = """\
+    scf.parallel (%j) = (%c0) to (BOUND) step (%c1) {
+      memref.store %sum, %y[%i, %j] : memref<?x?xf32>
+    }
+"""
+SPREAD_AND_TAKE = SPREAD + DIVIDE.replace("load %x", "load %y")
+REVERSED = """\
+    scf.parallel (%j) = (%c0) to (BOUND) step (%c1) {
+      %k = arith.subi %n, %j : index
+      %v = memref.load %x[%i, %k] : memref<?x?xf32>
+      %w = arith.divf %v, %sum : f32
+      memref.store %w, %y[%i, %j] : memref<?x?xf32>
+    }
+"""
+BY_REMAINDER = """\
+    scf.parallel (%j) = (%c0) to (BOUND) step (%c1) {
+      %v = memref.load %x[%i, %j] : memref<?x?xf32>
+      %w = arith.divf %v, %sum : f32
+      %k = arith.remui %j, %m : index
+      memref.store %w, %y[%i, %k] : memref<?x?xf32>
+    }
+"""
+SQUARE = """\
+    scf.parallel (%j, %k) = (%c0, %c0) to (BOUND, BOUND) step (%c1, %c1) {
+      %v = memref.load %x[%i, %k] : memref<?x?xf32>
+      %w = arith.divf %v, %sum : f32
+      memref.store %w, %z[%i, %j, %k] : memref<?x?x?xf32>
+    }
+"""
+KINDS = ("a kernel with blocks", "a kernel in 3 forms, of which the host takes one, with blocks")
+
+
+def _rows(body: str, bound: str, rows: str = "%rows") -> str:
+    return f"""\
+func.func @f(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %z: memref<?x?x?xf32>, %r: memref<?xf32>,
+             %n: index, %m: index) attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  %rows = memref.dim %x, %c0 : memref<?x?xf32>
+  scf.parallel (%i) = (%c0) to ({rows}) step (%c1) {{
+    %own = arith.addi %i, %c1 : index
+{body.replace("BOUND", bound)}
+  }}
+  return
+}}
+"""
+
+
+def _mapped(aotc: Aotc, path: Path, *options: str) -> tuple[int, str]:
+    """How many launches there are, and what is said of the loop."""
+    made = aotc(
+        "build", path, "--emit", "mlir", "--explain", *options, "-o", path.with_suffix(".m")
+    )
+    (line,) = [line for line in made.succeeded().stdout.splitlines() if "with blocks of" in line]
+    return path.with_suffix(".m").read_text().count("gpu.launch_func"), line
+
+
+@pytest.mark.parametrize(
+    ("body", "bound", "kernels"),
+    [
+        (SUM + DIVIDE, "%n", 3),
+        (SUM + SPREAD_AND_TAKE, "%n", 3),
+        (SUM + STORE_SUM, "%n", 1),
+        (SUM + SPREAD, "%n", 1),
+        (SUM + REVERSED, "%n", 1),
+        (SUM + BY_REMAINDER, "%n", 1),
+        (SUM + SQUARE, "%n", 1),
+        (SUM + DIVIDE, "%own", 1),
+        (SUM + DIVIDE.replace("BOUND", "%m"), "%n", 1),
+        (SUM + DIVIDE, "%c64", 1),
+    ],
+    ids=[
+        "read twice",
+        "read after it was written",
+        "a single sum",
+        "a sum, spread",
+        "read at another place",
+        "a division of integers",
+        "two dimensions",
+        "as long as the row says",
+        "two lengths",
+        "a known length",
+    ],
+)
+def test_forms(body: str, bound: str, kernels: int, aotc: Aotc, mlir_file: Write) -> None:
+    """More than one where a length of the host's decides how often a row is read, and may."""
+    launches, line = _mapped(aotc, mlir_file(_rows(body, bound)))
+    assert launches == kernels
+    assert KINDS[kernels == 3] in line
+    assert "for each row" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), ("512x1x1: a block for each row,", "a row of 2049 to 8192 columns")),
+        (("--block", "128"), ("128x1x1: a block for each row,", "a row of 513 to 2048 columns")),
+        (("--block", "32x4"), ("32x4x1: a warp for each row,", "a row of 129 to 512 columns")),
+        (("--block", "1"), ("1x1x1: a block for each row,", "a row of 5 to 16 columns")),
+    ],
+)
+def test_ranges(
+    options: tuple[str, ...], said: tuple[str, str], aotc: Aotc, mlir_file: Write
+) -> None:
+    """By how many threads each row has: 5 to 16 columns for each of them."""
+    launches, line = _mapped(aotc, mlir_file(_rows(SUM + DIVIDE, "%n", rows="%c64")), *options)
+    assert launches == 3
+    assert all(part in line for part in said)
+    assert "is read once, up to 16 columns in each thread's registers" in line
+
+
+def test_a_buffer_of_all_forms_is_the_devices(aotc: Aotc, mlir_file: Write) -> None:
+    """What only the kernels in the branches touch stays on the device, and nothing waits for it."""
+    path = mlir_file("""\
+func.func @f(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %n: index, %m: index)
+    attributes {llvm.emit_c_interface} {
+  %t = memref.alloc(%n, %m) : memref<?x?xf32>
+  linalg.transpose ins(%x : memref<?x?xf32>) outs(%t : memref<?x?xf32>) permutation = [1, 0]
+  linalg.softmax dimension(1) ins(%t : memref<?x?xf32>) outs(%y : memref<?x?xf32>)
+  memref.dealloc %t : memref<?x?xf32>
+  return
+}
+""")
+    made = aotc("build", path, "--emit", "mlir", "-o", "-").succeeded().stdout
+    assert made.count("gpu.launch_func") == 4
+    assert "aotc.one_stream" in made
+    assert made.count("gpu.alloc") == made.count("gpu.dealloc") == 1
+    assert "memref.alloc" not in made
+    assert "host_shared" not in made
+    described = aotc("build", path, "--emit", "manifest", "-o", "-").succeeded().stdout
+    assert '"async": "f_async"' in described
