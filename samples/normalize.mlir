@@ -1,5 +1,5 @@
 // Two loops over the same rows, with a buffer between them: squared lengths of the rows first,
-// then each row divided by its length. aotc makes one kernel of both, and what the buffer held is
+// then each row divided by its length. aotc makes one loop of both, and what the buffer held is
 // a value of the block. (Where loops do not join, such a memref.alloc goes to the device's memory.)
 func.func @normalize(%x: memref<?x?xf32>, %y: memref<?x?xf32>)
     attributes {llvm.emit_c_interface} {
