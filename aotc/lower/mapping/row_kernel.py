@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aotc import ops
@@ -85,6 +86,16 @@ def _place(launch: Launch, plan: RowPlan) -> tuple[Any, Any]:
     return ops.index_op("arith.addi", first, above), launch.thread_ids[0]
 
 
+@dataclass(frozen=True)
+class _Slot:
+    """One of the columns that a thread keeps: its number `own`, and the one to compute on, which is
+    the row's last where `is_there` (None: always) does not hold."""
+
+    own: Any
+    position: Any
+    is_there: Any | None
+
+
 class _RowKernel:
     """Fills the kernel, item by item, at the insertion point."""
 
@@ -101,10 +112,12 @@ class _RowKernel:
         self._thread = thread
         self._values = values
         self._order = Order(overlaps)
-        # For the columns that threads keep: (position, whether it is one), made once.
-        self._positions: list[tuple[Any, Any | None]] | None = None
-        # By the loop's bounds: its variables at those positions.
+        # Made once.
+        self._slots: list[_Slot] | None = None
+        # By the loop's bounds: its variables at the slots' positions.
         self._points: dict[tuple[Any, ...], list[list[Any]]] = {}
+        # Such a variable → the one at the slot's own column.
+        self._own: dict[Any, Any] = {}
 
     def fill(self) -> None:
         for item in self._plan.items:
@@ -164,10 +177,10 @@ class _RowKernel:
     # --- Loops along the row, their elements kept by the threads ---
 
     def _in_registers(self, columns: Columns, kept: Kept) -> None:
-        if self._positions is None:
-            self._positions = self._keep_positions(columns, kept)
-        copies = self._copies(columns, self._positions)
-        flags = [flag for _, flag in self._positions]
+        if self._slots is None:
+            self._slots = self._create_slots(columns, kept)
+        copies = self._copies(columns, self._slots)
+        flags = [slot.is_there for slot in self._slots]
         for operation in columns.body:
             access = access_of(operation)
             use = None if access is None else self._use(columns, access)
@@ -188,23 +201,23 @@ class _RowKernel:
             partial.append(combine_all(accumulator, found))
         self._combine(columns, partial)
 
-    def _copies(
-        self, columns: Columns, positions: Sequence[tuple[Any, Any | None]]
-    ) -> list[dict[Any, Any]]:
+    def _copies(self, columns: Columns, slots: Sequence[_Slot]) -> list[dict[Any, Any]]:
         """The values in the loop's body for each column of this thread."""
         bounds = _normal_bounds(columns)
         if bounds not in self._points:
             dimensions = columns.dimensions(self._values)
-            self._points[bounds] = [
-                induction_values(dimensions, position) for position, _ in positions
-            ]
+            self._points[bounds] = [induction_values(dimensions, slot.position) for slot in slots]
+            for slot, variables in zip(slots, self._points[bounds], strict=True):
+                if slot.is_there is not None:
+                    own = induction_values(dimensions, slot.own)
+                    self._own.update(zip(variables, own, strict=True))
         return [
             self._values | dict(zip(columns.variables, variables, strict=True))
             for variables in self._points[bounds]
         ]
 
-    def _keep_positions(self, columns: Columns, kept: Kept) -> list[tuple[Any, Any | None]]:
-        found = []
+    def _create_slots(self, columns: Columns, kept: Kept) -> list[_Slot]:
+        slots = []
         threads = self._plan.threads
         known = columns.known_count
         if known is None:
@@ -213,17 +226,17 @@ class _RowKernel:
         else:
             count, last = ops.constant_index(known), ops.constant_index(known - 1)
         for number in range(kept.columns):
-            position = self._thread
+            own = self._thread
             if number > 0:
                 offset = ops.constant_index(number * threads)
-                position = ops.index_op("arith.addi", position, offset)
-            flag = None
+                own = ops.index_op("arith.addi", own, offset)
+            position, is_there = own, None
             if (number + 1) * threads > kept.least:
                 # A thread without a column computes on the last one, and stores nothing.
-                flag = ops.compare(ULT, position, count)
-                position = ops.index_op("arith.minui", position, last)
-            found.append((position, flag))
-        return found
+                is_there = ops.compare(ULT, own, count)
+                position = ops.index_op("arith.minui", own, last)
+            slots.append(_Slot(own, position, is_there))
+        return slots
 
     def _compute(self, operation: Any, values: dict[Any, Any]) -> None:
         for inner in () if is_pure(operation) else accesses_in(operation):
@@ -253,7 +266,9 @@ class _RowKernel:
             return copy(operation, values)
         branch = ops.create("scf.if", [flag], regions=2)
         with ir.InsertionPoint(branch.regions[0].blocks.append()):
-            copy(operation, values)
+            # The thread's own column: a constant away from its first one, so that no register has
+            # to keep the address from the load on.
+            copy(operation, {value: self._own.get(to, to) for value, to in values.items()})
             ops.create("scf.yield")
         return branch
 
