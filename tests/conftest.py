@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,12 @@ import pytest
 from helpers.command import Outcome
 
 from aotc.cli import run
+
+
+def pytest_configure() -> None:
+    # What a shell starts behind `&` ignores Ctrl-C, and so would all that the tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
