@@ -1,5 +1,37 @@
-"""aotc: builds native programs and libraries from MLIR, with the GPU code inside them."""
+"""aotc: builds native programs and libraries from MLIR, with the GPU code inside them.
+
+    artifact = aotc.build("matmul.mlir", emit="shared", out="out/")
+    library = aotc.load(artifact)
+    library.matmul(A, B, C)
+
+Errors are `InputError` (yours), `ToolError` and `InternalError` (ours), all `AotcError`.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from aotc.errors import AotcError, InputError, InternalError, ToolError
+
+if TYPE_CHECKING:
+    from aotc.api import Artifact, build
+
 __version__ = "0.1.0"
+__all__ = ["AotcError", "Artifact", "InputError", "InternalError", "ToolError", "build"]
+
+# What brings the MLIR bindings with it, which take a sixth of a second to load: when it is asked
+# for, and not for `aotc --help`.
+_LATE = {"Artifact": "aotc.api", "build": "aotc.api"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module 'aotc' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_LATE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,13 +11,13 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from aotc import __version__
+from aotc.delivery import check_output, deliver, the_only_one
 from aotc.errors import (
     EXIT_INTERNAL,
     EXIT_INTERRUPTED,
@@ -27,22 +27,16 @@ from aotc.errors import (
     InternalError,
     ToolError,
 )
-from aotc.request import (
-    DEFAULT_CHIPS,
-    DEFAULT_PTX,
-    BuildRequest,
-    Chip,
-    EmitKind,
-    HostTarget,
-    MemoryMode,
-    parse_block,
-    parse_ptx,
-    unique,
-)
+from aotc.options import make_request
+from aotc.request import DEFAULT_CHIPS, DEFAULT_PTX, BuildRequest, EmitKind, MemoryMode
 from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
 from aotc.warnings import Severity, WarningOptions
 
-_NATIVE = "native"
+# Options of the command that `make_request` takes as they are.
+_SAME_NAME = (
+    *("ptx", "target", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
+    *("runtime", "save_temps", "warnings"),
+)
 _TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
 
 
@@ -292,18 +286,15 @@ def _cli() -> None:
 @_build_options
 def _build(source: Path, emit: Sequence[list[str]], out: str | None, **options: Any) -> int:
     """Build INPUT.mlir ('-' reads standard input)."""
-    kinds = unique(EmitKind.parse(word) for word in _flat(emit)) or (EmitKind.EXE,)
-    request = replace(_request(source, options), emit=kinds, out=out)
-    if request.names_folder and any(kind.is_library for kind in kinds):
-        # A package: with all that a program needs to use the library.
-        package = (EmitKind.MANIFEST, EmitKind.HEADER, EmitKind.PACKAGE)
-        request = replace(request, emit=unique([*kinds, *package]))
-    if EmitKind.CPU_MLIR in kinds and not request.cpu_kernels:
-        raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
-    _check_output(request)
+    request = _request(source, options, emit, out)
+    check_output(request)
     with _work_folder() as folder:
-        artifacts = _run_stages(request, folder, {**options, "stdout_is_free": out != "-"})
-        _deliver(request, artifacts)
+        files = _run_stages(request, folder, {**options, "stdout_is_free": out != "-"})
+        if out == "-":
+            sys.stdout.buffer.write(the_only_one(request, files).content())
+            sys.stdout.buffer.flush()
+        else:
+            deliver(request, files)
     return EXIT_OK
 
 
@@ -317,65 +308,28 @@ def _run(source: Path, arguments: tuple[str, ...], **options: Any) -> int:
     if not request.target.is_native:
         raise InputError(f"Cannot run a program for {request.target.triple} on this machine.")
     with _work_folder() as folder:
-        (artifact,) = _run_stages(request, folder, {**options, "stdout_is_free": False})
+        (made,) = _run_stages(request, folder, {**options, "stdout_is_free": False})
         # In a folder of its own: the stages' files have names like it.
         from aotc.output import write_file
 
-        program = folder / "run" / artifact.file_name
-        write_file(program, artifact.content(), executable=True)
+        program = folder / "run" / made.file_name
+        write_file(program, made.content(), executable=True)
         code = subprocess.run([program, *arguments], check=False).returncode
     return code if code >= 0 else 128 - code
 
 
-def _request(source: Path, options: dict[str, Any]) -> BuildRequest:
-    words = _flat(options["chips"])
-    chips: list[Chip] = []
-    for word in words:
-        if word == _NATIVE:
-            from aotc.device.native import native_chips
-
-            chips += native_chips()
-        else:
-            chips.append(Chip.parse(word))
-    if options["ptx"] is not None:
-        ptx = parse_ptx(options["ptx"])
-    else:
-        ptx = None if chips else parse_ptx(DEFAULT_PTX)
-    target = options["target"]
-    return BuildRequest(
-        source=source,
-        chips=unique(chips),
-        ptx=ptx,
-        target=HostTarget.parse(target) if target else HostTarget.native(),
-        optimization=options["optimization"],
-        debug=options["debug"],
-        entries=tuple(_flat(options["entries"])),
-        pipeline=_pipeline(options["pipeline"]),
-        memory=MemoryMode(options["memory"]),
-        block=parse_block(options["block"]) if options["block"] else None,
+def _request(
+    source: Path, options: dict[str, Any], emit: Sequence[list[str]] = (), out: str | None = None
+) -> BuildRequest:
+    return make_request(
+        source,
+        emit=_flat(emit),
+        out=out,
+        chips=_flat(options["chips"]),
+        entries=_flat(options["entries"]),
         cpu_kernels=not options["no_cpu_kernels"],
-        prefix=_prefix(options["prefix"]),
-        shares_runtime=options["runtime"] == "shared",
-        save_temps=options["save_temps"],
-        warnings=WarningOptions.parse(options["warnings"]),
+        **{name: options[name] for name in _SAME_NAME},
     )
-
-
-def _pipeline(text: str | None) -> str | None:
-    """The pipeline, or the text of the file that `@FILE` names."""
-    if text is None or not text.startswith("@"):
-        return text
-    try:
-        return Path(text[1:]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"Cannot read the pipeline '{text[1:]}': {reason}.") from None
-
-
-def _prefix(text: str) -> str:
-    if text and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
-        raise InputError(f"--prefix '{text}' cannot begin a C identifier: use letters, digits, _.")
-    return text
 
 
 @contextlib.contextmanager
@@ -386,11 +340,8 @@ def _work_folder() -> Iterator[Path]:
 
 def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) -> list[Any]:
     # The bindings take a sixth of a second to load: not for --help or a usage error.
-    from aotc import mlir
-    from aotc.build import Build
     from aotc.observers import Progress, SaveTemps, TimeReport
-    from aotc.pipeline import run_build
-    from aotc.toolchain import Runner, Toolchain
+    from aotc.pipeline import new_build, run_build
 
     overrides = {
         name: path
@@ -398,13 +349,7 @@ def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) ->
         if (path := options[f"tool_{name.replace('-', '_')}"]) is not None
     }
     observer = (lambda line: print(line, file=sys.stderr)) if options["verbose"] else None
-    build = Build(
-        request=request,
-        toolchain=Toolchain(os.environ, overrides),
-        runner=Runner(os.environ, observer=observer),
-        folder=folder,
-        context=mlir.make_context(),
-    )
+    build = new_build(request, folder, tools=overrides, watch_commands=observer)
     times = TimeReport()
     observers: list[Any] = [times]
     if request.save_temps is not None:
@@ -413,7 +358,7 @@ def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) ->
     if sys.stderr.isatty() and not options["quiet"] and not options["verbose"]:
         observers.append(progress)
     try:
-        artifacts = run_build(build, observers)
+        files = run_build(build, observers)
     except KeyboardInterrupt:
         build.runner.stop()
         raise
@@ -427,80 +372,10 @@ def _run_stages(request: BuildRequest, folder: Path, options: dict[str, Any]) ->
             _print_warnings(build.warnings, request.warnings)
     if options["time_report"]:
         print(times.text(), file=sys.stderr)
-    return artifacts
+    return files
 
 
 def _print_warnings(found: Iterable[Any], options: WarningOptions) -> None:
     for warning in dict.fromkeys(found):
         if options.severity(warning.name, is_sure=warning.is_sure) is Severity.WARNING:
             print(warning.text(Severity.WARNING), file=sys.stderr)
-
-
-def _check_output(request: BuildRequest) -> None:
-    """Refuses an output place that cannot work, before anything is built."""
-    from aotc.output import check_writable
-
-    if request.save_temps is not None:
-        check_writable(request.save_temps)
-    if request.out is None:
-        check_writable(Path())
-    elif request.out == "-":
-        binary = [kind.value for kind in request.emit if not kind.is_text]
-        if binary:
-            raise InputError(f"-o - is for text, and {', '.join(binary)} is not: name a file.")
-        if len(request.emit) > 1:
-            raise InputError("-o - takes one --emit: text of several kinds would run together.")
-    elif request.names_folder:
-        check_writable(Path(request.out))
-    else:
-        if len(request.emit) > 1:
-            names = ", ".join(kind.value for kind in request.emit)
-            raise InputError(
-                f"-o {request.out} names one file, and --emit {names} makes several: "
-                "name a directory (with a / at its end)."
-            )
-        check_writable(Path(request.out).parent)
-
-
-def _deliver(request: BuildRequest, artifacts: list[Any]) -> None:
-    from aotc.output import write_file
-
-    out = request.out
-    if out != "-":
-        for artifact in artifacts:
-            _protect_input(request, _place(request, artifact))
-    if out == "-" or (out is not None and not request.names_folder):
-        if len(artifacts) > 1:
-            names = ", ".join(artifact.file_name for artifact in artifacts)
-            raise InputError(
-                f"-o {out} has room for one file, and the build made {len(artifacts)}: {names}. "
-                "Name a directory, or fewer chips with --chip."
-            )
-        (artifact,) = artifacts
-        if out == "-":
-            sys.stdout.buffer.write(artifact.content())
-            sys.stdout.buffer.flush()
-        else:
-            is_program = artifact.kind is EmitKind.EXE
-            write_file(_place(request, artifact), artifact.content(), executable=is_program)
-        return
-    for artifact in artifacts:
-        executable = artifact.kind in (EmitKind.EXE, EmitKind.SHARED)
-        write_file(_place(request, artifact), artifact.content(), executable=executable)
-
-
-def _place(request: BuildRequest, artifact: Any) -> Path:
-    """Where an artifact goes: -o FILE itself, or under its own name into a folder."""
-    if request.out is None:
-        return Path(artifact.file_name)
-    if not request.names_folder:
-        return Path(request.out)
-    is_package = any(kind.is_library for kind in request.emit)
-    folder = Path(request.out) / str(artifact.folder) if is_package else Path(request.out)
-    return folder / str(artifact.file_name)
-
-
-def _protect_input(request: BuildRequest, place: Path) -> None:
-    with contextlib.suppress(OSError):
-        if place.samefile(request.source):
-            raise InputError(f"The output '{place}' would overwrite the input: name another (-o).")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aotc.output import write_file
 
 if TYPE_CHECKING:
-    from aotc.build import Artifact
+    from aotc.stages.build import StageFile
 
 # A stage that takes longer is worth a word to whoever waits for it.
 _PROGRESS_DELAY = 0.7
@@ -27,7 +27,7 @@ class SaveTemps:
     def stage_started(self, name: str) -> None:
         pass
 
-    def stage_finished(self, name: str, artifacts: Sequence[Artifact]) -> None:
+    def stage_finished(self, name: str, artifacts: Sequence[StageFile]) -> None:
         for artifact in artifacts:
             self._count += 1
             place = self._folder / f"{self._count:02}-{name}.{artifact.file_name}"
@@ -35,21 +35,21 @@ class SaveTemps:
 
 
 class TimeReport:
-    """Measures each stage; `text` is a table, in milliseconds of wall time."""
+    """Measures each stage: `times` in seconds of wall time; `text` is a table, in milliseconds."""
 
     def __init__(self) -> None:
         self._started = 0.0
-        self._times: list[tuple[str, float]] = []
+        self.times: list[tuple[str, float]] = []
 
     def stage_started(self, name: str) -> None:
         self._started = time.perf_counter()
 
-    def stage_finished(self, name: str, artifacts: Sequence[Artifact]) -> None:
-        self._times.append((name, time.perf_counter() - self._started))
+    def stage_finished(self, name: str, artifacts: Sequence[StageFile]) -> None:
+        self.times.append((name, time.perf_counter() - self._started))
 
     def text(self) -> str:
-        total = sum(seconds for _, seconds in self._times)
-        rows = [*self._times, ("total", total)]
+        total = sum(seconds for _, seconds in self.times)
+        rows = [*self.times, ("total", total)]
         return "\n".join(
             f"{name:<12} {1000 * seconds:9.1f} ms {100 * seconds / total if total else 0:5.1f} %"
             for name, seconds in rows
@@ -70,7 +70,7 @@ class Progress:
         self._timer.daemon = True
         self._timer.start()
 
-    def stage_finished(self, name: str, artifacts: Sequence[Artifact]) -> None:
+    def stage_finished(self, name: str, artifacts: Sequence[StageFile]) -> None:
         self.close()
 
     def close(self) -> None:

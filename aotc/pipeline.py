@@ -6,13 +6,17 @@ everywhere: `--emit NAME` stops there, `--save-temps` writes them, the time repo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
-from aotc.build import Artifact, Build, Stage
+from aotc import mlir
 from aotc.errors import InputError
-from aotc.request import EmitKind
+from aotc.request import BuildRequest, EmitKind
 from aotc.stages import device, host, library, manifest, module
+from aotc.stages.build import Build, Stage, StageFile
+from aotc.toolchain import Runner, Toolchain
 from aotc.warnings import raise_errors
 
 
@@ -21,7 +25,7 @@ class Observer(Protocol):
 
     def stage_started(self, name: str) -> None: ...
 
-    def stage_finished(self, name: str, artifacts: Sequence[Artifact]) -> None: ...
+    def stage_finished(self, name: str, artifacts: Sequence[StageFile]) -> None: ...
 
 
 STAGES: tuple[Stage, ...] = (
@@ -60,9 +64,30 @@ def stages_for(kinds: Iterable[EmitKind]) -> tuple[Stage, ...]:
     return tuple(stage for stage in STAGES if stage.name in needed)
 
 
-def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[Artifact]:
+def new_build(
+    request: BuildRequest,
+    folder: Path,
+    *,
+    tools: Mapping[str, Path] | None = None,
+    watch_commands: Callable[[str], None] | None = None,
+) -> Build:
+    """A build that has not begun; its files will be in `folder`, which the caller removes.
+
+    `tools` are those to use in place of the installed ones, by name; `watch_commands` is given
+    each command line as it runs.
+    """
+    return Build(
+        request=request,
+        toolchain=Toolchain(os.environ, tools or {}),
+        runner=Runner(os.environ, observer=watch_commands),
+        folder=folder,
+        context=mlir.make_context(),
+    )
+
+
+def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFile]:
     """Runs the stages that the request asks for; the artifacts that it asks for."""
-    wanted: list[Artifact] = []
+    wanted: list[StageFile] = []
     for stage in stages_for(build.request.emit):
         for observer in observers:
             observer.stage_started(stage.name)

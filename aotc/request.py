@@ -239,6 +239,7 @@ def unique(items: Iterable[T]) -> tuple[T, ...]:
 class BuildRequest:
     """Everything that decides what a build makes.
 
+    `content` is built in place of what the file `source` has, which then only names it.
     `chips` empty means the default set; `ptx` is meant only when `ptx_given`.
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
     `prefix` stands in front of all that a library exports; it `shares_runtime` when
@@ -247,6 +248,7 @@ class BuildRequest:
     """
 
     source: Path
+    content: bytes | None = None
     emit: tuple[EmitKind, ...] = (EmitKind.EXE,)
     out: str | None = None
     chips: tuple[Chip, ...] = ()

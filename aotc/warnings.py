@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aotc.errors import InputError
 
 if TYPE_CHECKING:  # it loads the bindings, and the command line is read without them
-    from aotc.load.source import Place, Source
+    from aotc.input.source import Place, Source
 
 
 class Severity(Enum):
@@ -72,7 +72,7 @@ class BuildWarning:
         is_sure: bool = True,
     ) -> BuildWarning:
         """The warning at an MLIR location in `source`."""
-        from aotc.load.source import excerpt
+        from aotc.input.source import excerpt
 
         place = source.place(location)
         text = excerpt(place, source.name, source.lines) if place else ""

@@ -12,7 +12,7 @@ from aotc.cpu.lowering import LoweringError, lower_to_llvm, prefix_helpers
 from aotc.cpu.merge import move_symbols
 from aotc.cpu.support import find_obstacle
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
-from aotc.load.source import find_place
+from aotc.input.source import find_place
 from aotc.lower.host.bfloat import add_bfloat_functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of

@@ -16,7 +16,7 @@ from aotc.cpu.expand.matrix import MATRICES
 from aotc.cpu.expand.matrix_types import MATRIX_CHECKS
 from aotc.cpu.shared_memory import is_workgroup_global
 from aotc.cpu.symbols import FUNCTIONS, has_body
-from aotc.load.source import find_place
+from aotc.input.source import find_place
 from aotc.lower.rewrites.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk

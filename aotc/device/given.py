@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.kernels.outlining import launched_kernel
 from aotc.mlir import gpu, ir
 from aotc.ops import symbol_of

@@ -10,7 +10,7 @@ from typing import Any
 from aotc import ops
 from aotc.device.exchanges import expand_exchanges
 from aotc.device.matrices import replace_elementwise
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.kernels.outlining import lowered_kernels
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.mapping.together import take_points_together

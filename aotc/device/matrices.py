@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.mlir import ir
 from aotc.ops import create, find
 

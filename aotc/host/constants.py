@@ -15,7 +15,7 @@ from typing import Any
 from aotc.errors import InputError, InternalError
 from aotc.host.elf_writer import Variable, write_object
 from aotc.host.llvm_dialect import operations
-from aotc.load.blobs import resource_name
+from aotc.input.blobs import resource_name
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.sizes import dense_bytes

@@ -18,7 +18,7 @@ from aotc.host.llvm_dialect import (
     operations,
     signature,
 )
-from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN, refuse_main
+from aotc.input.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN, refuse_main
 from aotc.manifest import Entry, Value
 from aotc.mlir import ir
 from aotc.ops import symbol_of

@@ -6,7 +6,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InternalError
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.mlir import ir
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aotc import ops
 from aotc.errors import AotcError, InputError, InternalError
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.passes.own import Lowering, run_own_pass
 from aotc.lower.passes.run import run_passes

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import functools
 
-from aotc.build import Artifact, Build, printed
 from aotc.device.lower import lower_device
 from aotc.device.requirements import Need, find_needs
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.host.translate import translate
-from aotc.load.source import input_error
+from aotc.input.source import input_error
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
 from aotc.request import KNOWN_CHIPS, Chip, EmitKind, unique
+from aotc.stages.build import Build, StageFile, printed
 from aotc.warnings import BuildWarning
 
 
-def lower_to_nvvm(build: Build) -> list[Artifact]:
+def lower_to_nvvm(build: Build) -> list[StageFile]:
     assert build.source is not None
-    artifacts: list[Artifact] = []
+    artifacts: list[StageFile] = []
     for gpu_module in gpu_modules(build.module):
         name = symbol_of(gpu_module)
         module = lower_device(gpu_module, build.source, debug=build.request.debug)
@@ -40,7 +40,7 @@ def _device_ll_name(build: Build, gpu_module: str) -> str:
     return f"{_stem(build, gpu_module)}.device.ll"
 
 
-def translate_device(build: Build) -> list[Artifact]:
+def translate_device(build: Build) -> list[StageFile]:
     artifacts = []
     for name, module in build.device_modules.items():
         file = build.write(_device_ll_name(build, name), build.downlevel(translate(module)))
@@ -52,7 +52,7 @@ def translate_device(build: Build) -> list[Artifact]:
 _VARIANTS = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_120": "sm_120a"}
 
 
-def compile_ptx(build: Build) -> list[Artifact]:
+def compile_ptx(build: Build) -> list[StageFile]:
     r = build.request
     wanted = unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
     build.needs = {symbol_of(op): find_needs(op) for op in gpu_modules(build.module)}
@@ -146,7 +146,7 @@ def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -
     build.warn("chip-left-out", f"No code for {chip.name} in {gpu_module}: {refusal.message}")
 
 
-def assemble(build: Build) -> list[Artifact]:
+def assemble(build: Build) -> list[StageFile]:
     # A chip that is there for its PTX alone gets no cubin.
     capabilities = {chip.capability for chip in build.request.cubin_chips}
     jobs = [key for key in build.ptx if key[1].capability in capabilities]
@@ -192,7 +192,7 @@ def _cubin_name(build: Build, gpu_module: str, chip: Chip) -> str:
     return f"{_stem(build, gpu_module)}.{chip.name}.cubin"
 
 
-def bundle(build: Build) -> list[Artifact]:
+def bundle(build: Build) -> list[StageFile]:
     r = build.request
     for name in build.device_modules:
         cubins = {chip: file for (owner, chip), file in build.cubins.items() if owner == name}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aotc.build import Artifact, Build
 from aotc.emit.table import generate_table
 from aotc.host.constants import describe, take_large_constants, write_constants
 from aotc.host.embed import embed
 from aotc.host.translate import translate
 from aotc.manifest import built_for_text
 from aotc.request import EmitKind
+from aotc.stages.build import Build, StageFile
 from aotc.toolchain import (
     data_dir,
     harness_objects,
@@ -19,7 +19,7 @@ from aotc.toolchain import (
 )
 
 
-def translate_host(build: Build) -> list[Artifact]:
+def translate_host(build: Build) -> list[StageFile]:
     assert build.manifest is not None
     images = {name: (build.folder / file).read_bytes() for name, file in build.fatbins.items()}
     embed(
@@ -47,7 +47,7 @@ def _host_ll_name(build: Build) -> str:
     return f"{build.stem}.ll"
 
 
-def compile_asm(build: Build) -> list[Artifact]:
+def compile_asm(build: Build) -> list[StageFile]:
     file = f"{build.stem}.s"
     build.host_compiler.compile_ir(_host_ll_name(build), file, assembly=True)
     return [build.file(EmitKind.ASM, file, called=f"{build.request.name}.s")]
@@ -57,7 +57,7 @@ def object_name(build: Build) -> str:
     return f"{build.stem}.o"
 
 
-def compile_object(build: Build) -> list[Artifact]:
+def compile_object(build: Build) -> list[StageFile]:
     file = object_name(build)
     if not build.constants:
         build.host_compiler.compile_ir(_host_ll_name(build), file)
@@ -78,7 +78,7 @@ def compile_generated(build: Build, name: str, text: str, *options: str) -> str:
     return output
 
 
-def link_executable(build: Build) -> list[Artifact]:
+def link_executable(build: Build) -> list[StageFile]:
     assert build.manifest is not None
     triple = build.request.target.triple
     harness = harness_objects(build.toolchain, build.runner, triple, program_main=build.is_program)

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from aotc.build import Artifact, Build
 from aotc.emit.header import generate_header
 from aotc.emit.library import generate_library
 from aotc.emit.names import exported_functions
@@ -14,6 +13,7 @@ from aotc.emit.package import HEADERS, LIBRARIES, generate_package
 from aotc.errors import InputError, ToolError
 from aotc.host.compile import DEFAULT_VISIBILITY
 from aotc.request import EmitKind
+from aotc.stages.build import Build, StageFile
 from aotc.stages.host import compile_generated, object_name
 from aotc.toolchain import (
     runtime_library,
@@ -22,19 +22,19 @@ from aotc.toolchain import (
 from aotc.toolchain.runtime import STATIC_DEFINES
 
 
-def declare(build: Build) -> list[Artifact]:
+def declare(build: Build) -> list[StageFile]:
     assert build.manifest is not None
     _require_entries(build, "a header")
     exported_functions(build.manifest)
     name, text = generate_header(build.manifest)
-    return [Artifact(EmitKind.HEADER, name, text.encode, HEADERS)]
+    return [StageFile(EmitKind.HEADER, name, text.encode, HEADERS)]
 
 
-def package(build: Build) -> list[Artifact]:
+def package(build: Build) -> list[StageFile]:
     assert build.manifest is not None
     _require_entries(build, "a package")
     return [
-        Artifact(EmitKind.PACKAGE, name, text.encode, folder)
+        StageFile(EmitKind.PACKAGE, name, text.encode, folder)
         for folder, name, text in generate_package(
             build.manifest,
             has_shared=EmitKind.SHARED in build.request.emit,
@@ -43,7 +43,7 @@ def package(build: Build) -> list[Artifact]:
     ]
 
 
-def link_static(build: Build) -> list[Artifact]:
+def link_static(build: Build) -> list[StageFile]:
     _require_entries(build, "a static library")
     file = f"lib{build.request.library}.a"
     objects = [object_name(build), _compile_library(build)]
@@ -54,7 +54,7 @@ def link_static(build: Build) -> list[Artifact]:
     return [*made, *(_shared_runtime(build) if is_alone else [])]
 
 
-def link_shared(build: Build) -> list[Artifact]:
+def link_shared(build: Build) -> list[StageFile]:
     _require_entries(build, "a shared library")
     file = f"lib{build.request.library}.so"
     if build.request.shares_runtime and not build.request.names_folder:
@@ -84,14 +84,14 @@ def _utilities(build: Build) -> Path:
     return utilities_library(build.toolchain, build.runner, build.request.target.triple)
 
 
-def _shared_runtime(build: Build) -> list[Artifact]:
+def _shared_runtime(build: Build) -> list[StageFile]:
     """The runtime as a file beside the library, for those who want it so."""
     if not build.request.shares_runtime or not build.request.names_folder:
         return []
     runtime = _runtime(build)
     is_shared = EmitKind.SHARED in build.request.emit
     kind = EmitKind.SHARED if is_shared else EmitKind.STATIC
-    return [Artifact(kind, runtime.name, runtime.read_bytes, LIBRARIES)]
+    return [StageFile(kind, runtime.name, runtime.read_bytes, LIBRARIES)]
 
 
 def _compile_library(build: Build) -> str:

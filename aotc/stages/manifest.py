@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from aotc import __version__, mlir
-from aotc.build import Artifact, Build
 from aotc.emit.names import own_functions
 from aotc.manifest import Kernel, Manifest
 from aotc.request import EmitKind
+from aotc.stages.build import Build, StageFile
 from aotc.toolchain.tools import Tool
 
 
-def describe(build: Build) -> list[Artifact]:
+def describe(build: Build) -> list[StageFile]:
     r = build.request
     assert build.cpu is not None
     build.manifest = Manifest(
@@ -34,7 +34,7 @@ def describe(build: Build) -> list[Artifact]:
         tools=_tools_used(build),
     )
     text = build.manifest.to_json()
-    return [Artifact(EmitKind.MANIFEST, f"{r.library}.json", text.encode)]
+    return [StageFile(EmitKind.MANIFEST, f"{r.library}.json", text.encode)]
 
 
 def _tools_used(build: Build) -> dict[str, str]:

@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from aotc import mlir
-from aotc.build import Artifact, Build, printed
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.symbols import content, is_kernel
 from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
-from aotc.load.entries import (
+from aotc.input.entries import (
     check_program_main,
     describe_again,
     describe_entries,
@@ -19,7 +18,7 @@ from aotc.load.entries import (
     lowered_entries,
     mark_entries,
 )
-from aotc.load.source import parse_source, read_source
+from aotc.input.source import parse_source, read_source
 from aotc.lower.analysis.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
@@ -31,12 +30,14 @@ from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.remarks import Remarks
 from aotc.ops import symbol_of
 from aotc.request import EmitKind
+from aotc.stages.build import Build, StageFile, printed
 
 
-def load(build: Build) -> list[Artifact]:
+def load(build: Build) -> list[StageFile]:
     r = build.request
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
-    build.source = parse_source(name, read_source(r.source), build.context, locations=r.debug)
+    content = read_source(r.source) if r.content is None else r.content
+    build.source = parse_source(name, content, build.context, locations=r.debug)
     build.warnings += check_input(build.source, r)
     mark_entries(build.source, r.entries, r.emit)
     check_supported(build.source, has_pipeline=r.pipeline is not None)
@@ -49,7 +50,7 @@ def load(build: Build) -> list[Artifact]:
     return []
 
 
-def outline_module(build: Build) -> list[Artifact]:
+def outline_module(build: Build) -> list[StageFile]:
     assert build.source is not None
     r = build.request
     build.explanation = Explanation(Remarks(build.source))
@@ -77,7 +78,7 @@ _LEFT_OUT = "it was built with --no-cpu-kernels"
 _LOWERED_BEFORE = "it was in the LLVM dialect before aotc saw it"
 
 
-def lower_to_cpu(build: Build) -> list[Artifact]:
+def lower_to_cpu(build: Build) -> list[StageFile]:
     assert build.source is not None
     if not build.request.cpu_kernels:
         build.cpu = _without_cpu_kernels(build)
@@ -126,7 +127,7 @@ def _without_cpu_kernels(build: Build) -> CpuKernels:
         return CpuKernels(mlir.ir.Module.create(), kernels)
 
 
-def lower_to_host(build: Build) -> list[Artifact]:
+def lower_to_host(build: Build) -> list[StageFile]:
     assert build.source is not None
     build.host = lower_host(
         build.module, name=build.source.name, lines=build.lines, debug=build.request.debug

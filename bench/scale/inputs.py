@@ -95,7 +95,7 @@ func.func @add(%x: {type_}) -> {type_} attributes {{llvm.emit_c_interface}} {{
 
 
 def _write_bytecode(text: Path, place: Path) -> None:
-    from aotc.load.source import parse_source
+    from aotc.input.source import parse_source
     from aotc.mlir import make_context
 
     source = parse_source(str(text), text.read_bytes(), make_context())

@@ -20,7 +20,7 @@ from helpers.command import SAMPLES, Outcome, own_process, process_environment
 from helpers.elf import Elf
 
 from aotc import __version__, mlir
-from aotc.load.source import parse_source
+from aotc.input.source import parse_source
 from aotc.pipeline import STAGES
 from aotc.request import DEFAULT_CHIPS
 

@@ -8,7 +8,7 @@ import pytest
 from helpers.checks import BUFFER, HEAD, check, expected, reported
 
 from aotc import mlir
-from aotc.load.source import parse_source
+from aotc.input.source import parse_source
 from aotc.lower.checks.host_pointers import check_host_pointers
 
 DEALLOCATIONS = {

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from aotc import __version__, mlir
-from aotc.build import Build
 from aotc.emit.table import generate_table
 from aotc.pipeline import run_build
 from aotc.request import BuildRequest, Chip, EmitKind, HostTarget
+from aotc.stages.build import Build
 from aotc.toolchain import Runner, Toolchain, data_dir
 
 FOLDER = Path(__file__).parent

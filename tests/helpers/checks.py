@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from aotc import mlir
-from aotc.load.source import parse_source
+from aotc.input.source import parse_source
 from aotc.lower.checks import check_input
 from aotc.request import BuildRequest, Chip
 from aotc.warnings import BuildWarning, WarningOptions

@@ -10,10 +10,10 @@ import pytest
 from helpers.command import REPOSITORY, SAMPLES, process_environment
 
 from aotc import mlir
-from aotc.build import Artifact, Build
 from aotc.errors import InputError, ToolError
 from aotc.pipeline import STAGES, run_build, stages_for
 from aotc.request import BuildRequest, Chip, EmitKind
+from aotc.stages.build import Build, StageFile
 from aotc.toolchain import RecordingRunner, Toolchain
 from aotc.toolchain.tools import TOOL_NAMES
 
@@ -93,7 +93,7 @@ class Recorder:
     def stage_started(self, name: str) -> None:
         self.events.append(f"{name} started")
 
-    def stage_finished(self, name: str, artifacts: list[Artifact]) -> None:
+    def stage_finished(self, name: str, artifacts: list[StageFile]) -> None:
         self.events.append(f"{name} made {[a.file_name for a in artifacts]}")
 
 

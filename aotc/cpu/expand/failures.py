@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aotc.cpu import build
 from aotc.cpu.expand.addresses import to_i64
 from aotc.cpu.synchronize import fail
-from aotc.load.source import find_place
+from aotc.input.source import find_place
 from aotc.mlir import ir
 from aotc.ops import constant, create, create_if, integer
 

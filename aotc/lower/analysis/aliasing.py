@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from aotc import ops
-from aotc.load.entries import ENTRY_ATTRIBUTE
+from aotc.input.entries import ENTRY_ATTRIBUTE
 from aotc.lower.analysis.functions import Functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of

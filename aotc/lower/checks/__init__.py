@@ -5,7 +5,7 @@ Each check is certain: what may be right in some run is not reported.
 
 from __future__ import annotations
 
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.checks.bounds import check_bounds
 from aotc.lower.checks.dealloc import check_deallocations
 from aotc.lower.checks.host_pointers import check_host_pointers

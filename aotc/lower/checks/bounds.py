@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.checks.extents import bounds_of, is_empty
 from aotc.lower.checks.operations import Operations
 from aotc.lower.checks.values import Known, evaluate, evaluate_map

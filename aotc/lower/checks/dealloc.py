@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.analysis.access import Flow
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.analysis.views import VIEWS, root_of

@@ -7,8 +7,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.load.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
-from aotc.load.source import Source
+from aotc.input.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
+from aotc.input.source import Source
 from aotc.lower.analysis.functions import CALLS, Functions
 from aotc.ops import symbol_of
 

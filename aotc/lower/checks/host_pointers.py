@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.analysis.access import Flow
 from aotc.lower.analysis.functions import Functions
 from aotc.warnings import BuildWarning

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.checks.extents import LaunchSizes, Sizes
 from aotc.lower.checks.operations import Operations
 from aotc.lower.checks.reach import runs_in_every_call

@@ -7,7 +7,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.device.requirements import find_needs
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.checks.extents import LaunchSizes
 from aotc.lower.checks.launches import LAUNCHES
 from aotc.lower.checks.operations import Operations

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aotc import ops
-from aotc.load.source import find_place
+from aotc.input.source import find_place
 from aotc.mlir import ir
 
 CHECK = "aotc_check"

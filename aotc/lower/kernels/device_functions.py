@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.load.entries import ENTRY_ATTRIBUTE
+from aotc.input.entries import ENTRY_ATTRIBUTE
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

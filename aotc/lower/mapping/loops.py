@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.load.entries import functions_of
+from aotc.input.entries import functions_of
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.mapping.accesses import Overlaps

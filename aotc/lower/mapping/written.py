@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.load.entries import functions_of
-from aotc.load.source import Source
+from aotc.input.entries import functions_of
+from aotc.input.source import Source
 from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE, block_of
 from aotc.mlir import ir
 

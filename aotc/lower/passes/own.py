@@ -9,8 +9,8 @@ from typing import Any
 from aotc import ops
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
-from aotc.load.entries import functions_of
-from aotc.load.source import Source
+from aotc.input.entries import functions_of
+from aotc.input.source import Source
 from aotc.lower.analysis.aliasing import Roots, overlapping_loops_kept_sequential
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.kernels.device_functions import separate_device_functions

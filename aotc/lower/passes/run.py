@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.errors import AotcError, InputError, InternalError
-from aotc.load.source import describe_diagnostics
+from aotc.input.source import describe_diagnostics
 from aotc.lower.passes.unreachable import erase_unreachable_blocks, settle_branches
 from aotc.mlir import PassManager, ir
 

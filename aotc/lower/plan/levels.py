@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from aotc import ops
-from aotc.load.source import Place, Source
+from aotc.input.source import Place, Source
 from aotc.mlir import ir
 
 _TENSOR_TYPES = (ir.RankedTensorType, ir.UnrankedTensorType)

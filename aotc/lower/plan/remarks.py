@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from aotc.load.source import Place, Source
+from aotc.input.source import Place, Source
 
 
 @dataclass(frozen=True)

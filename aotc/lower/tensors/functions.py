@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.load.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
-from aotc.load.source import Source
+from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
+from aotc.input.source import Source
 from aotc.lower.passes.run import run_passes
 from aotc.mlir import ir
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.contractions import expand_contractions
 from aotc.lower.tensors.gather import expand_gathers

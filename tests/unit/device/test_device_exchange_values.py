@@ -26,7 +26,7 @@ from unit.cpu.exchange_kernels import linear_id
 
 from aotc import mlir
 from aotc.device.exchanges import expand_exchanges
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.mlir import ir
 from aotc.ops import constant, find, integer
 from samples import Array, rng

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aotc import mlir
 from aotc.cli import run
-from aotc.load.source import parse_source
+from aotc.input.source import parse_source
 from aotc.lower.rewrites.copies import expand_copies
 from aotc.mlir import ir
 

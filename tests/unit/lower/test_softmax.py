@@ -9,7 +9,7 @@ import pytest
 from helpers.native import build_library
 
 from aotc import ops
-from aotc.load.source import Place, find_place, parse_source
+from aotc.input.source import Place, find_place, parse_source
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import make_context
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.manifest import Dtype, Entry, Value
 from aotc.mlir import ir
 from aotc.ops import is_declaration, symbol_of

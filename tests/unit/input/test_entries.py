@@ -8,8 +8,8 @@ import pytest
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.load.entries import describe_entries, mark_entries
-from aotc.load.source import parse_source
+from aotc.input.entries import describe_entries, mark_entries
+from aotc.input.source import parse_source
 from aotc.manifest import Dtype, Entry, Value
 
 

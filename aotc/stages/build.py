@@ -18,7 +18,7 @@ from aotc.host.compile import HostCompiler
 from aotc.host.constants import Constant
 from aotc.host.link import Linker
 from aotc.host.llvm_text import downlevel
-from aotc.load.source import Source
+from aotc.input.source import Source
 from aotc.lower.plan.explanation import Explanation
 from aotc.manifest import Entry, Manifest, Resources
 from aotc.request import BuildRequest, Chip, EmitKind
@@ -31,7 +31,7 @@ from aotc.warnings import BuildWarning
 
 
 @dataclass(frozen=True)
-class Artifact:
+class StageFile:
     """One thing that a stage made: its kind, the name it likes to have, and its bytes on demand.
 
     `folder` is its place within a library's package.
@@ -139,9 +139,9 @@ class Build:
 
     def file(
         self, kind: EmitKind, name: str, *, called: str | None = None, folder: str = ""
-    ) -> Artifact:
+    ) -> StageFile:
         """The artifact that is the file `name` of the work folder."""
-        return Artifact(kind, called or name, (self.folder / name).read_bytes, folder)
+        return StageFile(kind, called or name, (self.folder / name).read_bytes, folder)
 
     def write(self, name: str, text: str) -> str:
         (self.folder / name).write_text(text, encoding="utf-8")
@@ -154,14 +154,14 @@ class Stage:
 
     name: str
     takes: tuple[str, ...]
-    run: Callable[[Build], list[Artifact]]
+    run: Callable[[Build], list[StageFile]]
 
 
 # What is longer is cut out of texts that nobody asked for, but to read them.
 _LONGEST_SAVED = 1 << 16
 
 
-def printed(build: Build, kind: EmitKind, name: str, operation: Any) -> list[Artifact]:
+def printed(build: Build, kind: EmitKind, name: str, operation: Any) -> list[StageFile]:
     """The text of an operation, when somebody will want it: it may be long.
 
     Among the intermediates, large constants are left out of it.
@@ -177,4 +177,4 @@ def printed(build: Build, kind: EmitKind, name: str, operation: Any) -> list[Art
     text = operation.get_asm(
         enable_debug_info=r.debug, large_elements_limit=limit, large_resource_limit=limit
     )
-    return [Artifact(kind, name, lambda: f"{text}\n".encode())]
+    return [StageFile(kind, name, lambda: f"{text}\n".encode())]

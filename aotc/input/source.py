@@ -11,9 +11,9 @@ from typing import Any
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.load.blobs import Blobs
-from aotc.load.changes import explain, explain_dialect, explain_text
-from aotc.load.kinds import kind_of_bytes, kind_of_text
+from aotc.input.blobs import Blobs
+from aotc.input.changes import explain, explain_dialect, explain_text
+from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.mlir import ir
 
 _BYTECODE_MAGIC = b"ML\xefR"

@@ -10,8 +10,8 @@ from helpers.command import Outcome
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.load.changes import Change, table
-from aotc.load.source import parse_source
+from aotc.input.changes import Change, table
+from aotc.input.source import parse_source
 
 Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]

@@ -1,0 +1,179 @@
+"""`aotc.build`: what the command does, as a function of Python."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aotc.delivery import check_output, deliver
+from aotc.errors import InputError
+from aotc.manifest import Manifest
+from aotc.observers import SaveTemps, TimeReport
+from aotc.options import make_request
+from aotc.pipeline import Observer, new_build, run_build
+from aotc.request import BuildRequest, EmitKind
+from aotc.warnings import BuildWarning, Severity
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What a build made.
+
+    `path` is the first file of the kind that was asked for first; `paths` has the first of each
+    kind, by its name in `--emit`, and `files` all of them: a build for two chips makes two
+    `cubin`. `manifest` says what the module offers (None where the build ended before that is
+    known). `times` are the stages' seconds, by the clock on the wall.
+    """
+
+    path: Path
+    paths: Mapping[str, Path]
+    files: Mapping[str, tuple[Path, ...]]
+    manifest: Manifest | None
+    warnings: tuple[BuildWarning, ...]
+    times: Mapping[str, float]
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+def build(
+    source: str | os.PathLike[str] | bytes | Any,
+    *,
+    emit: str | Iterable[str] = "exe",
+    out: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    chips: str | Iterable[str] = (),
+    ptx: str | None = None,
+    target: str | None = None,
+    optimization: int = 3,
+    debug: bool = False,
+    entries: str | Iterable[str] = (),
+    pipeline: str | None = None,
+    memory: str = "auto",
+    block: str | None = None,
+    cpu_kernels: bool = True,
+    prefix: str = "",
+    runtime: str = "static",
+    save_temps: str | os.PathLike[str] | None = None,
+    warnings: Iterable[str] = (),
+    tools: Mapping[str, str | os.PathLike[str]] | None = None,
+) -> Artifact:
+    """Builds a module, as `aotc build` does; the options are the command's.
+
+    `source` is a path, the text of a module (a `str` with a line break or a brace in it), text or
+    bytecode as `bytes`, or an `ir.Module` of either package of bindings, which stays as it is.
+    `name` is what a module without a file is called (default: its symbol, else `module`).
+
+    `out` is a file, or a folder (which is there, or ends in /); by default files go into the
+    current one. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`); `tools` are
+    programs to use, by name. Nothing is printed: the warnings are in the result.
+
+    Raises InputError, with the place in the module, ToolError or InternalError. May be called
+    from several threads at once.
+    """
+    place, content = _source(source, name)
+    request = make_request(
+        place,
+        content,
+        emit=_words(emit),
+        out=None if out is None else _spelled(out),
+        chips=_words(chips),
+        ptx=ptx,
+        target=target,
+        optimization=optimization,
+        debug=debug,
+        entries=_words(entries),
+        pipeline=pipeline,
+        memory=memory,
+        block=block,
+        cpu_kernels=cpu_kernels,
+        prefix=prefix,
+        runtime=runtime,
+        save_temps=None if save_temps is None else Path(save_temps),
+        warnings=_words(warnings),
+    )
+    if request.out == "-":
+        raise InputError("out='-' is the command line's: name a file or a folder.")
+    check_output(request)
+    return _run(request, {key: Path(path) for key, path in (tools or {}).items()})
+
+
+def _run(request: BuildRequest, tools: Mapping[str, Path]) -> Artifact:
+    times = TimeReport()
+    observers: list[Observer] = [times]
+    if request.save_temps is not None:
+        observers.append(SaveTemps(request.save_temps))
+    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
+        build = new_build(request, Path(folder), tools=tools)
+        try:
+            made = run_build(build, observers)
+        except KeyboardInterrupt:
+            build.runner.stop()
+            raise
+        delivered = deliver(request, made)
+    files: dict[EmitKind, list[Path]] = {}
+    for kind, path in delivered:
+        files.setdefault(kind, []).append(path)
+    shown = [
+        warning
+        for warning in dict.fromkeys(build.warnings)
+        if request.warnings.severity(warning.name) is Severity.WARNING
+    ]
+    return Artifact(
+        path=files[request.emit[0]][0],
+        paths={kind.value: paths[0] for kind, paths in files.items()},
+        files={kind.value: tuple(paths) for kind, paths in files.items()},
+        manifest=build.manifest,
+        warnings=tuple(shown),
+        times=dict(times.times),
+    )
+
+
+def _words(words: str | Iterable[str]) -> tuple[str, ...]:
+    """Several words, or one text of them with commas, as the command line has it."""
+    if isinstance(words, str):
+        return tuple(word for word in words.split(",") if word)
+    return tuple(words)
+
+
+def _spelled(path: str | os.PathLike[str]) -> str:
+    """The path as it is written: a / at the end says that it is a folder."""
+    return os.fspath(path)
+
+
+def _source(source: Any, name: str | None) -> tuple[Path, bytes | None]:
+    """The path that names the module, and what is in it if that is no file."""
+    if isinstance(source, str) and any(mark in source for mark in "\n{}"):
+        return Path(name or "module"), source.encode()
+    if isinstance(source, bytes):
+        return Path(name or "module"), source
+    if isinstance(source, str | os.PathLike):
+        if name is not None:
+            raise InputError("A file has its own name: 'name' is for modules without one.")
+        return Path(source), None
+    operation = getattr(source, "operation", source)
+    if not hasattr(operation, "write_bytecode"):
+        raise InputError(
+            f"Cannot build {type(source).__name__}: expected a path, MLIR as text or bytes, or an "
+            "ir.Module."
+        )
+    return Path(name or _symbol(operation) or "module"), _bytecode(operation)
+
+
+def _bytecode(operation: Any) -> bytes:
+    """A module of any bindings, as these here read it: each package has its own contexts."""
+    buffer = io.BytesIO()
+    operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def _symbol(operation: Any) -> str | None:
+    """The name that a module gives itself."""
+    if "sym_name" not in operation.attributes:
+        return None
+    return str(operation.attributes["sym_name"]).strip('"')

@@ -1,0 +1,119 @@
+"""What a build's caller says, in words → `BuildRequest`: for the command line and for Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from aotc.errors import InputError
+from aotc.request import (
+    DEFAULT_PTX,
+    BuildRequest,
+    Chip,
+    EmitKind,
+    HostTarget,
+    MemoryMode,
+    parse_block,
+    parse_ptx,
+    unique,
+)
+from aotc.warnings import WarningOptions
+
+_NATIVE = "native"
+_RUNTIMES = ("static", "shared")
+
+
+def make_request(
+    source: Path,
+    content: bytes | None = None,
+    *,
+    emit: Iterable[str] = (),
+    out: str | None = None,
+    chips: Iterable[str] = (),
+    ptx: str | None = None,
+    target: str | None = None,
+    optimization: int = 3,
+    debug: bool = False,
+    entries: Iterable[str] = (),
+    pipeline: str | None = None,
+    memory: str = MemoryMode.AUTO.value,
+    block: str | None = None,
+    cpu_kernels: bool = True,
+    prefix: str = "",
+    runtime: str = "static",
+    save_temps: Path | None = None,
+    warnings: Iterable[str] = (),
+) -> BuildRequest:
+    """The request that these options make, spelled as the command line has them.
+
+    `content` is what is built instead of what the file `source` has, which then only names it.
+    Raises InputError for a word that no option takes, and for words that do not go together.
+    """
+    kinds = unique(EmitKind.parse(word) for word in emit) or (EmitKind.EXE,)
+    if EmitKind.CPU_MLIR in kinds and not cpu_kernels:
+        raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
+    if not 0 <= optimization <= 3:
+        raise InputError(f"There is no -O{optimization}: 0 to 3.")
+    parsed_chips = _chips(chips)
+    request = BuildRequest(
+        source=source,
+        content=content,
+        emit=kinds,
+        out=out,
+        chips=parsed_chips,
+        ptx=parse_ptx(ptx or (DEFAULT_PTX if not parsed_chips else "none")),
+        target=HostTarget.parse(target) if target else HostTarget.native(),
+        optimization=optimization,
+        debug=debug,
+        entries=tuple(entries),
+        pipeline=_pipeline(pipeline),
+        memory=MemoryMode(_one_of("memory", memory, [mode.value for mode in MemoryMode])),
+        block=parse_block(block) if block else None,
+        cpu_kernels=cpu_kernels,
+        prefix=_prefix(prefix),
+        shares_runtime=_one_of("runtime", runtime, _RUNTIMES) == "shared",
+        save_temps=save_temps,
+        warnings=WarningOptions.parse(warnings),
+    )
+    if request.names_folder and any(kind.is_library for kind in kinds):
+        # A package: with all that a program needs to use the library.
+        package = (EmitKind.MANIFEST, EmitKind.HEADER, EmitKind.PACKAGE)
+        return replace(request, emit=unique([*kinds, *package]))
+    return request
+
+
+def _chips(words: Iterable[str]) -> tuple[Chip, ...]:
+    chips: list[Chip] = []
+    for word in words:
+        if word == _NATIVE:
+            from aotc.device.native import native_chips
+
+            chips += native_chips()
+        else:
+            chips.append(Chip.parse(word))
+    return unique(chips)
+
+
+def _one_of(option: str, word: str, known: Iterable[str]) -> str:
+    if word not in known:
+        raise InputError(f"--{option} {word}: expected {' or '.join(known)}.")
+    return word
+
+
+def _pipeline(text: str | None) -> str | None:
+    """The pipeline, or the text of the file that `@FILE` names."""
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"Cannot read the pipeline '{text[1:]}': {reason}.") from None
+
+
+def _prefix(text: str) -> str:
+    if text and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise InputError(f"--prefix '{text}' cannot begin a C identifier: use letters, digits, _.")
+    return text
