@@ -16,13 +16,30 @@ from aotc.errors import AotcError, InputError, InternalError, ToolError
 
 if TYPE_CHECKING:
     from aotc.api import Artifact, build
+    from aotc.library.opened import Library, LibraryError, load
 
 __version__ = "0.1.0"
-__all__ = ["AotcError", "Artifact", "InputError", "InternalError", "ToolError", "build"]
+__all__ = [
+    "AotcError",
+    "Artifact",
+    "InputError",
+    "InternalError",
+    "Library",
+    "LibraryError",
+    "ToolError",
+    "build",
+    "load",
+]
 
 # What brings the MLIR bindings with it, which take a sixth of a second to load: when it is asked
 # for, and not for `aotc --help`.
-_LATE = {"Artifact": "aotc.api", "build": "aotc.api"}
+_LATE = {
+    "Artifact": "aotc.api",
+    "build": "aotc.api",
+    "Library": "aotc.library.opened",
+    "LibraryError": "aotc.library.opened",
+    "load": "aotc.library.opened",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
+
+from aotc.errors import InputError
 
 SCHEMA_VERSION = 2
 
@@ -153,6 +156,53 @@ class Manifest:
     def to_json(self) -> str:
         document = {"manifest_version": SCHEMA_VERSION, **_plain(asdict(self))}
         return json.dumps(document, indent=2) + "\n"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest in a file that `--emit manifest` wrote. Raises InputError for another."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        version = document.pop("manifest_version")
+        if version != SCHEMA_VERSION:
+            raise InputError(
+                f"'{path}' is a manifest of version {version}; this aotc reads {SCHEMA_VERSION}."
+            )
+        return Manifest(
+            **{
+                **document,
+                "entries": tuple(_entry(entry) for entry in document["entries"]),
+                "kernels": tuple(_kernel(kernel) for kernel in document["kernels"]),
+            }
+        )
+    except OSError as error:
+        raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"'{path}' is no manifest of aotc's.") from None
+
+
+def _entry(document: dict[str, Any]) -> Entry:
+    lists = {key: tuple(map(_value, document[key])) for key in ("arguments", "results")}
+    return Entry(**{**document, **lists})
+
+
+def _value(document: dict[str, Any]) -> Value:
+    return Value(
+        **{
+            **document,
+            "dtype": Dtype(document["dtype"]),
+            "memory": Memory(document["memory"]),
+            **{
+                key: None if document[key] is None else tuple(document[key])
+                for key in ("shape", "strides")
+            },
+        }
+    )
+
+
+def _kernel(document: dict[str, Any]) -> Kernel:
+    resources = tuple(Resources(**item) for item in document["resources"])
+    built_for = tuple(document["built_for"])
+    return Kernel(**{**document, "built_for": built_for, "resources": resources})
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,153 @@
+"""Arrays of other packages → where their elements are: by the protocols that they share.
+
+* `__array_interface__` (NumPy): host memory.
+* `__dlpack__` (PyTorch, JAX, CuPy, NumPy, ...): host, pinned, managed or GPU memory.
+  https://dmlc.github.io/dlpack/latest/
+* `__cuda_array_interface__` (CuPy, Numba, PyTorch): GPU memory.
+  https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.manifest import Dtype
+
+# DLPack's DLDataTypeCode, and the letters of NumPy's type strings.
+_DL_CODES = {0: "i", 1: "u", 2: "f", 4: "b", 5: "c", 6: "bool"}
+_DTYPES = {
+    **{f"i{dtype.bytes}": dtype for dtype in (Dtype.I8, Dtype.I16, Dtype.I32, Dtype.I64)},
+    **{f"u{dtype.bytes}": dtype for dtype in (Dtype.U8, Dtype.U16, Dtype.U32, Dtype.U64)},
+    **{f"f{dtype.bytes}": dtype for dtype in (Dtype.F16, Dtype.F32, Dtype.F64)},
+    "c8": Dtype.C64,
+    "c16": Dtype.C128,
+    "b1": Dtype.BOOL,
+    "bool1": Dtype.BOOL,
+}
+_BFLOAT = "b2"
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+_DEVICES = (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED)
+# In `__dlpack__(stream=...)`: CUDA's default stream of the process.
+_LEGACY_STREAM = 1
+
+
+@dataclass(frozen=True)
+class Array:
+    """Elements in memory. `strides` count elements; `owner` keeps them alive; `produced_on` is a
+    stream that still works on them, if it is another than the caller's."""
+
+    address: int
+    dtype: Dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    is_read_only: bool
+    owner: Any
+    produced_on: int | None = None
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether elements follow each other row by row."""
+        expected = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size > 1 and stride != expected:
+                return False
+            expected *= max(size, 1)
+        return True
+
+
+def array_of(thing: Any, stream: int | None) -> Array:
+    """What `thing` says of its elements, which are ready for work on `stream` (None: CUDA's default
+    stream). Raises InputError for what is no array, or of elements that aotc has not."""
+    if hasattr(thing, "__array_interface__"):
+        return _of_interface(thing, thing.__array_interface__, None)
+    if hasattr(thing, "__dlpack__") and hasattr(thing, "__dlpack_device__"):
+        return _of_dlpack(thing, stream)
+    if hasattr(thing, "__cuda_array_interface__"):
+        return _of_interface(thing, thing.__cuda_array_interface__, stream)
+    raise InputError(
+        f"{type(thing).__name__} is no array: it has none of __array_interface__, __dlpack__ and "
+        "__cuda_array_interface__"
+    )
+
+
+def _of_interface(thing: Any, interface: dict[str, Any], stream: int | None) -> Array:
+    address, is_read_only = interface["data"]
+    shape = tuple(interface["shape"])
+    text = interface["typestr"]
+    name = str(getattr(thing, "dtype", text))
+    item = int(text[2:])
+    dtype = Dtype.BF16 if name == "bfloat16" else _DTYPES.get(text[1:])
+    if dtype is None or (text[0] == ">" and item > 1):
+        raise InputError(f"its elements are {name}, which no entry takes")
+    strides = interface.get("strides")
+    if strides is None:
+        elements = _packed(shape)
+    elif any(stride % item for stride in strides):
+        raise InputError("its elements do not lie at multiples of their size")
+    else:
+        elements = tuple(stride // item for stride in strides)
+    produced_on = interface.get("stream")
+    own = _LEGACY_STREAM if stream is None else stream
+    waits = produced_on is not None and produced_on != own
+    return Array(
+        address, dtype, shape, elements, bool(is_read_only), thing, produced_on if waits else None
+    )
+
+
+def _packed(shape: Sequence[int]) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= max(size, 1)
+    return tuple(strides)
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+def _of_dlpack(thing: Any, stream: int | None) -> Array:
+    device, _ = thing.__dlpack_device__()
+    if device not in _DEVICES:
+        raise InputError(f"it is on a device of another kind (DLPack's {int(device)})")
+    is_on_gpu = device in (_CUDA, _CUDA_MANAGED)
+    own = _LEGACY_STREAM if stream is None else stream
+    # Whoever makes the capsule sees to it that work on `own` finds the elements done.
+    capsule = thing.__dlpack__(stream=own) if is_on_gpu else thing.__dlpack__()
+    # The capsule frees its tensor when it goes, as it is not taken over.
+    pointer = _capsule_pointer(ctypes.py_object(capsule), b"dltensor")
+    tensor = ctypes.cast(pointer, ctypes.POINTER(_DLTensor)).contents
+    bytes_ = tensor.bits // 8
+    key = f"{_DL_CODES.get(tensor.code, '?')}{bytes_}"
+    dtype = Dtype.BF16 if key == _BFLOAT else _DTYPES.get(key)
+    if dtype is None or tensor.lanes != 1:
+        raise InputError(
+            f"its elements are {getattr(thing, 'dtype', 'of another type')}, which no entry takes"
+        )
+    shape = tuple(tensor.shape[i] for i in range(tensor.rank))
+    strides = (
+        tuple(tensor.strides[i] for i in range(tensor.rank)) if tensor.strides else _packed(shape)
+    )
+    address = (tensor.data or 0) + tensor.byte_offset
+    return Array(address, dtype, shape, strides, False, (thing, capsule))
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]

@@ -1,0 +1,114 @@
+"""The C types of an entry's values for ctypes: scalars, memref descriptors, results."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import struct
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.manifest import Dtype, Value
+
+# As emit/c_types.py declares them: f16 and bf16 by their bits.
+_C_TYPES: dict[Dtype, Any] = {
+    Dtype.BOOL: ctypes.c_bool,
+    Dtype.I8: ctypes.c_int8,
+    Dtype.I16: ctypes.c_int16,
+    Dtype.I32: ctypes.c_int32,
+    Dtype.I64: ctypes.c_int64,
+    Dtype.U8: ctypes.c_uint8,
+    Dtype.U16: ctypes.c_uint16,
+    Dtype.U32: ctypes.c_uint32,
+    Dtype.U64: ctypes.c_uint64,
+    Dtype.F16: ctypes.c_uint16,
+    Dtype.BF16: ctypes.c_uint16,
+    Dtype.F32: ctypes.c_float,
+    Dtype.F64: ctypes.c_double,
+}
+_COMPLEX_PARTS = {Dtype.C64: ctypes.c_float, Dtype.C128: ctypes.c_double}
+
+
+@functools.cache
+def scalar_type(dtype: Dtype) -> Any:
+    """The ctypes type of a scalar."""
+    if dtype in _C_TYPES:
+        return _C_TYPES[dtype]
+    part = _COMPLEX_PARTS[dtype]
+
+    class Complex(ctypes.Structure):
+        _fields_ = (("real", part), ("imaginary", part))
+
+    return Complex
+
+
+@functools.cache
+def memref_type(rank: int) -> Any:
+    """MLIR's memref descriptor of a rank."""
+    sizes = (("sizes", ctypes.c_int64 * rank), ("strides", ctypes.c_int64 * rank))
+
+    class Memref(ctypes.Structure):
+        _fields_ = (
+            ("allocated", ctypes.c_void_p),
+            ("aligned", ctypes.c_void_p),
+            ("offset", ctypes.c_int64),
+            *(sizes if rank else ()),
+        )
+
+    return Memref
+
+
+def value_type(value: Value) -> Any:
+    """Of an argument or a result."""
+    return scalar_type(value.dtype) if value.shape is None else memref_type(len(value.shape))
+
+
+def to_scalar(value: Value, number: Any) -> Any:
+    """A Python number as the C function takes it. Raises InputError for another value."""
+    type_ = scalar_type(value.dtype)
+    try:
+        if value.dtype is Dtype.F16:
+            return type_(struct.unpack("<H", struct.pack("<e", float(number)))[0])
+        if value.dtype is Dtype.BF16:
+            return type_(_bfloat_bits(float(number)))
+        if value.dtype in (Dtype.F32, Dtype.F64):
+            return type_(float(number))
+        if value.dtype in _COMPLEX_PARTS:
+            whole = complex(number)
+            return type_(whole.real, whole.imag)
+        return _to_integer(value, type_, number)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"'{value.name}' ({value.type}) cannot be {number!r}: {error}.") from None
+
+
+def _to_integer(value: Value, type_: Any, number: Any) -> Any:
+    whole = number.__index__() if hasattr(number, "__index__") else int(str(number), 0)
+    if value.dtype is Dtype.BOOL:
+        if whole not in (0, 1):
+            raise ValueError("expected True or False")
+        return type_(bool(whole))
+    made = type_(whole)
+    # An i8 holds what either reading of its bits means.
+    if made.value != whole and whole % (1 << (8 * value.dtype.bytes)) != whole:
+        raise OverflowError(f"it does not fit {value.dtype.value}")
+    return made
+
+
+def _bfloat_bits(number: float) -> int:
+    """The upper half of a float, rounded to nearest, ties to even."""
+    bits: int = struct.unpack("<I", struct.pack("<f", number))[0]
+    if math.isnan(number):
+        return (bits >> 16) | 0x40
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 & 0xFFFF
+
+
+def from_scalar(value: Value, content: Any) -> Any:
+    """What a C function gave, as a Python number."""
+    if value.dtype in _COMPLEX_PARTS:
+        return complex(content.real, content.imaginary)
+    if value.dtype is Dtype.F16:
+        return struct.unpack("<e", struct.pack("<H", content))[0]
+    if value.dtype is Dtype.BF16:
+        return struct.unpack("<f", struct.pack("<I", content << 16))[0]
+    return content

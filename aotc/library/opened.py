@@ -1,0 +1,293 @@
+"""`aotc.load`: a generated library, opened with its manifest; its entries as functions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from aotc.errors import AotcError, InputError
+from aotc.library.arrays import Array, array_of
+from aotc.library.descriptors import from_scalar, memref_type, to_scalar, value_type
+from aotc.library.results import give_back
+from aotc.manifest import Entry, Manifest, Value, read_manifest
+
+# By status, as the header has them.
+_STATUSES = (
+    *("OK", "INVALID_ARGUMENT", "NO_DEVICE", "NO_IMAGE", "NO_CPU_KERNEL", "OUT_OF_MEMORY"),
+    *("LAUNCH_FAILED", "DRIVER_FAILED", "UNSUPPORTED", "ASSERTION_FAILED"),
+)
+
+
+class LibraryError(AotcError):
+    """A call into a library failed: the message is the library's, `status` its number, `name` what
+    the header calls that."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+        self.name = f"AOTC_{_STATUSES[status]}" if status < len(_STATUSES) else str(status)
+
+
+class Function:
+    """An entry of a library. Called with an array for each memref and a number for each scalar, by
+    position or by name; gives what the entry returns: None, a value, or a tuple."""
+
+    def __init__(self, library: Library, entry: Entry) -> None:
+        self._library = library
+        self.entry = entry
+        self.__name__ = entry.name
+        self.__doc__ = f"{self._signature()}\n\n{_MEANING}"
+        memref_arguments = [
+            value_type(value) if value.is_scalar else ctypes.c_void_p for value in entry.arguments
+        ]
+        self._by_memrefs = library.function(entry.functions["memref"])
+        self._by_memrefs.argtypes = [*memref_arguments, *(ctypes.c_void_p for _ in entry.results)]
+        self._enqueues = None
+        if "async" in entry.functions:
+            self._enqueues = library.function(entry.functions["async"])
+
+    def __repr__(self) -> str:
+        return f"<entry {self._signature()}>"
+
+    def _signature(self) -> str:
+        arguments = ", ".join(f"{value.name}: {value.type}" for value in self.entry.arguments)
+        results = ", ".join(value.type for value in self.entry.results)
+        return f"{self.entry.name}({arguments})" + (f" -> {results}" if results else "")
+
+    def __call__(self, *positional: Any, stream: Any = None, **named: Any) -> Any:
+        given = self._bind(positional, named)
+        number = None if stream is None else _stream_number(stream)
+        values = [
+            to_scalar(value, thing) if value.is_scalar else self._array(value, thing, number)
+            for value, thing in zip(self.entry.arguments, given, strict=True)
+        ]
+        if number is not None:
+            return self._enqueue(values, number)
+        arguments = [
+            ctypes.byref(_memref(value)) if isinstance(value, Array) else value for value in values
+        ]
+        results = [value_type(value)() for value in self.entry.results]
+        self._library.check(self._by_memrefs(*arguments, *map(ctypes.byref, results)))
+        return self._results(results, values)
+
+    def _bind(self, positional: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        names = [value.name for value in self.entry.arguments]
+        given = dict(zip(names, positional, strict=False))
+        twice = [name for name in named if name in given]
+        unknown = [name for name in named if name not in names]
+        missing = [name for name in names if name not in given and name not in named]
+        if len(positional) > len(names) or twice or unknown or missing:
+            found = [f"{len(positional)} by position", *(f"'{name}'" for name in named)]
+            raise InputError(f"{self._signature()} was given {', '.join(found)}.")
+        return [given[name] if name in given else named[name] for name in names]
+
+    def _array(self, value: Value, thing: Any, stream: int | None) -> Array:
+        assert value.shape is not None
+        try:
+            array = array_of(thing, stream)
+            if array.dtype is not value.dtype and not _same_bits(array, value):
+                raise InputError(f"its elements are {array.dtype.value}")
+            if len(array.shape) != len(value.shape) or any(
+                expected not in (None, size)
+                for size, expected in zip(array.shape, value.shape, strict=True)
+            ):
+                raise InputError(f"its shape is {array.shape}")
+            if value.is_written and array.is_read_only:
+                raise InputError("it is read-only, and the entry writes it")
+            if stream is not None and not array.is_contiguous:
+                raise InputError("it must be contiguous to be enqueued on a stream")
+        except InputError as error:
+            raise InputError(
+                f"{self.entry.name}: argument '{value.name}' ({value.type}): {error.message}."
+            ) from None
+        if array.produced_on is not None:
+            _wait_for(array.produced_on)
+        return array
+
+    def _enqueue(self, values: Sequence[Any], stream: int) -> None:
+        if self._enqueues is None:
+            raise InputError(
+                f"{self.entry.name} cannot be enqueued on a stream: {self.entry.why_not_async}."
+            )
+        plain: list[Any] = []
+        for description, value in zip(self.entry.arguments, values, strict=True):
+            if not isinstance(value, Array):
+                plain.append(value)
+                continue
+            plain.append(ctypes.c_void_p(value.address))
+            assert description.shape is not None
+            plain += [
+                ctypes.c_int64(size)
+                for size, known in zip(value.shape, description.shape, strict=True)
+                if known is None
+            ]
+        self._library.check(self._enqueues(*plain, ctypes.c_void_p(stream)))
+
+    def _results(self, results: Sequence[Any], values: Sequence[Any]) -> Any:
+        read = [
+            from_scalar(value, result.value if hasattr(result, "value") else result)
+            if value.is_scalar
+            else give_back(value, result, values, self._library.free)
+            for value, result in zip(self.entry.results, results, strict=True)
+        ]
+        if not read:
+            return None
+        return read[0] if len(read) == 1 else tuple(read)
+
+
+_MEANING = """\
+Arrays are NumPy's, or anything with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, JAX),
+in host or GPU memory, in any mix. What the entry writes is written in place. `stream=` enqueues the
+work on a CUDA stream (a number, or an object that has one) and returns."""
+
+
+class Library:
+    """A generated library. Its entries are attributes, and items: `library.matmul(A, B, C)`.
+
+    Calls may come from several threads at once. The library stays open until the process ends.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+        try:
+            self._library = ctypes.CDLL(str(path.resolve()))
+        except OSError as error:
+            raise InputError(f"Cannot open '{path}': {error}.") from None
+        self._last_error = self.function(manifest.functions["last_error"], ctypes.c_char_p)
+        self._set_device = self.function(manifest.functions["set_device"])
+        self._free = self.function(manifest.functions["free"])
+        self._free.argtypes = [ctypes.c_void_p]
+        self._entries = {entry.name: Function(self, entry) for entry in manifest.entries}
+
+    def __repr__(self) -> str:
+        return f"<library {self.path}: {', '.join(self._entries)}>"
+
+    def __getattr__(self, name: str) -> Function:
+        if name.startswith("__") or name not in self.__dict__.get("_entries", {}):
+            raise AttributeError(f"{self!r} has no entry '{name}'")
+        return self._entries[name]
+
+    def __getitem__(self, name: str) -> Function:
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._entries]
+
+    def set_device(self, device: str | int) -> None:
+        """Which device this thread's calls use where it has no current CUDA context: a GPU's
+        number, or `cpu`, which must come before the first call of the process."""
+        number = -1 if device == "cpu" else int(str(device).removeprefix("cuda:"))
+        self.check(self._set_device(ctypes.c_int32(number)))
+
+    def function(self, name: str, result: Any = ctypes.c_int32) -> Any:
+        """A C function of the library."""
+        found = self._library[name]
+        found.restype = result
+        return found
+
+    def check(self, status: int) -> None:
+        """Raises LibraryError, with the library's words, for a status that is not 0."""
+        if status != 0:
+            raise LibraryError(self._last_error().decode(errors="replace"), status)
+
+    def free(self, address: int) -> None:
+        """Frees what an entry returned."""
+        self._free(address)
+
+
+def load(path: str | os.PathLike[str]) -> Library:
+    """Opens a library that `aotc build --emit shared` made.
+
+    `path` is what `aotc.build` returned, the .so, its manifest, or the folder that it was put into
+    (`-o FOLDER/`), which has both.
+
+    Raises InputError where one of them is not there.
+    """
+    manifest = getattr(path, "manifest", None)
+    if isinstance(manifest, Manifest):
+        return Library(Path(path), manifest)
+    return Library(*_find(Path(path)))
+
+
+def _find(path: Path) -> tuple[Path, Manifest]:
+    if path.suffix == ".json":
+        manifest = read_manifest(path)
+        return _beside(
+            path, [path.parent / "lib", path.parent], f"lib{manifest.library}.so"
+        ), manifest
+    if path.is_dir():
+        libraries = sorted([*path.glob("lib/lib*.so"), *path.glob("lib*.so")])
+        found = [library for library in libraries if _manifest_of(library) is not None]
+        if len(found) != 1:
+            raise InputError(
+                f"'{path}' has {len(found) or 'no'} libraries with a manifest: name the .so."
+            )
+        path = found[0]
+    place = _manifest_of(path)
+    if not path.exists():
+        raise InputError(f"Cannot open '{path}': there is no such file.")
+    if place is None:
+        raise InputError(
+            f"'{path}' has no manifest beside it.",
+            hint="build it with --emit shared,manifest, or with -o FOLDER/.",
+        )
+    return path, read_manifest(place)
+
+
+def _beside(path: Path, folders: Sequence[Path], name: str) -> Path:
+    for folder in folders:
+        if (folder / name).exists():
+            return folder / name
+    raise InputError(f"There is no {name} beside '{path}'.")
+
+
+def _manifest_of(library: Path) -> Path | None:
+    """The manifest of a library, by its name: beside it, or above it in a package."""
+    stem = library.name.removeprefix("lib").removesuffix(".so")
+    places = [folder / f"{stem}.json" for folder in (library.parent, library.parent.parent)]
+    return next((place for place in places if place.exists()), None)
+
+
+def _memref(array: Array) -> Any:
+    rank = len(array.shape)
+    memref = memref_type(rank)(array.address, array.address, 0)
+    if rank:
+        memref.sizes[:] = array.shape
+        memref.strides[:] = array.strides
+    return memref
+
+
+def _same_bits(array: Array, value: Value) -> bool:
+    """Whether elements are the entry's by another name: signedness is the operations' matter, and
+    who has no bf16 has its bits."""
+    theirs, ours = array.dtype.value, value.dtype.value
+    return (theirs[0] in "iu" and ours[0] in "iu" and theirs[1:] == ours[1:]) or (
+        (theirs, ours) in {("u16", "bf16"), ("u8", "bool"), ("bool", "i8")}
+    )
+
+
+def _stream_number(stream: Any) -> int:
+    """The handle of a stream: PyTorch's `cuda_stream`, CuPy's `ptr`, cuda-python's int(...)."""
+    for name in ("cuda_stream", "ptr", "handle"):
+        if hasattr(stream, name):
+            return int(getattr(stream, name))
+    try:
+        return int(stream)
+    except (TypeError, ValueError):
+        raise InputError(f"{type(stream).__name__} is no CUDA stream.") from None
+
+
+def _wait_for(stream: int) -> None:
+    """Waits for the stream that made an array, which is not the one that will use it."""
+    from cuda.bindings import driver
+
+    (error,) = driver.cuStreamSynchronize(driver.CUstream(stream))
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise InputError(f"Waiting for the stream of an array failed: {error.name}.")
