@@ -1,0 +1,284 @@
+"""`aotc.load`: arrays of every kind, results, errors in words, on the CPU device."""
+
+from __future__ import annotations
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import aotc
+
+SCALE = """\
+func.func @scale_{name}(%x: memref<?x4x{type}>, %s: {type}, %y: memref<?x4x{type}>)
+    attributes {{llvm.emit_c_interface}} {{
+  linalg.generic {{
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  }} ins(%x : memref<?x4x{type}>) outs(%y : memref<?x4x{type}>) {{
+  ^bb0(%a: {type}, %o: {type}):
+    %r = arith.{operation} %a, %s : {type}
+    linalg.yield %r : {type}
+  }}
+  return
+}}
+"""
+# By name: the element type in MLIR, the operation, NumPy's type.
+TYPES: dict[str, tuple[str, str, Any]] = {
+    "f16": ("f16", "mulf", np.float16),
+    "f32": ("f32", "mulf", np.float32),
+    "f64": ("f64", "mulf", np.float64),
+    "i8": ("i8", "muli", np.int8),
+    "i16": ("i16", "muli", np.int16),
+    "i32": ("i32", "muli", np.int32),
+    "i64": ("i64", "muli", np.int64),
+}
+OTHERS = """\
+!rows = memref<?x4xf32, strided<[?, ?], offset: ?>>
+#id = affine_map<(i, j) -> (i, j)>
+func.func @negate(%x: !rows) attributes {llvm.emit_c_interface} {
+  linalg.negf ins(%x : !rows) outs(%x : !rows)
+  return
+}
+func.func @bits(%x: memref<?xbf16>, %y: memref<?xbf16>) attributes {llvm.emit_c_interface} {
+  linalg.negf ins(%x : memref<?xbf16>) outs(%y : memref<?xbf16>)
+  return
+}
+func.func @flags(%x: memref<?xi1>, %y: memref<?xi1>) attributes {llvm.emit_c_interface} {
+  linalg.copy ins(%x : memref<?xi1>) outs(%y : memref<?xi1>)
+  return
+}
+func.func @complex(%x: memref<?xcomplex<f32>>, %y: memref<?xcomplex<f32>>)
+    attributes {llvm.emit_c_interface} {
+  linalg.copy ins(%x : memref<?xcomplex<f32>>) outs(%y : memref<?xcomplex<f32>>)
+  return
+}
+func.func @whole(%x: memref<f32>) -> (f32, i32, i1) attributes {llvm.emit_c_interface} {
+  %v = memref.load %x[] : memref<f32>
+  %i = arith.constant -3 : i32
+  %t = arith.constant true
+  return %v, %i, %t : f32, i32, i1
+}
+func.func @made(%x: memref<?xf32>) -> memref<?xf32> attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0 : index
+  %n = memref.dim %x, %zero : memref<?xf32>
+  %y = memref.alloc(%n) : memref<?xf32>
+  linalg.add ins(%x, %x : memref<?xf32>, memref<?xf32>) outs(%y : memref<?xf32>)
+  return %y : memref<?xf32>
+}
+func.func @same(%x: memref<?xf32>) -> memref<?xf32> attributes {llvm.emit_c_interface} {
+  return %x : memref<?xf32>
+}
+func.func @nothing() attributes {llvm.emit_c_interface} {
+  return
+}
+func.func @asserts(%n: index) attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0 : index
+  %ok = arith.cmpi sgt, %n, %zero : index
+  cf.assert %ok, "n is positive"
+  return
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> aotc.Artifact:
+    text = OTHERS + "".join(
+        SCALE.format(name=name, type=type_, operation=operation)
+        for name, (type_, operation, _) in TYPES.items()
+    )
+    out = tmp_path_factory.mktemp("loaded")
+    return aotc.build(text, emit="shared", out=f"{out}/", name="many", chips="sm_80")
+
+
+@pytest.fixture(scope="module")
+def library(artifact: aotc.Artifact) -> aotc.Library:
+    library = aotc.load(artifact)
+    library.set_device("cpu")
+    return library
+
+
+class DLPackOnly:
+    """An array that has nothing but DLPack's protocol, as other packages' arrays do."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("wrap", [np.asarray, DLPackOnly], ids=["numpy", "dlpack"])
+def test_types(name: str, wrap: Any, library: aotc.Library) -> None:
+    dtype = TYPES[name][2]
+    x = np.arange(12, dtype=dtype).reshape(3, 4)
+    y = np.full_like(x, 99)
+    assert library[f"scale_{name}"](wrap(x), 3, wrap(y)) is None
+    np.testing.assert_array_equal(y, x * dtype(3))
+
+
+def test_strides_and_places(library: aotc.Library) -> None:
+    """Transposed, reversed, every other: elements are where the array says."""
+    base = np.arange(96, dtype=np.float32).reshape(8, 12)
+    expected = base.copy()
+    for view in (np.s_[::2, 4:8], np.s_[::-1, 8:4:-1]):
+        library.negate(base[view])
+        expected[view] *= -1
+    library.negate(DLPackOnly(base[:4, :].T))
+    expected[:4, :] *= -1
+    np.testing.assert_array_equal(base, expected)
+
+
+def test_names_and_numbers(library: aotc.Library) -> None:
+    x, y = np.ones((2, 4), np.float32), np.zeros((2, 4), np.float32)
+    library.scale_f32(x, y=y, s=np.float32(2.5))
+    assert y[1, 3] == 2.5
+    assert library.whole(np.array(7.5, np.float32)) == (7.5, -3, True)
+    assert library.nothing() is None
+    assert list(library)[:2] == ["negate", "bits"]
+    assert "scale_i8" in dir(library)
+    assert repr(library.same) == "<entry same(x: memref<?xf32>) -> memref<?xf32>>"
+    assert library.same.__doc__.startswith("same(x: memref<?xf32>)")
+    with pytest.raises(AttributeError, match="has no entry 'absent'"):
+        _ = library.absent
+
+
+def test_types_that_numpy_lacks(library: aotc.Library) -> None:
+    x = np.linspace(-1, 1, 9).astype(ml_dtypes.bfloat16)
+    y = np.zeros_like(x)
+    library.bits(x, y)
+    np.testing.assert_array_equal(y.astype(np.float32), -x.astype(np.float32))
+    bits = np.zeros(9, np.uint16)
+    library.bits(x, bits)
+    np.testing.assert_array_equal(bits, y.view(np.uint16))
+
+
+def test_flags_and_complex_numbers(library: aotc.Library) -> None:
+    flags, out = np.array([True, False, True]), np.zeros(3, bool)
+    library.flags(flags, out)
+    np.testing.assert_array_equal(out, flags)
+    numbers = np.array([1 + 2j, -3j], np.complex64)
+    copied = np.zeros_like(numbers)
+    library.complex(numbers, copied)
+    np.testing.assert_array_equal(copied, numbers)
+
+
+def test_results(library: aotc.Library) -> None:
+    """New memory is freed with the array; an argument that is returned is the caller's own."""
+    x = np.arange(1000, dtype=np.float32)
+    freed: list[int] = []
+    free, library.free = library.free, freed.append  # type: ignore[method-assign]
+    try:
+        made = library.made(x)
+        np.testing.assert_array_equal(made, 2 * x)
+        view = made[10:]
+        del made
+        gc.collect()
+        assert freed == []
+        del view
+        gc.collect()
+        assert len(freed) == 1
+    finally:
+        del library.free
+    free(freed[0])
+    assert library.same(x) is x
+
+
+BAD_CALLS: list[tuple[str, Any, str]] = [
+    ("scale_f32", lambda x: (x, 1), "was given 2 by position"),
+    ("scale_f32", lambda x: (x, 1, x, x), "was given 4 by position"),
+    (
+        "scale_f32",
+        lambda x: (x.astype(np.float64), 1, x),
+        "scale_f32: argument 'x' (memref<?x4xf32>): its elements are f64.",
+    ),
+    ("scale_f32", lambda x: (x[0], 1, x), "its shape is (4,)."),
+    ("scale_f32", lambda x: (x[:, :3], 1, x), "its shape is (3, 3)."),
+    ("scale_f32", lambda x: (x, "a", x), "'s' (f32) cannot be 'a'"),
+    ("scale_f32", lambda x: ([1.0], 1, x), "list is no array"),
+    ("scale_f32", lambda x: (x.astype(">f4"), 1, x), "its elements are >f4, which no entry takes"),
+    ("scale_f32", lambda x: (x, 1, x, {"stream": "x"}), "str is no CUDA stream"),
+    ("scale_i8", lambda x: (x.astype(np.int8), 300, x.astype(np.int8)), "it does not fit i8"),
+    ("scale_i8", lambda x: (x.astype(np.int8), 1.5, x.astype(np.int8)), "'s' (i8) cannot be 1.5"),
+    ("made", lambda x: (x[0], {"stream": 0}), "made cannot be enqueued on a stream: "),
+]
+
+
+@pytest.mark.parametrize(("entry", "arguments", "message"), BAD_CALLS)
+def test_wrong_calls(entry: str, arguments: Any, message: str, library: aotc.Library) -> None:
+    given = list(arguments(np.ones((3, 4), np.float32)))
+    named = given.pop() if given and isinstance(given[-1], dict) else {}
+    with pytest.raises(aotc.InputError) as raised:
+        library[entry](*given, **named)
+    assert message in str(raised.value)
+
+
+def test_read_only_arrays_are_only_read(library: aotc.Library) -> None:
+    x = np.ones((3, 4), np.float32)
+    x.flags.writeable = False
+    library.scale_f32(x, 2, np.zeros_like(x))
+    with pytest.raises(aotc.InputError, match="it is read-only, and the entry writes it"):
+        library.negate(x)
+
+
+def test_failures_have_the_librarys_words(library: aotc.Library) -> None:
+    with pytest.raises(aotc.LibraryError, match="n is positive") as raised:
+        library.asserts(0)
+    assert raised.value.name == "AOTC_ASSERTION_FAILED"
+    library.asserts(1)
+    sizes = np.ones((3, 4), np.float32), np.ones((2, 4), np.float32)
+    library.scale_f32(sizes[0][:2], 1, sizes[1])
+
+
+def test_what_is_opened(artifact: aotc.Artifact, tmp_path: Path) -> None:
+    """The folder, the library, the manifest; both in one folder without a package's rooms."""
+    package = artifact.path.parent.parent
+    x = np.ones(3, np.float32)
+    for path in (package, artifact.path, artifact.paths["manifest"], str(package)):
+        assert aotc.load(path).same(x) is x
+    alone = tmp_path / artifact.path.name
+    alone.write_bytes(artifact.path.read_bytes())
+    with pytest.raises(aotc.InputError, match="has no manifest beside it"):
+        aotc.load(alone)
+    (tmp_path / "many.json").write_bytes(artifact.paths["manifest"].read_bytes())
+    assert aotc.load(alone).manifest == artifact.manifest
+    assert aotc.load(tmp_path).path == alone
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("libx.so", None, "there is no such file"),
+        ("x.json", None, "Cannot read"),
+        ("x.json", b"{}", "is no manifest of aotc's"),
+        ("x.json", b'{"manifest_version": 1}', "is a manifest of version 1"),
+        ("", None, "has no libraries with a manifest"),
+    ],
+)
+def test_what_cannot_be_opened(
+    name: str, content: bytes | None, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(aotc.InputError, match=message):
+        aotc.load(path)
+
+
+def test_threads(library: aotc.Library) -> None:
+    def work(number: int) -> bool:
+        x = np.full((50, 4), number, np.float32)
+        y = np.zeros_like(x)
+        library.scale_f32(x, 2, y)
+        return bool((y == 2 * number).all())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(200)))
