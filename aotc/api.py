@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 from aotc.delivery import check_output, deliver
 from aotc.errors import InputError
+from aotc.input.source import bytecode_of
 from aotc.manifest import Manifest
 from aotc.observers import SaveTemps, TimeReport
 from aotc.options import make_request
@@ -61,6 +61,8 @@ def build(
     runtime: str = "static",
     save_temps: str | os.PathLike[str] | None = None,
     warnings: Iterable[str] = (),
+    frontend: str | None = None,
+    frontend_options: Mapping[str, str] | None = None,
     tools: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> Artifact:
     """Builds a module, as `aotc build` does; the options are the command's.
@@ -70,8 +72,9 @@ def build(
     `name` is what a module without a file is called (default: its symbol, else `module`).
 
     `out` is a file, or a folder (which is there, or ends in /); by default files go into the
-    current one. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`); `tools` are
-    programs to use, by name. Nothing is printed: the warnings are in the result.
+    current one. `frontend` reads another format than MLIR (see `aotc.frontends`), by default the
+    one for the file's ending. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`);
+    `tools` are programs to use, by name. Nothing is printed: the warnings are in the result.
 
     Raises InputError, with the place in the module, ToolError or InternalError. May be called
     from several threads at once.
@@ -96,6 +99,8 @@ def build(
         runtime=runtime,
         save_temps=None if save_temps is None else Path(save_temps),
         warnings=_words(warnings),
+        frontend=frontend,
+        frontend_options=[f"{key}={value}" for key, value in (frontend_options or {}).items()],
     )
     if request.out == "-":
         raise InputError("out='-' is the command line's: name a file or a folder.")
@@ -162,14 +167,7 @@ def _source(source: Any, name: str | None) -> tuple[Path, bytes | None]:
             f"Cannot build {type(source).__name__}: expected a path, MLIR as text or bytes, or an "
             "ir.Module."
         )
-    return Path(name or _symbol(operation) or "module"), _bytecode(operation)
-
-
-def _bytecode(operation: Any) -> bytes:
-    """A module of any bindings, as these here read it: each package has its own contexts."""
-    buffer = io.BytesIO()
-    operation.write_bytecode(buffer)
-    return buffer.getvalue()
+    return Path(name or _symbol(operation) or "module"), bytecode_of(operation)
 
 
 def _symbol(operation: Any) -> str | None:

@@ -35,7 +35,7 @@ from aotc.warnings import Severity, WarningOptions
 # Options of the command that `make_request` takes as they are.
 _SAME_NAME = (
     *("ptx", "target", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
-    *("runtime", "save_temps", "warnings"),
+    *("runtime", "save_temps", "warnings", "frontend", "frontend_options"),
 )
 _TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
 
@@ -160,6 +160,19 @@ def _build_options(command: Any) -> Any:
             help="Export these functions, rather than those that carry llvm.emit_c_interface.",
         ),
         click.option(
+            "--frontend",
+            metavar="NAME",
+            help="Read the input by this front end, or as mlir. Default: by the file's ending; "
+            "--version lists them.",
+        ),
+        click.option(
+            "--frontend-option",
+            "frontend_options",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An option of the front end.",
+        ),
+        click.option(
             "--pipeline",
             metavar="PASSES",
             help="Your own lowering, 'builtin.module(...)' or @FILE that has it, in place of "
@@ -240,6 +253,7 @@ def _print_version(context: click.Context, parameter: Any, value: bool) -> None:
     if not value:
         return
     from aotc import mlir
+    from aotc.frontends import frontends
     from aotc.toolchain import Toolchain
 
     click.echo(f"aotc {__version__}")
@@ -253,6 +267,10 @@ def _print_version(context: click.Context, parameter: Any, value: bool) -> None:
             click.echo(f"  {tool.message}")
         else:
             click.echo(f"  {tool.name:<14} {tool.version}  {tool.path}  ({tool.source})")
+    if found := frontends():
+        click.echo("front ends")
+        for frontend in found:
+            click.echo(f"  {frontend.line()}")
     context.exit()
 
 

@@ -45,6 +45,8 @@ def make_request(
     runtime: str = "static",
     save_temps: Path | None = None,
     warnings: Iterable[str] = (),
+    frontend: str | None = None,
+    frontend_options: Iterable[str] = (),
 ) -> BuildRequest:
     """The request that these options make, spelled as the command line has them.
 
@@ -60,6 +62,8 @@ def make_request(
     request = BuildRequest(
         source=source,
         content=content,
+        frontend=frontend,
+        frontend_options=tuple(_key_and_value(word) for word in frontend_options),
         emit=kinds,
         out=out,
         chips=parsed_chips,
@@ -82,6 +86,13 @@ def make_request(
         package = (EmitKind.MANIFEST, EmitKind.HEADER, EmitKind.PACKAGE)
         return replace(request, emit=unique([*kinds, *package]))
     return request
+
+
+def _key_and_value(word: str) -> tuple[str, str]:
+    key, sign, value = word.partition("=")
+    if not sign or not key:
+        raise InputError(f"--frontend-option {word}: expected NAME=VALUE.")
+    return key, value
 
 
 def _chips(words: Iterable[str]) -> tuple[Chip, ...]:

@@ -240,6 +240,7 @@ class BuildRequest:
     """Everything that decides what a build makes.
 
     `content` is built in place of what the file `source` has, which then only names it.
+    `frontend` makes MLIR of it: by default the one whose files end like the source's, if any.
     `chips` empty means the default set; `ptx` is meant only when `ptx_given`.
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
     `prefix` stands in front of all that a library exports; it `shares_runtime` when
@@ -249,6 +250,8 @@ class BuildRequest:
 
     source: Path
     content: bytes | None = None
+    frontend: str | None = None
+    frontend_options: tuple[tuple[str, str], ...] = ()
     emit: tuple[EmitKind, ...] = (EmitKind.EXE,)
     out: str | None = None
     chips: tuple[Chip, ...] = ()

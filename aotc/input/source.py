@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aotc import mlir
-from aotc.errors import InputError
+from aotc.errors import InputError, ToolError
 from aotc.input.blobs import Blobs
 from aotc.input.changes import explain, explain_dialect, explain_text
 from aotc.input.kinds import kind_of_bytes, kind_of_text
@@ -101,6 +102,39 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
         except ir.MLIRError as error:
             raise _refusal(error, name, text, data if is_bytecode else b"") from None
     return Source(name, lines, module)
+
+
+def adopt_module(name: str, frontend: str, module: Any, path: Path, context: Any) -> Source:
+    """The module that a front end made of the file `path`, moved into `context`.
+
+    Its locations may name the file, whose lines errors show if it is text. Raises ToolError for
+    what is no module, or none that MLIR takes.
+    """
+    operation = getattr(module, "operation", module)
+    if not hasattr(operation, "write_bytecode"):
+        raise ToolError(
+            f"The front end '{frontend}' made no ir.Module of {name}: {type(module).__name__}."
+        )
+    try:
+        lines = tuple(path.read_text(encoding="utf-8").split("\n"))
+    except (OSError, UnicodeDecodeError):
+        lines = ()
+    with context:
+        try:
+            return Source(name, lines, ir.Module.parse(bytecode_of(operation)))
+        except ir.MLIRError as error:
+            said = describe_diagnostics(error, name, lines)
+            raise ToolError(
+                f"The front end '{frontend}' made a module of {name} that MLIR refuses:\n{said}"
+            ) from None
+
+
+def bytecode_of(operation: Any) -> bytes:
+    """An operation as the bindings in use read it, whoever's it is: each package has its own
+    contexts."""
+    buffer = io.BytesIO()
+    operation.write_bytecode(buffer)
+    return buffer.getvalue()
 
 
 def _parse_short(

@@ -10,6 +10,8 @@ from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.symbols import content, is_kernel
 from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
+from aotc.errors import InputError
+from aotc.frontends.registry import frontend_for, run_frontend
 from aotc.input.entries import (
     check_program_main,
     describe_again,
@@ -18,7 +20,7 @@ from aotc.input.entries import (
     lowered_entries,
     mark_entries,
 )
-from aotc.input.source import parse_source, read_source
+from aotc.input.source import Source, adopt_module, parse_source, read_source
 from aotc.lower.analysis.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
@@ -29,6 +31,7 @@ from aotc.lower.outline import outline
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.remarks import Remarks
 from aotc.ops import symbol_of
+from aotc.output import write_file
 from aotc.request import EmitKind
 from aotc.stages.build import Build, StageFile, printed
 
@@ -36,8 +39,7 @@ from aotc.stages.build import Build, StageFile, printed
 def load(build: Build) -> list[StageFile]:
     r = build.request
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
-    content = read_source(r.source) if r.content is None else r.content
-    build.source = parse_source(name, content, build.context, locations=r.debug)
+    build.source = _read(build, name)
     build.warnings += check_input(build.source, r)
     mark_entries(build.source, r.entries, r.emit)
     check_supported(build.source, has_pipeline=r.pipeline is not None)
@@ -48,6 +50,23 @@ def load(build: Build) -> list[StageFile]:
     if build.is_program and (EmitKind.EXE in r.emit or not build.entries):
         check_program_main(build.source)
     return []
+
+
+def _read(build: Build, name: str) -> Source:
+    """The source: MLIR as it is, or what a front end makes of another format."""
+    r = build.request
+    frontend = frontend_for(r.source, r.frontend)
+    if frontend is not None:
+        path = r.source
+        if r.content is not None:
+            path = build.folder / "input" / r.source.name
+            write_file(path, r.content)
+        module = run_frontend(frontend, path, dict(r.frontend_options))
+        return adopt_module(name, frontend.name, module, path, build.context)
+    if r.frontend_options:
+        raise InputError(f"{name} is MLIR, which takes no --frontend-option.")
+    content = read_source(r.source) if r.content is None else r.content
+    return parse_source(name, content, build.context, locations=r.debug)
 
 
 def outline_module(build: Build) -> list[StageFile]:

@@ -1,0 +1,135 @@
+"""Which front ends there are, and which one a file is for."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aotc.errors import AotcError, InputError, ToolError
+
+GROUP = "aotc.frontends"
+# Text and bytecode of MLIR: the input of everything else, and of files with other endings.
+MLIR = "mlir"
+
+
+def _has_all() -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Frontend:
+    """What makes MLIR of another format.
+
+    `endings` are those of its files, with the dot. `load(path, options)` gives an `ir.Module`, of
+    either package of bindings and in whatever context; the locations of its operations name `path`
+    as it was given, so that errors have the place. It raises `aotc.InputError` for what is wrong in
+    the file. `options` says what each option that it takes means, by name: the command's
+    `--frontend-option NAME=VALUE`. `missing` tells how to install what `load` needs and is not
+    there ("pip install 'aotc[torch]'"), None if nothing is: it is asked before `load` is.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    load: Callable[[Path, Mapping[str, str]], Any]
+    about: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    missing: Callable[[], str | None] = _has_all
+
+
+@dataclass(frozen=True)
+class Found:
+    """An entry point: the front end, or why it is none; and the distribution that brought it."""
+
+    name: str
+    distribution: str
+    frontend: Frontend | None
+    failure: str | None = None
+
+    def line(self) -> str:
+        """As `aotc --version` lists it."""
+        if self.frontend is None:
+            return f"{self.name:<14} {self.failure}"
+        endings = " ".join(self.frontend.endings)
+        missing = self.frontend.missing()
+        state = f"not installed: {missing}" if missing else self.distribution
+        return f"{self.name:<14} {endings}  ({state})"
+
+
+def frontends() -> tuple[Found, ...]:
+    """All that are installed, by name. One that cannot be imported is among them, with the
+    reason."""
+    points = importlib.metadata.entry_points(group=GROUP)
+    return tuple(_load(point) for point in sorted(points, key=lambda point: point.name))
+
+
+def _load(point: importlib.metadata.EntryPoint) -> Found:
+    distribution = f"{point.dist.name} {point.dist.version}" if point.dist else "?"
+    try:
+        frontend = point.load()
+    except Exception as error:
+        return Found(point.name, distribution, None, f"{type(error).__name__}: {error}")
+    if not isinstance(frontend, Frontend):
+        return Found(point.name, distribution, None, f"{point.value} is no aotc Frontend")
+    return Found(point.name, distribution, frontend)
+
+
+def frontend_for(path: Path, name: str | None) -> Frontend | None:
+    """The front end of that name, else the one for the file's ending; None for MLIR.
+
+    Raises InputError for a name that none has, and for an ending that several have.
+    """
+    if name == MLIR:
+        return None
+    found = frontends()
+    if name is not None:
+        return _called(name, found)
+    fitting = [
+        one.frontend
+        for one in found
+        if one.frontend is not None and path.name.endswith(one.frontend.endings)
+    ]
+    if len(fitting) > 1:
+        names = " or ".join(frontend.name for frontend in fitting)
+        raise InputError(
+            f"'{path}': its ending is that of several front ends.", hint=f"--frontend {names}"
+        )
+    return fitting[0] if fitting else None
+
+
+def _called(name: str, found: Iterable[Found]) -> Frontend:
+    for one in found:
+        if one.name != name:
+            continue
+        if one.frontend is None:
+            raise ToolError(f"The front end '{name}' cannot be used: {one.failure}.")
+        return one.frontend
+    known = ", ".join([MLIR, *(one.name for one in found)])
+    raise InputError(f"Unknown --frontend '{name}'. Known: {known}.")
+
+
+def run_frontend(frontend: Frontend, path: Path, options: Mapping[str, str]) -> Any:
+    """What the front end makes of the file. Raises InputError for options that it has not, and
+    ToolError where it is not whole, or fails otherwise than by an error of aotc's families."""
+    for option in options:
+        if option not in frontend.options:
+            known = ", ".join(frontend.options) or "none"
+            raise InputError(
+                f"The front end '{frontend.name}' has no option '{option}'. Known: {known}."
+            )
+    missing = frontend.missing()
+    if missing:
+        raise ToolError(
+            f"'{path}' is for the front end '{frontend.name}', which lacks what it needs.",
+            hint=missing,
+        )
+    try:
+        return frontend.load(path, options)
+    except AotcError:
+        raise
+    except Exception as error:
+        raise ToolError(
+            f"The front end '{frontend.name}' failed: {type(error).__name__}: {error}"
+        ) from error
