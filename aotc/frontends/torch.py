@@ -19,7 +19,7 @@ _HINT = "pip install 'aotc[torch]'"
 
 
 def import_program(program: Any, name: str) -> Any:
-    """An `ir.Module` with one entry, `name`, of a `torch.export.ExportedProgram`: linalg on tensors.
+    """A `torch.export.ExportedProgram` as an `ir.Module` with one entry, `name`: linalg on tensors.
 
     Arguments are called as the program's inputs are. Raises InputError for operations that
     torch-mlir does not lower.
