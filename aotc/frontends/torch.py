@@ -14,6 +14,7 @@ from typing import Any
 
 from aotc.errors import InputError
 from aotc.frontends.registry import Frontend
+from aotc.frontends.torch_mlir import make_entry
 
 _HINT = "pip install 'aotc[torch]'"
 
@@ -37,24 +38,7 @@ def import_program(program: Any, name: str) -> Any:
         raise InputError(
             f"torch-mlir cannot lower this program: {type(error).__name__}: {error}"
         ) from error
-    _make_entry(module, name, list(program.graph_signature.user_inputs))
-    return module
-
-
-def _make_entry(module: Any, name: str, inputs: list[str]) -> None:
-    from torch_mlir import ir  # type: ignore[import-not-found, unused-ignore]
-
-    with module.context:
-        for operation in module.body.operations:
-            function = operation.operation
-            if "sym_name" not in function.attributes:
-                continue
-            if ir.StringAttr(function.attributes["sym_name"]).value != name:
-                continue
-            function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
-            names = [ir.DictAttr.get({"aotc.name": ir.StringAttr.get(text)}) for text in inputs]
-            if len(names) == len(function.regions[0].blocks[0].arguments):
-                function.attributes["arg_attrs"] = ir.ArrayAttr.get(names)
+    return make_entry(module, name, list(program.graph_signature.user_inputs))
 
 
 def _load(path: Path, options: Mapping[str, str]) -> Any:

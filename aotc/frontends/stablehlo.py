@@ -1,0 +1,130 @@
+"""StableHLO: text (`.stablehlo`) and portable artifacts, as JAX and others export them.
+
+The bindings carry the dialect, its deserializer and the pass to linalg.
+https://openxla.org/stablehlo/bytecode
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aotc import ops
+from aotc.errors import InputError
+from aotc.frontends.registry import Frontend
+from aotc.frontends.torch_mlir import make_entry
+from aotc.input.source import Source, describe_diagnostics, input_error, read_source
+
+_HINT = "pip install torch-mlir"
+_BYTECODE_MAGIC = b"ML\xefR"
+# Of what JAX writes, CHLO's operations and composites are made of StableHLO's.
+_PASSES = (
+    "func.func(stablehlo-legalize-composite-to-call)",
+    "inline",
+    "func.func(chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo)",
+    "func.func(stablehlo-complex-math-expander,stablehlo-canonicalize-dynamism)",
+    "canonicalize",
+    "stablehlo-legalize-to-linalg",
+    "stablehlo-convert-to-signless",
+    "canonicalize",
+    "cse",
+    "symbol-dce",
+)
+
+
+@functools.cache
+def _dialect() -> Any:
+    """The bindings' StableHLO, whose passes MLIR knows from then on."""
+    dialect = importlib.import_module("torch_mlir._mlir_libs._stablehlo")
+    dialect.register_stablehlo_passes()
+    return dialect
+
+
+def _load(path: Path, options: Mapping[str, str]) -> Any:
+    return import_module(
+        read_source(path), str(path), options.get("entry", path.name.split(".")[0])
+    )
+
+
+def import_module(data: bytes, name: str, entry: str) -> Any:
+    """The text, bytecode or portable artifact as an `ir.Module` with one entry: linalg on tensors.
+
+    `name` is what errors call it. Raises InputError for what cannot be read or lowered.
+    """
+    from torch_mlir import ir
+    from torch_mlir.passmanager import PassManager
+
+    dialect = _dialect()
+    context = ir.Context()
+    context.emit_error_diagnostics = False
+    dialect.register_dialect(context)
+    is_binary = data.startswith(_BYTECODE_MAGIC)
+    lines = () if is_binary else tuple(data.decode(errors="replace").split("\n"))
+    with context:
+        try:
+            if is_binary:
+                module = dialect.deserialize_portable_artifact(context, data)
+            else:
+                module = ir.Module.parse(data)
+        except (ir.MLIRError, ValueError) as error:
+            raise InputError(f"Cannot read the StableHLO of {name}:\n{error}") from None
+        public = [
+            operation.operation
+            for operation in module.body.operations
+            if operation.operation.name == "func.func"
+            and "sym_visibility" in operation.operation.attributes
+            and ir.StringAttr(operation.operation.attributes["sym_visibility"]).value == "public"
+        ]
+        arguments = _argument_names(public[0]) if public else []
+        try:
+            PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
+        except ir.MLIRError as error:
+            said = describe_diagnostics(error, name, lines)
+            raise InputError(f"Cannot lower the StableHLO of {name}:\n{said}") from None
+        _refuse_what_is_left(module, name, lines)
+    return make_entry(module, entry, arguments)
+
+
+def _refuse_what_is_left(module: Any, name: str, lines: tuple[str, ...]) -> None:
+    """Raises InputError for the operations that the pass to linalg leaves as they are."""
+    left = [
+        operation
+        for operation in ops.walk(module.operation)
+        if operation.name.split(".")[0] in ("stablehlo", "chlo")
+    ]
+    if left:
+        problems = [
+            (operation.location, f"{operation.name} has no lowering to linalg")
+            for operation in left
+        ]
+        raise input_error(Source(name, lines, module), problems)
+
+
+def _argument_names(function: Any) -> list[str]:
+    """The names that JAX gives: the locations of arguments."""
+    names = []
+    for number, argument in enumerate(function.regions[0].blocks[0].arguments):
+        text = str(argument.location)
+        words = text.split('"')
+        is_name = len(words) >= 3 and words[0] == "loc(" and words[1].isidentifier()
+        names.append(words[1] if is_name else f"arg{number}")
+    return names if len(set(names)) == len(names) else []
+
+
+def _missing() -> str | None:
+    found = importlib.util.find_spec("torch_mlir")
+    return None if found is not None else _HINT
+
+
+FRONTEND = Frontend(
+    "stablehlo",
+    (".stablehlo", ".stablehlo.bc"),
+    _load,
+    "StableHLO text and portable artifacts, as JAX exports them",
+    {"entry": "the entry's name (default: the file's)"},
+    _missing,
+)
