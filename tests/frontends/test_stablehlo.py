@@ -1,0 +1,118 @@
+"""StableHLO as text and as a portable artifact; what JAX exports, against JAX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from frontends.support import call
+
+import aotc
+
+CHIP = "sm_90"
+TEXT = """\
+func.func public @main(%arg0: tensor<2x3xf32>, %arg1: tensor<3x4xf32>) -> tensor<2x4xf32> {
+  %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0]
+      : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  %1 = stablehlo.tanh %0 : tensor<2x4xf32>
+  return %1 : tensor<2x4xf32>
+}
+"""
+
+
+def test_text_and_portable_artifact(tmp_path: Path) -> None:
+    """Without JAX: the bindings carry all that is needed."""
+    from torch_mlir._mlir_libs import _stablehlo  # type: ignore[import-untyped, unused-ignore]
+
+    portable = _stablehlo.serialize_portable_artifact_str(TEXT, _stablehlo.get_minimum_version())
+    numbers = np.random.default_rng(0)
+    a, b = (numbers.standard_normal(shape).astype(np.float32) for shape in ((2, 3), (3, 4)))
+    for number, data in enumerate((TEXT.encode(), portable)):
+        path = tmp_path / f"net{number}.stablehlo"
+        path.write_bytes(data)
+        built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+        (got,) = call(built, f"net{number}", [a, b], [np.empty((2, 4), np.float32)])
+        np.testing.assert_allclose(got, np.tanh(a @ b), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("func.func @main(", "Cannot read the StableHLO of"),
+        (
+            "func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+            '  %0 = "stablehlo.sort"(%x) ({\n'
+            "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+            "    %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+            "    stablehlo.return %c : tensor<i1>\n"
+            "  }) {dimension = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>\n"
+            "  return %0 : tensor<4xf32>\n}\n",
+            "net.stablehlo:2:8: error: stablehlo.sort has no lowering to linalg",
+        ),
+    ],
+)
+def test_wrong_input(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.stablehlo"
+    path.write_text(text)
+    with pytest.raises(aotc.InputError) as raised:
+        aotc.build(path, out=tmp_path / "x")
+    assert message in str(raised.value)
+
+
+def _cases() -> dict[str, Any]:
+    import jax
+    import jax.numpy as jnp
+
+    def net(weights: Any, x: Any) -> Any:
+        return jax.nn.softmax(jnp.tanh(x @ weights["a"]) @ weights["b"])
+
+    def loss(weights: Any, x: Any, y: Any) -> Any:
+        return -jnp.mean(jnp.sum(jnp.log(net(weights, x)) * y, -1))
+
+    def step(weights: Any, x: Any, y: Any) -> Any:
+        slope = jax.grad(loss)(weights, x, y)
+        return jax.tree.map(lambda w, d: w - 0.1 * d, weights, slope)
+
+    def pooled(x: Any, kernel: Any) -> Any:
+        y = jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        window = (1, 2, 2, 1)
+        return jax.lax.reduce_window(y, -jnp.inf, jax.lax.max, window, window, "VALID")
+
+    numbers = np.random.default_rng(0)
+
+    def random(*shape: int) -> np.ndarray:
+        return numbers.standard_normal(shape).astype(np.float32)
+
+    truth = np.eye(3, dtype=np.float32)[numbers.integers(0, 3, 5)]
+    rows = numbers.integers(0, 9, 6).astype(np.int32)
+    return {
+        "step": (step, ({"a": random(4, 8), "b": random(8, 3)}, random(5, 4), truth)),
+        "pooled": (pooled, (random(1, 8, 8, 3), random(3, 3, 3, 4))),
+        "taken": (lambda table, i: table[i], (random(9, 4), rows)),
+        "summed": (lambda x: jnp.cumsum(x), (random(9),)),
+        "slope": (jax.grad(lambda a, b: jnp.sum(jnp.sin(a @ b))), (random(5, 6), random(6, 7))),
+    }
+
+
+@pytest.mark.parametrize("name", ["step", "pooled", "taken", "summed", "slope"])
+@pytest.mark.parametrize("portable", [False, True], ids=["text", "portable"])
+def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed: pip install 'aotc[jax]'")
+    from jax import export
+
+    function, arguments = _cases()[name]
+    exported = export.export(jax.jit(function))(*arguments)
+    path = tmp_path / f"{name}.stablehlo"
+    if portable:
+        path.write_bytes(exported.mlir_module_serialized)
+    else:
+        path.write_text(exported.mlir_module())
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    expected = [np.asarray(leaf) for leaf in jax.tree.leaves(function(*arguments))]
+    inputs = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
+    for got, wanted in zip(call(built, name, inputs, expected), expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
