@@ -73,6 +73,11 @@ def _llvm_version() -> str:
     return found.group(1).decode() if found else "unknown"
 
 
+def dialect(name: str) -> Any:
+    """The bindings' classes and functions of a dialect: `dialect("linalg").transpose(...)`."""
+    return importlib.import_module(f"{PROVIDER}.dialects.{name}")
+
+
 def operations_of(dialect: str) -> tuple[str, ...]:
     """The names of a dialect's operations; none where it is not one of the bindings'."""
     try:
