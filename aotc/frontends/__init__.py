@@ -5,7 +5,8 @@ A package that installs the entry point
     [project.entry-points."aotc.frontends"]
     toy = "toy.frontend:FRONTEND"
 
-where `FRONTEND` is a `Frontend`, has `aotc build program.toy` do what it does with MLIR. `samples/toy` is one, whole.
+where `FRONTEND` is a `Frontend`, has `aotc build program.toy` do what it does with MLIR.
+`samples/toy` is a whole one.
 """
 
 from __future__ import annotations

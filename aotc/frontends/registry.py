@@ -111,8 +111,9 @@ def _called(name: str, found: Iterable[Found]) -> Frontend:
 
 
 def run_frontend(frontend: Frontend, path: Path, options: Mapping[str, str]) -> Any:
-    """What the front end makes of the file. Raises InputError for options that it has not, and
-    ToolError where it is not whole, or fails otherwise than by an error of aotc's families."""
+    """What the front end makes of the file. Raises InputError for options that it has not and for
+    a file that cannot be read, and ToolError where it is not whole, or fails otherwise than by an
+    error of aotc's families."""
     for option in options:
         if option not in frontend.options:
             known = ", ".join(frontend.options) or "none"
@@ -130,6 +131,8 @@ def run_frontend(frontend: Frontend, path: Path, options: Mapping[str, str]) -> 
     except AotcError:
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.filename in (path, str(path)):
+            raise InputError(f"Cannot read '{path}': {error.strerror}.") from None
         raise ToolError(
             f"The front end '{frontend.name}' failed: {type(error).__name__}: {error}"
         ) from error

@@ -56,7 +56,8 @@ _TEXT = {
         "Python", "run it, and give aotc the module that it prints."
     ),
     r"def\s+\w+\s*\([\w\s,]*\)\s*\{|var\s+\w+\s*(?:<[\d\s,]+>)?\s*=": Kind(
-        "the Toy tutorial's language", "its own compiler makes MLIR of it: toyc -emit=mlir-affine."
+        "the Toy tutorial's language",
+        "samples/toy is a front end for it: pip install samples/toy, and call the file NAME.toy.",
     ),
     r"HloModule\s": Kind(
         "XLA's HLO text", "give aotc the linalg that stablehlo-opt makes of StableHLO."

@@ -57,10 +57,12 @@ def _read(build: Build, name: str) -> Source:
     r = build.request
     frontend = frontend_for(r.source, r.frontend)
     if frontend is not None:
-        path = r.source
-        if r.content is not None:
+        path, content = r.source, r.content
+        if content is None and str(path) == "-":
+            content = read_source(path)
+        if content is not None:
             path = build.folder / "input" / r.source.name
-            write_file(path, r.content)
+            write_file(path, content)
         module = run_frontend(frontend, path, dict(r.frontend_options))
         return adopt_module(name, frontend.name, module, path, build.context)
     if r.frontend_options:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.command import Outcome
+from helpers.command import Outcome, aotc_command
 
 import aotc
 
@@ -164,6 +165,21 @@ def test_what_goes_wrong(
     done = _build(aotc, tmp_path, text, *options, name=name)
     assert (done.code, message in done.stderr) == (code, True), done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_cannot_be_read(aotc: Aotc, tmp_path: Path) -> None:
+    done = aotc("build", tmp_path / "none.sum")
+    said = f"aotc: error: Cannot read '{tmp_path}/none.sum': No such file or directory.\n"
+    assert (done.code, done.stderr) == (2, said)
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    path = os.pathsep.join(sys.path)
+    words = ("build", "-", "--frontend", "sums", "-o", tmp_path / "out")
+    command = aotc_command(*words)
+    subprocess.run(command, input=b"4.5\n", env={**os.environ, "PYTHONPATH": path}, check=True)
+    done = subprocess.run([tmp_path / "out"], capture_output=True, text=True, check=True)
+    assert done.stdout == "4.5"
 
 
 def test_version_lists_them(aotc: Aotc) -> None:

@@ -55,10 +55,14 @@ def test_files_that_are_not_text(
         (
             "def multiply(a, b) {\n  return transpose(a) * transpose(b);\n}\n",
             "the Toy tutorial's language",
-            "its own compiler",
+            "samples/toy is a front end",
         ),
         ("HloModule m\nENTRY e { ROOT p = f32[8] parameter(0) }\n", "XLA's HLO text", "give aotc"),
-        ("var a<2, 3> = [1, 2, 3, 4, 5, 6];\n", "the Toy tutorial's language", "its own compiler"),
+        (
+            "var a<2, 3> = [1, 2, 3, 4, 5, 6];\n",
+            "the Toy tutorial's language",
+            "samples/toy is a front end",
+        ),
         ('{"name": "x"}\n', "JSON", "aotc reads MLIR."),
         ("version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer", "git lfs pull"),
         ("<!DOCTYPE html>\n<html></html>\n", "a web page", "download"),

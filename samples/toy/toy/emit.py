@@ -133,6 +133,8 @@ def _shape(value: Any) -> Shape:
 def _transpose(value: Any) -> Any:
     """The tutorial turns all dimensions around, however many there are."""
     shape = _shape(value)[::-1]
+    if len(shape) < 2:
+        return value
     result = tensor.empty(shape, ir.F64Type.get())
     permutation = [*range(len(shape))][::-1]
     return linalg.transpose(value, outs=[result], permutation=permutation).results[0]

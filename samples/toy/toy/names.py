@@ -74,9 +74,7 @@ class _Scope:
             case Declare(value=value):
                 yield from self._expression(value)
                 yield from self._declare(statement)
-            case Return(value=None):
-                pass
-            case Return(at=at, value=value):
+            case Return(at, value) if value is not None:
                 if self.is_main:
                     yield ToyError(at, "main returns nothing")
                 yield from self._expression(value)

@@ -43,9 +43,7 @@ class _TreeBuilder(Transformer[Token, Any]):
     def program(self, *functions: Function) -> tuple[Function, ...]:
         return functions
 
-    def function(
-        self, name: Token, parameters: tuple[Variable, ...], *body: Statement
-    ) -> Function:
+    def function(self, name: Token, parameters: tuple[Variable, ...], *body: Statement) -> Function:
         return Function(_at(name), str(name), parameters, tuple(_until_return(body)))
 
     def parameters(self, *names: Token) -> tuple[Variable, ...]:
