@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from aotc.mlir import dialect, ir
+from aotc.mlir import dialect, ir, make_context
 from toy.shapes import Instance, Key
 from toy.tree import (
     At,
@@ -46,7 +46,7 @@ func.func private @print_line() {
 
 def emit_module(file: str, instances: Mapping[Key, Instance]) -> Any:
     """An `ir.Module` with a function for each instance. Locations name `file`."""
-    with ir.Context(), ir.Location.unknown():
+    with make_context(), ir.Location.unknown():
         module = ir.Module.parse(_PRINTING)
         with ir.InsertionPoint(module.body):
             for instance in instances.values():

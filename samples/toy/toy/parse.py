@@ -24,6 +24,7 @@ from toy.tree import (
     Statement,
     ToyError,
     Variable,
+    spell,
 )
 
 
@@ -99,15 +100,9 @@ _PARSER = Lark.open(
 )
 
 
-def spell(shape: Shape) -> str:
-    """A shape as the language writes it."""
-    return f"<{', '.join(map(str, shape))}>"
-
-
 def _until_return(body: Iterable[Statement]) -> Iterable[Statement]:
     """As in the tutorial, nobody looks at what stands behind a `return`."""
-    statements = iter(body)
-    for statement in statements:
+    for statement in body:
         yield statement
         if isinstance(statement, Return):
             return

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from toy.parse import spell
 from toy.tree import (
     At,
     Binary,
@@ -24,6 +23,7 @@ from toy.tree import (
     Shape,
     ToyError,
     Variable,
+    spell,
 )
 
 Key = tuple[str, tuple[Shape, ...]]

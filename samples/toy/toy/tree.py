@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 # The sizes of a tensor. All elements are f64; a number is a tensor of rank 0.
 Shape = tuple[int, ...]
+
+
+def spell(shape: Shape) -> str:
+    """A shape as the language writes it."""
+    return f"<{', '.join(map(str, shape))}>"
 
 
 @dataclass(frozen=True)
@@ -101,4 +106,4 @@ class Function:
     at: At
     name: str
     parameters: tuple[Variable, ...]
-    body: tuple[Statement, ...] = field(repr=False)
+    body: tuple[Statement, ...]
