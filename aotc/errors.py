@@ -11,6 +11,7 @@ Only `aotc.cli.main` turns one into an exit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 EXIT_OK = 0
 EXIT_INPUT = 2
@@ -28,6 +29,12 @@ class AotcError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def renamed(self, file: str, name: str) -> Self:
+        """This error, in whose message `file` is called `name`."""
+        self.message = self.message.replace(file, name)
+        self.args = (self.message,)
+        return self
 
 
 class InputError(AotcError):

@@ -107,8 +107,8 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
 def adopt_module(name: str, frontend: str, module: Any, path: Path, context: Any) -> Source:
     """The module that a front end made of the file `path`, moved into `context`.
 
-    Its locations may name the file, whose lines errors show if it is text. Raises ToolError for
-    what is no module, or none that MLIR takes.
+    Its locations may name the file, whose lines errors show if it is text; they become `name`'s.
+    Raises ToolError for what is no module, or none that MLIR takes.
     """
     operation = getattr(module, "operation", module)
     if not hasattr(operation, "write_bytecode"):
@@ -121,7 +121,10 @@ def adopt_module(name: str, frontend: str, module: Any, path: Path, context: Any
         lines = ()
     with context:
         try:
-            return Source(name, lines, ir.Module.parse(bytecode_of(operation)))
+            adopted = ir.Module.parse(bytecode_of(operation))
+            if str(path) != name:  # a file of ours, for what was in none
+                adopted = _rename_file(adopted, str(path), name)
+            return Source(name, lines, adopted)
         except ir.MLIRError as error:
             said = describe_diagnostics(error, name, lines)
             raise ToolError(
@@ -197,8 +200,20 @@ def _name_locations(module: Any, name: str) -> Any:
     # The bindings cannot name the input of a module with several operations, so the
     # locations are named in the printed form.
     printed = module.operation.get_asm(enable_debug_info=True)
-    quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return ir.Module.parse(re.sub(rf"loc\({_UNNAMED}:", lambda _: f"loc({quoted}:", printed))
+    return ir.Module.parse(re.sub(rf"loc\({_UNNAMED}:", lambda _: f"loc({_quoted(name)}:", printed))
+
+
+def _rename_file(module: Any, file: str, name: str) -> Any:
+    """The module, where the locations of `file` are those of `name`: through its printed form, if
+    there are any, for the bindings change no locations."""
+    if file.encode() not in bytecode_of(module.operation):
+        return module
+    printed = module.operation.get_asm(enable_debug_info=True)
+    return ir.Module.parse(printed.replace(f"{_quoted(file)}:", f"{_quoted(name)}:"))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _hint(error: Any, name: str, lines: tuple[str, ...]) -> str | None:

@@ -10,7 +10,7 @@ from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.symbols import content, is_kernel
 from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
-from aotc.errors import InputError
+from aotc.errors import AotcError, InputError
 from aotc.frontends.registry import frontend_for, run_frontend
 from aotc.input.entries import (
     check_program_main,
@@ -63,7 +63,10 @@ def _read(build: Build, name: str) -> Source:
         if content is not None:
             path = build.folder / "input" / r.source.name
             write_file(path, content)
-        module = run_frontend(frontend, path, dict(r.frontend_options))
+        try:
+            module = run_frontend(frontend, path, dict(r.frontend_options))
+        except AotcError as error:
+            raise error.renamed(str(path), name) from None
         return adopt_module(name, frontend.name, module, path, build.context)
     if r.frontend_options:
         raise InputError(f"{name} is MLIR, which takes no --frontend-option.")

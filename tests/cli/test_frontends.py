@@ -167,6 +167,22 @@ def test_what_goes_wrong(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("name", ["program.sum", "odd name"])
+def test_text_in_no_file_has_its_name(name: str, tmp_path: Path) -> None:
+    """In errors, in warnings and in what debuggers read, not that of a file of aotc's."""
+    with pytest.raises(aotc.InputError) as failure:
+        aotc.build("1\nx\n", frontend="sums", name=name, out=tmp_path / "out")
+    assert str(failure.value) == failure.value.message == f"{name}:2:1: error: 'x' is no number"
+
+    def build(out: str) -> aotc.Artifact:
+        return aotc.build("1\nfar\n", frontend="sums", name=name, debug=True, out=tmp_path / out)
+
+    made, again = build("one"), build("two")
+    warning = made.warnings[0]
+    assert (str(warning.place), warning.excerpt) == (f"{name}:2:1", "  far\n  ^")
+    assert made.path.read_bytes() == again.path.read_bytes()
+
+
 def test_a_file_that_cannot_be_read(aotc: Aotc, tmp_path: Path) -> None:
     done = aotc("build", tmp_path / "none.sum")
     said = f"aotc: error: Cannot read '{tmp_path}/none.sum': No such file or directory.\n"
