@@ -2,6 +2,7 @@
 #
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
 #   make test         linters and tests
+#   make test-frontends  PyTorch, ONNX and JAX, which it installs, against what aotc makes of them
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make bench-bandwidth build/bench-bandwidth: how near kernels come to a copy, likewise
@@ -24,7 +25,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-launch bench-bandwidth gpu-bundle lint setup clean
+.PHONY: help demo test test-frontends bench bench-launch bench-bandwidth gpu-bundle lint setup clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -56,6 +57,10 @@ lint: $(INSTALLED)
 # pytest comes last: its closing line is the result.
 test: lint
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal
+
+test-frontends: $(INSTALLED)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
+	$(RUN) -m pytest tests/frontends
 
 bench: $(INSTALLED)
 	@mkdir -p build/bench
