@@ -16,6 +16,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.registry import Frontend
+from aotc.frontends.stablehlo_control import lower_control_flow
 from aotc.frontends.torch_mlir import make_entry
 from aotc.input.source import Source, describe_diagnostics, input_error, read_source
 
@@ -30,10 +31,8 @@ _PASSES = (
     "canonicalize",
     "stablehlo-legalize-to-linalg",
     "stablehlo-convert-to-signless",
-    "canonicalize",
-    "cse",
-    "symbol-dce",
 )
+_CLEANING = ("canonicalize", "cse", "symbol-dce")
 
 
 @functools.cache
@@ -82,6 +81,8 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
         arguments = _argument_names(public[0]) if public else []
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
+            lower_control_flow(ir, module)
+            PassManager.parse(f"builtin.module({','.join(_CLEANING)})").run(module.operation)
         except ir.MLIRError as error:
             said = describe_diagnostics(error, name, lines)
             raise InputError(f"Cannot lower the StableHLO of {name}:\n{said}") from None

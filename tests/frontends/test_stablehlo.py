@@ -82,6 +82,26 @@ def _cases() -> dict[str, Any]:
         window = (1, 2, 2, 1)
         return jax.lax.reduce_window(y, -jnp.inf, jax.lax.max, window, window, "VALID")
 
+    def recurrent(weights: Any, x: Any) -> Any:
+        def one(state: Any, value: Any) -> Any:
+            return jnp.tanh(state @ weights + value), state
+
+        return jnp.sum(jax.lax.scan(one, jnp.zeros(4), x)[0])
+
+    def root(x: Any) -> Any:
+        """By Newton, until it is near enough."""
+        return jax.lax.while_loop(
+            lambda y: jnp.max(jnp.abs(y * y - x)) > 1e-5,
+            lambda y: 0.5 * (y + x / y),
+            jnp.ones_like(x),
+        )
+
+    def chosen(x: Any, number: Any) -> Any:
+        ways = [lambda v: v + 1, lambda v: v * 3, lambda v: -v]
+        return jax.lax.cond(number > 5, lambda v: v, lambda v: v * 2, x) + jax.lax.switch(
+            number, ways, x
+        )
+
     numbers = np.random.default_rng(0)
 
     def random(*shape: int) -> np.ndarray:
@@ -94,11 +114,18 @@ def _cases() -> dict[str, Any]:
         "pooled": (pooled, (random(1, 8, 8, 3), random(3, 3, 3, 4))),
         "taken": (lambda table, i: table[i], (random(9, 4), rows)),
         "summed": (lambda x: jnp.cumsum(x), (random(9),)),
+        "recurrent": (jax.grad(recurrent), (random(4, 4), random(6, 4))),
+        "root": (root, (abs(random(6)) + 1,)),
+        "chosen1": (chosen, (random(7), np.int32(1))),
+        "chosen9": (chosen, (random(7), np.int32(9))),
         "slope": (jax.grad(lambda a, b: jnp.sum(jnp.sin(a @ b))), (random(5, 6), random(6, 7))),
     }
 
 
-@pytest.mark.parametrize("name", ["step", "pooled", "taken", "summed", "slope"])
+@pytest.mark.parametrize(
+    "name",
+    "step pooled taken summed slope recurrent root chosen1 chosen9".split(),
+)
 @pytest.mark.parametrize("portable", [False, True], ids=["text", "portable"])
 def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:
     jax = pytest.importorskip("jax", reason="JAX is not installed: pip install 'aotc[jax]'")

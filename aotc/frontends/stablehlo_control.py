@@ -1,0 +1,103 @@
+"""StableHLO's control flow → scf: the pass to linalg leaves it as it is.
+
+Works on what that pass leaves: regions whose operations are lowered, ended by `stablehlo.return`.
+https://openxla.org/stablehlo/spec#while, #if, #case
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aotc import ops
+
+
+def lower_control_flow(ir: Any, module: Any) -> None:
+    """Changes the module in place. `ir` are the bindings that it is of."""
+    lowering = _Lowering(ir)
+    with module.context:
+        # Inner ones first: the walk has those behind what they are in.
+        for operation in reversed(ops.walk(module.operation)):
+            lower = lowering.by_name.get(operation.name)
+            if lower is not None:
+                with operation.location, ir.InsertionPoint(operation):
+                    lower(operation)
+                operation.erase()
+
+
+class _Lowering:
+    def __init__(self, ir: Any) -> None:
+        self._ir = ir
+        self.by_name: dict[str, Callable[[Any], None]] = {
+            "stablehlo.while": self._while,
+            "stablehlo.if": self._if,
+            "stablehlo.case": self._case,
+        }
+
+    def _create(
+        self, name: str, operands: Any = (), results: Any = (), regions: int = 0, **attributes: Any
+    ) -> Any:
+        return self._ir.Operation.create(
+            name,
+            results=list(results),
+            operands=list(operands),
+            attributes=attributes,
+            regions=regions,
+        )
+
+    def _element(self, tensor: Any) -> Any:
+        """The one element of a tensor of rank 0."""
+        element = self._ir.RankedTensorType(tensor.type).element_type
+        return self._create("tensor.extract", [tensor], [element]).result
+
+    def _take(self, source: Any, target: Any, end: Callable[[list[Any]], None]) -> None:
+        """Moves a region's block; `end` makes its new end, given what the old one returns."""
+        block = source.blocks[0]
+        block.append_to(target)
+        returned = list(block.operations)[-1].operation
+        with returned.location, self._ir.InsertionPoint(returned):
+            end(list(returned.operands))
+        returned.erase()
+
+    def _yield(self, values: list[Any]) -> None:
+        self._create("scf.yield", values)
+
+    def _while(self, operation: Any) -> None:
+        results = [result.type for result in operation.results]
+        loop = self._create("scf.while", operation.operands, results, regions=2)
+        arguments: list[Any] = []
+
+        def go_on(values: list[Any]) -> None:
+            self._create("scf.condition", [self._element(values[0]), *arguments])
+
+        arguments += operation.regions[0].blocks[0].arguments
+        self._take(operation.regions[0], loop.regions[0], go_on)
+        self._take(operation.regions[1], loop.regions[1], self._yield)
+        self._replace(operation, loop)
+
+    def _if(self, operation: Any) -> None:
+        results = [result.type for result in operation.results]
+        condition = self._element(operation.operands[0])
+        branch = self._create("scf.if", [condition], results, regions=2)
+        for old, new in zip(operation.regions, branch.regions, strict=True):
+            self._take(old, new, self._yield)
+        self._replace(operation, branch)
+
+    def _case(self, operation: Any) -> None:
+        """A number that no branch has takes the last one."""
+        ir = self._ir
+        results = [result.type for result in operation.results]
+        number = self._element(operation.operands[0])
+        index = self._create("arith.index_cast", [number], [ir.IndexType.get()]).result
+        regions = list(operation.regions)
+        cases = ir.DenseI64ArrayAttr.get(range(len(regions) - 1))
+        switch = self._create(
+            "scf.index_switch", [index], results, regions=len(regions), cases=cases
+        )
+        for old, new in zip([regions[-1], *regions[:-1]], switch.regions, strict=True):
+            self._take(old, new, self._yield)
+        self._replace(operation, switch)
+
+    def _replace(self, operation: Any, by: Any) -> None:
+        for old, new in zip(operation.results, by.results, strict=True):
+            old.replace_all_uses_with(new)
