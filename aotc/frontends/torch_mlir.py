@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE
 
 
 def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
@@ -27,9 +28,9 @@ def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
         # Marked public, it would be left with the results that it has.
         if "sym_visibility" in function.attributes:
             del function.attributes["sym_visibility"]
-        function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+        function.attributes[ENTRY_ATTRIBUTE] = ir.UnitAttr.get()
         if len(arguments) == len(function.regions[0].blocks[0].arguments):
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(
-                [ir.DictAttr.get({"aotc.name": ir.StringAttr.get(text)}) for text in arguments]
+                [ir.DictAttr.get({NAME_ATTRIBUTE: ir.StringAttr.get(text)}) for text in arguments]
             )
     return module
