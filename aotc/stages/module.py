@@ -56,10 +56,13 @@ def _read(build: Build, name: str) -> Source:
     """The source: MLIR as it is, or what a front end makes of another format."""
     r = build.request
     frontend = frontend_for(r.source, r.frontend)
+    if frontend is None and r.frontend_options:
+        raise InputError(f"{name} is MLIR, which takes no --frontend-option.")
+    content = r.content
+    if content is None and (frontend is None or str(r.source) == "-"):
+        content = read_source(r.source)
     if frontend is not None:
-        path, content = r.source, r.content
-        if content is None and str(path) == "-":
-            content = read_source(path)
+        path = r.source
         if content is not None:
             path = build.folder / "input" / r.source.name
             write_file(path, content)
@@ -68,9 +71,7 @@ def _read(build: Build, name: str) -> Source:
         except AotcError as error:
             raise error.renamed(str(path), name) from None
         return adopt_module(name, frontend.name, module, path, build.context)
-    if r.frontend_options:
-        raise InputError(f"{name} is MLIR, which takes no --frontend-option.")
-    content = read_source(r.source) if r.content is None else r.content
+    assert content is not None
     return parse_source(name, content, build.context, locations=r.debug)
 
 
