@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
-from helpers.native import build_library
+
+from property.two_pipelines import check_against
 
 PROGRAMS = 16
 SIZES = (1, 2, 5, 33)
@@ -106,20 +106,4 @@ def test_options_change_no_number(options: tuple[str, ...], tmp_path: Path) -> N
 def check(seed: int, folder: Path, *options: str) -> None:
     names = [f"f{i}" for i in range(PROGRAMS)]
     text = "\n".join(_function(name, random.Random(f"{seed} {name}")) for name in names)
-    mapped, plain = folder / "mapped", folder / "plain"
-    mapped.mkdir()
-    plain.mkdir()
-    ours = build_library(text, mapped, *options)
-    theirs = build_library(text, plain, *PLAIN, name="plain")
-    for name in names:
-        for size in SIZES:
-            numbers = np.random.default_rng([seed, size])
-            inputs = [
-                numbers.integers(-9, 9, shape, dtype=np.int32)
-                for shape in ((size, size), (size, size), (size,))
-            ]
-            expected = [array.copy() for array in inputs]
-            ours.call(name, *inputs)
-            theirs.call(name, *expected)
-            for label, got, wanted in zip("abc", inputs, expected, strict=True):
-                np.testing.assert_array_equal(got, wanted, f"seed {seed}, {name}, {label}, {size}")
+    check_against(PLAIN, text, names, SIZES, seed, folder, options)

@@ -11,9 +11,9 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pytest
-from helpers.native import build_library
+
+from property.two_pipelines import check_against
 
 PROGRAMS = 24
 SIZES = (3, 4, 9, 34)
@@ -171,21 +171,5 @@ def test_options_change_no_number(options: tuple[str, ...], tmp_path: Path) -> N
 def check(seed: int, folder: Path, options: tuple[str, ...]) -> None:
     names = [f"f{i}" for i in range(PROGRAMS)]
     text = "\n".join(function(name, random.Random(f"{seed} {name}")) for name in names)
-    mapped, in_sequence = folder / "mapped", folder / "in_sequence"
-    mapped.mkdir()
-    in_sequence.mkdir()
-    ours = build_library(text, mapped, *options)
-    assert ours.manifest["kernels"], "nothing was mapped"
-    theirs = build_library(text, in_sequence, *SEQUENTIAL, name="sequence")
-    for name in names:
-        for size in SIZES:
-            numbers = np.random.default_rng([seed, size])
-            inputs = [
-                numbers.integers(-9, 9, shape, dtype=np.int32)
-                for shape in ((size, size), (size, size), (size,))
-            ]
-            expected = [array.copy() for array in inputs]
-            ours.call(name, *inputs)
-            theirs.call(name, *expected)
-            for label, got, wanted in zip("abc", inputs, expected, strict=True):
-                np.testing.assert_array_equal(got, wanted, f"seed {seed}, {name}, {label}, {size}")
+    manifest = check_against(SEQUENTIAL, text, names, SIZES, seed, folder, options)
+    assert manifest["kernels"], "nothing was mapped"
