@@ -8,13 +8,12 @@ from typing import Any
 from aotc.cpu.symbols import content, has_body
 from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.passes.run import run_pipeline
-from aotc.lower.rewrites.atomics import expand_atomics
+from aotc.lower.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.lower.rewrites.math import replace_math
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
 
 _TO_LLVM = (
-    *TO_BRANCHES,
     "convert-complex-to-llvm",
     "convert-index-to-llvm",
     "convert-ub-to-llvm",
@@ -42,9 +41,11 @@ def lower_to_llvm(module: Any) -> None:
 
     Everything that the module defines has internal linkage then. Raises LoweringError.
     """
-    expand_atomics(module.operation)
+    expand_atomic_products(module.operation)
     _run(module, TO_LOOPS)
     replace_math(module)
+    _run(module, TO_BRANCHES)
+    exchange_folded_updates(module.operation)
     _run(module, _TO_LLVM)
     _check_lowered(module)
     internal = ir.Attribute.parse("#llvm.linkage<internal>")

@@ -15,7 +15,7 @@ from aotc.lower.kernels.outlining import lowered_kernels
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.mapping.together import take_points_together
 from aotc.lower.passes.run import run_passes
-from aotc.lower.rewrites.atomics import expand_atomics
+from aotc.lower.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.lower.rewrites.math import replace_questions
 from aotc.lower.rewrites.memory_spaces import number_workgroup_space
 from aotc.lower.rewrites.tensor_maps import lower_tensor_maps
@@ -88,7 +88,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         lower_tensor_maps(device)
         take_points_together(device)
         replace_questions(device)
-        expand_atomics(device)
+        expand_atomic_products(device)
         _call_powers(device)
         expand_exchanges(device, source)
         replace_elementwise(device, source)
@@ -102,6 +102,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
             doing="lowering the device code",
         )
         run(_MATRIX_PASSES if has_matrices else DEVICE_PASSES)
+        exchange_folded_updates(device)
         number_workgroup_space(device)
         run(TO_LLVM_PASSES)
         _unwrap(device)

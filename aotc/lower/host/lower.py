@@ -15,6 +15,7 @@ from aotc.lower.host.bfloat import add_bfloat_functions
 from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.lower.passes.run import run_passes
+from aotc.lower.rewrites.atomics import exchange_folded_updates
 from aotc.lower.rewrites.math import replace_math
 from aotc.lower.rewrites.memory_spaces import SpaceStripper
 from aotc.lower.rewrites.tensor_maps import lower_tensor_maps
@@ -22,7 +23,6 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 _TO_LLVM = (
-    *TO_BRANCHES,
     "convert-nvgpu-to-nvvm",
     "convert-nvvm-to-llvm",
     # Functions before gpu-to-llvm, which expects launches inside LLVM functions.
@@ -58,6 +58,8 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         )
         run(TO_LOOPS)
         replace_math(host)
+        run(TO_BRANCHES)
+        exchange_folded_updates(host)
         run(_TO_LLVM)
         add_bfloat_functions(host)
         if debug:

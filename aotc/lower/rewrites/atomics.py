@@ -1,8 +1,8 @@
 """Atomic updates that upstream does not lower → others that it does.
 
-`memref.generic_atomic_rmw` must yield what is made inside of it; folding can move that outside,
-as `old and 0` is 0: then it is an exchange. `memref.atomic_rmw` of a product becomes a
-`memref.generic_atomic_rmw`: no machine multiplies atomically.
+`memref.atomic_rmw` of a product becomes a `memref.generic_atomic_rmw`: no machine multiplies
+atomically. That must yield what is made inside of it; folding can move that outside, as
+`old and 0` is 0: then it is an exchange.
 """
 
 from __future__ import annotations
@@ -23,13 +23,6 @@ func.func @f(%v: i32, %w: f32, %m: memref<i32>, %n: memref<f32>) {
 """
 
 
-def expand_atomics(module: Any) -> None:
-    """Changes `module`, a builtin.module, in place."""
-    if ops.find(module, "memref.generic_atomic_rmw", "memref.atomic_rmw"):
-        _replace_products(module)
-        _replace_constant_updates(module)
-
-
 def _kinds() -> tuple[Any, Any, Any]:
     """The attributes of an exchange, of a product of integers, and of floats."""
     pattern = ir.Module.parse(_KINDS)
@@ -37,7 +30,10 @@ def _kinds() -> tuple[Any, Any, Any]:
     return assign.attributes["kind"], muli.attributes["kind"], mulf.attributes["kind"]
 
 
-def _replace_products(module: Any) -> None:
+def expand_atomic_products(module: Any) -> None:
+    """Changes `module`, a builtin.module, in place."""
+    if not ops.find(module, "memref.atomic_rmw"):
+        return
     _, muli, mulf = _kinds()
     names = {muli: "arith.muli", mulf: "arith.mulf"}
     for product in ops.find(module, "memref.atomic_rmw"):
@@ -57,7 +53,9 @@ def _replace_products(module: Any) -> None:
         product.erase()
 
 
-def _replace_constant_updates(module: Any) -> None:
+def exchange_folded_updates(module: Any) -> None:
+    """Changes `module`, a builtin.module, in place, in branches already: what is known of a value
+    may show only there, as when a loop runs once."""
     if not ops.find(module, "memref.generic_atomic_rmw"):
         return
     PassManager.parse("builtin.module(canonicalize)").run(module)
