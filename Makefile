@@ -3,15 +3,18 @@
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
 #   make test         linters and tests
 #   make test-frontends  PyTorch, ONNX and JAX, which it installs, against what aotc makes of them
+#   make property     new random kernels, whose values are known, on the CPU
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
+#   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
 #   make bench-bandwidth build/bench-bandwidth: how near kernels come to a copy, likewise
 #   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
+#   make model-bundle build/model-bundle: models of PyTorch, for a machine with a GPU and PyTorch
 #   make lint         linters alone
 #   make clean        removes what these make, but not .venv
 #
 # PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
-# benchmark (`make bench BENCH=--help` tells them).
+# benchmark (`make bench BENCH=--help` tells them), PROPERTY=... those of `make property`.
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -25,7 +28,8 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-frontends bench bench-launch bench-bandwidth gpu-bundle lint setup clean
+.PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth gpu-bundle \
+  model-bundle lint setup clean property
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -54,13 +58,18 @@ lint: $(INSTALLED)
 	$(RUN) -m mypy
 	$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
 
-# pytest comes last: its closing line is the result.
+# pytest comes last: its closing line is the result. Tests start aotc as a process again and again:
+# without its compiled modules each of them takes a third longer.
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal
 
 test-frontends: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
-	$(RUN) -m pytest tests/frontends
+	$(RUN) -m pytest tests/frontends -n $(JOBS) --dist worksteal
+
+property: $(INSTALLED)
+	$(RUN) -m tests.property.run $(PROPERTY)
 
 bench: $(INSTALLED)
 	@mkdir -p build/bench
@@ -72,8 +81,15 @@ bench-launch: $(INSTALLED)
 bench-bandwidth: $(INSTALLED)
 	$(RUN) -m bench.bandwidth build/bench-bandwidth
 
+bench-ladder: $(INSTALLED)
+	$(RUN) -m bench.ladder build/bench-ladder
+
 gpu-bundle: $(INSTALLED)
 	$(RUN) -m SCons -Q gpu-bundle
+
+model-bundle: $(INSTALLED)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
+	$(RUN) tests/frontends/bundle.py build/model-bundle
 
 clean:
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .sconsign.dblite
