@@ -230,7 +230,7 @@ _ALL = (
     {DEALLOC}
     memref.dealloc %u : memref<32xf32>
     return %r : f32""",
-        Counts(2, 2, 7, BEFORE + 1),
+        Counts(1, 2, 7, BEFORE + 1),
         number=7,
         result=12.0,
     ),
@@ -315,7 +315,7 @@ _ALL = (
     %r = memref.load %s[] : memref<f32>
     {DEALLOC}
     return %r : f32""",
-        Counts(2, 1, 2, BEFORE + 1),
+        Counts(1, 1, 2, BEFORE + 1),
         result=31.0,
     ),
     # The host's part lands between the kernels' rest: back, over, and back; a wait for each back.

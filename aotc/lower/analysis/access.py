@@ -51,6 +51,7 @@ WRITES = {
 DESCRIBES = "nvgpu.tma.create.descriptor"
 _DESCRIBED_ONLY = {"nvgpu.tma.prefetch.descriptor", "nvgpu.warpgroup.generate.descriptor"}
 _TENSOR_COPIES = {"nvgpu.tma.async.load", "nvgpu.tma.async.store"}
+_ADDRESS = "memref.extract_aligned_pointer_as_index"
 COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
 DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
 _TERMINATORS = ("llvm.return", "gpu.return")
@@ -97,6 +98,8 @@ class Flow:
         """Notes one use; returns the values that may be the same buffer because of it."""
         name = user.name
         if name in SHAPE_ONLY and len(user.results) == 1 and not is_memref(user.results[0]):
+            return []
+        if name == _ADDRESS and is_only_compared(user.results[0]):
             return []
         if name == "gpu.launch_func":
             self.reaches_launch = True
@@ -152,6 +155,19 @@ class Flow:
         self.reaches_launch |= name.startswith("async.")
         self.reads = self.writes = self.host_touches = True
         return [r for r in user.results if is_memref(r)]
+
+
+def is_only_compared(address: Any) -> bool:
+    """Whether an address is only compared, to check an alignment for example: nothing but truth
+    values comes of it, and through those nobody reaches the buffer."""
+    pending = [address]
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            if not user.name.startswith("arith."):
+                return False
+            pending += [r for r in user.results if r.type != ir.IntegerType.get_signless(1)]
+    return True
 
 
 def first_kernel_operand(launch: Any) -> int:

@@ -23,7 +23,7 @@ class Functions:
     def __init__(self, module: Any) -> None:
         self._bodies = {
             symbol_of(op.operation): op.operation
-            for op in module.body.operations
+            for op in ops.body_of_module(module).operations
             if op.operation.name in _FUNCTIONS and op.operation.regions[0].blocks
         }
         # Function → the operands and the results of each call that may be one of it.

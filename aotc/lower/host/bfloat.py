@@ -11,7 +11,7 @@ from typing import Any
 
 from aotc.cpu.symbols import content
 from aotc.mlir import ir
-from aotc.ops import symbol_of, walk
+from aotc.ops import body_of_module, symbol_of, walk
 
 # The float in %x rounds to the nearest bf16, ties to even; a NaN becomes quiet and keeps its
 # sign and upper bits.
@@ -68,7 +68,7 @@ def add_bfloat_functions(module: Any) -> None:
         parsed = ir.Module.parse(_FUNCTIONS)
         for function in content(parsed.operation):
             if symbol_of(function) not in present:
-                module.body.append(function)
+                body_of_module(module).append(function)
 
 
 def _has_bfloat(module: Any) -> bool:

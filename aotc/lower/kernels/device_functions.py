@@ -21,7 +21,7 @@ def separate_device_functions(module: Any) -> frozenset[str]:
     with module.context:
         functions = {
             symbol_of(op.operation): op.operation
-            for op in module.body.operations
+            for op in ops.body_of_module(module).operations
             if op.operation.name == "func.func" and op.operation.regions[0].blocks
         }
         copies: dict[str, Any] = {}
@@ -53,5 +53,5 @@ def _copy(module: Any, function: Any, taken: set[str]) -> Any:
     copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
     if ENTRY_ATTRIBUTE in copy.attributes:
         del copy.attributes[ENTRY_ATTRIBUTE]
-    module.body.append(copy)
+    ops.body_of_module(module).append(copy)
     return copy

@@ -24,7 +24,7 @@ def hoist_globals(module: Any) -> None:
     with module.context:
         constants = {
             symbol_of(op.operation)
-            for op in module.body.operations
+            for op in ops.body_of_module(module).operations
             if op.operation.name == "memref.global"
             and "constant" in op.operation.attributes
             and _global_bytes(op.operation) <= _MAX_KERNEL_CONSTANT

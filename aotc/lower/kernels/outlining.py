@@ -15,8 +15,9 @@ from aotc.ops import symbol_of
 
 
 def gpu_modules(module: Any) -> list[Any]:
-    """The gpu.modules at the module's top level."""
-    return [op.operation for op in module.body.operations if op.operation.name == "gpu.module"]
+    """The gpu.modules at the top level of a module: an `ir.Module`, or its operation."""
+    top = ops.body_of_module(module).operations
+    return [op.operation for op in top if op.operation.name == "gpu.module"]
 
 
 def merge_outlined(module: Any, written_by_hand: set[str], name: str) -> None:
@@ -45,7 +46,11 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str) -> None:
                     target.regions[0].blocks[0].append(kernel)
         for gpu_module in outlined[1:]:
             gpu_module.erase()
-        others = {symbol_of(op.operation) for op in module.body.operations if _is_symbol(op)}
+        others = {
+            symbol_of(op.operation)
+            for op in ops.body_of_module(module).operations
+            if _is_symbol(op)
+        }
         target_name = _free_name(name, others - {symbol_of(target)})
         target.attributes["sym_name"] = ir.StringAttr.get(target_name)
         _rename_launches(module, renamed, target_name)
@@ -110,4 +115,5 @@ def spell_kernel_names(module: Any) -> None:
                 ir.SymbolTable.replace_all_symbol_uses(old, new, gpu_module)
                 function.attributes["sym_name"] = ir.StringAttr.get(new)
                 renamed[symbol_of(gpu_module), old] = new
-            _rename_launches(module, renamed, symbol_of(gpu_module))
+            if renamed:
+                _rename_launches(module, renamed, symbol_of(gpu_module))

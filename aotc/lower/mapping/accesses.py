@@ -10,7 +10,10 @@ from aotc import ops
 from aotc.lower.analysis.aliasing import Roots
 
 _PURE_DIALECTS = ("arith", "math", "index", "complex")
-_PURE_VIEWS = ("memref.dim", "memref.cast", "memref.subview", "affine.apply")
+_PURE_VIEWS = (
+    *("memref.dim", "memref.cast", "memref.subview", "memref.expand_shape"),
+    *("memref.collapse_shape", "affine.apply"),
+)
 _CONTROL = ("scf.for", "scf.if", "scf.parallel", "scf.yield", "scf.reduce", "scf.reduce.return")
 # They trap on the CPU where their operand is 0.
 _DIVISIONS = (

@@ -120,7 +120,7 @@ def _describe_parallel(loop: Any) -> Columns | None:
     accumulators = []
     for init, value, region in zip(inits, reduce.operands, reduce.regions, strict=True):
         kind = _kind_of_region(region)
-        if kind is None or not _can_reduce(init.type):
+        if kind is None or not _can_reduce(init.type, kind):
             return None
         accumulators.append(Accumulator(kind, init, value))
     bounds = tuple(zip(lowers, uppers, steps, strict=True))
@@ -142,9 +142,10 @@ def _kind_of_region(region: Any) -> str | None:
     return _KINDS.get(combination.name)
 
 
-def _can_reduce(type_: Any) -> bool:
+def _can_reduce(type_: Any, kind: str) -> bool:
     if isinstance(type_, ir.IntegerType):
-        return int(type_.width) in (8, 16, 32, 64)
+        is_of_bits = int(type_.width) == 1 and kind in ("and", "or", "xor")
+        return is_of_bits or int(type_.width) in (8, 16, 32, 64)
     return isinstance(type_, ir.F16Type | ir.BF16Type | ir.F32Type | ir.F64Type)
 
 
@@ -167,9 +168,12 @@ def _describe_sequential(loop: Any) -> Columns | None:
         if combination is None or combination not in body:
             return None
         value = _added_value(combination, old)
-        if value is None or not _can_reduce(init.type) or value in carried:
+        if value is None or value in carried:
             return None
-        accumulators.append(Accumulator(_KINDS[combination.name], init, value))
+        kind = _KINDS[combination.name]
+        if not _can_reduce(init.type, kind):
+            return None
+        accumulators.append(Accumulator(kind, init, value))
         combinations.append(combination)
     body = [op for op in body if op not in combinations]
     return Columns(loop, (bounds,), (variable,), tuple(body), tuple(accumulators))

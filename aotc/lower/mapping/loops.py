@@ -26,6 +26,7 @@ from aotc.lower.mapping.groups import join_loops
 from aotc.lower.mapping.points import launch_points, plan_points
 from aotc.lower.mapping.row_kernel import launch_rows
 from aotc.lower.mapping.rows import plan_rows
+from aotc.lower.mapping.single_rows import join_single_rows
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.totals import launch_total, plan_total
 from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
@@ -77,13 +78,20 @@ def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> Non
     for block in host_blocks.values():
         forward_row_values([op.operation for op in block.operations], overlaps)
         drop_overwritten([op.operation for op in block.operations], overlaps)
-    for loop, what in join_loops(function, overlaps, is_ours):
+    totals = [columns.loop for columns in _totals(function)]
+    _tidy(join_single_rows(totals, is_ours), overlaps, remarks)
+    _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)
+    drop_unread(function)
+
+
+def _tidy(joined: list[tuple[Any, str]], overlaps: Overlaps, remarks: Remarks | None) -> None:
+    """Makes values of what the parts of loops hand over in memory; tells what was joined."""
+    for loop, what in joined:
         forward_in_rows(loop, overlaps)
         carry_accumulators(loop, overlaps)
         forward_in_rows(loop, overlaps)
         if remarks is not None:
             remarks.add(STEP, loop.location, what)
-    drop_unread(function)
 
 
 def _map(

@@ -291,7 +291,13 @@ def combine_threads(accumulator: Accumulator, value: Any, *, is_warp: bool) -> A
         "uniform": ir.UnitAttr.get(),
     }
     name, regions = ("gpu.subgroup_reduce", 0) if is_warp else ("gpu.all_reduce", 1)
-    return ops.create(name, [value], [value.type], attributes, regions).result
+    bit = ops.integer(1)
+    if value.type != bit:
+        return ops.create(name, [value], [value.type], attributes, regions).result
+    # Threads exchange words.
+    word = ops.unary("arith.extui", value, ops.integer(32))
+    total = ops.create(name, [word], [word.type], attributes, regions).result
+    return ops.unary("arith.trunci", total, bit)
 
 
 def _normal_bounds(columns: Columns) -> tuple[Any, ...]:

@@ -34,8 +34,10 @@ _MAX_IN_REGISTERS = 16
 # How many it keeps where the host chooses: a kernel for each. None is for rows of less than half of
 # what it has room for, as its threads would compute on the last column more often than not.
 _CHOICES = (_MAX_IN_REGISTERS, _MAX_IN_REGISTERS // 2)
-# A row of fewer columns is one thread's.
-LEAST_COLUMNS = 16
+# A row of fewer columns is one thread's; but where a row has several loops, which are kernels
+# without that, it may be shorter.
+_LEAST_COLUMNS = 16
+LEAST_COLUMNS = 4
 _MOST_THREADS = 1024
 _DYNAMIC_THREADS = 512
 # Columns that a thread has under way at a time, where it does not keep them.
@@ -106,7 +108,7 @@ def plan_rows(loop: Any, given: BlockShape | None) -> RowPlan | None:
         return None
     counts = {item.known_count for item in columns}
     longest = None if None in counts else max(count or 0 for count in counts)
-    if longest is not None and longest < LEAST_COLUMNS:
+    if longest is not None and longest < (LEAST_COLUMNS if len(columns) > 1 else _LEAST_COLUMNS):
         return None
     rows = known_product(loop_trips(loop))
     block = given or _choose_block(longest, rows)
@@ -134,7 +136,9 @@ def row_items(loop: Any) -> list[Any] | None:
 def _is_along_rows(columns: Columns, loop: Any) -> bool:
     """Whether it is a reduction along the rows of a matrix, each of which is read for one row of
     the loop alone: there, neighbouring threads had better be in the same row."""
-    rows = list(loop.regions[0].blocks[0].arguments)
+    variables = loop.regions[0].blocks[0].arguments
+    # What turns once is no index of anything.
+    rows = [row for row, trips in zip(variables, loop_trips(loop), strict=True) if trips != 1]
     loads = [a for op in columns.body for a in accesses_in(op) if not a.writes and a.indices]
     return (
         len(columns.accumulators) > 0

@@ -22,9 +22,12 @@ from aotc.lower.placement import place_memory
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.plan.steps import Step
 from aotc.lower.rewrites.copies import expand_copies, parallelize_copies
+from aotc.lower.tensors.fills import separate_fills
 from aotc.lower.tensors.functions import mark_tensors, return_in_arguments
+from aotc.lower.tensors.products import hold_apart, let_go
 from aotc.lower.tensors.schedules import decompose, erase_schedules
 from aotc.lower.tensors.sizes import assert_sizes, unify_sizes
+from aotc.lower.tensors.windows import trim_windows
 from aotc.mlir import PassManager
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, MemoryMode, parse_block
@@ -108,6 +111,13 @@ def _place_memory(lowering: Lowering, options: Options) -> None:
     lowering.managed_globals = place_memory(lowering.source.module, modes[word], lowering.remarks)
 
 
+def _fold_constants(lowering: Lowering, options: Options) -> None:
+    # It computes by NumPy, which takes longer to import than small modules to build.
+    from aotc.lower.tensors.constants import fold_constants
+
+    fold_constants(lowering.source.module)
+
+
 def _on_module(change: Callable[[Any], object]) -> Callable[[Lowering, Options], None]:
     def run(lowering: Lowering, options: Options) -> None:
         change(lowering.source.module)
@@ -127,6 +137,11 @@ _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] 
     "aotc-erase-schedules": (_on_module(erase_schedules), ()),
     "aotc-decompose": (_on_source(decompose), ()),
     "aotc-mark-parallel": (_on_source(mark_parallel), ()),
+    "aotc-fold-constants": (_fold_constants, ()),
+    "aotc-hold-apart": (_on_module(hold_apart), ()),
+    "aotc-let-go": (_on_module(let_go), ()),
+    "aotc-separate-fills": (_on_module(separate_fills), ()),
+    "aotc-trim-windows": (_on_module(trim_windows), ()),
     "aotc-mark-tensors": (_on_module(mark_tensors), ()),
     "aotc-return-in-arguments": (_on_source(return_in_arguments), ()),
     "aotc-assert-sizes": (_on_module(assert_sizes), ()),

@@ -7,6 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.lower.analysis.access import ModuleAccess
 from aotc.lower.passes.run import run_pipeline
+from aotc.lower.placement.arena import share_allocation
 from aotc.lower.placement.coherence import Coherence
 from aotc.lower.placement.constants import DeviceCopies
 from aotc.lower.placement.decide import Decisions, Placement
@@ -33,6 +34,7 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     """
     if not ops.find(module.operation, "gpu.launch_func"):
         return frozenset()
+    given = ops.find(module.operation, "gpu.alloc")
     webs = Webs(module)
     access = ModuleAccess(module)
     decisions = Decisions(webs, access, lambda location: _place(remarks, location))
@@ -71,6 +73,7 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     host.forget_numbers()
     for function in with_stream:
         mark_one_stream(function)
+        share_allocation(function, given)
         _allocate_in_stream(function)
     declare_wait(module)
     # Each guard has constants of its own.

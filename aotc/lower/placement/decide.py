@@ -204,7 +204,7 @@ def _global_name(use: Any) -> str:
 def _constant_globals(webs: Webs) -> set[str]:
     return {
         symbol_of(op.operation)
-        for op in webs.module.body.operations
+        for op in ops.body_of_module(webs.module).operations
         if op.operation.name == "memref.global"
         and "constant" in op.operation.attributes
         and "initial_value" in op.operation.attributes

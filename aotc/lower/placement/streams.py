@@ -48,7 +48,7 @@ def declare_wait(module: Any) -> None:
     called = [ops.callee_of(call) for call in ops.find(module.operation, "func.call")]
     if WAIT not in called or WAIT in declared:
         return
-    with ir.InsertionPoint(module.body), ir.Location.unknown():
+    with ir.InsertionPoint(ops.body_of_module(module)), ir.Location.unknown():
         ir.Operation.create(
             "func.func",
             attributes={

@@ -114,7 +114,7 @@ def host_functions(module: Any) -> list[Any]:
     """The functions with a body at the module's top level."""
     return [
         op.operation
-        for op in module.body.operations
+        for op in ops.body_of_module(module).operations
         if op.operation.name in FUNCTIONS and op.operation.regions[0].blocks
     ]
 

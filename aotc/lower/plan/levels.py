@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Any
 
 from aotc import ops
-from aotc.input.source import Place, Source
+from aotc.input.place import Place
+from aotc.input.source import Source
 from aotc.mlir import ir
 
 _TENSOR_TYPES = (ir.RankedTensorType, ir.UnrankedTensorType)
@@ -79,17 +80,15 @@ def recognise(source: Source) -> tuple[Found, ...]:
     part of what they schedule.
     """
     found: dict[Level, Found] = {}
-    for top in source.module.body.operations:
-        is_kernels = top.operation.name == "gpu.module"
-        levels = [level for level in Level if level not in found]
-        for operation in ops.walk(top.operation):
+    for top in ops.body_of_module(source.module).operations:
+        candidates = _OF_KERNELS if top.operation.name == "gpu.module" else Level
+        levels = [level for level in candidates if level not in found]
+        for operation in ops.walk(top.operation) if levels else ():
             if top.operation.name == "transform.named_sequence" and operation != top.operation:
                 break
-            for level in levels:
-                if level not in found and _TESTS[level](operation):
-                    if is_kernels and level not in _OF_KERNELS:
-                        continue
-                    found[level] = Found(level, operation.name, source.place(operation.location))
+            for level in [level for level in levels if _TESTS[level](operation)]:
+                levels.remove(level)
+                found[level] = Found(level, operation.name, source.place(operation.location))
     return tuple(found[level] for level in Level if level in found)
 
 

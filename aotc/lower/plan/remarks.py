@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from aotc.input.source import Place, Source
+from aotc.input.place import Place
+from aotc.input.source import Source
 
 
 @dataclass(frozen=True)

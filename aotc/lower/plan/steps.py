@@ -62,7 +62,7 @@ _TOSA = _steps(
     "func.func(tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},tosa-to-tensor,tosa-to-scf)",
 )
 _DECOMPOSITION = _steps(
-    "operations that are made of others (softmax, pack, gather, contract) become these",
+    "operations that are made of others (softmax, pack, pad, gather, contract) become these",
     "aotc-decompose",
 )
 _TENSORS = (
@@ -72,16 +72,30 @@ _TENSORS = (
         "aotc-mark-tensors",
     ),
     *_steps(
-        "chains of elementwise operations become one",
+        "what is computed from constants alone is computed now",
         "inline",
+        # Sizes are not negative: what asserts it is gone.
+        "int-range-optimizations",
+        "canonicalize",
+        "aotc-trim-windows",
         "func.func(convert-elementwise-to-linalg,linalg-fold-unit-extent-dims)",
-        "func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops)",
+        "func.func(linalg-generalize-named-ops)",
+        # Two transposes of one weight become one, which is then the weight's only use.
+        "cse",
+        "aotc-fold-constants",
+    ),
+    *_steps(
+        "chains of elementwise operations become one; products take in none that they would repeat",
+        "aotc-hold-apart",
+        "func.func(linalg-fuse-elementwise-ops)",
+        "aotc-let-go",
         "canonicalize",
         # Fusion brings shapes with ones back, to have all of one rank.
         "func.func(linalg-fold-unit-extent-dims)",
         "canonicalize",
         "cse",
     ),
+    *_steps("each sum has its own tensor of zeros, to fill it itself", "aotc-separate-fills"),
     *_steps(
         "tensors become buffers, written in place where nobody reads the old value",
         "eliminate-empty-tensors",

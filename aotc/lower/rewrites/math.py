@@ -24,6 +24,7 @@ from aotc.cpu.symbols import symbols_of
 from aotc.mlir import ir
 from aotc.ops import (
     binary,
+    body_of_module,
     constant,
     create,
     element_type,
@@ -60,7 +61,7 @@ def replace_math(module: Any) -> None:
     for name, declaration in library.items():
         # The host's half of a module may declare it for itself.
         if name not in present:
-            module.body.append(declaration)
+            body_of_module(module).append(declaration)
 
 
 def replace_questions(root: Any) -> None:

@@ -95,7 +95,10 @@ class SpaceStripper:
                         self._retype(argument)
             for attribute in list(operation.attributes):
                 name = attribute if isinstance(attribute, str) else attribute.name
-                value = operation.attributes[name]
+                try:
+                    value = operation.attributes[name]
+                except TypeError:
+                    continue  # the bindings know no elements that are complex
                 if isinstance(value, ir.TypeAttr):
                     stripped = self.strip(value.value)
                     if stripped != value.value:

@@ -49,6 +49,8 @@ def return_in_arguments(source: Source) -> None:
             # The pass changes private functions alone: others may be called from elsewhere.
             function.attributes["sym_visibility"] = ir.StringAttr.get("private")
         for returned in ops.find(module.operation, "func.return"):
+            for value in returned.operands:
+                _allocate_as_returned(value)
             _return_each_once(returned)
     run_passes(
         module,
@@ -63,6 +65,43 @@ def return_in_arguments(source: Source) -> None:
         for function in functions_of(module):
             if function.name == "func.func" and "arg_attrs" in function.attributes:
                 _name_results(function)
+
+
+_INVERSE = {
+    "memref.expand_shape": "memref.collapse_shape",
+    "memref.collapse_shape": "memref.expand_shape",
+}
+
+
+_OF_ALLOCATIONS = ("alignment", "operandSegmentSizes")
+
+
+def _allocate_as_returned(value: Any) -> None:
+    """Where another shape of an allocation is returned: allocates that shape, and has the function
+    see it in the old one. What is returned is then the allocation, and need not be copied."""
+    view = ops.defining(value)
+    if view is None or view.name not in _INVERSE:
+        return
+    allocation = ops.defining(view.operands[0])
+    if allocation is None or allocation.name != "memref.alloc" or len(allocation.operands) > 0:
+        return
+    old = allocation.results[0]
+    type_ = value.type
+    is_plain = type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+    if not type_.has_static_shape or not is_plain:
+        return
+    attributes = {"reassociation": view.attributes["reassociation"]}
+    with allocation.location, ir.InsertionPoint(allocation):
+        names = [name for name in _OF_ALLOCATIONS if name in allocation.attributes]
+        kept = {name: allocation.attributes[name] for name in names}
+        new = ops.create("memref.alloc", [], [type_], kept).result
+        if view.name == "memref.collapse_shape":
+            attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(old.type.shape))
+        seen = ops.create(_INVERSE[view.name], [new], [old.type], attributes).result
+    old.replace_all_uses_with(seen)
+    value.replace_all_uses_with(new)
+    view.erase()
+    allocation.erase()
 
 
 def _return_each_once(returned: Any) -> None:

@@ -9,6 +9,7 @@ from aotc.input.source import Source
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.contractions import expand_contractions
 from aotc.lower.tensors.gather import expand_gathers
+from aotc.lower.tensors.pads import expand_pads
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
 
@@ -51,13 +52,18 @@ def decompose(source: Source) -> None:
     expand_contractions(module)
     expand_gathers(module)
     present = [name for name in _DECOMPOSITIONS if ops.find(module.operation, name)]
-    if not present:
-        return
+    if present:
+        _decompose(source, present)
+    expand_pads(module)
+
+
+def _decompose(source: Source, present: list[str]) -> None:
+    module = source.module
     with module.context, ir.Location.unknown():
         module.operation.attributes[_HAS_SEQUENCES] = ir.UnitAttr.get()
         schedule = ir.Module.parse(_schedule(present))
-        for sequence in list(schedule.body.operations):
-            module.body.append(sequence.operation)
+        for sequence in list(ops.body_of_module(schedule).operations):
+            ops.body_of_module(module).append(sequence.operation)
     run_passes(
         module,
         (f"transform-interpreter{{entry-point={_OURS}}}",),

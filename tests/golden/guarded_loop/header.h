@@ -34,6 +34,7 @@
 //   AOTC_DRIVER_FAILED      any other failure of the CUDA driver
 //   AOTC_UNSUPPORTED        not on this device, or not after a fork
 //   AOTC_ASSERTION_FAILED   an assertion of the entry's host code does not hold
+//   AOTC_NO_WEIGHTS         the file of weights is not there, or is another build's
 //
 // Every function may be called from any thread, several at once; only guarded_loop_unload() must be alone.
 // A call uses the calling thread's current CUDA context, if there is one, else the primary context
@@ -62,7 +63,8 @@ typedef enum aotc_status {
   AOTC_LAUNCH_FAILED = 6,
   AOTC_DRIVER_FAILED = 7,
   AOTC_UNSUPPORTED = 8,
-  AOTC_ASSERTION_FAILED = 9
+  AOTC_ASSERTION_FAILED = 9,
+  AOTC_NO_WEIGHTS = 10
 } aotc_status;
 #endif
 

@@ -302,3 +302,27 @@ define hidden void @aotc_call_turn(ptr %0) {
 !8 = distinct !{}
 !9 = distinct !{!9, !3, !6, !10}
 !10 = !{!"llvm.loop.parallel_accesses", !8}
+
+module asm ".pushsection .note.aotc,\22a\22,%note"
+module asm ".p2align 2"
+module asm ".long 5"
+module asm ".long 2f-1f"
+module asm ".long 1"
+module asm ".asciz \22aotc\22"
+module asm ".p2align 2"
+module asm "1:"
+module asm ".ascii \22{\5C\22manifest_version\5C\22:2\22"
+module asm ".ascii \22,\5C\22name\5C\22:\5C\22written_by_hand\5C\22\22"
+module asm ".ascii \22,\5C\22library\5C\22:\5C\22written_by_hand\5C\22\22"
+module asm ".ascii \22,\5C\22functions\5C\22:{\5C\22status\5C\22:\5C\22written_by_hand_status\5C\22,\5C\22last_error\5C\22:\5C\22written_by_hand_last_error\5C\22,\5C\22clear_error\5C\22:\5C\22written_by_hand_clear_error\5C\22,\5C\22set_device\5C\22:\5C\22written_by_hand_set_device\5C\22,\5C\22set_error_hook\5C\22:\5C\22written_by_hand_set_error_hook\5C\22,\5C\22free\5C\22:\5C\22written_by_hand_free\5C\22,\5C\22unload\5C\22:\5C\22written_by_hand_unload\5C\22}\22"
+module asm ".ascii \22,\5C\22aotc\5C\22:\5C\22VERSION\5C\22\22"
+module asm ".ascii \22,\5C\22target\5C\22:\5C\22x86_64-linux-gnu.2.28\5C\22\22"
+module asm ".ascii \22,\5C\22entries\5C\22:[{\5C\22name\5C\22:\5C\22turn\5C\22,\5C\22arguments\5C\22:[{\5C\22name\5C\22:\5C\22x\5C\22,\5C\22type\5C\22:\5C\22memref<32xf64>\5C\22,\5C\22dtype\5C\22:\5C\22f64\5C\22,\5C\22shape\5C\22:[32],\5C\22strides\5C\22:null,\5C\22offset\5C\22:0,\5C\22is_read\5C\22:true,\5C\22is_written\5C\22:true,\5C\22memory\5C\22:\5C\22device\5C\22,\5C\22is_owned\5C\22:false,\5C\22aliases\5C\22:null}],\5C\22results\5C\22:[],\5C\22touches_memory_on_host\5C\22:false,\5C\22why_not_async\5C\22:null,\5C\22functions\5C\22:{\5C\22call\5C\22:\5C\22turn\5C\22,\5C\22async\5C\22:\5C\22turn_async\5C\22,\5C\22memref\5C\22:\5C\22turn_memref\5C\22,\5C\22c_interface\5C\22:\5C\22_mlir_ciface_turn\5C\22}}]\22"
+module asm ".ascii \22,\5C\22kernels\5C\22:[{\5C\22module\5C\22:\5C\22device\5C\22,\5C\22name\5C\22:\5C\22turn\5C\22,\5C\22built_for\5C\22:[\5C\22sm_80\5C\22],\5C\22why_no_cpu_form\5C\22:null,\5C\22resources\5C\22:[{\5C\22chip\5C\22:\5C\22sm_80\5C\22,\5C\22registers\5C\22:16,\5C\22shared_bytes\5C\22:256,\5C\22stack_bytes\5C\22:8,\5C\22spill_stores\5C\22:4,\5C\22spill_loads\5C\22:12,\5C\22barriers\5C\22:1}]}]\22"
+module asm ".ascii \22,\5C\22optimization\5C\22:3\22"
+module asm ".ascii \22,\5C\22tools\5C\22:VERSIONS
+module asm ".ascii \22,\5C\22weights\5C\22:null\22"
+module asm ".ascii \22}\22"
+module asm "2:"
+module asm ".p2align 2"
+module asm ".popsection"

@@ -9,7 +9,8 @@ import pytest
 from helpers.native import build_library
 
 from aotc import ops
-from aotc.input.source import Place, find_place, parse_source
+from aotc.input.place import Place
+from aotc.input.source import find_place, parse_source
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import make_context
 

@@ -9,6 +9,8 @@ import numpy as np
 from helpers.command import Outcome
 from helpers.native import build_library
 
+from aotc import build
+
 ATTRIBUTE = "attributes {llvm.emit_c_interface}"
 
 
@@ -205,3 +207,67 @@ def test_a_schedule_that_fails_is_the_users(
     done = aotc("build", path, "-o", tmp_path / "program")
     assert (done.code, done.stdout) == (2, "")
     assert "The module's schedule failed:" in done.stderr
+
+
+def test_results_in_another_shape_are_not_copied(tmp_path: Path) -> None:
+    """What is returned is made where the caller wants it."""
+    program = f"""
+func.func @shapes(%x: tensor<12xf32>) -> (tensor<1x12xf32>, tensor<24xf32>) {ATTRIBUTE} {{
+  %y = arith.addf %x, %x : tensor<12xf32>
+  %wide = tensor.expand_shape %y [[0, 1]] output_shape [1, 12]
+      : tensor<12xf32> into tensor<1x12xf32>
+  %empty = tensor.empty() : tensor<2x12xf32>
+  %both = linalg.broadcast ins(%x : tensor<12xf32>) outs(%empty : tensor<2x12xf32>) dimensions = [0]
+  %flat = tensor.collapse_shape %both [[0, 1]] : tensor<2x12xf32> into tensor<24xf32>
+  return %wide, %flat : tensor<1x12xf32>, tensor<24xf32>
+}}"""
+    library = build_library(program, tmp_path)
+    x = np.arange(12, dtype=np.float32)
+    wide, flat = np.zeros((1, 12), np.float32), np.zeros(24, np.float32)
+    library.call("shapes", x, wide, flat)
+    np.testing.assert_array_equal(wide, 2 * x[None])
+    np.testing.assert_array_equal(flat, np.tile(x, 2))
+    text = build(program, emit="mlir", out=tmp_path / "x.mlir", chips="sm_90").path.read_text()
+    assert text.count("gpu.launch_func") == 2
+    assert "alloc" not in text
+
+
+def test_rows_that_are_all_or_any(tmp_path: Path) -> None:
+    """Reductions of bits, beside one of numbers: one kernel, right where rows are no warps."""
+    reduce = """linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}}
+      ins(%x : tensor<37x45xf32>) outs(%{start} : tensor<37xi1>) {{
+  ^bb0(%v: f32, %old: i1):
+    %is = arith.cmpf ogt, %v, %half : f32
+    %new = arith.{how} %is, %old : i1
+    linalg.yield %new : i1
+  }} -> tensor<37xi1>"""
+    program = f"""
+func.func @bits(%x: tensor<37x45xf32>) -> (tensor<37xi1>, tensor<37xi1>, tensor<37xf32>)
+    {ATTRIBUTE} {{
+  %half = arith.constant 0.5 : f32
+  %zero = arith.constant 0.0 : f32
+  %yes = arith.constant true
+  %no = arith.constant false
+  %bits = tensor.empty() : tensor<37xi1>
+  %first = linalg.fill ins(%yes : i1) outs(%bits : tensor<37xi1>) -> tensor<37xi1>
+  %last = linalg.fill ins(%no : i1) outs(%bits : tensor<37xi1>) -> tensor<37xi1>
+  %numbers = tensor.empty() : tensor<37xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%numbers : tensor<37xf32>) -> tensor<37xf32>
+  %all = {reduce.format(start="first", how="andi")}
+  %any = {reduce.format(start="last", how="ori")}
+  %most = linalg.reduce {{arith.maximumf}} ins(%x : tensor<37x45xf32>)
+      outs(%zeros : tensor<37xf32>) dimensions = [1]
+  return %all, %any, %most : tensor<37xi1>, tensor<37xi1>, tensor<37xf32>
+}}"""
+    library = build_library(program, tmp_path)
+    x = np.random.default_rng(4).random((37, 45)).astype(np.float32)
+    x[::3] += 0.5
+    x[1::3] *= 0.5
+    results = np.ones(37, bool), np.zeros(37, bool), np.zeros(37, np.float32)
+    library.call("bits", x, *results)
+    for got, expected in zip(results, ((x > 0.5).all(1), (x > 0.5).any(1), x.max(1)), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    text = build(program, emit="mlir", out=tmp_path / "x.mlir", chips="sm_90").path.read_text()
+    assert text.count("gpu.launch_func") == 1
+    assert text.count("gpu.subgroup_reduce") == 3

@@ -1,0 +1,171 @@
+"""The device buffers of a function → parts of one allocation.
+
+Allocating and freeing costs the host about as much as a launch. What a function's stream runs is in
+order, so a part may be used again by what comes after its last use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aotc import ops
+from aotc.lower.analysis.views import VIEWS
+from aotc.mlir import ir
+from aotc.sizes import element_bytes
+
+# What cuMemAlloc aligns to, and kernels may count on.
+_ALIGNMENT = 256
+# What does not keep a buffer beyond itself.
+_USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset", "memref.dim")
+
+
+@dataclass
+class _Buffer:
+    """A buffer that the operations `first` to `last` of its block use. It has `size` bytes, times
+    the sizes that are operands of its allocation."""
+
+    allocation: Any
+    free: Any
+    freed: int
+    size: int
+    first: int
+    last: int
+    offset: int = 0
+
+    @property
+    def sizes(self) -> list[Any]:
+        return list(self.allocation.operands)
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+    def is_beside(self, other: _Buffer) -> bool:
+        """Whether both are in use at a time."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def share_allocation(function: Any, given: Sequence[Any]) -> None:
+    """Merges the allocations that a function of one block makes and frees there, and whose work is
+    in the order of one stream; `given` are the module's own, which stay. Changes `function` in
+    place.
+
+    Buffers of known size share their bytes. Behind them is one after the other whose size is known
+    when the first one is allocated.
+    """
+    buffers = [buffer for buffer in _buffers(function) if buffer.allocation not in given]
+    buffers = [buffer for buffer in buffers if _is_size_known_at(buffers[0].allocation, buffer)]
+    if len(buffers) < 2:
+        return
+    first, last = buffers[0].allocation, max(buffers, key=lambda one: one.freed).free
+    with first.location, ir.InsertionPoint(first):
+        whole, offsets = _allocate(buffers)
+    for buffer, offset in zip(buffers, offsets, strict=True):
+        old, sizes = buffer.allocation.results[0], buffer.sizes
+        with buffer.allocation.location, ir.InsertionPoint(buffer.allocation):
+            view = ops.create("memref.view", [whole, offset, *sizes], [old.type]).result
+        old.replace_all_uses_with(view)
+        buffer.allocation.erase()
+    with last.location, ir.InsertionPoint(last):
+        ops.create("gpu.dealloc", [whole])
+    for buffer in buffers:
+        buffer.free.erase()
+
+
+def _is_size_known_at(first: Any, buffer: _Buffer) -> bool:
+    """Whether its sizes are there when the first buffer is allocated."""
+    before = [op.operation for op in first.block.operations]
+    before = before[: before.index(first)]
+    makers = [ops.defining(size) for size in buffer.sizes]
+    return all(maker is None or maker in before for maker in makers)
+
+
+def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
+    """One buffer for all, and where in it each is, at the insertion point."""
+    static = [buffer for buffer in buffers if not buffer.sizes]
+    end = _arrange(static) if static else 0
+    if len(static) == len(buffers):
+        attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0])}
+        type_ = ir.MemRefType.get([end], ops.integer(8))
+        whole = ops.create("gpu.alloc", [], [type_], attributes).result
+        return whole, [ops.constant_index(buffer.offset) for buffer in buffers]
+    # Of index, as all sizes are: -256 has the upper bits.
+    mask, rest = ops.constant_index(-_ALIGNMENT), ops.constant_index(_ALIGNMENT - 1)
+    at = ops.constant_index(-(-end // _ALIGNMENT) * _ALIGNMENT)
+    offsets = []
+    for buffer in buffers:
+        if not buffer.sizes:
+            offsets.append(ops.constant_index(buffer.offset))
+            continue
+        offsets.append(at)
+        size = ops.constant_index(buffer.size)
+        for factor in buffer.sizes:
+            size = ops.index_op("arith.muli", size, factor)
+        behind = ops.index_op("arith.addi", ops.index_op("arith.addi", at, size), rest)
+        at = ops.index_op("arith.andi", behind, mask)
+    attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1, 0])}
+    type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ops.integer(8))
+    return ops.create("gpu.alloc", [at], [type_], attributes).result, offsets
+
+
+def _buffers(function: Any) -> Iterator[_Buffer]:
+    """The function's buffers, in the order in which they are allocated."""
+    (block,) = function.regions[0].blocks
+    operations = [op.operation for op in block.operations]
+    places = {operation: place for place, operation in enumerate(operations)}
+    for allocation in operations:
+        size = _size(allocation)
+        if size is None:
+            continue
+        users = list(ops.users_through(allocation.results[0], VIEWS))
+        frees = [user for user in users if user.name == "gpu.dealloc"]
+        if (
+            len(frees) != 1
+            or frees[0] not in places
+            or frees[0].operands[0] != allocation.results[0]
+        ):
+            continue
+        used = [places[_in_block(user, block)] for user in users if user not in frees]
+        is_known = all(user.name in _USES for user in users if user not in frees)
+        last = max(used, default=places[allocation]) if is_known else len(operations)
+        first = min(used, default=places[allocation]) if is_known else places[allocation]
+        yield _Buffer(allocation, frees[0], places[frees[0]], size, first, last)
+
+
+def _size(operation: Any) -> int | None:
+    """The bytes of a plain allocation on the device; for each turn of the sizes that are operands,
+    where there are any."""
+    if operation.name != "gpu.alloc" or len(operation.results) != 1:
+        return None
+    type_ = operation.results[0].type
+    is_plain = type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+    if "hostShared" in operation.attributes or type_.memory_space is not None or not is_plain:
+        return None
+    # A bit is a byte in memory.
+    element = 1 if str(type_.element_type) == "i1" else element_bytes(type_.element_type)
+    known = [size for i, size in enumerate(type_.shape) if not type_.is_dynamic_dim(i)]
+    return None if element is None else element * math.prod(known)
+
+
+def _in_block(operation: Any, block: Any) -> Any:
+    while operation.block != block:
+        operation = operation.parent.operation
+    return operation
+
+
+def _arrange(buffers: Sequence[_Buffer]) -> int:
+    """Gives each its offset, the largest first, as low as it can be; the bytes of all together."""
+    placed: list[_Buffer] = []
+    for buffer in sorted(buffers, key=lambda one: -one.size):
+        beside = sorted((o for o in placed if o.is_beside(buffer)), key=lambda one: one.offset)
+        offset = 0
+        for other in beside:
+            if offset + buffer.size <= other.offset:
+                break
+            offset = max(offset, -(-other.end // _ALIGNMENT) * _ALIGNMENT)
+        buffer.offset = offset
+        placed.append(buffer)
+    return max(buffer.end for buffer in placed)

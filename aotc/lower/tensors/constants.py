@@ -1,0 +1,184 @@
+"""What is computed from constants alone → constants: at build time rather than in each call.
+
+Weights are transposed so, and what a norm of batches knows of its variance is one number for each
+channel. What only repeats a constant (a broadcast) stays, of fewer elements if it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from aotc import ops
+from aotc.lower.tensors.generics import (
+    RESHAPES,
+    body_of,
+    create_spread,
+    has_reduction,
+    origin,
+    turning_loops,
+)
+from aotc.lower.tensors.known import SMALL, KnownTensors, compact, packed
+from aotc.mlir import ir
+from aotc.sizes import dense_bytes
+
+
+def fold_constants(module: Any) -> None:
+    """Changes `module` in place: run where named operations are `linalg.generic`.
+
+    A function without arguments stays: all of it may be computed from constants, and a program that
+    a user wants to run would be run by the build.
+
+    A large constant of which only another order is used takes the place of that order. Where both
+    are used it is left as it is: the weights would be in the artifact twice.
+    """
+    with module.context:
+        known = KnownTensors()
+        generics = [
+            op
+            for function in ops.find(module.operation, "func.func")
+            if ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs
+            for op in ops.find(function, "linalg.generic")
+            if op.results
+        ]
+        for generic in generics:
+            if not _takes_tensors(generic) or not _is_wanted(generic, known):
+                continue
+            for result in generic.results:
+                array = known.of(result)
+                assert array is not None
+                if not _is_of_bits(result) and _is_worth_it(generic, array):
+                    _replace(generic, result, array)
+        for generic in reversed(generics):
+            # Also what asserts something: it holds.
+            if known.has(generic.results[0]) and not any(map(_is_used, generic.results)):
+                generic.erase()
+
+
+def _takes_tensors(generic: Any) -> bool:
+    """Whether it reads more than a scalar: what fills a tensor with one is as good as a constant,
+    which could not be written to."""
+    inputs, _ = ops.operand_groups(generic)
+    return any(isinstance(value.type, ir.RankedTensorType) for value in inputs) or bool(
+        ops.find(generic, "linalg.index")
+    )
+
+
+def _is_wanted(generic: Any, known: KnownTensors) -> bool:
+    """Whether anything uses it that is not to be a constant, too."""
+    if not all(map(known.has, generic.results)):
+        return False
+    for user in (
+        user for result in generic.results for user in ops.users_through(result, RESHAPES)
+    ):
+        if user.name != "linalg.generic" or not user.results or not known.has(user.results[0]):
+            return True
+        if _is_of_bits(user.results[0]) and _is_wanted(user, known):
+            return True
+    return False
+
+
+def _is_of_bits(value: Any) -> bool:
+    """Whether its elements are i1, of which no constant is made."""
+    return bool(value.type.element_type == ops.integer(1))
+
+
+def _is_used(value: Any) -> bool:
+    return next(ops.users_through(value, RESHAPES), None) is not None
+
+
+def _users(generic: Any) -> Iterator[Any]:
+    """The operations that use its results, in their shape or another."""
+    for result in generic.results:
+        yield from ops.users_through(result, RESHAPES)
+
+
+def _is_worth_it(generic: Any, array: np.ndarray) -> bool:
+    kept = compact(array)
+    if _only_moves(generic):
+        if kept.size < array.size:
+            # A broadcast, which is a part of what reads it.
+            return False
+        if all(map(_reads_once, _users(generic))):
+            return False
+    return kept.nbytes <= SMALL or all(
+        _is_alone(constant, generic) for constant in _large_constants(generic)
+    )
+
+
+def _reads_once(user: Any) -> bool:
+    """Whether it is a product of a matrix and a vector, say, which has each element of its largest
+    operand once. It goes along the rows that there are: a warp for each, where columns have a
+    thread."""
+    if user.name != "linalg.generic" or not has_reduction(user):
+        return False
+    # By operand: the loops that it depends on and that turn more than once.
+    loops = [turning_loops(user, i) for i in range(len(user.operands))]
+    return set().union(*loops) in loops
+
+
+def _only_moves(generic: Any) -> bool:
+    """Whether it only puts the elements of a constant elsewhere."""
+    inputs, _ = ops.operand_groups(generic)
+    argument = generic.regions[0].blocks[0].arguments[0]
+    end, *others = reversed(body_of(generic))
+    if others or len(inputs) != 1 or list(end.operands) != [argument]:
+        return False
+    owner = ops.defining(origin(inputs[0]))
+    return owner is not None and owner.name == "arith.constant"
+
+
+def _large_constants(generic: Any) -> list[Any]:
+    inputs, _ = ops.operand_groups(generic)
+    sources = [
+        source
+        for source in map(origin, inputs)
+        if isinstance(source.type, ir.RankedTensorType)
+        and (owner := ops.defining(source)) is not None
+        and owner.name == "arith.constant"
+    ]
+    return [source for source in sources if (dense_bytes(source.type) or 0) > SMALL]
+
+
+def _is_alone(constant: Any, user: Any) -> bool:
+    """Whether `user` is the only one of its constant."""
+    return all(other == user for other in ops.users_through(constant, RESHAPES))
+
+
+def _replace(generic: Any, result: Any, array: np.ndarray) -> None:
+    """Gives the users of `result` a constant, or a broadcast of one."""
+    element = result.type.element_type
+    kept = compact(array)
+    with generic.location, ir.InsertionPoint(generic):
+        if kept.size == 1:
+            one = np.ascontiguousarray(kept.ravel())
+            attribute = ir.DenseElementsAttr.get(one, type=element, shape=array.shape)
+            result.replace_all_uses_with(_constant(attribute))
+            return
+        axes = [i for i, size in enumerate(kept.shape) if size == array.shape[i]]
+        dense = packed(kept.reshape([kept.shape[i] for i in axes]))
+        constant = _constant(_dense(dense, element))
+        is_whole = len(axes) == array.ndim
+        result.replace_all_uses_with(
+            constant if is_whole else create_spread(constant, result.type, _map(result.type, axes))
+        )
+
+
+def _dense(array: np.ndarray, element: Any) -> Any:
+    """The attribute: where it is large, with the array's own memory."""
+    if array.nbytes <= SMALL:
+        return ir.DenseElementsAttr.get(array, type=element, shape=array.shape)
+    type_ = ir.RankedTensorType.get(array.shape, element)
+    return ir.DenseResourceElementsAttr.get_from_buffer(array, "aotc_folded", type_)
+
+
+def _constant(attribute: Any) -> Any:
+    type_ = attribute.type
+    return ops.create("arith.constant", results=[type_], attributes={"value": attribute}).result
+
+
+def _map(type_: Any, axes: Sequence[int]) -> Any:
+    """What reads a tensor whose dimensions are these axes of one of `type_`."""
+    return ir.AffineMap.get(type_.rank, 0, [ir.AffineDimExpr.get(axis) for axis in axes])

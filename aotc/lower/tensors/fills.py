@@ -1,0 +1,73 @@
+"""A tensor that is filled with one value is made for each operation that starts from it, in its
+shape.
+
+Equal ones were made one, and reshaped: then the first one to write into it must copy it, and what
+fills it runs in front of all. One for each is filled by the loop that goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.tensors.generics import RESHAPES, body_of, create_spread
+from aotc.mlir import ir
+
+
+def separate_fills(module: Any) -> None:
+    """Changes `module` in place: run where named operations are `linalg.generic`."""
+    with module.context:
+        for generic in ops.find(module.operation, "linalg.generic"):
+            if (value := _value(generic)) is not None:
+                _reshape(generic.results[0], value)
+                _part(generic.results[0], value)
+
+
+def _value(generic: Any) -> Any | None:
+    """The scalar that a tensor of static shape is filled with."""
+    inputs, _ = ops.operand_groups(generic)
+    end, *others = reversed(body_of(generic))
+    if others or len(generic.results) != 1 or len(inputs) > 1:
+        return None
+    if not generic.results[0].type.has_static_shape:
+        return None
+    (yielded,) = end.operands
+    if not inputs:
+        return None if isinstance(yielded.owner, ir.Block) else yielded
+    is_scalar = not isinstance(inputs[0].type, ir.ShapedType)
+    is_it = yielded == generic.regions[0].blocks[0].arguments[0]
+    return inputs[0] if is_scalar and is_it else None
+
+
+def _reshape(filled: Any, value: Any) -> None:
+    """Fills what is another shape of the tensor by itself."""
+    for use in list(filled.uses):
+        user = use.owner.operation
+        if user.name in RESHAPES and user.results[0].type.has_static_shape:
+            with user.location, ir.InsertionPoint(user):
+                other = _fill(user.results[0].type, value)
+            user.results[0].replace_all_uses_with(other)
+            user.erase()
+            _reshape(other, value)
+            _part(other, value)
+
+
+def _part(filled: Any, value: Any) -> None:
+    """Gives each operation that writes into the tensor its own."""
+    for use in [use for use in filled.uses if _is_written(use)]:
+        user = use.owner.operation
+        with user.location, ir.InsertionPoint(user):
+            user.operands[use.operand_number] = _fill(filled.type, value)
+
+
+def _is_written(use: Any) -> bool:
+    user = use.owner.operation
+    if user.name != "linalg.generic":
+        return False
+    inputs, _ = ops.operand_groups(user)
+    return bool(use.operand_number >= len(inputs))
+
+
+def _fill(type_: Any, value: Any) -> Any:
+    """A tensor filled with `value`, at the insertion point."""
+    return create_spread(value, type_, ir.AffineMap.get(type_.rank, 0, []))

@@ -1,0 +1,359 @@
+"""What tensors hold that is computed from constants alone, as NumPy arrays.
+
+A tensor that repeats what it is made of (a broadcast) is an array with strides of 0: it takes no
+more memory than that. Arithmetic is that of IEEE 754, which NumPy and the devices have in common:
+other functions (exp, ...) are left to the device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from aotc import ops
+from aotc.dense import content_of, element_of, is_splat
+from aotc.input.blobs import resource_name
+from aotc.lower.tensors.generics import RESHAPES, body_of, maps_of
+from aotc.mlir import ir
+from aotc.sizes import dense_bytes, element_bytes
+
+# What may be larger than its operands: bytes.
+SMALL = 1 << 16
+# A larger array is not kept, but made again.
+_KEPT = 1 << 20
+_COLUMNS = 64
+# Element types with arithmetic; others can be moved.
+_BIT = "b"
+_NUMBERS = {
+    "i1": np.dtype(bool),
+    **{f"i{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
+    "index": np.dtype("i8"),
+}
+
+
+class KnownTensors:
+    """The tensors and scalars of a module whose value is known."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, np.ndarray] = {}
+        self._is_known: dict[Any, bool] = {}
+        # A large one is asked for several times in a row.
+        self._last: tuple[Any, np.ndarray] | None = None
+
+    def has(self, value: Any) -> bool:
+        """Whether `of` gives something."""
+        if value not in self._is_known:
+            self.of(value)
+        return self._is_known[value]
+
+    def of(self, value: Any) -> np.ndarray | None:
+        """The elements of a tensor, or a scalar as an array of rank 0; None if they are not known
+        before the program runs."""
+        if value in self._kept:
+            return self._kept[value]
+        if self._last is not None and self._last[0] == value:
+            return self._last[1]
+        if not self._is_known.get(value, True):
+            return None
+        operation = ops.defining(value)
+        array = None if operation is None else self._result(operation, value)
+        self._is_known[value] = array is not None
+        if array is not None and compact(array).nbytes <= _KEPT:
+            self._kept[value] = array
+        elif array is not None:
+            self._last = (value, array)
+        return array
+
+    def _result(self, operation: Any, value: Any) -> np.ndarray | None:
+        if operation.name == "arith.constant":
+            return _constant(operation)
+        if operation.name in RESHAPES:
+            return self._reshaped(operation)
+        if operation.name != "linalg.generic":
+            return None
+        with np.errstate(all="ignore"):
+            results = self._computed(operation)
+        return results[list(operation.results).index(value)] if results else None
+
+    def _reshaped(self, operation: Any) -> np.ndarray | None:
+        type_ = operation.results[0].type
+        array = self.of(operation.operands[0]) if type_.has_static_shape else None
+        if array is None or not (array.flags.c_contiguous or array.nbytes <= SMALL):
+            return None
+        return array.reshape(type_.shape)
+
+    def _computed(self, generic: Any) -> list[np.ndarray] | None:
+        """The results of a `linalg.generic` whose elements are computed each on its own."""
+        loops = _Loops.of(generic)
+        if loops is None:
+            return None
+        inputs, _ = ops.operand_groups(generic)
+        values: dict[Any, np.ndarray] = {}
+        for argument, operand, map_ in zip(loops.arguments, inputs, loops.input_maps, strict=False):
+            if not list(argument.uses):
+                continue
+            array = self.of(operand)
+            array = None if array is None else loops.along(array, map_)
+            if array is None:
+                return None
+            values[argument] = array
+        indices = [loops.index(op) for op in loops.body if op.name == "linalg.index"]
+        shape = np.broadcast_shapes(*(array.shape for array in [*values.values(), *indices]))
+        given = max((array.nbytes for array in values.values()), default=0)
+        made = math.prod(shape) * max(_bytes_of(result.type) for result in generic.results)
+        if made > max(SMALL, given) and not loops.only_moves:
+            return None
+        return self._run(loops, values)
+
+    def _run(self, loops: _Loops, values: dict[Any, np.ndarray]) -> list[np.ndarray] | None:
+        for operation in loops.body:
+            if operation.name == "linalg.index":
+                values[operation.results[0]] = loops.index(operation)
+                continue
+            operands = []
+            for operand in operation.operands:
+                array = values.get(operand)
+                if array is None:
+                    array = self.of(operand)
+                if array is None:
+                    return None
+                operands.append(array)
+            if operation.name == "linalg.yield":
+                return [loops.result(array, i) for i, array in enumerate(operands)]
+            if operation.name == "cf.assert":
+                if not operands[0].all():
+                    return None
+                continue
+            array = _apply(operation, operands)
+            if array is None:
+                return None
+            values[operation.results[0]] = array
+        return None
+
+
+def _bytes_of(type_: Any) -> int:
+    return element_bytes(type_.element_type) or 1
+
+
+def compact(array: np.ndarray) -> np.ndarray:
+    """`array` with one element along each axis that repeats it."""
+    once = (
+        stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)
+    )
+    return array[tuple(slice(0, 1) if repeats else slice(None) for repeats in once)]
+
+
+def packed(array: np.ndarray) -> np.ndarray:
+    """`array`, row by row in memory of its own."""
+    if array.flags.c_contiguous or array.nbytes <= SMALL or array.ndim < 2:
+        return np.ascontiguousarray(array)
+    # A few columns at a time: what is read of other rows is in the cache, then.
+    result = np.empty(array.shape, array.dtype)
+    for start in range(0, array.shape[-1], _COLUMNS):
+        part = (..., slice(start, start + _COLUMNS))
+        result[part] = array[part]
+    return result
+
+
+class _Loops:
+    """The loops of a `linalg.generic` that are all parallel, and read no result."""
+
+    def __init__(self, generic: Any, maps: Sequence[Any]) -> None:
+        block = generic.regions[0].blocks[0]
+        self.arguments = list(block.arguments)
+        self.body = body_of(generic)
+        count = len(generic.results)
+        self.input_maps, self._output_maps = maps[:-count], maps[-count:]
+        self.rank = maps[0].n_dims
+        self._places = [_dimensions(map_) for map_ in self._output_maps]
+        shape = generic.results[0].type.shape
+        self.sizes = [0] * self.rank
+        for size, dimension in zip(shape, self._places[0] or [], strict=False):
+            self.sizes[dimension] = size
+
+    @classmethod
+    def of(cls, generic: Any) -> _Loops | None:
+        """None for loops of another kind, or whose sizes are not known."""
+        results = list(generic.results)
+        if not results or not all(result.type.has_static_shape for result in results):
+            return None
+        kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
+        if any("parallel" not in str(kind) for kind in kinds):
+            return None
+        loops = cls(generic, maps_of(generic))
+        if any(list(argument.uses) for argument in loops.arguments[-len(results) :]):
+            return None
+        all_ = list(range(loops.rank))
+        if any(place is None or sorted(place) != all_ for place in loops._places):
+            return None
+        return loops
+
+    @property
+    def only_moves(self) -> bool:
+        return len(self.body) == 1
+
+    def along(self, array: np.ndarray, map_: Any) -> np.ndarray | None:
+        """The operand that `map_` reads, with an axis for each loop; one that it does not depend
+        on has one element."""
+        fixed: list[Any] = []
+        dimensions = []
+        for expression in map_.results:
+            if isinstance(expression, ir.AffineDimExpr):
+                fixed.append(slice(None))
+                dimensions.append(expression.position)
+            elif isinstance(expression, ir.AffineConstantExpr):
+                fixed.append(expression.value)
+            else:
+                return None
+        if len(set(dimensions)) != len(dimensions):
+            return None
+        array = array[tuple(fixed)].transpose(np.argsort(dimensions))
+        missing = [i for i in range(self.rank) if i not in dimensions]
+        return compact(np.expand_dims(array, missing))
+
+    def index(self, operation: Any) -> np.ndarray:
+        """The value of a `linalg.index`."""
+        dimension = ir.IntegerAttr(operation.attributes["dim"]).value
+        shape = [self.sizes[i] if i == dimension else 1 for i in range(self.rank)]
+        return np.arange(self.sizes[dimension], dtype=np.int64).reshape(shape)
+
+    def result(self, array: np.ndarray, number: int) -> np.ndarray:
+        place = self._places[number]
+        assert place is not None
+        return np.broadcast_to(array, self.sizes).transpose(place)
+
+
+def _dimensions(map_: Any) -> list[int] | None:
+    """The loops that a map names, where it does nothing else."""
+    if not all(isinstance(expression, ir.AffineDimExpr) for expression in map_.results):
+        return None
+    return [expression.position for expression in map_.results]
+
+
+def _constant(operation: Any) -> np.ndarray | None:
+    """The value of an `arith.constant`."""
+    try:
+        attribute = operation.attributes["value"]
+    except TypeError:
+        return None  # complex numbers: the bindings have no class for their attribute
+    type_ = operation.results[0].type
+    if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr | ir.BoolAttr):
+        number = _NUMBERS.get(str(type_))
+        return None if number is None else np.array(attribute.value).astype(number)
+    is_dense = isinstance(attribute, ir.DenseElementsAttr)
+    if not isinstance(type_, ir.RankedTensorType):
+        return None
+    if not is_dense and resource_name(attribute) is None:
+        return None
+    size, dtype = dense_bytes(type_), dtype_of(type_.element_type)
+    if dtype is None:
+        return None
+    shape = type_.shape
+    if is_splat(attribute):
+        if dtype.kind == _BIT:
+            return np.broadcast_to(np.array(attribute.get_splat_value().value, bool), shape)
+        element = element_of(attribute)
+        return None if element is None else np.broadcast_to(np.frombuffer(element, dtype)[0], shape)
+    if size is None or (is_dense and dtype.kind == "u"):
+        return None  # the bindings show no elements of these types
+    return np.frombuffer(content_of(attribute, size), dtype).reshape(shape)
+
+
+def dtype_of(element_type: Any) -> np.dtype[Any] | None:
+    """The elements as NumPy has them; those that it does not know are their bits. None for parts
+    of bytes, and for what is longer than numbers are."""
+    size = element_bytes(element_type)
+    number = _NUMBERS.get(str(element_type))
+    if number is None and size in (1, 2, 4, 8):
+        return np.dtype(f"u{size}")
+    return number
+
+
+def _apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
+    """The result of an operation on elements, or None where it is the device's."""
+    types = [value.type for value in (*operation.operands, *operation.results)]
+    if not all(str(type_) in _NUMBERS for type_ in types):
+        return None
+    result = _NUMBERS[str(operation.results[0].type)]
+    # Of i1, 1 is -1, and 1 + 1 is 0: not so of NumPy's booleans.
+    is_bit = _BIT in (operands[0].dtype.kind, result.kind)
+    if operation.name in (_OF_BITS if is_bit else _SAME):
+        return _SAME[operation.name](*operands)
+    if operation.name in _CASTS and not is_bit:
+        return operands[0].astype(result)
+    if operation.name in _FROM_BITS and operands[0].dtype.kind == _BIT:
+        return operands[0].astype(result)
+    if operation.name == "arith.select":
+        return np.where(*operands)
+    if operation.name in ("arith.cmpf", "arith.cmpi"):
+        return _compare(operation, *operands)
+    if operation.name == "math.rsqrt":
+        # Rounded twice, and so right but for one in many millions: the device's is no nearer.
+        return (1 / np.sqrt(operands[0].astype(np.float64))).astype(result)
+    return None
+
+
+_Function = Callable[..., np.ndarray]
+_SAME: dict[str, _Function] = {
+    "arith.addf": np.add,
+    "arith.subf": np.subtract,
+    "arith.mulf": np.multiply,
+    "arith.divf": np.divide,
+    "arith.negf": np.negative,
+    "arith.addi": np.add,
+    "arith.subi": np.subtract,
+    "arith.muli": np.multiply,
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+    "math.absf": np.abs,
+    "math.sqrt": np.sqrt,
+}
+_OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
+_FROM_BITS = ("arith.extui", "arith.uitofp")
+# To a type that has each value, or by rounding to the nearest even one; integers are cut.
+_CASTS = (
+    *("arith.extf", "arith.truncf", "arith.sitofp", "arith.extsi", "arith.trunci"),
+    "arith.index_cast",
+)
+# By the number of a predicate of arith.cmpi; the unsigned ones are left out.
+_INTEGERS: dict[int, _Function] = {
+    0: np.equal,
+    1: np.not_equal,
+    2: np.less,
+    3: np.less_equal,
+    4: np.greater,
+    5: np.greater_equal,
+}
+# By the number of a predicate of arith.cmpf, for numbers; ordered and, 7 further on, unordered.
+_FLOATS: dict[int, _Function] = {
+    1: np.equal,
+    2: np.greater,
+    3: np.greater_equal,
+    4: np.less,
+    5: np.less_equal,
+    6: np.not_equal,
+}
+_ORDERED, _UNORDERED = 7, 14
+
+
+def _compare(operation: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
+    if operation.name == "arith.cmpi":
+        function = None if left.dtype.kind == _BIT else _INTEGERS.get(predicate)
+        return None if function is None else function(left, right)
+    numbers: np.ndarray = ~(np.isnan(left) | np.isnan(right))
+    found = numbers
+    if predicate in _FLOATS:
+        found = _FLOATS[predicate](left, right) & numbers
+    elif predicate - _ORDERED in _FLOATS:
+        found = _FLOATS[predicate - _ORDERED](left, right) | ~numbers
+    elif predicate == _UNORDERED:
+        found = ~numbers
+    elif predicate != _ORDERED:
+        return None
+    return found

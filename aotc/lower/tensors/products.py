@@ -1,0 +1,76 @@
+"""Elementwise work is kept out of products that would repeat it.
+
+MLIR fuses what computes an operand into what reads it. A product of matrices reads each element
+once for each column of the other: an activation function, or the norm of a row, would be computed
+as often. It becomes a loop of its own, which the loops of what made its operand can take in.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aotc import ops
+from aotc.lower.tensors.generics import body_of, has_reduction, maps_of, origin, turning_loops
+from aotc.mlir import ir
+
+_HELD = "aotc.held"
+_HOLDER = "bufferization.dealloc_tensor"
+# Of these, one costs as little as the load that it belongs to.
+_CHEAP = ("arith.addf", "arith.subf", "arith.mulf", "arith.addi", "arith.subi", "arith.muli")
+# And these are a part of it.
+_FREE = ("linalg.yield", "arith.extf", "arith.truncf", "arith.extsi", "arith.extui")
+
+
+def hold_apart(module: Any) -> None:
+    """Gives what is not to be fused a second use, until `let_go`: what has two is not fused."""
+    with module.context:
+        for product in ops.find(module.operation, "linalg.generic"):
+            for value in _repeated_operands(product):
+                if _computes(value):
+                    with product.location, ir.InsertionPoint.after(ops.defining(value)):
+                        ops.create(_HOLDER, [value], attributes={_HELD: ir.UnitAttr.get()})
+
+
+def let_go(module: Any) -> None:
+    """Ends what `hold_apart` began."""
+    for holder in ops.find(module.operation, _HOLDER):
+        if _HELD in holder.attributes:
+            holder.erase()
+
+
+def _repeated_operands(generic: Any) -> list[Any]:
+    """The tensors, as they were made, of which a reduction reads an element more than once."""
+    if not has_reduction(generic):
+        return []
+    loops = set().union(*(turning_loops(generic, i) for i in range(len(generic.operands))))
+    inputs, _ = ops.operand_groups(generic)
+    return [
+        origin(value)
+        for value, map_ in zip(inputs, maps_of(generic), strict=False)
+        if isinstance(value.type, ir.RankedTensorType) and loops - _loops_of(map_)
+    ]
+
+
+def _loops_of(map_: Any) -> set[int]:
+    return {int(number) for number in re.findall(r"d(\d+)", " ".join(map(str, map_.results)))}
+
+
+def _computes(value: Any) -> bool:
+    """Whether what makes a tensor, once it is fused, does more than put elements elsewhere, widen
+    or scale them."""
+    names = _operations(value)
+    return len(names) > 1 or any(name not in _CHEAP for name in names)
+
+
+def _operations(value: Any) -> list[str]:
+    """The operations on elements that would be fused into what reads a tensor."""
+    producer = ops.defining(value)
+    if producer is None or producer.name != "linalg.generic" or has_reduction(producer):
+        return []
+    names = [op.name for op in body_of(producer) if op.name not in _FREE]
+    inputs, _ = ops.operand_groups(producer)
+    for source in map(origin, inputs):
+        if len(names) < 2 and len({use.owner.operation for use in source.uses}) == 1:
+            names += _operations(source)
+    return names

@@ -1,0 +1,94 @@
+"""Windows of convolutions and poolings that end before their input does.
+
+Where such an operation has one place along a dimension alone, MLIR's linalg-fold-unit-extent-dims
+drops that dimension, and the window's size is then all that says how large the input is. So the
+input is cut down to what the window reads, before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir, linalg
+
+
+def trim_windows(module: Any) -> None:
+    """Changes `module` in place: inputs of known size of linalg operations on tensors."""
+    with module.context:
+        for operation in ops.walk(module.operation):
+            if not operation.name.startswith("linalg.") or len(operation.regions) != 1:
+                continue
+            tensors = [value for value in operation.operands if _is_static(value.type)]
+            maps = linalg.get_indexing_maps(operation)
+            if maps is not None and len(tensors) == len(operation.operands) == len(maps):
+                _trim(operation, [ir.AffineMapAttr(map_).value for map_ in maps])
+
+
+def _is_static(type_: Any) -> bool:
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
+
+
+def _trim(operation: Any, maps: list[Any]) -> None:
+    extents = {
+        result.position: size
+        for operand, map_ in zip(operation.operands, maps, strict=True)
+        for result, size in zip(map_.results, operand.type.shape, strict=True)
+        if isinstance(result, ir.AffineDimExpr)
+    }
+    for i, (operand, map_) in enumerate(zip(operation.operands, maps, strict=True)):
+        read = [
+            _read_size(result, size, extents)
+            for result, size in zip(map_.results, operand.type.shape, strict=True)
+        ]
+        if read != list(operand.type.shape):
+            with operation.location, ir.InsertionPoint(operation):
+                operation.operands[i] = _first(operand, read)
+
+
+def _read_size(expression: Any, size: int, extents: dict[int, int]) -> int:
+    """How much of a dimension of that size is read, or all of it where nothing is to be mended."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return size
+    if all(extents.get(position) != 1 for position in _dimensions(expression)):
+        return size
+    last = _largest(expression, extents)
+    return size if last is None else min(size, last + 1)
+
+
+def _dimensions(expression: Any) -> set[int]:
+    """The loops that an expression depends on."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return {expression.position}
+    if isinstance(expression, ir.AffineBinaryExpr):
+        return _dimensions(expression.lhs) | _dimensions(expression.rhs)
+    return set()
+
+
+def _largest(expression: Any, extents: dict[int, int]) -> int | None:
+    """The value at the last point of the loops: the largest, as nothing is negative in a window.
+    None for what is made otherwise."""
+    if isinstance(expression, ir.AffineConstantExpr):
+        return expression.value if expression.value >= 0 else None
+    if isinstance(expression, ir.AffineDimExpr):
+        extent = extents.get(expression.position)
+        return None if extent is None else extent - 1
+    if isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
+        left, right = (_largest(part, extents) for part in (expression.lhs, expression.rhs))
+        if left is None or right is None:
+            return None
+        return left + right if isinstance(expression, ir.AffineAddExpr) else left * right
+    return None
+
+
+def _first(tensor: Any, sizes: list[int]) -> Any:
+    """The part of a tensor from its beginning."""
+    rank = len(sizes)
+    attributes = {
+        "static_offsets": ir.DenseI64ArrayAttr.get([0] * rank),
+        "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
+        "static_strides": ir.DenseI64ArrayAttr.get([1] * rank),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+    }
+    result = ir.RankedTensorType.get(sizes, tensor.type.element_type, tensor.type.encoding)
+    return ops.create("tensor.extract_slice", [tensor], [result], attributes=attributes).result
