@@ -13,7 +13,7 @@ from typing import Any
 from aotc.api import Artifact
 from aotc.api import build as build_module
 from aotc.errors import ToolError
-from aotc.frontends.torch import FRONTEND, import_program
+from aotc.frontends.torch import ALONE, FRONTEND, import_program
 
 
 def build(
@@ -43,7 +43,8 @@ def build(
 
     program = module
     if not isinstance(module, torch.export.ExportedProgram):
-        program = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes)
+        with ALONE:
+            program = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes)
         name = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
     name = name or "program"
     return build_module(import_program(program, name), name=name, **options)

@@ -18,6 +18,8 @@ from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_mlir import make_entry
 
 _HINT = "pip install 'aotc[onnx]'"
+# The operations' version that the importer covers best.
+_OPSET = 17
 # From the operations of ONNX to linalg on tensors. What is legal stays whole until the second
 # pipeline, which has a shorter form of it.
 _PIPELINE = (
@@ -35,12 +37,35 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     try:
         model = onnx.load(path)
         onnx.checker.check_model(path)
-    except (OSError, DecodeError, onnx.checker.ValidationError) as error:
+    except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         raise InputError(f"onnx cannot load '{path}': {error}") from None
     # A model of more than 2 GiB is refused there: what the file says of shapes must do.
     with contextlib.suppress(ValueError):
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    return _import(model, options.get("entry", path.name.split(".")[0]))
+    name = options.get("entry", path.name.split(".")[0])
+    try:
+        return _import(model, name)
+    except InputError:
+        newer = _newer(model)
+        if newer is None:
+            raise
+        return _import(newer, name)
+
+
+def _newer(model: Any) -> Any:
+    """A model of old operations with the ones that torch-mlir knows best; None if it has those, or
+    onnx cannot convert it."""
+    import onnx.version_converter  # type: ignore[import-not-found, unused-ignore]
+
+    versions = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
+    if all(version >= _OPSET for version in versions):
+        return None
+    try:
+        return onnx.shape_inference.infer_shapes(
+            onnx.version_converter.convert_version(model, _OPSET), data_prop=True
+        )
+    except Exception:  # of many kinds: the model stays as it is
+        return None
 
 
 def _import(model: Any, name: str) -> Any:
@@ -67,10 +92,28 @@ def _import(model: Any, name: str) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """What was refused: the first line of what MLIR says has the operation's name."""
-    found = re.search(r'onnx\.\w+|"?torch\.[\w.]+', str(error))
-    first = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return f"{found[0]}: {first}" if found and found[0] not in first else first
+    """What was refused: ONNX's operation, and the first that MLIR says."""
+    text = str(error) or type(error).__name__
+    operation = re.search(r"onnx\.\w+", text)
+    lines = [line for line in text.splitlines() if not line.endswith("pass pipeline:")]
+    # Behind the message is the whole operation; before it a place, of which ONNX has none.
+    first = re.sub(r'^error: "[^"]*": ', "", lines[0]).partition(": %")[0]
+    return f"{operation[0]}: {first}" if operation and operation[0] not in first else first
+
+
+def _beside(path: Path) -> list[Path]:
+    """The files that have the model's weights, where it has them not itself."""
+    import onnx  # type: ignore[import-not-found, unused-ignore]
+
+    model = onnx.load(path, load_external_data=False)
+    places = [
+        entry.value
+        for tensor in onnx.external_data_helper._get_all_tensors(model)
+        if onnx.external_data_helper.uses_external_data(tensor)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    ]
+    return [path.parent / place for place in dict.fromkeys(places)]
 
 
 def _missing() -> str | None:
@@ -84,4 +127,5 @@ FRONTEND = Frontend(
     "models of ONNX",
     {"entry": "the entry's name (default: the file's)"},
     _missing,
+    _beside,
 )

@@ -27,7 +27,8 @@ def input_error(
 ) -> InputError:
     """One error for all the problems of the file `path`, whose text is `text`."""
     # It loads the bindings, and the command line is read without them.
-    from aotc.input.source import Place, excerpt
+    from aotc.input.place import Place
+    from aotc.input.source import excerpt
 
     name, lines = fspath(path), tuple(text.split("\n"))
     parts: list[str] = []

@@ -13,10 +13,15 @@ from aotc.errors import AotcError, InputError, ToolError
 GROUP = "aotc.frontends"
 # Text and bytecode of MLIR: the input of everything else, and of files with other endings.
 MLIR = "mlir"
+MLIR_ENDINGS = (".mlir", ".mlirbc")
 
 
 def _has_all() -> str | None:
     return None
+
+
+def _nothing(path: Path) -> Iterable[Path]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Frontend:
     the file. `options` says what each option that it takes means, by name: the command's
     `--frontend-option NAME=VALUE`. `missing` tells how to install what `load` needs and is not
     there ("pip install 'aotc[torch]'"), None if nothing is: it is asked before `load` is.
+    `beside(path)` are other files that `load` reads for that one: what `-MD` writes down.
     """
 
     name: str
@@ -37,6 +43,16 @@ class Frontend:
     about: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     missing: Callable[[], str | None] = _has_all
+    beside: Callable[[Path], Iterable[Path]] = _nothing
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for endings that would take files from others."""
+        if not isinstance(self.endings, tuple) or any(
+            not ending.startswith(".") or ending in MLIR_ENDINGS for ending in self.endings
+        ):
+            raise ValueError(
+                f"endings are a tuple of texts with a dot, other than MLIR's: {self.endings!r}"
+            )
 
 
 @dataclass(frozen=True)
@@ -69,6 +85,8 @@ def _load(point: importlib.metadata.EntryPoint) -> Found:
     distribution = f"{point.dist.name} {point.dist.version}" if point.dist else "?"
     try:
         frontend = point.load()
+        if isinstance(frontend, Frontend):
+            frontend.missing()
     except Exception as error:
         return Found(point.name, distribution, None, f"{type(error).__name__}: {error}")
     if not isinstance(frontend, Frontend):
@@ -81,7 +99,8 @@ def frontend_for(path: Path, name: str | None) -> Frontend | None:
 
     Raises InputError for a name that none has, and for an ending that several have.
     """
-    if name == MLIR:
+    # No front end takes MLIR's endings: it would not be heard, and need not be loaded.
+    if name == MLIR or (name is None and path.name.endswith((*MLIR_ENDINGS, "-"))):
         return None
     found = frontends()
     if name is not None:
@@ -100,9 +119,11 @@ def frontend_for(path: Path, name: str | None) -> Frontend | None:
 
 
 def _called(name: str, found: Iterable[Found]) -> Frontend:
-    for one in found:
-        if one.name != name:
-            continue
+    called = [one for one in found if one.name == name]
+    if len(called) > 1:
+        packages = " and ".join(one.distribution for one in called)
+        raise InputError(f"--frontend '{name}' is one of several packages: {packages}.")
+    for one in called:
         if one.frontend is None:
             raise ToolError(f"The front end '{name}' cannot be used: {one.failure}.")
         return one.frontend
@@ -130,7 +151,7 @@ def run_frontend(frontend: Frontend, path: Path, options: Mapping[str, str]) -> 
         return frontend.load(path, options)
     except AotcError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, OSError) and error.filename in (path, str(path)):
             raise InputError(f"Cannot read '{path}': {error.strerror}.") from None
         raise ToolError(

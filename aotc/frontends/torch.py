@@ -1,12 +1,12 @@
 """PyTorch: programs that torch.export saved (`.pt2`), by torch-mlir's importer.
 
-The weights become constants of the module. What is loaded is what `torch.export.load` loads, by its
-own rules of what may be in such a file.
+The weights become constants of the module. Nothing of a file is run: see torch_archive.py.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,42 +14,115 @@ from typing import Any
 
 from aotc.errors import InputError
 from aotc.frontends.registry import Frontend
-from aotc.frontends.torch_mlir import make_entry
+from aotc.frontends.torch_archive import check_archive
+from aotc.frontends.torch_mlir import make_entry, run_pipeline
+from aotc.frontends.torch_weights import weights_hook
 
 _HINT = "pip install 'aotc[torch]'"
+# What `fx.export_and_import` runs for linalg on tensors. That writes the module to a file of one
+# name where it fails, and MLIR's reasons to stderr.
+_PIPELINES = (
+    "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline",
+    "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}",
+)
+
+# For threads: torch.export keeps what it works on in variables of the process, and the filters of
+# warnings are the process's, too.
+ALONE = threading.RLock()
 
 
 def import_program(program: Any, name: str) -> Any:
     """A `torch.export.ExportedProgram` as an `ir.Module` with one entry, `name`: linalg on tensors.
 
     Arguments are called as the program's inputs are. Raises InputError for operations that
-    torch-mlir does not lower.
+    torch-mlir does not lower, and for programs that change their buffers or inputs.
     """
     from torch_mlir import fx  # type: ignore[import-not-found, unused-ignore]
-    from torch_mlir.compiler_utils import OutputType  # type: ignore[import-not-found, unused-ignore]
+    from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
 
     try:
-        with warnings.catch_warnings():
+        with ALONE, warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            program = program.run_decompositions(fx_decomp_util.get_decomposition_table())
+            _drop_fixed_inputs(program)
+            _take_weights_out_of_lists(program)
             module = fx.export_and_import(
-                program, output_type=OutputType.LINALG_ON_TENSORS, func_name=name
+                program,
+                decomposition_table={},
+                func_name=name,
+                hooks=weights_hook(),
             )
     except Exception as error:
         raise InputError(
             f"torch-mlir cannot lower this program: {type(error).__name__}: {error}"
         ) from error
+    _check_changes(program.graph_signature)
+    for pipeline in _PIPELINES:
+        run_pipeline(module, pipeline)
     return make_entry(module, name, list(program.graph_signature.user_inputs))
+
+
+def _check_changes(signature: Any) -> None:
+    """Raises InputError for a program that leaves something behind: the importer makes results of
+    that, in front of the program's own, and the next call would begin anew."""
+    buffers = [f"buffer '{name}'" for name in signature.buffers_to_mutate.values()]
+    inputs = [f"input '{name}'" for name in signature.user_inputs_to_mutate.values()]
+    if buffers or inputs:
+        raise InputError(
+            f"This program changes its {', its '.join([*buffers, *inputs])} in place, which an "
+            "entry does not.",
+            hint="return the new value as a result; or export the module after .eval().",
+        )
+
+
+def _drop_fixed_inputs(program: Any) -> None:
+    """Python's numbers, None and so on have in the program the values that they were exported with,
+    whatever a call gives."""
+    from torch.export.graph_signature import (  # type: ignore[import-not-found, unused-ignore]
+        ConstantArgument,
+    )
+
+    specs = program.graph_signature.input_specs
+    fixed = {spec.arg.name for spec in specs if isinstance(spec.arg, ConstantArgument)}
+    for node in program.graph.find_nodes(op="placeholder"):
+        if node.name in fixed and not node.users:
+            program.graph.erase_node(node)
+            specs[:] = [spec for spec in specs if spec.arg.name != node.name]
+
+
+def _take_weights_out_of_lists(program: Any) -> None:
+    """The importer takes no weight as one of a list's (`torch.cat([weight, x])`, `x[rows]`): a copy
+    of it stands there, which is folded away later."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    signature = program.graph_signature
+    weights = {
+        *signature.inputs_to_parameters,
+        *signature.inputs_to_buffers,
+        *signature.inputs_to_lifted_tensor_constants,
+    }
+    for node in program.graph.nodes:
+        listed = [item for arg in node.args if isinstance(arg, list | tuple) for item in arg]
+        for item in dict.fromkeys(listed):
+            if getattr(item, "op", None) == "placeholder" and item.name in weights:
+                with program.graph.inserting_before(node):
+                    copy = program.graph.call_function(torch.ops.aten.clone.default, (item,))
+                copy.meta = dict(item.meta)
+                node.replace_input_with(item, copy)
 
 
 def _load(path: Path, options: Mapping[str, str]) -> Any:
     import torch  # type: ignore[import-not-found, unused-ignore]
 
+    check_archive(path)
     try:
-        with warnings.catch_warnings():
+        with ALONE, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.load(path)
     except Exception as error:
         raise InputError(f"torch.export cannot load '{path}': {error}") from error
+    # Python's text, for calls of the program by PyTorch: it would be compiled, and run.
+    program._guards_code = []
     return import_program(program, options.get("entry", path.name.split(".")[0]))
 
 

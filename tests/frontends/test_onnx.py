@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from frontends.support import call
 
 import aotc
+from aotc.depfile import files_read
+from aotc.request_words import make_request
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -17,14 +20,23 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not inst
 CHIP = "sm_90"
 
 
-def _check(path: Path, inputs: list[Any], folder: Path) -> None:
-    built = aotc.build(path, emit="shared", out=f"{folder}/", chips=CHIP)
+# Relative to the largest result.
+LIMITS = {np.dtype(np.float32): 5e-6, np.dtype(np.float16): 1e-2}
+
+
+def _build(path: Path) -> aotc.Artifact:
+    return aotc.build(path, emit="shared", out=f"{path.parent}/", chips=CHIP)
+
+
+def _check(artifact: aotc.Artifact, path: Path, inputs: list[Any]) -> None:
     session = onnxruntime.InferenceSession(path)
     names = [value.name for value in session.get_inputs()]
-    expected = session.run(None, dict(zip(names, inputs, strict=True)))
-    got = call(built, path.stem, inputs, expected)
-    for ours, theirs in zip(got, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+    results = session.run(None, dict(zip(names, inputs, strict=True)))
+    got = call(artifact, path.stem, inputs, results)
+    for ours, theirs in zip(got, results, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        error = np.abs(ours.astype(np.float64) - theirs.astype(np.float64)).max()
+        assert error <= LIMITS[theirs.dtype] * np.abs(theirs).max()
 
 
 @pytest.mark.parametrize("external", [False, True])
@@ -50,22 +62,100 @@ def test_a_model_of_onnx_alone(external: bool, tmp_path: Path) -> None:
     options = {"location": "weights", "size_threshold": 0} if external else {}
     onnx.save(model, path, save_as_external_data=external, **options)
     assert (tmp_path / "weights").exists() == external
-    _check(path, [numbers.standard_normal((5, 20)).astype(np.float32)], tmp_path)
+    # What -MD writes down.
+    beside = [tmp_path / "weights"] if external else []
+    assert files_read(make_request(path)) == [path, *beside]
+    _check(_build(path), path, [numbers.standard_normal((5, 20)).astype(np.float32)])
+    if external:
+        (tmp_path / "weights").write_bytes(b"cut")
+        with pytest.raises(aotc.InputError, match="onnx cannot load"):
+            _build(path)
 
 
-@pytest.mark.parametrize("name", ["mlp", "lenet", "residual", "block"])
-def test_models_that_pytorch_exports(name: str, tmp_path: Path) -> None:
+def _exported(name: str, dtype: str, batch: int, folder: Path, **options: Any) -> tuple[Path, Any]:
+    """The file, and what makes inputs for a batch."""
     pytest.importorskip("onnxscript", reason="PyTorch exports to ONNX by onnxscript")
-    from frontends.models import made, torch
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from frontends.models import SMALL, inputs_of, made
 
-    model, inputs = made(name, 2)
-    path = tmp_path / f"{name}.onnx"
-    torch.onnx.export(model, inputs, path, dynamo=True, verbose=False)
-    _check(path, [tensor.numpy() for tensor in inputs], tmp_path)
+    type_ = {"f32": torch.float32, "f16": torch.float16}[dtype]
+    path = folder / f"{name}.onnx"
+    inputs = inputs_of(SMALL[name], batch, type_)
+    torch.onnx.export(made(SMALL[name], type_), inputs, path, dynamo=True, verbose=False, **options)
+    return path, lambda size: [tensor.numpy() for tensor in inputs_of(SMALL[name], size, type_)]
+
+
+NAMES = ["product", "mlp", "lenet", "resnet18", "block", "embedded"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "batch"),
+    [*((name, "f32", 8) for name in NAMES), *((name, "f16", 1) for name in NAMES)],
+)
+def test_models_that_pytorch_exports(name: str, dtype: str, batch: int, tmp_path: Path) -> None:
+    path, inputs = _exported(name, dtype, batch, tmp_path)
+    _check(_build(path), path, inputs(batch))
+
+
+@pytest.mark.parametrize("name", ["mlp", "lenet", "resnet18", "block", "embedded"])
+def test_a_batch_of_any_size(name: str, tmp_path: Path) -> None:
+    path, inputs = _exported(name, "f32", 3, tmp_path, dynamic_shapes=({0: "batch"},))
+    artifact = _build(path)
+    for batch in (1, 2, 8):
+        _check(artifact, path, inputs(batch))
+
+
+@pytest.mark.parametrize("opset", [18, 20])
+def test_gelu_by_tanh(opset: int, tmp_path: Path) -> None:
+    """Of its parts, and as one operation (from opset 20 on)."""
+    pytest.importorskip("onnxscript", reason="PyTorch exports to ONNX by onnxscript")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    path = tmp_path / "gelu.onnx"
+    x = torch.linspace(-6, 6, 4001)
+    module = torch.nn.GELU(approximate="tanh")
+    torch.onnx.export(module, (x,), path, dynamo=True, verbose=False, opset_version=opset)
+    operations = {node.op_type for node in onnx.load(path).graph.node}
+    assert ("Gelu" in operations) == (opset >= 20)
+    _check(_build(path), path, [x.numpy()])
 
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "x.onnx"
     path.write_bytes(b"no model")
     with pytest.raises(aotc.InputError, match="onnx cannot load"):
+        aotc.build(path, out=tmp_path / "x")
+
+
+def _model(path: Path, operation: str, opset: int, **attributes: Any) -> Path:
+    """A model of one operation, f32[2, 3, 4] to the same."""
+    helper = onnx.helper
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3, 4]) for name in "xy")
+    graph = helper.make_graph([helper.make_node(operation, "x", "y", **attributes)], "m", [x], [y])
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("mine", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+def test_old_operations(tmp_path: Path) -> None:
+    """Softmax was over all dimensions from `axis` on, until opset 13."""
+    path = _model(tmp_path / "old.onnx", "Softmax", 9, axis=1)
+    _check(_build(path), path, [np.random.default_rng(1).random((2, 3, 4), np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("operation", "attributes", "message"),
+    [
+        (
+            "Strange",
+            {"domain": "mine"},
+            "cannot lower this model: onnx.Strange: failed to legalize",
+        ),
+        ("DFT", {}, "torch-mlir cannot lower this model: onnx.DFT: failed to legalize"),
+    ],
+)
+def test_what_cannot_be_lowered(
+    operation: str, attributes: Any, message: str, tmp_path: Path
+) -> None:
+    path = _model(tmp_path / "x.onnx", operation, 17, **attributes)
+    with pytest.raises(aotc.InputError, match=re.escape(message)):
         aotc.build(path, out=tmp_path / "x")

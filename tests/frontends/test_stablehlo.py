@@ -43,13 +43,10 @@ def test_text_and_portable_artifact(tmp_path: Path) -> None:
         ("func.func @main(", "Cannot read the StableHLO of"),
         (
             "func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
-            '  %0 = "stablehlo.sort"(%x) ({\n'
-            "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
-            "    %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
-            "    stablehlo.return %c : tensor<i1>\n"
-            "  }) {dimension = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>\n"
+            "  %0 = stablehlo.custom_call @solve(%x) {sharding = #sdy.none} : "
+            "(tensor<4xf32>) -> tensor<4xf32>\n"
             "  return %0 : tensor<4xf32>\n}\n",
-            "net.stablehlo:2:8: error: stablehlo.sort has no lowering to linalg",
+            'net.stablehlo:2:8: error: stablehlo.custom_call of "solve" has no lowering to linalg',
         ),
     ],
 )
@@ -59,6 +56,74 @@ def test_wrong_input(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(aotc.InputError) as raised:
         aotc.build(path, out=tmp_path / "x")
     assert message in str(raised.value)
+
+
+SORT = """\
+func.func public @main(%keys: tensor<?x3xf32>, %values: tensor<?x3xi32>)
+    -> (tensor<?x3xf32>, tensor<?x3xi32>) {
+  %limit = stablehlo.constant dense<0.0> : tensor<f32>
+  %0:2 = "stablehlo.sort"(%keys, %values) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+    %x = stablehlo.maximum %a, %limit : tensor<f32>
+    %y = stablehlo.maximum %b, %limit : tensor<f32>
+    %less = stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) {dimension = 0 : i64, is_stable = true}
+    : (tensor<?x3xf32>, tensor<?x3xi32>) -> (tensor<?x3xf32>, tensor<?x3xi32>)
+  return %0#0, %0#1 : tensor<?x3xf32>, tensor<?x3xi32>
+}
+"""
+
+
+def test_sort(tmp_path: Path) -> None:
+    """Of several operands and unknown length, along a dimension that is not the last: equal keys
+    (here all that are below 0) keep their order, and those that are no numbers come last."""
+    path = tmp_path / "sort.stablehlo"
+    path.write_text(SORT)
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    numbers = np.random.default_rng(1)
+    for length in (0, 1, 2, 3, 64, 1000):
+        keys = numbers.standard_normal((length, 3)).astype(np.float32)
+        keys[numbers.random(keys.shape) < 0.1] = np.nan
+        values = np.arange(3 * length, dtype=np.int32).reshape(length, 3)
+        order = np.argsort(np.maximum(keys, 0), axis=0, kind="stable")
+        got = call(built, "sort", [keys, values], [keys, values])
+        np.testing.assert_array_equal(got[0], np.take_along_axis(keys, order, 0))
+        np.testing.assert_array_equal(got[1], np.take_along_axis(values, order, 0))
+
+
+SCATTER = """\
+func.func public @main(%x: tensor<250x3xf32>, %at: tensor<6x1xui8>, %by: tensor<6x3xf32>)
+    -> tensor<250x3xf32> {
+  %two = stablehlo.constant dense<2.0> : tensor<f32>
+  %0 = "stablehlo.scatter"(%x, %at, %by) <{scatter_dimension_numbers = #stablehlo.scatter<
+      update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+      index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %half = stablehlo.divide %a, %two : tensor<f32>
+    %sum = stablehlo.add %half, %b : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<250x3xf32>, tensor<6x1xui8>, tensor<6x3xf32>) -> tensor<250x3xf32>
+  return %0 : tensor<250x3xf32>
+}
+"""
+
+
+def test_scatter(tmp_path: Path) -> None:
+    """Updates of one place in their order (by a function that depends on it), and none of a place
+    that there is not; indices have no sign here."""
+    path = tmp_path / "scatter.stablehlo"
+    path.write_text(SCATTER)
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    numbers = np.random.default_rng(2)
+    x, by = (numbers.standard_normal(shape).astype(np.float32) for shape in ((250, 3), (6, 3)))
+    at = np.array([[200], [3], [200], [255], [249], [200]], np.uint8)
+    expected = x.copy()
+    for (row,), update in zip(at, by, strict=True):
+        if row < 250:
+            expected[row] = expected[row] / 2 + update
+    (got,) = call(built, "scatter", [x, at, by], [x])
+    np.testing.assert_array_equal(got, expected)
 
 
 def _cases() -> dict[str, Any]:

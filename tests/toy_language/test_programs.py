@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command import REPOSITORY, SAMPLES, Outcome
+from helpers.tour import check, steps
 from toy_language.evaluate import output
 from toy_language.random_programs import program
 
@@ -37,6 +38,15 @@ EXAMPLES = sorted((TOY / "examples").glob("*.toy"))
 @pytest.mark.parametrize("source", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_print_what_numpy_says(source: Path, tmp_path: Path) -> None:
     assert _printed(source, tmp_path) == output(source.read_text())
+
+
+def test_the_paragraph_of_the_tour(
+    aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """samples/README.md: what it says that two_products prints."""
+    monkeypatch.chdir(tmp_path)
+    (block,) = steps("toy")
+    check(block, tmp_path, aotc)
 
 
 # Each rank that there is, all of the syntax, and functions that print. Operators go from left to

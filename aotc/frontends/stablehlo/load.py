@@ -16,7 +16,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.registry import Frontend
-from aotc.frontends.stablehlo_control import lower_control_flow
+from aotc.frontends.stablehlo.control import lower_regions
 from aotc.frontends.torch_mlir import make_entry
 from aotc.input.source import Source, describe_diagnostics, input_error, read_source
 
@@ -61,6 +61,9 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
     context = ir.Context()
     context.emit_error_diagnostics = False
     dialect.register_dialect(context)
+    # Calls of others' libraries may carry attributes of dialects that are not here: they are
+    # refused by name below, as are the operations of such dialects.
+    context.allow_unregistered_dialects = True
     is_binary = data.startswith(_BYTECODE_MAGIC)
     lines = () if is_binary else tuple(data.decode(errors="replace").split("\n"))
     with context:
@@ -79,9 +82,10 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             and ir.StringAttr(operation.operation.attributes["sym_visibility"]).value == "public"
         ]
         arguments = _argument_names(public[0]) if public else []
+        _prepare(ir, module)
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
-            lower_control_flow(ir, module)
+            lower_regions(ir, module)
             PassManager.parse(f"builtin.module({','.join(_CLEANING)})").run(module.operation)
         except ir.MLIRError as error:
             said = describe_diagnostics(error, name, lines)
@@ -90,19 +94,47 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
     return make_entry(module, entry, arguments)
 
 
+def _prepare(ir: Any, module: Any) -> None:
+    """Changes what the passes would refuse, or forget: a reduction over no dimension is what it is
+    of, and that indices have no sign is in their type alone."""
+    for operation in ops.find(module.operation, "stablehlo.reduce"):
+        if not list(ir.DenseI64ArrayAttr(operation.attributes["dimensions"])):
+            for result, value in zip(operation.results, operation.operands, strict=False):
+                result.replace_all_uses_with(value)
+            operation.erase()
+    wide = ir.IntegerType.get_signless(64)
+    for operation in ops.find(module.operation, "stablehlo.scatter"):
+        place = len(operation.results)
+        type_ = operation.operands[place].type
+        if isinstance(type_.element_type, ir.IntegerType) and type_.element_type.is_unsigned:
+            with operation.location, ir.InsertionPoint(operation):
+                operation.operands[place] = ir.Operation.create(
+                    "stablehlo.convert",
+                    results=[ir.RankedTensorType.get(type_.shape, wide)],
+                    operands=[operation.operands[place]],
+                ).result
+
+
 def _refuse_what_is_left(module: Any, name: str, lines: tuple[str, ...]) -> None:
     """Raises InputError for the operations that the pass to linalg leaves as they are."""
     left = [
         operation
         for operation in ops.walk(module.operation)
         if operation.name.split(".")[0] in ("stablehlo", "chlo")
+        or not module.context.is_registered_operation(operation.name)
     ]
     if left:
         problems = [
-            (operation.location, f"{operation.name} has no lowering to linalg")
+            (operation.location, f"{_name(operation)} has no lowering to linalg")
             for operation in left
         ]
         raise input_error(Source(name, lines, module), problems)
+
+
+def _name(operation: Any) -> str:
+    if "call_target_name" in operation.attributes:
+        return f"{operation.name} of {operation.attributes['call_target_name']}"
+    return str(operation.name)
 
 
 def _argument_names(function: Any) -> list[str]:

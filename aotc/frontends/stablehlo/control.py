@@ -1,4 +1,4 @@
-"""StableHLO's control flow → scf: the pass to linalg leaves it as it is.
+"""StableHLO's operations with regions → scf: the pass to linalg leaves these as they are.
 
 Works on what that pass leaves: regions whose operations are lowered, ended by `stablehlo.return`.
 https://openxla.org/stablehlo/spec#while, #if, #case
@@ -6,13 +6,16 @@ https://openxla.org/stablehlo/spec#while, #if, #case
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from aotc import ops
+from aotc.frontends.stablehlo.scatter import lower_scatter
+from aotc.frontends.stablehlo.sort import lower_sort
 
 
-def lower_control_flow(ir: Any, module: Any) -> None:
+def lower_regions(ir: Any, module: Any) -> None:
     """Changes the module in place. `ir` are the bindings that it is of."""
     lowering = _Lowering(ir)
     with module.context:
@@ -32,6 +35,8 @@ class _Lowering:
             "stablehlo.while": self._while,
             "stablehlo.if": self._if,
             "stablehlo.case": self._case,
+            "stablehlo.scatter": functools.partial(lower_scatter, ir),
+            "stablehlo.sort": functools.partial(lower_sort, ir),
         }
 
     def _create(
