@@ -1,0 +1,1 @@
+"""The steps of the matmul ladder (samples/cuda_matmul) beside cuBLAS."""

@@ -1,0 +1,1 @@
+"""Matrix products on CUDA, step by step, as Python functions that make MLIR."""
