@@ -53,6 +53,7 @@ typedef enum aotc_status {
   AOTC_DRIVER_FAILED = 7,    // any other failure of a CUDA driver call
   AOTC_UNSUPPORTED = 8,      // the driver or the CPU device cannot do this call
   AOTC_ASSERTION_FAILED = 9, // host code of the program found that what it relies on does not hold
+  AOTC_NO_WEIGHTS = 10,      // the file with the program's weights is not there, or another build's
 } aotc_status;
 #endif
 
@@ -276,6 +277,35 @@ AOTC_API void *aotc_constant_get(aotc_constant *constant);
 // Frees the constant's copies. Called from a destructor in generated objects, through a weak
 // reference; fine at the end of the process, after the driver has shut down.
 AOTC_API void aotc_constant_release(aotc_constant *constant);
+
+// A program's or a library's file of weights: constants that are not in it. Generated code fills in
+// what it knows of the file, the runtime the rest. docs/weights.md has the file's format.
+typedef struct aotc_weights {
+  const char *file; // its path from the folder of the program or library, whose memory this is in
+  uint8_t digest[32];
+  uint64_t bytes;
+  const void *data; // NULL at first
+  const void *stand_in;
+} aotc_weights;
+
+// A constant in that file, `offset` bytes from its start.
+typedef struct aotc_weight {
+  aotc_weights *weights;
+  uint64_t offset;
+  aotc_constant constant; // without data
+} aotc_weight;
+
+// The weight's data, in a file that is mapped into memory when the first of its weights is asked
+// for: the one that AOTC_WEIGHTS names (or the one of that name in the folder that it names), else
+// the one beside the program or library. After a failure zeros, which AOTC_NO_WEIGHTS says; the
+// next call of an entry tries again.
+AOTC_API const void *aotc_weight_get(aotc_weight *weight);
+
+// The same for kernels: as aotc_constant_get does it, and to be released by aotc_constant_release.
+AOTC_API void *aotc_weight_get_on_device(aotc_weight *weight);
+
+// Gives the file back. Called from a destructor in generated objects.
+AOTC_API void aotc_weights_release(aotc_weights *weights);
 
 // Records that an assertion of host code does not hold: `message` says which, and where it is. The
 // code that calls it then returns from its entry. Also called through a weak reference.

@@ -23,16 +23,17 @@ static const constant_copy *find_copy(aotc_constant *constant, const aotc_rt_con
   return copy;
 }
 
-static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, CUdeviceptr address,
-                 CUstream stream) {
-  CUdeviceptr data = aotc_rt_address_of(constant->data);
-  return AOTC_RT_TRY(scope->driver, memcpy_async, (address, data, (size_t)constant->bytes, stream),
+static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, const void *data,
+                 CUdeviceptr address, CUstream stream) {
+  return AOTC_RT_TRY(scope->driver, memcpy_async,
+                     (address, aotc_rt_address_of(data), (size_t)constant->bytes, stream),
                      "a constant of %llu bytes", (unsigned long long)constant->bytes) &&
          AOTC_RT_TRY(scope->driver, stream_synchronize, (stream), "copying a constant");
 }
 
 // The address of a new copy; 0, with the failure recorded.
-static CUdeviceptr make_copy(aotc_rt_scope *scope, const aotc_constant *constant, CUstream stream) {
+static CUdeviceptr make_copy(aotc_rt_scope *scope, const aotc_constant *constant, const void *data,
+                             CUstream stream) {
   CUdeviceptr address = 0;
   CUstreamCaptureMode mode;
   if (!aotc_rt_capture_relax(scope->driver, &mode)) {
@@ -40,7 +41,7 @@ static CUdeviceptr make_copy(aotc_rt_scope *scope, const aotc_constant *constant
   }
   bool is_there = AOTC_RT_TRY(scope->driver, mem_alloc, (&address, (size_t)constant->bytes),
                               "a constant of %llu bytes", (unsigned long long)constant->bytes);
-  bool is_filled = is_there && fill(scope, constant, address, stream);
+  bool is_filled = is_there && fill(scope, constant, data, address, stream);
   bool is_restored = aotc_rt_capture_restore(scope->driver, mode);
   if (is_there && !(is_filled && is_restored)) {
     aotc_rt_check_release(scope->driver, scope->driver->mem_free(address), AOTC_RT_CALL_mem_free,
@@ -60,7 +61,8 @@ static void add_copy_locked(aotc_constant *constant, constant_copy *copy) {
 }
 
 // The copy for the scope's context, made if there is none; NULL, with the failure recorded.
-static const constant_copy *provide(aotc_rt_scope *scope, aotc_constant *constant) {
+static const constant_copy *provide(aotc_rt_scope *scope, aotc_constant *constant,
+                                    const void *data) {
   const constant_copy *found = find_copy(constant, scope->context);
   CUstream stream =
       found == NULL && aotc_rt_make_current(scope) ? aotc_rt_stream_take(scope) : NULL;
@@ -73,7 +75,7 @@ static const constant_copy *provide(aotc_rt_scope *scope, aotc_constant *constan
   } else {
     aotc_rt_lock();
     found = find_copy(constant, scope->context); // another thread may have made it
-    CUdeviceptr address = found == NULL ? make_copy(scope, constant, stream) : 0;
+    CUdeviceptr address = found == NULL ? make_copy(scope, constant, data, stream) : 0;
     if (address != 0) {
       *made = (constant_copy){.context = scope->context, .address = address};
       add_copy_locked(constant, made);
@@ -87,15 +89,19 @@ static const constant_copy *provide(aotc_rt_scope *scope, aotc_constant *constan
   return found;
 }
 
-void *aotc_constant_get(aotc_constant *constant) {
-  void *data = (void *)(uintptr_t)constant->data;
+void *aotc_rt_constant_copy_of(aotc_constant *constant, const void *data) {
+  void *own = (void *)(uintptr_t)data;
   aotc_rt_scope scope;
   if (constant->bytes == 0 || !aotc_rt_begin_unless_failed(&scope, "aotc_constant_get")) {
-    return data;
+    return own;
   }
-  const constant_copy *copy = scope.driver != NULL ? provide(&scope, constant) : NULL;
-  void *result = copy != NULL ? aotc_rt_pointer_to(copy->address) : data;
-  return aotc_rt_end(&scope) ? result : data;
+  const constant_copy *copy = scope.driver != NULL ? provide(&scope, constant, data) : NULL;
+  void *result = copy != NULL ? aotc_rt_pointer_to(copy->address) : own;
+  return aotc_rt_end(&scope) ? result : own;
+}
+
+void *aotc_constant_get(aotc_constant *constant) {
+  return aotc_rt_constant_copy_of(constant, constant->data);
 }
 
 static void free_copy(const aotc_rt_driver *driver, const constant_copy *copy) {

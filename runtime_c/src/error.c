@@ -183,6 +183,8 @@ const char *aotc_status_name(aotc_status status) {
     return "AOTC_UNSUPPORTED";
   case AOTC_ASSERTION_FAILED:
     return "AOTC_ASSERTION_FAILED";
+  case AOTC_NO_WEIGHTS:
+    return "AOTC_NO_WEIGHTS";
   }
   return "AOTC_UNKNOWN";
 }

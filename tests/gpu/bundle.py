@@ -10,6 +10,7 @@ Every case-*.sh of tests/gpu/scripts is run, too.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import shlex
 import shutil
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ ROOT = HERE.parent.parent
 SCRIPTS = HERE / "scripts"
 
 # As pytest has it.
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(ROOT / "samples" / "toy")]
 
 from e2e import (  # noqa: E402
     cooperation_programs,
@@ -35,13 +36,23 @@ from e2e import (  # noqa: E402
     own_programs,
     tma_programs,
 )
-from gpu import compiled_programs, programs, random_programs  # noqa: E402
+from gpu import (  # noqa: E402
+    compiled_programs,
+    programs,
+    random_programs,
+    toy_programs,
+    weights_programs,
+)
+from helpers.command import build_here  # noqa: E402
 
 import samples  # noqa: E402
 from aotc.toolchain import Toolchain  # noqa: E402
 
 # Whoever copies the bundle, and the machine that runs it, should not wait.
 MOST_BYTES = 60 * 2**20
+
+# What the bundle runs on the GPU alone.
+_GPU_ALONE = ("--no-cpu-kernels",)
 
 # Modules that are generated. The CPU device runs them in tests of its own: here the GPU does.
 _MODULES = (matrix_programs, exchange_programs, cooperation_programs, tma_programs)
@@ -53,15 +64,24 @@ LEFT_OUT = {"matmul-accumulates"}
 
 @dataclass(frozen=True)
 class Program:
-    """An executable of the bundle: bin/NAME[.VARIANT], from `aotc build SOURCE OPTIONS`."""
+    """An executable of the bundle: bin/NAME[.VARIANT], from `aotc build SOURCE OPTIONS`.
+
+    With `has_weights`, its constants are in bin/NAME[.VARIANT].weights.
+    """
 
     source: Path
     variant: str = ""
     options: tuple[str, ...] = ()
+    has_weights: bool = False
 
     @property
     def file(self) -> str:
         return f"{self.source.stem}.{self.variant}" if self.variant else self.source.stem
+
+    def command(self, folder: Path) -> Command:
+        out = str(folder / self.file)
+        weights = ("--weights", f"{out}.weights") if self.has_weights else ()
+        return Command(self.source, (*self.options, *weights), out)
 
 
 @dataclass(frozen=True)
@@ -144,23 +164,35 @@ def generated_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
     ]
 
 
+def weights_checks(words: dict[str, tuple[str, ...]]) -> list[Check]:
+    return [
+        Check(case, device, "", words[name])
+        for name, case in weights_programs.CASES.items()
+        for device in ("cuda", "cpu")
+    ]
+
+
 def write_generated(folder: Path) -> list[Program]:
     """Writes the generated modules' sources into `folder`."""
     found = []
     for name, module in GENERATED.items():
         source = folder / f"{name}.mlir"
         source.write_text(module.source())
-        found.append(Program(source, "", getattr(module, "OPTIONS", ("--chip", "sm_80,sm_90"))))
+        options = getattr(module, "OPTIONS", ("--chip", "sm_80,sm_90"))
+        found.append(Program(source, "", (*options, *_GPU_ALONE)))
     for name, text in compiled_programs.sources().items():
         source = folder / f"{name}.mlir"
         source.write_text(text)
         found.append(Program(source))
+    source = folder / f"{weights_programs.PROGRAM}.mlir"
+    source.write_text(weights_programs.TEXT)
+    found.append(Program(source, "", _TWO_CHIPS, has_weights=True))
     return found
 
 
 def generated_cases() -> list[samples.Case]:
     cases = [case for module in GENERATED.values() for case in module.CASES.values()]
-    return [*cases, *compiled_programs.CASES.values()]
+    return [*cases, *compiled_programs.CASES.values(), *weights_programs.CASES.values()]
 
 
 def all_programs() -> list[Program]:
@@ -214,30 +246,53 @@ def own_program_lines(folder: Path) -> list[str]:
     return lines
 
 
-def run(command: Sequence[str]) -> None:
-    code = subprocess.run(command, check=False, cwd=ROOT).returncode
-    if code != 0:
-        # The command has said why.
-        sys.exit(f"bundle.py: exit code {code} of {shlex.join(command)}")
+@dataclass(frozen=True)
+class Command:
+    """`aotc build SOURCE OPTIONS -o OUT`."""
+
+    source: Path
+    options: tuple[str, ...]
+    out: str
+
+    def run(self) -> None:
+        build_here(self.source, *self.options, "-o", self.out)
 
 
-def aotc_build(source: Path, options: Iterable[str], out: str) -> list[str]:
-    return [sys.executable, "-m", "aotc", "build", str(source), *options, "-o", out]
+def run_all(commands: Iterable[Command]) -> None:
+    """Runs the commands in processes that build one after the other: most of the time of a small
+    build is the start of Python and of the bindings."""
+    # Not forked: this process may have threads of MLIR's.
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=fresh) as workers:
+        try:
+            # list: so that a failure ends this here.
+            list(workers.map(Command.run, commands))
+        except AssertionError as error:
+            sys.exit(f"bundle.py: {error}")
 
 
-def build(program: Program, folder: Path) -> None:
-    run(aotc_build(program.source, program.options, str(folder / program.file)))
-
-
-def library_commands(packages: Path, folder: Path, toolchain: Toolchain) -> list[list[str]]:
-    """What makes bin/library and bin/libvectors.so; `packages` is for what lies between."""
+def library_commands(packages: Path, folder: Path) -> list[Command]:
+    """What makes bin/libvectors.so, and in `packages` what bin/library is linked with."""
     name = LIBRARY_MODULE.stem
     kinds = {
         f"{packages / 'plain'}/": ("--emit", "static"),
         f"{packages / 'prefixed'}/": ("--emit", "static", "--prefix", LIBRARY_PREFIX),
         str(folder / f"lib{name}.so"): ("--emit", "shared"),
     }
-    link = [
+    tiles = ("--emit", "static", *_OPTIONS[TILES_MODULE.stem], "--target", LIBRARY_TARGET)
+    return [
+        *(
+            Command(LIBRARY_MODULE, (*options, *LIBRARY_OPTIONS), out)
+            for out, options in kinds.items()
+        ),
+        Command(TILES_MODULE, tiles, f"{packages / 'tiles'}/"),
+    ]
+
+
+def link_library(packages: Path, folder: Path, toolchain: Toolchain) -> None:
+    """Makes bin/library of tests/gpu/library and the packages."""
+    name = LIBRARY_MODULE.stem
+    command = [
         *toolchain.zig_cc.command,
         *("-target", LIBRARY_TARGET, "-std=c11", "-D_GNU_SOURCE", "-O1", "-s"),
         *("-fno-sanitize=all", "-Wall", "-Wextra", "-Werror"),
@@ -249,40 +304,35 @@ def library_commands(packages: Path, folder: Path, toolchain: Toolchain) -> list
         str(packages / "tiles" / "lib" / f"lib{TILES_MODULE.stem}.a"),
         *("-lm", "-lpthread", "-ldl", "-o", str(folder / "library")),
     ]
-    builds = [
-        aotc_build(LIBRARY_MODULE, (*options, *LIBRARY_OPTIONS), out)
-        for out, options in kinds.items()
-    ]
-    tiles = ("--emit", "static", *_OPTIONS[TILES_MODULE.stem], "--target", LIBRARY_TARGET)
-    builds.append(aotc_build(TILES_MODULE, tiles, f"{packages / 'tiles'}/"))
-    return [*builds, link]
-
-
-def build_library(folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as packages:
-        for command in library_commands(Path(packages), folder, Toolchain(os.environ)):
-            run(command)
+    subprocess.run(command, check=True, cwd=ROOT)
 
 
 def write_bundle(out: Path) -> None:
     """Fills the empty folder `out`."""
     (out / "bin").mkdir()
     (out / "data").mkdir()
-    with tempfile.TemporaryDirectory() as sources:
+    with tempfile.TemporaryDirectory() as sources, tempfile.TemporaryDirectory() as packages:
         random = random_programs.write_sources(Path(sources))
         made = [*all_programs(), *write_generated(Path(sources))]
-        made += [Program(source, "", random_programs.OPTIONS) for source in random]
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
-            # list: so that a failure ends this here.
-            list(workers.map(lambda program: build(program, out / "bin"), made))
-    build_library(out / "bin")
+        options = (*random_programs.OPTIONS, *_GPU_ALONE)
+        made += [Program(source, "", options) for source in random]
+        toys = toy_programs.write_sources(Path(sources))
+        made += [Program(source, "", _TWO_CHIPS) for source in toys]
+        run_all(
+            [
+                *(one.command(out / "bin") for one in made),
+                *library_commands(Path(packages), out / "bin"),
+            ]
+        )
+        link_library(Path(packages), out / "bin", Toolchain(os.environ))
     words = {
         case.name: tuple(samples.write_files(case, out / "data", shown_as="data"))
         for case in (*all_cases(), *generated_cases())
     }
-    checks = [*all_checks(words), *generated_checks(words)]
+    checks = [*all_checks(words), *generated_checks(words), *weights_checks(words)]
     lines = [check.line() for check in checks] + random_programs.write_checks(out)
     lines += own_program_lines(out / "data")
+    lines += toy_programs.write_checks(out)
     (out / "cases.sh").write_text("\n".join(["# Made by tests/gpu/bundle.py.", *lines, ""]))
     for script in sorted(SCRIPTS.iterdir()):
         shutil.copy(script, out / script.name)

@@ -5,18 +5,16 @@ The images are aotc's own, of a small kernel; what is tested is how they travel.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from helpers.command import build_here
 
 from samples import Case, Values, rng
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 CHIPS = ("sm_80", "sm_90")
 
 KERNEL = """
@@ -140,9 +138,7 @@ def _images(folder: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Cubins and PTX of the kernel, by chip."""
     source = folder / "kernel.mlir"
     source.write_text(_container(KERNEL))
-    options = ["--emit", "cubin,ptx", "--chip", ",".join(CHIPS), "-o", f"{folder}/"]
-    command = [sys.executable, "-m", "aotc", "build", str(source), *options]
-    subprocess.run(command, check=True, cwd=ROOT)
+    build_here(source, "--emit", "cubin,ptx", "--chip", ",".join(CHIPS), "-o", f"{folder}/")
     cubins, ptxs = (
         {chip: (folder / f"kernel.device.{chip}.{kind}").read_bytes() for chip in CHIPS}
         for kind in ("cubin", "ptx")

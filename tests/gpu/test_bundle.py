@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import re
 import shutil
@@ -12,20 +11,18 @@ from pathlib import Path
 
 import pytest
 from e2e import own_programs
-from gpu import bundle, programs
+from gpu import bundle, programs, toy_programs, weights_programs
+from helpers.shared import made_once, shared_folder
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundle, made once for all workers."""
-    base = tmp_path_factory.getbasetemp()
-    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    out = folder / "gpu-bundle"
-    with (folder / "gpu-bundle.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not out.exists():
-            assert bundle.main([str(out)]) == 0
-    return out
+
+    def make(folder: Path) -> None:
+        assert bundle.main([str(folder)]) == 0
+
+    return made_once(shared_folder(tmp_path_factory) / "gpu-bundle", make)
 
 
 # All that `run` may use, beside sh itself.
@@ -88,7 +85,8 @@ def test_the_cpu_cases_pass(built: Path, bare_path: str) -> None:
     found = re.fullmatch(r"(\d+) passed, 0 failed, (\d+) skipped", lines[-1])
     assert found is not None
     expected = 2 * sum(case.runs_on_cpu for case in bundle.all_cases())
-    expected += 2 * len(own_programs.PROGRAMS)
+    expected += 2 * len(own_programs.PROGRAMS) + len(toy_programs.EXAMPLES)
+    expected += len(weights_programs.CASES)
     expected += len(list(built.glob("case-cpu-*.sh"))) + len(list(built.glob("case-any-*.sh")))
     assert int(found[1]) == expected
     assert len([line for line in lines if line.startswith("ok cpu:")]) == expected

@@ -1,0 +1,239 @@
+"""Large constants of the host module → a file beside the artifact, which it maps into memory.
+
+docs/weights.md has the format. The file is made before the module is translated; then what used the
+variables asks the runtime for them (`aotc_weight` of aotc_runtime.h).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aotc import ops
+from aotc.host.constants import Constant, constant_of, declare
+from aotc.host.llvm_dialect import (
+    Initializer,
+    append,
+    append_with_declarations,
+    declaration,
+    operations,
+    runtime_declarations,
+    string_global,
+)
+from aotc.host.managed_globals import call_in_place_of, uses_of_variables
+from aotc.lower.placement_names import DEVICE_COPY
+from aotc.manifest import Weights
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+# Smaller ones stay in the artifact.
+LEAST = 1 << 10
+# The file is mapped at an address that is a multiple of this.
+_PAGE = 1 << 12
+
+MAGIC = b"aotc-wts"
+VERSION = 1
+# Magic, version, number of weights, bytes of the file, SHA-256 of what follows.
+_HEADER = struct.Struct("<8sIIQ32s8x")
+# Offset and bytes of the data, and of the name.
+_ROW = struct.Struct("<QQQQ")
+
+_CONSTANT = "struct<(ptr, i64, ptr, ptr)>"
+_WEIGHT = f"!llvm.struct<(ptr, i64, {_CONSTANT})>"  # aotc_weight
+_WEIGHTS = "!llvm.struct<(ptr, array<32 x i8>, i64, ptr, ptr)>"  # aotc_weights
+_FILE, _FILE_NAME, _RELEASE = "aotc_weights", "aotc_weights_file", "aotc_release_weights"
+_PRIORITY = 123
+# Not weak: upstream's runtime has no weights.
+_FUNCTIONS = {
+    "aotc_weight_get": declaration("aotc_weight_get", ["!llvm.ptr"], "!llvm.ptr"),
+    "aotc_weight_get_on_device": declaration(
+        "aotc_weight_get_on_device", ["!llvm.ptr"], "!llvm.ptr"
+    ),
+    "aotc_weights_release": declaration("aotc_weights_release", ["!llvm.ptr"], "void"),
+}
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A constant, and where in the file its bytes are."""
+
+    symbol: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class WeightsFile:
+    """The file as the manifest describes it, and its weights, in their order."""
+
+    description: Weights
+    weights: tuple[Weight, ...]
+
+
+def take_weights(host: Any, kept: frozenset[str]) -> list[Constant]:
+    """Makes declarations of the constants of `host` that go into a file: those of 1 KiB and more
+    that code alone refers to, but for the ones whose names are in `kept`."""
+    with host.context:
+        elsewhere = kept | _named_by_variables(host)
+        taken = []
+        for variable in operations(host):
+            constant = constant_of(variable, LEAST)
+            if constant is None or constant.symbol in elsewhere or not _is_private(variable):
+                continue
+            if constant.is_constant and not constant.is_zero and constant.alignment <= _PAGE:
+                declare(variable)
+                taken.append(constant)
+    return taken
+
+
+def write_weights(constants: Sequence[Constant], place: Path, name: str) -> WeightsFile:
+    """Writes the file; `name` is what the artifact will look for."""
+    weights, names = _lay_out(constants)
+    size = weights[-1].offset + weights[-1].size
+    digest = hashlib.sha256()
+    with place.open("wb") as out:
+        out.write(bytes(_HEADER.size))
+        for piece in _pieces(constants, weights, names):
+            out.write(piece)
+            digest.update(piece)
+        out.seek(0)
+        out.write(_HEADER.pack(MAGIC, VERSION, len(weights), size, digest.digest()))
+    return WeightsFile(Weights(name, size, digest.hexdigest()), tuple(weights))
+
+
+def _lay_out(constants: Sequence[Constant]) -> tuple[list[Weight], list[int]]:
+    """The weights, and where their names are: behind the table, which is behind the header."""
+    at = _HEADER.size + len(constants) * _ROW.size
+    names = []
+    for constant in constants:
+        names.append(at)
+        at += len(constant.symbol.encode())
+    weights = []
+    for constant in constants:
+        at += -at % constant.alignment
+        weights.append(Weight(constant.symbol, at, constant.size))
+        at += constant.size
+    return weights, names
+
+
+def _pieces(
+    constants: Sequence[Constant], weights: Sequence[Weight], names: Sequence[int]
+) -> Iterator[bytes | memoryview]:
+    """What follows the header."""
+    at = _HEADER.size
+    for weight, place in zip(weights, names, strict=True):
+        name = weight.symbol.encode()
+        yield _ROW.pack(weight.offset, weight.size, place, len(name))
+        at += _ROW.size + len(name)
+    for weight in weights:
+        yield weight.symbol.encode()
+    for constant, weight in zip(constants, weights, strict=True):
+        yield bytes(weight.offset - at)
+        yield from constant.pieces()
+        at = weight.offset + weight.size
+
+
+def _is_private(variable: Any) -> bool:
+    return any(word in str(variable.attributes["linkage"]) for word in ("private", "internal"))
+
+
+def _named_by_variables(host: Any) -> frozenset[str]:
+    """What the initial values of variables point to."""
+    return frozenset(
+        str(ir.FlatSymbolRefAttr(use.attributes["global_name"]).value)
+        for variable in operations(host)
+        if variable.name == "llvm.mlir.global"
+        for use in ops.find(variable, "llvm.mlir.addressof")
+    )
+
+
+def use_weights(host: Any, file: WeightsFile) -> None:
+    """Lets code get from the file what `take_weights` declared; changes `host` in place."""
+    uses = uses_of_variables(host)
+    variables = {symbol_of(op): op for op in operations(host) if op.name == "llvm.mlir.global"}
+    append(host, "\n".join([*_FUNCTIONS.values(), _file_text(file.description)]))
+    on_device = []
+    for weight in file.weights:
+        copy = f"{DEVICE_COPY}{weight.symbol}"
+        table, getters = _texts(weight)
+        append_with_declarations(host, f"{table}\n{getters}", _declarations())
+        call_in_place_of(uses.get(weight.symbol, []), _getter(weight))
+        variables[weight.symbol].erase()
+        if copy in variables:
+            call_in_place_of(uses.get(copy, []), _getter(weight, "_on_device"))
+            variables[copy].erase()
+            on_device.append(weight)
+    append_with_declarations(host, _release_text(on_device), _declarations(file.weights))
+
+
+def _table(weight: Weight) -> str:
+    return f"aotc_weight_{weight.symbol}"
+
+
+def _getter(weight: Weight, where: str = "") -> str:
+    return f"aotc_get_weight{where}_{weight.symbol}"
+
+
+def _declarations(weights: Sequence[Weight] = ()) -> dict[str, str]:
+    """What the texts refer to that is there already."""
+    names = {_FILE: _WEIGHTS, **{_table(weight): _WEIGHT for weight in weights}}
+    variables = {
+        name: f'llvm.mlir.global external @"{name}"() {{addr_space = 0 : i32}} : {type_}'
+        for name, type_ in names.items()
+    }
+    return {**runtime_declarations(), **_FUNCTIONS, **variables}
+
+
+def _file_text(description: Weights) -> str:
+    digest = list(bytes.fromhex(description.sha256))
+    numbers = ", ".join(str(byte) for byte in digest)
+    value = Initializer(_WEIGHTS)
+    value.put_address(_FILE_NAME, 0)
+    value.put(f"llvm.mlir.constant(dense<[{numbers}]> : tensor<32xi8>) : !llvm.array<32 x i8>", 1)
+    value.put_number(description.bytes, "i64", 2)
+    return f"{string_global(_FILE_NAME, description.file)}\n{_writable(value.text(_FILE))}"
+
+
+def _texts(weight: Weight) -> tuple[str, str]:
+    """The weight's `aotc_weight`, and the functions that return its data."""
+    value = Initializer(_WEIGHT)
+    value.put_address(_FILE, 0)
+    value.put_number(weight.offset, "i64", 1)
+    value.put_number(weight.size, "i64", 2, 1)
+    getters = [
+        f"""llvm.func internal @"{_getter(weight, where)}"() -> !llvm.ptr {{
+  %weight = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr
+  %data = llvm.call @aotc_weight_get{where}(%weight) : (!llvm.ptr) -> !llvm.ptr
+  llvm.return %data : !llvm.ptr
+}}"""
+        for where in ("", "_on_device")
+    ]
+    return _writable(value.text(_table(weight))), "\n".join(getters)
+
+
+def _writable(text: str) -> str:
+    """The runtime writes into it."""
+    return text.replace("internal constant", "internal", 1)
+
+
+def _release_text(on_device: Sequence[Weight]) -> str:
+    lines = []
+    for i, weight in enumerate(on_device):
+        lines += [
+            f'%w{i} = llvm.mlir.addressof @"{_table(weight)}" : !llvm.ptr',
+            f"%c{i} = llvm.getelementptr %w{i}[0, 2] : (!llvm.ptr) -> !llvm.ptr, {_WEIGHT}",
+            f"llvm.call @aotc_constant_release(%c{i}) : (!llvm.ptr) -> ()",
+        ]
+    body = "\n  ".join(lines)
+    return f"""llvm.func internal @"{_RELEASE}"() {{
+  {body}
+  %file = llvm.mlir.addressof @"{_FILE}" : !llvm.ptr
+  llvm.call @aotc_weights_release(%file) : (!llvm.ptr) -> ()
+  llvm.return
+}}
+llvm.mlir.global_dtors
+    dtors = [@"{_RELEASE}"], priorities = [{_PRIORITY} : i32], data = [#llvm.zero]"""

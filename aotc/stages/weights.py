@@ -1,0 +1,24 @@
+"""The stage that puts large constants into a file beside the artifact."""
+
+from __future__ import annotations
+
+from aotc.delivery import weights_from_artifact
+from aotc.errors import InputError
+from aotc.host.weights import LEAST, take_weights, write_weights
+from aotc.request import EmitKind
+from aotc.stages.build import Build
+from aotc.stages.file import StageFile
+
+
+def take(build: Build) -> list[StageFile]:
+    r = build.request
+    assert r.weights is not None
+    constants = take_weights(build.host.operation, build.managed_globals)
+    if not constants:
+        raise InputError(
+            f"Nothing for --weights {r.weights}: {r.source} has no constants of {LEAST} bytes or "
+            "more outside of kernels."
+        )
+    file = f"{build.stem}.weights"
+    build.weights = write_weights(constants, build.folder / file, weights_from_artifact(r))
+    return [build.file(EmitKind.WEIGHTS, file, called=r.weights.name)]
