@@ -1,4 +1,4 @@
-"""`data_dir`: the C sources and templates that travel with aotc."""
+"""`data_dir`: the C sources and templates that travel with aotc; and what is made of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from pathlib import Path
 from aotc.errors import InternalError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+
+RUNTIME_NAME = "mlir_cuda_runtime"
+# The runtime of libraries that share one.
+SHARED_RUNTIME = f"lib{RUNTIME_NAME}.so"
 
 
 def data_dir(name: str, *, package: Path = _PACKAGE) -> Path:

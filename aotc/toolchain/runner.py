@@ -8,14 +8,18 @@ import shlex
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Protocol, TypeVar
 
+from aotc.cache.folder import cache_root
 from aotc.errors import ToolError
-from aotc.toolchain.cache import cache_root
+from aotc.toolchain.interrupts import uninterrupted
+from aotc.trace import Span
 
 T = TypeVar("T")
 
@@ -31,8 +35,28 @@ class Completed:
     stderr: str = ""
 
 
+class CommandCache(Protocol):
+    """Runs commands, or gives what they made before: see `aotc.cache.actions`."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        env: Mapping[str, str],
+        reads: Sequence[str | Path],
+        writes: Sequence[str],
+        execute: Callable[[], Completed],
+    ) -> tuple[Completed, bool]: ...
+
+
 class StoppedError(Exception):
     """The runner was stopped while, or before, this command ran. Never reaches the user."""
+
+
+def cores() -> int:
+    """How many this process may use: a container or `taskset` may leave it fewer than there are."""
+    return len(os.sched_getaffinity(0))
 
 
 def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -76,7 +100,9 @@ class Runner:
     """Runs tools. One object serves several threads.
 
     `environment` is the user's (tools get `tool_environment` of it). `observer` is called
-    with each command line, quoted for a shell, before it runs, one at a time.
+    with each command line, quoted for a shell, before it runs, one at a time. `jobs` is how many
+    tools run at a time, by default as many as there are cores for this process. `cache` has what
+    commands made before.
     """
 
     def __init__(
@@ -84,13 +110,19 @@ class Runner:
         environment: Mapping[str, str],
         *,
         observer: Callable[[str], None] | None = None,
+        jobs: int | None = None,
+        cache: CommandCache | None = None,
     ) -> None:
         self._environment = environment
+        self._jobs = jobs or cores()
+        self._cache = cache
         self._observer = observer
         self._lock = threading.Lock()
         self._live: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
         self._tool_environment: dict[str, str] | None = None
+        # The commands that ran: what they made, when, and by which tool.
+        self.spans: list[Span] = []
 
     def note(self, text: str) -> None:
         """Tells the observer something between commands."""
@@ -105,12 +137,39 @@ class Runner:
         input: bytes | None = None,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        reads: Sequence[str | Path] = (),
+        writes: Sequence[str] = (),
     ) -> Completed:
         """Runs `command` to its end. `making` names its product, for messages.
 
-        `env` adds to the tools' environment. Raises ToolError when the tool cannot be started
-        or fails. When this thread is interrupted, the tool and its children are killed.
+        `env` adds to the tools' environment. `reads` and `writes` are all the files that make a
+        difference to what it does, and that it makes, from `cwd`: with them, a command that was
+        run before need not run again. Raises ToolError when the tool cannot be started or fails.
+        When this thread is interrupted, the tool and its children are killed.
         """
+        if self._cache is None or cwd is None or not writes or input is not None:
+            return self._execute(command, making, input, cwd, env)
+        done, was_run = self._cache.run(
+            command,
+            folder=cwd,
+            env=env or {},
+            reads=reads,
+            writes=writes,
+            execute=lambda: self._execute(command, making, None, cwd, env),
+        )
+        if not was_run:
+            with self._lock:
+                self.note(f"from the cache: {making}")
+        return done
+
+    def _execute(
+        self,
+        command: Sequence[str],
+        making: str,
+        input: bytes | None,
+        cwd: Path | None,
+        env: Mapping[str, str] | None,
+    ) -> Completed:
         command = tuple(command)
         with self._lock:
             if self._stopped:
@@ -119,6 +178,38 @@ class Runner:
                 self._tool_environment = tool_environment(self._environment)
             if self._observer is not None:
                 self._observer(shlex.join(command))
+        process = None
+        began = time.perf_counter()
+        try:
+            with uninterrupted():
+                process = self._start(command, making, input, cwd, env)
+            if self._stopped:  # between our look above and now
+                raise StoppedError(making)
+            stdout, stderr = process.communicate(input)
+        finally:
+            if process is not None:
+                # After a normal end there is nothing left to kill.
+                if process.returncode is None:
+                    _kill(process)
+                with self._lock:
+                    self._live.discard(process)
+                    self.spans.append(Span(making, began, time.perf_counter(), tool_name(command)))
+        if process.returncode != 0:
+            if self._stopped:
+                raise StoppedError(making)
+            raise self._failure(command, making, process.returncode, stdout, stderr)
+        return Completed(command, _text(stdout), _text(stderr))
+
+    def _start(
+        self,
+        command: tuple[str, ...],
+        making: str,
+        input: bytes | None,
+        cwd: Path | None,
+        env: Mapping[str, str] | None,
+    ) -> subprocess.Popen[bytes]:
+        """Starts `command`, one of those that `stop` ends from now on."""
+        assert self._tool_environment is not None
         try:
             process = subprocess.Popen(
                 command,
@@ -135,23 +226,9 @@ class Runner:
                 f"{tool_name(command)} cannot be started to make {making}: {error}",
                 command=command,
             ) from None
-        try:
-            with self._lock:
-                self._live.add(process)
-                if self._stopped:  # between our look above and now
-                    raise StoppedError(making)
-            stdout, stderr = process.communicate(input)
-        finally:
-            # After a normal end there is nothing left to kill.
-            if process.returncode is None:
-                _kill(process)
-            with self._lock:
-                self._live.discard(process)
-        if process.returncode != 0:
-            if self._stopped:
-                raise StoppedError(making)
-            raise self._failure(command, making, process.returncode, stdout, stderr)
-        return Completed(command, _text(stdout), _text(stderr))
+        with self._lock:
+            self._live.add(process)
+        return process
 
     @staticmethod
     def _failure(
@@ -181,11 +258,17 @@ class Runner:
         """
         if len(tasks) < 2:
             return [task() for task in tasks]
-        with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
-            futures = [pool.submit(task) for task in tasks]
+        # Not concurrent.futures.wait: an interrupt in it can leave a future locked for ever,
+        # and its thread with it.
+        ended: SimpleQueue[Future[T]] = SimpleQueue()
+        futures: list[Future[T]] = []
+        with ThreadPoolExecutor(max_workers=jobs or self._jobs) as pool:
             try:
-                _, waiting = wait(futures, return_when=FIRST_EXCEPTION)
-                if waiting:
+                with uninterrupted():
+                    for task in tasks:
+                        futures.append(pool.submit(task))
+                        futures[-1].add_done_callback(ended.put)
+                if any(ended.get().exception() is not None for _ in tasks):
                     self.stop()
             except BaseException:
                 self.stop()
@@ -240,6 +323,8 @@ class RecordingRunner(Runner):
         input: bytes | None = None,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        reads: Sequence[str | Path] = (),
+        writes: Sequence[str] = (),
     ) -> Completed:
         """Remembers `command`; `respond`, if given, may write files or raise ToolError."""
         command = tuple(command)

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from aotc.cache.folder import cache_root, make_once
 from aotc.errors import InternalError
-from aotc.toolchain.cache import cache_root, make_once
-from aotc.toolchain.data import data_dir
+from aotc.toolchain.data import RUNTIME_NAME, SHARED_RUNTIME, data_dir
 from aotc.toolchain.runner import Runner
 from aotc.toolchain.tools import Toolchain
 
@@ -36,12 +36,11 @@ C_FLAGS = (
 )
 # The static runtime goes into executables and libraries that keep it to themselves.
 STATIC_DEFINES = ("-DAOTC_RUNTIME_HIDDEN",)
-RUNTIME_NAME = "mlir_cuda_runtime"
 # The runner utilities and the async runtime: under upstream's names, for those who call them.
 UTILITIES_NAME = "mlir_runner_utils"
 _FILE_NAMES: dict[Kind, str] = {
     "static": f"lib{RUNTIME_NAME}.a",
-    "shared": f"lib{RUNTIME_NAME}.so",
+    "shared": SHARED_RUNTIME,
 }
 SHARED_LINK_FLAGS = (
     f"-Wl,-soname,{_FILE_NAMES['shared']}",

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.metadata
-import importlib.util
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aotc.errors import ToolError
-from aotc.toolchain.runner import tool_environment
+from aotc.errors import InputError, ToolError
 from aotc.toolchain.version import UNKNOWN, Version
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,20 @@ TOOL_NAMES = tuple(_SPECS)
 OPTIONAL_TOOLS = tuple(spec.name for spec in _SPECS.values() if spec.is_optional)
 
 
+# What brings the tools.
+TOOL_PACKAGES = tuple(dict.fromkeys(name for spec in _SPECS.values() for name in spec.packages))
+
+
+def purpose_of(name: str) -> str:
+    """What the tool of `TOOL_NAMES` does: "assembles PTX"."""
+    return _SPECS[name].purpose
+
+
+def package_of(name: str) -> str:
+    """The package that brings the tool of `TOOL_NAMES`."""
+    return _SPECS[name].packages[0]
+
+
 class Toolchain:
     """The tools. Each is looked for when it is first used, and once.
 
@@ -135,7 +149,7 @@ class Toolchain:
         self._overrides = dict(overrides or {})
         unknown = sorted(set(self._overrides) - set(_SPECS))
         if unknown:
-            raise ValueError(f"no such tools: {', '.join(unknown)}")
+            raise InputError(f"No such tools: {', '.join(unknown)}")
 
     @functools.cached_property
     def zig(self) -> Tool:
@@ -194,12 +208,31 @@ class Toolchain:
     def cuobjdump(self) -> Tool | None:
         return self._find_optional("cuobjdump")
 
+    def place_of(self, name: str) -> Path:
+        """Where the tool of that name of `TOOL_NAMES` is. Starts nothing. Raises ToolError where
+        there is none."""
+        spec = _SPECS[name]
+        named = self._named(name)
+        if named is None and name == "clang":
+            named = self._named("zig")
+        if named is not None:
+            return _named_file(spec, *named)
+        path = _package_file(spec)
+        if path is None:
+            raise _missing(spec)
+        return path
+
+    def look_for(self, name: str) -> Tool | None:
+        """The tool of that name of `TOOL_NAMES`; None for an optional one that is not there."""
+        tool: Tool | None = getattr(self, name.replace("-", "_"))
+        return tool
+
     def tools(self) -> list[Tool | ToolError]:
         """Every tool that is there, and for each that should be and is not, the reason."""
         found: list[Tool | ToolError] = []
         for name in TOOL_NAMES:
             try:
-                tool: Tool | None = getattr(self, name.replace("-", "_"))
+                tool = self.look_for(name)
             except ToolError as error:
                 found.append(error)
                 continue
@@ -234,6 +267,8 @@ class Toolchain:
     def _tool(self, name: str, path: Path, source: str, arguments: tuple[str, ...]) -> Tool:
         spec = _SPECS[name]
         if spec.probe is not None:
+            from aotc.toolchain.runner import tool_environment
+
             environment = tuple(sorted(tool_environment(self.environment).items()))
             command = (str(path), *arguments, *spec.probe)
             version = _probe(name, source, command, environment)
@@ -272,6 +307,9 @@ def _named_file(spec: _Spec, path: Path, source: str) -> Path:
 @functools.cache
 def _package_file(spec: _Spec) -> Path | None:
     """The tool's file in its package; a folder's is that of its witness, cuda.h."""
+    # It takes as long to load as a build that finds all in the cache.
+    import importlib.metadata
+
     for package in spec.packages:
         try:
             distribution = importlib.metadata.distribution(package)
@@ -287,6 +325,8 @@ def _package_places(
     package: str, distribution: importlib.metadata.Distribution, ends: tuple[str, ...]
 ) -> list[Path]:
     if package == "ziglang":
+        import importlib.util
+
         # Its list has twenty thousand files: the module's place says the same at once.
         module = importlib.util.find_spec("ziglang")
         folders = (module.submodule_search_locations or []) if module is not None else []
@@ -300,6 +340,8 @@ def _package_places(
 
 
 def _package_version(spec: _Spec) -> Version:
+    import importlib.metadata
+
     for package in spec.packages:
         try:
             return Version.parse(importlib.metadata.version(package))
@@ -313,6 +355,8 @@ def _probe(
     name: str, source: str, command: tuple[str, ...], environment: tuple[tuple[str, str], ...]
 ) -> Version:
     """The version that the tool says it has. Once a process: it costs a start of the tool."""
+    import subprocess
+
     try:
         answer = subprocess.run(
             command,

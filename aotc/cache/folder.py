@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aotc.errors import InternalError, ToolError
@@ -25,6 +23,8 @@ def cache_root(environment: Mapping[str, str]) -> Path:
             place.mkdir(parents=True, exist_ok=True)
             if os.access(place, os.W_OK | os.X_OK):
                 return place
+    import tempfile
+
     return _temporary_cache(environment.get("TMPDIR") or tempfile.gettempdir())
 
 
@@ -43,6 +43,8 @@ def _wanted(environment: Mapping[str, str]) -> list[Path]:
 @functools.cache
 def _temporary_cache(parent: str) -> Path:
     """A private folder under `parent`, the same in the next process where that is safe."""
+    import tempfile
+
     try:
         place = Path(parent) / f"aotc-cache-{os.getuid()}"
         with contextlib.suppress(FileExistsError):
@@ -64,22 +66,33 @@ def _temporary_cache(parent: str) -> Path:
 def make_once(place: Path, make: Callable[[Path], None], *, expected: Sequence[str]) -> Path:
     """The folder `place`; if it is not there, what `make` puts into an empty folder.
 
-    Two processes may make the same entry at once: both make it, whole, and one wins.
-    `expected` are the names of the files that `make` makes. Something may have removed some of
-    them since (folders for temporary files get cleaned): then the entry is made again.
+    Of several processes that need the entry at once one makes it, and the others wait; where
+    folders cannot be locked, each makes it, whole, and one wins. `expected` are the names of the
+    files that `make` makes. Something may have removed some of them since (folders for temporary
+    files get cleaned): then the entry is made again.
     """
     if _is_whole(place, expected):
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(error) from None
+    with _locked(place.parent):
+        return _make(place, make, expected)
+
+
+def _make(place: Path, make: Callable[[Path], None], expected: Sequence[str]) -> Path:
+    import shutil
+    import tempfile
+
+    if _is_whole(place, expected):  # by whoever had the lock
+        return place
+    try:
         if place.exists():
             shutil.rmtree(place)
         draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     except OSError as error:
-        raise ToolError(
-            f"Cannot write to aotc's cache: {error}",
-            hint="Set XDG_CACHE_HOME to a folder that can be written.",
-        ) from None
+        raise _cannot_write(error) from None
     try:
         make(draft)
         if not _is_whole(draft, expected):
@@ -93,6 +106,31 @@ def make_once(place: Path, make: Callable[[Path], None], *, expected: Sequence[s
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return place
+
+
+def _cannot_write(error: OSError) -> ToolError:
+    return ToolError(
+        f"Cannot write to aotc's cache: {error}",
+        hint="Set XDG_CACHE_HOME to a folder that can be written.",
+    )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds a lock on the folder, which ends with this process, however that ends."""
+    import fcntl
+
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield
+        return
+    try:
+        with contextlib.suppress(OSError):  # some file systems have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _is_whole(place: Path, expected: Sequence[str]) -> bool:

@@ -1,0 +1,366 @@
+"""`BuildCache`: the cache as one build uses it.
+
+Looked for are, in this order, the *build*: by the bytes of the input, which finds the files before
+MLIR is loaded. The *module*: by what the input says, without comments, spaces and names of values,
+which finds them before anything is lowered. The LLVM IR of each gpu.module (`device_code`). And
+what each tool makes (`actions`).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aotc.cache.identity import Identities
+from aotc.cache.report import Report, note_of
+from aotc.cache.result import Digest
+from aotc.cache.results import PLACE, Made, Results
+from aotc.cache.sizes import size_text
+from aotc.cache.store import Store
+from aotc.cache.trim import note_use
+from aotc.delivery import weights_from_artifact
+from aotc.input.place import Place
+from aotc.request import BuildRequest, EmitKind
+from aotc.stages.file import StageFile
+from aotc.warnings import BuildWarning
+
+if TYPE_CHECKING:
+    from aotc.cache.actions import ToolCache
+    from aotc.cache.device_code import DeviceCode
+    from aotc.cache.remote import Remote
+    from aotc.stages.build import Build
+
+BUILD, MODULE = "build", "module"
+# Of what a build reads, and of what it makes: constants of gigabytes are not written twice.
+LARGEST = 256 << 20
+# Of an input whose module is printed, to compare it: that takes a hundredth of a second a MiB.
+_LARGEST_TEXT = 8 << 20
+_MLIR_ENDINGS = (".mlir", ".mlirbc")
+# Passes with options like these read files that we do not see.
+_READS_FILES = re.compile(r"librar|path|file", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What `--explain` prints, of a build that was done before."""
+
+    words: str
+
+    def text(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True)
+class FoundBuild:
+    """What a build before this one made and said. `manifest` is its JSON."""
+
+    files: tuple[StageFile, ...]
+    warnings: tuple[BuildWarning, ...]
+    manifest: str | None
+    explanation: Told | None
+
+
+class BuildCache:
+    """Looks for what `request` makes, and keeps it. `explains`: the build must tell why it does
+    what it does, as `--explain` has it.
+    """
+
+    def __init__(
+        self,
+        request: BuildRequest,
+        store: Store,
+        identities: Identities,
+        *,
+        limit: int,
+        remote: Remote | None = None,
+        explains: bool = False,
+    ) -> None:
+        kinds = " ".join(kind.value for kind in request.emit)
+        self.report = Report(store, note_of(Path.cwd(), str(request.source), kinds))
+        self._request = request
+        self._store = store
+        self._remote = remote
+        self._identities = identities
+        self._limit = limit
+        self._largest = min(LARGEST, limit // 2)
+        self._explains = explains
+        self._results = Results(store, self.report, remote)
+        self._build: dict[str, str] | None = None
+        self._module: dict[str, str] | None = None
+
+    @property
+    def tools(self) -> ToolCache:
+        """For the build's runner."""
+        from aotc.cache.actions import ToolCache
+
+        return ToolCache(self._results, self._identities)
+
+    @functools.cached_property
+    def device_code(self) -> DeviceCode | None:
+        """For the build's gpu.modules; None where their lowering is asked for, or lines are in it
+        (with -g)."""
+        from aotc.cache.device_code import DeviceCode
+
+        r = self._request
+        if r.debug or r.save_temps is not None or EmitKind.DEVICE_MLIR in r.emit:
+            return None
+        return DeviceCode(
+            self._results, {"aotc": self._identities.aotc, **self._identities.installed}
+        )
+
+    def find_build(self) -> tuple[FoundBuild | None, bytes | None]:
+        """What a build of the same bytes made; and these bytes, where they were read: the input
+        may be another when it is read again."""
+        content, why_not = self._read_input()
+        if content is None or why_not is not None:
+            self.report.pass_by(BUILD, why_not or "")
+            return None, content
+        digest = Digest.of(content)
+        self._build = {
+            "kind": BUILD,
+            "input": f"#{digest.hash}",
+            "path": str(self._request.source),
+            **self._common(),
+        }
+        return self._find(BUILD, self._build), content
+
+    def find_module(self, build: Build) -> FoundBuild | None:
+        """What a build of the same module made, which was just read."""
+        text = self._module_text(build)
+        if text is None:
+            return None
+        self._module = {
+            "kind": MODULE,
+            "module": f"#{Digest.of(text.encode()).hash}",
+            "file name": self._request.source.name,
+            **self._common(),
+        }
+        if self._explains:
+            # In what it prints, there are places of the input.
+            return None
+        found = self._find(MODULE, self._module)
+        if found is not None and self._build is not None:
+            self._keep(self._build, found)
+        return found
+
+    def keep(self, build: Build, files: Iterable[StageFile]) -> None:
+        """Keeps what a build made."""
+        if self._build is None and self._module is None:
+            return
+        found = FoundBuild(
+            tuple(files),
+            tuple(build.warnings),
+            build.manifest.to_json() if build.manifest is not None else None,
+            Told(build.explanation.text()) if build.explanation is not None else None,
+        )
+        size = sum(file.path.stat().st_size for file in found.files if file.path is not None)
+        if size > self._largest:
+            why = f"{size_text(size)} are more than the {size_text(self._largest)} that are kept"
+            self.report.pass_by(BUILD, why)
+            return
+        if self._build is not None:
+            self._keep(self._build, found)
+        if self._module is not None and not _has_places(found):
+            # Its explanation has places, which are those of this input.
+            self._keep(self._module, FoundBuild(found.files, found.warnings, found.manifest, None))
+
+    def close(self, *, is_done: bool = True) -> None:
+        """At the end of the build. After one that failed, or was interrupted, nobody waits for
+        what is on its way to the server."""
+        if self._remote is not None:
+            self._remote.close(waits=is_done)
+        self.report.save()
+        note_use(self._store, self.report.found, self.report.missed, self._limit)
+
+    def troubles(self) -> list[str]:
+        """What the user should know: once a build."""
+        told = []
+        if self._store.trouble is not None:
+            told.append(f"nothing is kept in the cache {self._store.root}: {self._store.trouble}")
+        remote = self._remote
+        if remote is not None and remote.trouble is not None and not remote.was_told:
+            told.append(f"the remote cache {remote.name} is left out: {remote.trouble}")
+        return told
+
+    def _read_input(self) -> tuple[bytes | None, str | None]:
+        """The input's bytes, and why they do not tell what a build makes. (What was read of
+        standard input cannot be read again.)"""
+        r = self._request
+        why_not = self._why_not()
+        if r.content is not None or str(r.source) == "-":
+            content = sys.stdin.buffer.read() if r.content is None else r.content
+            return content, why_not or self._too_large(len(content))
+        if why_not is not None:
+            return None, why_not
+        try:
+            why_not = self._too_large(r.source.stat().st_size)
+            return (r.source.read_bytes() if why_not is None else None), why_not
+        except OSError as error:  # the build will say it
+            return None, error.strerror or str(error)
+
+    def _too_large(self, size: int) -> str | None:
+        return f"the input has {size_text(size)}" if size > self._largest else None
+
+    def _why_not(self) -> str | None:
+        r = self._request
+        if r.save_temps is not None:
+            return "--save-temps wants every stage"
+        is_mlir = r.frontend == "mlir" or (
+            # Front ends go by the ending; MLIR's are none of theirs.
+            r.frontend is None and ("." not in r.source.name or r.source.suffix in _MLIR_ENDINGS)
+        )
+        if not is_mlir:
+            return "a front end may read it: which files that takes is not known"
+        if r.pipeline is not None and _READS_FILES.search(r.pipeline):
+            return "the pipeline may read files"
+        return None
+
+    def _common(self) -> dict[str, str]:
+        """All but the input that artifacts depend on."""
+        return {
+            **_options(self._request),
+            "aotc": self._identities.aotc,
+            **self._identities.installed,
+        }
+
+    def _module_text(self, build: Build) -> str | None:
+        """The module without what makes no difference, or None where that is not to be had: with
+        -g, places are in the artifact."""
+        if self._build is None or build.request.debug:
+            return None
+        if build.input_size > _LARGEST_TEXT:
+            self.report.pass_by(MODULE, f"the input has {size_text(build.input_size)}")
+            return None
+        text: str = build.module.operation.get_asm(enable_debug_info=False)
+        return text
+
+    def _find(self, step: str, components: Mapping[str, str]) -> FoundBuild | None:
+        made = self._results.find(step, components)
+        if made is None:
+            return None
+        try:
+            found = _unpack(made)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        if {file.kind for file in found.files} != set(self._request.emit):
+            return None
+        if self._explains and found.explanation is None:
+            self.report.pass_by(step, "--explain wants what was found by another build's module")
+            return None
+        return found
+
+    def _keep(self, components: Mapping[str, str], found: FoundBuild) -> None:
+        made = _pack(found)
+        if made.size <= self._largest:
+            self._results.keep(components, made)
+
+
+def _options(request: BuildRequest) -> dict[str, str]:
+    """The request as words, but for the input, and for where its files go."""
+    r = request
+    is_shared = EmitKind.SHARED in r.emit
+    weights = "" if r.weights is None else f"{weights_from_artifact(r)} {r.weights.name}"
+    return {
+        "kinds": " ".join(kind.value for kind in r.emit),
+        "chips": ",".join(chip.name for chip in r.cubin_chips),
+        "default chips": str(r.has_default_chips),
+        "ptx": r.ptx.compute if r.ptx is not None else "none",
+        "target": r.target.triple,
+        "optimization": str(r.optimization),
+        "debug": str(r.debug),
+        "entries": ",".join(r.entries),
+        "pipeline": r.pipeline or "",
+        "memory": r.memory.value,
+        "block": "x".join(map(str, r.block or ())),
+        "cpu kernels": str(r.cpu_kernels),
+        "prefix": r.prefix,
+        "name": r.name,
+        "runtime": "shared" if r.shares_runtime else "static",
+        "soname": r.soname if is_shared else "",
+        "is a package": str(r.names_folder and any(kind.is_library for kind in r.emit)),
+        "weights": weights,
+        "warnings": _warning_words(r),
+        "frontend options": json.dumps(r.frontend_options),
+    }
+
+
+def _warning_words(request: BuildRequest) -> str:
+    w = request.warnings
+    parts = (sorted(names) for names in (w.hidden, w.fatal, w.harmless))
+    return json.dumps([*parts, w.all_fatal])
+
+
+def _pack(found: FoundBuild) -> Made:
+    """A build's files under numbers; what it said, and what the files are, as JSON."""
+    files = {f"{i}/{file.file_name}": file.content() for i, file in enumerate(found.files)}
+    document = {
+        "files": [
+            {"kind": file.kind.value, "file_name": file.file_name, "folder": file.folder}
+            for file in found.files
+        ],
+        "warnings": [_warning_document(warning) for warning in found.warnings],
+        "manifest": found.manifest,
+        "explanation": found.explanation.text() if found.explanation is not None else None,
+    }
+    return Made(files, stdout=json.dumps(document).encode())
+
+
+def _unpack(made: Made) -> FoundBuild:
+    """Raises ValueError, KeyError or TypeError for another action's result."""
+    document = json.loads(made.stdout)
+    files = []
+    for i, file in enumerate(document["files"]):
+        for name in (file["file_name"], *Path(file["folder"]).parts):
+            # Whoever wrote this: a name is no way out of the output's folder.
+            if name in ("", ".", "..") or "/" in name:
+                raise ValueError(f"no name of a file: {name!r}")
+        data = made.files[f"{i}/{file['file_name']}"]
+        content = partial(bytes, data)
+        files.append(StageFile(EmitKind(file["kind"]), file["file_name"], content, file["folder"]))
+    explanation = document["explanation"]
+    return FoundBuild(
+        tuple(files),
+        tuple(map(_warning, document["warnings"])),
+        document["manifest"],
+        None if explanation is None else Told(explanation),
+    )
+
+
+def _warning_document(warning: BuildWarning) -> dict[str, Any]:
+    place = warning.place
+    return {
+        "name": warning.name,
+        "message": warning.message,
+        "place": None if place is None else [place.file, place.line, place.column],
+        "excerpt": warning.excerpt,
+        "notes": warning.notes,
+        "is_sure": warning.is_sure,
+    }
+
+
+def _warning(document: Mapping[str, Any]) -> BuildWarning:
+    place: Sequence[Any] | None = document["place"]
+    return BuildWarning(
+        document["name"],
+        document["message"],
+        None if place is None else Place(*place),
+        document["excerpt"],
+        tuple(document["notes"]),
+        document["is_sure"],
+    )
+
+
+def _has_places(found: FoundBuild) -> bool:
+    """Whether something of it says where in the input something is: another input with the same
+    module has it elsewhere."""
+    said = json.dumps([_warning_document(warning) for warning in found.warnings]).encode()
+    if found.warnings and (any(w.place for w in found.warnings) or PLACE.search(said)):
+        return True
+    return any(PLACE.search(file.content()) for file in found.files)

@@ -1,0 +1,66 @@
+"""Which cache a build has: options, AOTC_CACHE, AOTC_REMOTE_CACHE → `BuildCache`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aotc.cache.builds import BuildCache
+from aotc.cache.folder import cache_root
+from aotc.cache.identity import Identities
+from aotc.cache.sizes import limit_of
+from aotc.cache.store import Store
+from aotc.request import BuildRequest
+
+FOLDER_VARIABLE = "AOTC_CACHE"
+REMOTE_VARIABLE = "AOTC_REMOTE_CACHE"
+UPLOAD_VARIABLE = "AOTC_REMOTE_CACHE_UPLOAD"
+# In place of a folder.
+OFF = "off"
+
+
+@dataclass(frozen=True)
+class CacheChoice:
+    """What the options say; else the environment does."""
+
+    is_on: bool = True
+    folder: Path | None = None
+    remote: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def folder_of(choice: CacheChoice) -> Path | None:
+    """The folder for results; None where there is to be none."""
+    if not choice.is_on:
+        return None
+    if choice.folder is not None:
+        return choice.folder.expanduser().absolute()
+    named = choice.environment.get(FOLDER_VARIABLE)
+    if named == OFF:
+        return None
+    return Path(named).expanduser().absolute() if named else cache_root(choice.environment)
+
+
+def open_cache(
+    choice: CacheChoice,
+    request: BuildRequest,
+    tools: Mapping[str, Path],
+    *,
+    explains: bool = False,
+) -> BuildCache | None:
+    """The build's cache, or None. Raises InputError for a variable that makes no sense."""
+    folder = folder_of(choice)
+    if folder is None:
+        return None
+    limit = limit_of(choice.environment)
+    store = Store(folder)
+    url = choice.remote or choice.environment.get(REMOTE_VARIABLE)
+    remote = None
+    if url:
+        from aotc.cache.remote import Remote
+
+        uploads = choice.environment.get(UPLOAD_VARIABLE, "1") not in ("0", "no", "off")
+        remote = Remote(url, uploads=uploads)
+    identities = Identities(store, choice.environment, tools)
+    return BuildCache(request, store, identities, limit=limit, remote=remote, explains=explains)

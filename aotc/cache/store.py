@@ -1,0 +1,176 @@
+"""`Store`: blobs by their SHA-256 and results by their action's key, as files of one folder.
+
+A file appears whole, by a rename, or not at all, and is checked by its hash when it is read: what
+another process does meanwhile, a kill, a full disk or a damaged file make misses, never errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+from aotc.cache.result import Digest
+
+# What begins with the SHA-256 of the rest: what no name tells the hash of.
+_SEAL_SIZE = 64
+# As https://bford.info/cachedir/ has it.
+_TAG = "CACHEDIR.TAG"
+_TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# What aotc built: it may be removed.\n"
+
+
+class Miss(Exception):  # noqa: N818 (it is none)
+    """Something is not there, or not as it was: `reason` says which."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+ABSENT = "not there"
+DAMAGED = "damaged: its hash was wrong"
+
+
+class Store:
+    """The files under `root`. One object serves several threads.
+
+    `trouble` is the first reason why something could not be kept; then no more is tried.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.trouble: str | None = None
+        self.bytes_added = 0
+
+    # --- blobs
+
+    def read_blob(self, digest: Digest) -> bytes:
+        """Raises Miss; a damaged file is removed."""
+        if digest.size == 0:
+            return b""
+        place = self._place("cas", digest.hash)
+        data = _read(place)
+        if not digest.is_of(data):
+            _remove(place)
+            raise Miss(DAMAGED)
+        return data
+
+    def write_blob(self, data: bytes) -> Digest:
+        """Keeps bytes, if they can be kept."""
+        digest = Digest.of(data)
+        if digest.size:
+            place = self._place("cas", digest.hash)
+            if not _is_there(place, digest.size):
+                self._keep(place, data)
+        return digest
+
+    # --- results, by key
+
+    def read_result(self, key: str) -> bytes:
+        """Raises Miss; a damaged file is removed."""
+        return self.read_sealed(self._place("ac", key))
+
+    def write_result(self, key: str, data: bytes) -> None:
+        self._keep(self._place("ac", key), _seal(data) + data)
+
+    def remove_result(self, key: str) -> None:
+        """Away with a result whose blobs are not all there."""
+        _remove(self._place("ac", key))
+
+    def touch(self, key: str) -> None:
+        """Notes that a result was of use: the time of its file is what `trim` goes by."""
+        with contextlib.suppress(OSError):
+            os.utime(self._place("ac", key))
+
+    # --- other small files: notes that nobody misses
+
+    def read_sealed(self, place: Path) -> bytes:
+        """The content of a file that `write_sealed` wrote. Raises Miss; removes a damaged one."""
+        data = _read(place)
+        content = data[_SEAL_SIZE:]
+        if data[:_SEAL_SIZE] != _seal(content):
+            _remove(place)
+            raise Miss(DAMAGED)
+        return content
+
+    def write_sealed(self, place: Path, content: bytes) -> None:
+        with contextlib.suppress(OSError):
+            self._write(place, _seal(content) + content)
+
+    def append(self, name: str, line: bytes) -> None:
+        """A line more in a file of the folder."""
+        with contextlib.suppress(OSError), (self.root / name).open("ab") as file:
+            file.write(line)
+
+    def _place(self, part: str, name: str) -> Path:
+        return self.root / part / name[:2] / name
+
+    def _make(self) -> None:
+        """The folder, and the mark by which backups pass it by, and `is_ours` knows it."""
+        (self.root / "tmp").mkdir(parents=True, exist_ok=True)
+        (self.root / _TAG).write_text(_TAG_TEXT)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a cache, and not a folder of something else."""
+        try:
+            return (self.root / _TAG).read_text() == _TAG_TEXT
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    def _keep(self, place: Path, data: bytes) -> None:
+        if self.trouble is not None:
+            return
+        try:
+            self._write(place, data)
+        except OSError as error:
+            self.trouble = error.strerror or str(error)
+
+    def _write(self, place: Path, data: bytes) -> None:
+        """Raises OSError; then nothing of it stays."""
+        draft = self.root / "tmp" / f"{os.getpid()}-{os.urandom(8).hex()}"
+        try:
+            try:
+                file = draft.open("xb")
+            except FileNotFoundError:
+                self._make()
+                file = draft.open("xb")
+            with file:
+                file.write(data)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            draft.replace(place)
+        except BaseException:
+            _remove(draft)
+            raise
+        self.bytes_added += len(data)
+
+
+def _seal(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _read(place: Path) -> bytes:
+    try:
+        return place.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise Miss(ABSENT) from None
+    except OSError as error:
+        raise Miss(f"cannot be read: {error.strerror or error}") from None
+
+
+def _is_there(place: Path, size: int) -> bool:
+    """Whether the file is there; then it is as good as new, and `trim` leaves it alone."""
+    try:
+        if place.stat().st_size != size:
+            return False
+        os.utime(place)
+    except OSError:
+        # Not ours to touch, or removed in this moment.
+        return place.exists()
+    return True
+
+
+def _remove(place: Path) -> None:
+    with contextlib.suppress(OSError):
+        place.unlink()
