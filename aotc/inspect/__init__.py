@@ -1,0 +1,41 @@
+"""What is in a built file: `inspect` gives a `Report` of an executable, a library, an image."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+
+from aotc.errors import InputError
+from aotc.inspect.report import Report, report_of
+from aotc.inspect.view import View
+
+__all__ = ["Report", "inspect", "opened"]
+
+
+def inspect(path: Path) -> Report:
+    """Reads the file. Raises InputError where it cannot, or where it is none of those."""
+    with opened(path) as view:
+        return report_of(view)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[View]:
+    """The content of a file, mapped into memory: only what is looked at is read."""
+    try:
+        if not path.is_file():
+            path.stat()
+            raise InputError(f"'{path}' is no file that can be inspected.")
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
+    with file:
+        try:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:
+            raise InputError(f"'{path}' is empty.") from None
+        except OSError as error:
+            raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
+        with data:
+            yield View(data, path.name)
