@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from consumers.every_type import every_type
 from consumers.support import Compiler, Package, Packages, find_gcc, zig_compiler
 from helpers.command import SAMPLES
+from helpers.shared import made_once, shared_folder
 
 
 @pytest.fixture(scope="session")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    base = tmp_path_factory.getbasetemp()
-    # Under xdist each worker has a folder of its own in the session's.
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "consumers"
-
-
-@pytest.fixture(scope="session")
-def packages(shared_folder: Path) -> Packages:
-    return Packages(shared_folder)
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    return Packages(shared_folder(tmp_path_factory) / "consumers")
 
 
 @pytest.fixture(scope="session")
@@ -30,14 +23,12 @@ def package(packages: Packages) -> Package:
 
 
 @pytest.fixture(scope="session")
-def every_type_package(packages: Packages, shared_folder: Path) -> Package:
-    # The same text by every worker, whole from the first: nobody reads half of it.
-    place = shared_folder / "every_type.mlir"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    draft = place.with_name(f"{os.getpid()}.draft")
-    draft.write_text(every_type())
-    draft.rename(place)
-    return packages.build(place)[0]
+def every_type_package(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> Package:
+    def make(folder: Path) -> None:
+        (folder / "every_type.mlir").write_text(every_type())
+
+    folder = made_once(shared_folder(tmp_path_factory) / "every_type", make)
+    return packages.build(folder / "every_type.mlir")[0]
 
 
 @pytest.fixture(params=["gcc", "zig"])

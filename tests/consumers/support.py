@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helpers.command import REPOSITORY, SAMPLES, aotc_command, process_environment
+from helpers.command import SAMPLES, build_here
 
 from aotc.toolchain import Toolchain
 
@@ -96,8 +96,7 @@ def _build(source: Path, out: Path, prefix: str, runtime: str, emit: str) -> Non
     # One chip: kernels run on the CPU here, and the other images would only cost time.
     options = ("--chip", "sm_90", "--ptx", "none", "--runtime", runtime)
     names = ("--prefix", prefix) if prefix else ()
-    command = aotc_command("build", source, "--emit", emit, *options, *names, "-o", f"{out}/")
-    run(command, env=process_environment(), cwd=REPOSITORY)
+    build_here(source, "--emit", emit, *options, *names, "-o", f"{out}/")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,86 @@
+"""`aotc build` with its words: the jobs that they mean, and running many of them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aotc.commands.options import named_tools, request_of, request_words
+from aotc.errors import InputError
+from aotc.many.job import Job
+from aotc.many.plan import check_jobs, depfile_for, named_inputs, requests_for
+from aotc.many.project import Planned, chosen_targets
+
+
+def jobs_of(
+    sources: Sequence[Path], options: Mapping[str, Any], given: frozenset[str]
+) -> list[Job]:
+    """The modules to build: the inputs, or what aotc.toml has. `given` are the options that the
+    user wrote. Raises InputError for what cannot be built, before anything is."""
+    chosen = chosen_targets(sources)
+    if chosen is not None:
+        project, names = chosen
+        planned = project.plan(names, request_words(options), given)
+    else:
+        first = request_of(sources[0], options)
+        pipeline = options["pipeline"]
+        planned = [Planned(request, pipeline) for request in requests_for(sources, first)]
+    jobs = _jobs(planned, options)
+    check_jobs(jobs)
+    return jobs
+
+
+def _jobs(planned: Sequence[Planned], options: Mapping[str, Any]) -> list[Job]:
+    words = options["depfile_targets"] or options["depfile_quoted_targets"]
+    if not options["make_depfile"]:
+        if options["depfile"] is not None or words:
+            raise InputError("-MF and -MT say where a depfile goes and what is in it: add -MD.")
+        return [Job(one.request, one.title) for one in planned]
+    if len(planned) > 1 and (options["depfile"] is not None or words):
+        raise InputError(
+            f"-MF and -MT are for one input, and there are {len(planned)}: with -MD alone each "
+            "has its own depfile."
+        )
+    tools = list(named_tools(options).values())
+    return [
+        Job(
+            one.request,
+            one.title,
+            depfile_for(
+                one.request,
+                path=options["depfile"],
+                targets=options["depfile_targets"],
+                quoted_targets=options["depfile_quoted_targets"],
+                inputs=named_inputs(one.pipeline, tools),
+            ),
+        )
+        for one in planned
+    ]
+
+
+def build_all(jobs: list[Job], options: Mapping[str, Any]) -> int:
+    """Builds several modules, and tells how they ended; the exit code."""
+    from aotc.many.pool import run_jobs
+    from aotc.many.progress import Reporter
+    from aotc.toolchain.runner import cores
+
+    workers = min(options["jobs"] or cores(), len(jobs))
+    # The tools of one build run at a time, too: all together should not be more than the cores.
+    shared = {**options, "tool_jobs": max(1, cores() // workers)}
+    quiet, verbose = options["quiet"], options["verbose"]
+    began = time.monotonic()
+    # Whose commands, times or cache entries they are.
+    lines = verbose or options["time_report"] or options["explain_cache"]
+    reporter = Reporter(jobs, lines=lines, live=sys.stderr.isatty() and not (quiet or verbose))
+    with contextlib.closing(reporter):
+        tally = run_jobs(jobs, shared, reporter, workers=workers, fail_fast=options["fail_fast"])
+    for number in tally.failed:
+        print(tally.ended[number].failure, file=sys.stderr)
+    if tally.failed or not quiet:
+        seconds = time.monotonic() - began
+        print(f"aotc: {tally.summary()} ({seconds:.1f} s)", file=sys.stderr)
+    return tally.code

@@ -1,0 +1,70 @@
+"""`Job`: one of the modules of a command, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from aotc.depfile import Depfile
+from aotc.errors import EXIT_OK
+from aotc.request import BuildRequest
+
+
+@dataclass(frozen=True)
+class Job:
+    """A module to build, and the depfile to write when that is done.
+
+    `title` is what messages call it: by default its source.
+    """
+
+    request: BuildRequest
+    title: str = ""
+    depfile: Depfile | None = None
+
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", str(self.request.source))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a build ended: with which exit code, and what it printed before.
+
+    `failure` is the text of the error, if it failed.
+    """
+
+    code: int = EXIT_OK
+    stdout: str = ""
+    stderr: str = ""
+    failure: str = ""
+
+
+@dataclass
+class Tally:
+    """How the jobs ended, by their number; those that are not there were not begun."""
+
+    jobs: list[Job]
+    ended: dict[int, Ended] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> list[int]:
+        """In the order of the inputs."""
+        return [number for number in sorted(self.ended) if self.ended[number].code != EXIT_OK]
+
+    @property
+    def built(self) -> int:
+        return len(self.ended) - len(self.failed)
+
+    @property
+    def code(self) -> int:
+        """The worst family's: of a tool's failure (3) and an input's (2) it is 3."""
+        return max((one.code for one in self.ended.values()), default=EXIT_OK)
+
+    def summary(self) -> str:
+        """`48 built, 2 failed: a.mlir, b.mlir`."""
+        parts = [f"{self.built} built"]
+        if skipped := len(self.jobs) - len(self.ended):
+            parts.append(f"{skipped} not begun")
+        if self.failed:
+            names = ", ".join(self.jobs[number].title for number in self.failed)
+            parts.append(f"{len(self.failed)} failed: {names}")
+        return ", ".join(parts)

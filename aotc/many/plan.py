@@ -1,0 +1,114 @@
+"""Inputs → jobs: each with its outputs, of which no two are one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from aotc.delivery import check_output, known_outputs
+from aotc.depfile import Depfile, quote
+from aotc.errors import InputError
+from aotc.many.job import Job
+from aotc.request import BuildRequest
+from aotc.toolchain.data import SHARED_RUNTIME
+
+
+def requests_for(sources: Sequence[Path], request: BuildRequest) -> list[BuildRequest]:
+    """The request, which is the first source's, for each of the sources. Raises InputError where
+    its outputs have room for one alone."""
+    if len(sources) == 1:
+        return [request]
+    count = f"there are {len(sources)} inputs"
+    if any(str(source) == "-" for source in sources):
+        raise InputError("Standard input ('-') is an input for itself: name files, or - alone.")
+    if request.out == "-":
+        raise InputError(f"-o - takes the text of one input, and {count}.")
+    if request.out is not None and not request.names_folder:
+        raise InputError(
+            f"-o {request.out} names one file, and {count}: name a directory (with a / at its end)."
+        )
+    if request.weights is not None:
+        raise InputError(f"--weights {request.weights} is one file, and {count}.")
+    return [
+        replace(
+            request,
+            source=source,
+            save_temps=request.save_temps and request.save_temps / _name(request, source),
+        )
+        for source in sources
+    ]
+
+
+def _name(request: BuildRequest, source: Path) -> str:
+    return replace(request, source=source).name
+
+
+def check_jobs(jobs: Sequence[Job]) -> None:
+    """Refuses, before anything is built, outputs that cannot be. Raises InputError."""
+    for request in dict.fromkeys(job.request for job in jobs):
+        check_output(request)
+    if len(jobs) > 1:
+        _check_names(jobs)
+
+
+def _check_names(jobs: Sequence[Job]) -> None:
+    """Raises InputError, with all of them, where several inputs make files of one name."""
+    by_place: dict[Path, list[str]] = {}
+    for job in jobs:
+        for place in known_outputs(job.request):
+            if place.name == SHARED_RUNTIME:  # one that they share
+                continue
+            by_place.setdefault(place.resolve(), []).append(job.title)
+    # Of a package's files, which clash together, the first.
+    clashes = {tuple(titles): place for place, titles in reversed(by_place.items())}
+    lines = [
+        f"{' and '.join(titles)} would both be '{_shown(place)}'."
+        for titles, place in reversed(clashes.items())
+        if len(titles) > 1
+    ]
+    if lines:
+        raise InputError(
+            "Several inputs make outputs of one name.\n  " + "\n  ".join(lines),
+            hint="Build them into different directories (-o DIR/), or rename one.",
+        )
+
+
+def _shown(place: Path) -> str:
+    here = Path.cwd()
+    return str(place.relative_to(here)) if place.is_relative_to(here) else str(place)
+
+
+def depfile_for(
+    request: BuildRequest,
+    *,
+    path: Path | None,
+    targets: Sequence[str],
+    quoted_targets: Sequence[str],
+    inputs: Sequence[Path],
+) -> Depfile:
+    """The depfile of a build: `path` (-MF), else beside the output, as compilers name it.
+
+    `targets` (-MT) are as they are, `quoted_targets` (-MQ) get quoted. Raises InputError where
+    it has no place.
+    """
+    words = (*targets, *map(quote, quoted_targets))
+    if path is None:
+        if request.out == "-":
+            raise InputError("-MD with -o - needs -MF FILE: there is no output to put it beside.")
+        if request.out is None or request.names_folder:
+            # Both have files of several names; an executable, one of the module's.
+            is_library = any(kind.is_library for kind in request.emit)
+            name = request.library if is_library else request.name
+            path = Path(request.out or "") / f"{name}.d"
+        else:
+            path = Path(request.out).with_suffix(".d")
+    if request.out == "-" and not words:
+        raise InputError("-MD with -o - needs -MT TARGET: there is no output that depends.")
+    return Depfile(path, words, tuple(inputs))
+
+
+def named_inputs(pipeline: str | None, tools: Sequence[Path]) -> list[Path]:
+    """The files that options name: `@FILE` of --pipeline, and tools in place of the packages'."""
+    pipelines = [Path(pipeline[1:])] if pipeline and pipeline.startswith("@") else []
+    return [*pipelines, *tools]

@@ -1,0 +1,111 @@
+"""A worker: a process that builds one module after another, as its parent says.
+
+It is a fresh Python, not a fork of the parent, so that no thread of anybody is cut in two; the
+MLIR bindings are loaded once in it. It has one connection: a `Job` comes in, `Stage` messages and
+an `Ended` go out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import io
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from aotc.errors import EXIT_INTERNAL, EXIT_OK, AotcError, InternalError
+from aotc.many.job import Ended, Job
+from aotc.process import PROCESS
+
+# prctl(2): the signal that this process gets when its parent ends, however that ends.
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What holds for every job of a worker.
+
+    `options` are the command's; `folder` is where intermediates go, which the parent removes.
+    """
+
+    options: dict[str, Any]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a worker does now."""
+
+    name: str
+
+
+class _Teller:
+    """Tells the parent which stage runs."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def stage_started(self, name: str) -> None:
+        self._connection.send(Stage(name))
+
+    def stage_finished(
+        self, name: str, artifacts: Sequence[Any], seconds: tuple[float, float]
+    ) -> None:
+        pass
+
+
+def main(handle: int, parent: int) -> None:
+    """Serves the connection with that file handle until the other end closes it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is the parent's, who tells us
+    signal.signal(signal.SIGTERM, _interrupt)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before we asked
+        return
+    PROCESS.is_ours = True
+    connection = Connection(handle)
+    try:
+        orders = connection.recv()
+        while True:
+            connection.send(_build(connection.recv(), orders, connection))
+            # A module's memory is the context's, which cycles of Python's objects may keep.
+            gc.collect()
+    except (EOFError, KeyboardInterrupt, BrokenPipeError, ConnectionResetError):
+        # At once, as `aotc.cli` does: there is nothing to flush.
+        os._exit(EXIT_OK)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _build(job: Job, orders: Orders, connection: Connection) -> Ended:
+    from aotc.commands.build import build_one
+    from aotc.commands.messages import error_text
+
+    out, notes = io.StringIO(), io.StringIO()
+    code, failure = EXIT_OK, ""
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(notes):
+        try:
+            build_one(
+                job, orders.options, watch=_Teller(connection), work=orders.folder, name=job.title
+            )
+        except AotcError as error:
+            code, failure = error.exit_code, error_text(error, job.title)
+        except Exception as error:
+            bug = InternalError(f"{type(error).__name__}: {error}", hint="Please report this.")
+            code = EXIT_INTERNAL
+            failure = f"{traceback.format_exc()}{error_text(bug, job.title)}"
+    return Ended(code, out.getvalue(), notes.getvalue(), failure)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
