@@ -27,9 +27,9 @@ from aotc.errors import ToolError
 from aotc.request import HostTarget
 from aotc.toolchain import Toolchain
 from bench.cpu_device.cases import CASES, SOURCES, Programs
-from bench.cpu_device.measure import FailedError, measure
 from bench.cpu_device.programs import Kernels, Loops, find_openmp
 from bench.cpu_device.report import Outcome, Setting, to_json, to_text
+from bench.measure import FailedError, measure
 
 
 def main() -> int:

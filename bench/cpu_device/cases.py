@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.cpu_device.measure import Variant
 from bench.cpu_device.programs import HERE, ROOT, Array, Kernels, Loops
+from bench.measure import Variant
 
 
 @dataclass(frozen=True)

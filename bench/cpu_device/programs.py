@@ -15,7 +15,7 @@ import numpy as np
 
 from aotc.request import HostTarget
 from aotc.toolchain import Runner, Toolchain
-from bench.cpu_device.measure import FailedError
+from bench.measure import FailedError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cpu_device.cases import Case, Goal
-from bench.cpu_device.measure import Timing, ratio
+from bench.measure import Timing, ratio
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,17 @@ class Measured:
 def build(source: Path, *options: str) -> Measured:
     """Builds an executable beside `source`, and removes it. Raises CalledProcessError."""
     output = source.with_suffix(".exe")
-    command = [sys.executable, "-m", "aotc", "build", str(source), *options, "-o", str(output)]
+    command = [
+        sys.executable,
+        "-m",
+        "aotc",
+        "build",
+        "--no-cache",
+        str(source),
+        *options,
+        "-o",
+        str(output),
+    ]
     before, start, peak = _cpu_seconds(), time.perf_counter(), 0
     with subprocess.Popen(command) as process:
         while process.poll() is None:

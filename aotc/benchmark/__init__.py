@@ -1,0 +1,1 @@
+"""`aotc bench`: executables of aotc's, timed in turns, tabulated, compared and plotted."""

@@ -1,0 +1,1 @@
+"""How long a cold build takes: `aotc build` against what an expert types, and against nvcc."""
