@@ -14,35 +14,82 @@ import importlib
 import importlib.metadata
 import io
 import re
+import sys
+import types
 from dataclasses import dataclass
 from typing import Any
 
 from aotc.errors import ToolError
+from aotc.process import PROCESS
 
 _DISTRIBUTIONS = {"mlir": "mlir-python-bindings", "torch_mlir": "torch-mlir"}
 
 
-def _load_provider() -> tuple[str, Any, Any, Any, Any]:
+def _load_provider() -> tuple[str, Any, Any, Any, Any, Any]:
+    _put_off_numpy()
     failures = []
     for package in _DISTRIBUTIONS:
         try:
             ir = importlib.import_module(f"{package}.ir")
             passmanager = importlib.import_module(f"{package}.passmanager")
-            llvm = importlib.import_module(f"{package}.dialects.llvm")
+            # What the packages of these dialects have beside classes for operations, which take
+            # longer to make than most modules to build.
+            llvm, gpu, linalg = (
+                importlib.import_module(f"{package}._mlir_libs._mlirDialects{name}")
+                for name in ("LLVM", "GPU", "Linalg")
+            )
             # Incomplete builds lack a dialect or the translation: find out now.
-            gpu = importlib.import_module(f"{package}.dialects.gpu")
             llvm.translate_module_to_llvmir  # noqa: B018
+            gpu.ObjectAttr  # noqa: B018
+            linalg.get_indexing_maps  # noqa: B018
         except (ImportError, AttributeError) as error:
             failures.append(f"{package}: {error}")
             continue
-        return package, ir, passmanager.PassManager, llvm, gpu
+        return package, ir, passmanager.PassManager, llvm, gpu, linalg
     raise ToolError(
         "The MLIR Python bindings are missing: " + "; ".join(failures),
         hint="pip install torch-mlir",
     )
 
 
-PROVIDER, ir, PassManager, llvm, gpu = _load_provider()
+class _LateNumpy(types.ModuleType):
+    """Stands for NumPy until something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def _put_off_numpy() -> None:
+    """The bindings import NumPy for three builders of attributes, and it takes longer than they do
+    (not importlib's LazyLoader: an import statement makes its modules load)."""
+    if PROCESS.is_ours and "numpy" not in sys.modules:
+        sys.modules["numpy"] = _LateNumpy("numpy")
+
+
+PROVIDER, ir, PassManager, llvm, gpu, linalg = _load_provider()
+
+_globals = importlib.import_module(f"{PROVIDER}._mlir_libs._mlir").globals
+_DIALECTS = f"{PROVIDER}.dialects"
+
+
+def without_classes() -> None:
+    """From now on, operations are of the bindings' general class, not of one for their name.
+
+    For the command's process: aotc needs no other, and those of a dialect are made, for all its
+    operations, when the first of them is looked at: that takes longer than many builds.
+    """
+    if PROCESS.is_ours:
+        _globals.dialect_search_modules = [
+            module for module in _globals.dialect_search_modules if module != _DIALECTS
+        ]
+
+
+def with_classes() -> None:
+    """Takes `without_classes` back, for what is not aotc's own: front ends."""
+    if _DIALECTS not in _globals.dialect_search_modules:
+        _globals.append_dialect_search_prefix(_DIALECTS)
 
 
 @dataclass(frozen=True)

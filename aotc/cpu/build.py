@@ -10,7 +10,7 @@ from typing import Any
 
 from aotc.cpu.sizes import size_of
 from aotc.mlir import ir
-from aotc.ops import create
+from aotc.ops import body_of_module, create
 
 # llvm.icmp's predicates.
 EQ, NE, SLT, SLE, SGT, SGE, ULT = range(7)
@@ -35,7 +35,7 @@ def declare_function(module: Any, symbol: str, arguments: str, result: str | Non
     escaped = symbol.replace("\\", "\\\\").replace('"', '\\"')
     arrow = "" if result is None else f" -> {result}"
     function = ir.Operation.parse(f'llvm.func @"{escaped}"({arguments}){arrow}')
-    module.body.append(function)
+    body_of_module(module).append(function)
     return function
 
 

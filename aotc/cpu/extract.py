@@ -18,7 +18,7 @@ from aotc.cpu.thread_function import ThreadFunction, kernel_to_function, pass_id
 from aotc.lower.mapping.together import take_points_apart
 from aotc.lower.rewrites.memory_spaces import SpaceStripper
 from aotc.mlir import ir
-from aotc.ops import symbol_of, walk
+from aotc.ops import body_of_module, symbol_of, walk
 
 PREFIX = "aotc_cpu_"
 
@@ -96,7 +96,7 @@ def extract_threads(
             continue
         # The copy stays a gpu.module, a symbol table, while symbols are renamed in it.
         copy = original.clone()
-        flat.body.append(copy)
+        body_of_module(flat).append(copy)
         _keep_reached(copy, kernels)
         take_points_apart(copy)
         for kernel, size in mark_workgroup(copy).items():
@@ -112,13 +112,13 @@ def extract_threads(
             threads[module_name, kernel] = kernel_to_function(function)
         wanted_here = {names.symbols[module_name, kernel] for kernel in kernels}
         for variable in pass_ids(content(copy), wanted_here, name):
-            flat.body.append(variable)
+            body_of_module(flat).append(variable)
         for operation in content(copy):
-            flat.body.append(operation)
+            body_of_module(flat).append(operation)
         copy.erase()
     replace_operations(flat)
     for text in DECLARATIONS.values():
-        flat.body.append(ir.Operation.parse(text))
+        body_of_module(flat).append(ir.Operation.parse(text))
     return Extracted(flat, threads, shared_bytes)
 
 

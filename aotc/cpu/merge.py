@@ -6,7 +6,7 @@ from typing import Any
 
 from aotc.cpu.symbols import content, has_body, symbols_of
 from aotc.errors import InputError
-from aotc.ops import symbol_of
+from aotc.ops import body_of_module, symbol_of
 
 
 def merge_cpu_kernels(kernels: Any, host: Any) -> None:
@@ -24,7 +24,7 @@ def move_symbols(source: Any, target: Any) -> None:
     for operation in content(source.operation):
         name = symbol_of(operation)
         if name not in present:
-            target.body.append(operation)
+            body_of_module(target).append(operation)
             continue
         if not _is_same(operation, present[name]):
             raise InputError(

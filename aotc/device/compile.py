@@ -7,6 +7,7 @@ path of the machine gets into an image.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +69,13 @@ class DeviceCompiler:
             "-o",
             output,
         ]
-        self.runner.run(command, making=f"PTX for {chip.name}", cwd=self.folder)
+        self.runner.run(
+            command,
+            making=f"PTX for {chip.name}",
+            cwd=self.folder,
+            reads=[source, self.toolchain.libdevice.path],
+            writes=[output],
+        )
 
     def _explain_clang(self, error: ToolError, source: str, chip: Chip) -> AotcError:
         unselected = re.search(r"Cannot select: (?:intrinsic %llvm\.)?(\S.*)", error.stderr)
@@ -137,18 +144,21 @@ class DeviceCompiler:
             "-o",
             output,
         ]
-        done = self.runner.run(command, making=f"the cubin for {chip.name}", cwd=self.folder)
+        done = self.runner.run(
+            command,
+            making=f"the cubin for {chip.name}",
+            cwd=self.folder,
+            reads=[source],
+            writes=[output],
+        )
         return done.stderr + done.stdout
 
     def bundle(self, cubins: dict[Chip, str], ptx: tuple[Chip, str] | None, output: str) -> None:
         """Cubins by chip, and PTX, → one fatbin."""
-        images = [
-            f"--image3=kind=elf,sm={chip.number},file={file}" for chip, file in cubins.items()
-        ]
+        images = [("elf", chip.number, file) for chip, file in cubins.items()]
         if ptx is not None:
-            images.append(f"--image3=kind=ptx,sm={ptx[0].number},file={ptx[1]}")
-        command = [*self.toolchain.fatbinary.command, "--64", f"--create={output}", *images]
-        self.runner.run(command, making="the fatbin", cwd=self.folder)
+            images.append(("ptx", ptx[0].number, ptx[1]))
+        self._run_fatbinary(images, output)
 
     def bundle_given(self, binary: GivenBinary, output: str) -> None:
         """The images of a gpu.binary → one: as it is, or a fatbin of several."""
@@ -159,9 +169,24 @@ class DeviceCompiler:
         for i, image in enumerate(binary.images):
             file = f"{output}.{i}"
             (self.folder / file).write_bytes(image.data)
-            images.append(f"--image3=kind={image.kind},sm={image.number},file={file}")
-        command = [*self.toolchain.fatbinary.command, "--64", f"--create={output}", *images]
-        self.runner.run(command, making="the fatbin", cwd=self.folder)
+            images.append((image.kind, image.number, file))
+        self._run_fatbinary(images, output)
+
+    def _run_fatbinary(self, images: Sequence[tuple[str, str, str]], output: str) -> None:
+        """`images` are kind, number and file of each."""
+        command = [
+            *self.toolchain.fatbinary.command,
+            "--64",
+            f"--create={output}",
+            *(f"--image3=kind={kind},sm={number},file={file}" for kind, number, file in images),
+        ]
+        self.runner.run(
+            command,
+            making="the fatbin",
+            cwd=self.folder,
+            reads=[file for _, _, file in images],
+            writes=[output],
+        )
 
 
 def parse_resources(text: str, chip: str) -> list[tuple[str, Resources]]:

@@ -58,7 +58,7 @@ def given_binaries(source: Source) -> tuple[GivenBinary, ...]:
     found = []
     with source.module.context:
         launches = ops.find(source.module.operation, "gpu.launch_func")
-        for operation in source.module.body.operations:
+        for operation in ops.body_of_module(source.module).operations:
             binary = operation.operation
             if binary.name != "gpu.binary":
                 continue

@@ -12,12 +12,13 @@ from aotc.manifest import Entry, Manifest
 # What the runtime calls: an entry of this name would be called in its place.
 CALLED = frozenset(
     """
-    bcmp calloc clock_gettime dlerror dlopen dlsym free getenv malloc memcmp memcpy memmove memset
-    posix_memalign pthread_atfork pthread_attr_destroy pthread_attr_init pthread_attr_setguardsize
-    pthread_attr_setstacksize pthread_cond_broadcast pthread_cond_init pthread_cond_wait
-    pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self
-    pthread_sigmask sched_getaffinity sigfillset siglongjmp sigsetjmp snprintf strcmp strlen strncmp
-    strstr strtol sysconf vsnprintf
+    bcmp calloc clock_gettime close dlerror dlopen dlsym fclose fopen free fstat getdelim getenv
+    getline malloc memcmp memcpy memmove memset mmap munmap open posix_memalign pread pthread_atfork
+    pthread_attr_destroy pthread_attr_init pthread_attr_setguardsize pthread_attr_setstacksize
+    pthread_cond_broadcast pthread_cond_init pthread_cond_wait pthread_create pthread_join
+    pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self pthread_sigmask
+    sched_getaffinity sigfillset siglongjmp sigsetjmp snprintf sscanf stat strcmp strdup strerror
+    strlen strncmp strrchr strstr strtol sysconf vsnprintf
     """.split()
 )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from aotc.delivery import LIBRARIES
 from aotc.manifest import Manifest
 from aotc.toolchain import data_dir
-from aotc.toolchain.runtime import RUNTIME_NAME, SYSTEM_LIBRARIES
-
-LIBRARIES = "lib"
-HEADERS = "include"
+from aotc.toolchain.data import RUNTIME_NAME
+from aotc.toolchain.runtime import SYSTEM_LIBRARIES
 
 
 def generate_package(

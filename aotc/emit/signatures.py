@@ -27,6 +27,30 @@ def size_name(value: Value, dimension: int) -> str:
     return f"size{dimension}_of_{c_identifier(value.name)}_"
 
 
+def signature(entry: Entry) -> str:
+    """The entry as the module has it: `scale(x: memref<?xf32>, a: f32) -> f32`."""
+    types = ", ".join(f"{value.name}: {value.type}" for value in entry.arguments)
+    text = f"{entry.name}({types})"
+    if entry.results:
+        text += " -> " + ", ".join(value.type for value in entry.results)
+    return text
+
+
+def prototypes(entry: Entry) -> dict[str, str]:
+    """The C functions of an entry as C declares them, by what they do; all but MLIR's own."""
+    plain = plain_parameters(entry)
+    parameters = {
+        "call": plain,
+        "async": [*plain, f"void *{STREAM}"],
+        "memref": memref_parameters(entry),
+    }
+    return {
+        kind: f"int32_t {entry.functions[kind]}({parameter_list(of_kind)});"
+        for kind, of_kind in parameters.items()
+        if kind in entry.functions
+    }
+
+
 def plain_parameters(entry: Entry) -> list[str]:
     """Of `call` and, before its stream, of `async`."""
     parameters = []

@@ -55,7 +55,9 @@ class HostCompiler:
             output,
         ]
         try:
-            self.runner.run(command, making=output, cwd=self.folder)
+            self.runner.run(
+                command, making=output, cwd=self.folder, reads=[source], writes=[output]
+            )
             if not assembly:
                 check_intrinsics((self.folder / output).read_bytes())
         except ToolError as error:
@@ -68,9 +70,18 @@ class HostCompiler:
             ) from None
 
     def compile_c(
-        self, source: str, output: str, *, includes: tuple[Path, ...], options: tuple[str, ...] = ()
+        self,
+        source: str,
+        output: str,
+        *,
+        includes: tuple[Path, ...],
+        headers: tuple[str, ...] = (),
+        options: tuple[str, ...] = (),
     ) -> None:
-        """A generated C file → object. Without debug information, which would name the folder."""
+        """A generated C file → object. Without debug information, which would name the folder.
+
+        `headers` are those of the folder that it includes.
+        """
         command = [
             *self.toolchain.zig_cc.command,
             "-target",
@@ -91,7 +102,13 @@ class HostCompiler:
             "-o",
             output,
         ]
-        self.runner.run(command, making=output, cwd=self.folder)
+        self.runner.run(
+            command,
+            making=output,
+            cwd=self.folder,
+            reads=[source, *headers, *includes],
+            writes=[output],
+        )
 
     def _code_options(self) -> list[str]:
         return [

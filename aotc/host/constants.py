@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aotc.errors import InputError, InternalError
+from aotc.dense import content_of, element_of, is_splat
+from aotc.errors import InternalError
 from aotc.host.elf_writer import Variable, write_object
 from aotc.host.llvm_dialect import operations
 from aotc.input.blobs import resource_name
@@ -40,18 +41,18 @@ class Constant:
 
     @property
     def is_zero(self) -> bool:
-        return _is_splat(self.attribute) and not any(_element_of(self.attribute) or b"")
+        return is_splat(self.attribute) and not any(element_of(self.attribute) or b"")
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """The bytes, a part at a time."""
-        if _is_splat(self.attribute):
-            element = _element_of(self.attribute)
+        if is_splat(self.attribute):
+            element = element_of(self.attribute)
             assert element is not None
             piece = element * (_CHUNK // len(element))
             for start in range(0, self.size, len(piece)):
                 yield piece[: self.size - start]
         else:
-            yield _content(self.attribute, self.size)
+            yield content_of(self.attribute, self.size)
 
 
 def take_large_constants(host: Any) -> list[Constant]:
@@ -59,9 +60,9 @@ def take_large_constants(host: Any) -> list[Constant]:
     taken = []
     with host.context:
         for variable in operations(host):
-            constant = _constant_of(variable)
+            constant = constant_of(variable, LARGE)
             if constant is not None:
-                _declare(variable)
+                declare(variable)
                 taken.append(constant)
     check_reach(taken)
     return taken
@@ -74,7 +75,7 @@ def check_reach(constants: Sequence[Constant]) -> None:
         raise InternalError(
             f"The constants {describe(constants)} have {size >> 20} MiB together; the code of one "
             f"program or library reaches {_REACH >> 20} MiB.",
-            hint="Pass the largest as arguments, or build several modules.",
+            hint="Put them into a file (--weights FILE), or pass the largest as arguments.",
         )
 
 
@@ -97,7 +98,8 @@ def describe(constants: Sequence[Constant]) -> str:
     return shown + (f" and {len(constants) - 3} more" if len(constants) > 3 else "")
 
 
-def _constant_of(variable: Any) -> Constant | None:
+def constant_of(variable: Any, least: int) -> Constant | None:
+    """The variable's initial value, if it is a dense one of `least` bytes or more."""
     if variable.name != "llvm.mlir.global" or "value" not in variable.attributes:
         return None
     try:
@@ -107,9 +109,9 @@ def _constant_of(variable: Any) -> Constant | None:
     if not isinstance(value, ir.DenseElementsAttr) and resource_name(value) is None:
         return None
     size = dense_bytes(ir.ShapedType(value.type))
-    if size is None or size < LARGE:
+    if size is None or size < least:
         return None
-    if _is_splat(value) and _element_of(value) is None:
+    if is_splat(value) and element_of(value) is None:
         return None
     alignment = _CACHE_LINE
     if "alignment" in variable.attributes:
@@ -117,55 +119,10 @@ def _constant_of(variable: Any) -> Constant | None:
     return Constant(symbol_of(variable), size, alignment, "constant" in variable.attributes, value)
 
 
-def _declare(variable: Any) -> None:
+def declare(variable: Any) -> None:
+    """Takes the variable's initial value away: somebody else defines it."""
     del variable.attributes["value"]
     variable.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
     # One object in the end: its code need not go through a table of addresses.
     i64 = ir.IntegerType.get_signless(64)
     variable.attributes["visibility_"] = ir.IntegerAttr.get(i64, 1)  # hidden
-
-
-def _is_splat(attribute: Any) -> bool:
-    return isinstance(attribute, ir.DenseElementsAttr) and bool(attribute.is_splat)
-
-
-def _element_of(splat: Any) -> bytes | None:
-    """The bytes of one element; None for the types to which the bindings give no access."""
-    with ir.Location.unknown(splat.context):
-        one = ir.RankedTensorType.get([1], ir.ShapedType(splat.type).element_type)
-    try:
-        return memoryview(ir.DenseElementsAttr.get_splat(one, splat.get_splat_value())).tobytes()
-    except (BufferError, TypeError):
-        return None
-
-
-def _content(attribute: Any, size: int) -> bytes | memoryview:
-    """The elements, `size` bytes together. Raises InputError when it has another number."""
-    try:
-        content: bytes | memoryview = memoryview(attribute).cast("B")
-    except (BufferError, TypeError):
-        # Of some types, and of resources, bytecode alone has the bytes: in one piece.
-        pieces = _Pieces()
-        with attribute.context, ir.Location.unknown():
-            module = ir.Module.create()
-        module.operation.attributes["aotc.constant"] = attribute
-        module.operation.write_bytecode(pieces)
-        content = pieces.largest
-    if len(content) != size:
-        raise InputError(
-            f"A constant of type {ir.ShapedType(attribute.type)} has {len(content)} bytes of data; "
-            f"expected {size}."
-        )
-    return content
-
-
-class _Pieces:
-    """A file that keeps the largest of what is written to it."""
-
-    def __init__(self) -> None:
-        self.largest = b""
-
-    def write(self, piece: bytes) -> int:
-        if len(piece) > len(self.largest):
-            self.largest = piece
-        return len(piece)

@@ -21,10 +21,10 @@ from aotc.host.device_constants import give_device_copies
 from aotc.host.exports import add_packed_calls, keep_to_itself
 from aotc.host.launches import LaunchStubs, lower_launch
 from aotc.host.llvm_dialect import (
+    Initializer,
     append,
     drop_declarations,
     handle_text,
-    initialized_global,
     kernel_name,
     merge,
     module_handle,
@@ -34,6 +34,7 @@ from aotc.host.llvm_dialect import (
 )
 from aotc.host.managed_globals import make_globals_managed
 from aotc.host.streams import use_one_stream
+from aotc.host.weights import WeightsFile, use_weights
 from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -57,12 +58,14 @@ def embed(
     built_for: Mapping[str, str],
     managed_globals: frozenset[str] = frozenset(),
     lowered_entries: Sequence[str] = (),
+    weights: WeightsFile | None = None,
 ) -> None:
     """Changes `host` in place.
 
     `images` maps a gpu.module's name to its fatbin, `built_for` to what is in it, as messages
     say it; `managed_globals` are the variables that
-    kernels are given, `lowered_entries` functions that are exported as they are.
+    kernels are given, `lowered_entries` functions that are exported as they are, `weights` the file
+    that has what `host` only declares.
     """
     with host.context, ir.Location.unknown():
         return_from_failed_checks(host, entries)
@@ -70,6 +73,8 @@ def embed(
         if cpu is not None:
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
+        if weights is not None:
+            use_weights(host, weights)
         # First: what makes a device's copy reads the variable itself.
         make_globals_managed(host, sorted(managed_globals))
         give_device_copies(host)
@@ -127,7 +132,7 @@ def _info_text(
 ) -> list[str]:
     """aotc_module_info and what it points to; see runtime_c/include/aotc_runtime.h."""
     kernels_symbol = f"aotc_kernels_{name}"
-    table = _Constant(f"!llvm.array<{len(kernels)} x {_KERNEL}>")
+    table = Initializer(f"!llvm.array<{len(kernels)} x {_KERNEL}>")
     texts = [
         string_global(f"aotc_modname_{name}", name),
         string_global(f"aotc_builtfor_{name}", built_for),
@@ -158,7 +163,7 @@ def _info_text(
             table.put_number(len(kernel.sync_points), "i64", i, 8)
     texts.append(table.text(kernels_symbol))
 
-    info = _Constant(_MODULE_INFO)
+    info = Initializer(_MODULE_INFO)
     info.put_number(MODULE_INFO_VERSION, "i32", 0)
     info.put_number(len(kernels), "i32", 1)
     info.put_address(image_symbol, 2)
@@ -171,7 +176,7 @@ def _info_text(
 
 
 def _sync_point_texts(symbol: str, points: Sequence[SyncPoint]) -> list[str]:
-    table = _Constant(f"!llvm.array<{len(points)} x {_SYNC_POINT}>")
+    table = Initializer(f"!llvm.array<{len(points)} x {_SYNC_POINT}>")
     texts = []
     for i, point in enumerate(points):
         place_symbol = f"{symbol}_{i}"
@@ -179,35 +184,6 @@ def _sync_point_texts(symbol: str, points: Sequence[SyncPoint]) -> list[str]:
         table.put_number(int(point.is_warp), "i32", i, 0)
         table.put_address(place_symbol, i, 1)
     return [*texts, table.text(symbol)]
-
-
-class _Constant:
-    """The initializer of a constant structure or array: zero but for what is put into it."""
-
-    def __init__(self, type_: str) -> None:
-        self._type = type_
-        self._lines = [f"%c0 = llvm.mlir.zero : {type_}"]
-        self._count = 0
-
-    def put_address(self, symbol: str, *position: int) -> None:
-        self._put(f'llvm.mlir.addressof @"{symbol}" : !llvm.ptr', position)
-
-    def put_number(self, value: int, type_: str, *position: int) -> None:
-        if value != 0:
-            self._put(f"llvm.mlir.constant({value} : {type_}) : {type_}", position)
-
-    def _put(self, source: str, position: Sequence[int]) -> None:
-        before, place = f"%c{self._count}", ", ".join(map(str, position))
-        self._count += 1
-        value = f"%v{self._count}"
-        self._lines += [
-            f"{value} = {source}",
-            f"%c{self._count} = llvm.insertvalue {value}, {before}[{place}] : {self._type}",
-        ]
-
-    def text(self, symbol: str) -> str:
-        lines = [*self._lines, f"llvm.return %c{self._count} : {self._type}"]
-        return initialized_global(symbol, self._type, lines)
 
 
 def _constructor_text(name: str, image_symbol: str, info_symbol: str, image_bytes: int) -> str:

@@ -18,6 +18,8 @@ from aotc.request import HostTarget, unique, version_numbers
 from aotc.toolchain import Runner, Toolchain
 
 _SYSTEM_LIBRARIES = ("-lm", "-lpthread", "-ldl")
+# A hash of the content: debuggers and profilers tell files apart by it.
+_BUILD_ID = "-Wl,--build-id=sha1"
 
 
 @dataclass(frozen=True)
@@ -35,16 +37,19 @@ class Linker:
     ) -> None:
         command = [
             *self._driver(),
+            *self._debug_of(objects, output),
             "-pie",
             *map(str, objects),
             str(utilities),
             str(runtime),
             *_SYSTEM_LIBRARIES,
+            _BUILD_ID,
             "-Wl,--gc-sections",
             "-o",
             output,
         ]
-        self._link(command, f"the executable {output}", output)
+        reads = [*objects, utilities, runtime]
+        self._link(command, f"the executable {output}", output, reads)
 
     def link_shared(
         self,
@@ -65,6 +70,7 @@ class Linker:
         (self.folder / script).write_text(f"{{\n  global:\n{lines}  local:\n    *;\n}};\n")
         command = [
             *self._driver(),
+            *self._debug_of(objects, output),
             "-shared",
             f"-Wl,-soname,{soname}",
             *(["-Wl,-rpath,$ORIGIN"] if runtime.suffix == ".so" else []),
@@ -73,12 +79,14 @@ class Linker:
             str(utilities),
             str(runtime),
             *_SYSTEM_LIBRARIES,
+            _BUILD_ID,
             "-Wl,--gc-sections",
             "-Wl,-z,defs",
             "-o",
             output,
         ]
-        self._link(command, f"the shared library {output}", output)
+        reads = [script, *objects, utilities, runtime]
+        self._link(command, f"the shared library {output}", output, reads)
 
     def archive(
         self,
@@ -94,7 +102,8 @@ class Linker:
         """
         merged = f"{output}.merged.o"
         whole = [] if runtime is None else ["--whole-archive", str(runtime), "--no-whole-archive"]
-        self._merge([*map(str, objects), str(utilities), *whole], merged)
+        inputs = [*objects, utilities, *([] if runtime is None else [runtime])]
+        self._merge([*map(str, objects), str(utilities), *whole], merged, inputs)
         place = self.folder / merged
         with mapped(place, writable=True) as data:
             localize_in_place(data, exports)
@@ -105,22 +114,32 @@ class Linker:
             [*self.toolchain.zig_ar.command, "rcsD", output, merged],
             making=f"the static library {output}",
             cwd=self.folder,
+            reads=[merged],
+            writes=[output],
         )
 
     def join(self, objects: Sequence[str], output: str, *, hide: Set[str]) -> None:
         """One object of several; the symbols `hide` are for these alone."""
-        self._merge(objects, output)
+        self._merge(objects, output, objects)
         with mapped(self.folder / output, writable=True) as data:
             localize_in_place(data, global_symbols(data).keys() - hide)
 
-    def _merge(self, inputs: Sequence[str], output: str) -> None:
-        command = [*self.toolchain.zig_ld.command, "-r", "-o", output, *inputs]
-        self.runner.run(command, making=f"the object {output}", cwd=self.folder)
+    def _merge(self, arguments: Sequence[str], output: str, reads: Sequence[str | Path]) -> None:
+        command = [*self.toolchain.zig_ld.command, "-r", "-o", output, *arguments]
+        self.runner.run(
+            command,
+            making=f"the object {output}",
+            cwd=self.folder,
+            reads=reads,
+            writes=[output],
+        )
 
-    def _link(self, command: Sequence[str], making: str, output: str) -> None:
+    def _link(
+        self, command: Sequence[str], making: str, output: str, reads: Sequence[str | Path]
+    ) -> None:
         """Raises InputError for functions that the module declares and nobody defines."""
         try:
-            self.runner.run(command, making=making, cwd=self.folder)
+            self.runner.run(command, making=making, cwd=self.folder, reads=reads, writes=[output])
         except ToolError as error:
             undefined = unique(re.findall(r"undefined symbol: (\S+)", error.stderr))
             if not undefined:
@@ -147,6 +166,23 @@ class Linker:
                 f"{output} is for glibc {oldest}, and needs glibc {newest}: something was linked "
                 "that was compiled for a newer one."
             )
+
+    def _debug_of(self, objects: Sequence[str | Path], output: str) -> list[str]:
+        """The option that keeps debug information of the build's own objects alone.
+
+        zig compiles its start-up code and the like, with debug information that names its own
+        folder and that of the build which was the first to need them.
+        """
+        if not self.debug:
+            return []
+        own = " ".join(name for name in objects if isinstance(name, str))
+        script = f"{output}.debug.ld"
+        (self.folder / script).write_text(
+            "SECTIONS {\n"
+            f"  /DISCARD/ : {{ *(EXCLUDE_FILE({own}) .debug_*) }}\n"
+            "}\nINSERT AFTER .comment;\n"
+        )
+        return [f"-Wl,-T,{script}"]
 
     def _driver(self) -> list[str]:
         return [

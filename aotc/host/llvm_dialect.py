@@ -171,3 +171,33 @@ def null_pointer_global(symbol: str) -> str:
   %null = llvm.mlir.zero : !llvm.ptr
   llvm.return %null : !llvm.ptr
 }}"""
+
+
+class Initializer:
+    """The initializer of a constant structure or array: zero but for what is put into it."""
+
+    def __init__(self, type_: str) -> None:
+        self._type = type_
+        self._lines = [f"%c0 = llvm.mlir.zero : {type_}"]
+        self._count = 0
+
+    def put_address(self, symbol: str, *position: int) -> None:
+        self.put(f'llvm.mlir.addressof @"{symbol}" : !llvm.ptr', *position)
+
+    def put_number(self, value: int, type_: str, *position: int) -> None:
+        if value != 0:
+            self.put(f"llvm.mlir.constant({value} : {type_}) : {type_}", *position)
+
+    def put(self, source: str, *position: int) -> None:
+        """Puts what an operation makes."""
+        before, place = f"%c{self._count}", ", ".join(map(str, position))
+        self._count += 1
+        value = f"%v{self._count}"
+        self._lines += [
+            f"{value} = {source}",
+            f"%c{self._count} = llvm.insertvalue {value}, {before}[{place}] : {self._type}",
+        ]
+
+    def text(self, symbol: str) -> str:
+        lines = [*self._lines, f"llvm.return %c{self._count} : {self._type}"]
+        return initialized_global(symbol, self._type, lines)

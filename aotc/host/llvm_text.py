@@ -454,6 +454,15 @@ _DIFFERENCES = (
 )
 
 
+# A module's lines of assembly stand in one `module asm` since then, each in quotes.
+_ASSEMBLY_LINES = Version(24)
+_MANY_ASSEMBLY_LINES = re.compile(r'^module asm\n((?:[ \t]+"[^"\n]*"\n)+)', re.MULTILINE)
+
+
+def _one_by_one(found: re.Match[str]) -> str:
+    return "".join(f"module asm {line.strip()}\n" for line in found[1].splitlines())
+
+
 def downlevel(text: str, *, writer: Version, reader: Version) -> str:
     """`text`, written by LLVM `writer`, as LLVM `reader` reads it.
 
@@ -461,6 +470,8 @@ def downlevel(text: str, *, writer: Version, reader: Version) -> str:
     """
     if reader >= writer:
         return text
+    if reader < _ASSEMBLY_LINES and "\nmodule asm\n" in text:
+        text = _MANY_ASSEMBLY_LINES.sub(_one_by_one, text)
     rewrites: list[tuple[tuple[str, ...], _Rewrite]] = [
         (difference.needles, difference.rewrite)
         for difference in _DIFFERENCES

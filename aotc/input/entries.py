@@ -11,7 +11,7 @@ from aotc.errors import InputError
 from aotc.input.source import Source
 from aotc.manifest import Dtype, Entry, Value
 from aotc.mlir import ir
-from aotc.ops import is_declaration, symbol_of
+from aotc.ops import body_of_module, is_declaration, symbol_of
 from aotc.request import EmitKind
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
@@ -41,7 +41,7 @@ def functions_of(module: Any) -> list[Any]:
     """The functions at the module's top level that have a body."""
     return [
         op.operation
-        for op in module.body.operations
+        for op in body_of_module(module).operations
         if op.operation.name in ("func.func", "llvm.func") and not is_declaration(op.operation)
     ]
 

@@ -15,6 +15,7 @@ from aotc.errors import InputError, ToolError
 from aotc.input.blobs import Blobs
 from aotc.input.changes import explain, explain_dialect, explain_text
 from aotc.input.kinds import kind_of_bytes, kind_of_text
+from aotc.input.place import Place
 from aotc.mlir import ir
 
 _BYTECODE_MAGIC = b"ML\xefR"
@@ -27,18 +28,6 @@ _TOO_MUCH = re.compile(
 _UNNAMED = '"-"'
 # In messages.
 _LONGEST_LINE = 1000
-
-
-@dataclass(frozen=True)
-class Place:
-    """A place in a source file. Line and column count from 1, the column in bytes of UTF-8."""
-
-    file: str
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True)
@@ -262,7 +251,7 @@ def excerpt(place: Place, name: str, lines: tuple[str, ...]) -> str:
     """The line of `place` with a caret under its column; empty where `lines` has it not."""
     if place.file != name or not 0 < place.line <= len(lines):
         return ""
-    text, before = _part(lines[place.line - 1], place.column - 1)
+    text, before = _part(lines[place.line - 1], max(0, place.column - 1))
     # Tabs stay tabs under the line, so that the caret stands where it should.
     margin = "".join("\t" if c == "\t" else " " for c in before)
     return f"  {text}\n  {margin}^"

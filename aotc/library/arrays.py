@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from aotc.errors import InputError
 from aotc.manifest import Dtype
 
 # DLPack's DLDataTypeCode, and the letters of NumPy's type strings.
-_DL_CODES = {0: "i", 1: "u", 2: "f", 4: "b", 5: "c", 6: "bool"}
+_DL_CODES = {0: "i", 1: "u", 2: "f", 5: "c", 6: "bool"}
 _DTYPES = {
     **{f"i{dtype.bytes}": dtype for dtype in (Dtype.I8, Dtype.I16, Dtype.I32, Dtype.I64)},
     **{f"u{dtype.bytes}": dtype for dtype in (Dtype.U8, Dtype.U16, Dtype.U32, Dtype.U64)},
@@ -28,15 +27,25 @@ _DTYPES = {
     "b1": Dtype.BOOL,
     "bool1": Dtype.BOOL,
 }
-_BFLOAT = "b2"
+# By code and bits.
+_DL_TYPES = {
+    **{
+        (code, 8 * size): _DTYPES[f"{letter}{size}"]
+        for code, letter in _DL_CODES.items()
+        for size in (1, 2, 4, 8, 16)
+        if f"{letter}{size}" in _DTYPES
+    },
+    (4, 16): Dtype.BF16,
+}
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _DEVICES = (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED)
+# The packages whose arrays nobody writes to.
+_IMMUTABLE = ("jax", "jaxlib")
 # In `__dlpack__(stream=...)`: CUDA's default stream of the process.
 _LEGACY_STREAM = 1
 
 
-@dataclass(frozen=True)
-class Array:
+class Array(NamedTuple):
     """Elements in memory. `strides` count elements; `owner` keeps them alive; `produced_on` is a
     stream that still works on them, if it is another than the caller's."""
 
@@ -63,6 +72,10 @@ def array_of(thing: Any, stream: int | None) -> Array:
     """What `thing` says of its elements, which are ready for work on `stream` (None: CUDA's default
     stream). Raises InputError for what is no array, or of elements that aotc has not."""
     if hasattr(thing, "__array_interface__"):
+        if hasattr(thing, "__array__") and not hasattr(thing, "__setitem__"):
+            # A number of NumPy's, whose interface shows a copy that is gone already.
+            thing = thing.__array__()
+            thing.flags.writeable = False
         return _of_interface(thing, thing.__array_interface__, None)
     if hasattr(thing, "__dlpack__") and hasattr(thing, "__dlpack_device__"):
         return _of_dlpack(thing, stream)
@@ -75,14 +88,18 @@ def array_of(thing: Any, stream: int | None) -> Array:
 
 
 def _of_interface(thing: Any, interface: dict[str, Any], stream: int | None) -> Array:
+    if not isinstance(interface.get("data"), tuple):
+        raise InputError("it does not tell where its elements are: numpy.asarray(...) does")
     address, is_read_only = interface["data"]
     shape = tuple(interface["shape"])
     text = interface["typestr"]
-    name = str(getattr(thing, "dtype", text))
-    item = int(text[2:])
-    dtype = Dtype.BF16 if name == "bfloat16" else _DTYPES.get(text[1:])
-    if dtype is None or (text[0] == ">" and item > 1):
+    dtype = _DTYPES.get(text[1:])
+    if dtype is None and str(getattr(thing, "dtype", text)) == "bfloat16":
+        dtype = Dtype.BF16
+    if dtype is None or (text[0] == ">" and dtype.bytes > 1):
+        name = getattr(thing, "dtype", text)
         raise InputError(f"its elements are {name}, which no entry takes")
+    item = dtype.bytes
     strides = interface.get("strides")
     if strides is None:
         elements = _packed(shape)
@@ -91,8 +108,7 @@ def _of_interface(thing: Any, interface: dict[str, Any], stream: int | None) -> 
     else:
         elements = tuple(stride // item for stride in strides)
     produced_on = interface.get("stream")
-    own = _LEGACY_STREAM if stream is None else stream
-    waits = produced_on is not None and produced_on != own
+    waits = produced_on is not None and produced_on != (stream or _LEGACY_STREAM)
     return Array(
         address, dtype, shape, elements, bool(is_read_only), thing, produced_on if waits else None
     )
@@ -123,29 +139,39 @@ class _DLTensor(ctypes.Structure):
 
 
 def _of_dlpack(thing: Any, stream: int | None) -> Array:
-    device, _ = thing.__dlpack_device__()
-    if device not in _DEVICES:
-        raise InputError(f"it is on a device of another kind (DLPack's {int(device)})")
-    is_on_gpu = device in (_CUDA, _CUDA_MANAGED)
-    own = _LEGACY_STREAM if stream is None else stream
-    # Whoever makes the capsule sees to it that work on `own` finds the elements done.
-    capsule = thing.__dlpack__(stream=own) if is_on_gpu else thing.__dlpack__()
+    capsule = _capsule(thing, stream)
     # The capsule frees its tensor when it goes, as it is not taken over.
     pointer = _capsule_pointer(ctypes.py_object(capsule), b"dltensor")
     tensor = ctypes.cast(pointer, ctypes.POINTER(_DLTensor)).contents
-    bytes_ = tensor.bits // 8
-    key = f"{_DL_CODES.get(tensor.code, '?')}{bytes_}"
-    dtype = Dtype.BF16 if key == _BFLOAT else _DTYPES.get(key)
+    dtype = _DL_TYPES.get((tensor.code, tensor.bits))
     if dtype is None or tensor.lanes != 1:
         raise InputError(
             f"its elements are {getattr(thing, 'dtype', 'of another type')}, which no entry takes"
         )
-    shape = tuple(tensor.shape[i] for i in range(tensor.rank))
-    strides = (
-        tuple(tensor.strides[i] for i in range(tensor.rank)) if tensor.strides else _packed(shape)
-    )
+    shape = tuple(tensor.shape[: tensor.rank])
+    strides = tuple(tensor.strides[: tensor.rank]) if tensor.strides else _packed(shape)
     address = (tensor.data or 0) + tensor.byte_offset
-    return Array(address, dtype, shape, strides, False, (thing, capsule))
+    # DLPack of this version does not tell.
+    is_read_only = type(thing).__module__.partition(".")[0] in _IMMUTABLE
+    return Array(address, dtype, shape, strides, is_read_only, (thing, capsule))
+
+
+def _capsule(thing: Any, stream: int | None) -> Any:
+    """Raises InputError for what its package does not give away: PyTorch's tensors that require
+    gradients, or have no memory."""
+    # PyTorch's default stream is 0, which it takes as 1 alone.
+    own = stream or _LEGACY_STREAM
+    try:
+        device, _ = thing.__dlpack_device__()
+        if device not in _DEVICES:
+            raise InputError(f"it is on a device of another kind (DLPack's {int(device)})")
+        # Whoever makes the capsule sees to it that work on `own` finds the elements done.
+        is_on_gpu = device in (_CUDA, _CUDA_MANAGED)
+        return thing.__dlpack__(stream=own) if is_on_gpu else thing.__dlpack__()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(str(error).rstrip(".")) from None
 
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer

@@ -18,6 +18,7 @@ from aotc.manifest import Entry, Manifest, Value, read_manifest
 _STATUSES = (
     *("OK", "INVALID_ARGUMENT", "NO_DEVICE", "NO_IMAGE", "NO_CPU_KERNEL", "OUT_OF_MEMORY"),
     *("LAUNCH_FAILED", "DRIVER_FAILED", "UNSUPPORTED", "ASSERTION_FAILED"),
+    "NO_WEIGHTS",
 )
 
 
@@ -39,6 +40,7 @@ class Function:
         self._library = library
         self.entry = entry
         self.__name__ = entry.name
+        self._names = [value.name for value in entry.arguments]
         self.__doc__ = f"{self._signature()}\n\n{_MEANING}"
         memref_arguments = [
             value_type(value) if value.is_scalar else ctypes.c_void_p for value in entry.arguments
@@ -74,7 +76,9 @@ class Function:
         return self._results(results, values)
 
     def _bind(self, positional: Sequence[Any], named: dict[str, Any]) -> list[Any]:
-        names = [value.name for value in self.entry.arguments]
+        names = self._names
+        if not named and len(positional) == len(names):
+            return list(positional)
         given = dict(zip(names, positional, strict=False))
         twice = [name for name in named if name in given]
         unknown = [name for name in named if name not in names]
@@ -90,10 +94,7 @@ class Function:
             array = array_of(thing, stream)
             if array.dtype is not value.dtype and not _same_bits(array, value):
                 raise InputError(f"its elements are {array.dtype.value}")
-            if len(array.shape) != len(value.shape) or any(
-                expected not in (None, size)
-                for size, expected in zip(array.shape, value.shape, strict=True)
-            ):
+            if array.shape != value.shape and not _fits(array.shape, value.shape):
                 raise InputError(f"its shape is {array.shape}")
             if value.is_written and array.is_read_only:
                 raise InputError("it is read-only, and the entry writes it")
@@ -168,7 +169,8 @@ class Library:
 
     def __getattr__(self, name: str) -> Function:
         if name.startswith("__") or name not in self.__dict__.get("_entries", {}):
-            raise AttributeError(f"{self!r} has no entry '{name}'")
+            entries = ", ".join(self.__dict__.get("_entries", {}))
+            raise AttributeError(f"There is no entry '{name}': {entries}")
         return self._entries[name]
 
     def __getitem__(self, name: str) -> Function:
@@ -182,8 +184,12 @@ class Library:
 
     def set_device(self, device: str | int) -> None:
         """Which device this thread's calls use where it has no current CUDA context: a GPU's
-        number, or `cpu`, which must come before the first call of the process."""
-        number = -1 if device == "cpu" else int(str(device).removeprefix("cuda:"))
+        number (`cuda` is 0), or `cpu`, which must come before the first call of the process."""
+        numbers = {"cpu": "-1", "cuda": "0"}
+        try:
+            number = int(numbers.get(str(device), str(device).removeprefix("cuda:")))
+        except ValueError:
+            raise InputError(f"Unknown device '{device}': expected cpu, cuda:0 or 0.") from None
         self.check(self._set_device(ctypes.c_int32(number)))
 
     def function(self, name: str, result: Any = ctypes.c_int32) -> Any:
@@ -257,11 +263,15 @@ def _manifest_of(library: Path) -> Path | None:
 
 def _memref(array: Array) -> Any:
     rank = len(array.shape)
-    memref = memref_type(rank)(array.address, array.address, 0)
-    if rank:
-        memref.sizes[:] = array.shape
-        memref.strides[:] = array.strides
-    return memref
+    if not rank:
+        return memref_type(0)(array.address, array.address, 0)
+    return memref_type(rank)(array.address, array.address, 0, array.shape, array.strides)
+
+
+def _fits(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
+    return len(shape) == len(expected) and all(
+        known in (None, size) for size, known in zip(shape, expected, strict=True)
+    )
 
 
 def _same_bits(array: Array, value: Value) -> bool:

@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aotc import mlir
-from aotc.cpu.kernels import CpuKernels
-from aotc.device.compile import DeviceCompiler
-from aotc.device.given import GivenBinary
-from aotc.device.requirements import Need
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
-from aotc.host.compile import HostCompiler
-from aotc.host.constants import Constant
-from aotc.host.link import Linker
-from aotc.host.llvm_text import downlevel
-from aotc.input.source import Source
-from aotc.lower.plan.explanation import Explanation
-from aotc.manifest import Entry, Manifest, Resources
 from aotc.request import BuildRequest, Chip, EmitKind
+from aotc.stages.file import StageFile
 from aotc.toolchain import (
     Runner,
     Toolchain,
@@ -29,25 +19,33 @@ from aotc.toolchain import (
 )
 from aotc.warnings import BuildWarning
 
+if TYPE_CHECKING:  # each is loaded when a stage needs it
+    from aotc.cache.builds import BuildCache
+    from aotc.cpu.kernels import CpuKernels
+    from aotc.device.compile import DeviceCompiler
+    from aotc.device.given import GivenBinary
+    from aotc.device.requirements import Need
+    from aotc.host.compile import HostCompiler
+    from aotc.host.constants import Constant
+    from aotc.host.link import Linker
+    from aotc.host.translate import Translation
+    from aotc.host.weights import WeightsFile
+    from aotc.input.source import Source
+    from aotc.manifest import Entry, Manifest, Resources
 
-@dataclass(frozen=True)
-class StageFile:
-    """One thing that a stage made: its kind, the name it likes to have, and its bytes on demand.
 
-    `folder` is its place within a library's package.
-    """
+class Tellable(Protocol):
+    """What `--explain` prints: see `aotc.lower.plan.explanation`."""
 
-    kind: EmitKind
-    file_name: str
-    content: Callable[[], bytes]
-    folder: str = ""
+    def text(self) -> str: ...
 
 
 @dataclass
 class Build:
     """One build on its way: the request, the tools, and what the stages have made so far.
 
-    Files are made in `folder`, which the caller removes.
+    Files are made in `folder`, which the caller removes. `content` are the input's bytes, where
+    they were read already; `cache` has what builds made before.
     """
 
     request: BuildRequest
@@ -55,16 +53,22 @@ class Build:
     runner: Runner
     folder: Path
     context: Any
+    content: bytes | None = None
+    cache: BuildCache | None = None
     warnings: list[BuildWarning] = field(default_factory=list)
-    explanation: Explanation | None = None
+    explanation: Tellable | None = None
 
     source: Source | None = None
+    # Of the input in bytes.
+    input_size: int = 0
     entries: tuple[Entry, ...] = ()
     # Names of those that are in the LLVM dialect already.
     lowered_entries: tuple[str, ...] = ()
     is_program: bool = False
     managed_globals: frozenset[str] = frozenset()
+    # By gpu.module: lowered for the device; None for those whose LLVM IR is known.
     device_modules: dict[str, Any] = field(default_factory=dict)
+    device_texts: dict[str, str] = field(default_factory=dict)
     # By (gpu.module, chip): file names in `folder`.
     ptx: dict[tuple[str, Chip], str] = field(default_factory=dict)
     cubins: dict[tuple[str, Chip], str] = field(default_factory=dict)
@@ -73,14 +77,26 @@ class Build:
     needs: dict[str, tuple[Need, ...]] = field(default_factory=dict)
     # By gpu.module: why it has no code for a chip of the default set.
     refusals: dict[str, list[InputError]] = field(default_factory=dict)
+    # What stages found that run beside others: their warnings come when those are awaited.
+    warnings_beside: list[BuildWarning] = field(default_factory=list)
+    # By gpu.module: its translation to LLVM IR, on its way.
+    translations: dict[str, Translation] = field(default_factory=dict)
+    # By gpu.module: the chips that have all its operations.
+    able: dict[str, list[Chip]] = field(default_factory=dict)
     # The gpu.binary operations that came with the input.
     given: tuple[GivenBinary, ...] = ()
     resources: dict[tuple[str, str], list[Resources]] = field(default_factory=dict)
+    # Generated C files that have an object.
+    compiled: set[str] = field(default_factory=set)
     cpu: CpuKernels | None = None
     host: Any = None
     # What the LLVM IR only declares.
     constants: list[Constant] = field(default_factory=list)
+    # The file of large constants, and what is in it.
+    weights: WeightsFile | None = None
     manifest: Manifest | None = None
+    # Its text, of a build that was found in the cache.
+    manifest_text: str | None = None
 
     @property
     def module(self) -> Any:
@@ -98,11 +114,15 @@ class Build:
 
     @property
     def device_compiler(self) -> DeviceCompiler:
+        from aotc.device.compile import DeviceCompiler
+
         r = self.request
         return DeviceCompiler(self.toolchain, self.runner, self.folder, r.optimization, r.debug)
 
     @property
     def host_compiler(self) -> HostCompiler:
+        from aotc.host.compile import HostCompiler
+
         r = self.request
         return HostCompiler(
             self.toolchain, self.runner, self.folder, r.target, r.optimization, r.debug
@@ -110,12 +130,16 @@ class Build:
 
     @property
     def linker(self) -> Linker:
+        from aotc.host.link import Linker
+
         return Linker(
             self.toolchain, self.runner, self.folder, self.request.target, self.request.debug
         )
 
     def downlevel(self, text: str) -> str:
         """LLVM IR text of the bindings as the clang in use reads it."""
+        from aotc.host.llvm_text import downlevel
+
         return downlevel(
             text,
             writer=Version.parse(mlir.bindings().llvm_version),
@@ -141,7 +165,8 @@ class Build:
         self, kind: EmitKind, name: str, *, called: str | None = None, folder: str = ""
     ) -> StageFile:
         """The artifact that is the file `name` of the work folder."""
-        return StageFile(kind, called or name, (self.folder / name).read_bytes, folder)
+        path = self.folder / name
+        return StageFile(kind, called or name, path.read_bytes, folder, path)
 
     def write(self, name: str, text: str) -> str:
         (self.folder / name).write_text(text, encoding="utf-8")
@@ -150,11 +175,17 @@ class Build:
 
 @dataclass(frozen=True)
 class Stage:
-    """A step of the build: its name, the stages whose work it takes, and its work."""
+    """A step of the build: its name, the stages whose work it takes, and its work.
+
+    One that is `beside` runs while stages behind it work, unless they take what it makes: it is
+    for tools, and touches no module. `begin` is what of it must come before those, if anything.
+    """
 
     name: str
     takes: tuple[str, ...]
     run: Callable[[Build], list[StageFile]]
+    beside: bool = False
+    begin: Callable[[Build], None] | None = None
 
 
 # What is longer is cut out of texts that nobody asked for, but to read them.

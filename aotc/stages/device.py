@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from aotc.device.lower import lower_device
 from aotc.device.requirements import Need, find_needs
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
-from aotc.host.translate import translate
+from aotc.host.translate import Translation
 from aotc.input.source import input_error
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
 from aotc.request import KNOWN_CHIPS, Chip, EmitKind, unique
-from aotc.stages.build import Build, StageFile, printed
+from aotc.stages.build import Build, printed
+from aotc.stages.file import StageFile
 from aotc.warnings import BuildWarning
 
 
@@ -23,11 +25,22 @@ def lower_to_nvvm(build: Build) -> list[StageFile]:
     artifacts: list[StageFile] = []
     for gpu_module in gpu_modules(build.module):
         name = symbol_of(gpu_module)
+        if (text := _lowered_before(build, name, gpu_module)) is not None:
+            build.device_modules[name] = None
+            build.device_texts[name] = text
+            continue
         module = lower_device(gpu_module, build.source, debug=build.request.debug)
         build.device_modules[name] = module
         file_name = f"{_stem(build, name)}.device.mlir"
         artifacts += printed(build, EmitKind.DEVICE_MLIR, file_name, module.operation)
     return artifacts
+
+
+def _lowered_before(build: Build, name: str, gpu_module: Any) -> str | None:
+    """Its LLVM IR, if the cache has it."""
+    if build.cache is None or build.cache.device_code is None:
+        return None
+    return build.cache.device_code.find(_device_ll_name(build, name), gpu_module)
 
 
 def _stem(build: Build, gpu_module: str) -> str:
@@ -40,11 +53,31 @@ def _device_ll_name(build: Build, gpu_module: str) -> str:
     return f"{_stem(build, gpu_module)}.device.ll"
 
 
+def begin_device(build: Build) -> None:
+    """What the stages for devices need of modules, which other stages work on meanwhile."""
+    build.needs = {symbol_of(op): find_needs(op) for op in gpu_modules(build.module)}
+    wanted = _ptx_chips(build)
+    for name, module in build.device_modules.items():
+        build.able[name] = _able(build, name, wanted)
+        if module is not None:
+            build.translations[name] = Translation(module)
+
+
+def _ptx_chips(build: Build) -> tuple[Chip, ...]:
+    r = build.request
+    return unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
+
+
 def translate_device(build: Build) -> list[StageFile]:
     artifacts = []
-    for name, module in build.device_modules.items():
-        file = build.write(_device_ll_name(build, name), build.downlevel(translate(module)))
-        artifacts.append(build.file(EmitKind.DEVICE_LL, file))
+    for name in build.device_modules:
+        file = _device_ll_name(build, name)
+        text = build.device_texts.get(name)
+        if text is None:
+            text = build.downlevel(build.translations[name].text())
+            if build.cache is not None and build.cache.device_code is not None:
+                build.cache.device_code.keep(file, text)
+        artifacts.append(build.file(EmitKind.DEVICE_LL, build.write(file, text)))
     return artifacts
 
 
@@ -53,10 +86,7 @@ _VARIANTS = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_120": "sm_120a"}
 
 
 def compile_ptx(build: Build) -> list[StageFile]:
-    r = build.request
-    wanted = unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
-    build.needs = {symbol_of(op): find_needs(op) for op in gpu_modules(build.module)}
-    jobs = [(name, chip) for name in build.device_modules for chip in _able(build, name, wanted)]
+    jobs = [(name, chip) for name, chips in build.able.items() for chip in chips]
     made = build.runner.in_parallel(
         [functools.partial(_compile_ptx_for, build, name, chip) for name, chip in jobs]
     )
@@ -143,7 +173,8 @@ def _ptx_name(build: Build, gpu_module: str, chip: Chip) -> str:
 def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -> None:
     """Notes that there is no code of a module for a chip of the default set."""
     build.refusals.setdefault(gpu_module, []).append(refusal)
-    build.warn("chip-left-out", f"No code for {chip.name} in {gpu_module}: {refusal.message}")
+    text = f"No code for {chip.name} in {gpu_module}: {refusal.message}"
+    build.warnings_beside.append(BuildWarning("chip-left-out", text))
 
 
 def assemble(build: Build) -> list[StageFile]:

@@ -1,22 +1,37 @@
-"""Stages from the host's half, with the images inside, to an object and an executable."""
+"""Stages of the host's half: MLIR, LLVM IR with the images inside, an object, an executable."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
-from aotc.emit.table import generate_table
 from aotc.host.constants import describe, take_large_constants, write_constants
 from aotc.host.embed import embed
+from aotc.host.note import manifest_note
 from aotc.host.translate import translate
+from aotc.lower.host.lower import lower_host
+from aotc.lower.leftovers import check_lowered
 from aotc.manifest import built_for_text
 from aotc.request import EmitKind
-from aotc.stages.build import Build, StageFile
+from aotc.stages.build import Build, printed
+from aotc.stages.file import StageFile
+from aotc.stages.glue import glue_for, table_object
 from aotc.toolchain import (
-    data_dir,
     harness_objects,
     runtime_library,
     utilities_library,
 )
+
+
+def lower_to_host(build: Build) -> list[StageFile]:
+    assert build.source is not None
+    build.host = lower_host(
+        build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
+    )
+    check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
+    name = f"{build.request.name}.host.mlir"
+    return printed(build, EmitKind.HOST_MLIR, name, build.host.operation)
 
 
 def translate_host(build: Build) -> list[StageFile]:
@@ -30,6 +45,7 @@ def translate_host(build: Build) -> list[StageFile]:
         built_for={name: built_for_text(build.built_for(name)) for name in images},
         managed_globals=build.managed_globals,
         lowered_entries=build.lowered_entries,
+        weights=build.weights,
     )
     build.constants = take_large_constants(build.host.operation)
     texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
@@ -39,7 +55,8 @@ def translate_host(build: Build) -> list[StageFile]:
             f"{' and '.join(texts)} only declares {describe(build.constants)}: large constants "
             "are not written as text. --emit obj has them.",
         )
-    file = build.write(_host_ll_name(build), build.downlevel(translate(build.host)))
+    text = build.downlevel(translate(build.host)) + manifest_note(build.manifest)
+    file = build.write(_host_ll_name(build), text)
     return [build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll")]
 
 
@@ -58,33 +75,30 @@ def object_name(build: Build) -> str:
 
 
 def compile_object(build: Build) -> list[StageFile]:
+    """The module's object; beside it, what the C is compiled to that is linked with it."""
     file = object_name(build)
-    if not build.constants:
-        build.host_compiler.compile_ir(_host_ll_name(build), file)
-    else:
-        code, data = f"{build.stem}.code.o", f"{build.stem}.constants.o"
-        build.host_compiler.compile_ir(_host_ll_name(build), code)
-        write_constants(build.constants, build.request.target.architecture, build.folder / data)
-        build.linker.join([code, data], file, hide={c.symbol for c in build.constants})
+    tasks: list[Callable[[], object]] = [functools.partial(_compile_module, build, file)]
+    tasks += [functools.partial(make, build) for make in glue_for(build)]
+    build.runner.in_parallel(tasks)
     return [build.file(EmitKind.OBJ, file, called=f"{build.request.name}.o")]
 
 
-def compile_generated(build: Build, name: str, text: str, *options: str) -> str:
-    """A generated C file → its object, which is named."""
-    build.write(name, text)
-    includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")
-    output = f"{Path(name).stem}.o"
-    build.host_compiler.compile_c(name, output, includes=includes, options=options)
-    return output
+def _compile_module(build: Build, file: str) -> None:
+    if not build.constants:
+        build.host_compiler.compile_ir(_host_ll_name(build), file)
+        return
+    code, data = f"{build.stem}.code.o", f"{build.stem}.constants.o"
+    build.host_compiler.compile_ir(_host_ll_name(build), code)
+    write_constants(build.constants, build.request.target.architecture, build.folder / data)
+    build.linker.join([code, data], file, hide={c.symbol for c in build.constants})
 
 
 def link_executable(build: Build) -> list[StageFile]:
-    assert build.manifest is not None
     triple = build.request.target.triple
     harness = harness_objects(build.toolchain, build.runner, triple, program_main=build.is_program)
     objects: list[str | Path] = [object_name(build), *harness]
     if not build.is_program:
-        objects.append(compile_generated(build, *generate_table(build.manifest)))
+        objects.append(table_object(build))
     file = f"{build.stem}.exe"
     runtime = runtime_library(build.toolchain, build.runner, triple, kind="static")
     utilities = utilities_library(build.toolchain, build.runner, triple)

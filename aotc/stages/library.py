@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Literal
 
+from aotc.delivery import HEADERS, LIBRARIES
 from aotc.emit.header import generate_header
-from aotc.emit.library import generate_library
 from aotc.emit.names import exported_functions
-from aotc.emit.package import HEADERS, LIBRARIES, generate_package
-from aotc.errors import InputError, ToolError
-from aotc.host.compile import DEFAULT_VISIBILITY
+from aotc.emit.package import generate_package
+from aotc.errors import InputError
 from aotc.request import EmitKind
-from aotc.stages.build import Build, StageFile
-from aotc.stages.host import compile_generated, object_name
+from aotc.stages.build import Build
+from aotc.stages.file import StageFile
+from aotc.stages.glue import library_object
+from aotc.stages.host import object_name
 from aotc.toolchain import (
     runtime_library,
     utilities_library,
 )
-from aotc.toolchain.runtime import STATIC_DEFINES
 
 
 def declare(build: Build) -> list[StageFile]:
@@ -46,7 +45,7 @@ def package(build: Build) -> list[StageFile]:
 def link_static(build: Build) -> list[StageFile]:
     _require_entries(build, "a static library")
     file = f"lib{build.request.library}.a"
-    objects = [object_name(build), _compile_library(build)]
+    objects = [object_name(build), library_object(build)]
     runtime = None if build.request.shares_runtime else _runtime(build)
     build.linker.archive(objects, runtime, _utilities(build), file, _exports(build))
     made = [build.file(EmitKind.STATIC, file, folder=LIBRARIES)]
@@ -62,7 +61,7 @@ def link_shared(build: Build) -> list[StageFile]:
             "runtime-beside",
             "The library needs libmlir_cuda_runtime.so beside it: -o DIRECTORY/ puts both there.",
         )
-    objects = [object_name(build), _compile_library(build)]
+    objects = [object_name(build), library_object(build)]
     build.linker.link_shared(
         objects,
         _runtime(build),
@@ -92,25 +91,6 @@ def _shared_runtime(build: Build) -> list[StageFile]:
     is_shared = EmitKind.SHARED in build.request.emit
     kind = EmitKind.SHARED if is_shared else EmitKind.STATIC
     return [StageFile(kind, runtime.name, runtime.read_bytes, LIBRARIES)]
-
-
-def _compile_library(build: Build) -> str:
-    """The library's C functions; their object."""
-    assert build.manifest is not None
-    build.write(*generate_header(build.manifest))
-    options = () if build.request.shares_runtime else STATIC_DEFINES
-    try:
-        return compile_generated(
-            build, *generate_library(build.manifest), DEFAULT_VISIBILITY, *options
-        )
-    except ToolError as error:
-        known = re.search(r"redeclaration of library function '(\w+)'", error.stderr)
-        if known is None:
-            raise
-        raise InputError(
-            f"The C function of entry '{known[1]}' would be called like one of the C library.",
-            hint="Rename the entry, or put something in front of all names: --prefix my_.",
-        ) from None
 
 
 def _exports(build: Build) -> list[str]:

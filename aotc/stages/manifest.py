@@ -6,7 +6,8 @@ from aotc import __version__, mlir
 from aotc.emit.names import own_functions
 from aotc.manifest import Kernel, Manifest
 from aotc.request import EmitKind
-from aotc.stages.build import Build, StageFile
+from aotc.stages.build import Build
+from aotc.stages.file import StageFile
 from aotc.toolchain.tools import Tool
 
 
@@ -32,6 +33,7 @@ def describe(build: Build) -> list[StageFile]:
         ),
         optimization=r.optimization,
         tools=_tools_used(build),
+        weights=build.weights.description if build.weights is not None else None,
     )
     text = build.manifest.to_json()
     return [StageFile(EmitKind.MANIFEST, f"{r.library}.json", text.encode)]

@@ -7,6 +7,7 @@ all that counts.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +35,7 @@ class Node:
     operands: list[Value]
     results: list[Value] = field(default_factory=list)
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return str(self.pattern.name)
 

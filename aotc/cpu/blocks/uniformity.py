@@ -40,17 +40,17 @@ def find_uniformity(
     found = Uniformity(set(varying), set())
     predecessors = flow.predecessors()
     branches = [block for block in flow.blocks if block.condition is not None]
+    # Those whose results may yet turn out to vary: each round looks at these alone.
+    uniform = {block: _may_be_uniform(block, found) for block in flow.blocks}
     diverging: set[Block] = set()
     changed = True
     while changed:
         changed = False
         for block in flow.blocks:
             changed |= _visit_arguments(block, predecessors[block], diverging, found)
-            for node in block.nodes:
-                if _varies(node, block, found):
-                    new = set(node.results) - found.varying
-                    found.varying |= new
-                    changed |= bool(new)
+            left = [node for node in uniform[block] if not _turns(node, block, found)]
+            changed |= len(left) < len(uniform[block])
+            uniform[block] = left
         for branch in branches:
             is_uniform = branch.condition not in found.varying
             if branch not in diverging and not is_uniform:
@@ -60,15 +60,27 @@ def find_uniformity(
     return found
 
 
-def _varies(node: Node, block: Block, found: Uniformity) -> bool:
-    if node.name.startswith("llvm.mlir."):
-        return False  # constants and addresses of globals
-    if block in found.divergent:
-        # Threads that leave a loop at different times hold values of different turns.
+def _may_be_uniform(block: Block, found: Uniformity) -> list[Node]:
+    """Nodes with results that depend on where they are and what they use. Constants and addresses
+    of globals never vary; what is not pure always does."""
+    nodes = []
+    for node in block.nodes:
+        if not node.results or node.name.startswith("llvm.mlir."):
+            continue
+        if is_pure(node) or _is_plain_load(node):
+            nodes.append(node)
+        else:
+            found.varying.update(node.results)
+    return nodes
+
+
+def _turns(node: Node, block: Block, found: Uniformity) -> bool:
+    """Whether the node's results vary, which is noted."""
+    # Threads that leave a loop at different times hold values of different turns.
+    if block in found.divergent or not found.varying.isdisjoint(node.operands):
+        found.varying.update(node.results)
         return True
-    if not is_pure(node) and not _is_plain_load(node):
-        return True
-    return any(v in found.varying for v in node.operands)
+    return False
 
 
 def _is_plain_load(node: Node) -> bool:

@@ -11,6 +11,7 @@ from aotc.lower.rewrites.copies import expand_copy
 from aotc.mlir import ir
 from aotc.ops import (
     binary,
+    body_of_module,
     create,
     integer,
     symbol_of,
@@ -35,9 +36,9 @@ def replace_operations(flat: Any) -> None:
                 elif operation.name == "memref.atomic_rmw":
                     _replace_atomic_product(operation)
     if formats:
-        flat.body.append(ir.Operation.parse("llvm.func @printf(!llvm.ptr, ...) -> i32"))
+        body_of_module(flat).append(ir.Operation.parse("llvm.func @printf(!llvm.ptr, ...) -> i32"))
     for variable in formats:
-        flat.body.append(variable)
+        body_of_module(flat).append(variable)
 
 
 def _call_printf(printf: Any, global_name: str) -> Any:

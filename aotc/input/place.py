@@ -1,0 +1,17 @@
+"""`Place`: where in a source file something is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a source file. Line and column count from 1, the column in bytes of UTF-8."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"

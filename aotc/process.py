@@ -1,0 +1,15 @@
+"""Whose process this is: the command's, or that of a program that calls aotc."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Process:
+    """`is_ours`: nothing but aotc runs in it, so that it has no threads of others and may fork."""
+
+    is_ours: bool = False
+
+
+PROCESS = Process()

@@ -1,0 +1,130 @@
+"""`SideBySide`: runs stages, some of them in a thread beside the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Self
+
+from aotc.stages.build import Build, Stage
+from aotc.stages.file import StageFile
+from aotc.toolchain.interrupts import uninterrupted
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a stage made, and when it began and ended, by `time.perf_counter`."""
+
+    artifacts: list[StageFile]
+    seconds: tuple[float, float]
+
+
+class SideBySide:
+    """The stages of a build on their way, given in their order.
+
+    `started` is called with each stage that this thread runs or waits for, and `ended` with each
+    that has ended, in their order; what that raises ends the build. When a stage fails, those
+    before it are awaited first: the failure of the first is raised, as if there were no thread.
+    """
+
+    def __init__(
+        self,
+        build: Build,
+        started: Callable[[Stage], None],
+        ended: Callable[[Stage, Made], None],
+    ) -> None:
+        self._build = build
+        self._started = started
+        self._ended = ended
+        # Not told of yet, in order: what was made, or the work that makes it.
+        self._pending: list[tuple[Stage, Made | Future[Made]]] = []
+        # One thread: each stage beside takes what the one before it made.
+        self._thread: ThreadPoolExecutor | None = None
+        self._done: SimpleQueue[Future[Made]] = SimpleQueue()
+        self._has_failed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and self._thread is not None:
+            self._has_failed = True
+            self._build.runner.stop()
+        self._close()
+
+    def run(self, stage: Stage) -> None:
+        """Runs the stage, or lets it run."""
+        if stage.begin is not None:
+            stage.begin(self._build)
+        if stage.beside:
+            with uninterrupted():
+                if self._thread is None:
+                    self._thread = ThreadPoolExecutor(max_workers=1)
+                work = self._thread.submit(self._make_beside, stage)
+                work.add_done_callback(self._done.put)
+                self._pending.append((stage, work))
+            return
+        self._started(stage)
+        try:
+            made = self._make(stage)
+        except Exception:
+            self._end_all(len(self._pending))
+            raise
+        self._pending.append((stage, made))
+        if len(self._pending) == 1:
+            self._end_all(1)
+
+    def _make(self, stage: Stage) -> Made:
+        begin = time.perf_counter()
+        artifacts = stage.run(self._build)
+        return Made(artifacts, (begin, time.perf_counter()))
+
+    def _make_beside(self, stage: Stage) -> Made:
+        # Of two failures the first is told: what this says is never heard.
+        assert not self._has_failed
+        try:
+            return self._make(stage)
+        except BaseException:
+            self._has_failed = True
+            raise
+
+    def await_all(self, names: Iterable[str]) -> None:
+        """Waits until the stages of these names have ended, and those before them."""
+        wanted = set(names)
+        places = [i for i, (stage, _) in enumerate(self._pending, 1) if stage.name in wanted]
+        last = max(places, default=0)
+        while last and last < len(self._pending) and isinstance(self._pending[last][1], Made):
+            last += 1  # which was kept back until now
+        self._end_all(last)
+        if not self._pending:
+            # Who forks next has no other thread.
+            self._close()
+
+    def _end_all(self, count: int) -> None:
+        """Waits for the first `count` that are pending, and tells of them."""
+        for _ in range(count):
+            stage, work = self._pending[0]
+            if isinstance(work, Future):
+                self._started(stage)
+                # By the queue: an interrupt in a future's own waiting can leave it locked.
+                while not work.done():
+                    self._done.get()
+                work = work.result()
+                while self._build.warnings_beside:  # the thread may add to them
+                    self._build.warnings.append(self._build.warnings_beside.pop(0))
+            del self._pending[0]
+            self._ended(stage, work)
+
+    def _close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+            self._thread = None
