@@ -39,6 +39,9 @@ _LATE = {
     "Library": "aotc.library.opened",
     "LibraryError": "aotc.library.opened",
     "load": "aotc.library.opened",
+    # What SCons asks of a tool, of which the package is one by that: tools=["default", "aotc"].
+    "generate": "aotc.scons",
+    "exists": "aotc.scons",
 }
 
 

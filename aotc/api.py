@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from aotc.cache.opening import CacheChoice, open_cache
 from aotc.delivery import check_output, deliver
 from aotc.errors import InputError
-from aotc.input.source import bytecode_of
-from aotc.manifest import Manifest
-from aotc.observers import SaveTemps, TimeReport
-from aotc.options import make_request
-from aotc.pipeline import Observer, new_build, run_build
+from aotc.manifest import Manifest, parse_manifest
 from aotc.request import BuildRequest, EmitKind
+from aotc.request_words import make_request
 from aotc.warnings import BuildWarning, Severity
+
+if TYPE_CHECKING:
+    from aotc.cache.builds import BuildCache
+    from aotc.pipeline import Observer
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class Artifact:
     `path` is the first file of the kind that was asked for first; `paths` has the first of each
     kind, by its name in `--emit`, and `files` all of them: a build for two chips makes two
     `cubin`. `manifest` says what the module offers (None where the build ended before that is
-    known). `times` are the stages' seconds, by the clock on the wall.
+    known). `times` are the stages' seconds, by the clock on the wall; `cache` among them is what
+    the cache took.
     """
 
     path: Path
@@ -46,6 +50,7 @@ def build(
     *,
     emit: str | Iterable[str] = "exe",
     out: str | os.PathLike[str] | None = None,
+    weights: str | os.PathLike[str] | None = None,
     name: str | None = None,
     chips: str | Iterable[str] = (),
     ptx: str | None = None,
@@ -64,6 +69,7 @@ def build(
     frontend: str | None = None,
     frontend_options: Mapping[str, str] | None = None,
     tools: Mapping[str, str | os.PathLike[str]] | None = None,
+    cache: bool | str | os.PathLike[str] = True,
 ) -> Artifact:
     """Builds a module, as `aotc build` does; the options are the command's.
 
@@ -72,9 +78,11 @@ def build(
     `name` is what a module without a file is called (default: its symbol, else `module`).
 
     `out` is a file, or a folder (which is there, or ends in /); by default files go into the
-    current one. `frontend` reads another format than MLIR (see `aotc.frontends`), by default the
-    one for the file's ending. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`);
-    `tools` are programs to use, by name. Nothing is printed: the warnings are in the result.
+    current one. `weights` is a file for large constants, which then are not in the artifact.
+    `frontend` reads another format than MLIR (see `aotc.frontends`), by default the one for the
+    file's ending. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`); `tools` are
+    programs to use, by name. `cache` is the folder of what builds made before (True: where the
+    command has it; False: none). Nothing is printed: the warnings are in the result.
 
     Raises InputError, with the place in the module, ToolError or InternalError. May be called
     from several threads at once.
@@ -85,6 +93,7 @@ def build(
         content,
         emit=_words(emit),
         out=None if out is None else _spelled(out),
+        weights=None if weights is None else Path(weights),
         chips=_words(chips),
         ptx=ptx,
         target=target,
@@ -105,38 +114,94 @@ def build(
     if request.out == "-":
         raise InputError("out='-' is the command line's: name a file or a folder.")
     check_output(request)
-    return _run(request, {key: Path(path) for key, path in (tools or {}).items()})
+    choice = CacheChoice(
+        is_on=cache is not False,
+        folder=None if isinstance(cache, bool) else Path(cache),
+        environment=os.environ,
+    )
+    return _run(request, {key: Path(path) for key, path in (tools or {}).items()}, choice)
 
 
-def _run(request: BuildRequest, tools: Mapping[str, Path]) -> Artifact:
-    times = TimeReport()
-    observers: list[Observer] = [times]
-    if request.save_temps is not None:
-        observers.append(SaveTemps(request.save_temps))
-    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
-        build = new_build(request, Path(folder), tools=tools)
-        try:
-            made = run_build(build, observers)
-        except KeyboardInterrupt:
-            build.runner.stop()
-            raise
-        delivered = deliver(request, made)
+@dataclass(frozen=True)
+class _Done:
+    """The files of a build, where they were put, and what there is to say of them."""
+
+    places: Sequence[tuple[EmitKind, Path]]
+    warnings: Iterable[BuildWarning]
+    manifest: Manifest | None
+    times: Mapping[str, float]
+
+
+def _run(request: BuildRequest, tools: Mapping[str, Path], choice: CacheChoice) -> Artifact:
+    cache = open_cache(choice, request, tools)
+    is_done = False
+    try:
+        done = _done(request, tools, cache)
+        is_done = True
+    finally:
+        if cache is not None:
+            cache.close(is_done=is_done)
     files: dict[EmitKind, list[Path]] = {}
-    for kind, path in delivered:
+    for kind, path in done.places:
         files.setdefault(kind, []).append(path)
     shown = [
         warning
-        for warning in dict.fromkeys(build.warnings)
+        for warning in dict.fromkeys(done.warnings)
         if request.warnings.severity(warning.name) is Severity.WARNING
     ]
     return Artifact(
         path=files[request.emit[0]][0],
         paths={kind.value: paths[0] for kind, paths in files.items()},
         files={kind.value: tuple(paths) for kind, paths in files.items()},
-        manifest=build.manifest,
+        manifest=done.manifest,
         warnings=tuple(shown),
-        times=dict(times.times),
+        times=dict(done.times),
     )
+
+
+def _done(request: BuildRequest, tools: Mapping[str, Path], cache: BuildCache | None) -> _Done:
+    if cache is None:
+        return _make(request, tools)
+    started = time.perf_counter()
+    found, content = cache.find_build()
+    if found is None:
+        return _make(request, tools, cache=cache, content=content)
+    manifest = None if found.manifest is None else _manifest(request, found.manifest)
+    seconds = time.perf_counter() - started
+    return _Done(deliver(request, found.files), found.warnings, manifest, {"cache": seconds})
+
+
+def _make(
+    request: BuildRequest,
+    tools: Mapping[str, Path],
+    *,
+    cache: BuildCache | None = None,
+    content: bytes | None = None,
+) -> _Done:
+    # With the bindings: not for what the cache has.
+    from aotc.observers import SaveTemps, TimeReport
+    from aotc.pipeline import new_build, run_build
+
+    times = TimeReport()
+    observers: list[Observer] = [times]
+    if request.save_temps is not None:
+        observers.append(SaveTemps(request.save_temps))
+    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
+        build = new_build(request, Path(folder), tools=tools, cache=cache, content=content)
+        try:
+            made = run_build(build, observers)
+        except KeyboardInterrupt:
+            build.runner.stop()
+            raise
+        places = deliver(request, made)
+    manifest = build.manifest
+    if manifest is None and build.manifest_text is not None:
+        manifest = _manifest(request, build.manifest_text)
+    return _Done(places, build.warnings, manifest, dict(times.times))
+
+
+def _manifest(request: BuildRequest, text: str) -> Manifest:
+    return parse_manifest(text, f"'{request.source}'")
 
 
 def _words(words: str | Iterable[str]) -> tuple[str, ...]:
@@ -167,6 +232,8 @@ def _source(source: Any, name: str | None) -> tuple[Path, bytes | None]:
             f"Cannot build {type(source).__name__}: expected a path, MLIR as text or bytes, or an "
             "ir.Module."
         )
+    from aotc.input.source import bytecode_of
+
     return Path(name or _symbol(operation) or "module"), bytecode_of(operation)
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotc.errors import InputError
-from aotc.output import check_writable, write_file
+from aotc.output import NewFile, check_writable, write_files
 from aotc.request import BuildRequest, EmitKind
+from aotc.toolchain.data import SHARED_RUNTIME
 
 if TYPE_CHECKING:
-    from aotc.stages.build import StageFile
+    from aotc.stages.file import StageFile
 
+# The folders of a library's package.
+LIBRARIES = "lib"
+HEADERS = "include"
 # What linkers give the right to be executed.
 _EXECUTABLE = (EmitKind.EXE, EmitKind.SHARED)
 
@@ -22,19 +27,22 @@ def check_output(request: BuildRequest) -> None:
     """Refuses an output place that cannot work, before anything is built. Raises InputError."""
     if request.save_temps is not None:
         check_writable(request.save_temps)
+    if request.weights is not None:
+        check_writable(request.weights.parent)
+        weights_from_artifact(request)
     if request.out is None:
         check_writable(Path())
     elif request.out == "-":
-        binary = [kind.value for kind in request.emit if not kind.is_text]
+        binary = [kind.value for kind in request.outputs if not kind.is_text]
         if binary:
             raise InputError(f"-o - is for text, and {', '.join(binary)} is not: name a file.")
-        if len(request.emit) > 1:
+        if len(request.outputs) > 1:
             raise InputError("-o - takes one --emit: text of several kinds would run together.")
     elif request.names_folder:
         check_writable(Path(request.out))
     else:
-        if len(request.emit) > 1:
-            names = ", ".join(kind.value for kind in request.emit)
+        if len(request.outputs) > 1:
+            names = ", ".join(kind.value for kind in request.outputs)
             raise InputError(
                 f"-o {request.out} names one file, and --emit {names} makes several: "
                 "name a directory (with a / at its end)."
@@ -54,28 +62,98 @@ def the_only_one(request: BuildRequest, files: Sequence[StageFile]) -> StageFile
 
 
 def deliver(request: BuildRequest, files: Sequence[StageFile]) -> list[tuple[EmitKind, Path]]:
-    """Writes the files, each whole or not at all; where they are, by kind. Raises InputError."""
+    """Writes the files, whole or not at all; where they are, by kind. Raises InputError."""
     for file in files:
         _protect_input(request, _place(request, file))
     if request.out is not None and not request.names_folder:
-        the_only_one(request, files)
-    delivered = []
-    for file in files:
-        place = _place(request, file)
-        write_file(place, file.content(), executable=file.kind in _EXECUTABLE)
-        delivered.append((file.kind, place))
-    return delivered
+        the_only_one(request, [file for file in files if file.kind is not EmitKind.WEIGHTS])
+    new = [
+        NewFile(_place(request, file), file.path or file.content(), file.kind in _EXECUTABLE)
+        for file in files
+    ]
+    write_files(new)
+    return [(file.kind, written.path) for file, written in zip(files, new, strict=True)]
 
 
 def _place(request: BuildRequest, file: StageFile) -> Path:
     """Where a file goes: -o FILE itself, or under its own name into a folder."""
+    return _place_of(request, file.kind, file.folder, file.file_name)
+
+
+def _place_of(request: BuildRequest, kind: EmitKind, inside: str, name: str) -> Path:
+    if kind is EmitKind.WEIGHTS:
+        assert request.weights is not None
+        return request.weights
     if request.out is None:
-        return Path(file.file_name)
+        return Path(name)
     if not request.names_folder:
         return Path(request.out)
-    is_package = any(kind.is_library for kind in request.emit)
-    folder = Path(request.out) / file.folder if is_package else Path(request.out)
-    return folder / file.file_name
+    return (Path(request.out) / inside if _is_package(request) else Path(request.out)) / name
+
+
+def known_outputs(request: BuildRequest) -> list[Path]:
+    """The files that a build will have made, in the order of --emit: for build systems.
+
+    Of a kind with files for each kernel, which only the build knows, it is NAME.KIND, which stands
+    for them all.
+    """
+    name, library = request.name, request.library
+    cmake = f"{LIBRARIES}/cmake/{library}"
+    names = {
+        EmitKind.EXE: [("", name)],
+        EmitKind.SHARED: [(LIBRARIES, f"lib{library}.so")],
+        EmitKind.STATIC: [(LIBRARIES, f"lib{library}.a")],
+        EmitKind.OBJ: [("", f"{name}.o")],
+        EmitKind.ASM: [("", f"{name}.s")],
+        EmitKind.HOST_LL: [("", f"{name}.ll")],
+        EmitKind.HEADER: [(HEADERS, f"{library}.h")],
+        EmitKind.MANIFEST: [("", f"{library}.json")],
+        EmitKind.PACKAGE: [
+            (f"{LIBRARIES}/pkgconfig", f"{library}.pc"),
+            (cmake, f"{library}Config.cmake"),
+            (cmake, f"{library}ConfigVersion.cmake"),
+        ],
+    }
+    places = [
+        _place_of(request, kind, inside, file)
+        for kind in request.emit
+        for inside, file in names.get(kind, [("", f"{name}.{kind.value}")])
+    ]
+    if request.shares_runtime and request.names_folder and _is_package(request):
+        places.append(Path(str(request.out)) / LIBRARIES / SHARED_RUNTIME)
+    return places
+
+
+def _is_package(request: BuildRequest) -> bool:
+    return any(kind.is_library for kind in request.emit)
+
+
+def weights_from_artifact(request: BuildRequest) -> str:
+    """The path from the folder of what is built to its weights. Raises InputError where there is
+    none, or several."""
+    assert request.weights is not None
+    if request.weights.is_dir():
+        raise InputError(f"--weights {request.weights} is a directory: name a file.")
+    folders = {_folder_of_code(request, kind) for kind in request.emit if kind.has_code}
+    if len(folders) > 1:
+        names = " and ".join(sorted(f"'{folder}'" for folder in folders))
+        raise InputError(
+            f"--weights: what uses {request.weights} would be in {names}, and looks for it from "
+            "where it is: build them one by one."
+        )
+    (folder,) = folders
+    place = request.weights.parent.resolve() / request.weights.name
+    if request.out is not None and place == Path(request.out).resolve():
+        raise InputError(f"--weights {request.weights} and -o {request.out} are one file.")
+    return os.path.relpath(place, folder.resolve())
+
+
+def _folder_of_code(request: BuildRequest, kind: EmitKind) -> Path:
+    if request.out is None:
+        return Path()
+    if not request.names_folder:
+        return Path(request.out).parent
+    return Path(request.out) / (LIBRARIES if kind.is_library else "")
 
 
 def _protect_input(request: BuildRequest, place: Path) -> None:

@@ -6,9 +6,12 @@ elements; a dynamic size, stride or offset is null.
 
 from __future__ import annotations
 
+import functools
 import json
+import types
+import typing
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -136,11 +139,21 @@ def built_for_text(images: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """The file that has the large constants: its path from the artifact's folder, its size, and the
+    SHA-256 that its header has, in hexadecimal digits."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Manifest:
     """Everything about one build that a program using it may want to know.
 
     `library` is what its files are called as a library, `functions` the library's own by what
-    they do: `last_error`, `set_device`, ...
+    they do: `last_error`, `set_device`, ... `weights` is None where all of it is in the artifact.
     """
 
     name: str
@@ -152,6 +165,7 @@ class Manifest:
     kernels: tuple[Kernel, ...]
     optimization: int
     tools: dict[str, str] = field(default_factory=dict)
+    weights: Weights | None = None
 
     def to_json(self) -> str:
         document = {"manifest_version": SCHEMA_VERSION, **_plain(asdict(self))}
@@ -161,48 +175,58 @@ class Manifest:
 def read_manifest(path: Path) -> Manifest:
     """The manifest in a file that `--emit manifest` wrote. Raises InputError for another."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise _no_manifest(f"'{path}'") from None
+    return parse_manifest(text, f"'{path}'")
+
+
+def parse_manifest(text: str, name: str) -> Manifest:
+    """The manifest that is the JSON `text`, which messages call `name`. Raises InputError."""
+    try:
+        document = json.loads(text)
         version = document.pop("manifest_version")
         if version != SCHEMA_VERSION:
             raise InputError(
-                f"'{path}' is a manifest of version {version}; this aotc reads {SCHEMA_VERSION}."
+                f"{name} is a manifest of version {version}; this aotc reads {SCHEMA_VERSION}."
             )
-        return Manifest(
-            **{
-                **document,
-                "entries": tuple(_entry(entry) for entry in document["entries"]),
-                "kernels": tuple(_kernel(kernel) for kernel in document["kernels"]),
-            }
-        )
-    except OSError as error:
-        raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"'{path}' is no manifest of aotc's.") from None
+        manifest: Manifest = _typed(Manifest, document)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _no_manifest(name) from None
+    return manifest
 
 
-def _entry(document: dict[str, Any]) -> Entry:
-    lists = {key: tuple(map(_value, document[key])) for key in ("arguments", "results")}
-    return Entry(**{**document, **lists})
+def _no_manifest(name: str) -> InputError:
+    return InputError(f"{name} is no manifest of aotc's.")
 
 
-def _value(document: dict[str, Any]) -> Value:
-    return Value(
-        **{
-            **document,
-            "dtype": Dtype(document["dtype"]),
-            "memory": Memory(document["memory"]),
-            **{
-                key: None if document[key] is None else tuple(document[key])
-                for key in ("shape", "strides")
-            },
-        }
-    )
+def _typed(type_: Any, document: Any) -> Any:
+    """The value of a field's type that `document` is as JSON. Raises TypeError for another."""
+    origin, arguments = typing.get_origin(type_), typing.get_args(type_)
+    if origin is types.UnionType:  # | None
+        return None if document is None else _typed(arguments[0], document)
+    if origin is tuple and isinstance(document, list):
+        return tuple(_typed(arguments[0], item) for item in document)
+    if origin is dict and isinstance(document, dict):
+        return {key: _typed(arguments[1], item) for key, item in document.items()}
+    if isinstance(type_, type) and issubclass(type_, Enum):
+        return type_(document)
+    if isinstance(type_, type) and is_dataclass(type_) and isinstance(document, dict):
+        known = _field_types(type_)
+        return type_(**{key: _typed(known[key], item) for key, item in document.items()})
+    # A bool is an int to isinstance.
+    if type(document) is not type_:
+        raise TypeError(f"{document!r} is no {type_}")
+    if isinstance(document, str):
+        document.encode()  # JSON can have half a character
+    return document
 
 
-def _kernel(document: dict[str, Any]) -> Kernel:
-    resources = tuple(Resources(**item) for item in document["resources"])
-    built_for = tuple(document["built_for"])
-    return Kernel(**{**document, "built_for": built_for, "resources": resources})
+@functools.cache
+def _field_types(type_: type) -> dict[str, Any]:
+    return typing.get_type_hints(type_)
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from aotc.output import write_file
 
 if TYPE_CHECKING:
-    from aotc.stages.build import StageFile
+    from aotc.stages.file import StageFile
 
 # A stage that takes longer is worth a word to whoever waits for it.
 _PROGRESS_DELAY = 0.7
@@ -27,28 +26,40 @@ class SaveTemps:
     def stage_started(self, name: str) -> None:
         pass
 
-    def stage_finished(self, name: str, artifacts: Sequence[StageFile]) -> None:
+    def stage_finished(
+        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+    ) -> None:
         for artifact in artifacts:
             self._count += 1
             place = self._folder / f"{self._count:02}-{name}.{artifact.file_name}"
-            write_file(place, artifact.content(), executable=name == "exe")
+            content = artifact.path or artifact.content()
+            write_file(place, content, executable=name == "exe")
 
 
 class TimeReport:
-    """Measures each stage: `times` in seconds of wall time; `text` is a table, in milliseconds."""
+    """Measures each stage: `times` in seconds of wall time; `text` is a table, in milliseconds.
+
+    Stages that run beside others count for themselves: the total is less than their sum.
+    """
 
     def __init__(self) -> None:
-        self._started = 0.0
         self.times: list[tuple[str, float]] = []
+        self._begin: float | None = None
+        self._end = 0.0
 
     def stage_started(self, name: str) -> None:
-        self._started = time.perf_counter()
+        pass
 
-    def stage_finished(self, name: str, artifacts: Sequence[StageFile]) -> None:
-        self.times.append((name, time.perf_counter() - self._started))
+    def stage_finished(
+        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+    ) -> None:
+        begin, end = seconds
+        self.times.append((name, end - begin))
+        self._begin = begin if self._begin is None else min(self._begin, begin)
+        self._end = max(self._end, end)
 
     def text(self) -> str:
-        total = sum(seconds for _, seconds in self.times)
+        total = self._end - (self._begin or 0.0)
         rows = [*self.times, ("total", total)]
         return "\n".join(
             f"{name:<12} {1000 * seconds:9.1f} ms {100 * seconds / total if total else 0:5.1f} %"
@@ -66,11 +77,14 @@ class Progress:
         self._status: object | None = None
 
     def stage_started(self, name: str) -> None:
+        self.close()
         self._timer = threading.Timer(_PROGRESS_DELAY, self._show, [name])
         self._timer.daemon = True
         self._timer.start()
 
-    def stage_finished(self, name: str, artifacts: Sequence[StageFile]) -> None:
+    def stage_finished(
+        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+    ) -> None:
         self.close()
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ Each maker builds at the current insertion point.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from aotc.mlir import ir
@@ -22,6 +22,12 @@ def walk(operation: Any) -> list[Any]:
             for child in block.operations:
                 found += walk(child.operation)
     return found
+
+
+def body_of_module(module: Any) -> Any:
+    """The block of an `ir.Module`, of its operation, or of another one with one block (a
+    gpu.module); of whatever class the bindings have made it."""
+    return module.operation.regions[0].blocks[0]
 
 
 def symbol_of(operation: Any) -> str:
@@ -48,6 +54,31 @@ def ancestors(operation: Any) -> Iterator[Any]:
 def enclosing(operation: Any, *names: str) -> Any | None:
     """The nearest ancestor that has one of the names."""
     return next((op for op in ancestors(operation) if op.name in names), None)
+
+
+def users_through(value: Any, views: Collection[str]) -> Iterator[Any]:
+    """The operations that use a value, or what those that are called like `views` make of it."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name in views:
+            yield from users_through(user.results[0], views)
+        else:
+            yield user
+
+
+def replace_by_body(operation: Any, body: Any, operands: Sequence[Any]) -> None:
+    """Moves what is in a function's block in front of `operation`, whose results it computes of
+    `operands`. The operation is used no more, and stays."""
+    for argument, value in zip(body.arguments, operands, strict=True):
+        argument.replace_all_uses_with(value)
+    *made, returned = body.operations
+    for replacement in made:
+        for inner in walk(replacement.operation):
+            # Places in the text that the body is from are none in the input.
+            inner.location = operation.location
+        replacement.operation.move_before(operation)
+    for result, value in zip(operation.results, returned.operands, strict=True):
+        result.replace_all_uses_with(value)
 
 
 def defining(value: Any) -> Any | None:

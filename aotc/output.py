@@ -2,40 +2,111 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import stat
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from aotc.errors import InputError
 
+_CHUNK = 1 << 20
 
-def write_file(path: Path, content: bytes, *, executable: bool = False) -> None:
-    """Writes `content` to `path` by way of a temporary file beside it, and a rename.
+
+class NewFile(NamedTuple):
+    """A file to be: its bytes, or another file that has them, and is not written to any more."""
+
+    path: Path
+    content: bytes | Path
+    executable: bool = False
+
+
+def write_file(path: Path, content: bytes | Path, *, executable: bool = False) -> None:
+    """Writes one file, as `write_files` does."""
+    write_files([NewFile(path, content, executable)])
+
+
+def write_files(files: Sequence[NewFile]) -> None:
+    """Writes files by way of temporary ones beside them, which are renamed when all are there.
 
     Folders on the way are made. A symbolic link's target is what is replaced; what is there and
-    is no regular file (a device, a pipe) is written to. Raises InputError where the place cannot
-    be written.
+    is no regular file (a device, a pipe) is written to. Raises InputError where a place cannot be
+    written: then nothing is changed.
     """
+    drafts: list[tuple[NewFile, Path | None]] = []
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_bytes(content)
-            return
-        path = path.resolve()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise InputError(f"Cannot write '{path}': it is a directory.")
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                os.fchmod(file.fileno(), _mode(executable=executable))
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        for file in files:
+            with told_of(file.path):
+                drafts.append((file, _draft(file)))
+        for file, draft in drafts:
+            with told_of(file.path):
+                if draft is not None:
+                    draft.replace(file.path.resolve())
+                else:
+                    with file.path.open("wb") as target:
+                        _copy(file.content, target)
+    except BaseException:
+        for _, draft in drafts:
+            if draft is not None:
+                draft.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def told_of(path: Path) -> Iterator[None]:
+    """Says of which file an error is."""
+    try:
+        yield
     except OSError as error:
         raise InputError(f"Cannot write '{path}': {error.strerror or error}.") from None
+
+
+def _draft(file: NewFile) -> Path | None:
+    """The temporary file, whole; None for what is written to where it is."""
+    if file.path.exists() and not file.path.is_file() and not file.path.is_dir():
+        return None
+    path = file.path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise InputError(f"Cannot write '{path}': it is a directory.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as target:
+            if _link(file.content, draft):
+                draft.chmod(_mode(executable=file.executable))
+            else:
+                _copy(file.content, target)
+                os.fchmod(target.fileno(), _mode(executable=file.executable))
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return draft
+
+
+def _link(content: bytes | Path, draft: Path) -> bool:
+    """Whether the draft is the other file now, under one more name: of gigabytes, a copy takes
+    long. Not so on another file system."""
+    if not isinstance(content, Path):
+        return False
+    link = draft.with_name(f"{draft.name}.link")
+    try:
+        link.hardlink_to(content)
+    except OSError:
+        return False
+    link.replace(draft)
+    return True
+
+
+def _copy(content: bytes | Path, target: BinaryIO) -> None:
+    if isinstance(content, Path):
+        with content.open("rb") as source:
+            shutil.copyfileobj(source, target, _CHUNK)
+    else:
+        target.write(content)
 
 
 def check_writable(folder: Path) -> None:

@@ -152,6 +152,7 @@ class EmitKind(Enum):
     FATBIN = "fatbin"
     CPU_MLIR = "cpu-mlir"
     HOST_MLIR = "host-mlir"
+    WEIGHTS = "weights"
     MANIFEST = "manifest"
     HEADER = "header"
     PACKAGE = "package"
@@ -164,7 +165,7 @@ class EmitKind(Enum):
 
     @staticmethod
     def parse(text: str) -> EmitKind:
-        names = [kind.value for kind in EmitKind]
+        names = [kind.value for kind in EmitKind if kind.is_named]
         if text in names:
             return EmitKind(text)
         near = difflib.get_close_matches(text, names, n=2, cutoff=0.5)
@@ -175,15 +176,26 @@ class EmitKind(Enum):
         )
 
     @property
+    def is_named(self) -> bool:
+        """Whether --emit names it: weights go along with others, by --weights."""
+        return self is not EmitKind.WEIGHTS
+
+    @property
     def is_text(self) -> bool:
         return self not in (
             EmitKind.CUBIN,
             EmitKind.FATBIN,
+            EmitKind.WEIGHTS,
             EmitKind.OBJ,
             EmitKind.STATIC,
             EmitKind.SHARED,
             EmitKind.EXE,
         )
+
+    @property
+    def has_code(self) -> bool:
+        """Whether it is machine code for the host."""
+        return self in (EmitKind.OBJ, EmitKind.STATIC, EmitKind.SHARED, EmitKind.EXE)
 
     @property
     def is_library(self) -> bool:
@@ -246,6 +258,7 @@ class BuildRequest:
     `prefix` stands in front of all that a library exports; it `shares_runtime` when
     libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
+    `weights` is the file for large constants, which are otherwise in the artifact.
     """
 
     source: Path
@@ -254,6 +267,7 @@ class BuildRequest:
     frontend_options: tuple[tuple[str, str], ...] = ()
     emit: tuple[EmitKind, ...] = (EmitKind.EXE,)
     out: str | None = None
+    weights: Path | None = None
     chips: tuple[Chip, ...] = ()
     ptx: Chip | None = field(default_factory=lambda: parse_ptx(DEFAULT_PTX))
     target: HostTarget = field(default_factory=HostTarget.native)
@@ -278,6 +292,11 @@ class BuildRequest:
     def library(self) -> str:
         """What the files of a library are called."""
         return f"{self.prefix}{self.name}"
+
+    @property
+    def outputs(self) -> tuple[EmitKind, ...]:
+        """What goes where `out` says."""
+        return tuple(kind for kind in self.emit if kind is not EmitKind.WEIGHTS)
 
     @property
     def names_folder(self) -> bool:

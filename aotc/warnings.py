@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from aotc.errors import InputError
 
 if TYPE_CHECKING:  # it loads the bindings, and the command line is read without them
-    from aotc.input.source import Place, Source
+    from aotc.input.place import Place
+    from aotc.input.source import Source
 
 
 class Severity(Enum):
@@ -78,9 +79,12 @@ class BuildWarning:
         text = excerpt(place, source.name, source.lines) if place else ""
         return BuildWarning(name, message, place, text, tuple(notes), is_sure)
 
-    def text(self, severity: Severity) -> str:
-        """As it is printed: place, severity, message and name; line and caret; notes."""
-        start = str(self.place) if self.place else "aotc"
+    def text(self, severity: Severity, file: str = "aotc") -> str:
+        """As it is printed: place, severity, message and name; line and caret; notes.
+
+        `file` stands first where there is no place: the input's name, if there are others.
+        """
+        start = str(self.place) if self.place else file
         option = f"-Werror={self.name}" if severity is Severity.ERROR else f"-W{self.name}"
         first = f"{start}: {severity.value}: {self.message} [{option}]"
         return "\n".join([first, *([self.excerpt] if self.excerpt else []), *self.notes])

@@ -31,6 +31,7 @@ def make_request(
     *,
     emit: Iterable[str] = (),
     out: str | None = None,
+    weights: Path | None = None,
     chips: Iterable[str] = (),
     ptx: str | None = None,
     target: str | None = None,
@@ -56,6 +57,7 @@ def make_request(
     kinds = unique(EmitKind.parse(word) for word in emit) or (EmitKind.EXE,)
     if EmitKind.CPU_MLIR in kinds and not cpu_kernels:
         raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
+    kinds = _with_weights(kinds, weights)
     if not 0 <= optimization <= 3:
         raise InputError(f"There is no -O{optimization}: 0 to 3.")
     parsed_chips = _chips(chips)
@@ -66,6 +68,7 @@ def make_request(
         frontend_options=tuple(_key_and_value(word) for word in frontend_options),
         emit=kinds,
         out=out,
+        weights=weights,
         chips=parsed_chips,
         ptx=parse_ptx(ptx or (DEFAULT_PTX if not parsed_chips else "none")),
         target=HostTarget.parse(target) if target else HostTarget.native(),
@@ -86,6 +89,15 @@ def make_request(
         package = (EmitKind.MANIFEST, EmitKind.HEADER, EmitKind.PACKAGE)
         return replace(request, emit=unique([*kinds, *package]))
     return request
+
+
+def _with_weights(kinds: tuple[EmitKind, ...], weights: Path | None) -> tuple[EmitKind, ...]:
+    if weights is None:
+        return kinds
+    if not any(kind.has_code for kind in kinds):
+        names = ", ".join(kind.value for kind in kinds)
+        raise InputError(f"--weights goes with exe, shared, static and obj, not with {names}.")
+    return unique([*kinds, EmitKind.WEIGHTS])
 
 
 def _key_and_value(word: str) -> tuple[str, str]:

@@ -1,0 +1,159 @@
+"""`aotc bench`: times executables, compares two runs, plots."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from aotc.commands.options import Commas, flat
+from aotc.errors import EXIT_OK, InputError, ToolError
+
+
+@click.command(
+    "bench",
+    help="Time what aotc built: EXE's entries, with ARGUMENTS for each, in turns. Of one RESULTS "
+    "file (from --json) the table again, of two what is faster and slower.",
+)
+@click.argument("files", nargs=-1, required=True, metavar="EXE... | RESULTS [RESULTS]")
+@click.option("--entry", "entries", multiple=True, type=Commas(), help="These entries alone.")
+@click.option(
+    "--sizes", multiple=True, type=Commas(), help="Sizes, as 1000,64K,16M, for {n} in ARGUMENTS."
+)
+@click.option(
+    "--args",
+    "arguments",
+    metavar="ARGUMENTS",
+    default="",
+    help="Words for the programs, as '--dim x={n} --dim y={n}'.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Timed calls of a round.",
+)
+@click.option(
+    "--warmup", type=click.IntRange(0), default=3, show_default=True, help="Calls before them."
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="How often each program is started. A comparison needs 5.",
+)
+@click.option("--device", help="As the programs take it: cpu, cuda, cuda:1.")
+@click.option("--flops", metavar="EXPRESSION", help="Floating-point operations of a call: 2*n**3.")
+@click.option(
+    "--bytes",
+    "moved",
+    metavar="EXPRESSION",
+    help="Bytes that a call moves, if that is not what it reads and writes of its buffers.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the results there.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw time against size: .png, .svg, .pdf.",
+)
+@click.option(
+    "--roofline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Measure what the device can, and draw GFLOP/s under it.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Do not say what runs.")
+def bench(
+    files: Sequence[str],
+    entries: Sequence[list[str]],
+    sizes: Sequence[list[str]],
+    arguments: str,
+    repeat: int,
+    warmup: int,
+    rounds: int,
+    device: str | None,
+    flops: str | None,
+    moved: str | None,
+    json_file: Path | None,
+    plot: Path | None,
+    roofline: Path | None,
+    quiet: bool,
+) -> int:
+    import shlex
+
+    from aotc.benchmark.ceilings import measure_ceilings
+    from aotc.benchmark.expressions import evaluate
+    from aotc.benchmark.plots import check_plot, plot_roofline, plot_sizes
+    from aotc.benchmark.programs import Plan, parse_sizes, run_programs
+    from aotc.benchmark.results import is_results, read_results
+    from aotc.benchmark.tables import comparison, table
+    from aotc.output import check_writable, write_file
+
+    for place in (json_file, plot, roofline):
+        if place is not None:
+            check_writable(place.parent)
+    for place in (plot, roofline):
+        if place is not None:
+            check_plot(place)
+    paths = [Path(file) for file in files]
+    were_run = [path for path in paths if is_results(path)]
+    if were_run:
+        if len(were_run) != len(paths) or len(paths) > 2:
+            raise InputError("Give programs, or one or two files of results.")
+        results = read_results(paths[-1])
+    else:
+        found = parse_sizes(flat(sizes))
+        if roofline is not None and flops is None:
+            raise InputError("A roofline needs to know what is computed: --flops '2*n**3'.")
+        if plot is not None and not found:
+            raise InputError("There is nothing to plot against: run with --sizes.")
+        for expression in (flops, moved):
+            if expression is not None:
+                evaluate(expression, {"n": 1.0} if found else {})
+        plan = Plan(
+            tuple(paths),
+            tuple(shlex.split(arguments)),
+            tuple(flat(entries)),
+            found,
+            repeat,
+            warmup,
+            rounds,
+            device,
+            flops,
+            moved,
+        )
+        shows = sys.stderr.isatty() and not quiet
+        results = run_programs(plan, _tell if shows else lambda line: None)
+        if shows:
+            _tell("")
+        if roofline is not None and any(row.device_ms for row in results.rows):
+            on_cpu = results.device.startswith("cpu (")
+            results = replace(results, ceilings=measure_ceilings(device, on_cpu=on_cpu))
+    if len(were_run) == 2:
+        click.echo(comparison(read_results(paths[0]), results))
+    else:
+        click.echo(table(results))
+    if json_file is not None:
+        write_file(json_file, results.to_json().encode())
+    if plot is not None:
+        plot_sizes(results, plot)
+    if roofline is not None:
+        plot_roofline(results, roofline)
+    failed = [row for row in results.rows if row.failure is not None]
+    return ToolError.exit_code if failed and not were_run else EXIT_OK
+
+
+def _tell(line: str) -> None:
+    print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)

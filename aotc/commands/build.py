@@ -1,0 +1,264 @@
+"""`aotc build`: argv → BuildRequest → build → files."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aotc.cache.builds import BuildCache
+from aotc.cache.opening import open_cache
+from aotc.commands.options import (
+    Commas,
+    build_options,
+    cache_choice,
+    given_options,
+    many_options,
+    named_tools,
+)
+from aotc.delivery import deliver, the_only_one
+from aotc.errors import EXIT_OK
+from aotc.many.job import Job
+from aotc.output import write_file
+from aotc.request import BuildRequest, EmitKind
+from aotc.stages.file import StageFile
+from aotc.warnings import Severity, WarningOptions
+
+
+@click.command("build")
+@click.argument(
+    "sources",
+    metavar="[INPUT.mlir]...",
+    nargs=-1,
+    type=click.Path(path_type=Path, allow_dash=True),
+)
+@click.option(
+    "--emit",
+    multiple=True,
+    type=Commas(),
+    metavar="KIND",
+    help=f"What to make: {', '.join(kind.value for kind in reversed(EmitKind) if kind.is_named)}. "
+    "Default: exe. "
+    "Several at once: --emit shared,manifest.",
+)
+@click.option("-o", "out", metavar="PATH", help="A file, a directory, or - for text on stdout.")
+@click.option(
+    "--weights",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Put constants of 1 KiB and more there, for the artifact to map into memory when they are "
+    "used first, rather than into the artifact.",
+)
+@many_options
+@build_options
+@click.pass_context
+def build(context: click.Context, /, sources: Sequence[Path], **options: Any) -> int:
+    """Build each INPUT.mlir ('-' reads standard input).
+
+    Without one, what aotc.toml here or above says; INPUT may also be the name of a target there.
+    """
+    from aotc.many.command import build_all, jobs_of
+
+    jobs = jobs_of(sources, options, given_options(context))
+    with traced(options["trace"]):
+        if len(jobs) > 1:
+            return build_all(jobs, options)
+        build_one(jobs[0], {**options, "tool_jobs": options["jobs"]})
+    return EXIT_OK
+
+
+@contextlib.contextmanager
+def traced(path: Path | None) -> Iterator[None]:
+    """Around the builds of one command: the file of --trace is whole when they have ended."""
+    if path is None:
+        yield
+        return
+    from aotc.trace import begin_trace, end_trace
+
+    begin_trace(path)
+    try:
+        yield
+    finally:
+        end_trace(path)
+
+
+def build_one(
+    job: Job,
+    options: dict[str, Any],
+    *,
+    watch: Any = None,
+    work: Path | None = None,
+    name: str = "aotc",
+) -> None:
+    """Builds a module and puts its outputs down; for the command, and for its workers.
+
+    `watch` is one more observer, `work` where intermediates go, `name` stands before warnings
+    that have no place in the input.
+    """
+    request = job.request
+    with work_folder(work) as folder:
+        free = {"stdout_is_free": request.out != "-"}
+        files = run_stages(request, folder, {**options, **free}, watch=watch, name=name)
+        if request.out == "-":
+            sys.stdout.buffer.write(the_only_one(request, files).content())
+            sys.stdout.buffer.flush()
+            made = []
+        else:
+            made = [place for _, place in deliver(request, files)]
+    if job.depfile is not None:
+        write_depfile(job, made)
+
+
+def write_depfile(job: Job, made: Sequence[Path]) -> None:
+    """Writes what `made` was made of, once it is made."""
+    from aotc.depfile import depfile_text, files_read, quote
+    from aotc.identity import own_files
+
+    assert job.depfile is not None
+    targets = job.depfile.targets or tuple(quote(str(place)) for place in made)
+    inputs = [*files_read(job.request), *job.depfile.inputs, *own_files()]
+    write_file(job.depfile.path, depfile_text(targets, inputs).encode())
+
+
+@contextlib.contextmanager
+def work_folder(parent: Path | None = None) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="aotc-", dir=parent) as folder:
+        yield Path(folder)
+
+
+def run_stages(
+    request: BuildRequest,
+    folder: Path,
+    options: dict[str, Any],
+    *,
+    watch: Any = None,
+    name: str = "aotc",
+) -> list[StageFile]:
+    """What the request asks for: from the cache, or made in `folder`. Prints what there is to say
+    of it."""
+    tools = named_tools(options)
+    make = functools.partial(_make, request, folder, tools, options, watch=watch, name=name)
+    cache = open_cache(cache_choice(options), request, tools, explains=options["explain"])
+    if cache is None:
+        if options["explain_cache"]:
+            print("aotc: cache: off", file=sys.stderr)
+        return make()
+    is_done = False
+    try:
+        files = _find_or_make(cache, request, options, functools.partial(make, cache=cache), name)
+        is_done = True
+    finally:
+        cache.close(is_done=is_done)
+        _print_cache(cache, options, name)
+    return files
+
+
+def _find_or_make(
+    cache: BuildCache,
+    request: BuildRequest,
+    options: dict[str, Any],
+    make: Callable[..., list[StageFile]],
+    name: str,
+) -> list[StageFile]:
+    """What the cache has of the build, told as if it were made; else what `make` makes."""
+    started = time.perf_counter()
+    found, content = cache.find_build()
+    if found is None:
+        return make(content=content)
+    if options["verbose"]:
+        print("# from the cache: all of it", file=sys.stderr)
+    if options["explain"] and found.explanation is not None:
+        _print_explanation(found.explanation.text(), options)
+    if not options["quiet"]:
+        _print_warnings(found.warnings, request.warnings, name)
+    if options["trace"] is not None:
+        from aotc.trace import Trace
+
+        Trace(f"{request.source} (from the cache)").append_to(options["trace"])
+    if options["time_report"]:
+        from aotc.observers import TimeReport
+
+        times = TimeReport()
+        times.stage_finished("cache", found.files, (started, time.perf_counter()))
+        print(times.text(), file=sys.stderr)
+    return list(found.files)
+
+
+def _make(
+    request: BuildRequest,
+    folder: Path,
+    tools: dict[str, Path],
+    options: dict[str, Any],
+    *,
+    watch: Any,
+    name: str,
+    cache: BuildCache | None = None,
+    content: bytes | None = None,
+) -> list[StageFile]:
+    # The bindings take a sixth of a second to load: not for --help, a usage error or what the
+    # cache has.
+    from aotc.observers import Progress, SaveTemps, TimeReport
+    from aotc.pipeline import new_build, run_build
+    from aotc.trace import Trace
+
+    observer = (lambda line: print(line, file=sys.stderr)) if options["verbose"] else None
+    build = new_build(
+        request,
+        folder,
+        tools=tools,
+        watch_commands=observer,
+        jobs=options.get("tool_jobs"),
+        cache=cache,
+        content=content,
+    )
+    times = TimeReport()
+    trace = Trace(str(request.source))
+    observers: list[Any] = [times, trace, *([watch] if watch is not None else [])]
+    if request.save_temps is not None:
+        observers.append(SaveTemps(request.save_temps))
+    progress = Progress()
+    if sys.stderr.isatty() and not options["quiet"] and not options["verbose"]:
+        observers.append(progress)
+    try:
+        files = run_build(build, observers)
+    except KeyboardInterrupt:
+        build.runner.stop()
+        raise
+    finally:
+        progress.close()
+        if options["trace"] is not None:
+            trace.append_to(options["trace"], build.runner.spans)
+        if options["explain"] and build.explanation is not None:
+            # Where the build failed, too.
+            _print_explanation(build.explanation.text(), options)
+        if not options["quiet"]:
+            _print_warnings(build.warnings, request.warnings, name)
+    if options["time_report"]:
+        print(times.text(), file=sys.stderr)
+    return files
+
+
+def _print_explanation(text: str, options: dict[str, Any]) -> None:
+    # Standard output may be an artifact's, or the program's.
+    print(text, file=sys.stdout if options["stdout_is_free"] else sys.stderr)
+
+
+def _print_cache(cache: BuildCache, options: dict[str, Any], name: str) -> None:
+    if options["explain_cache"]:
+        print(cache.report.text(), file=sys.stderr)
+    if not options["quiet"]:
+        for trouble in cache.troubles():
+            print(f"{name}: note: {trouble}", file=sys.stderr)
+
+
+def _print_warnings(found: Iterable[Any], options: WarningOptions, name: str) -> None:
+    for warning in dict.fromkeys(found):
+        if options.severity(warning.name, is_sure=warning.is_sure) is Severity.WARNING:
+            print(warning.text(Severity.WARNING, name), file=sys.stderr)

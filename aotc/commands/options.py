@@ -1,0 +1,279 @@
+"""The options that decide what a build makes, and the request that they mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aotc.cache.opening import CacheChoice
+from aotc.request import DEFAULT_CHIPS, DEFAULT_PTX, BuildRequest, MemoryMode
+from aotc.request_words import make_request
+from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
+
+# Options of the command that `make_request` takes as they are.
+_SAME_NAME = (
+    *("ptx", "target", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
+    *("runtime", "save_temps", "warnings", "frontend", "frontend_options"),
+)
+TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
+
+
+class Commas(click.ParamType[list[str]]):
+    """Words separated by commas; the option may be repeated, too."""
+
+    name = "LIST"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        return value if isinstance(value, list) else [word for word in value.split(",") if word]
+
+
+def flat(lists: Sequence[list[str]]) -> list[str]:
+    return [word for words in lists for word in words]
+
+
+def cache_options() -> list[Any]:
+    """Which cache a build has."""
+    return [
+        click.option("--no-cache", is_flag=True, help="Build all of it, and keep nothing."),
+        click.option(
+            "--cache",
+            metavar="DIR",
+            type=click.Path(path_type=Path),
+            help="Keep what is built there (also AOTC_CACHE, which may be 'off'). Default: "
+            "~/.cache/aotc.",
+        ),
+        click.option(
+            "--remote-cache",
+            metavar="URL",
+            help="Share what is built through this server, which speaks the HTTP protocol of "
+            "Bazel's remote caches (also AOTC_REMOTE_CACHE).",
+        ),
+    ]
+
+
+def cache_choice(options: dict[str, Any]) -> CacheChoice:
+    return CacheChoice(
+        is_on=not options["no_cache"],
+        folder=options["cache"],
+        remote=options["remote_cache"],
+        environment=os.environ,
+    )
+
+
+def build_options(command: Any) -> Any:
+    """The options that decide what a build makes: those of `build` and `run`."""
+    options = [
+        click.option(
+            "--chip",
+            "chips",
+            multiple=True,
+            type=Commas(),
+            help="GPUs to compile for, as sm_80,sm_90a; 'native' asks the driver. "
+            f"Default: {','.join(DEFAULT_CHIPS)}, and PTX {DEFAULT_PTX} for later ones.",
+        ),
+        click.option(
+            "--ptx",
+            help=f"PTX to embed for GPUs without a cubin: compute_80, or none. Default: "
+            f"{DEFAULT_PTX} with the default chips, none with --chip.",
+        ),
+        click.option(
+            "--target",
+            help="Host to compile for: x86_64-linux-gnu.2.28, aarch64-linux-gnu.2.28, ... "
+            "Default: this machine, glibc 2.28.",
+        ),
+        click.option(
+            "-O",
+            "optimization",
+            type=click.IntRange(0, 3),
+            default=3,
+            show_default=True,
+            help="Optimization of host and device code.",
+        ),
+        click.option("-g", "debug", is_flag=True, help="Keep line information, host and device."),
+        click.option(
+            "--entry",
+            "entries",
+            multiple=True,
+            type=Commas(),
+            help="Export these functions, rather than those that carry llvm.emit_c_interface.",
+        ),
+        click.option(
+            "--frontend",
+            metavar="NAME",
+            help="Read the input by this front end, or as mlir. Default: by the file's ending; "
+            "--version lists them.",
+        ),
+        click.option(
+            "--frontend-option",
+            "frontend_options",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An option of the front end.",
+        ),
+        click.option(
+            "--pipeline",
+            metavar="PASSES",
+            help="Your own lowering, 'builtin.module(...)' or @FILE that has it, in place of "
+            "aotc's: --explain prints aotc's to start from.",
+        ),
+        click.option(
+            "--memory",
+            type=click.Choice([mode.value for mode in MemoryMode]),
+            default=MemoryMode.AUTO.value,
+            show_default=True,
+            help="Where buffers that kernels use are: placed by what the host does with them, left "
+            "where the input has them (explicit), or in managed memory.",
+        ),
+        click.option(
+            "--block",
+            metavar="XxYxZ",
+            help="Threads of the blocks that parallel loops are mapped to: 256, 32x8. Default: "
+            "chosen by each loop's shape.",
+        ),
+        click.option(
+            "--no-cpu-kernels",
+            is_flag=True,
+            help="Leave out the kernels' CPU forms: smaller and built faster, for GPUs alone.",
+        ),
+        click.option(
+            "--prefix",
+            default="",
+            help="Put this in front of all that a library exports, and of its name: one_ makes "
+            "one_matmul, one_last_error, libone_matmul.so.",
+        ),
+        click.option(
+            "--runtime",
+            type=click.Choice(["static", "shared"]),
+            default="static",
+            show_default=True,
+            help="A library's runtime: a part of it, or libmlir_cuda_runtime.so beside it.",
+        ),
+        click.option(
+            "--save-temps",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="Write every stage's artifacts into DIR, numbered.",
+        ),
+        click.option(
+            "--explain",
+            is_flag=True,
+            help="Print what aotc decided, and why: the level of the input, the pipeline (as "
+            "--pipeline takes it), how loops are mapped and memory is placed.",
+        ),
+        click.option(
+            "-W",
+            "warnings",
+            multiple=True,
+            metavar="NAME",
+            help="Warnings by name, as a C compiler has them: -Wno-NAME, -Werror=NAME, -Werror; "
+            "docs/warnings.md lists them.",
+        ),
+        *cache_options(),
+        click.option(
+            "--explain-cache",
+            is_flag=True,
+            help="Print what was found in the cache, and why the rest was not.",
+        ),
+        click.option("--time-report", is_flag=True, help="Print how long each stage took."),
+        click.option(
+            "--trace",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Write when each stage and tool ran, for chrome://tracing or ui.perfetto.dev.",
+        ),
+        click.option("-v", "--verbose", is_flag=True, help="Print each command as it runs."),
+        click.option("-q", "--quiet", is_flag=True, help="Print errors alone."),
+        *(
+            click.option(
+                f"--{name}",
+                f"tool_{name.replace('-', '_')}",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help=f"Use this {name} (also AOTC_{name.upper().replace('-', '_')}).",
+            )
+            for name in TOOL_OPTIONS
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def many_options(command: Any) -> Any:
+    """The options of `build` that are for several inputs, and for build systems."""
+    options = [
+        click.option(
+            "-j",
+            "--jobs",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Build so many inputs at a time. Default: as many as there are cores.",
+        ),
+        click.option(
+            "--fail-fast",
+            is_flag=True,
+            help="Stop at the first input that fails. Default: build the others.",
+        ),
+        click.option(
+            "-MD",
+            "make_depfile",
+            is_flag=True,
+            help="Write a depfile for Make and Ninja beside the output: NAME.d.",
+        ),
+        click.option(
+            "-MF",
+            "depfile",
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="The depfile's place, with -MD.",
+        ),
+        click.option(
+            "-MT",
+            "depfile_targets",
+            multiple=True,
+            metavar="TARGET",
+            help="The depfile's target, in place of the outputs; -MQ quotes it for Make.",
+        ),
+        click.option("-MQ", "depfile_quoted_targets", multiple=True, hidden=True),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def given_options(context: click.Context) -> frozenset[str]:
+    """The options that stand on the command line, by their parameters' names."""
+    source = click.core.ParameterSource.COMMANDLINE
+    return frozenset(
+        name for name in context.params if context.get_parameter_source(name) is source
+    )
+
+
+def named_tools(options: Mapping[str, Any]) -> dict[str, Path]:
+    """The tools in place of the packages' that the options name, by name."""
+    return {
+        name: path
+        for name in TOOL_OPTIONS
+        if (path := options[f"tool_{name.replace('-', '_')}"]) is not None
+    }
+
+
+def request_words(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the command's options are for `make_request`."""
+    return {
+        "emit": flat(options.get("emit", ())),
+        "out": options.get("out"),
+        "weights": options.get("weights"),
+        "chips": flat(options["chips"]),
+        "entries": flat(options["entries"]),
+        "cpu_kernels": not options["no_cpu_kernels"],
+        **{name: options[name] for name in _SAME_NAME},
+    }
+
+
+def request_of(source: Path, options: Mapping[str, Any]) -> BuildRequest:
+    return make_request(source, **request_words(options))

@@ -1,0 +1,33 @@
+"""`aotc run`: builds an executable, and runs it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aotc.commands.build import run_stages, traced, work_folder
+from aotc.commands.options import build_options, request_of
+from aotc.errors import InputError
+from aotc.output import write_file
+
+
+@click.command("run", context_settings={"ignore_unknown_options": False})
+@click.argument("source", metavar="INPUT.mlir", type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
+@build_options
+def run(source: Path, arguments: tuple[str, ...], **options: Any) -> int:
+    """Build INPUT.mlir into an executable and run it with ARGUMENTS; its exit code is ours."""
+    request = request_of(source, options)
+    if not request.target.is_native:
+        raise InputError(f"Cannot run a program for {request.target.triple} on this machine.")
+    with work_folder() as folder:
+        with traced(options["trace"]):
+            (made,) = run_stages(request, folder, {**options, "stdout_is_free": False})
+        # In a folder of its own: the stages' files have names like it.
+        program = folder / "run" / made.file_name
+        write_file(program, made.content(), executable=True)
+        code = subprocess.run([program, *arguments], check=False).returncode
+    return code if code >= 0 else 128 - code

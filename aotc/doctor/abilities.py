@@ -1,0 +1,78 @@
+"""What works here and what does not, from the checks; and this machine's C library."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from aotc.doctor.report import Check, Status
+from aotc.request import HostTarget, version_numbers
+
+_Sections = Mapping[str, tuple[Check, ...]]
+
+
+def check_libc() -> Check:
+    """Whether programs for the default target run here."""
+    about = "programs and libraries run on it"
+    target = HostTarget.native()
+    try:
+        found = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except ValueError:  # another C library
+        found = ""
+    name, _, version = found.partition(" ")
+    if name != "glibc":
+        mend = f"--target {target.architecture}-linux-musl"
+        return Check("libc", Status.ABSENT, "not glibc", about=about, mend=mend)
+    assert target.version is not None
+    if version_numbers(version) < version_numbers(target.version):
+        mend = f"--target {target.architecture}-linux-{target.library}.{version}"
+        problem = f"{found}: programs for {target.triple}, the default, do not run here"
+        return Check("libc", Status.ABSENT, problem, about=about, mend=mend)
+    return Check("libc", Status.OK, f"{found}; the default target is {target.triple}", about=about)
+
+
+def find_abilities(sections: _Sections) -> tuple[Check, ...]:
+    """One line for each thing that users want, as far as the checks of `sections` tell."""
+    checks = {check.name: check for section in sections.values() for check in section}
+    trial = checks.get("build")
+    failed = [check for check in checks.values() if check.status is Status.FAILED]
+    builds = trial is not None and trial.status is Status.OK
+    reason = ", ".join(check.name for check in failed)
+    mend = next((check.mend for check in failed if check.mend), "")
+    building = Check(
+        "build",
+        Status.OK if builds else Status.FAILED,
+        "executables, libraries, objects; also for other hosts" if builds else f"no: {reason}",
+        mend=mend,
+    )
+    libc = checks["libc"]
+    running = Check("run", libc.status, _yes_or(libc), mend=libc.mend)
+    formats = tuple(
+        Check(f"input: {check.name}", check.status, check.found, mend=check.mend)
+        for check in sections.get("front ends", ())
+    )
+    nvdisasm = checks.get("nvdisasm")
+    sass = (
+        ()
+        if nvdisasm is None
+        else (Check("SASS", nvdisasm.status, "aotc inspect --sass", mend=nvdisasm.mend),)
+    )
+    return (building, running, *_gpus(sections), *formats, *sass)
+
+
+def _yes_or(check: Check) -> str:
+    return "kernels on the CPU" if check.status is Status.OK else check.found
+
+
+def _gpus(sections: _Sections) -> tuple[Check, ...]:
+    devices = [check for check in sections.get("devices", ()) if check.name.startswith("cuda:")]
+    if devices:
+        return tuple(
+            Check(f"run: {check.name}", check.status, check.found, mend=check.mend)
+            for check in devices
+        )
+    driver = next((check for check in sections.get("devices", ()) if check.name == "driver"), None)
+    if driver is None:
+        return ()
+    problem = "no GPU" if driver.status is Status.OK else f"no: the driver is {driver.found}"
+    return (Check("run: cuda", Status.ABSENT, problem, mend=driver.mend),)
