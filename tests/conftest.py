@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,9 @@ from aotc.cli import run
 
 
 def pytest_configure() -> None:
+    # Each test builds what it looks at: what another one built would hide a defect. Those of the
+    # cache turn it on.
+    os.environ["AOTC_CACHE"] = "off"
     # What a shell starts behind `&` ignores Ctrl-C, and so would all that the tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

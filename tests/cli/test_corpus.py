@@ -24,8 +24,10 @@ MlirFile = Callable[..., Path]
 _CHIPS = {"warpgroup_gemm": "sm_90a"}
 
 
-def _build_and_check(aotc: Aotc, source: Path, folder: Path, *options: str) -> None:
-    command = ("build", source, "--emit", "ptx,cubin,obj,asm", *options)
+def _build_and_check(
+    aotc: Aotc, source: Path, folder: Path, *options: str, emit: str = "ptx,cubin,obj,asm"
+) -> None:
+    command = ("build", source, "--emit", emit, *options)
     chip = _CHIPS.get(source.stem, "sm_80")
     done = aotc(*command, "--chip", chip, "-o", f"{folder}/")
     assert done == Outcome(0, "", "")
@@ -114,9 +116,8 @@ func.func @{name}(%x: memref<?x{type_}>, %w: {type_}) attributes {{llvm.emit_c_i
             ("host", "scf.for %i = %c0 to %n step %c1"),
         )
     )
-    path = mlir_file(text)
-    _build_and_check(aotc, path, tmp_path / "out", "-O1")
-    aotc("build", path, "-O1", "--chip", "sm_80", "-o", tmp_path / "program").succeeded()
+    emit = "ptx,cubin,obj,asm,exe"
+    _build_and_check(aotc, mlir_file(text), tmp_path / "out", "-O1", emit=emit)
 
 
 def test_integer_powers(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:

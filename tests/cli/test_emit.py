@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.command import SAMPLES, Outcome, own_process
+from helpers.command import SAMPLES, Outcome, aotc_command, own_process, process_environment
 from helpers.elf import Elf, archive_members
 
 from aotc.emit.names import CALLED
@@ -61,7 +62,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_kind_is_in_the_table() -> None:
-    assert list(FILES) == [kind.value for kind in EmitKind]
+    """But for weights, which go where --weights says: tests/e2e/test_weights.py."""
+    assert list(FILES) == [kind.value for kind in EmitKind if kind.is_named]
 
 
 def test_all_kinds_at_once(everything: Path) -> None:
@@ -323,3 +325,35 @@ def test_two_libraries_link_into_one_program(kind: str, aotc: Aotc, tmp_path: Pa
     assert linked.returncode == 0, linked.stderr
     done = subprocess.run([tmp_path / "main"], env={}, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("is_buffered", [True, False])
+@pytest.mark.parametrize(
+    "words", [("--help",), ("build", SAMPLES / "saxpy.mlir", "--emit", "mlir", "-o", "-")]
+)
+def test_standard_output_that_is_full(words: tuple[str, ...], is_buffered: bool) -> None:
+    """Said, without a traceback; whether Python noticed when it wrote or at the end."""
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        done = subprocess.run(
+            aotc_command(*words),
+            env=process_environment({} if is_buffered else {"PYTHONUNBUFFERED": "1"}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("aotc: error: Cannot write: No space left on device.\n")
+    assert "Traceback" not in done.stderr
+
+
+def test_standard_output_that_is_closed() -> None:
+    command = shlex.join(map(str, aotc_command("--version")))
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"exec {command} >&-"],
+        env=process_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,16 +7,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.command import Outcome, aotc_command
 
 import aotc
+from aotc.frontends import Frontend
 
 Aotc = Callable[..., Outcome]
 
 # A language of sums: each line is a number, and the program prints their sum.
 PACKAGE = """\
+import sys
 from pathlib import Path
 
 import aotc
@@ -33,6 +36,8 @@ def load(path, options):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line == "crash":
                 raise KeyError("crash")
+            if line == "leave":
+                sys.exit(0)
             if line == "text":
                 return "no module"
             try:
@@ -59,6 +64,7 @@ def half():
 FRONTEND = Frontend("sums", (".sum",), load, "sums of numbers", {"scale": "a factor"})
 TWIN = Frontend("twin", (".two", ".sums"), load)
 OTHER_TWIN = Frontend("other", (".two",), load)
+HALF = Frontend("half", (".half",), load, missing=half)
 AWAY = Frontend("away", (".away",), load, missing=lambda: "pip install 'aotc[away]'")
 """
 ENTRY_POINTS = """\
@@ -67,6 +73,7 @@ sums = sums_language:FRONTEND
 twin = sums_language:TWIN
 other = sums_language:OTHER_TWIN
 away = sums_language:AWAY
+half = sums_language:HALF
 none = sums_language:load
 gone = sums_nowhere:FRONTEND
 """
@@ -134,6 +141,7 @@ def test_warnings_have_the_place_in_the_file(aotc: Aotc, tmp_path: Path) -> None
     [
         ("1\nx\n", (), "program.sum", 2, "program.sum:2:1: error: 'x' is no number"),
         ("crash\n", (), "program.sum", 3, "The front end 'sums' failed: KeyError: 'crash'"),
+        ("leave\n", (), "program.sum", 3, "The front end 'sums' failed: SystemExit: 0"),
         ("text\n", (), "program.sum", 3, "made no ir.Module of"),
         (
             "1\n",
@@ -149,6 +157,7 @@ def test_warnings_have_the_place_in_the_file(aotc: Aotc, tmp_path: Path) -> None
         ("1\n", ("--frontend", "sum"), "program.sum", 2, "Unknown --frontend 'sum'. Known: mlir, "),
         ("1\n", ("--frontend", "gone"), "program.sum", 3, "cannot be used: ModuleNotFoundError"),
         ("1\n", ("--frontend", "none"), "program.sum", 3, "sums_language:load is no aotc Frontend"),
+        ("1\n", ("--frontend", "half"), "program.sum", 3, "cannot be used: ImportError: no half"),
         # An ending that nobody has is MLIR's.
         ("1\n", (), "program.else", 2, "program.else:1:1: error: "),
     ],
@@ -165,6 +174,25 @@ def test_what_goes_wrong(
     done = _build(aotc, tmp_path, text, *options, name=name)
     assert (done.code, message in done.stderr) == (code, True), done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("endings", [".sum", ("sum",), ("",), (".sum", ".mlir")])
+def test_endings_that_would_take_others_files(endings: Any) -> None:
+    with pytest.raises(ValueError, match="endings are a tuple of texts with a dot"):
+        Frontend("sums", endings, lambda path, options: None)
+
+
+def test_two_packages_with_one_name(installed: Path, aotc: Aotc, tmp_path: Path) -> None:
+    """Their files are told apart by the ending, but not their names."""
+    metadata = installed / "other_sums-2.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: other-sums\nVersion: 2\n")
+    points = "[aotc.frontends]\nsums = sums_language:TWIN\n"
+    (metadata / "entry_points.txt").write_text(points)
+    done = _build(aotc, tmp_path, "1\n", "--frontend", "sums")
+    assert done.code == 2
+    assert "of several packages: " in done.stderr
+    _build(aotc, tmp_path, "1\n").succeeded()
 
 
 @pytest.mark.parametrize("name", ["program.sum", "odd name"])

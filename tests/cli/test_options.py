@@ -208,7 +208,8 @@ def test_standard_input(tmp_path: Path) -> None:
 
 
 def test_bytecode(aotc: Aotc, tmp_path: Path) -> None:
-    """Builds to the same code as its text; only the arguments' names are lost."""
+    """Builds to the same code as its text; only the arguments' names are lost, in the manifest and
+    in the note that has it."""
     bytecode = tmp_path / "vector_add.mlirbc"
     with mlir.make_context(), bytecode.open("wb") as file:
         mlir.ir.Module.parse(SAMPLE.read_text()).operation.write_bytecode(file)
@@ -217,8 +218,9 @@ def test_bytecode(aotc: Aotc, tmp_path: Path) -> None:
     aotc("build", SAMPLE, *options, "-o", f"{tmp_path}/text/").succeeded()
     manifest = json.loads((tmp_path / "bytecode" / "vector_add.json").read_text())
     assert [a["name"] for a in manifest["entries"][0]["arguments"]] == ["arg0", "arg1", "arg2"]
-    objects = [(tmp_path / place / "vector_add.o").read_bytes() for place in ("bytecode", "text")]
-    assert objects[0] == objects[1]
+    objects = [Elf(tmp_path / place / "vector_add.o") for place in ("bytecode", "text")]
+    sections = [[s for s in elf.sections if s.name != ".note.aotc"] for elf in objects]
+    assert sections[0] == sections[1]
 
 
 def test_bytecode_on_standard_input(tmp_path: Path) -> None:
@@ -354,9 +356,11 @@ def test_the_time_report_has_every_stage_that_ran(aotc: Aotc, tmp_path: Path) ->
     options = ("--time-report", "--chip", "sm_80", "--emit", "exe,shared,static,asm,header")
     done = aotc("build", SAMPLE, *options, "-o", f"{tmp_path}/").succeeded()
     rows = [line.split() for line in done.stderr.splitlines()]
-    assert [row[0] for row in rows] == [*(stage.name for stage in STAGES), "total"]
+    stages = [stage.name for stage in STAGES if stage.name != "weights"]
+    assert [row[0] for row in rows] == [*stages, "total"]
     times = [float(row[1]) for row in rows]
-    assert sum(times[:-1]) == pytest.approx(times[-1], abs=1)
+    # Some ran beside others, and between them there is little.
+    assert max(times[:-1]) <= times[-1] <= sum(times[:-1]) + 50
 
 
 def test_verbose_commands_run_again(aotc: Aotc, tmp_path: Path) -> None:

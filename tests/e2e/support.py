@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from helpers.command import build_here
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -27,8 +28,7 @@ class Programs:
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not program.exists():
-                command = [sys.executable, "-m", "aotc", "build", str(source), *options]
-                subprocess.run([*command, "-o", str(program)], check=True, cwd=ROOT)
+                build_here(source, *options, "-o", program)
         return program
 
 

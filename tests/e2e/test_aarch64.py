@@ -20,6 +20,8 @@ import pytest
 from e2e import exchange_programs, matrix_programs, own_programs
 from e2e.support import ROOT, Programs, run
 from gpu import programs as small
+from gpu import weights_programs
+from helpers.command import build_here
 from helpers.elf import Elf
 
 import samples
@@ -105,6 +107,19 @@ def test_lanes_exchange_values(
     cases = {case.entry: case for case in program.CASES.values() if case.runs_on_cpu}
     for case in cases.values():
         check(machine, executable, case, tmp_path)
+
+
+def test_weights_in_a_file(machine: Machine, tmp_path: Path) -> None:
+    """They are mapped into memory there, too, from beside the program."""
+    source = tmp_path / f"{weights_programs.PROGRAM}.mlir"
+    source.write_text(weights_programs.TEXT)
+    program = tmp_path / "weighted"
+    build_here(
+        *(source, "--target", machine.target, "--chip", "sm_80", "-o", program),
+        *("--weights", tmp_path / "weighted.weights"),
+    )
+    for case in weights_programs.CASES.values():
+        check(machine, program, case, tmp_path)
 
 
 BF16_SUM = """

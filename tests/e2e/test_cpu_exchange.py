@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import ml_dtypes
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from e2e.exchange_programs import CASES, PROGRAM, source
 from e2e.support import Programs, run
+from helpers.shared import made_once, shared_folder
 
 from samples import Array, Case, mismatch, write_files
 
@@ -20,11 +20,11 @@ CHIP = ("--chip", "sm_90a", "--ptx", "none")
 @pytest.fixture(scope="session")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The module's file: one place for all workers, so that it is built once."""
-    base = tmp_path_factory.getbasetemp()
-    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    draft = tmp_path_factory.mktemp("draft") / f"{PROGRAM}.mlir"
-    draft.write_text(source())
-    return draft.rename(folder / draft.name)
+
+    def make(folder: Path) -> None:
+        (folder / f"{PROGRAM}.mlir").write_text(source())
+
+    return made_once(shared_folder(tmp_path_factory) / PROGRAM, make) / f"{PROGRAM}.mlir"
 
 
 def _by_entry() -> dict[str, list[Case]]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from e2e.matrix_programs import CASES, PROGRAM, source
 from e2e.support import Programs, run
+from helpers.shared import made_once, shared_folder
 
 from samples import mismatch, write_files
 
@@ -17,10 +18,12 @@ CHIP = ("--chip", "sm_90a")
 
 @pytest.fixture(scope="session")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The module's file."""
-    file = tmp_path_factory.mktemp("source") / f"{PROGRAM}.mlir"
-    file.write_text(source())
-    return file
+    """The module's file: one place for all workers, so that it is built once."""
+
+    def make(folder: Path) -> None:
+        (folder / f"{PROGRAM}.mlir").write_text(source())
+
+    return made_once(shared_folder(tmp_path_factory) / PROGRAM, make) / f"{PROGRAM}.mlir"
 
 
 def check(program: Path, name: str, folder: Path) -> None:

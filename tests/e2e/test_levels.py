@@ -56,6 +56,8 @@ FILTERS = random(8, 3, 3, 4)
 PADDED = np.pad(WIDE, ((0, 0), (1, 1), (1, 1), (0, 0)))
 AT = np.array([[7], [0], [3]], np.int64)
 PACKED = np.pad(A, ((0, 2), (0, 1)), constant_values=7).reshape(2, 3, 3, 2).transpose(2, 0, 3, 1)
+TALL, KERNEL = random(1, 4, 7, 2), random(3, 3, 2, 5)
+THIN, PAIRS = random(1, 6, 3, 2), random(3, 2, 2, 5)
 CONSTANT = np.array([[1.0, 2.0], [3.0, 4.0]])
 
 CALLS: dict[str, dict[str, Call]] = {
@@ -72,6 +74,8 @@ CALLS: dict[str, dict[str, Call]] = {
         "scalar": Call((VECTOR,), (VECTOR.sum(dtype=np.float64),), writes=False),
         "pack": Call((A,), (PACKED, 2 * A)),
         "twice": Call((VECTOR,), (np.exp(VECTOR), np.exp(VECTOR))),
+        "window": Call((TALL, KERNEL), (convolved(TALL, KERNEL)[:, ::2, ::2],)),
+        "dilated": Call((THIN, PAIRS), (convolved(THIN[:, :5:2], PAIRS)[:, :, :1],)),
         "consts": Call((random(2, 2),), (random(2, 2) + CONSTANT,)),
     },
     "on_buffers": {

@@ -53,16 +53,24 @@ def _wait_until(condition: Callable[[], object], what: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("chips", ["sm_80", "sm_80,sm_86,sm_90"])
+@pytest.mark.parametrize(
+    ("chips", "inputs"),
+    [
+        ("sm_80", ["vector_add.mlir"]),
+        ("sm_80,sm_86,sm_90", ["vector_add.mlir"]),
+        ("sm_80,sm_86", ["vector_add.mlir", "saxpy.mlir", "dot.mlir"]),
+    ],
+)
 def test_an_interrupted_build_leaves_nothing(
-    number: signal.Signals, chips: str, slow_ptxas: Path, tmp_path: Path
+    number: signal.Signals, chips: str, inputs: list[str], slow_ptxas: Path, tmp_path: Path
 ) -> None:
-    """One tool at a time or several: all end, and the folder of intermediates goes."""
+    """One tool at a time or several, one module or several: all processes end, and the folder of
+    intermediates goes."""
     temporary, out = tmp_path / "tmpdir", tmp_path / "out"
     temporary.mkdir()
     command = aotc_command(
-        *("build", SAMPLES / "vector_add.mlir", "--emit", "exe,manifest,ptx", "--chip", chips),
-        *("--ptxas", slow_ptxas, "-o", f"{out}/"),
+        *("build", *(SAMPLES / name for name in inputs), "--emit", "exe,manifest,ptx"),
+        *("--chip", chips, "--ptxas", slow_ptxas, "-j", "2", "-o", f"{out}/"),
     )
     with subprocess.Popen(
         command,
@@ -73,7 +81,11 @@ def test_an_interrupted_build_leaves_nothing(
         start_new_session=True,
     ) as process:
         try:
-            _wait_until(lambda: _started(tmp_path), "ptxas starts")
+            # A script tells two processes.
+            tools = 2 * min(len(inputs), 2)
+            _wait_until(lambda: len(_started(tmp_path)) >= tools, "ptxas starts")
+            workers = _children(process.pid, "python") if len(inputs) > 1 else []
+            assert len(workers) == (2 if len(inputs) > 1 else 0)
             assert list(temporary.iterdir()), "the intermediates are somewhere else"
             process.send_signal(number)
             stdout, stderr = process.communicate(timeout=_PATIENCE)
@@ -83,7 +95,7 @@ def test_an_interrupted_build_leaves_nothing(
     assert (process.returncode, stdout, stderr) == (130, b"", b"\naotc: interrupted\n")
     assert list(temporary.iterdir()) == []
     assert not out.exists()
-    pids = _started(tmp_path)
+    pids = [*workers, *_started(tmp_path)]
     assert len(pids) >= 2
     _wait_until(lambda: not any(map(_is_alive, pids)), f"the tools end: {pids}")
 
@@ -132,6 +144,6 @@ def _children(parent: int, name: str) -> list[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         start, _, rest = words.rpartition(")")
-        if start.endswith(f"({name}") and int(rest.split()[1]) == parent:
+        if f"({name}" in start and int(rest.split()[1]) == parent:
             found.append(int(place.name))
     return found

@@ -75,8 +75,11 @@ def test_values_that_options_cannot_have(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["build"], "Missing argument 'INPUT.mlir'."),
-        (["build", "a.mlir", "b.mlir"], "Got unexpected extra argument (b.mlir)"),
+        (["run"], "Missing argument 'INPUT.mlir'."),
+        (
+            ["build", "a.mlir", "-j", "0"],
+            "Invalid value for '-j' / '--jobs': 0 is not in the range",
+        ),
         (["build", "a.mlir", "--no-such-option"], "No such option '--no-such-option'."),
         (["build", "a.mlir", "--chip"], "Option '--chip' requires an argument."),
         (["build", "a.mlir", "-O4"], "Invalid value for '-O': 4 is not in the range 0<=x<=3."),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import aotc
+from aotc.library.arrays import array_of
 
 SCALE = """\
 func.func @scale_{name}(%x: memref<?x4x{type}>, %s: {type}, %y: memref<?x4x{type}>)
@@ -125,6 +126,23 @@ def test_types(name: str, wrap: Any, library: aotc.Library) -> None:
     np.testing.assert_array_equal(y, x * dtype(3))
 
 
+def test_the_default_stream() -> None:
+    """PyTorch's is 0, as CUDA's; its `__dlpack__` takes that as 1 alone, as DLPack has it."""
+    streams = []
+
+    class OnGpu(DLPackOnly):
+        def __dlpack__(self, *, stream: int) -> Any:
+            streams.append(stream)
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (2, 0)
+
+    for stream in (None, 0, 1, 77):
+        array_of(OnGpu(np.ones(3, np.float32)), stream)
+    assert streams == [1, 1, 1, 77]
+
+
 def test_strides_and_places(library: aotc.Library) -> None:
     """Transposed, reversed, every other: elements are where the array says."""
     base = np.arange(96, dtype=np.float32).reshape(8, 12)
@@ -147,7 +165,7 @@ def test_names_and_numbers(library: aotc.Library) -> None:
     assert "scale_i8" in dir(library)
     assert repr(library.same) == "<entry same(x: memref<?xf32>) -> memref<?xf32>>"
     assert library.same.__doc__.startswith("same(x: memref<?xf32>)")
-    with pytest.raises(AttributeError, match="has no entry 'absent'"):
+    with pytest.raises(AttributeError, match="There is no entry 'absent'"):
         _ = library.absent
 
 
@@ -192,6 +210,18 @@ def test_results(library: aotc.Library) -> None:
     assert library.same(x) is x
 
 
+class Bytes:
+    """Images of Pillow's have their elements as a Python object."""
+
+    __array_interface__: ClassVar[Any] = {"data": bytes(48), "shape": (3, 4), "typestr": "<f4"}
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
 BAD_CALLS: list[tuple[str, Any, str]] = [
     ("scale_f32", lambda x: (x, 1), "was given 2 by position"),
     ("scale_f32", lambda x: (x, 1, x, x), "was given 4 by position"),
@@ -208,6 +238,11 @@ BAD_CALLS: list[tuple[str, Any, str]] = [
     ("scale_f32", lambda x: (x, 1, x, {"stream": "x"}), "str is no CUDA stream"),
     ("scale_i8", lambda x: (x.astype(np.int8), 300, x.astype(np.int8)), "it does not fit i8"),
     ("scale_i8", lambda x: (x.astype(np.int8), 1.5, x.astype(np.int8)), "'s' (i8) cannot be 1.5"),
+    ("scale_f32", lambda x: (x.astype(object), 1, x), "its elements are object, which no entry"),
+    ("scale_f32", lambda x: (x.astype("M8[s]"), 1, x), "its elements are datetime64[s], which no"),
+    ("scale_f32", lambda x: (Bytes(), 1, x), "it does not tell where its elements are"),
+    ("scale_f32", lambda x: (DLPackOnly(frozen(x)), 1, x), "argument 'x' (memref<?x4xf32>): "),
+    ("same", lambda x: (np.float32(1),), "its shape is ()."),
     ("made", lambda x: (x[0], {"stream": 0}), "made cannot be enqueued on a stream: "),
 ]
 
@@ -227,6 +262,24 @@ def test_read_only_arrays_are_only_read(library: aotc.Library) -> None:
     library.scale_f32(x, 2, np.zeros_like(x))
     with pytest.raises(aotc.InputError, match="it is read-only, and the entry writes it"):
         library.negate(x)
+
+
+def test_numbers_of_numpy_are_only_read() -> None:
+    """What they show of themselves is a copy, which is kept as long as it is used."""
+    array = array_of(np.float32(2.5), None)
+    assert array.is_read_only
+    assert array.owner[()] == 2.5
+    assert array.address == array.owner.ctypes.data
+
+
+def test_arrays_of_jax_are_only_read() -> None:
+    jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed: pip install 'aotc[jax]'")
+    assert array_of(jnp.ones(3), None).is_read_only
+
+
+def test_devices(library: aotc.Library) -> None:
+    with pytest.raises(aotc.InputError, match="Unknown device 'gpu': expected cpu"):
+        library.set_device("gpu")
 
 
 def test_failures_have_the_librarys_words(library: aotc.Library) -> None:

@@ -41,6 +41,7 @@ PROGRAMS = {
     "cuda_entry_streams": "new",
     "cuda_launches": "new",
     "cuda_memory": "new",
+    "cuda_weights": "new",
     "old_driver": "old",
     "no_driver": "none",
     "cpu_blocks": "none",

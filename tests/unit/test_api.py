@@ -85,7 +85,6 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         seen.append(build.request)  # type: ignore[attr-defined]
         raise SeenError
 
-    monkeypatch.setattr("aotc.api.run_build", run_build)
     monkeypatch.setattr("aotc.pipeline.run_build", run_build)
     source = REPOSITORY / "samples" / "vector_add.mlir"
     out = tmp_path / "x"

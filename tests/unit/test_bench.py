@@ -10,8 +10,8 @@ from pathlib import Path
 from helpers.command import REPOSITORY, process_environment
 
 from bench.cpu_device.cases import Case, Goal
-from bench.cpu_device.measure import FailedError, Timing, Variant, measure, ratio
 from bench.cpu_device.report import Outcome, Setting, to_json, to_text
+from bench.measure import FailedError, Timing, Variant, measure, ratio
 
 
 def variant(name: str, log: list[str], *, problem: str | None = None) -> Variant:

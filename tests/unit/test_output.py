@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aotc.errors import InputError
-from aotc.output import check_writable, write_file
+from aotc.output import NewFile, check_writable, write_file, write_files
 
 
 def names(folder: Path) -> list[str]:
@@ -134,3 +134,33 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o555)
     with pytest.raises(InputError, match="permission denied"):
         check_writable(tmp_path / "locked" / "below")
+
+
+def test_several_files_are_there_or_none(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"content")
+    first, second = tmp_path / "a" / "first", tmp_path / "a" / "second"
+    second.mkdir(parents=True)
+    new = [NewFile(first, source, executable=True), NewFile(second, b"other")]
+    with pytest.raises(InputError, match=r"Cannot write '.*/second': it is a directory\."):
+        write_files(new)
+    assert names(tmp_path / "a") == ["second"]
+    second.rmdir()
+    write_files(new)
+    assert (first.read_bytes(), second.read_bytes()) == (b"content", b"other")
+    assert names(tmp_path / "a") == ["first", "second"]
+    assert stat.S_IMODE(first.stat().st_mode) & stat.S_IXUSR
+
+
+def test_a_file_from_another_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no second name for it, it is copied."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    source = tmp_path / "source"
+    source.write_bytes(b"content")
+    write_file(tmp_path / "file", source)
+    assert (tmp_path / "file").read_bytes() == b"content"
+    assert names(tmp_path) == ["file", "source"]

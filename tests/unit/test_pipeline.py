@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,8 @@ from aotc import mlir
 from aotc.errors import InputError, ToolError
 from aotc.pipeline import STAGES, run_build, stages_for
 from aotc.request import BuildRequest, Chip, EmitKind
-from aotc.stages.build import Build, StageFile
+from aotc.stages.build import Build
+from aotc.stages.file import StageFile
 from aotc.toolchain import RecordingRunner, Toolchain
 from aotc.toolchain.tools import TOOL_NAMES
 
@@ -84,6 +87,37 @@ def test_every_kind_can_be_made() -> None:
     assert len(stages_for(EmitKind)) == len(STAGES)
 
 
+def test_every_stages_function_is_there() -> None:
+    """They are looked up when they are called."""
+    for stage in STAGES:
+        for call in (stage.run, stage.begin):
+            if call is None:
+                continue
+            names = inspect.getclosurevars(call).nonlocals
+            module = importlib.import_module(f"aotc.stages.{names['module']}")
+            assert callable(getattr(module, names["function"])), stage.name
+
+
+def test_a_build_loads_what_its_stages_need_alone() -> None:
+    program = (
+        "import sys, aotc\n"
+        f"aotc.build({str(SAMPLES / 'saxpy.mlir')!r}, emit='mlir', out=sys.argv[1])\n"
+        "print(*(name for name in sys.modules if name.startswith('aotc.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "/dev/null"],
+        env=process_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = done.stdout.split()
+    assert "aotc.stages.module" in loaded
+    absent = {"aotc.emit.header", "aotc.stages.host", "aotc.stages.device", "aotc.frontends.torch"}
+    assert not absent & set(loaded)
+    assert not [name for name in loaded if name.startswith("aotc.cpu.blocks")]
+
+
 class Recorder:
     """An observer that remembers."""
 
@@ -93,7 +127,9 @@ class Recorder:
     def stage_started(self, name: str) -> None:
         self.events.append(f"{name} started")
 
-    def stage_finished(self, name: str, artifacts: list[StageFile]) -> None:
+    def stage_finished(
+        self, name: str, artifacts: list[StageFile], seconds: tuple[float, float]
+    ) -> None:
         self.events.append(f"{name} made {[a.file_name for a in artifacts]}")
 
 

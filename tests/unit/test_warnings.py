@@ -9,7 +9,8 @@ from helpers.command import REPOSITORY
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.input.source import Place, parse_source
+from aotc.input.place import Place
+from aotc.input.source import parse_source
 from aotc.warnings import WARNINGS, BuildWarning, Severity, WarningOptions, raise_errors
 
 HIDDEN, WARNING, ERROR = Severity.HIDDEN, Severity.WARNING, Severity.ERROR

@@ -97,3 +97,16 @@ func.func @pack(%A: tensor<4x5xf32>) -> (tensor<3x2x2x3xf32>, tensor<4x5xf32>) a
     into %f : tensor<3x2x2x3xf32> -> tensor<4x5xf32>
   return %r, %u : tensor<3x2x2x3xf32>, tensor<4x5xf32>
 }
+// Windows with one place along a dimension, that end before their input does.
+func.func @window(%A: tensor<1x4x7x2xf32>, %K: tensor<3x3x2x5xf32>) -> tensor<1x1x3x5xf32> attributes {llvm.emit_c_interface} {
+  %zero = arith.constant dense<0.0> : tensor<1x1x3x5xf32>
+  %r = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>, dilations = dense<1> : vector<2xi64>}
+    ins(%A, %K : tensor<1x4x7x2xf32>, tensor<3x3x2x5xf32>) outs(%zero : tensor<1x1x3x5xf32>) -> tensor<1x1x3x5xf32>
+  return %r : tensor<1x1x3x5xf32>
+}
+func.func @dilated(%A: tensor<1x6x3x2xf32>, %K: tensor<3x2x2x5xf32>) -> tensor<1x1x1x5xf32> attributes {llvm.emit_c_interface} {
+  %zero = arith.constant dense<0.0> : tensor<1x1x1x5xf32>
+  %r = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>, dilations = dense<[2, 1]> : vector<2xi64>}
+    ins(%A, %K : tensor<1x6x3x2xf32>, tensor<3x2x2x5xf32>) outs(%zero : tensor<1x1x1x5xf32>) -> tensor<1x1x1x5xf32>
+  return %r : tensor<1x1x1x5xf32>
+}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from helpers.command import Outcome
-
-ROOT = Path(__file__).resolve().parents[3]
+from helpers.command import Outcome, build_here
+from helpers.shared import made_once, shared_folder
 
 # The 32-bit words of each type: what one lane gives another at a time.
 WORDS = {
@@ -215,17 +212,15 @@ HOST = "func.func @entry() attributes {llvm.emit_c_interface} {\n  return\n}"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """PTX and machine code of all kernels."""
-    place = tmp_path_factory.mktemp("exchanges")
-    source = place / "many.mlir"
-    kernels = "".join(kernel.text() for kernel in KERNELS.values())
-    source.write_text(f"gpu.module @m {{{kernels}\n}}\n{HOST}\n")
-    command = [sys.executable, "-m", "aotc", "build", str(source), "--emit", "ptx,cubin"]
-    options = ["--chip", "sm_80", "--no-cpu-kernels", "-o", str(place)]
-    done = subprocess.run(
-        [*command, *options], capture_output=True, text=True, cwd=ROOT, check=False
-    )
-    assert (done.stderr, done.returncode) == ("", 0)
-    return place
+
+    def make(place: Path) -> None:
+        source = place / "many.mlir"
+        kernels = "".join(kernel.text() for kernel in KERNELS.values())
+        source.write_text(f"gpu.module @m {{{kernels}\n}}\n{HOST}\n")
+        options = ("--chip", "sm_80", "--no-cpu-kernels", "-Werror")
+        build_here(source, "--emit", "ptx,cubin", *options, "-o", place)
+
+    return made_once(shared_folder(tmp_path_factory) / "device-exchanges", make)
 
 
 @pytest.fixture(scope="module")

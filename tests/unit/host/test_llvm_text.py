@@ -255,6 +255,13 @@ def test_what_the_older_llvm_lacks_is_spelled_in_its_words(line: str, expected: 
     assert old(line) == expected
 
 
+def test_lines_of_assembly_are_told_one_by_one() -> None:
+    new = 'a\n\nmodule asm\n    ".globl x"\n    ".set x, \\22;\\22"\n\ndefine void @f() {\n'
+    old = 'a\n\nmodule asm ".globl x"\nmodule asm ".set x, \\22;\\22"\n\ndefine void @f() {\n'
+    assert downlevel(new, writer=Version(24), reader=Version(22)) == old
+    assert downlevel(old, writer=Version(24), reader=Version(22)) == old
+
+
 def test_an_embedded_image_costs_about_nothing() -> None:
     """16 MB of image take less than the printing of a few thousand lines would."""
     image = '@image = internal constant [8000000 x i8] c"' + r"\7F 1.5" * 2_000_000 + '"'

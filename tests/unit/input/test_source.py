@@ -9,7 +9,8 @@ import pytest
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.input.source import Place, find_place, parse_source, read_source
+from aotc.input.place import Place
+from aotc.input.source import find_place, parse_source, read_source
 
 TEXT = "func.func @f(%a: f32) -> f32 {\n  return %a : f32\n}\n"
 

@@ -45,9 +45,15 @@ def test_the_wheel_has_every_c_file_and_template(name: str, wheel: zipfile.ZipFi
 
 def test_the_wheel_has_every_module_and_nothing_of_the_house(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
-    for path in [*(ROOT / "aotc").rglob("*.py"), *(ROOT / "aotc").rglob("*.toml")]:
-        assert path.relative_to(ROOT).as_posix() in names
-    assert {name.split("/")[0] for name in names} == {"aotc", f"aotc-{__version__}.dist-info"}
+    for ending in ("py", "toml", "cmake"):
+        for path in (ROOT / "aotc").rglob(f"*.{ending}"):
+            assert path.relative_to(ROOT).as_posix() in names
+    folders = {name.split("/")[0] for name in names}
+    assert folders == {"aotc", *(f"aotc-{__version__}.{part}" for part in ("data", "dist-info"))}
+    # Where CMake looks in the folder of an environment.
+    placed = {name.partition(".data/")[2] for name in names if ".data/" in name}
+    place = "data/share/cmake/aotc"
+    assert placed == {f"{place}/aotcConfig.cmake", f"{place}/aotcConfigVersion.cmake"}
     assert [name for name in names if "__pycache__" in name] == []
 
 

@@ -196,10 +196,14 @@ def test_an_interrupted_build_leaves_no_tool_running(tmp_path: Path) -> None:
         "except KeyboardInterrupt:\n"
         "    sys.exit(130)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", program, FAMILY.format(place=place)])
-    child = wait_for(place)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    command = [sys.executable, "-c", program, FAMILY.format(place=place)]
+    with subprocess.Popen(command) as process:
+        try:
+            child = wait_for(place)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == 130
+        finally:
+            process.kill()
     assert gone(child)
 
 
@@ -219,10 +223,13 @@ def test_an_interrupted_parallel_build_leaves_no_tool_running(tmp_path: Path) ->
     places = [tmp_path / "first", tmp_path / "second"]
     never = tmp_path / "never"
     texts = [FAMILY.format(place=place) for place in places] + [f"touch {never}"]
-    process = subprocess.Popen([sys.executable, "-c", program, *texts])
-    children = [wait_for(place) for place in places]
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    with subprocess.Popen([sys.executable, "-c", program, *texts]) as process:
+        try:
+            children = [wait_for(place) for place in places]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == 130
+        finally:
+            process.kill()
     assert [gone(child) for child in children] == [True, True]
     assert not never.exists()
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from aotc.cache import folder as cache_module
+from aotc.cache.folder import cache_root, make_once
 from aotc.errors import InternalError, ToolError
 from aotc.toolchain import (
     RecordingRunner,
@@ -20,8 +22,6 @@ from aotc.toolchain import (
     harness_objects,
     runtime_library,
 )
-from aotc.toolchain import cache as cache_module
-from aotc.toolchain.cache import cache_root, make_once
 from aotc.toolchain.runtime import SYSTEM_LIBRARIES
 
 TARGET = "x86_64-linux-gnu.2.28"
@@ -271,28 +271,27 @@ def test_no_place_for_a_cache_is_an_error(tmp_path: Path) -> None:
 
 
 def test_two_makers_at_once_leave_one_whole_entry(tmp_path: Path) -> None:
-    """The other process finishes while we are still making."""
+    """The other process, which heard of no lock, finishes while we are still making."""
     place = tmp_path / "cache" / "entry"
-
-    def make_theirs(draft: Path) -> None:
-        (draft / "file").write_text("theirs")
 
     def make_ours(draft: Path) -> None:
         (draft / "file").write_text("ours")
-        make_once(place, make_theirs, expected=["file"])
+        place.mkdir()
+        (place / "file").write_text("theirs")
 
     assert make_once(place, make_ours, expected=["file"]) == place
     assert (place / "file").read_text() == "theirs"
     assert [path.name for path in place.parent.iterdir()] == ["entry"]
 
 
-def test_two_processes_may_build_the_same_entry(tmp_path: Path) -> None:
+def test_of_processes_that_need_an_entry_one_makes_it(tmp_path: Path) -> None:
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from aotc.toolchain.cache import make_once\n"
+        "from aotc.cache.folder import make_once\n"
         "place = Path(sys.argv[1])\n"
         "def make(draft):\n"
+        "    with open(sys.argv[2], 'a') as made: made.write('made\\n')\n"
         "    for name in ('a', 'b'):\n"
         "        (draft / name).write_text('whole')\n"
         "        time.sleep(0.2)\n"
@@ -300,8 +299,10 @@ def test_two_processes_may_build_the_same_entry(tmp_path: Path) -> None:
         "assert (place / 'a').read_text() == (place / 'b').read_text() == 'whole'\n"
     )
     place = tmp_path / "cache" / "entry"
-    running = [subprocess.Popen([sys.executable, "-c", program, str(place)]) for _ in range(3)]
+    words = [sys.executable, "-c", program, str(place), str(tmp_path / "made")]
+    running = [subprocess.Popen(words) for _ in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
+    assert (tmp_path / "made").read_text() == "made\n"
     assert sorted(path.name for path in place.parent.rglob("*")) == ["a", "b", "entry"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aotc.errors import EXIT_TOOL, ToolError
+from aotc.errors import EXIT_TOOL, InputError, ToolError
 from aotc.toolchain import Tool, Toolchain
 from aotc.toolchain import tools as tools_module
 from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
@@ -214,7 +214,7 @@ def test_another_clang_is_run_as_itself(tmp_path: Path) -> None:
 
 
 def test_unknown_overrides_are_a_bug_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="no such tools: nvcc"):
+    with pytest.raises(InputError, match="No such tools: nvcc"):
         Toolchain({}, {"nvcc": Path("/x")})
 
 

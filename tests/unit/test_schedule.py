@@ -1,0 +1,180 @@
+"""Stages side by side: the same order, warnings and failure as one after the other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aotc import mlir
+from aotc.errors import InputError
+from aotc.request import BuildRequest
+from aotc.stages.build import Build, Stage
+from aotc.stages.file import StageFile
+from aotc.stages.schedule import Made, SideBySide
+from aotc.toolchain import RecordingRunner, Toolchain
+from aotc.warnings import BuildWarning
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    return Build(
+        request=BuildRequest(Path("x.mlir")),
+        toolchain=Toolchain({}),
+        runner=RecordingRunner(),
+        folder=tmp_path,
+        context=mlir.make_context(),
+    )
+
+
+def run(build: Build, stages: list[Stage]) -> list[str]:
+    """Runs them as a build does; what was told of them."""
+    told: list[str] = []
+
+    def started(stage: Stage) -> None:
+        told.append(f"{stage.name} started")
+
+    def ended(stage: Stage, made: Made) -> None:
+        told.append(f"{stage.name} ended")
+
+    with SideBySide(build, started, ended) as running:
+        for stage in stages:
+            running.await_all(stage.takes)
+            running.run(stage)
+        running.await_all(stage.name for stage in stages)
+    return told
+
+
+def stage(
+    name: str,
+    work: Callable[[Build], object] = lambda build: None,
+    *takes: str,
+    beside: bool = False,
+) -> Stage:
+    def run(build: Build) -> list[StageFile]:
+        work(build)
+        return []
+
+    return Stage(name, takes, run, beside)
+
+
+def test_stages_beside_run_while_others_work(build: Build) -> None:
+    """Each of the two waits for the other: one after the other would not end."""
+    first, second = threading.Event(), threading.Event()
+
+    def beside(build: Build) -> None:
+        first.set()
+        assert second.wait(PATIENCE)
+
+    def main(build: Build) -> None:
+        assert first.wait(PATIENCE)
+        second.set()
+
+    told = run(build, [stage("a", beside, beside=True), stage("b", main), stage("c", str, "a")])
+    assert told == [
+        "b started",
+        *("a started", "a ended", "b ended"),
+        *("c started", "c ended"),
+    ]
+
+
+def test_a_stage_waits_for_what_it_takes(build: Build) -> None:
+    made: list[str] = []
+
+    def slow(build: Build) -> None:
+        time.sleep(0.1)
+        made.append("a")
+
+    stages = [
+        stage("a", slow, beside=True),
+        stage("b", lambda build: made.append("b"), "a", beside=True),
+        stage("c", lambda build: made.append("c"), "b"),
+    ]
+    run(build, stages)
+    assert made == ["a", "b", "c"]
+
+
+def _fail(message: str, after: float = 0.0) -> Callable[[Build], None]:
+    def work(build: Build) -> None:
+        time.sleep(after)
+        raise InputError(message)
+
+    return work
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.1, 0.0), (0.0, 0.1)])
+def test_of_two_failures_the_first_stages_is_raised(
+    build: Build, first: float, second: float
+) -> None:
+    """Whichever comes first."""
+    stages = [
+        stage("a", _fail("a fails", first), beside=True),
+        stage("b", _fail("b fails"), "a", beside=True),
+        stage("c", _fail("c fails", second)),
+    ]
+    with pytest.raises(InputError, match=r"^a fails$"):
+        run(build, stages)
+    with pytest.raises(InputError, match=r"^c fails$"):
+        run(build, [stage("a", beside=True), *stages[2:]])
+
+
+def test_what_takes_a_failed_stages_work_does_not_run(build: Build) -> None:
+    ran: list[str] = []
+    stages = [
+        stage("a", _fail("a fails"), beside=True),
+        stage("b", lambda build: ran.append("b"), "a", beside=True),
+        stage("c", lambda build: ran.append("c"), "b"),
+    ]
+    with pytest.raises(InputError, match=r"^a fails$"):
+        run(build, stages)
+    assert ran == []
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.1])
+def test_warnings_come_in_one_order(build: Build, delay: float) -> None:
+    def beside(build: Build) -> None:
+        time.sleep(delay)
+        build.warnings_beside.append(BuildWarning("x", "beside"))
+
+    def main(build: Build) -> None:
+        time.sleep(0.1 - delay)
+        build.warn("x", "main")
+
+    stages = [stage("a", beside, beside=True), stage("b", main), stage("c", str, "a")]
+    run(build, stages)
+    assert [warning.message for warning in build.warnings] == ["main", "beside"]
+
+
+def test_no_thread_is_left_for_who_forks_next(build: Build) -> None:
+    before = threading.active_count()
+
+    def alone(build: Build) -> None:
+        assert threading.active_count() == before
+
+    run(build, [stage("a", beside=True), stage("b"), stage("c", alone, "a")])
+    with pytest.raises(InputError):
+        run(build, [stage("a", beside=True), stage("b", _fail("b"))])
+    assert threading.active_count() == before
+
+
+def test_an_interrupt_while_it_waits_ends_the_tools(build: Build) -> None:
+    def until_stopped(build: Build) -> None:
+        end = time.monotonic() + PATIENCE
+        while not build.runner._stopped:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        raise InputError("stopped")
+
+    def interrupt(build: Build) -> None:
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+    stages = [stage("a", until_stopped, beside=True), stage("b", interrupt), stage("c", str, "a")]
+    with pytest.raises(KeyboardInterrupt):
+        run(build, stages)
