@@ -15,6 +15,8 @@ static inline int harness_exit_code(aotc_status status, bool is_on_cpu) {
   case AOTC_NO_IMAGE:
   case AOTC_NO_CPU_KERNEL:
     return HARNESS_NO_DEVICE;
+  case AOTC_NO_WEIGHTS:
+    return HARNESS_USAGE;
   case AOTC_UNSUPPORTED:
     // What the cpu device cannot do, another device may.
     return is_on_cpu ? HARNESS_NO_DEVICE : HARNESS_DEVICE_FAILED;
