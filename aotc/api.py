@@ -6,9 +6,10 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from aotc.cache.opening import CacheChoice, open_cache
 from aotc.delivery import check_output, deliver
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from aotc.pipeline import Observer
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(Struct, frozen=True):
     """What a build made.
 
     `path` is the first file of the kind that was asked for first; `paths` has the first of each
@@ -122,8 +122,7 @@ def build(
     return _run(request, {key: Path(path) for key, path in (tools or {}).items()}, choice)
 
 
-@dataclass(frozen=True)
-class _Done:
+class _Done(Struct, frozen=True):
     """The files of a build, where they were put, and what there is to say of them."""
 
     places: Sequence[tuple[EmitKind, Path]]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from aotc.request import BuildRequest
 
 
-@dataclass(frozen=True)
-class Depfile:
+class Depfile(Struct, frozen=True):
     """A depfile to be: its `path`, and what the build itself does not know.
 
     `targets` stand before the colon, as they are, in place of the outputs' paths. `inputs` are

@@ -6,15 +6,13 @@ elements; a dynamic size, stride or offset is null.
 
 from __future__ import annotations
 
-import functools
 import json
-import types
-import typing
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+
+import msgspec
+from msgspec import MsgspecError, Struct, field
 
 from aotc.errors import InputError
 
@@ -55,8 +53,7 @@ class Memory(Enum):
     MANAGED = "managed"
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(Struct, frozen=True, forbid_unknown_fields=True):
     """An argument or a result of an entry. `shape` is None for a scalar.
 
     `strides` is None for a row-major contiguous memref. For arguments, `is_read` and
@@ -82,8 +79,7 @@ class Value:
         return self.shape is None
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     """A function that other programs call.
 
     `functions` are its C functions in a library, by what they do: `call`, `async` (unless
@@ -108,8 +104,7 @@ class Entry:
         return self.functions.get("c_interface", self.lowered_symbol)
 
 
-@dataclass(frozen=True)
-class Resources:
+class Resources(Struct, frozen=True, forbid_unknown_fields=True):
     """What ptxas says that one kernel needs on one chip; sizes in bytes."""
 
     chip: str
@@ -121,8 +116,7 @@ class Resources:
     barriers: int
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Struct, frozen=True, forbid_unknown_fields=True):
     """A gpu.func. `built_for` names its images, as `sm_90a` and (PTX) `compute_80`;
     `why_no_cpu_form` is None where it runs on the cpu device."""
 
@@ -138,8 +132,7 @@ def built_for_text(images: Sequence[str]) -> str:
     return ", ".join(f"PTX {name}" if name.startswith("compute_") else name for name in images)
 
 
-@dataclass(frozen=True)
-class Weights:
+class Weights(Struct, frozen=True, forbid_unknown_fields=True):
     """The file that has the large constants: its path from the artifact's folder, its size, and the
     SHA-256 that its header has, in hexadecimal digits."""
 
@@ -148,8 +141,7 @@ class Weights:
     sha256: str
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything about one build that a program using it may want to know.
 
     `library` is what its files are called as a library, `functions` the library's own by what
@@ -168,7 +160,7 @@ class Manifest:
     weights: Weights | None = None
 
     def to_json(self) -> str:
-        document = {"manifest_version": SCHEMA_VERSION, **_plain(asdict(self))}
+        document = {"manifest_version": SCHEMA_VERSION, **msgspec.to_builtins(self)}
         return json.dumps(document, indent=2) + "\n"
 
 
@@ -192,48 +184,10 @@ def parse_manifest(text: str, name: str) -> Manifest:
             raise InputError(
                 f"{name} is a manifest of version {version}; this aotc reads {SCHEMA_VERSION}."
             )
-        manifest: Manifest = _typed(Manifest, document)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return msgspec.convert(document, Manifest)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MsgspecError):
         raise _no_manifest(name) from None
-    return manifest
 
 
 def _no_manifest(name: str) -> InputError:
     return InputError(f"{name} is no manifest of aotc's.")
-
-
-def _typed(type_: Any, document: Any) -> Any:
-    """The value of a field's type that `document` is as JSON. Raises TypeError for another."""
-    origin, arguments = typing.get_origin(type_), typing.get_args(type_)
-    if origin is types.UnionType:  # | None
-        return None if document is None else _typed(arguments[0], document)
-    if origin is tuple and isinstance(document, list):
-        return tuple(_typed(arguments[0], item) for item in document)
-    if origin is dict and isinstance(document, dict):
-        return {key: _typed(arguments[1], item) for key, item in document.items()}
-    if isinstance(type_, type) and issubclass(type_, Enum):
-        return type_(document)
-    if isinstance(type_, type) and is_dataclass(type_) and isinstance(document, dict):
-        known = _field_types(type_)
-        return type_(**{key: _typed(known[key], item) for key, item in document.items()})
-    # A bool is an int to isinstance.
-    if type(document) is not type_:
-        raise TypeError(f"{document!r} is no {type_}")
-    if isinstance(document, str):
-        document.encode()  # JSON can have half a character
-    return document
-
-
-@functools.cache
-def _field_types(type_: type) -> dict[str, Any]:
-    return typing.get_type_hints(type_)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value

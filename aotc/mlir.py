@@ -16,8 +16,9 @@ import io
 import re
 import sys
 import types
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.errors import ToolError
 from aotc.process import PROCESS
@@ -92,8 +93,7 @@ def with_classes() -> None:
         _globals.append_dialect_search_prefix(_DIALECTS)
 
 
-@dataclass(frozen=True)
-class Bindings:
+class Bindings(Struct, frozen=True):
     """The bindings in use: the package, its version and place, and the LLVM it was built from."""
 
     package: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass
-class Process:
+class Process(Struct):
     """`is_ours`: nothing but aotc runs in it, so that it has no threads of others and may fork."""
 
     is_ours: bool = False

@@ -11,10 +11,11 @@ import math
 import platform
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import ClassVar, TypeVar
+
+from msgspec import Struct, field
 
 from aotc.errors import InputError
 from aotc.warnings import WarningOptions
@@ -34,8 +35,7 @@ DEFAULT_CHIPS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 DEFAULT_PTX = "compute_80"
 
 
-@dataclass(frozen=True, order=True)
-class Chip:
+class Chip(Struct, frozen=True, order=True):
     """A GPU's instruction set, by its CUDA name: `sm_90a`."""
 
     name: str
@@ -85,8 +85,7 @@ def version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-@dataclass(frozen=True)
-class HostTarget:
+class HostTarget(Struct, frozen=True):
     """A host machine: architecture, system and C library, with the oldest glibc to run on."""
 
     architecture: str
@@ -247,8 +246,7 @@ def unique(items: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(items))
 
 
-@dataclass(frozen=True)
-class BuildRequest:
+class BuildRequest(Struct, frozen=True):
     """Everything that decides what a build makes.
 
     `content` is built in place of what the file `source` has, which then only names it.

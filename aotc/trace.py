@@ -12,9 +12,10 @@ import json
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from aotc.output import told_of
 
@@ -26,8 +27,7 @@ _BUILDS, _STAGES, _COMMANDS = 0, 100, 200
 _TITLES = {_BUILDS: "builds", _STAGES: "stages", _COMMANDS: "commands"}
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Struct, frozen=True):
     """Something that took time: `begin` and `end` by `time.perf_counter`, in seconds."""
 
     name: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from aotc.errors import InputError
 
@@ -47,8 +48,7 @@ WARNINGS = {
 }
 
 
-@dataclass(frozen=True)
-class BuildWarning:
+class BuildWarning(Struct, frozen=True):
     """Something about a build that its user should know: by name, and where in the input.
 
     `excerpt` is the line of the input and a caret, where there is one; `notes` name more places.
@@ -90,8 +90,7 @@ class BuildWarning:
         return "\n".join([first, *([self.excerpt] if self.excerpt else []), *self.notes])
 
 
-@dataclass(frozen=True)
-class WarningOptions:
+class WarningOptions(Struct, frozen=True):
     """What the `-W` options say, in their order."""
 
     hidden: frozenset[str] = frozenset()

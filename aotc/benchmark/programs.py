@@ -7,9 +7,10 @@ import math
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc import __version__
 from aotc.benchmark.expressions import evaluate
@@ -20,8 +21,7 @@ from aotc.errors import InputError
 _BYTES = {"bool": 1, "bfloat16": 2}
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What is run: `programs`, with `arguments` for each, in which {n} stands for a size.
 
     `entries` are those asked for, by default every one. `flops` and `bytes` are expressions of n.
@@ -39,8 +39,7 @@ class Plan:
     bytes: str | None = None
 
 
-@dataclass
-class _Case:
+class _Case(Struct):
     """One entry at one size, and what its rounds have told."""
 
     program: Path

@@ -6,9 +6,11 @@ import json
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import MsgspecError, Struct
 
 from aotc.errors import InputError
 
@@ -16,8 +18,7 @@ FORMAT = "aotc-bench"
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """An entry of a program at a size.
 
     `device_ms` and `wall_ms` have the median of each round's calls, in milliseconds. `bytes` is
@@ -55,8 +56,7 @@ class Row:
         return None if self.flops is None or not self.median else self.flops / self.median / 1e6
 
 
-@dataclass(frozen=True)
-class Ceilings:
+class Ceilings(Struct, frozen=True):
     """What the device reached in the same run: a copy's bandwidth in GB/s, read and written, and
     GFLOP/s of fused f32 multiply-adds without tensor cores."""
 
@@ -64,8 +64,7 @@ class Ceilings:
     gigaflops: float
 
 
-@dataclass(frozen=True)
-class Results:
+class Results(Struct, frozen=True):
     """One run of `aotc bench`: on which device, with how many rounds of `repeat` calls."""
 
     aotc: str
@@ -76,7 +75,12 @@ class Results:
     ceilings: Ceilings | None = None
 
     def to_json(self) -> str:
-        return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2) + "\n"
+        return (
+            json.dumps(
+                {"format": FORMAT, "version": VERSION, **msgspec.to_builtins(self)}, indent=2
+            )
+            + "\n"
+        )
 
 
 def is_results(path: Path) -> bool:
@@ -99,17 +103,10 @@ def read_results(path: Path) -> Results:
             raise InputError(
                 f"'{path}' has results of version {version}; this aotc reads {VERSION}."
             )
-        rows = tuple(
-            Row(**{**row, **{key: tuple(row[key]) for key in ("device_ms", "wall_ms")}})
-            for row in document.pop("rows")
-        )
-        ceilings = document.pop("ceilings")
-        return Results(
-            **document, rows=rows, ceilings=None if ceilings is None else Ceilings(**ceilings)
-        )
+        return msgspec.convert(document, Results)
     except OSError as error:
         raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, MsgspecError):
         raise InputError(f"'{path}' has no results of aotc bench.") from None
 
 

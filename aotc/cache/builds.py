@@ -13,10 +13,11 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from aotc.cache.identity import Identities
 from aotc.cache.report import Report, note_of
@@ -47,8 +48,7 @@ _MLIR_ENDINGS = (".mlir", ".mlirbc")
 _READS_FILES = re.compile(r"librar|path|file", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(Struct, frozen=True):
     """What `--explain` prints, of a build that was done before."""
 
     words: str
@@ -57,8 +57,7 @@ class Told:
         return self.words
 
 
-@dataclass(frozen=True)
-class FoundBuild:
+class FoundBuild(Struct, frozen=True):
     """What a build before this one made and said. `manifest` is its JSON."""
 
     files: tuple[StageFile, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from aotc.cache.builds import BuildCache
 from aotc.cache.folder import cache_root
@@ -20,8 +21,7 @@ UPLOAD_VARIABLE = "AOTC_REMOTE_CACHE_UPLOAD"
 OFF = "off"
 
 
-@dataclass(frozen=True)
-class CacheChoice:
+class CacheChoice(Struct, frozen=True):
     """What the options say; else the environment does."""
 
     is_on: bool = True

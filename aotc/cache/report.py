@@ -10,9 +10,10 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cache.store import ABSENT, Miss, Store
 
@@ -20,8 +21,7 @@ from aotc.cache.store import ABSENT, Miss, Store
 _SHORT = 12
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """What became of one step: "found", "missed" or "passed by", and why."""
 
     step: str

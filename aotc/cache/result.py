@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FILES, _EXIT_CODE, _STDOUT, _STDERR, _METADATA = 2, 4, 6, 8, 9
@@ -20,8 +21,7 @@ _DIGEST_HASH, _DIGEST_SIZE = 1, 2
 _WORKER = 1
 
 
-@dataclass(frozen=True)
-class Digest:
+class Digest(Struct, frozen=True):
     """The SHA-256 of some bytes, in lowercase hexadecimal digits, and their number."""
 
     hash: str
@@ -35,8 +35,7 @@ class Digest:
         return len(data) == self.size and hashlib.sha256(data).hexdigest() == self.hash
 
 
-@dataclass(frozen=True)
-class OutputFile:
+class OutputFile(Struct, frozen=True):
     """A file that an action made: its path in the action's folder, and its bytes' digest."""
 
     path: str
@@ -44,8 +43,7 @@ class OutputFile:
     is_executable: bool = False
 
 
-@dataclass(frozen=True)
-class ActionResult:
+class ActionResult(Struct, frozen=True):
     """What an action that succeeded made and said. `worker` says who did it, and which action it
     was, so that another one's result is known as such."""
 

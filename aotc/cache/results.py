@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from aotc import __version__
 from aotc.cache.report import Report
@@ -23,8 +24,7 @@ PLACE = re.compile(rb":\d+:\d+")
 _LAYOUT = "aotc cache 1"
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(Struct, frozen=True):
     """What an action made: the bytes of its files by path, and what it said."""
 
     files: Mapping[str, bytes]

@@ -13,8 +13,9 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from aotc.cache.result import ActionResult
 from aotc.cache.store import Miss, Store
@@ -37,8 +38,7 @@ _GRACE = 3600.0
 _PART = 8
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """What the folder holds: sizes in bytes; `found` and `missed` count since the last clear."""
 
     results: int
@@ -51,8 +51,7 @@ class Usage:
     missed: int
 
 
-@dataclass(frozen=True)
-class Trimmed:
+class Trimmed(Struct, frozen=True):
     """What was taken out."""
 
     results: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from aotc.commands.options import Commas, flat
 from aotc.errors import EXIT_OK, InputError, ToolError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import asdict
 
 from aotc.cache.folder import cache_root
 from aotc.cache.opening import FOLDER_VARIABLE, CacheChoice, folder_of

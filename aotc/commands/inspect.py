@@ -101,7 +101,8 @@ def inspect(
 
 def _print_occupancy(report: Report, name: str, threads: int | None, as_json: bool) -> None:
     import json
-    from dataclasses import asdict
+
+    from msgspec.structs import asdict
 
     from aotc.inspect.images import occupancy_rows, occupancy_text
     from aotc.request import Chip

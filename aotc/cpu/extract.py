@@ -6,8 +6,9 @@ Functions and globals of different gpu.modules may share names: here each gets t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu.expand.matrix_types import replace_types
 from aotc.cpu.expand.operations import replace_operations
@@ -28,8 +29,7 @@ _DEVICE_ATTRIBUTES = frozenset({"passthrough", "target_cpu", "target_features", 
 KernelName = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(Struct, frozen=True):
     """New names, all different: of block functions by kernel, of all else by gpu.module and symbol.
 
     They do not depend on which kernels are extracted, so that what was extracted in several
@@ -69,8 +69,7 @@ def plan_names(module: Any, gpu_modules: list[Any]) -> Names:
     return Names(blocks, symbols)
 
 
-@dataclass(frozen=True)
-class Extracted:
+class Extracted(Struct, frozen=True):
     """The flat module, and for each kernel its thread function there."""
 
     module: Any

@@ -8,8 +8,9 @@ block (`block_function`), any other one that runs a thread from one synchronizat
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu import build
 from aotc.cpu.blocks.block_function import add_block_function
@@ -26,8 +27,7 @@ from aotc.mlir import PassManager, ir
 from aotc.ops import create, symbol_of, walk
 
 
-@dataclass(frozen=True)
-class HostFunction:
+class HostFunction(Struct, frozen=True):
     """What the runtime must know of a kernel's function; see aotc_cpu_kernel."""
 
     is_step: bool

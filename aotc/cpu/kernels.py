@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.cpu.blocks.flow import Sync
 from aotc.cpu.extract import PREFIX, KernelName, Names, extract_threads, plan_names
@@ -18,16 +20,14 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 
-@dataclass(frozen=True)
-class SyncPoint:
+class SyncPoint(Struct, frozen=True):
     """Where a thread waits for the others of its block, or of its warp; `place` is for people."""
 
     is_warp: bool
     place: str
 
 
-@dataclass(frozen=True)
-class CpuKernel:
+class CpuKernel(Struct, frozen=True):
     """One kernel: its gpu.module, its gpu.func, and the host function for it.
 
     `symbol` names an llvm.func that runs all threads of one block, `step` one that runs one
@@ -47,8 +47,7 @@ class CpuKernel:
     sync_points: tuple[SyncPoint, ...] = ()
 
 
-@dataclass(frozen=True)
-class CpuKernels:
+class CpuKernels(Struct, frozen=True):
     """Host functions and what they use, in the LLVM dialect, to be merged into the host module."""
 
     module: Any

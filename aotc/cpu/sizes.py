@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.mlir import ir
 
@@ -20,8 +21,7 @@ class UnknownSizeError(Exception):
     """A type that has no place in memory here."""
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(Struct, frozen=True):
     """Bytes from one element of an array to the next, and the alignment, in bytes."""
 
     bytes: int

@@ -8,8 +8,9 @@ need one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu.expand.exchange import EXCHANGES
 from aotc.cpu.expand.failures import FAILURES
@@ -35,8 +36,7 @@ CONTEXT = _INDEX_ARGUMENTS + _POINTER_ARGUMENTS
 Size = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
-class ThreadFunction:
+class ThreadFunction(Struct, frozen=True):
     """A kernel's thread function: its symbol, and the sizes that the kernel promises."""
 
     symbol: str
@@ -44,8 +44,7 @@ class ThreadFunction:
     grid_size: Size | None
 
 
-@dataclass(frozen=True)
-class Ids:
+class Ids(Struct, frozen=True):
     """What one function knows of the thread that it runs: values of type index, and pointers.
 
     The first four are in x, y, z. `linear` numbers the threads of a block, x innermost; `lane`

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from aotc.device.given import GivenBinary
 from aotc.device.lower import TRIPLE
@@ -24,8 +25,7 @@ from aotc.toolchain import Runner, Toolchain
 _CANDIDATES = ("sm_80", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a")
 
 
-@dataclass(frozen=True)
-class DeviceCompiler:
+class DeviceCompiler(Struct, frozen=True):
     """Compiles device code in `folder` with one set of options."""
 
     toolchain: Toolchain

@@ -7,8 +7,9 @@ which it is, by the magic numbers of ELF and of NVIDIA's fat binaries.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.errors import InputError
@@ -24,8 +25,7 @@ _BITCODE = b"BC\xc0\xde"
 _OFFLOAD = 1
 
 
-@dataclass(frozen=True)
-class GivenImage:
+class GivenImage(Struct, frozen=True):
     """One object of a gpu.binary. `kind` is what `fatbinary` calls it: elf, ptx, or fatbin;
     `number` the chip's, as 90a, by its target or its text."""
 
@@ -38,8 +38,7 @@ class GivenImage:
         return f"{'compute' if self.kind == 'ptx' else 'sm'}_{self.number}"
 
 
-@dataclass(frozen=True)
-class GivenBinary:
+class GivenBinary(Struct, frozen=True):
     """A gpu.binary of the input: its images, and the kernels that the input launches from it."""
 
     name: str

@@ -7,8 +7,9 @@ or ptxas, without a place in the input.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.mlir import ir
@@ -56,8 +57,7 @@ _PREFIXES = sorted(_REQUIREMENTS, key=len, reverse=True)
 _MMA = ("nvgpu.mma.sync", "nvvm.mma.sync")
 
 
-@dataclass(frozen=True)
-class Need:
+class Need(Struct, frozen=True):
     """An operation of a kernel, and what it needs: the least compute capability, or one of the
     only chips that have it."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+
+import msgspec
+from msgspec import Struct
 
 # The section that says again, by what users want, what the others say by thing.
 ABILITIES = "what works"
@@ -19,8 +21,7 @@ class Status(enum.Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """One thing that was looked at.
 
     `found` is its version, or what is wrong; `source` how it was found ("package", or the variable
@@ -36,8 +37,7 @@ class Check:
     mend: str = ""
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """The checks by section, in order; `title` says of what machine."""
 
     title: str
@@ -69,10 +69,7 @@ class Report:
         return "\n".join([*lines, "", result])
 
     def to_json(self) -> str:
-        sections = {
-            section: [{**asdict(check), "status": check.status.value} for check in checks]
-            for section, checks in self.sections.items()
-        }
+        sections = msgspec.to_builtins(self.sections)
         found = {"title": self.title, "works": self.works, "sections": sections}
         return json.dumps(found, indent=2)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from aotc.emit.c_text import c_identifier, c_name
 from aotc.errors import InputError

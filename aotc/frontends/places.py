@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from os import PathLike, fspath
+
+from msgspec import Struct
 
 from aotc.errors import InputError
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """What is wrong at a line and column (in bytes) of a file, both from 1.
 
     `severity` is "note" for another place that has to do with the problem before.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc.errors import AotcError, InputError, ToolError
 
@@ -24,8 +25,7 @@ def _nothing(path: Path) -> Iterable[Path]:
     return ()
 
 
-@dataclass(frozen=True)
-class Frontend:
+class Frontend(Struct, frozen=True):
     """What makes MLIR of another format.
 
     `endings` are those of its files, with the dot. `load(path, options)` gives an `ir.Module`, of
@@ -55,8 +55,7 @@ class Frontend:
             )
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """An entry point: the front end, or why it is none; and the distribution that brought it."""
 
     name: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from aotc.errors import InternalError, ToolError
 from aotc.host.llvm_text import explain_refusal, unknown_intrinsics
@@ -27,8 +28,7 @@ def check_intrinsics(made: bytes) -> None:
         )
 
 
-@dataclass(frozen=True)
-class HostCompiler:
+class HostCompiler(Struct, frozen=True):
     """Compiles host code in `folder` with one set of options."""
 
     toolchain: Toolchain

@@ -8,9 +8,10 @@ go into an object file that is written here. Both are one object again before an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.dense import content_of, element_of, is_splat
 from aotc.errors import InternalError
@@ -29,8 +30,7 @@ _CACHE_LINE = 64
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """A variable with an initial value: its symbol, bytes in pieces, and their number."""
 
     symbol: str

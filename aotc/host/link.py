@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from aotc.errors import InputError, InternalError, ToolError
 from aotc.host.elf import global_symbols, mapped, needed_libraries, needed_versions
@@ -22,8 +23,7 @@ _SYSTEM_LIBRARIES = ("-lm", "-lpthread", "-ldl")
 _BUILD_ID = "-Wl,--build-id=sha1"
 
 
-@dataclass(frozen=True)
-class Linker:
+class Linker(Struct, frozen=True):
     """Links in `folder` for one host target."""
 
     toolchain: Toolchain

@@ -18,8 +18,9 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 from aotc.errors import InternalError
 from aotc.toolchain.version import Version
@@ -31,8 +32,7 @@ from aotc.toolchain.version import Version
 # (`float 1.000000e-01`). All LLVMs read the older hexadecimal forms, which are exact.
 
 
-@dataclass(frozen=True)
-class _Format:
+class _Format(Struct, frozen=True):
     """A binary floating-point type: how many bits, and how older LLVMs spell them."""
 
     exponent_bits: int
@@ -421,8 +421,7 @@ def _assemble_movmatrix(piece: str, line: _Line) -> str:
 _Rewrite = Callable[[str, _Line], str]
 
 
-@dataclass(frozen=True)
-class _Difference:
+class _Difference(Struct, frozen=True):
     """A spelling that LLVM reads from version `read_from` on.
 
     `needles` are strings one of which every occurrence has: a text without them is not

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.host.constants import Constant, constant_of, declare
@@ -57,8 +58,7 @@ _FUNCTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class Weight:
+class Weight(Struct, frozen=True):
     """A constant, and where in the file its bytes are."""
 
     symbol: str
@@ -66,8 +66,7 @@ class Weight:
     size: int
 
 
-@dataclass(frozen=True)
-class WeightsFile:
+class WeightsFile(Struct, frozen=True):
     """The file as the manifest describes it, and its weights, in their order."""
 
     description: Weights

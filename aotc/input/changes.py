@@ -10,8 +10,9 @@ import functools
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from aotc import mlir
 
@@ -29,8 +30,7 @@ _UNREGISTERED = "operation being parsed with an unregistered dialect"
 _FOREIGN = re.compile(r'[!#]"?(\w+)(?:"<|\.).*(?:type|attribute) created with unregistered')
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """One change of MLIR's text: see the head of `changes.toml`."""
 
     says: str
@@ -66,8 +66,7 @@ class Change:
         return bool(self.line) and self.error is None and re.search(self.line, line) is not None
 
 
-@dataclass(frozen=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """The whole table."""
 
     renamed: dict[str, str]

@@ -6,9 +6,10 @@ import io
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import mlir
 from aotc.errors import InputError, ToolError
@@ -30,8 +31,7 @@ _UNNAMED = '"-"'
 _LONGEST_LINE = 1000
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """A module and where it came from.
 
     `lines` is empty for bytecode. Large constants are cut short in it (see `blobs`).

@@ -12,7 +12,8 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from aotc.inspect.elf import EM_CUDA, ElfFile
 from aotc.inspect.view import View
@@ -39,8 +40,7 @@ _TKINFO = struct.Struct("<IIIIII")
 _TKINFO_TYPE = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class CubinKernel:
+class CubinKernel(Struct, frozen=True):
     """What a kernel needs; sizes in bytes, None where the file does not say.
 
     `index` is its symbol's, for nvdisasm; `stack_bytes` is a thread's, `shared_bytes` a block's.
@@ -58,8 +58,7 @@ class CubinKernel:
     required_block: tuple[int, int, int] | None
 
 
-@dataclass(frozen=True)
-class Cubin:
+class Cubin(Struct, frozen=True):
     """Device code for `chip` (sm_90a); `made_by` is a tool (`ptxas 13.5.37`), if it says."""
 
     chip: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from aotc.errors import InputError
 from aotc.inspect import lz4
@@ -33,8 +34,7 @@ _MOST_DECOMPRESSED = 1 << 32
 _MOST_KERNELS = 1 << 20
 
 
-@dataclass
-class Budget:
+class Budget(Struct):
     """What is left of what one file may cost."""
 
     entries: int = _MOST_ENTRIES
@@ -42,8 +42,7 @@ class Budget:
     kernels: int = _MOST_KERNELS
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """An image in a fat binary: its kind (`ptx`, `cubin`, or what there is besides) and the number
     of its chip, 90; `compression` is `lz4`, `zstd` or None.
     """

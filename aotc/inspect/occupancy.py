@@ -7,7 +7,7 @@ headers, with which a test compares every number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from aotc.errors import InputError
 from aotc.request import MAX_BLOCK_THREADS, Chip
@@ -19,8 +19,7 @@ _REGISTER_UNIT = 256  # registers are given to warps, so many at a time
 _KIB = 1024
 
 
-@dataclass(frozen=True)
-class Multiprocessor:
+class Multiprocessor(Struct, frozen=True):
     """What a multiprocessor has; shared memory in bytes.
 
     `reserved_shared` is what the driver keeps in each block, `barriers` how many there are for each
@@ -57,8 +56,7 @@ MULTIPROCESSORS = {
 }
 
 
-@dataclass(frozen=True)
-class Occupancy:
+class Occupancy(Struct, frozen=True):
     """`blocks` of `threads` threads fit, which are `warps` of `most_warps`; `limits` says what
     there is no more of: warps, blocks, registers, shared memory, barriers.
     """

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from aotc.inspect.view import View
 
@@ -25,8 +26,7 @@ _BOUNDS = re.compile(
 _MOST_KERNELS = 1 << 17
 
 
-@dataclass(frozen=True, slots=True)
-class PtxKernel:
+class PtxKernel(Struct, frozen=True):
     """An `.entry`: the most threads of its blocks and the size that they must have, if it says."""
 
     name: str
@@ -34,8 +34,7 @@ class PtxKernel:
     required_block: tuple[int, int, int] | None
 
 
-@dataclass(frozen=True)
-class Ptx:
+class Ptx(Struct, frozen=True):
     """PTX `version` (8.8) for `target` (sm_80)."""
 
     version: str

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.emit.signatures import prototypes, signature
 from aotc.errors import InputError
@@ -30,8 +33,7 @@ _MOST_MODULES = 1 << 12
 _MOST_MANIFEST_BYTES = 1 << 26
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(Struct, frozen=True):
     """A C function of an entry: what it `does` (call, async, memref, c_interface), its symbol, how
     C declares it (None for MLIR's own), and whether the file has it for others.
     """
@@ -42,8 +44,7 @@ class Function:
     is_exported: bool
 
 
-@dataclass(frozen=True)
-class EntryReport:
+class EntryReport(Struct, frozen=True):
     """An entry: as the module has it, and in C."""
 
     name: str
@@ -51,8 +52,7 @@ class EntryReport:
     functions: tuple[Function, ...]
 
 
-@dataclass(frozen=True)
-class KernelReport:
+class KernelReport(Struct, frozen=True):
     """A kernel as its module has it; `why_no_cpu_form` is None where it has one."""
 
     module: str
@@ -62,8 +62,7 @@ class KernelReport:
     why_no_cpu_form: str | None
 
 
-@dataclass(frozen=True)
-class ModuleReport:
+class ModuleReport(Struct, frozen=True):
     """A module that aotc built into the file; `weights` is the file that it needs beside it."""
 
     name: str
@@ -76,8 +75,7 @@ class ModuleReport:
     weights: str | None
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(Struct, frozen=True):
     """The half of the file that the CPU runs. `glibc` is the newest version that it asks for,
     `made_by` what compilers and linkers left (.comment), `members` are an archive's."""
 
@@ -91,8 +89,7 @@ class Host:
     members: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """All of a file. `format` is executable, shared library, object, static library, fatbin, cubin
     or ptx; `host` is None for the last three, `modules` are aotc's."""
 
@@ -105,11 +102,13 @@ class Report:
     problems: tuple[str, ...]
 
     def to_json(self) -> str:
-        return json.dumps({"inspect_version": REPORT_VERSION, **asdict(self)}, indent=2) + "\n"
+        return (
+            json.dumps({"inspect_version": REPORT_VERSION, **msgspec.to_builtins(self)}, indent=2)
+            + "\n"
+        )
 
 
-@dataclass(frozen=True)
-class _HostParts:
+class _HostParts(Struct, frozen=True):
     format: str
     host: Host
     manifests: tuple[Manifest, ...]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.errors import InputError
 from aotc.host.elf import SECTION_HEADER, Section
@@ -31,8 +33,7 @@ _MOST_IMAGES = 1 << 17
 _MOST_CANDIDATES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceKernel:
+class DeviceKernel(Struct, frozen=True):
     """A kernel in an image; sizes in bytes, None where neither the file nor its manifest says.
 
     `stack_bytes` (with what is spilled) and the spills are a thread's, `shared_bytes` a block's
@@ -52,8 +53,7 @@ class DeviceKernel:
     required_block: tuple[int, int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """Device code: `kind` is cubin or ptx, or another that a fat binary has.
 
     `chip` is sm_90a, or compute_80 for PTX of version `ptx_version`. `offset` is where it (or its
@@ -74,8 +74,7 @@ class Image:
     problem: str | None = None
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """An image, and its content while it is looked at; None where it is damaged."""
 
     image: Image

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from aotc.depfile import Depfile
 from aotc.errors import EXIT_OK
 from aotc.request import BuildRequest
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """A module to build, and the depfile to write when that is done.
 
     `title` is what messages call it: by default its source.
@@ -22,11 +22,10 @@ class Job:
 
     def __post_init__(self) -> None:
         if not self.title:
-            object.__setattr__(self, "title", str(self.request.source))
+            force_setattr(self, "title", str(self.request.source))
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How a build ended: with which exit code, and what it printed before.
 
     `failure` is the text of the error, if it failed.
@@ -38,8 +37,7 @@ class Ended:
     failure: str = ""
 
 
-@dataclass
-class Tally:
+class Tally(Struct):
     """How the jobs ended, by their number; those that are not there were not begun."""
 
     jobs: list[Job]

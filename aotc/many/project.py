@@ -18,9 +18,11 @@ import glob
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.errors import InputError
 from aotc.many.plan import requests_for
@@ -50,8 +52,7 @@ KEYS = {
 _OF_OPTION = {"no_cpu_kernels": "cpu_kernels"}
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """A request of a target; `pipeline` as it was spelled, which a depfile needs."""
 
     request: BuildRequest
@@ -59,8 +60,7 @@ class Planned:
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(Struct, frozen=True):
     """What an aotc.toml says, with its keys checked and its values' types, not what they mean."""
 
     path: Path

@@ -16,10 +16,11 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.errors import EXIT_INTERNAL, EXIT_OK, AotcError, InternalError
 from aotc.many.job import Ended, Job
@@ -29,8 +30,7 @@ from aotc.process import PROCESS
 _PR_SET_PDEATHSIG = 1
 
 
-@dataclass(frozen=True)
-class Orders:
+class Orders(Struct, frozen=True):
     """What holds for every job of a worker.
 
     `options` are the command's; `folder` is where intermediates go, which the parent removes.
@@ -40,8 +40,7 @@ class Orders:
     folder: Path
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """What a worker does now."""
 
     name: str

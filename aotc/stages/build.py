@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, field
 
 from aotc import mlir
 from aotc.emit.c_text import c_identifier
@@ -40,8 +41,7 @@ class Tellable(Protocol):
     def text(self) -> str: ...
 
 
-@dataclass
-class Build:
+class Build(Struct):
     """One build on its way: the request, the tools, and what the stages have made so far.
 
     Files are made in `folder`, which the caller removes. `content` are the input's bytes, where
@@ -173,8 +173,7 @@ class Build:
         return name
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """A step of the build: its name, the stages whose work it takes, and its work.
 
     One that is `beside` runs while stages behind it work, unless they take what it makes: it is

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from aotc import mlir
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels

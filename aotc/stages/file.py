@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from aotc.request import EmitKind
 
 
-@dataclass(frozen=True)
-class StageFile:
+class StageFile(Struct, frozen=True):
     """One thing that a stage made: its kind, the name it likes to have, and its bytes on demand.
 
     `folder` is its place within a library's package. `path` is a file that has the bytes, if any.

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
+
+from msgspec import Struct
 
 from aotc.stages.build import Build, Stage
 from aotc.stages.file import StageFile
 from aotc.toolchain.interrupts import uninterrupted
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(Struct, frozen=True):
     """What a stage made, and when it began and ended, by `time.perf_counter`."""
 
     artifacts: list[StageFile]

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from aotc.cache.folder import cache_root
 from aotc.errors import ToolError
@@ -26,8 +27,7 @@ T = TypeVar("T")
 KEEP_HINT = "keep the intermediates with --save-temps DIR"
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(Struct, frozen=True):
     """A command that succeeded, and what it said."""
 
     command: tuple[str, ...]

@@ -8,13 +8,14 @@ package's own list of files says what it brought.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.errors import InputError, ToolError
 from aotc.toolchain.version import UNKNOWN, Version
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     import importlib.metadata
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A program, or a file that programs read.
 
     `source` says who chose it: "package", or the option ("--ptxas") or the variable
@@ -43,8 +43,7 @@ class Tool:
         return (str(self.path), *self.arguments)
 
 
-@dataclass(frozen=True)
-class _Spec:
+class _Spec(Struct, frozen=True):
     """How to find one tool, and what to say when it is not there.
 
     `files` are ends of paths in the package's list of files, the first that is there wins.
@@ -170,17 +169,17 @@ class Toolchain:
     @property
     def zig_cc(self) -> Tool:
         """Compiles C and links, for any `-target` with a glibc version."""
-        return dataclasses.replace(self.zig, name="zig cc", arguments=("cc",))
+        return replace(self.zig, name="zig cc", arguments=("cc",))
 
     @property
     def zig_ar(self) -> Tool:
         """Makes static libraries."""
-        return dataclasses.replace(self.zig, name="zig ar", arguments=("ar",))
+        return replace(self.zig, name="zig ar", arguments=("ar",))
 
     @property
     def zig_ld(self) -> Tool:
         """The bare linker."""
-        return dataclasses.replace(self.zig, name="zig ld.lld", arguments=("ld.lld",))
+        return replace(self.zig, name="zig ld.lld", arguments=("ld.lld",))
 
     @functools.cached_property
     def ptxas(self) -> Tool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, order=True)
-class Version:
+class Version(Struct, frozen=True, order=True):
     """Three numbers. A suffix (`24.0.0git`) is not part of the order, so it is dropped."""
 
     major: int

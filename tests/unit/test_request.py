@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from aotc.errors import InputError
 from aotc.request import (
@@ -127,11 +127,11 @@ def test_a_build_is_called_after_its_input(source: str, name: str) -> None:
 
 def test_a_request_is_frozen() -> None:
     request = BuildRequest(Path("a.mlir"))
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         request.optimization = 0  # type: ignore[misc]
     assert request.cubin_chips == tuple(map(Chip, DEFAULT_CHIPS))
     assert request.has_default_chips
-    named = dataclasses.replace(request, chips=(Chip("sm_75"),))
+    named = replace(request, chips=(Chip("sm_75"),))
     assert named.cubin_chips == (Chip("sm_75"),)
     assert not named.has_default_chips
 

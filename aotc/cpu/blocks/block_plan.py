@@ -8,8 +8,9 @@ row     a part without, whose loops all threads of a row run alike: the threads,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from aotc.cpu.blocks.flow import Block, Edge, Flow, Node, Value, postdominators, split_before
 from aotc.cpu.blocks.parts import NotTogetherError, Part, Plan, Planner
@@ -35,8 +36,7 @@ class GroupKind(Enum):
     ROW = "row"
 
 
-@dataclass(frozen=True)
-class Nested:
+class Nested(Struct, frozen=True):
     """How a part of a block runs, group by group. `varying` differ between a group's threads."""
 
     kind: GroupKind
@@ -45,8 +45,7 @@ class Nested:
     varying: set[Value]
 
 
-@dataclass(frozen=True)
-class BlockPlan:
+class BlockPlan(Struct, frozen=True):
     """The plan of a block, and of those of its parts that run group by group."""
 
     plan: Plan

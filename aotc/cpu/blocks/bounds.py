@@ -10,8 +10,9 @@ thread that fails it does nothing else, and when it bounds one thread id from ab
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu import build
 from aotc.mlir import ir
@@ -50,8 +51,7 @@ _COMPUTED = frozenset({"llvm.add", "llvm.sub", "llvm.mul", "llvm.intr.smax", "ll
 _I64_MAX = (1 << 63) - 1
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """Threads work only where their id plus `offsets` is less than (or at most) `limit`."""
 
     offsets: tuple[Any, ...]

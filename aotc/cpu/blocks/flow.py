@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc.cpu.synchronize import BARRIER, FAIL, WARP_SYNC
 from aotc.mlir import ir
 from aotc.ops import create
 
 
-@dataclass(eq=False, repr=False)
-class Value:
+class Value(Struct, eq=False):
     """What an operation makes (`node`), or a block's argument (`node` is None)."""
 
     type: Any
@@ -26,8 +26,7 @@ class Value:
     node: Node | None = None
 
 
-@dataclass(eq=False, repr=False)
-class Node:
+class Node(Struct, eq=False, dict=True):
     """One operation, the pattern, with its operands and results here."""
 
     pattern: Any
@@ -40,24 +39,21 @@ class Node:
         return str(self.pattern.name)
 
 
-@dataclass(eq=False, repr=False)
-class Edge:
+class Edge(Struct, eq=False):
     """A way from one block to the next, with the values for its arguments."""
 
     target: Block
     values: list[Value]
 
 
-@dataclass(frozen=True)
-class Sync:
+class Sync(Struct, frozen=True):
     """What a thread waits for at the end of a block."""
 
     is_warp: bool
     location: Any
 
 
-@dataclass(eq=False, repr=False)
-class Block:
+class Block(Struct, eq=False):
     """Operations in order, then one of:
 
     no edge: the function ends here, or (`is_dead_end`) nothing comes behind a failure;
@@ -87,8 +83,7 @@ class Block:
             yield from edge.values
 
 
-@dataclass
-class Flow:
+class Flow(Struct):
     """A function: its arguments, and its blocks; the first is the entry, `end` the only exit."""
 
     arguments: list[Value]

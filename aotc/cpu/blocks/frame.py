@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc.cpu import build
 from aotc.cpu.blocks.debug import DebugInfo
@@ -18,8 +19,7 @@ from aotc.cpu.sizes import Size, round_up
 SLOT_ALIGNMENT = 64
 
 
-@dataclass
-class Slots:
+class Slots(Struct):
     """Where values wait for their next part: offsets in the block's memory, per thread.
 
     An offset times the number of threads is where a value's array starts. An alloca's memory is
@@ -36,8 +36,7 @@ class Slots:
         return place
 
 
-@dataclass
-class Level:
+class Level(Struct):
     """What parts of one plan see: values that the group has, and slots on the stack."""
 
     plan: Plan

@@ -7,8 +7,9 @@ order, so accesses to memory that they share are marked as parallel by an access
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu import build
 from aotc.cpu.blocks.prologue import Parameters, ThreadIds, ids_of
@@ -110,8 +111,7 @@ def loop_over_threads(
 Range = Callable[[int, ThreadIds], tuple[Any, Any]]
 
 
-@dataclass(frozen=True)
-class BlockGroup:
+class BlockGroup(Struct, frozen=True):
     """Threads of a block: of each dimension, those in a range."""
 
     range_of: Range
@@ -138,8 +138,7 @@ class BlockGroup:
         along(2, ThreadIds(zero, zero, zero), along_z)
 
 
-@dataclass(frozen=True)
-class RowGroup:
+class RowGroup(Struct, frozen=True):
     """Up to `width` threads that differ in x alone, from `first` on; exactly `count`."""
 
     parameters: Parameters
@@ -154,8 +153,7 @@ class RowGroup:
         loop_over_threads(cursor, self.count, lane, is_row=True)
 
 
-@dataclass(frozen=True)
-class WarpGroup:
+class WarpGroup(Struct, frozen=True):
     """The lanes of a warp; the last of a block may be a part of one."""
 
     parameters: Parameters

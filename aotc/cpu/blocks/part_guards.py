@@ -9,8 +9,9 @@ may be sums of ids; here a limit is what the block has computed, compared with a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu import build
 from aotc.cpu.blocks.flow import Block, Edge, Node, Value
@@ -28,8 +29,7 @@ _NEGATED |= {_ULT: _UGE, _UGE: _ULT, _ULE: _UGT, _UGT: _ULE}
 _UPPER = (_SLT, _SLE, _ULT, _ULE)
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """Of one dimension, only ids that compare so with `value` have work: `eq`, or an upper end."""
 
     dimension: int
@@ -56,8 +56,7 @@ class Limit:
         return first, build.smaller(end, value)
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """The branch of a part that only threads within the limits take another way than out.
 
     `is_whole` tells that the limits are all of its condition: then they take `onward` always.

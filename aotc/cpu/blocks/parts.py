@@ -13,7 +13,8 @@ branches that lead there, and what their conditions are made of.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from aotc.cpu.blocks.cloning import in_order
 from aotc.cpu.blocks.flow import Block, Edge, Flow, Node, Sync, Value, influenced
@@ -37,8 +38,7 @@ class NotTogetherError(Exception):
     """The threads of the group may part ways before something that they must reach together."""
 
 
-@dataclass(eq=False, repr=False)
-class Part:
+class Part(Struct, eq=False):
     """Blocks that a thread runs in one turn, from `head` on.
 
     It ends behind `last`: by a branch that the group takes (`condition`), by a synchronization,
@@ -56,8 +56,7 @@ class Part:
     is_last: bool = False
 
 
-@dataclass
-class Plan:
+class Plan(Struct):
     """The parts, each behind those that dominate it, and what the group computes once."""
 
     parts: list[Part]

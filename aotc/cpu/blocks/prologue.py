@@ -6,8 +6,9 @@ what is asked for is built.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu import build
 from aotc.cpu.blocks.flow import Flow, Value
@@ -20,8 +21,7 @@ _DYNAMIC_SHARED, _DYNAMIC_SHARED_BYTES, _SHARED, _THREADS, FAIL_FIELD = 9, 10, 1
 WORD = 8
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(Struct, frozen=True):
     """The values of a flow's arguments that do not depend on the thread, and the scratch memory.
 
     `block_slots` is the start of the threads' memory; what follows the slots of all warps is
@@ -95,8 +95,7 @@ def load_parameters(flow: Flow, thread: ThreadFunction, parameters: Any, block: 
     )
 
 
-@dataclass(frozen=True)
-class ThreadIds:
+class ThreadIds(Struct, frozen=True):
     """Which thread it is, as values: its ids, and its number in the block where that is known."""
 
     x: Any

@@ -11,8 +11,9 @@ turn it is, and sees a barrier that some threads never reach.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu import build
 from aotc.cpu.blocks.cloning import clone, in_order, recomputable
@@ -45,16 +46,14 @@ from aotc.mlir import ir
 _THREAD_ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
-class StepFunction:
+class StepFunction(Struct, frozen=True):
     """What the runtime must know of it: a thread's memory, and the synchronizations by number."""
 
     thread_bytes: int
     syncs: tuple[Sync, ...]
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(Struct, frozen=True):
     """Offsets in a thread's memory: of values that live across, and of allocas."""
 
     values: dict[Value, int]

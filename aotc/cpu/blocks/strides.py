@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu.blocks.flow import Block, Node, Value
 from aotc.cpu.sizes import UnknownSizeError, size_of
@@ -12,8 +13,7 @@ from aotc.mlir import ir
 _CASTS = frozenset({"llvm.sext", "llvm.zext", "llvm.trunc", "llvm.freeze"})
 
 
-@dataclass
-class Accesses:
+class Accesses(Struct):
     """Loads and stores of some blocks: of neighbours in memory, of one place, and others."""
 
     contiguous: int = 0

@@ -11,15 +11,15 @@ A load from a uniform address is uniform: threads that see different values ther
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from aotc.cpu.blocks.flow import Block, Flow, Node, Value, influenced
 from aotc.cpu.blocks.purity import is_pure
 from aotc.mlir import ir
 
 
-@dataclass
-class Uniformity:
+class Uniformity(Struct):
     """What differs between the threads of a scope."""
 
     varying: set[Value]

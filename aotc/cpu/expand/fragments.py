@@ -8,7 +8,7 @@ lane computes stands in one row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from aotc.cpu.synchronize import WARP_SIZE
 
@@ -46,8 +46,7 @@ WMMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
 }
 
 
-@dataclass(frozen=True)
-class MmaFragment:
+class MmaFragment(Struct, frozen=True):
     """A matrix in the registers of a warp, each register holding one or more elements.
 
     Lane 4 * group + member holds, in element e of register r, what stands at
@@ -124,8 +123,7 @@ def mma_fragments(
     return a, b, c
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """A matrix of which lane l holds the elements [l * count, (l + 1) * count), row by row."""
 
     rows: int

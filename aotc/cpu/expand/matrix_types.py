@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu.expand.fragments import MMA_SHAPES, WMMA_SHAPES, Spread
 from aotc.mlir import ir
@@ -24,8 +25,7 @@ _TOKEN = "!nvgpu.device.async.token"
 _PREFIX = "gpu.subgroup_mma_"
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """A `!gpu.mma_matrix`: the layout, and the element as MLIR writes it (`f16`, `si8`, ...)."""
 
     spread: Spread

@@ -9,8 +9,9 @@ summed in 32 bits, which wrap; see `add_saturating`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.cpu import build
 from aotc.cpu.expand.addresses import to_i64
@@ -32,8 +33,7 @@ from aotc.ops import (
 _TF32_BITS = 0xFFFFE000
 
 
-@dataclass(frozen=True)
-class Multiplicand:
+class Multiplicand(Struct, frozen=True):
     """A matrix that lies row by row at `address`, with elements of type `element`."""
 
     address: Any

@@ -9,8 +9,9 @@ yet to read what another exchange left here, also where lanes take part in diffe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from aotc.cpu import build
 from aotc.cpu.expand.addresses import to_i64
@@ -86,8 +87,7 @@ def _convert(value: Any, type_: Any, for_integers: str) -> Any:
     return unary(for_integers, value, type_)
 
 
-@dataclass(frozen=True)
-class Slots:
+class Slots(Struct, frozen=True):
     """Elements for values of one type, side by side from `address` on.
 
     Vectors whose size is no power of two have a gap behind them, as in memory everywhere.

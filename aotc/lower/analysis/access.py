@@ -7,8 +7,10 @@ and an unknown use may be on the host.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from aotc import ops
 from aotc.lower.analysis.functions import CALLS, Functions
@@ -63,8 +65,7 @@ def is_memref(value: Any) -> bool:
     return is_buffer or is_tensor_map(value.type)
 
 
-@dataclass
-class Flow:
+class Flow(Struct):
     """Where one buffer goes, through views, casts, branches, loops and calls."""
 
     functions: Functions

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.checks.values import evaluate, evaluate_map
@@ -14,8 +15,7 @@ Sizes = tuple[int | None, ...]
 Bounds = tuple[int | None, int | None, int | None]
 
 
-@dataclass(frozen=True)
-class LaunchSizes:
+class LaunchSizes(Struct, frozen=True):
     """What a launch asks for, along x, y and z; None for what is not known. `cluster` is empty
     where there are none."""
 

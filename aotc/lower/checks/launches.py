@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.input.source import Source
 from aotc.lower.checks.extents import LaunchSizes, Sizes
@@ -59,8 +60,7 @@ def check_launches(
     return found
 
 
-@dataclass(frozen=True)
-class _Problem:
+class _Problem(Struct, frozen=True):
     name: str
     message: str
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.mlir import ir
 from aotc.ops import binary, create, element_type
@@ -33,8 +34,7 @@ FLOAT_KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Clusters:
+class Clusters(Struct, frozen=True):
     """The lanes of a warp that a reduction puts together: `size` of them, `stride` apart.
 
     They are numbers of lanes as the bits from `stride` on count, so clusters of a larger stride

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.analysis.aliasing import Roots
@@ -27,8 +28,7 @@ _DIVISIONS = (
 )
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True):
     """A memref.load or memref.store."""
 
     operation: Any

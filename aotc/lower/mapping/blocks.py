@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc.errors import InputError
 from aotc.mlir import ir
@@ -23,8 +24,7 @@ TWO_WAVES = 2 * 132 * 2048
 BLOCK_ATTRIBUTE = "aotc.block"
 
 
-@dataclass(frozen=True)
-class BlockShape:
+class BlockShape(Struct, frozen=True):
     """Threads of a block along x, y and z."""
 
     x: int

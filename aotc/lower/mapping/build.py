@@ -6,8 +6,9 @@ Each maker builds at the current insertion point.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.mapping.blocks import BlockShape
@@ -19,8 +20,7 @@ EQ = 0
 TERMINATORS = ("scf.reduce", "scf.yield")
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """A gpu.launch that is filled at `end`: ids and grid sizes along x, y and z."""
 
     operation: Any

@@ -7,8 +7,9 @@ A sum of floats is taken in another order than the loop's: in a fixed one, so th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.kernels.reductions import FLOAT_KINDS, INTEGER_KINDS, neutral_bits
@@ -30,8 +31,7 @@ _FLOAT_NEUTRAL = {
 }
 
 
-@dataclass(frozen=True)
-class Accumulator:
+class Accumulator(Struct, frozen=True):
     """A value that a loop carries, as `kind` of #gpu<all_reduce_op>: from `init`, each iteration
     adds its `value`."""
 
@@ -56,8 +56,7 @@ class Accumulator:
         return float_constant(self.type, _FLOAT_NEUTRAL[self.kind])
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """A loop, or a nest of them, whose points may be visited in any order.
 
     `bounds`: (lower, upper, step) of each dimension, outermost first. `accumulators` are those of

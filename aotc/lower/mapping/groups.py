@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc import ops
 from aotc.lower.mapping.accesses import Access, Overlaps, accesses_in, is_pure, is_understood
@@ -29,8 +30,7 @@ _EARLY = ("memref.alloc", "memref.alloca", "arith.constant", "memref.get_global"
 _LATE = ("memref.dealloc",)
 
 
-@dataclass
-class _Group:
+class _Group(Struct):
     """Loops of which the first `rank` dimensions become those of one loop."""
 
     loops: list[Any]
@@ -40,8 +40,7 @@ class _Group:
     late: list[Any] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Member:
+class _Member(Struct, frozen=True):
     """A loop that might be of a group, and what stands between it and the loop before."""
 
     loop: Any

@@ -3,14 +3,14 @@ a thread knows to be in memory, and which of its stores nobody saw."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc.lower.mapping.accesses import Access, Overlaps
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Struct, frozen=True):
     """An access by the threads of a row.
 
     `pattern` is equal for two accesses in which a thread visits the same elements, and no other
@@ -22,8 +22,7 @@ class Use:
     writes: bool
 
 
-@dataclass
-class Order:
+class Order(Struct):
     """The accesses so far. A loop's own ones come together: its iterations have no order."""
 
     overlaps: Overlaps

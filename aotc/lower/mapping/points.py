@@ -9,8 +9,9 @@ has several points, a block's width apart: it loads for all of them before it st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.mapping.blocks import MAX_GRID_YZ, TWO_WAVES, BlockShape, choose_block
@@ -37,8 +38,7 @@ _MEMORY = ("memref.load", "memref.store")
 _PURE_DIALECTS = ("arith", "math", "index", "complex")
 
 
-@dataclass(frozen=True)
-class PointsPlan:
+class PointsPlan(Struct, frozen=True):
     """A block, and how many points each thread has."""
 
     block: BlockShape
@@ -117,8 +117,7 @@ def _without_work(extents: list[Any], known: tuple[int | None, ...]) -> list[Any
     return result
 
 
-@dataclass(frozen=True)
-class _Kernel:
+class _Kernel(Struct, frozen=True):
     loop: Any
     axes: list[list[Dimension]]
     extents: list[Any]

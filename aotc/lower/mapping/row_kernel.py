@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
@@ -86,8 +87,7 @@ def _place(launch: Launch, plan: RowPlan) -> tuple[Any, Any]:
     return ops.index_op("arith.addi", first, above), launch.thread_ids[0]
 
 
-@dataclass(frozen=True)
-class _Slot:
+class _Slot(Struct, frozen=True):
     """One of the columns that a thread keeps: its number `own`, and the one to compute on, which is
     the row's last where `is_there` (None: always) does not hold."""
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.mapping.accesses import (
@@ -46,8 +47,7 @@ POINTS = 8
 _MOST_WARPS = 8
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """`columns` of them in each thread's registers, for rows of `least` to `most` columns."""
 
     columns: int
@@ -55,8 +55,7 @@ class Kept:
     most: int
 
 
-@dataclass(frozen=True)
-class RowPlan:
+class RowPlan(Struct, frozen=True):
     """`threads` for each row, `rows` rows in a block. `items` is the body: operations, and loops
     along the row.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.mapping.build import copy_in_step, create_loop
@@ -12,8 +13,7 @@ from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import induction_values, product
 
 
-@dataclass(frozen=True)
-class Team:
+class Team(Struct, frozen=True):
     """`width` threads that are beside each other, `teams` such groups; this is thread `thread` of
     group `team`. One group alone has no number. Each thread has `points` under way at a time."""
 

@@ -8,8 +8,9 @@ the tile, so that a column lies in different banks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
@@ -43,8 +44,7 @@ _MOST_SHARED_BYTES = 48 * 1024
 _LEAST_EXTENT = 8
 
 
-@dataclass(frozen=True)
-class TilePlan:
+class TilePlan(Struct, frozen=True):
     """Blocks of a warp along x; `across` is the dimension that the `loads` go along, `along` the
     one that the stores go along."""
 
@@ -174,8 +174,7 @@ def _is_some(count: Any) -> Any:
     return ops.compare(ULT, ops.constant_index(0), count)
 
 
-@dataclass(frozen=True)
-class _TileKernel:
+class _TileKernel(Struct, frozen=True):
     loop: Any
     plan: TilePlan
     dimensions: list[Dimension]

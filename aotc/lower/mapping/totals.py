@@ -8,8 +8,9 @@ is the same on every run and every GPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.mapping.accesses import is_pure
@@ -32,8 +33,7 @@ _LAST_THREADS = 512
 _ONE_BLOCK = 16384
 
 
-@dataclass(frozen=True)
-class TotalPlan:
+class TotalPlan(Struct, frozen=True):
     """Blocks of the first kernel, and of the one that comes behind it."""
 
     block: BlockShape

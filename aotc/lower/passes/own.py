@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.emit.c_text import c_identifier
@@ -36,8 +37,7 @@ from aotc.request import BuildRequest, MemoryMode, parse_block
 _RAISING = ("raise-scf-to-affine", "affine-raise-from-memref")
 
 
-@dataclass
-class Lowering:
+class Lowering(Struct):
     """One lowering on its way: the source whose module changes, and what its passes have found.
 
     `by_hand` are the gpu.modules of the input; `managed_globals` the globals that kernels are
@@ -47,7 +47,7 @@ class Lowering:
     source: Source
     request: BuildRequest
     remarks: Remarks
-    by_hand: frozenset[str] = field(init=False)
+    by_hand: frozenset[str] = frozenset()
     managed_globals: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:

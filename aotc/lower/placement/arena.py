@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.analysis.views import VIEWS
@@ -22,8 +23,7 @@ _ALIGNMENT = 256
 _USES = ("gpu.launch_func", "gpu.memcpy", "gpu.memset", "memref.dim")
 
 
-@dataclass
-class _Buffer:
+class _Buffer(Struct):
     """A buffer that the operations `first` to `last` of its block use. It has `size` bytes, times
     the sizes that are operands of its allocation."""
 

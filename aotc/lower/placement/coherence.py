@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc import ops
 from aotc.lower.analysis.access import ModuleAccess, first_kernel_operand
@@ -26,8 +27,7 @@ _LOOPS = ("scf.for", "scf.while", "scf.parallel", "scf.forall")
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
 
-@dataclass
-class Facts:
+class Facts(Struct):
     """What holds on every way to where the walk is."""
 
     known: Known = field(default_factory=Known)

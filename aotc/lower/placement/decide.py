@@ -7,9 +7,10 @@ places is managed memory, which both sides reach.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.analysis.access import ModuleAccess, first_kernel_operand
@@ -38,8 +39,7 @@ class Placement(Enum):
     MANAGED = "managed memory"
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     placement: Placement
     reason: str = ""
 

@@ -6,8 +6,9 @@ a number meanwhile, as the bindings' hash of an operation is one of its operands
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.placement.decide import Decisions, Placement
@@ -16,8 +17,7 @@ from aotc.lower.placement.webs import Use, UseKind, Web, Webs, host_functions
 from aotc.mlir import ir
 
 
-@dataclass(frozen=True)
-class HostUse:
+class HostUse(Struct, frozen=True):
     """A use of a buffer with a twin by host code."""
 
     operation: Any

@@ -11,9 +11,10 @@ value is at run time, its twin and its state are at hand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.analysis.views import VIEWS, root_of
@@ -35,8 +36,7 @@ class State(IntEnum):
     COPYING = 2  # the device may still be reading the host's memory
 
 
-@dataclass(frozen=True)
-class Twin:
+class Twin(Struct, frozen=True):
     """What goes with a value that is a whole buffer."""
 
     device: Any

@@ -7,9 +7,10 @@ connect: a buffer in one may be in any value of it. What is decided is decided f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc import ops
 from aotc.lower.analysis.access import (
@@ -65,8 +66,7 @@ class Merge(Enum):
 _MERGES = {m.value: m for m in Merge}
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Struct, frozen=True):
     kind: UseKind
     operation: Any
     operand: int
@@ -76,8 +76,7 @@ class Use:
         return self.operation.operands[self.operand]
 
 
-@dataclass(eq=False)
-class Web:
+class Web(Struct, eq=False):
     """One web; `roots` are the values that no value of the web is made from."""
 
     values: list[Any] = field(default_factory=list)

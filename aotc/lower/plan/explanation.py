@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from aotc.lower.plan.levels import Found
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.plan.steps import Step, plan_text
 
 
-@dataclass
-class Explanation:
+class Explanation(Struct):
     """The levels of the input, the plan, and the decisions of one build, as far as it came."""
 
     remarks: Remarks

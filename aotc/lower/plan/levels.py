@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.input.place import Place
@@ -33,8 +34,7 @@ class Level(Enum):
     LLVM = "the LLVM dialect"
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """A level that a module has, and its first operation there."""
 
     level: Level

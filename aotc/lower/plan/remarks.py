@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from aotc.input.place import Place
 from aotc.input.source import Source
 
 
-@dataclass(frozen=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """One decision: the step of the pipeline that took it, where in the input, and its reason."""
 
     step: str
@@ -21,8 +21,7 @@ class Remark:
         return f"{self.place}: {self.text}" if self.place else self.text
 
 
-@dataclass
-class Remarks:
+class Remarks(Struct):
     """The decisions of one build, in the order in which they were taken."""
 
     source: Source

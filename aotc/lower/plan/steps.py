@@ -7,7 +7,8 @@ A plan is what `--explain` prints and `--pipeline` takes back: passes of MLIR, a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from aotc.errors import InputError
 from aotc.lower.plan.levels import Level
@@ -15,8 +16,7 @@ from aotc.lower.plan.levels import Level
 _OPENING, _CLOSING = "builtin.module(", ")"
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """One pass, as a pipeline spells it, and why it is there."""
 
     text: str

@@ -7,8 +7,9 @@ them are the other tensor's dimensions, the named ones as 1, or left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.rewrites.by_text import replace_by_text
@@ -24,8 +25,7 @@ def expand_gathers(module: Any) -> None:
             replace_by_text(scatter, _scatter_text(scatter))
 
 
-@dataclass(frozen=True)
-class _Move:
+class _Move(Struct, frozen=True):
     """The type of what is moved, of the tensor that it is a part of, and of the coordinates, which
     are along the dimensions `named`."""
 

@@ -8,8 +8,9 @@ assertion while there are operations that promise it, and used when there are lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.mlir import ir
@@ -73,8 +74,7 @@ def unify_sizes(module: Any) -> None:
                     _unify_in(block, _Sizes({}, {}))
 
 
-@dataclass(frozen=True)
-class _Sizes:
+class _Sizes(Struct, frozen=True):
     """`equal`: what stands for a size, by its key. `met`: keys in the order in which they came."""
 
     equal: dict[Any, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import subprocess
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from helpers.command import REPOSITORY, Outcome
 from helpers.native import build_library
+from msgspec.structs import replace
 
 from aotc import mlir
 from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
@@ -293,7 +293,7 @@ def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
             }
             """
         )
-        cpu = dataclasses.replace(CPU_KERNELS, module=functions)
+        cpu = replace(CPU_KERNELS, module=functions)
         embed(host.operation, {"device": b"an image"}, cpu, [], built_for={"device": "sm_90"})
         text = translate(host)
     toolchain = Toolchain(os.environ)
