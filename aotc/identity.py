@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-import re
 from pathlib import Path
 
 from aotc import __version__
+from aotc.distributions import info_folder, version_of
 from aotc.errors import InternalError
 from aotc.toolchain.data import data_dir
 
@@ -28,36 +27,21 @@ def own_files() -> list[Path]:
     """
     found = [_PACKAGE / "__init__.py"]
     for name in _DISTRIBUTIONS:
-        metadata = _metadata(name)
-        if metadata is not None:
-            found.append(metadata)
+        folder = info_folder(name)
+        if folder is not None:
+            found.append((folder / "METADATA").absolute())
     return [*found, *_checkout()]
 
 
 def identity() -> str:
     """A line that is another one when aotc or a package that it builds with is another one."""
-    versions = []
-    for name in _DISTRIBUTIONS:
-        try:
-            versions.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    found = ((name, version_of(name)) for name in _DISTRIBUTIONS)
+    versions = [f"{name} {version}" for name, version in found if version is not None]
     digest = hashlib.sha256()
     for file in _checkout():
         content = file.read_bytes()
         digest.update(f"{file.name} {len(content)}\0".encode() + content)
     return f"aotc {__version__} ({', '.join(versions)}; {digest.hexdigest()[:16]})"
-
-
-def _metadata(name: str) -> Path | None:
-    try:
-        distribution = importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    stem = re.sub(r"[-_.]+", "_", name)
-    folder = Path(str(distribution.locate_file(f"{stem}-{distribution.version}.dist-info")))
-    file = folder / "METADATA"
-    return file.absolute() if file.is_file() else None
 
 
 def _checkout() -> list[Path]:

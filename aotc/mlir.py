@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
 import io
 import re
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.distributions import version_of
 from aotc.errors import ToolError
 from aotc.process import PROCESS
 
@@ -105,17 +105,19 @@ class Bindings(Struct, frozen=True):
 @functools.cache
 def bindings() -> Bindings:
     """Describes the provider; the LLVM version is the producer string of MLIR bytecode."""
-    try:
-        version = importlib.metadata.version(_DISTRIBUTIONS[PROVIDER])
-    except importlib.metadata.PackageNotFoundError:
-        version = "unknown"
-    return Bindings(PROVIDER, version, str(ir.__file__), _llvm_version())
+    version = version_of(_DISTRIBUTIONS[PROVIDER]) or "unknown"
+    if not _llvm_versions:
+        make_context()
+    return Bindings(PROVIDER, version, str(ir.__file__), _llvm_versions[0])
 
 
-def _llvm_version() -> str:
-    with ir.Context():
-        buffer = io.BytesIO()
-        ir.Module.parse("").operation.write_bytecode(buffer)
+# One, as soon as there was a context: to make another takes as long as a stage.
+_llvm_versions: list[str] = []
+
+
+def _llvm_version(context: Any) -> str:
+    buffer = io.BytesIO()
+    ir.Module.parse("", context).operation.write_bytecode(buffer)
     found = re.match(rb"ML\xefR.MLIR([0-9][0-9A-Za-z.]*)\x00", buffer.getvalue())
     return found.group(1).decode() if found else "unknown"
 
@@ -142,4 +144,6 @@ def make_context() -> Any:
     context.emit_error_diagnostics = False
     # Modules are small: a thread pool costs more than it saves, and one thread is one order.
     context.enable_multithreading(False)
+    if not _llvm_versions:
+        _llvm_versions.append(_llvm_version(context))
     return context

@@ -149,7 +149,8 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFil
 
     with SideBySide(build, started, ended) as running:
         for stage in stages:
-            running.await_all(stage.takes)
+            if not stage.beside:  # those are one after the other in any case
+                running.await_all(stage.takes)
             running.run(stage)
             if stage.name == "load" and (found := _find_module(build, observers)) is not None:
                 return found

@@ -6,7 +6,6 @@ cannot mean with an `InputError` that lists near names.
 
 from __future__ import annotations
 
-import difflib
 import math
 import platform
 import re
@@ -18,6 +17,7 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct, field
 
 from aotc.errors import InputError
+from aotc.near import near_names
 from aotc.warnings import WarningOptions
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ def _unknown(
     message: str, text: str, known: Sequence[str], other: str, *, most_near: int
 ) -> InputError:
     """The error for a word that is none of `known` (nor `other`): with near names, and all."""
-    near = difflib.get_close_matches(text, known, n=most_near, cutoff=0.5)
+    near = near_names(text, known, most=most_near, cutoff=0.5)
     hint = f" Near names: {', '.join(near)}." if near else ""
     return InputError(f"{message}{hint} Known: {', '.join(known)}, {other}.")
 
@@ -167,7 +167,7 @@ class EmitKind(Enum):
         names = [kind.value for kind in EmitKind if kind.is_named]
         if text in names:
             return EmitKind(text)
-        near = difflib.get_close_matches(text, names, n=2, cutoff=0.5)
+        near = near_names(text, names, most=2, cutoff=0.5)
         raise InputError(
             f"Unknown --emit '{text}'."
             + (f" Did you mean {' or '.join(near)}?" if near else "")

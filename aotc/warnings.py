@@ -6,7 +6,6 @@ The options are those of C compilers: `-Wno-NAME`, `-Werror=NAME`, `-Wno-error=N
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from aotc.errors import InputError
+from aotc.near import near_names
 
 if TYPE_CHECKING:  # it loads the bindings, and the command line is read without them
     from aotc.input.place import Place
@@ -142,7 +142,7 @@ class WarningOptions(Struct, frozen=True):
 def _check_name(word: str, name: str) -> None:
     if name in WARNINGS:
         return
-    near = difflib.get_close_matches(name, WARNINGS, n=3, cutoff=0.5)
+    near = near_names(name, WARNINGS, most=3, cutoff=0.5)
     raise InputError(
         f"Unknown warning '{name}' in -W{word}."
         + (f" Did you mean {' or '.join(near)}?" if near else "")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from aotc.errors import AotcError, InputError, ToolError
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 GROUP = "aotc.frontends"
 # Text and bytecode of MLIR: the input of everything else, and of files with other endings.
@@ -76,6 +78,8 @@ class Found(Struct, frozen=True):
 def frontends() -> tuple[Found, ...]:
     """All that are installed, by name. One that cannot be imported is among them, with the
     reason."""
+    import importlib.metadata  # it takes as long to load as MLIR: not for MLIR's own endings
+
     points = importlib.metadata.entry_points(group=GROUP)
     return tuple(_load(point) for point in sorted(points, key=lambda point: point.name))
 

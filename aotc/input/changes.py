@@ -5,16 +5,15 @@ The changes are data, in `changes.toml`.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from aotc import mlir
+from aotc.near import near_names
 
 _FILE = Path(__file__).with_name("changes.toml")
 # How MLIR names an operation that it does not know.
@@ -98,7 +97,7 @@ class Changes(Struct, frozen=True):
         known = mlir.operations_of(dialect)
         if not known:
             return self.owner(dialect)
-        near = difflib.get_close_matches(operation, known, n=3, cutoff=0.7)
+        near = near_names(operation, known, most=3, cutoff=0.7)
         return f"did you mean {' or '.join(near)}?" if near else None
 
     def owner(self, dialect: str) -> str:
@@ -123,6 +122,8 @@ def unknown_operation(error: str, line: str, column: int) -> str | None:
 @functools.cache
 def table() -> Changes:
     """The table of `changes.toml`."""
+    import tomllib  # for errors alone
+
     data = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     changes = tuple(Change(**{**row, "ops": tuple(row.get("ops", ()))}) for row in data["change"])
     return Changes(data["renamed"], data["dialects"], changes)

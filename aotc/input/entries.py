@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from aotc.errors import InputError
 from aotc.input.source import Source
 from aotc.manifest import Dtype, Entry, Value
 from aotc.mlir import ir
+from aotc.near import near_names
 from aotc.ops import body_of_module, is_declaration, symbol_of
 from aotc.request import EmitKind
 
@@ -224,7 +224,7 @@ def _check_names(wanted: tuple[str, ...], functions: dict[str, Any]) -> None:
     for name in wanted:
         if name in functions:
             continue
-        near = difflib.get_close_matches(name, functions, n=3)
+        near = near_names(name, functions, most=3)
         raise InputError(
             f"No entry '{name}'."
             + (f" Did you mean {' or '.join(near)}?" if near else "")

@@ -78,10 +78,10 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
                 return source
     text = "" if is_bytecode else _decode(name, data)
     lines = () if is_bytecode else tuple(text.split("\n"))
-    note = _version_note(is_bytecode=is_bytecode)
     if _TOO_MUCH.search(text):
         raise InputError(
-            f"{name}: the MLIR parser cannot read this. {note}", hint=explain_text(lines)
+            f"{name}: the MLIR parser cannot read this. {_version_note(is_bytecode=False)}",
+            hint=explain_text(lines),
         )
     with context:
         try:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import difflib
 import glob
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -255,6 +254,8 @@ def find_project(folder: Path) -> Path | None:
 
 def read_project(path: Path) -> Project:
     """Raises InputError with the place of what is wrong."""
+    import tomllib
+
     shown = os.path.relpath(path)
     try:
         text = path.read_text(encoding="utf-8")

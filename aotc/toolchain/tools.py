@@ -11,17 +11,15 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.distributions import files_of, version_of
 from aotc.errors import InputError, ToolError
 from aotc.toolchain.version import UNKNOWN, Version
-
-if TYPE_CHECKING:
-    import importlib.metadata
 
 
 class Tool(Struct, frozen=True):
@@ -306,46 +304,32 @@ def _named_file(spec: _Spec, path: Path, source: str) -> Path:
 @functools.cache
 def _package_file(spec: _Spec) -> Path | None:
     """The tool's file in its package; a folder's is that of its witness, cuda.h."""
-    # It takes as long to load as a build that finds all in the cache.
-    import importlib.metadata
-
     for package in spec.packages:
-        try:
-            distribution = importlib.metadata.distribution(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        for place in _package_places(package, distribution, spec.files):
+        for place in _package_places(package, spec.files):
             if place.is_file() and (spec.probe is None or os.access(place, os.X_OK)):
                 return place.parent if spec.is_folder else place
     return None
 
 
-def _package_places(
-    package: str, distribution: importlib.metadata.Distribution, ends: tuple[str, ...]
-) -> list[Path]:
+def _package_places(package: str, ends: tuple[str, ...]) -> list[Path]:
     if package == "ziglang":
-        import importlib.util
-
         # Its list has twenty thousand files: the module's place says the same at once.
-        module = importlib.util.find_spec("ziglang")
+        module = PathFinder.find_spec("ziglang")
         folders = (module.submodule_search_locations or []) if module is not None else []
         return [Path(folder) / "zig" for folder in folders]
     return [
-        Path(str(distribution.locate_file(file))).absolute()
+        file.absolute()
         for end in ends
-        for file in distribution.files or []
+        for file in files_of(package) or []
         if file.as_posix().endswith(f"/{end}")
     ]
 
 
 def _package_version(spec: _Spec) -> Version:
-    import importlib.metadata
-
     for package in spec.packages:
-        try:
-            return Version.parse(importlib.metadata.version(package))
-        except importlib.metadata.PackageNotFoundError:
-            continue
+        version = version_of(package)
+        if version is not None:
+            return Version.parse(version)
     raise _missing(spec)
 
 
