@@ -66,6 +66,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("fatbin", ("cubin",), _late("device", "bundle"), beside=True),
     Stage("cpu-mlir", ("mlir",), _late("cpu", "lower_to_cpu")),
     Stage("host-mlir", ("mlir",), _late("host", "lower_to_host")),
+    Stage("cpu-obj", ("cpu-mlir",), _late("cpu", "compile_cpu")),
     # The manifest names the file.
     Stage("weights", ("host-mlir",), _late("weights", "take")),
     # What ptxas says of each kernel is part of it.
@@ -76,7 +77,7 @@ STAGES: tuple[Stage, ...] = (
         "host-ll", ("host-mlir", "fatbin", "cpu-mlir", "manifest"), _late("host", "translate_host")
     ),
     Stage("asm", ("host-ll",), _late("host", "compile_asm")),
-    Stage("obj", ("host-ll",), _late("host", "compile_object")),
+    Stage("obj", ("host-ll", "cpu-obj"), _late("host", "compile_object")),
     Stage("static", ("obj", "manifest"), _late("library", "link_static")),
     Stage("shared", ("obj", "manifest"), _late("library", "link_shared")),
     Stage("exe", ("obj", "manifest"), _late("host", "link_executable")),
@@ -154,7 +155,7 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFil
             running.run(stage)
             if stage.name == "load" and (found := _find_module(build, observers)) is not None:
                 return found
-        running.await_all(stage.name for stage in stages)
+        running.end_all()
     missing = [
         kind.value
         for kind in build.request.emit

@@ -18,6 +18,15 @@ def merge_cpu_kernels(kernels: Any, host: Any) -> None:
     move_symbols(kernels.module, host)
 
 
+def check_cpu_kernels(kernels: Any, host: Any) -> None:
+    """Raises InputError as `merge_cpu_kernels` does; both modules stay as they are."""
+    present = symbols_of(host)
+    for operation in content(kernels.module.operation):
+        name = symbol_of(operation)
+        if name in present:
+            _check_same(operation, present[name])
+
+
 def move_symbols(source: Any, target: Any) -> None:
     """Moves every symbol of `source` that `target` lacks; what both have must fit."""
     present = symbols_of(target.operation)
@@ -26,14 +35,18 @@ def move_symbols(source: Any, target: Any) -> None:
         if name not in present:
             body_of_module(target).append(operation)
             continue
-        if not _is_same(operation, present[name]):
-            raise InputError(
-                f"The module has a symbol '{name}' of its own, but its kernels need the function "
-                f"'{name}' of the C library on the CPU: "
-                f"{_type_of(operation)}, not {_type_of(present[name])}.",
-                hint="Rename the symbol, or build with --no-cpu-kernels.",
-            )
+        _check_same(operation, present[name])
         operation.erase()
+
+
+def _check_same(ours: Any, theirs: Any) -> None:
+    if not _is_same(ours, theirs):
+        name = symbol_of(ours)
+        raise InputError(
+            f"The module has a symbol '{name}' of its own, but its kernels need the function "
+            f"'{name}' of the C library on the CPU: {_type_of(ours)}, not {_type_of(theirs)}.",
+            hint="Rename the symbol, or build with --no-cpu-kernels.",
+        )
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
-from aotc.cpu.merge import merge_cpu_kernels
+from aotc.cpu.merge import check_cpu_kernels, merge_cpu_kernels
 from aotc.host.assertions import return_from_failed_checks
 from aotc.host.device_constants import give_device_copies
 from aotc.host.exports import add_packed_calls, keep_to_itself
@@ -59,18 +59,22 @@ def embed(
     managed_globals: frozenset[str] = frozenset(),
     lowered_entries: Sequence[str] = (),
     weights: WeightsFile | None = None,
+    kernels_apart: bool = False,
 ) -> None:
     """Changes `host` in place.
 
     `images` maps a gpu.module's name to its fatbin, `built_for` to what is in it, as messages
-    say it; `managed_globals` are the variables that
-    kernels are given, `lowered_entries` functions that are exported as they are, `weights` the file
-    that has what `host` only declares.
+    say it; `managed_globals` are the variables that kernels are given, `lowered_entries` functions
+    that are exported as they are, `weights` the file that has what `host` only declares. With
+    `kernels_apart`, `host` declares the functions of `cpu`, which other objects have.
     """
     with host.context, ir.Location.unknown():
         return_from_failed_checks(host, entries)
         keep_to_itself(host, entries, lowered_entries)
-        if cpu is not None:
+        if cpu is not None and kernels_apart:
+            check_cpu_kernels(cpu, host)
+            append(host, "\n".join(_declared(kernel, hidden=True) for kernel in cpu.kernels))
+        elif cpu is not None:
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
         if weights is not None:
@@ -143,10 +147,10 @@ def _info_text(
         table.put_address(name_symbol, i, 0)
         # The functions themselves came with the CPU kernels.
         if kernel.symbol is not None:
-            texts.append(f'llvm.func @"{kernel.symbol}"(!llvm.ptr, !llvm.ptr)')
+            texts.append(_declared(kernel))
             table.put_address(kernel.symbol, i, 1)
         elif kernel.step is not None:
-            texts.append(f'llvm.func @"{kernel.step}"(!llvm.ptr, !llvm.ptr, i64, i32) -> i32')
+            texts.append(_declared(kernel))
             table.put_address(kernel.step, i, 3)
         else:
             reason_symbol = f"aotc_why_{name}_{kernel.kernel}"
@@ -173,6 +177,16 @@ def _info_text(
     info.put_address(kernels_symbol, 6)
     texts.append(info.text(info_symbol))
     return texts
+
+
+def _declared(kernel: CpuKernel, *, hidden: bool = False) -> str:
+    """The declaration of the kernel's function, if it has one."""
+    visibility = "hidden " if hidden else ""
+    if kernel.symbol is not None:
+        return f'llvm.func {visibility}@"{kernel.symbol}"(!llvm.ptr, !llvm.ptr)'
+    if kernel.step is not None:
+        return f'llvm.func {visibility}@"{kernel.step}"(!llvm.ptr, !llvm.ptr, i64, i32) -> i32'
+    return ""
 
 
 def _sync_point_texts(symbol: str, points: Sequence[SyncPoint]) -> list[str]:

@@ -12,6 +12,7 @@ import contextlib
 import faulthandler
 import functools
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -46,7 +47,7 @@ class Translation:
         bytecode = bytecode_of(module.operation)
         # An interpreter inside of another program may not know its own file.
         if PROCESS.is_ours or not sys.executable:
-            self._wait = _translate_in_child(bytecode, module.context)
+            self._wait = _child_of(lambda: module.context).ask(bytecode)
         else:
             self._wait = functools.partial(_SERVER.translate, bytecode)
 
@@ -55,43 +56,134 @@ class Translation:
         return self._wait()
 
 
-def _translate_in_child(bytecode: bytes, context: Any) -> Callable[[], str]:
-    """Starts a child, which uses `context`; what waits for its text."""
-    text, words = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
-    child = os.fork()
-    if child == 0:
-        _translate_and_exit(bytecode, context, text.fileno(), words.fileno())
+class _Child:
+    """A child of this process that translates one module after the other, in `context`.
 
-    def wait() -> str:
-        with text, words:
-            _, status = os.waitpid(child, 0)
-            text.seek(0)
-            words.seek(0)
-            if status == 0:
-                return text.read().decode()
-            said = words.read().decode(errors="replace").strip()
-        raise InternalError(
+    Modules go to it through a pipe. What it answers is in a file, and only how much that is comes
+    through another pipe: it never waits for a reader, so that any number may be asked at once.
+    It ends with this process, or when the bindings crash it.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self.is_alive = True
+        self.parent = os.getpid()
+        self._lock = threading.Lock()
+        self._asked = 0
+        self._texts: list[str | InternalError] = []
+        # Not closed when this goes: an answer may still be waited for.
+        self._content, self._words = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self._read = 0
+        questions, questions_end = os.pipe()
+        answers, answers_end = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(questions_end)
+            os.close(answers)
+            _answer_and_exit(questions, answers_end, self._content, self._words, context)
+        os.close(questions)
+        os.close(answers_end)
+        self._questions = os.fdopen(questions_end, "wb")
+        self._answers = os.fdopen(answers, "rb")
+
+    def ask(self, bytecode: bytes) -> Callable[[], str]:
+        """What waits for the text."""
+        # Of one that has ended, the answer says so.
+        try:
+            self._questions.write(_LENGTH.pack(len(bytecode)))
+            self._questions.write(bytecode)
+            self._questions.flush()
+        except BrokenPipeError:
+            pass
+        except BaseException:  # interrupted: a half question
+            self.is_alive = False
+            raise
+        self._asked += 1
+        return functools.partial(self._answer, self._asked - 1)
+
+    def _answer(self, number: int) -> str:
+        with self._lock:
+            try:
+                while len(self._texts) <= number:
+                    self._texts.append(self._next())
+            except BaseException:  # interrupted: what follows in the pipes is nobody's answer
+                self.is_alive = False
+                raise
+        text = self._texts[number]
+        if isinstance(text, InternalError):
+            raise text
+        return text
+
+    def _next(self) -> str | InternalError:
+        if not self.is_alive:
+            return self._failure("")
+        header = self._answers.read(_ANSWER.size)
+        if len(header) < _ANSWER.size:
+            self.is_alive = False
+            self._words.seek(0)
+            return self._failure(self._words.read().decode(errors="replace").strip())
+        is_error, size = _ANSWER.unpack(header)
+        # Where this reads and where the child writes is one place of the file, but for pread.
+        parts = []
+        while size:
+            parts.append(os.pread(self._content.fileno(), size, self._read))
+            self._read += len(parts[-1])
+            size -= len(parts[-1])
+        text = b"".join(parts).decode()
+        return self._failure(text) if is_error else text
+
+    @staticmethod
+    def _failure(said: str) -> InternalError:
+        return InternalError(
             f"The MLIR bindings ({mlir.bindings().package}) cannot translate the module to LLVM IR"
             + (f":\n{said}" if said else ".")
         )
 
-    return wait
+    def stop(self) -> None:
+        """At its input's end it ends."""
+        if self.parent == os.getpid():
+            for file in (self._questions, self._answers, self._content, self._words):
+                with contextlib.suppress(BrokenPipeError):  # what was not sent goes nowhere
+                    file.close()
+            os.waitpid(self._pid, 0)
 
 
-def _translate_and_exit(bytecode: bytes, context: Any, text: int, words: int) -> None:
+_children: list[_Child] = []
+
+
+def _child_of(context: Callable[[], Any]) -> _Child:
+    """The one that there is, or a new one, which will use the context: for a first question, or
+    after the last one crashed."""
+    if _children and (not _children[0].is_alive or _children[0].parent != os.getpid()):
+        _children.pop().stop()
+    if not _children:
+        _children.append(_Child(context()))
+    return _children[0]
+
+
+def _answer_and_exit(
+    questions: int, answers: int, content: IO[bytes], words: IO[bytes], context: Any
+) -> None:
     """In the child: never returns, and runs nothing of the parent's on its way out."""
     try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when the parent does
         faulthandler.disable()  # it would tell of a crash that is expected
-        os.dup2(words, 2)
-        with context:
-            # A module as it is read: how it was made shows in the order of a phi's predecessors.
-            module = ir.Module.parse(bytecode)
-            context.emit_error_diagnostics = True
-            content = llvm.translate_module_to_llvmir(module.operation).encode()
-        with os.fdopen(text, "wb", closefd=False) as file:
-            file.write(content)
-    except BaseException as error:
-        os.write(words, str(error).encode())
+        os.dup2(words.fileno(), 2)
+        context.emit_error_diagnostics = True
+        with os.fdopen(questions, "rb") as pipe, context:
+            while header := pipe.read(_LENGTH.size):
+                bytecode = _read(pipe, *_LENGTH.unpack(header))
+                try:
+                    # A module as it is read: how it was made shows in the order of a phi's
+                    # predecessors.
+                    module = ir.Module.parse(bytecode)
+                    text, is_error = llvm.translate_module_to_llvmir(module.operation), False
+                except Exception as error:
+                    text, is_error = str(error), True
+                data = text.encode()
+                content.write(data)
+                content.flush()
+                os.write(answers, _ANSWER.pack(is_error, len(data)))
+    except BaseException:
         os._exit(1)
     os._exit(0)
 
@@ -164,7 +256,7 @@ def serve() -> None:
     while header := questions.read(_LENGTH.size):
         bytecode = _read(questions, *_LENGTH.unpack(header))
         try:
-            text, is_error = _translate_in_child(bytecode, make_context())(), False
+            text, is_error = _child_of(make_context).ask(bytecode)(), False
         except InternalError as error:
             text, is_error = str(error), True
         content = text.encode()

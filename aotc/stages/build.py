@@ -89,7 +89,11 @@ class Build(Struct):
     # Generated C files that have an object.
     compiled: set[str] = field(default_factory=set)
     cpu: CpuKernels | None = None
+    # Of the kernels, if they are apart from the host's code.
+    cpu_objects: list[str] = field(default_factory=list)
     host: Any = None
+    # What of the module is linked: the host's code, the kernels', constants.
+    objects: list[str] = field(default_factory=list)
     # What the LLVM IR only declares.
     constants: list[Constant] = field(default_factory=list)
     # The file of large constants, and what is in it.
@@ -107,6 +111,12 @@ class Build(Struct):
     def lines(self) -> tuple[str, ...]:
         assert self.source is not None
         return self.source.lines
+
+    @property
+    def kernels_apart(self) -> bool:
+        """Whether the CPU's kernels are compiled apart from the host's code: unless that is to be
+        seen, as one text."""
+        return not {EmitKind.HOST_LL, EmitKind.ASM} & set(self.request.emit)
 
     def warn(self, name: str, message: str) -> None:
         """Notes a warning that has no place in the input."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -9,6 +10,9 @@ from msgspec.structs import replace
 from aotc import mlir
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.symbols import content, is_kernel
+from aotc.cpu.units import split_kernels
+from aotc.host.constants import take_large_constants
+from aotc.host.translate import Translation
 from aotc.lower.kernels.outlining import gpu_modules, lowered_kernels
 from aotc.ops import symbol_of
 from aotc.request import EmitKind
@@ -36,6 +40,26 @@ def lower_to_cpu(build: Build) -> list[StageFile]:
     build.cpu = replace(cpu, kernels=(*cpu.kernels, *lowered, *_given_kernels(build)))
     name = f"{build.request.name}.cpu.mlir"
     return printed(build, EmitKind.CPU_MLIR, name, build.cpu.module.operation)
+
+
+def compile_cpu(build: Build) -> list[StageFile]:
+    """The kernels' objects, where they are not a part of the host's code: see `kernels_apart`."""
+    if not build.kernels_apart or build.cpu is None:
+        return []
+    waiting = []
+    for number, module in enumerate(split_kernels(build.cpu)):
+        taken = take_large_constants(module.operation)
+        known = {constant.symbol for constant in build.constants}
+        build.constants += [one for one in taken if one.symbol not in known]
+        waiting.append((f"{build.stem}.cpu{number}", Translation(module)))
+    build.runner.in_parallel([functools.partial(_compile, build, *unit) for unit in waiting])
+    build.cpu_objects = [f"{name}.o" for name, _ in waiting]
+    return []
+
+
+def _compile(build: Build, name: str, translation: Translation) -> None:
+    build.write(f"{name}.ll", build.downlevel(translation.text()))
+    build.host_compiler.compile_ir(f"{name}.ll", f"{name}.o")
 
 
 _COMPILED_BEFORE = "its module is a gpu.binary: it was compiled before aotc saw it"

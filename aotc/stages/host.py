@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from aotc.host.constants import describe, take_large_constants, write_constants
+from aotc.cpu.units import kernel_symbols
+from aotc.host.constants import check_reach, describe, take_large_constants, write_constants
 from aotc.host.embed import embed
 from aotc.host.note import manifest_note
 from aotc.host.translate import translate
@@ -46,8 +47,10 @@ def translate_host(build: Build) -> list[StageFile]:
         managed_globals=build.managed_globals,
         lowered_entries=build.lowered_entries,
         weights=build.weights,
+        kernels_apart=build.kernels_apart,
     )
-    build.constants = take_large_constants(build.host.operation)
+    build.constants += take_large_constants(build.host.operation)
+    check_reach(build.constants)
     texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
     if build.constants and texts:
         build.warn(
@@ -70,33 +73,31 @@ def compile_asm(build: Build) -> list[StageFile]:
     return [build.file(EmitKind.ASM, file, called=f"{build.request.name}.s")]
 
 
-def object_name(build: Build) -> str:
-    return f"{build.stem}.o"
-
-
 def compile_object(build: Build) -> list[StageFile]:
     """The module's object; beside it, what the C is compiled to that is linked with it."""
-    file = object_name(build)
-    tasks: list[Callable[[], object]] = [functools.partial(_compile_module, build, file)]
+    code, data = f"{build.stem}.host.o", f"{build.stem}.constants.o"
+    tasks: list[Callable[[], object]] = [
+        functools.partial(build.host_compiler.compile_ir, _host_ll_name(build), code)
+    ]
     tasks += [functools.partial(make, build) for make in glue_for(build)]
     build.runner.in_parallel(tasks)
+    build.objects = [code, *build.cpu_objects]
+    if build.constants:
+        write_constants(build.constants, build.request.target.architecture, build.folder / data)
+        build.objects.append(data)
+    if EmitKind.OBJ not in build.request.emit:
+        return []
+    file = f"{build.stem}.o"
+    assert build.cpu is not None
+    shared = {*kernel_symbols(build.cpu), *(constant.symbol for constant in build.constants)}
+    build.linker.join(build.objects, file, hide=shared)
     return [build.file(EmitKind.OBJ, file, called=f"{build.request.name}.o")]
-
-
-def _compile_module(build: Build, file: str) -> None:
-    if not build.constants:
-        build.host_compiler.compile_ir(_host_ll_name(build), file)
-        return
-    code, data = f"{build.stem}.code.o", f"{build.stem}.constants.o"
-    build.host_compiler.compile_ir(_host_ll_name(build), code)
-    write_constants(build.constants, build.request.target.architecture, build.folder / data)
-    build.linker.join([code, data], file, hide={c.symbol for c in build.constants})
 
 
 def link_executable(build: Build) -> list[StageFile]:
     triple = build.request.target.triple
     harness = harness_objects(build.toolchain, build.runner, triple, program_main=build.is_program)
-    objects: list[str | Path] = [object_name(build), *harness]
+    objects: list[str | Path] = [*build.objects, *harness]
     if not build.is_program:
         objects.append(table_object(build))
     file = f"{build.stem}.exe"

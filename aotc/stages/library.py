@@ -14,7 +14,6 @@ from aotc.request import EmitKind
 from aotc.stages.build import Build
 from aotc.stages.file import StageFile
 from aotc.stages.glue import library_object
-from aotc.stages.host import object_name
 from aotc.toolchain import (
     runtime_library,
     utilities_library,
@@ -45,7 +44,7 @@ def package(build: Build) -> list[StageFile]:
 def link_static(build: Build) -> list[StageFile]:
     _require_entries(build, "a static library")
     file = f"lib{build.request.library}.a"
-    objects = [object_name(build), library_object(build)]
+    objects = [*build.objects, library_object(build)]
     runtime = None if build.request.shares_runtime else _runtime(build)
     build.linker.archive(objects, runtime, _utilities(build), file, _exports(build))
     made = [build.file(EmitKind.STATIC, file, folder=LIBRARIES)]
@@ -61,7 +60,7 @@ def link_shared(build: Build) -> list[StageFile]:
             "runtime-beside",
             "The library needs libmlir_cuda_runtime.so beside it: -o DIRECTORY/ puts both there.",
         )
-    objects = [object_name(build), library_object(build)]
+    objects = [*build.objects, library_object(build)]
     build.linker.link_shared(
         objects,
         _runtime(build),

@@ -100,7 +100,11 @@ class SideBySide:
     def await_all(self, names: Iterable[str]) -> None:
         """Waits until the stages of these names have ended, and those before them."""
         wanted = set(names)
-        places = [i for i, (stage, _) in enumerate(self._pending, 1) if stage.name in wanted]
+        places = [
+            i
+            for i, (stage, work) in enumerate(self._pending, 1)
+            if stage.name in wanted and isinstance(work, Future)
+        ]
         last = max(places, default=0)
         while last and last < len(self._pending) and isinstance(self._pending[last][1], Made):
             last += 1  # which was kept back until now
@@ -108,6 +112,11 @@ class SideBySide:
         if not self._pending:
             # Who forks next has no other thread.
             self._close()
+
+    def end_all(self) -> None:
+        """Waits for what is still on its way, and tells of all."""
+        self._end_all(len(self._pending))
+        self._close()
 
     def _end_all(self, count: int) -> None:
         """Waits for the first `count` that are pending, and tells of them."""
