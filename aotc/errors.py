@@ -10,7 +10,7 @@ Only `aotc.cli.main` turns one into an exit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 EXIT_OK = 0
@@ -69,3 +69,10 @@ class InternalError(AotcError):
     """A bug of aotc, or a limit of it that is known and written down."""
 
     exit_code = EXIT_INTERNAL
+
+
+def near_names(word: str, known: Iterable[str], *, most: int, cutoff: float = 0.6) -> list[str]:
+    """At most `most` of `known`, the most similar first; `cutoff` is difflib's ratio."""
+    import difflib  # for errors alone
+
+    return difflib.get_close_matches(word, list(known), n=most, cutoff=cutoff)

@@ -16,8 +16,7 @@ from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 
-from aotc.errors import InputError
-from aotc.near import near_names
+from aotc.errors import InputError, near_names
 from aotc.warnings import WarningOptions
 
 T = TypeVar("T")
@@ -151,6 +150,7 @@ class EmitKind(Enum):
     FATBIN = "fatbin"
     CPU_MLIR = "cpu-mlir"
     HOST_MLIR = "host-mlir"
+    CPU_OBJ = "cpu-obj"
     WEIGHTS = "weights"
     MANIFEST = "manifest"
     HEADER = "header"
@@ -176,14 +176,16 @@ class EmitKind(Enum):
 
     @property
     def is_named(self) -> bool:
-        """Whether --emit names it: weights go along with others, by --weights."""
-        return self is not EmitKind.WEIGHTS
+        """Whether --emit names it: weights go along with others, by --weights, and objects of the
+        CPU's kernels are parts of others."""
+        return self not in (EmitKind.WEIGHTS, EmitKind.CPU_OBJ)
 
     @property
     def is_text(self) -> bool:
         return self not in (
             EmitKind.CUBIN,
             EmitKind.FATBIN,
+            EmitKind.CPU_OBJ,
             EmitKind.WEIGHTS,
             EmitKind.OBJ,
             EmitKind.STATIC,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from aotc.errors import InputError
-from aotc.near import near_names
+from aotc.errors import InputError, near_names
 
 if TYPE_CHECKING:  # it loads the bindings, and the command line is read without them
     from aotc.input.place import Place

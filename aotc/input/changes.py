@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from aotc import mlir
-from aotc.near import near_names
+from aotc.errors import near_names
 
 _FILE = Path(__file__).with_name("changes.toml")
 # How MLIR names an operation that it does not know.

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from aotc.errors import InputError
+from aotc.errors import InputError, near_names
 from aotc.input.source import Source
 from aotc.manifest import Dtype, Entry, Value
 from aotc.mlir import ir
-from aotc.near import near_names
 from aotc.ops import body_of_module, is_declaration, symbol_of
 from aotc.request import EmitKind
 

@@ -113,10 +113,9 @@ class Build(Struct):
         return self.source.lines
 
     @property
-    def kernels_apart(self) -> bool:
-        """Whether the CPU's kernels are compiled apart from the host's code: unless that is to be
-        seen, as one text."""
-        return not {EmitKind.HOST_LL, EmitKind.ASM} & set(self.request.emit)
+    def makes_code(self) -> bool:
+        """Whether objects are made of the host's code, and of the CPU's kernels apart from it."""
+        return any(kind.has_code for kind in self.request.emit)
 
     def warn(self, name: str, message: str) -> None:
         """Notes a warning that has no place in the input."""

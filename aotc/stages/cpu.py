@@ -43,9 +43,8 @@ def lower_to_cpu(build: Build) -> list[StageFile]:
 
 
 def compile_cpu(build: Build) -> list[StageFile]:
-    """The kernels' objects, where they are not a part of the host's code: see `kernels_apart`."""
-    if not build.kernels_apart or build.cpu is None:
-        return []
+    """The kernels' objects, apart from the host's: a change on either side leaves the other's."""
+    assert build.cpu is not None
     waiting = []
     for number, module in enumerate(split_kernels(build.cpu)):
         taken = take_large_constants(module.operation)
@@ -54,7 +53,7 @@ def compile_cpu(build: Build) -> list[StageFile]:
         waiting.append((f"{build.stem}.cpu{number}", Translation(module)))
     build.runner.in_parallel([functools.partial(_compile, build, *unit) for unit in waiting])
     build.cpu_objects = [f"{name}.o" for name, _ in waiting]
-    return []
+    return [build.file(EmitKind.CPU_OBJ, file) for file in build.cpu_objects]
 
 
 def _compile(build: Build, name: str, translation: Translation) -> None:

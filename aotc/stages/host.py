@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from aotc.cpu.units import kernel_symbols
-from aotc.host.constants import check_reach, describe, take_large_constants, write_constants
+from aotc.host.constants import (
+    Constant,
+    check_reach,
+    describe,
+    take_large_constants,
+    write_constants,
+)
 from aotc.host.embed import embed
 from aotc.host.note import manifest_note
 from aotc.host.translate import translate
@@ -36,10 +43,37 @@ def lower_to_host(build: Build) -> list[StageFile]:
 
 
 def translate_host(build: Build) -> list[StageFile]:
-    assert build.manifest is not None
+    """The LLVM IR of all host code, where it or its assembly is asked for; what objects are made of
+    is without the kernels: see `aotc.stages.cpu.compile_cpu`."""
     images = {name: (build.folder / file).read_bytes() for name, file in build.fatbins.items()}
+    artifacts = []
+    texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
+    if texts:
+        whole = build.host.operation.clone() if build.makes_code else build.host.operation
+        constants = _embed(build, whole, images, kernels_apart=False)
+        if constants:
+            build.warn(
+                "constants-left-out",
+                f"{' and '.join(texts)} only declares {describe(constants)}: large constants "
+                "are not written as text. --emit obj has them.",
+            )
+        file = _translate(build, whole, _whole_name(build))
+        artifacts.append(build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll"))
+    if build.makes_code:
+        build.constants += _embed(build, build.host.operation, images, kernels_apart=True)
+        check_reach(build.constants)
+        file = _translate(build, build.host, _host_ll_name(build))
+        if not texts:
+            artifacts.append(build.file(EmitKind.HOST_LL, file))
+    return artifacts
+
+
+def _embed(
+    build: Build, host: Any, images: Mapping[str, bytes], *, kernels_apart: bool
+) -> list[Constant]:
+    """What `host` lacks yet goes into it; the large constants that it only declares then."""
     embed(
-        build.host.operation,
+        host,
         images,
         build.cpu,
         build.entries,
@@ -47,29 +81,27 @@ def translate_host(build: Build) -> list[StageFile]:
         managed_globals=build.managed_globals,
         lowered_entries=build.lowered_entries,
         weights=build.weights,
-        kernels_apart=build.kernels_apart,
+        kernels_apart=kernels_apart,
     )
-    build.constants += take_large_constants(build.host.operation)
-    check_reach(build.constants)
-    texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
-    if build.constants and texts:
-        build.warn(
-            "constants-left-out",
-            f"{' and '.join(texts)} only declares {describe(build.constants)}: large constants "
-            "are not written as text. --emit obj has them.",
-        )
-    text = build.downlevel(translate(build.host)) + manifest_note(build.manifest)
-    file = build.write(_host_ll_name(build), text)
-    return [build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll")]
+    return take_large_constants(host)
+
+
+def _translate(build: Build, host: Any, file: str) -> str:
+    assert build.manifest is not None
+    return build.write(file, build.downlevel(translate(host)) + manifest_note(build.manifest))
+
+
+def _whole_name(build: Build) -> str:
+    return f"{build.stem}.ll"
 
 
 def _host_ll_name(build: Build) -> str:
-    return f"{build.stem}.ll"
+    return f"{build.stem}.host.ll"
 
 
 def compile_asm(build: Build) -> list[StageFile]:
     file = f"{build.stem}.s"
-    build.host_compiler.compile_ir(_host_ll_name(build), file, assembly=True)
+    build.host_compiler.compile_ir(_whole_name(build), file, assembly=True)
     return [build.file(EmitKind.ASM, file, called=f"{build.request.name}.s")]
 
 

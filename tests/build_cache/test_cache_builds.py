@@ -29,7 +29,7 @@ def device_of(steps: dict[str, str]) -> set[str]:
 def test_a_second_build_is_found(cached: Cached) -> None:
     first = cached.build(module())
     assert missed(first) == set(first)
-    assert set(first) >= {"build", "module", "input.o", "input.exe"}
+    assert set(first) >= {"build", "module", "input.cpu0.o", "input.host.o", "input.exe"}
     assert len(device_of(first)) == 8
     assert all(why == "missed (never built)" for why in first.values())
     made = cached.out.read_bytes()
@@ -56,7 +56,8 @@ def test_a_host_change_leaves_device_code(cached: Cached) -> None:
     assert len(device_of(done)) == 8
     assert done["build"] == "missed (input changed)"
     assert done["module"] == "missed (module changed)"
-    assert done["input.o"] == "missed (input.ll changed)"
+    assert done["input.host.o"] == "missed (input.host.ll changed)"
+    assert done["input.cpu0.o"] == "found"
 
 
 def test_a_kernel_change_leaves_the_other_kernels(cached: Cached) -> None:
@@ -97,6 +98,36 @@ def test_one_gpu_module_of_fifty(cached: Cached) -> None:
     assert len(found(done)) == 147
     assert {step.split(".")[0] for step in missed(done)} == {"build", "module", "input"}
     assert all("k17" in step for step in device_of(done) & missed(done))
+
+
+def test_one_kernel_of_many_for_the_cpu(cached: Cached) -> None:
+    """Objects of a few kernels each: one of them is made again, and the host's is not."""
+
+    def text(factor: float) -> str:
+        kernels = "".join(
+            f"""
+  func.func @f{i}(%x: memref<?xf32>) attributes {{llvm.emit_c_interface}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    scf.parallel (%i) = (%c0) to (%n) step (%c1) {{
+      %v = memref.load %x[%i] : memref<?xf32>
+      %k = arith.constant {factor if i == 5 else i + 0.5} : f32
+      %p = arith.mulf %v, %k : f32
+      memref.store %p, %x[%i] : memref<?xf32>
+    }}
+    return
+  }}"""
+            for i in range(12)
+        )
+        return f"module {{{kernels}\n}}"
+
+    first = cached.build(text(2.0))
+    objects = {step for step in first if ".cpu" in step}
+    assert objects == {f"input.cpu{i}.o" for i in range(3)}
+    done = cached.build(text(3.0))
+    assert missed(done) & objects == {"input.cpu1.o"}
+    assert done["input.cpu1.o"] == "missed (input.cpu1.ll changed)"
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,9 @@ def test_the_optimization_reaches_host_and_device(aotc: Aotc, tmp_path: Path) ->
         options = ("--emit", "ptx,cubin,obj", "--chip", "sm_80", f"-O{level}", "-v")
         done = aotc("build", SAMPLE, *options, "-o", f"{out}/").succeeded()
         commands = [shlex.split(line) for line in done.stderr.splitlines()]
-        assert len(commands) == 4  # clang, ptxas, fatbinary, zig cc
-        assert sum(f"-O{level}" in command for command in commands) == 3
+        # clang for each chip, the kernels and the host; ptxas, fatbinary, ld.lld -r
+        assert len(commands) == 6
+        assert sum(f"-O{level}" in command for command in commands) == 4
         made[level] = [file.read_bytes() for file in sorted(out.iterdir())]
     for zero, three in zip(made["0"], made["3"], strict=True):
         assert zero != three

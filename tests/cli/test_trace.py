@@ -51,7 +51,8 @@ def test_stages_and_commands(aotc: Aotc, tmp_path: Path) -> None:
         "the cubin for sm_80": "cubin",
         "the cubin for sm_90": "cubin",
         "the fatbin": "fatbin",
-        "saxpy.o": "obj",
+        "saxpy.cpu0.o": "cpu-obj",
+        "saxpy.host.o": "obj",
         "saxpy_table.o": "obj",
         "the executable saxpy.exe": "exe",
     }

@@ -90,11 +90,9 @@ def test_a_missing_package_is_not_made_up_for_by_path(
 
 
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> importlib.metadata.Distribution:
-        raise importlib.metadata.PackageNotFoundError(name)
-
     tools_module._package_file.cache_clear()
-    monkeypatch.setattr(importlib.metadata, "distribution", missing)
+    monkeypatch.setattr(tools_module, "files_of", lambda name: None)
+    monkeypatch.setattr(tools_module.PathFinder, "find_spec", lambda name: None)
 
 
 @pytest.fixture(autouse=True)
