@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import gc
 import importlib
 import os
 import signal
@@ -36,6 +37,8 @@ _COMMANDS = ("build", "run", "bench", "inspect", "cache", "doctor")
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and exits: 0, or as `aotc.errors` says."""
     PROCESS.is_ours = True
+    # Most of what a build makes lives to its end: to look for garbage is in vain, and takes time.
+    gc.set_threshold(200_000)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
