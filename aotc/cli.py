@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     PROCESS.is_ours = True
     # Most of what a build makes lives to its end: to look for garbage is in vain, and takes time.
     gc.set_threshold(200_000)
+    # A thread whose tool has ended need not wait long for its turn.
+    sys.setswitchinterval(0.0005)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
@@ -143,7 +145,7 @@ def _print_version(context: click.Context, parameter: Any, value: bool) -> None:
         f"  mlir           {bindings.package} {bindings.version}, LLVM {bindings.llvm_version}"
         f"  {bindings.path}"
     )
-    for tool in Toolchain(os.environ).tools():
+    for tool in Toolchain(os.environ, asks=True).tools():
         if isinstance(tool, AotcError):
             click.echo(f"  {tool.message}")
         else:

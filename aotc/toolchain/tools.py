@@ -46,7 +46,7 @@ class _Spec(Struct, frozen=True):
 
     `files` are ends of paths in the package's list of files, the first that is there wins.
     `probe` are the arguments that make it print its version; None for a file that is not
-    a program, whose version is its package's.
+    a program. Its version is its package's, unless `has_own_version`.
     """
 
     name: str
@@ -54,6 +54,7 @@ class _Spec(Struct, frozen=True):
     packages: tuple[str, ...]
     files: tuple[str, ...]
     probe: tuple[str, ...] | None = ("--version",)
+    has_own_version: bool = False
     is_folder: bool = False
     is_optional: bool = False
 
@@ -76,7 +77,7 @@ _SPECS = {
             ("ziglang/zig",),
             probe=("version",),
         ),
-        _Spec("clang", "compiles LLVM IR", ("ziglang",), ("ziglang/zig",)),
+        _Spec("clang", "compiles LLVM IR", ("ziglang",), ("ziglang/zig",), has_own_version=True),
         _Spec("ptxas", "assembles PTX", ("nvidia-cuda-nvcc",), ("bin/ptxas",)),
         _Spec("fatbinary", "bundles device images", ("nvidia-cuda-nvcc",), ("bin/fatbinary",)),
         _Spec(
@@ -136,13 +137,19 @@ class Toolchain:
 
     `environment` is the user's; `overrides` maps names of `TOOL_NAMES` to the files that the
     options name. An option wins over a variable, and both over the packages. A tool that is
-    not there raises ToolError.
+    not there raises ToolError. With `asks`, programs of packages are asked for their version, too:
+    whether they run at all.
     """
 
     def __init__(
-        self, environment: Mapping[str, str], overrides: Mapping[str, Path] | None = None
+        self,
+        environment: Mapping[str, str],
+        overrides: Mapping[str, Path] | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
         self.environment = environment
+        self._asks = asks
         self._overrides = dict(overrides or {})
         unknown = sorted(set(self._overrides) - set(_SPECS))
         if unknown:
@@ -263,7 +270,8 @@ class Toolchain:
 
     def _tool(self, name: str, path: Path, source: str, arguments: tuple[str, ...]) -> Tool:
         spec = _SPECS[name]
-        if spec.probe is not None:
+        is_known = source == "package" and not spec.has_own_version and not self._asks
+        if spec.probe is not None and not is_known:
             from aotc.toolchain.runner import tool_environment
 
             environment = tuple(sorted(tool_environment(self.environment).items()))

@@ -9,8 +9,7 @@ from aotc.mlir import ir, make_context
 
 # Kernels 1 and 6 count in one variable; 2 and 3 read one constant by a helper; `@rounds` is called
 # by the back end alone.
-MODULE = (
-    """
+MODULE = """
 llvm.mlir.global internal @count(0 : i32) : i32
 llvm.mlir.global internal constant @table(7 : i32) : i32
 llvm.func @expf(f32) -> f32
@@ -20,19 +19,16 @@ llvm.func internal @helper() -> i32 {
   %v = llvm.load %p : !llvm.ptr -> i32
   llvm.return %v : i32
 }
-"""
-    + "".join(
-        f"llvm.func internal @k{i}(%a: !llvm.ptr, %b: !llvm.ptr) {{\n"
-        + (
-            "  %p = llvm.mlir.addressof @count : !llvm.ptr\n"
-            "  %v = llvm.load %p : !llvm.ptr -> i32\n"
-            if i in (1, 6)
-            else ""
-        )
-        + ("  %v = llvm.call @helper() : () -> i32\n" if i in (2, 3) else "")
-        + "  llvm.return\n}\n"
-        for i in range(9)
+""" + "".join(
+    f"llvm.func internal @k{i}(%a: !llvm.ptr, %b: !llvm.ptr) {{\n"
+    + (
+        "  %p = llvm.mlir.addressof @count : !llvm.ptr\n  %v = llvm.load %p : !llvm.ptr -> i32\n"
+        if i in (1, 6)
+        else ""
     )
+    + ("  %v = llvm.call @helper() : () -> i32\n" if i in (2, 3) else "")
+    + "  llvm.return\n}\n"
+    for i in range(9)
 )
 
 

@@ -124,8 +124,9 @@ def test_tools_lists_all_with_version_path_and_source() -> None:
         assert tool.path.exists()
 
 
-def test_versions_are_those_of_the_programs() -> None:
-    toolchain = Toolchain(os.environ)
+@pytest.mark.parametrize("asks", [False, True])
+def test_versions_are_those_of_the_programs(*, asks: bool) -> None:
+    toolchain = Toolchain(os.environ, asks=asks)
     package = Version.parse(importlib.metadata.version("nvidia-cuda-nvcc"))
     assert toolchain.ptxas.version == package
     assert toolchain.fatbinary.version == package
