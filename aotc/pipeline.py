@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aotc import mlir
 from aotc.errors import InputError
+from aotc.process import PROCESS
 from aotc.request import BuildRequest, EmitKind
 from aotc.stages.build import Build, Stage
 from aotc.stages.file import StageFile
@@ -113,9 +114,12 @@ def new_build(
     each command line as it runs; `jobs` is how many of them run at a time (default: the cores);
     `content` are the input's bytes, if they were read.
     """
+    toolchain = Toolchain(os.environ, tools or {})
+    if PROCESS.is_ours and request.makes_code:
+        toolchain.expect_clang()
     return Build(
         request=request,
-        toolchain=Toolchain(os.environ, tools or {}),
+        toolchain=toolchain,
         runner=Runner(
             os.environ,
             observer=watch_commands,

@@ -294,6 +294,11 @@ class BuildRequest(Struct, frozen=True):
         return f"{self.prefix}{self.name}"
 
     @property
+    def makes_code(self) -> bool:
+        """Whether objects are made of the host's code, and of the CPU's kernels."""
+        return any(kind.has_code for kind in self.emit)
+
+    @property
     def outputs(self) -> tuple[EmitKind, ...]:
         """What goes where `out` says."""
         return tuple(kind for kind in self.emit if kind is not EmitKind.WEIGHTS)

@@ -1,4 +1,4 @@
-"""Modules in the LLVM dialect → LLVM IR text, by the LLVM of the bindings.
+"""Modules in the LLVM dialect → LLVM IR text, by the LLVM of the bindings, as clang reads it.
 
 Where the translation fails, the bindings do not raise: they crash the process. So another process
 does it: a child of this one where aotc is all that runs in it, and else, as a program's threads may
@@ -26,30 +26,34 @@ from aotc.errors import InternalError
 from aotc.input.source import bytecode_of
 from aotc.mlir import ir, llvm, make_context
 from aotc.process import PROCESS
+from aotc.toolchain.version import Version
 
-# Of a message between the processes: how many bytes follow; of an answer, whether it is an error.
-_LENGTH = struct.Struct("<Q")
-_ANSWER = struct.Struct("<?Q")
+# A question: how many bytes of bytecode follow, and the version of the LLVM that reads the text.
+# An answer: what it is, and of how many bytes.
+_QUESTION = struct.Struct("<QIII")
+_ANSWER = struct.Struct("<BQ")
+_TEXT, _REFUSED, _FAILED = range(3)
 
 
-def translate(module: Any) -> str:
-    """The LLVM IR text of a builtin.module in the LLVM dialect, as the bindings' LLVM prints it.
+def translate(module: Any, reader: Version) -> str:
+    """The LLVM IR text of a builtin.module in the LLVM dialect, for an LLVM of that version.
 
     Raises InternalError, with what the bindings say, where they cannot.
     """
-    return Translation(module).text()
+    return Translation(module, reader).text()
 
 
 class Translation:
     """A translation on its way: the module may be changed as soon as this is made."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, reader: Version) -> None:
         bytecode = bytecode_of(module.operation)
+        question = _QUESTION.pack(len(bytecode), reader.major, reader.minor, reader.patch)
         # An interpreter inside of another program may not know its own file.
         if PROCESS.is_ours or not sys.executable:
-            self._wait = _child_of(lambda: module.context).ask(bytecode)
+            self._wait = _child_of(lambda: module.context).ask(question, bytecode)
         else:
-            self._wait = functools.partial(_SERVER.translate, bytecode)
+            self._wait = functools.partial(_SERVER.translate, question, bytecode)
 
     def text(self) -> str:
         """Waits for it, in any thread; once. Raises InternalError, as `translate` does."""
@@ -85,11 +89,11 @@ class _Child:
         self._questions = os.fdopen(questions_end, "wb")
         self._answers = os.fdopen(answers, "rb")
 
-    def ask(self, bytecode: bytes) -> Callable[[], str]:
+    def ask(self, question: bytes, bytecode: bytes) -> Callable[[], str]:
         """What waits for the text."""
         # Of one that has ended, the answer says so.
         try:
-            self._questions.write(_LENGTH.pack(len(bytecode)))
+            self._questions.write(question)
             self._questions.write(bytecode)
             self._questions.flush()
         except BrokenPipeError:
@@ -115,13 +119,13 @@ class _Child:
 
     def _next(self) -> str | InternalError:
         if not self.is_alive:
-            return self._failure("")
+            return _failure("")
         header = self._answers.read(_ANSWER.size)
         if len(header) < _ANSWER.size:
             self.is_alive = False
             self._words.seek(0)
-            return self._failure(self._words.read().decode(errors="replace").strip())
-        is_error, size = _ANSWER.unpack(header)
+            return _failure(self._words.read().decode(errors="replace").strip())
+        kind, size = _ANSWER.unpack(header)
         # Where this reads and where the child writes is one place of the file, but for pread.
         parts = []
         while size:
@@ -129,14 +133,7 @@ class _Child:
             self._read += len(parts[-1])
             size -= len(parts[-1])
         text = b"".join(parts).decode()
-        return self._failure(text) if is_error else text
-
-    @staticmethod
-    def _failure(said: str) -> InternalError:
-        return InternalError(
-            f"The MLIR bindings ({mlir.bindings().package}) cannot translate the module to LLVM IR"
-            + (f":\n{said}" if said else ".")
-        )
+        return text if kind == _TEXT else _failure(text, is_whole=kind == _FAILED)
 
     def stop(self) -> None:
         """At its input's end it ends."""
@@ -145,6 +142,15 @@ class _Child:
                 with contextlib.suppress(BrokenPipeError):  # what was not sent goes nowhere
                     file.close()
             os.waitpid(self._pid, 0)
+
+
+def _failure(said: str, *, is_whole: bool = False) -> InternalError:
+    return InternalError(
+        said
+        if is_whole
+        else f"The MLIR bindings ({mlir.bindings().package}) cannot translate the module to LLVM IR"
+        + (f":\n{said}" if said else ".")
+    )
 
 
 _children: list[_Child] = []
@@ -170,22 +176,31 @@ def _answer_and_exit(
         os.dup2(words.fileno(), 2)
         context.emit_error_diagnostics = True
         with os.fdopen(questions, "rb") as pipe, context:
-            while header := pipe.read(_LENGTH.size):
-                bytecode = _read(pipe, *_LENGTH.unpack(header))
-                try:
-                    # A module as it is read: how it was made shows in the order of a phi's
-                    # predecessors.
-                    module = ir.Module.parse(bytecode)
-                    text, is_error = llvm.translate_module_to_llvmir(module.operation), False
-                except Exception as error:
-                    text, is_error = str(error), True
+            while header := pipe.read(_QUESTION.size):
+                size, *reader = _QUESTION.unpack(header)
+                kind, text = _translated(_read(pipe, size), Version(*reader))
                 data = text.encode()
                 content.write(data)
                 content.flush()
-                os.write(answers, _ANSWER.pack(is_error, len(data)))
+                os.write(answers, _ANSWER.pack(kind, len(data)))
     except BaseException:
         os._exit(1)
     os._exit(0)
+
+
+def _translated(bytecode: bytes, reader: Version) -> tuple[int, str]:
+    from aotc.host.llvm_text import downlevel  # in the child alone, while the parent goes on
+
+    try:
+        # A module as it is read: how it was made shows in the order of a phi's predecessors.
+        text = llvm.translate_module_to_llvmir(ir.Module.parse(bytecode).operation)
+    except Exception as error:
+        return _REFUSED, str(error)
+    try:
+        writer = Version.parse(mlir.bindings().llvm_version)
+        return _TEXT, downlevel(text, writer=writer, reader=reader)
+    except InternalError as error:
+        return _FAILED, str(error)
 
 
 class _Server:
@@ -196,16 +211,16 @@ class _Server:
         self._process: subprocess.Popen[bytes] | None = None
         self._parent = 0
 
-    def translate(self, bytecode: bytes) -> str:
+    def translate(self, question: bytes, bytecode: bytes) -> str:
         with self._lock:
             process = self._running()
             assert process.stdin is not None
             assert process.stdout is not None
             try:
-                process.stdin.write(_LENGTH.pack(len(bytecode)))
+                process.stdin.write(question)
                 process.stdin.write(bytecode)
                 process.stdin.flush()
-                is_error, size = _ANSWER.unpack(_read(process.stdout, _ANSWER.size))
+                kind, size = _ANSWER.unpack(_read(process.stdout, _ANSWER.size))
                 text = _read(process.stdout, size).decode()
             except (OSError, EOFError):
                 self.stop()
@@ -217,7 +232,7 @@ class _Server:
                 process.kill()
                 self.stop()
                 raise
-        if is_error:
+        if kind != _TEXT:
             raise InternalError(text)
         return text
 
@@ -253,14 +268,15 @@ atexit.register(_SERVER.stop)
 def serve() -> None:
     """In the process that is asked: answers until there is no more to be read."""
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
-    while header := questions.read(_LENGTH.size):
-        bytecode = _read(questions, *_LENGTH.unpack(header))
+    while header := questions.read(_QUESTION.size):
+        size, *_ = _QUESTION.unpack(header)
+        bytecode = _read(questions, size)
         try:
-            text, is_error = _child_of(make_context).ask(bytecode)(), False
+            text, kind = _child_of(make_context).ask(header, bytecode)(), _TEXT
         except InternalError as error:
-            text, is_error = str(error), True
+            text, kind = str(error), _FAILED
         content = text.encode()
-        answers.write(_ANSWER.pack(is_error, len(content)))
+        answers.write(_ANSWER.pack(kind, len(content)))
         answers.write(content)
         answers.flush()
 

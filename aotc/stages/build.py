@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
-from aotc import mlir
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.request import BuildRequest, Chip, EmitKind
@@ -16,7 +15,6 @@ from aotc.stages.file import StageFile
 from aotc.toolchain import (
     Runner,
     Toolchain,
-    Version,
 )
 from aotc.warnings import BuildWarning
 
@@ -112,11 +110,6 @@ class Build(Struct):
         assert self.source is not None
         return self.source.lines
 
-    @property
-    def makes_code(self) -> bool:
-        """Whether objects are made of the host's code, and of the CPU's kernels apart from it."""
-        return any(kind.has_code for kind in self.request.emit)
-
     def warn(self, name: str, message: str) -> None:
         """Notes a warning that has no place in the input."""
         self.warnings.append(BuildWarning(name, message))
@@ -145,15 +138,12 @@ class Build(Struct):
             self.toolchain, self.runner, self.folder, self.request.target, self.request.debug
         )
 
-    def downlevel(self, text: str) -> str:
-        """LLVM IR text of the bindings as the clang in use reads it."""
-        from aotc.host.llvm_text import downlevel
+    def translation(self, module: Any) -> Translation:
+        """The translation, on its way, of a module in the LLVM dialect to what the clang in use
+        reads."""
+        from aotc.host.translate import Translation
 
-        return downlevel(
-            text,
-            writer=Version.parse(mlir.bindings().llvm_version),
-            reader=self.toolchain.clang.version,
-        )
+        return Translation(module, self.toolchain.clang.version)
 
     def built_for(self, gpu_module: str) -> tuple[str, ...]:
         """The images of a gpu.module or gpu.binary: chips, and virtual ones whose PTX is there."""

@@ -50,14 +50,14 @@ def compile_cpu(build: Build) -> list[StageFile]:
         taken = take_large_constants(module.operation)
         known = {constant.symbol for constant in build.constants}
         build.constants += [one for one in taken if one.symbol not in known]
-        waiting.append((f"{build.stem}.cpu{number}", Translation(module)))
+        waiting.append((f"{build.stem}.cpu{number}", build.translation(module)))
     build.runner.in_parallel([functools.partial(_compile, build, *unit) for unit in waiting])
     build.cpu_objects = [f"{name}.o" for name, _ in waiting]
     return [build.file(EmitKind.CPU_OBJ, file) for file in build.cpu_objects]
 
 
 def _compile(build: Build, name: str, translation: Translation) -> None:
-    build.write(f"{name}.ll", build.downlevel(translation.text()))
+    build.write(f"{name}.ll", translation.text())
     build.host_compiler.compile_ir(f"{name}.ll", f"{name}.o")
 
 

@@ -9,7 +9,6 @@ from aotc.device.lower import lower_device
 from aotc.device.requirements import Need, find_needs
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
-from aotc.host.translate import Translation
 from aotc.input.source import input_error
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.manifest import Resources
@@ -60,7 +59,7 @@ def begin_device(build: Build) -> None:
     for name, module in build.device_modules.items():
         build.able[name] = _able(build, name, wanted)
         if module is not None:
-            build.translations[name] = Translation(module)
+            build.translations[name] = build.translation(module)
 
 
 def _ptx_chips(build: Build) -> tuple[Chip, ...]:
@@ -74,7 +73,7 @@ def translate_device(build: Build) -> list[StageFile]:
         file = _device_ll_name(build, name)
         text = build.device_texts.get(name)
         if text is None:
-            text = build.downlevel(build.translations[name].text())
+            text = build.translations[name].text()
             if build.cache is not None and build.cache.device_code is not None:
                 build.cache.device_code.keep(file, text)
         artifacts.append(build.file(EmitKind.DEVICE_LL, build.write(file, text)))

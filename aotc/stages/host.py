@@ -17,7 +17,6 @@ from aotc.host.constants import (
 )
 from aotc.host.embed import embed
 from aotc.host.note import manifest_note
-from aotc.host.translate import translate
 from aotc.lower.host.lower import lower_host
 from aotc.lower.leftovers import check_lowered
 from aotc.manifest import built_for_text
@@ -49,7 +48,7 @@ def translate_host(build: Build) -> list[StageFile]:
     artifacts = []
     texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
     if texts:
-        whole = build.host.operation.clone() if build.makes_code else build.host.operation
+        whole = build.host.operation.clone() if build.request.makes_code else build.host.operation
         constants = _embed(build, whole, images, kernels_apart=False)
         if constants:
             build.warn(
@@ -59,7 +58,7 @@ def translate_host(build: Build) -> list[StageFile]:
             )
         file = _translate(build, whole, _whole_name(build))
         artifacts.append(build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll"))
-    if build.makes_code:
+    if build.request.makes_code:
         build.constants += _embed(build, build.host.operation, images, kernels_apart=True)
         check_reach(build.constants)
         file = _translate(build, build.host, _host_ll_name(build))
@@ -88,7 +87,7 @@ def _embed(
 
 def _translate(build: Build, host: Any, file: str) -> str:
     assert build.manifest is not None
-    return build.write(file, build.downlevel(translate(host)) + manifest_note(build.manifest))
+    return build.write(file, build.translation(host).text() + manifest_note(build.manifest))
 
 
 def _whole_name(build: Build) -> str:

@@ -8,11 +8,13 @@ package's own list of files says what it brought.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +22,9 @@ from msgspec.structs import replace
 from aotc.distributions import files_of, version_of
 from aotc.errors import InputError, ToolError
 from aotc.toolchain.version import UNKNOWN, Version
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 class Tool(Struct, frozen=True):
@@ -272,16 +277,29 @@ class Toolchain:
         spec = _SPECS[name]
         is_known = source == "package" and not spec.has_own_version and not self._asks
         if spec.probe is not None and not is_known:
-            from aotc.toolchain.runner import tool_environment
-
-            environment = tuple(sorted(tool_environment(self.environment).items()))
             command = (str(path), *arguments, *spec.probe)
-            version = _probe(name, source, command, environment)
+            version = _probe(name, source, command, self._tool_environment())
         elif source == "package":
             version = _package_version(spec)
         else:
             version = UNKNOWN
         return Tool(name, path, version, source, arguments)
+
+    def expect_clang(self) -> None:
+        """Lets the packages' clang say its version while others work: it is needed soon."""
+        path = _package_file(_SPECS["clang"])
+        if path is None or self._named("clang") or self._named("zig"):
+            return
+        command = (str(path), "clang", *(_SPECS["clang"].probe or ()))
+        question = command, self._tool_environment()
+        if question not in _expected:
+            with contextlib.suppress(OSError):
+                _expected[question] = _start_probe(*question)
+
+    def _tool_environment(self) -> tuple[tuple[str, str], ...]:
+        from aotc.toolchain.runner import tool_environment
+
+        return tuple(sorted(tool_environment(self.environment).items()))
 
 
 def _missing(spec: _Spec) -> ToolError:
@@ -348,23 +366,45 @@ def _probe(
     """The version that the tool says it has. Once a process: it costs a start of the tool."""
     import subprocess
 
+    errors = b""
     try:
-        answer = subprocess.run(
-            command,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-            check=True,
-        )
+        started = _expected.get((command, environment))
+        _expected[command, environment] = None
+        with started or _start_probe(command, environment) as process:
+            try:
+                answer, errors = process.communicate(timeout=60)
+            except BaseException:
+                process.kill()
+                raise
+        if process.returncode != 0:
+            raise subprocess.CalledProcessError(process.returncode, command)
         # ptxas: «Cuda compilation tools, release 13.5, V13.5.37»: the last number is the whole.
-        text = answer.stdout.decode("utf-8", errors="replace")
+        text = answer.decode("utf-8", errors="replace")
         line = next((line for line in text.splitlines() if ", V" in line), text)
         return Version.parse(line.rpartition(", V")[2])
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        stderr = getattr(error, "stderr", None) or b""
         raise ToolError(
             f"{name} ({command[0]}, from {source}) does not say its version: {error}",
             command=command,
-            stderr=stderr.decode("utf-8", errors="replace"),
+            stderr=errors.decode("utf-8", errors="replace"),
         ) from None
+
+
+# By command and environment: what was started before it was asked for, until it is.
+_expected: dict[
+    tuple[tuple[str, ...], tuple[tuple[str, str], ...]], subprocess.Popen[bytes] | None
+] = {}
+
+
+def _start_probe(
+    command: tuple[str, ...], environment: tuple[tuple[str, str], ...]
+) -> subprocess.Popen[bytes]:
+    import subprocess
+
+    return subprocess.Popen(
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )

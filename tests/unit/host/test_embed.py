@@ -14,14 +14,11 @@ from helpers.command import REPOSITORY, Outcome
 from helpers.native import build_library
 from msgspec.structs import replace
 
-from aotc import mlir
 from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.host.embed import embed
-from aotc.host.llvm_text import downlevel
 from aotc.host.translate import translate
 from aotc.mlir import ir, make_context
 from aotc.toolchain import Toolchain
-from aotc.toolchain.version import Version
 
 Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]
@@ -295,10 +292,8 @@ def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
         )
         cpu = replace(CPU_KERNELS, module=functions)
         embed(host.operation, {"device": b"an image"}, cpu, [], built_for={"device": "sm_90"})
-        text = translate(host)
-    toolchain = Toolchain(os.environ)
-    writer, reader = Version.parse(mlir.bindings().llvm_version), toolchain.clang.version
-    (tmp_path / "host.ll").write_text(downlevel(text, writer=writer, reader=reader))
+        toolchain = Toolchain(os.environ)
+        (tmp_path / "host.ll").write_text(translate(host, toolchain.clang.version))
     (tmp_path / "reader.c").write_text(READER)
     command = [
         *toolchain.zig_cc.command,

@@ -16,6 +16,7 @@ from aotc.host import translate as translation
 from aotc.host.translate import translate
 from aotc.mlir import ir, make_context
 from aotc.process import PROCESS
+from aotc.toolchain.version import Version
 
 # What the bindings' LLVM prints; the second one is not in the LLVM dialect.
 TRANSLATED = "llvm.func @{0}() {{ llvm.return }}"
@@ -38,7 +39,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[translation._Server]:
 
 def text_of(name: str, form: str = TRANSLATED) -> str:
     with make_context():
-        return translate(ir.Module.parse(form.format(name)))
+        return translate(ir.Module.parse(form.format(name)), Version(99))
 
 
 @pytest.mark.usefixtures("_either_way")
