@@ -33,6 +33,8 @@ from aotc.toolchain.version import Version
 _QUESTION = struct.Struct("<QIII")
 _ANSWER = struct.Struct("<BQ")
 _TEXT, _REFUSED, _FAILED = range(3)
+# What a child's answers take of the folder for temporary files, when no more are waited for.
+_LARGEST_FILE = 1 << 26
 
 
 def translate(module: Any, reader: Version) -> str:
@@ -112,7 +114,7 @@ class _Child:
             except BaseException:  # interrupted: what follows in the pipes is nobody's answer
                 self.is_alive = False
                 raise
-        text = self._texts[number]
+        text, self._texts[number] = self._texts[number], ""  # a text is asked for once
         if isinstance(text, InternalError):
             raise text
         return text
@@ -134,6 +136,12 @@ class _Child:
             size -= len(parts[-1])
         text = b"".join(parts).decode()
         return text if kind == _TEXT else _failure(text, is_whole=kind == _FAILED)
+
+    def can_go_on(self) -> bool:
+        """Whether it can be asked: not when it has ended, is another process's, or when its file is
+        large and holds nothing that is still to be read."""
+        is_used_up = self._read > _LARGEST_FILE and len(self._texts) == self._asked
+        return self.is_alive and self.parent == os.getpid() and not is_used_up
 
     def stop(self) -> None:
         """At its input's end it ends."""
@@ -158,8 +166,8 @@ _children: list[_Child] = []
 
 def _child_of(context: Callable[[], Any]) -> _Child:
     """The one that there is, or a new one, which will use the context: for a first question, or
-    after the last one crashed."""
-    if _children and (not _children[0].is_alive or _children[0].parent != os.getpid()):
+    when the last one cannot go on."""
+    if _children and not _children[0].can_go_on():
         _children.pop().stop()
     if not _children:
         _children.append(_Child(context()))

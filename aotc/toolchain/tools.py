@@ -137,6 +137,10 @@ def package_of(name: str) -> str:
     return _SPECS[name].packages[0]
 
 
+# A command that says a version, and its environment.
+_Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
+
+
 class Toolchain:
     """The tools. Each is looked for when it is first used, and once.
 
@@ -277,8 +281,7 @@ class Toolchain:
         spec = _SPECS[name]
         is_known = source == "package" and not spec.has_own_version and not self._asks
         if spec.probe is not None and not is_known:
-            command = (str(path), *arguments, *spec.probe)
-            version = _probe(name, source, command, self._tool_environment())
+            version = _probe(name, source, *self._question(spec, path, arguments))
         elif source == "package":
             version = _package_version(spec)
         else:
@@ -290,16 +293,16 @@ class Toolchain:
         path = _package_file(_SPECS["clang"])
         if path is None or self._named("clang") or self._named("zig"):
             return
-        command = (str(path), "clang", *(_SPECS["clang"].probe or ()))
-        question = command, self._tool_environment()
+        question = self._question(_SPECS["clang"], path, ("clang",))
         if question not in _expected:
             with contextlib.suppress(OSError):
                 _expected[question] = _start_probe(*question)
 
-    def _tool_environment(self) -> tuple[tuple[str, str], ...]:
+    def _question(self, spec: _Spec, path: Path, arguments: tuple[str, ...]) -> _Question:
         from aotc.toolchain.runner import tool_environment
 
-        return tuple(sorted(tool_environment(self.environment).items()))
+        environment = tuple(sorted(tool_environment(self.environment).items()))
+        return (str(path), *arguments, *(spec.probe or ())), environment
 
 
 def _missing(spec: _Spec) -> ToolError:
@@ -390,10 +393,8 @@ def _probe(
         ) from None
 
 
-# By command and environment: what was started before it was asked for, until it is.
-_expected: dict[
-    tuple[tuple[str, ...], tuple[tuple[str, str], ...]], subprocess.Popen[bytes] | None
-] = {}
+# What was started before it was asked for, until it is.
+_expected: dict[_Question, subprocess.Popen[bytes] | None] = {}
 
 
 def _start_probe(

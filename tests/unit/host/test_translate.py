@@ -50,6 +50,26 @@ def test_text_and_refusals() -> None:
     assert "define void @second()" in text_of("second")
 
 
+def test_a_childs_file_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker builds any number of modules. What is still waited for is read first."""
+    monkeypatch.setattr(PROCESS, "is_ours", True)
+    monkeypatch.setattr(translation, "_LARGEST_FILE", 100)
+    monkeypatch.setattr(translation, "_children", [])
+    assert text_of("first")
+    first = translation._children[0]
+    with make_context():
+        modules = [ir.Module.parse(TRANSLATED.format(name)) for name in ("second", "third")]
+        waiting = [translation.Translation(module, Version(99)) for module in modules]
+    second = translation._children[0]
+    assert second is not first
+    assert "@third()" in waiting[1].text()
+    assert "@second()" in waiting[0].text()
+    assert not any(second._texts)
+    assert text_of("fourth")
+    assert translation._children[0] is not second
+    translation._children[0].stop()
+
+
 def test_one_process_answers_all_threads(server: translation._Server) -> None:
     with ThreadPoolExecutor(4) as threads:
         texts = list(threads.map(text_of, [f"f{number}" for number in range(12)]))
