@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aotc.cache.identity import Identities
 from aotc.cache.results import Made, Results
-from aotc.toolchain.runner import Completed
+from aotc.toolchain.runner import Completed, FileCommand
 
 # Of files that are read and made together: to link or to copy more takes as long as to keep it.
 LARGEST = 64 << 20
@@ -28,27 +28,15 @@ class ToolCache:
         # Of files outside of the build's folder, which do not change during it.
         self._digests: dict[Path, str] = {}
 
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        folder: Path,
-        env: Mapping[str, str],
-        reads: Sequence[str | Path],
-        writes: Sequence[str],
-        execute: Callable[[], Completed],
-    ) -> tuple[Completed, bool]:
-        """What `command` makes in `folder`, and whether it was run for that.
-
-        `reads` are files, or folders of headers; relative ones, and all of `writes`, are in
-        `folder`.
-        """
-        step = ", ".join(writes)
-        if _size_of(folder, reads) > LARGEST:
+    def run(self, command: FileCommand, execute: Callable[[], Completed]) -> tuple[Completed, bool]:
+        """What `command` makes, and whether it was run for that, by `execute`."""
+        folder = command.folder
+        step = ", ".join(command.writes)
+        if _size_of(folder, command.reads) > LARGEST:
             self._results.report.pass_by(step, "it reads too much to be kept")
             return execute(), True
-        components = self._components(command, folder, env, reads, writes)
-        found = self._results.find(step, components, writes)
+        components = self._components(command)
+        found = self._results.find(step, components, command.writes)
         if found is not None:
             for name, data in found.files.items():
                 # Away with what was there: another link to it may be somebody's file.
@@ -57,19 +45,15 @@ class ToolCache:
                 if name in found.executables:
                     (folder / name).chmod(0o755)
             said = (data.decode(errors="replace") for data in (found.stdout, found.stderr))
-            return Completed(tuple(command), *said), False
+            return Completed(command.words, *said), False
         done = execute()
-        self._keep(step, components, folder, writes, done)
+        self._keep(step, components, command, done)
         return done, True
 
     def _keep(
-        self,
-        step: str,
-        components: Mapping[str, str],
-        folder: Path,
-        writes: Sequence[str],
-        done: Completed,
+        self, step: str, components: Mapping[str, str], command: FileCommand, done: Completed
     ) -> None:
+        folder, writes = command.folder, command.writes
         if not all((folder / name).is_file() for name in writes):
             return
         if _size_of(folder, writes) > LARGEST:
@@ -83,31 +67,24 @@ class ToolCache:
         )
         self._results.keep(components, made)
 
-    def _components(
-        self,
-        command: Sequence[str],
-        folder: Path,
-        env: Mapping[str, str],
-        reads: Sequence[str | Path],
-        writes: Sequence[str],
-    ) -> dict[str, str]:
-        files = {str(path): self._digest(folder, path) for path in reads}
-        arguments = list(command[1:])
+    def _components(self, command: FileCommand) -> dict[str, str]:
+        files = {str(path): self._digest(command.folder, path) for path in command.reads}
+        arguments = list(command.words[1:])
         # What a file has matters, and which of them it is; not where it is.
         places = {path: f"<{i}>/{Path(path).name}" for i, path in enumerate(files)}
         for path in sorted(filter(lambda path: path.startswith("/"), files), key=len, reverse=True):
             arguments = [text.replace(path, places[path]) for text in arguments]
         return {
             "kind": "tool",
-            "tool": self._identities.of_program(Path(command[0])),
+            "tool": self._identities.of_program(Path(command.words[0])),
             "command": json.dumps(arguments),
-            "environment": json.dumps(sorted(env.items())),
+            "environment": json.dumps(sorted(command.env.items())),
             **{
                 # Two of one name: each has its own line.
                 f"{Path(path).name}{'' if i == 0 else f' ({i})'}": f"#{digest}"
                 for i, path, digest in _numbered(files)
             },
-            "writes": json.dumps(list(writes)),
+            "writes": json.dumps(list(command.writes)),
         }
 
     def _digest(self, folder: Path, path: str | Path) -> str:

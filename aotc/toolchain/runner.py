@@ -35,18 +35,25 @@ class Completed(Struct, frozen=True):
     stderr: str = ""
 
 
+class FileCommand(Struct, frozen=True):
+    """A command that makes files of files, in `folder`.
+
+    `env` adds to the tools' environment. `reads` are files, or folders of headers; relative ones,
+    and all of `writes`, are in `folder`.
+    """
+
+    words: tuple[str, ...]
+    folder: Path
+    env: Mapping[str, str]
+    reads: tuple[str | Path, ...]
+    writes: tuple[str, ...]
+
+
 class CommandCache(Protocol):
     """Runs commands, or gives what they made before: see `aotc.cache.actions`."""
 
     def run(
-        self,
-        command: Sequence[str],
-        *,
-        folder: Path,
-        env: Mapping[str, str],
-        reads: Sequence[str | Path],
-        writes: Sequence[str],
-        execute: Callable[[], Completed],
+        self, command: FileCommand, execute: Callable[[], Completed]
     ) -> tuple[Completed, bool]: ...
 
 
@@ -150,12 +157,8 @@ class Runner:
         if self._cache is None or cwd is None or not writes or input is not None:
             return self._execute(command, making, input, cwd, env)
         done, was_run = self._cache.run(
-            command,
-            folder=cwd,
-            env=env or {},
-            reads=reads,
-            writes=writes,
-            execute=lambda: self._execute(command, making, None, cwd, env),
+            FileCommand(tuple(command), cwd, env or {}, tuple(reads), tuple(writes)),
+            lambda: self._execute(command, making, None, cwd, env),
         )
         if not was_run:
             with self._lock:
