@@ -11,6 +11,9 @@ from pathlib import Path
 
 from aotc.errors import InternalError, ToolError
 
+# zig's own cache, in aotc's.
+ZIG_FOLDER = "zig"
+
 
 def cache_root(environment: Mapping[str, str]) -> Path:
     """The cache folder, made if need be.

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from aotc.cache.folder import ZIG_FOLDER
 from aotc.cache.result import ActionResult
 from aotc.cache.store import Miss, Store
 
 JOURNAL = "journal"
 # What aotc and zig make once for a host target: not the results of builds.
 RUNTIME_FOLDERS = ("runtime", "utilities", "harness")
-ZIG_FOLDER = "zig"
 # What the store's files are called, by their folders: others there are not ours to remove.
 _NAMES = {
     **dict.fromkeys(("ac", "cas"), re.compile(r"[0-9a-f]{64}")),

@@ -139,7 +139,14 @@ class Linker(Struct, frozen=True):
     ) -> None:
         """Raises InputError for functions that the module declares and nobody defines."""
         try:
-            self.runner.run(command, making=making, cwd=self.folder, reads=reads, writes=[output])
+            self.runner.run(
+                command,
+                making=making,
+                cwd=self.folder,
+                reads=reads,
+                writes=[output],
+                prepare=self._prepare,
+            )
         except ToolError as error:
             undefined = unique(re.findall(r"undefined symbol: (\S+)", error.stderr))
             if not undefined:
@@ -150,6 +157,11 @@ class Linker(Struct, frozen=True):
                 hint="--emit obj leaves them open, for whoever links the object.",
             ) from None
         self._check(output)
+
+    def _prepare(self) -> None:
+        from aotc.toolchain.runtime import prepare_links
+
+        prepare_links(self.toolchain, self.runner, self.target.triple, debug=self.debug)
 
     def _check(self, output: str) -> None:
         """Whether the file will run where it is meant to; says what it needs there."""

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from aotc.cache.folder import cache_root
+from aotc.cache.folder import ZIG_FOLDER, cache_root
 from aotc.errors import ToolError
 from aotc.toolchain.interrupts import uninterrupted
 from aotc.trace import Span
@@ -72,7 +72,7 @@ def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
     Small on purpose: with CPATH, LIBRARY_PATH, CFLAGS or a locale in it, the same input
     would not give the same bytes. zig needs a cache folder and would look for one at HOME.
     """
-    zig_cache = str(cache_root(environment) / "zig")
+    zig_cache = str(cache_root(environment) / ZIG_FOLDER)
     tools = {
         "LC_ALL": "C",
         "TZ": "UTC",
@@ -146,19 +146,26 @@ class Runner:
         env: Mapping[str, str] | None = None,
         reads: Sequence[str | Path] = (),
         writes: Sequence[str] = (),
+        prepare: Callable[[], None] | None = None,
     ) -> Completed:
-        """Runs `command` to its end. `making` names its product, for messages.
+        """Runs `command` to its end, after `prepare`. `making` names its product, for messages.
 
         `env` adds to the tools' environment. `reads` and `writes` are all the files that make a
         difference to what it does, and that it makes, from `cwd`: with them, a command that was
         run before need not run again. Raises ToolError when the tool cannot be started or fails.
         When this thread is interrupted, the tool and its children are killed.
         """
-        if self._cache is None or cwd is None or not writes or input is not None:
+
+        def execute() -> Completed:
+            if prepare is not None:
+                prepare()
             return self._execute(command, making, input, cwd, env)
+
+        if self._cache is None or cwd is None or not writes or input is not None:
+            return execute()
         done, was_run = self._cache.run(
             FileCommand(tuple(command), cwd, env or {}, tuple(reads), tuple(writes)),
-            lambda: self._execute(command, making, None, cwd, env),
+            execute,
         )
         if not was_run:
             with self._lock:
@@ -328,6 +335,7 @@ class RecordingRunner(Runner):
         env: Mapping[str, str] | None = None,
         reads: Sequence[str | Path] = (),
         writes: Sequence[str] = (),
+        prepare: Callable[[], None] | None = None,
     ) -> Completed:
         """Remembers `command`; `respond`, if given, may write files or raise ToolError."""
         command = tuple(command)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from aotc.cache.folder import cache_root, make_once
+from aotc.cache.folder import ZIG_FOLDER, cache_root, make_once
 from aotc.errors import InternalError
 from aotc.toolchain.data import RUNTIME_NAME, SHARED_RUNTIME, data_dir
 from aotc.toolchain.runner import Runner
@@ -89,6 +89,7 @@ def runtime_library(
         if kind == "static":
             command = [*toolchain.zig_ar.command, "rcsD", name, *objects]
         else:
+            prepare_links(toolchain, runner, target)
             command = [
                 *toolchain.zig_cc.command,
                 *("-target", target, "-shared", "-fno-sanitize=all"),
@@ -159,6 +160,33 @@ def harness_objects(
     if not wanted:
         raise InternalError(f"{source} has no file for program_main={program_main}.")
     return [place / _object_name(file) for file in wanted]
+
+
+def prepare_links(
+    toolchain: Toolchain, runner: Runner, target: str, *, debug: bool = False
+) -> None:
+    """To be called before zig links for `target`: makes what zig adds, start-up code and stubs of
+    the C library, in zig's cache, if it is not there.
+
+    zig would make it in the first link. But of several first links at once, each can have a lock
+    that another waits for, and all wait forever (seen with zig 0.17 and five links).
+    """
+    kind = "debug" if debug else "stripped"
+    name = f"{toolchain.zig.version}-{target}-{kind}"
+    place = cache_root(toolchain.environment) / ZIG_FOLDER / "prepared" / name
+
+    def make(draft: Path) -> None:
+        (draft / "program.c").write_text("int main(void) { return 0; }\n")
+        command = [
+            *toolchain.zig_cc.command,
+            *("-target", target, "-fno-sanitize=all", "-pie", "-g" if debug else "-s"),
+            "program.c",
+            *(f"-l{library}" for library in SYSTEM_LIBRARIES),
+            *("-o", "program"),
+        ]
+        runner.run(command, making=f"zig's part of programs for {target}", cwd=draft)
+
+    make_once(place, make, expected=("program",))
 
 
 def _sources(folder: Path) -> list[Path]:

@@ -8,8 +8,8 @@
     ./run --limit 500         ends after so many seconds: what is missing then is said
     ./run --json FILE         the table's rows as JSON, too
 
-Needs python3 with PyTorch, NumPy and msgspec. All three have the same weights, which are made here from
-their seed and put into aotc's libraries, whose digests are checked; inputs are on the device.
+Needs python3 with PyTorch, NumPy and msgspec. All three have the same weights, which are made here
+from their seed and put into aotc's libraries, whose digests are checked; inputs are on the device.
 Errors are the largest difference from the same module in f64, by the largest result. Times are
 medians by the clock on the wall, each call with a wait for the device behind it, after calls that
 are not counted (torch.compile has compiled by then); no CUDA graphs. f32 is without tf32 in all

@@ -7,13 +7,18 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from aotc.cache import folder as cache_module
 from aotc.cache.folder import cache_root, make_once
 from aotc.errors import InternalError, ToolError
+from aotc.host.link import Linker
+from aotc.request import HostTarget
 from aotc.toolchain import (
     RecordingRunner,
     Runner,
@@ -22,7 +27,7 @@ from aotc.toolchain import (
     harness_objects,
     runtime_library,
 )
-from aotc.toolchain.runtime import SYSTEM_LIBRARIES
+from aotc.toolchain.runtime import SYSTEM_LIBRARIES, prepare_links
 
 TARGET = "x86_64-linux-gnu.2.28"
 
@@ -339,3 +344,52 @@ def test_the_data_folders_are_beside_a_checkout_or_inside_a_wheel(
     inside.mkdir(parents=True)
     assert data_dir(name, package=package) == inside
     assert data_dir(name).name == name
+
+
+def test_of_links_at_once_one_makes_what_zig_adds(
+    environment: dict[str, str], toolchain: Toolchain
+) -> None:
+    """zig makes start-up code and stubs in the first link, and several first links can wait for
+    each other forever."""
+    made: list[str] = []
+
+    class Slow(RecordingRunner):
+        def run(self, command, *, making, cwd, **options):  # type: ignore[no-untyped-def]
+            time.sleep(0.2)
+            made.append(making)
+            (cwd / command[command.index("-o") + 1]).touch()
+
+    runner = Slow()
+    seen = []
+
+    def link() -> None:
+        prepare_links(toolchain, runner, TARGET)
+        seen.append(len(made))
+
+    threads = [threading.Thread(target=link) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1, 1, 1, 1]
+    prepare_links(toolchain, runner, TARGET, debug=True)
+    prepare_links(toolchain, runner, "aarch64-linux-gnu.2.28")
+    assert len(made) == 3
+
+
+def test_a_link_is_prepared(toolchain: Toolchain, tmp_path: Path) -> None:
+    class Preparing(RecordingRunner):
+        def run(self, command, *, prepare=None, **options):  # type: ignore[no-untyped-def]
+            if prepare is not None:
+                prepare()
+            return super().run(command, **options)
+
+    runner = Preparing(_refuse)
+    linker = Linker(toolchain, runner, tmp_path, HostTarget.parse(TARGET), debug=False)
+    with pytest.raises(ToolError, match="refused"):
+        linker.link_executable([], tmp_path / "runtime.a", tmp_path / "utilities.a", "program")
+    assert runner.made == [f"zig's part of programs for {TARGET}"]
+
+
+def _refuse(command: tuple[str, ...]) -> NoReturn:
+    raise ToolError("refused")
