@@ -11,8 +11,23 @@ from pathlib import Path
 
 from aotc.errors import InternalError, ToolError
 
-# zig's own cache, in aotc's.
+# zig's own caches, in aotc's.
 ZIG_FOLDER = "zig"
+
+
+def zig_cache(environment: Mapping[str, str], program: str) -> Path:
+    """The cache of one installation of zig, whose `program` that is.
+
+    Two installations of one cache take each other's start-up code for changed, make it again, and
+    hold locks that the other one waits for: two links at once waited forever (seen with zig 0.17
+    in two virtual environments).
+    """
+    import hashlib
+
+    # What zig tells files apart by: one that was installed anew is another, too.
+    status = Path(program).stat()
+    text = f"{Path(program).resolve()} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
+    return cache_root(environment) / ZIG_FOLDER / hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def cache_root(environment: Mapping[str, str]) -> Path:

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from aotc.cache.folder import ZIG_FOLDER, cache_root
+from aotc.cache.folder import zig_cache
 from aotc.errors import ToolError
 from aotc.toolchain.interrupts import uninterrupted
 from aotc.trace import Span
@@ -70,20 +70,23 @@ def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The whole environment of every tool, from the user's.
 
     Small on purpose: with CPATH, LIBRARY_PATH, CFLAGS or a locale in it, the same input
-    would not give the same bytes. zig needs a cache folder and would look for one at HOME.
+    would not give the same bytes.
     """
-    zig_cache = str(cache_root(environment) / ZIG_FOLDER)
     tools = {
         "LC_ALL": "C",
         "TZ": "UTC",
         "SOURCE_DATE_EPOCH": "0",
         "PATH": os.defpath,
-        "ZIG_GLOBAL_CACHE_DIR": zig_cache,
-        "ZIG_LOCAL_CACHE_DIR": zig_cache,
     }
     if "TMPDIR" in environment:
         tools["TMPDIR"] = environment["TMPDIR"]
     return tools
+
+
+def zig_environment(environment: Mapping[str, str], program: str) -> dict[str, str]:
+    """What zig, `program`, needs besides: a folder for its cache. It would look for one at HOME."""
+    place = str(zig_cache(environment, program))
+    return {"ZIG_GLOBAL_CACHE_DIR": place, "ZIG_LOCAL_CACHE_DIR": place}
 
 
 def tool_name(command: Sequence[str]) -> str:
@@ -227,7 +230,7 @@ class Runner:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
-                env={**self._tool_environment, **(env or {})},
+                env={**self._tool_environment, **self._zig_environment(command), **(env or {})},
                 # A group of its own: zig starts children, and all of them must go at once.
                 process_group=0,
             )
@@ -239,6 +242,12 @@ class Runner:
         with self._lock:
             self._live.add(process)
         return process
+
+    def _zig_environment(self, command: tuple[str, ...]) -> dict[str, str]:
+        program = Path(command[0])
+        if program.name != "zig" or not program.exists():
+            return {}
+        return zig_environment(self._environment, command[0])
 
     @staticmethod
     def _failure(

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from aotc.cache.folder import ZIG_FOLDER, cache_root, make_once
+from aotc.cache.folder import cache_root, make_once, zig_cache
 from aotc.errors import InternalError
 from aotc.toolchain.data import RUNTIME_NAME, SHARED_RUNTIME, data_dir
 from aotc.toolchain.runner import Runner
@@ -168,12 +168,12 @@ def prepare_links(
     """To be called before zig links for `target`: makes what zig adds, start-up code and stubs of
     the C library, in zig's cache, if it is not there.
 
-    zig would make it in the first link. But of several first links at once, each can have a lock
-    that another waits for, and all wait forever (seen with zig 0.17 and five links).
+    zig would make it in the first link, and in each of several first links.
     """
     kind = "debug" if debug else "stripped"
     name = f"{toolchain.zig.version}-{target}-{kind}"
-    place = cache_root(toolchain.environment) / ZIG_FOLDER / "prepared" / name
+    zig = str(toolchain.zig.path)
+    place = zig_cache(toolchain.environment, zig) / "prepared" / name
 
     def make(draft: Path) -> None:
         (draft / "program.c").write_text("int main(void) { return 0; }\n")

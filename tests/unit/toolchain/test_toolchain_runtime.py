@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 
 from aotc.cache import folder as cache_module
-from aotc.cache.folder import cache_root, make_once
+from aotc.cache.folder import cache_root, make_once, zig_cache
 from aotc.errors import InternalError, ToolError
 from aotc.host.link import Linker
 from aotc.request import HostTarget
@@ -41,7 +41,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def runner(environment: dict[str, str]) -> Runner:
     """The user's zig cache, aotc's own in the test's folder."""
-    shared = str(cache_root(os.environ) / "zig")
+    shared = str(zig_cache(os.environ, str(Toolchain(os.environ).zig.path)))
 
     class SharedZigCache(Runner):
         def run(self, command, **options):  # type: ignore[no-untyped-def]
@@ -349,8 +349,7 @@ def test_the_data_folders_are_beside_a_checkout_or_inside_a_wheel(
 def test_of_links_at_once_one_makes_what_zig_adds(
     environment: dict[str, str], toolchain: Toolchain
 ) -> None:
-    """zig makes start-up code and stubs in the first link, and several first links can wait for
-    each other forever."""
+    """zig would make start-up code and stubs in each of the first links."""
     made: list[str] = []
 
     class Slow(RecordingRunner):
@@ -393,3 +392,20 @@ def test_a_link_is_prepared(toolchain: Toolchain, tmp_path: Path) -> None:
 
 def _refuse(command: tuple[str, ...]) -> NoReturn:
     raise ToolError("refused")
+
+
+def test_each_installation_of_zig_has_a_cache_of_its_own(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Two that share one wait for each other's locks."""
+    programs = [tmp_path / name / "zig" for name in ("one", "other")]
+    for program in programs:
+        program.parent.mkdir()
+        program.write_text('#!/bin/sh\necho "$ZIG_GLOBAL_CACHE_DIR $ZIG_LOCAL_CACHE_DIR"\n')
+        program.chmod(0o755)
+    runner = Runner(environment)
+    one, other = (runner.run([str(p)], making="nothing").stdout.split() for p in programs)
+    assert one[0] == one[1] == str(zig_cache(environment, str(programs[0])))
+    assert one[0] != other[0]
+    programs[0].write_text(programs[0].read_text() + "# installed again")
+    assert str(zig_cache(environment, str(programs[0]))) != one[0]
