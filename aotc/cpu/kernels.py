@@ -16,8 +16,11 @@ from aotc.cpu.support import find_obstacle
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.input.source import find_place
 from aotc.lower.host.bfloat import add_bfloat_functions
+from aotc.lower.kernels.outlining import CPU, runs_on
 from aotc.mlir import ir
 from aotc.ops import symbol_of
+
+_OTHERS = "the CPU has another for the same"
 
 
 class SyncPoint(Struct, frozen=True):
@@ -109,7 +112,8 @@ def _obstacles(gpu_modules: list[Any], name: str) -> dict[KernelName, str | None
         symbols = symbols_of(gpu_module)
         for kernel_name, operation in symbols.items():
             if is_kernel(operation):
-                obstacle = find_obstacle(reach(operation, symbols), name)
+                is_for_it = runs_on(gpu_module) in (None, CPU)
+                obstacle = find_obstacle(reach(operation, symbols), name) if is_for_it else _OTHERS
                 obstacles[symbol_of(gpu_module), kernel_name] = obstacle
     return obstacles
 

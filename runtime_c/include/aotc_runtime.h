@@ -113,6 +113,11 @@ AOTC_API aotc_status aotc_device_resolve(aotc_device *out_device);
 // Whether a device was chosen so far: false for a program that needed none. Chooses none.
 AOTC_API bool aotc_device_is_resolved(void);
 
+// The compute capability of the GPU that this thread's calls go to: 90 for 9.0. 0 for the CPU
+// device, and where there is no device: then the failure is recorded. Generated code asks which of
+// several kernels to launch.
+AOTC_API int32_t aotc_compute_capability(void);
+
 // The number of the GPU that this thread's calls go to, as mgpuSetDefaultDevice or the entry under
 // way has it; -1 when that is left to the rules above. Another thread that works for this one
 // adopts it, where -1 forgets an earlier one. (Of a context that is not the device's primary one it
@@ -205,6 +210,9 @@ typedef struct aotc_cpu_block {
   // block ends where it is, and blocks that did not begin are left out.
   void (*fail)(const struct aotc_cpu_block *block, const char *message, const int64_t thread_id[3])
       __attribute__((noreturn));
+  // Which instructions there are: on x86-64 the level of its psABI, 1 to 4, and 0 anywhere else. A
+  // function that was compiled for several goes by it.
+  int64_t level;
 } aotc_cpu_block;
 
 // One call runs one block: all its threads. `parameters` is as in mgpuLaunchKernel: the addresses
@@ -240,7 +248,7 @@ typedef struct aotc_cpu_kernel {
   uint64_t sync_point_count;
 } aotc_cpu_kernel;
 
-#define AOTC_MODULE_INFO_VERSION 2
+#define AOTC_MODULE_INFO_VERSION 3
 
 // Constant data in every object that aotc makes. It must stay valid until mgpuModuleUnload of a
 // module with this image.
@@ -252,6 +260,9 @@ typedef struct aotc_module_info {
   const char *name;               // of the gpu.module
   const char *built_for;          // "sm_80, sm_86, sm_90a, PTX compute_80"
   const aotc_cpu_kernel *kernels; // kernel_count of them
+  // The only GPUs that its kernels are launched on, by compute capability: 90 for 9.0; 0: all, -1:
+  // none. On others it is not loaded, and says nothing of whether the program can use them.
+  int32_t only_capability;
 } aotc_module_info;
 
 // Tells what an image was built for and which of its kernels run on the CPU. Called from a

@@ -38,6 +38,20 @@ bool aotc_rt_describe_gpu(const aotc_rt_driver *driver, int32_t ordinal, CUdevic
   return true;
 }
 
+int32_t aotc_rt_capability(const aotc_device *description) {
+  return 10 * description->capability_major + description->capability_minor;
+}
+
+int32_t aotc_compute_capability(void) {
+  aotc_rt_scope scope;
+  if (!aotc_rt_begin_unless_failed(&scope, "aotc_compute_capability")) {
+    return 0;
+  }
+  int32_t capability = scope.context != NULL ? aotc_rt_capability(&scope.context->description) : 0;
+  aotc_rt_end(&scope);
+  return capability;
+}
+
 // Adds a context to those that can be found.
 static aotc_rt_context *add_context(const aotc_rt_driver *driver, CUcontext handle, int32_t ordinal,
                                     bool is_primary) {

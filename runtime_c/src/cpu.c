@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cpu_level.h"
 #include "cpu_pool.h"
 #include "state.h"
 
@@ -84,6 +85,7 @@ aotc_status aotc_rt_cpu_launch(const aotc_cpu_kernel *kernel, void *const *param
       .grid = {grid[0], grid[1], grid[2]},
       .block = {block[0], block[1], block[2]},
       .dynamic_shared_bytes = dynamic_shared_bytes,
+      .level = aotc_rt_cpu_level(),
       // The largest grid has just under 2^63 blocks.
       .block_count = (uint64_t)grid[0] * (uint64_t)grid[1] * (uint64_t)grid[2],
   };

@@ -152,6 +152,7 @@ void aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, char *memory) {
               .shared = piece(memory, scratch->shared, scratch->threads),
               .threads = piece(memory, scratch->threads, scratch->states),
               .fail = fail_thread,
+              .level = launched->level,
           },
       .launched = launched,
       .states = piece(memory, scratch->states, scratch->end),

@@ -23,6 +23,7 @@ typedef struct aotc_rt_cpu_launched {
   void *const *parameters;
   int64_t grid[3], block[3];
   int64_t dynamic_shared_bytes;
+  int64_t level; // aotc_cpu_block's
   uint64_t block_count, chunk;
   aotc_rt_cpu_scratch scratch;
   _Atomic(uint64_t) next_block; // may run past block_count, by a chunk for each thread

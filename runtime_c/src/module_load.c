@@ -113,7 +113,12 @@ bool aotc_rt_module_load_locked(const aotc_rt_driver *driver, aotc_rt_module *mo
 
 bool aotc_rt_modules_load_all_locked(const aotc_rt_driver *driver, aotc_rt_context *context) {
   for (aotc_rt_module *m = aotc_rt_state_of_process.modules; m != NULL; m = m->next) {
+    const aotc_module_info *info = atomic_load_explicit(&m->info, memory_order_acquire);
+    int32_t only = info != NULL ? info->only_capability : 0;
     CUmodule handle = NULL;
+    if (only != 0 && only != aotc_rt_capability(&context->description)) {
+      continue;
+    }
     if (!aotc_rt_module_load_locked(driver, m, context, &handle)) {
       return false;
     }

@@ -128,6 +128,9 @@ struct aotc_rt_context {
   aotc_rt_staging staging; // under a lock of its own
 };
 
+// As one number: 90 for 9.0.
+int32_t aotc_rt_capability(const aotc_device *description);
+
 // Describes CUDA device `ordinal`; false, with the failure recorded, if the driver does not say.
 bool aotc_rt_describe_gpu(const aotc_rt_driver *driver, int32_t ordinal, CUdevice *out_device,
                           aotc_device *out_description);

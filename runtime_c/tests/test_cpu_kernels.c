@@ -11,7 +11,12 @@
 #define ONE ((cpu_sizes){1, 1, 1})
 #define THREADS ((cpu_sizes){3, 2, 1})
 
+static void note_level(void *const *parameters, const aotc_cpu_block *block) {
+  **(int64_t *const *)parameters[0] = block->level;
+}
+
 static const aotc_cpu_kernel kernels[] = {
+    {.name = "note_level", .run = note_level},
     {.name = "note_block", .run = cpu_module_note_block},
     {.name = "hard", .why_not = "it uses gpu.barrier"},
 };
@@ -99,7 +104,7 @@ static void unknown_description_is_refused(void) {
       .kernels = kernels,
   };
   aotc_module_register(&newer);
-  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "description has version 3, this runtime knows version 2");
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "description has version 4, this runtime knows version 3");
 }
 
 static void clusters_of_one_block_run(void) {
@@ -125,6 +130,27 @@ static void clusters_of_one_block_run(void) {
   CHECK_INT(30201, seen[3]);
 }
 
+static int64_t level_with(const char *asked) {
+  int64_t level = -1;
+  setenv("AOTC_CPU_LEVEL", asked, 1);
+  cpu_module_launch(load("1"), "note_level", ONE, THREADS, 0, &level);
+  CHECK_NO_FAILURE();
+  return level;
+}
+
+static void level_is_the_processors(void) {
+  int64_t level = level_with("9");
+#ifdef __x86_64__
+  CHECK(level == 1 || level == 3 || level == 4);
+#else
+  CHECK_INT(0, level);
+#endif
+}
+
+static void level_can_be_made_lower(void) {
+  CHECK_INT(0, level_with("0"));
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(sizes_that_cuda_refuses_are_refused),
@@ -135,6 +161,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(registration_ends_with_the_module),
       CHECK_TEST(unknown_description_is_refused),
       CHECK_TEST(clusters_of_one_block_run),
+      CHECK_TEST(level_is_the_processors),
+      CHECK_TEST(level_can_be_made_lower),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -26,15 +26,21 @@ static const aotc_cpu_kernel kernels_without_cpu[] = {
     {.name = "add", .why_not = "it uses gpu.barrier"}};
 
 static const aotc_module_info info_90 = {
-    AOTC_MODULE_INFO_VERSION, 1, image_90, sizeof(image_90), "kernels", "sm_90", kernels_with_cpu,
+    AOTC_MODULE_INFO_VERSION, 1, image_90, sizeof(image_90), "kernels", "sm_90",
+    kernels_with_cpu,         0,
 };
 static const aotc_module_info info_80 = {
     AOTC_MODULE_INFO_VERSION, 1, image_80, sizeof(image_80), "kernels", "sm_80, PTX compute_80",
-    kernels_with_cpu,
+    kernels_with_cpu,         0,
 };
 static const aotc_module_info info_80_without_cpu = {
     AOTC_MODULE_INFO_VERSION, 1, image_80, sizeof(image_80), "kernels", "sm_80",
-    kernels_without_cpu,
+    kernels_without_cpu,      0,
+};
+
+static const aotc_module_info info_for_90_alone = {
+    AOTC_MODULE_INFO_VERSION, 1,  image_90, sizeof(image_90), "kernels for one", "sm_90",
+    kernels_without_cpu,      90,
 };
 
 static bool is_driver_open(void) {
@@ -255,6 +261,36 @@ static void auto_takes_a_gpu_that_the_image_fits(void) {
   CHECK_NO_FAILURE();
   CHECK_INT(1, driver->launch_count);
   CHECK_INT(1, driver->primary_references); // the other GPU's was given back
+}
+
+static void image_for_other_gpus_alone_is_not_asked(void) {
+  scenario_driver()->capability[0] = 80;
+  aotc_module_register(&info_for_90_alone);
+  mgpuModuleLoad(image_90, sizeof(image_90));
+  aotc_module_register(&info_80);
+  void *module = mgpuModuleLoad(image_80, sizeof(image_80));
+  CHECK_INT(80, aotc_compute_capability());
+  scenario_launch(module, "add");
+  CHECK_NO_FAILURE();
+  CHECK_INT(1, scenario_driver()->launch_count);
+  CHECK_INT(1, scenario_driver()->live_modules);
+}
+
+static void image_for_this_gpu_alone_must_load(void) {
+  scenario_driver()->capability[0] = 90;
+  aotc_module_register(&info_for_90_alone);
+  mgpuModuleLoad(image_90, sizeof(image_90));
+  CHECK_INT(90, aotc_compute_capability());
+  CHECK_INT(1, scenario_driver()->live_modules);
+  CHECK_NO_FAILURE();
+}
+
+static void cpu_has_no_compute_capability(void) {
+  setenv("AOTC_DEVICE", "cpu", 1);
+  aotc_module_register(&info_90);
+  mgpuModuleLoad(image_90, sizeof(image_90));
+  CHECK_INT(0, aotc_compute_capability());
+  CHECK_NO_FAILURE();
 }
 
 static void auto_takes_the_cpu_when_no_image_fits(void) {
@@ -515,6 +551,9 @@ int main(int argc, char **argv) {
       CHECK_TEST(no_image_means_cpu_and_no_driver),
       CHECK_TEST(requested_cpu_opens_no_driver),
       CHECK_TEST(auto_takes_a_gpu_that_the_image_fits),
+      CHECK_TEST(image_for_other_gpus_alone_is_not_asked),
+      CHECK_TEST(image_for_this_gpu_alone_must_load),
+      CHECK_TEST(cpu_has_no_compute_capability),
       CHECK_TEST(auto_takes_the_cpu_when_no_image_fits),
       CHECK_TEST(kernel_without_cpu_form_says_why_no_gpu),
       CHECK_TEST(unregistered_image_that_does_not_fit),

@@ -215,7 +215,7 @@ def test_kernels_are_listed_with_their_cpu_forms(
     )
     ir = host_ir(module(LAUNCH, kernels=two))
     info = ir["aotc_info_device"]
-    assert re.search(r"\{ i32 2, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
+    assert re.search(r"\{ i32 3, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
     table = ir["aotc_kernels_device"]
     names = re.findall(r"\{ ptr @(\w+), ptr (\S+), ptr (\S+), ptr (\S+), i64 ", table)
     assert [name for name, *_ in names] == ["aotc_name_device_meet", "aotc_name_device_twice"]
@@ -303,7 +303,7 @@ def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True)
     read = subprocess.run([tmp_path / "reader"], capture_output=True, text=True, check=True)
     assert read.stdout.splitlines() == [
-        "2 device, sm_90",
+        "3 device, sm_90",
         "whole: 1 - 0, 1 0, 4 5 6, none",
         "by_step: 0 - 77, 1099511627776 192, 0 0 0,"
         ' 0 gpu.barrier at "a".mlir:1:2 1 gpu.shuffle at b.mlir:3:4.',

@@ -1,0 +1,78 @@
+// Which instructions the processor has, beyond those that all of its architecture have.
+#include "cpu_level.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+
+// The levels of the x86-64 psABI, by the bits of Intel's manual (CPUID, leaves 1, 7 and 80000001h)
+// and of XCR0: registers that the system does not save are none.
+#define FMA_BIT (1U << 12)
+#define MOVBE_BIT (1U << 22)
+#define OSXSAVE_BIT (1U << 27)
+#define AVX_BIT (1U << 28)
+#define F16C_BIT (1U << 29)
+#define V3_LEAF_1 (FMA_BIT | MOVBE_BIT | OSXSAVE_BIT | AVX_BIT | F16C_BIT)
+#define BMI1_BIT (1U << 3)
+#define AVX2_BIT (1U << 5)
+#define BMI2_BIT (1U << 8)
+#define V3_LEAF_7 (BMI1_BIT | AVX2_BIT | BMI2_BIT)
+#define LZCNT_BIT (1U << 5)
+#define AVX512F_BIT (1U << 16)
+#define AVX512DQ_BIT (1U << 17)
+#define AVX512CD_BIT (1U << 28)
+#define AVX512BW_BIT (1U << 30)
+#define AVX512VL_BIT (1U << 31)
+#define V4_LEAF_7 (AVX512F_BIT | AVX512DQ_BIT | AVX512CD_BIT | AVX512BW_BIT | AVX512VL_BIT)
+#define AVX_STATE 0x6U
+#define AVX512_STATE 0xe6U
+
+static bool has(uint32_t bits, uint32_t wanted) {
+  return (bits & wanted) == wanted;
+}
+
+static int64_t level_of_processor(void) {
+  uint32_t a = 0, b = 0, c = 0, d = 0, leaf_7 = 0;
+  if (__get_cpuid_count(7, 0, &a, &leaf_7, &c, &d) == 0 || __get_cpuid(1, &a, &b, &c, &d) == 0 ||
+      !has(c, V3_LEAF_1) || !has(leaf_7, V3_LEAF_7)) {
+    return 1;
+  }
+  if (__get_cpuid(0x80000001U, &a, &b, &c, &d) == 0 || !has(c, LZCNT_BIT)) {
+    return 1;
+  }
+  uint32_t state = 0;
+  __asm__ volatile("xgetbv" : "=a"(state), "=d"(d) : "c"(0));
+  if (!has(state, AVX_STATE)) {
+    return 1;
+  }
+  return has(leaf_7, V4_LEAF_7) && has(state, AVX512_STATE) ? 4 : 3;
+}
+#else
+static int64_t level_of_processor(void) {
+  return 0;
+}
+#endif
+
+static int64_t find_level(void) {
+  int64_t level = level_of_processor();
+  const char *text = getenv("AOTC_CPU_LEVEL");
+  if (text == NULL || text[0] < '0' || text[0] > '9' || text[1] != '\0') {
+    return level;
+  }
+  int64_t wanted = text[0] - '0';
+  return wanted < level ? wanted : level;
+}
+
+int64_t aotc_rt_cpu_level(void) {
+  // A hypervisor may make CPUID slow: it is asked once, by whoever comes first.
+  static _Atomic(int64_t) known = -1;
+  int64_t level = atomic_load_explicit(&known, memory_order_relaxed);
+  if (level < 0) {
+    level = find_level();
+    atomic_store_explicit(&known, level, memory_order_relaxed);
+  }
+  return level;
+}

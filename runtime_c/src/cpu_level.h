@@ -1,0 +1,11 @@
+// Which instructions the processor has, beyond those that all of its architecture have.
+#ifndef AOTC_RT_CPU_LEVEL_H
+#define AOTC_RT_CPU_LEVEL_H
+
+#include <stdint.h>
+
+// On x86-64 the level of its psABI, but 1 for 2: nothing is compiled for that. 0 on others. The
+// environment's AOTC_CPU_LEVEL makes it lower.
+int64_t aotc_rt_cpu_level(void);
+
+#endif // AOTC_RT_CPU_LEVEL_H
