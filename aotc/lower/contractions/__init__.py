@@ -1,0 +1,7 @@
+"""Products of matrices → kernels of their own, instead of a loop for each element.
+
+`problem` says what is computed, `recognise` finds it in a module. A family (a module each:
+`hopper`, `tensor_cores`, `simt`) writes the host function that launches a kernel for it, as MLIR
+text, from parameters; `choice` picks families and parameters, and `dispatch` puts their kernels
+beside the loops, which the CPU device keeps.
+"""

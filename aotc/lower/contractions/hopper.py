@@ -1,0 +1,550 @@
+"""Products of f16 and bf16 on Hopper (sm_90a): TMA brings tiles, warpgroups multiply them (wgmma).
+
+A block is one warpgroup that fetches and one or two that multiply, and makes one tile of C after
+the other. Between them is a ring of stages in shared memory, each with a tile of A and one of B,
+64 deep: a barrier says that a stage is full (TMA counts its bytes), another that it is empty (each
+warp that multiplies arrives). All count stages from the kernel's beginning, over all tiles; a
+count says the place in the ring and the phase of its barriers.
+
+What a tile has outside of A and B is filled with zeros, and what it has outside of C is not stored.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.lower.contractions.hopper_store import Store
+from aotc.lower.contractions.hopper_tiles import (
+    DEPTH,
+    K_OF_WGMMA,
+    SHARED,
+    SLAB,
+    SPACE,
+    Body,
+    Operand,
+    Tile,
+    is_aligned,
+)
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+
+NAME = "wgmma"
+_WARPGROUP = 128  # threads
+# Of a block at most, less what aligns the stages behind the barriers.
+_SHARED_BYTES = 232448 - 1024
+# A block has registers for so many sums of each thread that multiplies.
+_MOST_SUMS = 128
+# Registers of a thread that fetches, and of one that multiplies: of 3 warpgroups all begin with
+# 168. Two can have what they need.
+_FEW_REGISTERS, _MANY_REGISTERS = 40, 232
+_DEPTH = 64  # columns of A in a stage
+_TICKS = 10_000_000  # of one try to wait, which is repeated
+
+
+class Variant(Struct, frozen=True):
+    """Parameters of a kernel.
+
+    A tile of C has `n` columns (a multiple of 16, at most 256) and 64 rows for each of the
+    `m_blocks` of each of the `consumers`, the warpgroups that multiply. In `ping_pong`, two
+    consumers have a tile each, and one stores while the other one multiplies.
+
+    `stages`: of the ring. `group`: how many tiles of a column of C follow each other, so that
+    the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
+    many run at once, as many as the GPU has multiprocessors.
+    """
+
+    n: int = 256
+    consumers: int = 2
+    m_blocks: int = 1
+    stages: int = 4
+    group: int = 16
+    ping_pong: bool = False
+    blocks: int = 132
+
+    @property
+    def m(self) -> int:
+        """Rows of a tile."""
+        return 64 * self.m_blocks * (1 if self.ping_pong else self.consumers)
+
+    @property
+    def threads(self) -> int:
+        return _WARPGROUP * (1 + self.consumers)
+
+
+# Without stages: as many as there is room for. For many tiles first, then for fewer and fewer.
+_MOST_STAGES = 8
+_SHAPES = (
+    Variant(n=256),
+    Variant(n=128, m_blocks=2, ping_pong=True),
+    *(Variant(n=n) for n in (192, 240, 224, 208, 176, 160, 144, 128)),
+    Variant(n=256, consumers=1),
+    Variant(n=128, ping_pong=True),
+    Variant(n=64),
+    Variant(n=128, consumers=1),
+    *(Variant(n=n, consumers=1) for n in (112, 96, 80)),
+    Variant(n=64, consumers=1),
+    Variant(n=32, consumers=1),
+)
+
+
+def can_take(problem: Problem, variant: Variant) -> bool:
+    """Whether the kernel is right for the problem."""
+    elements = problem.a.element, problem.b.element
+    return (
+        elements in (("f16", "f16"), ("bf16", "bf16"))
+        and problem.accumulator == "f32"
+        and problem.c.element in ("f16", "bf16", "f32")
+        and is_aligned(problem.a)
+        and is_aligned(problem.b)
+        and _is_possible(variant)
+        and _Kernel(problem, variant).shared_bytes <= _SHARED_BYTES
+    )
+
+
+def variants(problem: Problem) -> tuple[Variant, ...]:
+    """Those worth a try, the best one for large problems first."""
+    found = []
+    for shape in _SHAPES:
+        room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers)
+        stages = min(room // _Kernel(problem, shape).stage_bytes, _MOST_STAGES)
+        found.append(replace(shape, stages=stages))
+        # Three stages were seen to be a little faster than four at times, and the other way round.
+        if shape.n == 256 and shape.consumers == 2:
+            found.append(replace(shape, stages=stages - 1))
+    return tuple(variant for variant in found if can_take(problem, variant))
+
+
+# Of a multiprocessor: multiply-adds a clock; clocks for a row of 128 bytes that TMA fetches, and
+# for one of a matrix whose rows begin at no multiple of 32 bytes; clocks until the first tile is
+# there. Fitted to measurements on an H200.
+_MULTIPLY_ADDS = 2048
+_PIECE = 64
+_ROW_CLOCKS, _ODD_ROW_CLOCKS, _ODD_ROWS = 2, 4, 32
+_SEEN_PART = 0.3
+_START_CLOCKS = 1500
+_STORED_A_CLOCK = 64
+
+
+def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
+    """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+    is_odd = any(
+        matrix.pitch is not None and matrix.pitch * ELEMENT_BYTES[matrix.element] % _ODD_ROWS
+        for matrix in (problem.a, problem.b)
+    )
+    depth = -(-k // _DEPTH)
+    row = _ODD_ROW_CLOCKS if is_odd else _ROW_CLOCKS
+    columns = variant.n * row
+    if variant.n % _PIECE and not problem.b.transposed:
+        # Several fetches in the place of one, and the last as long as the others.
+        columns = -(-variant.n // _PIECE) * _PIECE * _ODD_ROW_CLOCKS
+    rows = variant.m * row + columns
+    products = variant.m * variant.n * _DEPTH / _MULTIPLY_ADDS
+    stored = 0.0 if variant.ping_pong else variant.m * variant.n / _STORED_A_CLOCK
+    # What is shorter is not hidden behind the other to its end.
+    each = max(rows, products) + _SEEN_PART * min(rows, products)
+    return depth * each + stored, _START_CLOCKS
+
+
+def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
+    """`func.func @name(%a, %b, %c)`, which launches the kernel."""
+    return _Kernel(problem, variant, finish).text(name)
+
+
+def _is_possible(variant: Variant) -> bool:
+    return (
+        variant.n in range(16, 257, 16)
+        and variant.consumers in (1, 2)
+        and variant.m_blocks >= 1
+        and variant.m <= 256
+        and variant.m_blocks * variant.n // 2 <= _MOST_SUMS
+        and variant.stages >= 2
+        and variant.group >= 1
+        and variant.blocks >= 1
+        and (variant.consumers == 2 or not variant.ping_pong)
+    )
+
+
+class _Kernel:
+    """The function's text, part by part. Names of values that its parts share are its members."""
+
+    def __init__(self, problem: Problem, variant: Variant, finish: Finish | None = None) -> None:
+        self.problem, self.variant = problem, variant
+        batched = problem.batched
+        a, b = problem.a, problem.b
+        self.a = Operand.of(a, variant.m, is_deep=not a.transposed, batched=batched)
+        self.b = Operand.of(b, variant.n, is_deep=b.transposed, batched=batched)
+        self.stage_bytes = self.a.bytes + self.b.bytes
+        self.ring_bytes = variant.stages * self.stage_bytes
+        self.shared_bytes = self.ring_bytes + Store.shared_bytes(4 * variant.consumers)
+        self.barriers = (
+            f"!nvgpu.mbarrier.group<memorySpace = {SPACE}, num_barriers = {variant.stages}>"
+        )
+        self.e = Body()
+        self.store = Store(self.e, problem, variant.n, finish)
+        self.sums = self.store.sums
+
+    # --- The host's part -----------------------------------------------------------------
+
+    def text(self, name: str) -> str:
+        e, problem = self.e, self.problem
+        self._find_sizes()
+        with e.block(f"scf.if {self._is_there()}"):
+            self.a_map = self.a.make_map(e, "%a")
+            self.b_map = self.b.make_map(e, "%b")
+            self.store.make_maps()
+            self._launch()
+        arguments = f"%a: {problem.a.type}, %b: {problem.b.type}, %c: {problem.c.type}"
+        return f"func.func @{name}({arguments}) {{\n{e.text()}\n  return\n}}"
+
+    def _find_sizes(self) -> None:
+        problem = self.problem
+        first = 1 if problem.batched else 0
+        self.host_m = self._dim("%c", problem.c, first)
+        self.host_n = self._dim("%c", problem.c, first + 1)
+        self.host_k = self._dim("%a", problem.a, first + (0 if problem.a.transposed else 1))
+        self.host_batch = self._dim("%c", problem.c, 0) if problem.batched else None
+
+    def _dim(self, name: str, matrix: Matrix, number: int) -> str:
+        which = self.e.constant(number)
+        return self.e.value(f"memref.dim {name}, {which} : {matrix.type}")
+
+    def _is_there(self) -> str:
+        """Whether C has elements."""
+        e = self.e
+        elements = e.do("muli", self.host_m, self.host_n, "index")
+        if self.host_batch is not None:
+            elements = e.do("muli", elements, self.host_batch, "index")
+        return e.compare("ne", elements, 0, "index")
+
+    def _launch(self) -> None:
+        e = self.e
+        blocks, one = self._blocks(), e.constant(1)
+        threads = e.constant(self.variant.threads)
+        bytes_ = e.constant(self.shared_bytes, "i32")
+        e.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {blocks}, %gy = {one}, %gz = {one})")
+        e.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
+        with e.block(f"    dynamic_shared_memory_size {bytes_}"):
+            self._body()
+            e.line("gpu.terminator")
+
+    def _blocks(self) -> str:
+        """As few as make the tiles in as many turns as all would: more would have nothing to do
+        in the last turn, and share the power before."""
+        e = self.e
+        down = e.do("ceildivui", self.host_m, self.variant.m, "index")
+        across = e.do("ceildivui", self.host_n, self.variant.n, "index")
+        tiles = e.do("muli", down, across, "index")
+        if self.host_batch is not None:
+            tiles = e.do("muli", tiles, self.host_batch, "index")
+        turns = e.do("ceildivui", tiles, self.variant.blocks, "index")
+        return e.do("ceildivui", tiles, turns, "index")
+
+    # --- The kernel ----------------------------------------------------------------------
+
+    def _body(self) -> None:
+        e = self.e
+        thread = e.i32("%tx")
+        self._find_block(thread)
+        self._count_tiles()
+        self._make_barriers(e.compare("eq", thread, 0))
+        is_producer = e.compare("eq", self.warpgroup, 0)
+        e.open(f"scf.if {is_producer} {{")
+        self._produce()
+        e.otherwise()
+        self._consume()
+        e.close()
+
+    def _find_block(self, thread: str) -> None:
+        """What a thread knows of itself and of its block."""
+        e = self.e
+        self.block, self.grid = e.i32("%bx"), e.i32("%gx")
+        self.lane = e.do("andi", thread, 31)
+        # The same for all lanes, which a shuffle tells the compiler.
+        everyone, first, last = (e.constant(number, "i32") for number in (-1, 0, 31))
+        warp = e.do("shrui", thread, 5)
+        self.warp = e.value(f"nvvm.shfl.sync idx {everyone}, {warp}, {first}, {last} : i32 -> i32")
+        self.warpgroup = e.do("shrui", self.warp, 2)
+        self.shared = e.value(f"gpu.dynamic_shared_memory : {SHARED}")
+        address = e.value(
+            f"memref.extract_aligned_pointer_as_index {self.shared} : {SHARED} -> index"
+        )
+        self.address = e.i32(address)
+
+    def _count_tiles(self) -> None:
+        e, problem, variant = self.e, self.problem, self.variant
+        self.m = self._size(problem.m, self.host_m)
+        self.n = self._size(problem.n, self.host_n)
+        self.k = self._size(problem.k, self.host_k)
+        self.down = e.do("divui", e.do("addi", self.m, variant.m - 1), variant.m)
+        self.across = e.do("divui", e.do("addi", self.n, variant.n - 1), variant.n)
+        self.tiles_of_one = e.do("muli", self.down, self.across)
+        self.tiles = self.tiles_of_one
+        if self.host_batch is not None:
+            self.tiles = e.do("muli", self.tiles, e.i32(self.host_batch))
+        # With K = 0 there is one, behind K's end: zeros.
+        stages = e.do("divui", e.do("addi", self.k, DEPTH - 1), DEPTH)
+        self.stages_of_tile = e.do("maxui", stages, 1)
+        has_none = e.compare("eq", self.k, 0)
+        behind, zero = e.constant(DEPTH, "i32"), e.constant(0, "i32")
+        self.first_k = e.value(f"arith.select {has_none}, {behind}, {zero} : i32")
+
+    def _size(self, known: int | None, size: str) -> str:
+        return self.e.i32(size) if known is None else self.e.constant(known, "i32")
+
+    def _make_barriers(self, is_first: str) -> None:
+        e, variant = self.e, self.variant
+        self.full, self.empty = (
+            e.value(f"nvgpu.mbarrier.create -> {self.barriers}") for _ in range(2)
+        )
+        with e.block(f"scf.if {is_first}"):
+            # A stage is filled by one thread, and emptied by the warps that multiply it.
+            warps = 4 if variant.ping_pong else 4 * variant.consumers
+            one, arrivals = e.constant(1), e.constant(warps)
+            for number in range(variant.stages):
+                stage = e.constant(number)
+                e.line(f"nvgpu.mbarrier.init {self.full}[{stage}], {one} : {self.barriers}")
+                e.line(f"nvgpu.mbarrier.init {self.empty}[{stage}], {arrivals} : {self.barriers}")
+            e.line("nvvm.fence.mbarrier.init")
+        for map_, type_ in ((self.a_map, self.a.map_type), (self.b_map, self.b.map_type)):
+            e.line(f"nvgpu.tma.prefetch.descriptor {map_}, predicate = {is_first} : {type_}")
+        e.line("gpu.barrier")
+
+    def _tile(self, number: str) -> Tile:
+        """Tiles are counted down `group` rows of tiles, then across; then in the next rows."""
+        e, variant = self.e, self.variant
+        batch = None
+        if self.problem.batched:
+            batch = e.do("divui", number, self.tiles_of_one)
+            number = e.do("remui", number, self.tiles_of_one)
+        in_group = e.do("muli", self.across, variant.group)
+        first = e.do("muli", e.do("divui", number, in_group), variant.group)
+        place = e.do("remui", number, in_group)
+        height = e.do("minui", e.do("subi", self.down, first), variant.group)
+        row = e.do("addi", first, e.do("remui", place, height))
+        column = e.do("divui", place, height)
+        return Tile(e.do("muli", row, variant.m), e.do("muli", column, variant.n), batch)
+
+    def _stage(self, count: str) -> str:
+        return self.e.do("remui", count, self.variant.stages)
+
+    def _wait(self, barriers: str, count: str, *, for_round_before: bool = False) -> None:
+        """Until the count's stage is full; or, of the barriers that say that it is empty, until
+        what the round before put there is done with. (Nothing, in the first round: a new barrier
+        counts as one whose phase before is over.)"""
+        e = self.e
+        stage = e.index(self._stage(count))
+        phase = e.do("divui", count, self.variant.stages)
+        if for_round_before:
+            phase = e.do("addi", phase, 1)
+        parity = e.value(f"arith.trunci {phase} : i32 to i1")
+        ticks = e.constant(_TICKS)
+        e.line(
+            f"nvgpu.mbarrier.try_wait.parity {barriers}[{stage}], {parity}, {ticks} "
+            f": {self.barriers}"
+        )
+
+    # --- What fetches --------------------------------------------------------------------
+
+    def _produce(self) -> None:
+        e = self.e
+        if self.variant.consumers > 1:
+            e.line(f"nvvm.setmaxregister decrease {_FEW_REGISTERS}")
+        is_first_warp = e.compare("eq", self.warp, 0)
+        elected = e.value("nvvm.elect.sync -> i1")
+        fetches = e.do("andi", is_first_warp, elected, "i1")
+        with e.block(f"scf.if {fetches}"):
+            zero, one = e.constant(0, "i32"), e.constant(1, "i32")
+            loop = f"scf.for %tile = {self.block} to {self.tiles} step {self.grid}"
+            done = e.name()
+            with e.block(f"{done} = {loop} iter_args(%count = {zero}) -> (i32) : i32"):
+                tile = self._tile("%tile")
+                with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
+                    self._fetch(tile, "%k", e.do("addi", "%count", "%k"))
+                count = e.do("addi", "%count", self.stages_of_tile)
+                e.line(f"scf.yield {count} : i32")
+
+    def _fetch(self, tile: Tile, k: str, count: str) -> None:
+        e = self.e
+        self._wait(self.empty, count, for_round_before=True)
+        stage = self._stage(count)
+        barrier, bytes_ = f"{self.full}[{e.index(stage)}]", e.constant(self.stage_bytes)
+        e.line(f"nvgpu.mbarrier.arrive.expect_tx {barrier}, {bytes_} : {self.barriers}")
+        depth = e.do("addi", e.do("muli", k, DEPTH), self.first_k)
+        a_at = e.do("muli", stage, self.stage_bytes)
+        b_at = e.do("addi", a_at, self.a.bytes)
+        self._load(self.a, self.a_map, barrier, a_at, (tile.row, depth, tile.batch))
+        self._load(self.b, self.b_map, barrier, b_at, (tile.column, depth, tile.batch))
+
+    def _load(
+        self,
+        operand: Operand,
+        map_: str,
+        barrier: str,
+        offset: str,
+        place: tuple[str, str, str | None],
+    ) -> None:
+        """Fetches the operand's tile at a place in the matrix to an offset in shared memory."""
+        e = self.e
+        for more, coordinates in operand.coordinates(e, *place):
+            at = e.index(e.do("addi", offset, more))
+            tile = e.value(f"memref.view {self.shared}[{at}][] : {SHARED} to {operand.tile}")
+            e.line(
+                f"nvgpu.tma.async.load {map_}[{', '.join(coordinates)}], {barrier} to {tile} "
+                f": {operand.map_type}, {self.barriers} -> {operand.tile}"
+            )
+
+    # --- What multiplies -----------------------------------------------------------------
+
+    def _consume(self) -> None:
+        e, variant = self.e, self.variant
+        if variant.consumers > 1:
+            e.line(f"nvvm.setmaxregister increase {_MANY_REGISTERS}")
+        consumer = e.do("subi", self.warpgroup, 1)
+        self._find_part(consumer)
+        first, step = self.block, self.grid
+        count, counts = e.constant(0, "i32"), self.stages_of_tile
+        if variant.ping_pong:
+            # Tiles alternately, each with its stages.
+            first = e.do("addi", first, e.do("muli", consumer, self.grid))
+            step = e.do("muli", step, 2)
+            count = e.do("muli", consumer, counts)
+            counts = e.do("muli", counts, 2)
+            self._let_the_first_begin(consumer)
+        loop = f"scf.for %tile = {first} to {self.tiles} step {step}"
+        done = e.name()
+        with e.block(f"{done} = {loop} iter_args(%count = {count}) -> (i32) : i32"):
+            if variant.ping_pong:
+                self._await_turn(consumer)
+            sums, last_stage = self._multiply("%count")
+            if variant.ping_pong:
+                self._give_turn(consumer)
+            sums = self._await_products(sums)
+            self._release(last_stage)
+            tile = self._tile("%tile")
+            row = e.do("addi", tile.row, self.first_row)
+            self.store.store(sums, Tile(row, tile.column, tile.batch))
+            e.line(f"scf.yield {e.do('addi', '%count', counts)} : i32")
+        self.store.end()
+
+    def _find_part(self, consumer: str) -> None:
+        """Where this warp's rows are in the tile, and its operands in a stage."""
+        e, variant = self.e, self.variant
+        part = e.constant(0, "i32") if variant.ping_pong else consumer
+        a_at = e.do("muli", part, variant.m_blocks * SLAB)
+        self.a_descriptor = self._descriptor(self.a, e.do("addi", self.address, a_at))
+        self.b_descriptor = self._descriptor(self.b, e.do("addi", self.address, self.a.bytes))
+        warp_rows = e.do("muli", e.do("andi", self.warp, 3), 16)
+        self.first_row = e.do("addi", e.do("muli", part, 64 * variant.m_blocks), warp_rows)
+        warp = e.do("subi", self.warp, 4)
+        buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), self.ring_bytes)
+        self.store.begin(self.shared, self.address, buffers, self.lane, (self.m, self.n))
+        self.is_first_lane = e.compare("eq", self.lane, 0)
+
+    def _descriptor(self, operand: Operand, address: str) -> str:
+        e = self.e
+        units = e.value(f"arith.extui {e.do('shrui', address, 4)} : i32 to i64")
+        return e.do("ori", units, operand.layout, "i64")
+
+    # The consumers take turns at the tensor cores, by a named barrier each (0 is gpu.barrier's),
+    # on which its owner waits and the other one arrives. Without that one could be a round of the
+    # ring ahead of the other, and take an old phase for its own.
+
+    def _turn(self, number: str) -> str:
+        return f"id = {number} number_of_threads = {self.e.constant(2 * _WARPGROUP, 'i32')}"
+
+    def _await_turn(self, consumer: str) -> None:
+        self.e.line(f"nvvm.barrier {self._turn(self.e.do('addi', consumer, 1))}")
+
+    def _give_turn(self, consumer: str) -> None:
+        two = self.e.constant(2, "i32")
+        self.e.line(f"nvvm.barrier.arrive {self._turn(self.e.do('subi', two, consumer))}")
+
+    def _let_the_first_begin(self, consumer: str) -> None:
+        is_second = self.e.compare("eq", consumer, 1)
+        with self.e.block(f"scf.if {is_second}"):
+            self._give_turn(consumer)
+
+    def _multiply(self, count: str) -> tuple[list[str], str]:
+        """The sums, while the last products are still being added; and the stage of those."""
+        e, variant = self.e, self.variant
+        # The first stage's products are not added to anything: there are no zeros to write.
+        nothing = [e.value(f"llvm.mlir.undef : {self.sums}") for _ in range(variant.m_blocks)]
+        first_stage = self._stage(count)
+        self._wait(self.full, count)
+        sums = self._multiply_stage(first_stage, nothing, is_first=True)
+        one, done = e.constant(1, "i32"), e.name()
+        names = [e.name() for _ in sums]
+        arguments = [f"{name} = {value}" for name, value in zip(names, sums, strict=True)]
+        types = ", ".join(["i32", *[self.sums] * len(sums)])
+        with e.block(
+            f"{done}:{1 + len(sums)} = scf.for %k = {one} to {self.stages_of_tile} step {one} "
+            f"iter_args(%before = {first_stage}, {', '.join(arguments)}) -> ({types}) : i32"
+        ):
+            at = e.do("addi", count, "%k")
+            stage = self._stage(at)
+            self._wait(self.full, at)
+            sums = self._multiply_stage(stage, names, is_first=False)
+            # All but the newest products are done.
+            e.line("nvvm.wgmma.wait.group.sync.aligned 1")
+            self._release("%before")
+            e.line(f"scf.yield {', '.join([stage, *sums])} : {types}")
+        return [f"{done}#{1 + number}" for number in range(len(sums))], f"{done}#0"
+
+    def _multiply_stage(self, stage: str, sums: list[str], *, is_first: bool) -> list[str]:
+        e = self.e
+        wide = e.value(f"arith.extui {stage} : i32 to i64")
+        offset = e.do("muli", wide, self.stage_bytes >> 4, "i64")
+        a = e.do("addi", self.a_descriptor, offset, "i64")
+        b = e.do("addi", self.b_descriptor, offset, "i64")
+        sums = list(sums)
+        e.line("nvvm.wgmma.fence.aligned")
+        for step in range(DEPTH // K_OF_WGMMA):
+            b_at = e.do("addi", b, step * self.b.step, "i64")
+            for block in range(len(sums)):
+                a_at = e.do("addi", a, step * self.a.step + (block * SLAB >> 4), "i64")
+                adds = not (is_first and step == 0)
+                sums[block] = self._wgmma(sums[block], a_at, b_at, adds=adds)
+        e.line("nvvm.wgmma.commit.group.sync.aligned")
+        return sums
+
+    def _wgmma(self, sums: str, a: str, b: str, *, adds: bool) -> str:
+        element = self.problem.a.element
+        scale = "one" if adds else "zero"
+        a_layout = "row" if self.a.is_deep else "col"
+        b_layout = "col" if self.b.is_deep else "row"
+        return self.e.value(
+            f"nvvm.wgmma.mma_async {a}, {b}, {sums}, "
+            f"#nvvm.shape<m = 64, n = {self.variant.n}, k = {K_OF_WGMMA}>, "
+            f"D [<f32>, #nvvm.wgmma_scale_out<{scale}>], "
+            f"A [<{element}>, #nvvm.wgmma_scale_in<one>, <{a_layout}>], "
+            f"B [<{element}>, #nvvm.wgmma_scale_in<one>, <{b_layout}>] "
+            f": {self.sums} -> {self.sums}"
+        )
+
+    def _await_products(self, sums: list[str]) -> list[str]:
+        """The sums with all products in them."""
+        first, *others = sums
+        done = self._through_assembly(first, "wgmma.wait_group.sync.aligned 0;")
+        return [done, *(self._through_assembly(other, "") for other in others)]
+
+    def _through_assembly(self, sums: str, assembly: str) -> str:
+        """Nothing that uses the result moves in front of this. (Of nvvm's operation, which takes
+        and gives no sums, a compiler does not know that.)"""
+        e, count = self.e, self.variant.n // 2
+        values = [e.value(f"llvm.extractvalue {sums}[{i}] : {self.sums}") for i in range(count)]
+        constraints = ",".join(["=f"] * count + [str(i) for i in range(count)])
+        types = ", ".join(["f32"] * count)
+        return e.value(
+            f'llvm.inline_asm has_side_effects asm_dialect = att "{assembly}", "{constraints}" '
+            f"{', '.join(values)} : ({types}) -> {self.sums}"
+        )
+
+    def _release(self, stage: str) -> None:
+        """Each warp says that it has read the stage."""
+        e = self.e
+        with e.block(f"scf.if {self.is_first_lane}"):
+            e.value(
+                f"nvgpu.mbarrier.arrive {self.empty}[{e.index(stage)}] : {self.barriers} "
+                f"-> !nvgpu.mbarrier.token<memorySpace = {SPACE}, "
+                f"num_barriers = {self.variant.stages}>"
+            )

@@ -1,0 +1,214 @@
+"""Tiles of matrices on their way between memory and shared memory, by TMA; an emitter for kernels.
+
+In shared memory rows of 128 bytes are swizzled, which TMA and the tensor cores agree on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix
+
+SPACE = "#gpu.address_space<workgroup>"
+SHARED = f"memref<?xi8, {SPACE}>"
+
+DEPTH = 64  # elements of K in a tile: a row of 128 bytes
+K_OF_WGMMA = 16
+SWIZZLED = 128  # bytes: the widest row that is swizzled
+SLAB = 64 * SWIZZLED  # bytes of 64 swizzled rows
+
+_ALIGNMENT = 16  # bytes: of addresses, and of the distance of rows
+
+
+def is_aligned(matrix: Matrix) -> bool:
+    """Whether TMA takes it.
+
+    An `alignment` of 16 bytes is taken for that of every row, and so for that of the distance
+    between two, which TMA looks at even if there is only one.
+    """
+    if matrix.pitch is not None:
+        distance = matrix.pitch * ELEMENT_BYTES[matrix.element]
+        if distance % _ALIGNMENT != 0 or (distance == 0 and 0 not in matrix.sizes):
+            return False
+    return matrix.alignment % _ALIGNMENT == 0
+
+
+class Body(Emitter):
+    """An emitter with blocks, and with arithmetic on values and numbers."""
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        self.open(f"{header} {{")
+        yield
+        self.close()
+
+    def do(self, operation: str, left: str, right: str | int, type_: str = "i32") -> str:
+        if isinstance(right, int):
+            right = self.constant(right, type_)
+        return self.value(f"arith.{operation} {left}, {right} : {type_}")
+
+    def compare(self, how: str, left: str, right: str | int, type_: str = "i32") -> str:
+        return self.do(f"cmpi {how},", left, right, type_)
+
+    def index(self, value: str) -> str:
+        return self.value(f"arith.index_castui {value} : i32 to index")
+
+    def i32(self, value: str) -> str:
+        return self.value(f"arith.index_castui {value} : index to i32")
+
+    def pointer(self, address: str) -> str:
+        """To shared memory."""
+        return self.value(f"llvm.inttoptr {address} : i32 to !llvm.ptr<3>")
+
+
+class Operand(Struct, frozen=True):
+    """A or B: its tile in a stage, of `extent` rows or columns of C's tile.
+
+    Where K is contiguous, the tile is `extent` rows of 64 elements of K. Else it is slabs, each
+    64 rows of K of 64 elements, beside each other in the matrix and behind each other in shared
+    memory. `in_one`: one box has all slabs, as the matrix divides into them.
+    """
+
+    matrix: Matrix
+    extent: int
+    is_deep: bool
+    in_one: bool
+    batched: bool
+
+    @staticmethod
+    def of(matrix: Matrix, extent: int, *, is_deep: bool, batched: bool) -> Operand:
+        across = matrix.sizes[1]
+        in_one = not is_deep and extent % 64 == 0 and across is not None and across % 64 == 0
+        return Operand(matrix, extent, is_deep, in_one, batched)
+
+    @property
+    def slabs(self) -> int:
+        return -(-self.extent // 64)
+
+    @property
+    def bytes(self) -> int:
+        return self.extent * SWIZZLED if self.is_deep else self.slabs * SLAB
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """Of one load, outermost first."""
+        outer = (1,) if self.batched else ()
+        if self.is_deep:
+            return (*outer, self.extent, DEPTH)
+        return (*outer, self.slabs, DEPTH, 64) if self.in_one else (*outer, DEPTH, 64)
+
+    @property
+    def tile(self) -> str:
+        """The type of what one load brings."""
+        return tile_type(self.box, self.matrix.element)
+
+    @property
+    def map_type(self) -> str:
+        return map_type(self.tile)
+
+    def make_map(self, e: Body, name: str) -> str:
+        return make_map(e, name, self.matrix, self.box, self.map_type, in_slabs=self.in_one)
+
+    @property
+    def layout(self) -> int:
+        """What a wgmma's descriptor says of the tile, less its address (PTX manual, «Matrix
+        Descriptor»): swizzled by 128 bytes; 1024 bytes from 8 rows to the next 8; how far apart
+        slabs are, which is of no meaning where K is contiguous."""
+        slab = 16 if self.is_deep else SLAB
+        return 1 << 62 | (8 * SWIZZLED >> 4) << 32 | (slab >> 4) << 16
+
+    @property
+    def step(self) -> int:
+        """From a wgmma's descriptor to the next one's along K."""
+        bytes_ = K_OF_WGMMA * (2 if self.is_deep else SWIZZLED)
+        return bytes_ >> 4
+
+    def coordinates(
+        self, e: Body, at: str, k: str, batch: str | None
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Of each load: its offset in the tile in bytes, and its coordinates, innermost first."""
+        outer = [] if batch is None else [e.index(batch)]
+        depth = e.index(k)
+        if self.is_deep:
+            yield 0, [depth, e.index(at), *outer]
+        elif self.in_one:
+            slab = e.index(e.do("shrui", at, 6))
+            yield 0, [e.constant(0), depth, slab, *outer]
+        else:
+            for number in range(self.slabs):
+                place = e.index(e.do("addi", at, 64 * number))
+                yield number * SLAB, [place, depth, *outer]
+
+
+class Tile(Struct, frozen=True):
+    """Where a tile of C is, or a part of one: i32 values."""
+
+    row: str
+    column: str
+    batch: str | None
+
+
+def tile_type(box: tuple[int, ...], element: str) -> str:
+    return f"memref<{'x'.join(map(str, box))}x{element}, {SPACE}>"
+
+
+def map_type(tile: str, *, is_swizzled: bool = True) -> str:
+    """The type of a descriptor for such tiles."""
+    swizzle = "swizzle_128b" if is_swizzled else "none"
+    return (
+        f"!nvgpu.tensormap.descriptor<tensor = {tile}, swizzle = {swizzle}, "
+        "l2promo = l2promo_256b, oob = zero, interleave = none>"
+    )
+
+
+def make_map(
+    e: Body, name: str, matrix: Matrix, box: tuple[int, ...], type_: str, *, in_slabs: bool = False
+) -> str:
+    """A descriptor of the matrix; `in_slabs`, of its slabs of 64 columns. Of the host's part.
+
+    TMA knows no size and no distance of 0. A matrix without elements is said to have some, which
+    nobody reads.
+    """
+    base, offset, sizes, strides = _extract(e, name, matrix, rank=len(box) - in_slabs)
+    is_empty = e.compare("eq", _product(e, sizes), 0, "index")
+    zero, unit = e.constant(0), e.constant(_ALIGNMENT // ELEMENT_BYTES[matrix.element])
+    least = e.value(f"arith.select {is_empty}, {unit}, {zero} : index")
+    sizes = [e.do("maxui", size, 1, "index") for size in sizes]
+    strides = [e.do("maxui", stride, least, "index") for stride in strides[:-1]]
+    if in_slabs:
+        slabs = e.do("divui", sizes[-1], 64, "index")
+        sizes = [*sizes[:-2], slabs, sizes[-2], "64"]
+        strides = [*strides[:-1], "64", strides[-1]]
+    shape = "x".join("?" if size.startswith("%") else size for size in sizes)
+    distances = ", ".join("?" if stride.startswith("%") else stride for stride in strides)
+    view = f"memref<{shape}x{matrix.element}, strided<[{distances}, 1], offset: ?>>"
+    cast = e.value(
+        f"memref.reinterpret_cast {base} to offset: [{offset}], sizes: [{', '.join(sizes)}], "
+        f"strides: [{', '.join(strides)}, 1] : memref<{matrix.element}> to {view}"
+    )
+    ranked = f"memref<*x{matrix.element}>"
+    any_ = e.value(f"memref.cast {cast} : {view} to {ranked}")
+    box_sizes = ", ".join([e.constant(size) for size in box])
+    return e.value(f"nvgpu.tma.create.descriptor {any_} box[{box_sizes}] : {ranked} -> {type_}")
+
+
+def _extract(
+    e: Body, name: str, matrix: Matrix, rank: int
+) -> tuple[str, str, list[str], list[str]]:
+    """Base, offset, sizes and strides of a memref."""
+    names = [e.name() for _ in range(2 + 2 * rank)]
+    types = f"memref<{matrix.element}>" + ", index" * (1 + 2 * rank)
+    e.line(
+        f"{', '.join(names)} = memref.extract_strided_metadata {name} : {matrix.type} -> {types}"
+    )
+    return names[0], names[1], names[2 : 2 + rank], names[2 + rank :]
+
+
+def _product(e: Body, sizes: list[str]) -> str:
+    product = sizes[0]
+    for size in sizes[1:]:
+        product = e.do("muli", product, size, "index")
+    return product

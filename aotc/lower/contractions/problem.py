@@ -1,0 +1,126 @@
+"""What a kernel for a product of matrices is to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+# Bytes of the elements of matrices, by their types in MLIR.
+ELEMENT_BYTES = {
+    "f64": 8,
+    "f32": 4,
+    "f16": 2,
+    "bf16": 2,
+    "f8E4M3FN": 1,
+    "f8E5M2": 1,
+    "i32": 4,
+    "i8": 1,
+}
+
+
+class Matrix(Struct, frozen=True):
+    """An operand: the type of its buffer (`memref<?x64xf16>`), with one dimension for a batch in
+    front where the problem has one; the last dimension is contiguous.
+
+    `sizes` are of rows and columns as they lie in memory, None for one that is not known.
+    `pitch` is how many elements lie between two rows, None if that is not known; `alignment` how
+    many bytes every row's address is a multiple of, as far as is known.
+    `transposed`: A is given as K x M, B as N x K.
+    """
+
+    type: str
+    element: str
+    sizes: tuple[int | None, int | None]
+    pitch: int | None
+    alignment: int
+    transposed: bool = False
+
+
+class Problem(Struct, frozen=True):
+    """C = A · B, or C += A · B: A is M x K, B is K x N (`transposed`: as they lie), C is M x N.
+
+    Products are added as `accumulator`, the type that the operation asks for. With `batched`,
+    matrices are those of one dimension in front, which all three have.
+    """
+
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    accumulator: str
+    adds: bool = False
+    batched: bool = False
+    allow_tf32: bool = False
+
+    @property
+    def m(self) -> int | None:
+        return self.c.sizes[0]
+
+    @property
+    def n(self) -> int | None:
+        return self.c.sizes[1]
+
+    @property
+    def k(self) -> int | None:
+        return self.a.sizes[0 if self.a.transposed else 1]
+
+
+# What a sum becomes before it is stored: of an emitter, the sum (a value of the accumulator's
+# type), its row and its column (values of type index), a value of C's element type. Called where
+# row and column are inside of C.
+Finish = Callable[["Emitter", str, str, str], str]
+
+
+class Emitter:
+    """Lines of MLIR, and names for their results."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._names = 0
+        self._indent = 1
+
+    def name(self) -> str:
+        self._names += 1
+        return f"%v{self._names}"
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self._indent + text)
+
+    def value(self, text: str) -> str:
+        """The result of the operation `text`."""
+        name = self.name()
+        self.line(f"{name} = {text}")
+        return name
+
+    def constant(self, number: int | float | str, type_: str = "index") -> str:
+        """Constants are never shared between regions: where one stands, it is made."""
+        return self.value(f"arith.constant {number} : {type_}")
+
+    def open(self, text: str) -> None:
+        """Begins a region: `scf.if %x {`."""
+        self.line(text)
+        self._indent += 1
+
+    def otherwise(self) -> None:
+        self._indent -= 1
+        self.line("} else {")
+        self._indent += 1
+
+    def close(self, text: str = "}") -> None:
+        self._indent -= 1
+        self.line(text)
+
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+def convert(emitter: Emitter, value: str, source: str, target: str) -> str:
+    """The value as another type: floats rounded to nearest even, integers wrapped."""
+    if source == target:
+        return value
+    wider = ELEMENT_BYTES[target] > ELEMENT_BYTES[source]
+    if source.startswith("i"):
+        operation = "extsi" if wider else "trunci"
+    else:
+        operation = "extf" if wider else "truncf"
+    return emitter.value(f"arith.{operation} {value} : {source} to {target}")

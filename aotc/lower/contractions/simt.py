@@ -1,0 +1,529 @@
+"""Products of matrices on the ordinary units: f32 without tf32, f64, integers, any other types.
+
+A block makes a tile of C, its warps rectangles of that, each thread some rows and columns of its
+warp's. Tiles of A and B stand in shared memory with k outermost, so that what a thread reads of
+them is 16 bytes in a row; the next ones are on their way while one is used. A thread reads a
+column and row ahead of its products, too, over the end of a tile: no product waits for a read that
+has just begun. docs/matmul_ladder.md tells what each of these is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from math import prod
+
+from msgspec import Struct
+
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.lower.contractions.scalar import Operands, finished, has_known_types, sum_type
+from aotc.lower.contractions.writer import Buffer, Index, Writer, converted
+
+NAME = "multiply-adds"
+_WARP = 32
+_WIDEST_ACCESS = 16  # bytes
+# Threads that follow each other take so many elements of a row whose direction is k's: 32 bytes of
+# f32 are what memory gives at least, and stores of them, turned, are in different banks.
+_RUN = 8
+_SHARED_BYTES = 160 * 1024
+# How many tiles are worth a try by loads where asynchronous copies can bring them.
+_LOADING_TOO = 3
+
+
+class Variant(Struct, frozen=True):
+    """Sizes, all powers of two: a block makes m x n elements of C from k columns of A and k rows of
+    B at a time, a warp warp_m x warp_n of them, a thread thread_m x thread_n.
+
+    `stages`: how many tiles of A and of B are in shared memory, one in use and the others on their
+    way. `copy_bytes`: what an asynchronous copy brings, 16, 8 or 4, of operands whose rows lie
+    along the tile (the others come by elements). 0: loads and stores instead, which convert, with
+    two stages. `group`: blocks that follow each other are in this many rows of tiles, so that they
+    find each other's A and B in the L2 cache.
+    """
+
+    m: int
+    n: int
+    k: int
+    warp_m: int
+    warp_n: int
+    thread_m: int
+    thread_n: int
+    stages: int = 3
+    copy_bytes: int = 16
+    group: int = 8
+
+    @property
+    def threads(self) -> int:
+        return self.m * self.n // (self.thread_m * self.thread_n)
+
+
+# Of a multiprocessor: multiply-adds of f32 in a clock; how many of them there are, by how many
+# elements a thread makes, against those that fetch; clocks until the first tile is there.
+_MULTIPLY_ADDS = 128
+_OVERHEAD = 16
+_START_CLOCKS = 2000
+
+
+def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
+    """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+    each = variant.thread_m * variant.thread_n
+    part = each / (each + _OVERHEAD)
+    return k * variant.m * variant.n / _MULTIPLY_ADDS / part, _START_CLOCKS
+
+
+def can_take(problem: Problem, variant: Variant) -> bool:
+    if not has_known_types(problem):
+        return False
+    element = sum_type(problem)
+    group = _WIDEST_ACCESS // ELEMENT_BYTES[element]
+    lanes = variant.warp_m // variant.thread_m * (variant.warp_n // variant.thread_n)
+    sizes = variant.m, variant.n, variant.k, variant.warp_m, variant.warp_n
+    if (
+        any(size & (size - 1) for size in sizes)
+        or (lanes != _WARP or variant.m % variant.warp_m or variant.n % variant.warp_n)
+        or (variant.thread_m % group or variant.thread_n % group)
+        or not (_WARP <= variant.threads <= 1024)
+        or _shared_bytes(problem, variant) > _SHARED_BYTES
+    ):
+        return False
+    sides = _sides(problem, variant)
+    if variant.copy_bytes:
+        if problem.a.element != element or problem.b.element != element:
+            return False
+        if variant.stages < 2 or variant.copy_bytes < ELEMENT_BYTES[element]:
+            return False
+        if any(side.matrix.alignment < side.width * ELEMENT_BYTES[element] for side in sides):
+            return False
+    elif variant.stages != 2:
+        return False
+    return all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
+
+
+def variants(problem: Problem) -> tuple[Variant, ...]:
+    if not has_known_types(problem):
+        return ()
+    element = sum_type(problem)
+    sizes = [
+        *(((128, 64, 8), (64, 32, 8, 8)), ((64, 64, 8), (64, 32, 8, 8))),
+        *(((128, 128, 8), (64, 32, 8, 8)), ((64, 64, 8), (32, 16, 8, 4))),
+        *(((64, 32, 8), (32, 16, 4, 4)), ((32, 32, 8), (16, 16, 4, 2))),
+    ]
+    if ELEMENT_BYTES[element] == 4:
+        sizes = [
+            *(((256, 128, 8), (64, 64, 16, 8)), ((128, 128, 8), (64, 32, 8, 8))),
+            *(((128, 128, 16), (64, 32, 8, 8)), ((128, 128, 8), (64, 64, 16, 8))),
+            *(((128, 64, 8), (64, 32, 8, 8)), ((64, 128, 8), (64, 32, 8, 8))),
+            *(((64, 64, 8), (64, 32, 8, 8)), ((64, 64, 16), (32, 32, 8, 4))),
+            *(((64, 64, 16), (32, 16, 4, 4)), ((32, 64, 16), (32, 16, 4, 4))),
+            *(((32, 32, 16), (32, 16, 4, 4)), ((32, 32, 32), (32, 16, 4, 4))),
+        ]
+    # The widest copies that alignments allow, with 3 stages and with 4; and loads.
+    kinds = [(stages, bytes_) for bytes_ in (16, 8, 4) for stages in (3, 4)]
+    copying, loading = [], []
+    for tile, part in sizes:
+        able = [Variant(*tile, *part, *kind) for kind in kinds]
+        copying += [variant for variant in able if can_take(problem, variant)][:2]
+        loading.append(Variant(*tile, *part, 2, 0))
+    if copying:
+        loading = loading[:_LOADING_TOO]
+    return (*copying, *(variant for variant in loading if can_take(problem, variant)))
+
+
+def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
+    writer = Writer()
+    operands = Operands(writer, problem)
+    tiles_m = writer.divide_up(operands.m, variant.m)
+    tiles_n = writer.divide_up(operands.n, variant.n)
+    blocks = writer.multiply(operands.batches, writer.multiply(tiles_m, tiles_n))
+    kernel = _Kernel(problem, variant, writer, operands, finish)
+    shared_bytes = _shared_bytes(problem, variant)
+    writer.launch(blocks, variant.threads, shared_bytes, partial(kernel.body, tiles_m, tiles_n))
+    writer.line("return")
+    return f"func.func @{name}({operands.signature}) {{\n{writer.text()}\n}}\n"
+
+
+class _Side(Struct, frozen=True):
+    """A or B: its tile is `tile` rows or columns of C long. `is_turned`: its rows lie along k, not
+    along the tile. `width`: the elements that a thread brings at once."""
+
+    matrix: Matrix
+    extent: int | None
+    depth: int | None
+    tile: int
+    is_turned: bool
+    width: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether tiles of it never end behind its last row or column."""
+        return self.extent is not None and self.extent % self.tile == 0
+
+    def shape(self, variant: Variant, element: str) -> tuple[int, int, int]:
+        # What is turned is stored by neighbours into rows that follow each other: the padding puts
+        # them into different banks.
+        padding = _WIDEST_ACCESS // ELEMENT_BYTES[element] if self.is_turned else 0
+        return variant.stages, variant.k, self.tile + padding
+
+
+def _sides(problem: Problem, variant: Variant) -> tuple[_Side, _Side]:
+    def side(matrix: Matrix, extent: int | None, tile: int, is_turned: bool) -> _Side:
+        along = problem.k if is_turned else extent
+        width = _width(matrix, along, tile, is_turned, variant)
+        return _Side(matrix, extent, problem.k, tile, is_turned, width)
+
+    return (
+        side(problem.a, problem.m, variant.m, not problem.a.transposed),
+        side(problem.b, problem.n, variant.n, problem.b.transposed),
+    )
+
+
+def _width(matrix: Matrix, along: int | None, tile: int, is_turned: bool, variant: Variant) -> int:
+    bytes_ = ELEMENT_BYTES[matrix.element]
+    if variant.copy_bytes:
+        # Asynchronous copies cannot turn anything but single elements.
+        return 1 if is_turned else max(1, variant.copy_bytes // bytes_)
+    # Loads are whole: of rows of which it is not known that they are so many elements, single ones.
+    width = min(_WIDEST_ACCESS, matrix.alignment) // bytes_
+    while width > 1 and (
+        along is None
+        or along % width
+        or (is_turned and variant.k % width)
+        or tile * variant.k // width % variant.threads
+    ):
+        width //= 2
+    return max(1, width)
+
+
+def _shared_bytes(problem: Problem, variant: Variant) -> int:
+    element = sum_type(problem)
+    sides = _sides(problem, variant)
+    return sum(prod(side.shape(variant, element)) for side in sides) * ELEMENT_BYTES[element]
+
+
+class _Piece(Struct, frozen=True):
+    """What a thread brings to a tile at once: from `depth` along k and from `place` along the tile.
+
+    `there`: how many elements, those inside of the matrix; `is_there`: whether there are any (None:
+    always). Depth is another matter.
+    """
+
+    depth: Index
+    place: Index
+    there: Index
+    is_there: str | None
+
+
+class _Kernel:
+    """The body of the kernel, piece by piece; `body` is the whole."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        variant: Variant,
+        writer: Writer,
+        operands: Operands,
+        finish: Finish | None,
+    ) -> None:
+        self.problem, self.variant, self.writer = problem, variant, writer
+        self.operands, self.finish = operands, finish
+        self.type = sum_type(problem)
+        self.group = _WIDEST_ACCESS // ELEMENT_BYTES[self.type]
+        self.sides = _sides(problem, variant)
+        self.buffers = (operands.a, operands.b)
+
+    def body(self, tiles_m: Index, tiles_n: Index) -> None:
+        w, variant = self.writer, self.variant
+        self.batch, tile = w.unravel("%block", w.multiply(tiles_m, tiles_n))
+        tile_m, tile_n = self._tile(tile, tiles_m, tiles_n)
+        self.first = (w.multiply(tile_m, variant.m), w.multiply(tile_n, variant.n))
+        self.tiles = self._make_tiles()
+        extents = (self.operands.m, self.operands.n)
+        self.pieces = [
+            list(self._places(side, first, extent))
+            for side, first, extent in zip(self.sides, self.first, extents, strict=True)
+        ]
+        self.rows, self.columns = self._part()
+        self._store(self._multiply())
+
+    def _tile(self, number: Index, tiles_m: Index, tiles_n: Index) -> tuple[Index, Index]:
+        """A block's row and column of tiles: down `group` of them, then to the right."""
+        w, group = self.writer, self.variant.group
+        band, place = w.unravel(number, w.multiply(tiles_n, group))
+        first = w.multiply(band, group)
+        rows = w.minimum(w.subtract(tiles_m, first), group)
+        column, row = w.unravel(place, rows)
+        return w.add(first, row), column
+
+    def _make_tiles(self) -> list[Buffer]:
+        made, offset = [], 0
+        for side in self.sides:
+            shape = side.shape(self.variant, self.type)
+            made.append(self.writer.shared(offset, shape, self.type))
+            offset += prod(shape) * ELEMENT_BYTES[self.type]
+        return made
+
+    # --- Which elements are a thread's --------------------------------------------------------
+
+    def _places(self, side: _Side, first: Index, extent: Index) -> Iterator[_Piece]:
+        """A thread's pieces of a tile; those of threads that follow each other do, too."""
+        w, variant, width = self.writer, self.variant, side.width
+        if side.is_turned:
+            run = min(variant.k, max(_RUN, width)) // width
+            counts = [variant.k // width // run, side.tile, run]
+        else:
+            counts = [variant.k, side.tile // width]
+        for number in range(prod(counts) // variant.threads):
+            digits = self._digits(number * variant.threads, counts)
+            if side.is_turned:
+                depth = w.multiply(w.add(w.multiply(digits[0], run), digits[2]), width)
+                place = digits[1]
+            else:
+                depth, place = digits[0], w.multiply(digits[1], width)
+            if side.is_whole:
+                yield _Piece(depth, place, width, None)
+                continue
+            at = w.add(first, place)
+            is_there = w.less(at, extent)
+            left: Index = 1
+            if not side.is_turned and width > 1:
+                left = w.minimum(w.subtract(extent, w.minimum(at, extent)), width)
+            yield _Piece(depth, place, left, is_there)
+
+    def _digits(self, first: int, counts: Sequence[int]) -> list[Index]:
+        """The digits of `%thread` plus `first`, a multiple of the number of threads: what `first`
+        gives to each is added to it, so that the thread's own are computed once for all."""
+        w, threads = self.writer, self.variant.threads
+        digits: list[Index] = []
+        number: Index = "%thread"
+        # How many different values `number` has: a power of two, as are all counts.
+        span = threads
+        for count in reversed(counts):
+            if span <= count:
+                digits.insert(0, w.add(number, first % count))
+                number, span = 0, 1
+            else:
+                digits.insert(0, w.remainder(number, count))
+                number, span = w.divide(number, count), span // count
+            first //= count
+        return digits
+
+    def _part(self) -> tuple[list[Index], list[Index]]:
+        """Where a thread's groups of rows and of columns begin in the block's tile: those of a
+        warp's lanes are side by side, so that together they read from all banks."""
+        w, variant, group = self.writer, self.variant, self.group
+        down, across = variant.warp_m // variant.thread_m, variant.warp_n // variant.thread_n
+        warp, lane = w.unravel("%thread", _WARP)
+        warp_m, warp_n = w.unravel(warp, variant.n // variant.warp_n)
+        lane_m, lane_n = self._lane(lane, across)
+        first_m = w.add(w.multiply(warp_m, variant.warp_m), w.multiply(lane_m, group))
+        first_n = w.add(w.multiply(warp_n, variant.warp_n), w.multiply(lane_n, group))
+        return (
+            [w.add(first_m, group * down * i) for i in range(variant.thread_m // group)],
+            [w.add(first_n, group * across * i) for i in range(variant.thread_n // group)],
+        )
+
+    def _lane(self, lane: Index, across: int) -> list[Index]:
+        """A lane's row and column among `across` columns.
+
+        Shared memory serves 16 lanes at once where each two lanes that differ in the lowest bit
+        read the same, or each two that differ in the next one: so the lowest bit is of the column,
+        whose neighbours then read the same of A, and the next one of the row.
+        """
+        w = self.writer
+        orders = {4: ((1, 2, 4), (0, 3)), 8: ((1, 4), (0, 2, 3))}
+        if across not in orders:
+            return w.unravel(lane, across)
+
+        def pick(bits: Sequence[int]) -> Index:
+            picked: Index = 0
+            for number, bit in enumerate(bits):
+                digit = w.remainder(w.divide(lane, 1 << bit), 2)
+                picked = w.add(picked, w.multiply(digit, 1 << number))
+            return picked
+
+        return [pick(bits) for bits in orders[across]]
+
+    # --- From memory to shared memory ---------------------------------------------------------
+
+    def _source(self, side: int, k0: Index, piece: _Piece) -> list[Index]:
+        """Where a piece lies in A or B."""
+        w = self.writer
+        depth, place = w.add(k0, piece.depth), w.add(self.first[side], piece.place)
+        at = (place, depth) if self.sides[side].is_turned else (depth, place)
+        return self.operands.at(self.batch, *at)
+
+    def _is_deep(self, k0: Index, piece: _Piece) -> str:
+        """Whether a piece is not behind the last k."""
+        w, depth = self.writer, self.problem.k
+        is_whole = depth is not None and depth % self.variant.k == 0
+        return w.less(k0 if is_whole else w.add(k0, piece.depth), self.operands.k)
+
+    def _copy(self, k0: Index, stage: Index) -> str:
+        """Begins asynchronous copies of the tiles from `k0` on."""
+        w, copies = self.writer, []
+        for number, side in enumerate(self.sides):
+            for piece in self.pieces[number]:
+                there = w.select(piece.is_there, piece.there, 0)
+                there = w.select(self._is_deep(k0, piece), there, 0)
+                at, place = self._source(number, k0, piece), [stage, piece.depth, piece.place]
+                source, to = self.buffers[number], self.tiles[number]
+                copies.append(w.copy_async(source, at, to, place, side.width, there))
+        return w.end_copies(copies)
+
+    def _load(self, k0: Index) -> list[list[str]]:
+        """The elements of the pieces from `k0` on, as they are in memory."""
+        w, loaded = self.writer, []
+        for number, side in enumerate(self.sides):
+            element, buffer = side.matrix.element, self.buffers[number]
+            for piece in self.pieces[number]:
+                at = self._source(number, k0, piece)
+                loaded.append(
+                    w.choose(
+                        w.both(self._is_deep(k0, piece), piece.is_there),
+                        [element] * side.width,
+                        partial(w.load, buffer, at, side.width),
+                        partial(_zeros, w, element, side.width),
+                    )
+                )
+        return loaded
+
+    def _put(self, loaded: Sequence[list[str]], stage: Index) -> None:
+        """Stores what `_load` has given into tiles."""
+        w = self.writer
+        rest = iter(loaded)
+        for number, side in enumerate(self.sides):
+            for piece in self.pieces[number]:
+                values = converted(w, next(rest), side.matrix.element, self.type)
+                step = 1 if side.is_turned else min(self.group, side.width)
+                for i in range(0, side.width, step):
+                    down, along = (i, 0) if side.is_turned else (0, i)
+                    place = [stage, w.add(piece.depth, down), w.add(piece.place, along)]
+                    w.store(self.tiles[number], place, values[i : i + step])
+
+    # --- Products -----------------------------------------------------------------------------
+
+    def _read(self, stage: Index, k: int) -> list[str]:
+        """This thread's elements of a tile's column of A, then of its row of B."""
+        w = self.writer
+        return [
+            value
+            for tile, firsts in zip(self.tiles, (self.rows, self.columns), strict=True)
+            for first in firsts
+            for value in w.load(tile, [stage, k, first], self.group)
+        ]
+
+    def _multiply(self) -> list[str]:
+        """The sums of a thread's part."""
+        variant, w = self.variant, self.writer
+        ahead = variant.stages - 1
+        is_async = variant.copy_bytes > 0
+        group = ""
+        if is_async:
+            for stage in range(ahead):
+                group = self._copy(stage * variant.k, stage)
+            w.wait_copies(group, ahead - 1)
+        else:
+            self._put(self._load(0), 0)
+        w.barrier()
+        held = variant.thread_m + variant.thread_n
+        zeros = [w.zero(self.type)] * (variant.thread_m * variant.thread_n)
+        carried = [w.index(0), w.index(ahead), *self._read(0, 0), *zeros]
+
+        def turn(k0: str, given: list[str]) -> list[str]:
+            used: Index = given[0]
+            free, factors, sums = given[1], given[2 : 2 + held], given[2 + held :]
+            loaded: list[list[str]] = []
+            for k in range(variant.k):
+                if k == variant.k - 1:
+                    if is_async:
+                        w.wait_copies(group, ahead - 1)
+                    else:
+                        self._put(loaded, free)
+                    # All have read the whole of this tile, and all parts of the next are there.
+                    w.barrier()
+                    used = self._after(used)
+                following = self._read(used, (k + 1) % variant.k)
+                if k == 0:
+                    next_k0 = w.add(k0, ahead * variant.k)
+                    if is_async:
+                        self._copy(next_k0, free)
+                    else:
+                        loaded = self._load(next_k0)
+                sums = self._add_products(factors, sums)
+                factors = following
+            return [w.index(used), w.index(self._after(free)), *factors, *sums]
+
+        types = ["index", "index", *[self.type] * (held + len(zeros))]
+        return w.loop(0, self.operands.k, variant.k, carried, types, turn)[2 + held :]
+
+    def _after(self, stage: Index) -> Index:
+        w = self.writer
+        following = w.add(stage, 1)
+        return w.select(w.equal(following, self.variant.stages), 0, following)
+
+    def _add_products(self, factors: Sequence[str], sums: Sequence[str]) -> list[str]:
+        """The sums, row by row, with the products of a column of A and a row of B."""
+        w, added = self.writer, list(sums)
+        column, row = factors[: self.variant.thread_m], factors[self.variant.thread_m :]
+        for m, x in enumerate(column):
+            # There and back: each product has an operand of the last one, whose register is read
+            # once.
+            for n in range(len(row))[:: -1 if m % 2 else 1]:
+                place = m * len(row) + n
+                added[place] = w.multiply_add(x, row[n], added[place], self.type)
+        return added
+
+    # --- To memory ----------------------------------------------------------------------------
+
+    def _store(self, sums: Sequence[str]) -> None:
+        """Writes what is inside of C."""
+        w, across = self.writer, self.variant.thread_n
+        for number, first in enumerate(self.rows):
+            for i in range(self.group):
+                begin = (number * self.group + i) * across
+                row = w.add(self.first[0], w.add(first, i))
+                is_there = None if self.sides[0].is_whole else w.less(row, self.operands.m)
+                w.where(is_there, partial(self._store_row, row, sums[begin : begin + across]))
+
+    def _store_row(self, row: Index, sums: Sequence[str]) -> None:
+        w, group, n = self.writer, self.group, self.problem.n
+        bytes_ = ELEMENT_BYTES[self.problem.c.element] * group
+        can_be_wide = self.problem.c.alignment >= bytes_ and self.problem.c.alignment % bytes_ == 0
+        for number, first in enumerate(self.columns):
+            column = w.add(self.first[1], first)
+            values = sums[number * group : (number + 1) * group]
+            one_by_one = partial(self._store_each, row, column, values)
+            if self.sides[1].is_whole and can_be_wide:
+                self._store_group(row, column, values)
+            elif n is not None and n % group == 0 and can_be_wide:
+                is_there = w.less(column, self.operands.n)
+                w.where(is_there, partial(self._store_group, row, column, values))
+            elif n is None and can_be_wide:
+                is_whole = w.less(w.add(column, group - 1), self.operands.n)
+                w.where(is_whole, partial(self._store_group, row, column, values), one_by_one)
+            else:
+                one_by_one()
+
+    def _store_group(self, row: Index, column: Index, sums: Sequence[str]) -> None:
+        w = self.writer
+        values = [self._finished(row, w.add(column, i), sum_) for i, sum_ in enumerate(sums)]
+        w.store(self.operands.c, self.operands.at(self.batch, row, column), values)
+
+    def _store_each(self, row: Index, column: Index, sums: Sequence[str]) -> None:
+        w = self.writer
+        for i, sum_ in enumerate(sums):
+            at = w.add(column, i)
+            is_there = None if self.sides[1].is_whole else w.less(at, self.operands.n)
+            w.where(is_there, partial(self._store_one, row, at, sum_))
+
+    def _store_one(self, row: Index, column: Index, sum_: str) -> None:
+        place = self.operands.at(self.batch, row, column)
+        self.writer.store(self.operands.c, place, [self._finished(row, column, sum_)])
+
+    def _finished(self, row: Index, column: Index, sum_: str) -> str:
+        at = (self.batch, row, column)
+        return finished(self.writer, self.operands, self.finish, sum_, at)
+
+
+def _zeros(writer: Writer, element: str, count: int) -> list[str]:
+    return [writer.zero(element)] * count
