@@ -6,6 +6,11 @@ from __future__ import annotations
 ONE_STREAM = "aotc.one_stream"
 # A function without a body: its call waits for the calling function's stream.
 WAIT = "aotc_wait"
+# Another: what GPU the function's launches go to, 90 for compute capability 9.0; 0 for the CPU
+# device. runtime_c/include/aotc_runtime.h
+CAPABILITY = "aotc_compute_capability"
+# Calls that touch no memory.
+QUIET_CALLS = (WAIT, CAPABILITY)
 # The device's copy of constant NAME: a memref.global without a value.
 DEVICE_COPY = "aotc_device_"
 # Its attribute that names the constant.

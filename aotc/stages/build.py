@@ -66,6 +66,9 @@ class Build(Struct):
     managed_globals: frozenset[str] = frozenset()
     # By gpu.module: lowered for the device; None for those whose LLVM IR is known.
     device_modules: dict[str, Any] = field(default_factory=dict)
+    # gpu.modules of kernels that are launched on one chip alone, and on no GPU.
+    only_for: dict[str, Chip] = field(default_factory=dict)
+    cpu_alone: list[str] = field(default_factory=list)
     device_texts: dict[str, str] = field(default_factory=dict)
     # By (gpu.module, chip): file names in `folder`.
     ptx: dict[tuple[str, Chip], str] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from aotc import mlir
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
+from aotc.cpu.levels import add_levels
 from aotc.cpu.symbols import content, is_kernel
 from aotc.cpu.units import split_kernels
 from aotc.host.constants import take_large_constants
@@ -32,6 +33,9 @@ def lower_to_cpu(build: Build) -> list[StageFile]:
         return []
     # The reasons that it gives go into the artifact: the file is named without its folder.
     cpu = build_cpu_kernels(build.module, Path(build.source.name).name, debug=build.request.debug)
+    # A function's debug information is its own: copies would need their own, too.
+    if not build.request.debug:
+        add_levels(cpu, build.request.target.architecture)
     lowered = [
         CpuKernel(symbol_of(gpu_module), symbol_of(function), None, _LOWERED_BEFORE)
         for gpu_module in gpu_modules(build.module)

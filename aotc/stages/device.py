@@ -10,7 +10,7 @@ from aotc.device.requirements import Need, find_needs
 from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.input.source import input_error
-from aotc.lower.kernels.outlining import gpu_modules
+from aotc.lower.kernels.outlining import ANY_GPU, CPU, gpu_modules, runs_on
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
 from aotc.request import KNOWN_CHIPS, Chip, EmitKind, unique
@@ -24,6 +24,12 @@ def lower_to_nvvm(build: Build) -> list[StageFile]:
     artifacts: list[StageFile] = []
     for gpu_module in gpu_modules(build.module):
         name = symbol_of(gpu_module)
+        target = runs_on(gpu_module)
+        if target == CPU:
+            build.cpu_alone.append(name)
+            continue
+        if target not in (None, ANY_GPU):
+            build.only_for[name] = Chip(target)
         if (text := _lowered_before(build, name, gpu_module)) is not None:
             build.device_modules[name] = None
             build.device_texts[name] = text
@@ -57,9 +63,18 @@ def begin_device(build: Build) -> None:
     build.needs = {symbol_of(op): find_needs(op) for op in gpu_modules(build.module)}
     wanted = _ptx_chips(build)
     for name, module in build.device_modules.items():
-        build.able[name] = _able(build, name, wanted)
+        build.able[name] = _able(build, name, _of_use(build, name, wanted))
         if module is not None:
             build.translations[name] = build.translation(module)
+
+
+def _of_use(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+    """The chips that the kernels of a gpu.module are launched on: of those that have their code
+    written for them, that one alone."""
+    only = build.only_for.get(gpu_module)
+    if only is None:
+        return chips
+    return (only,) if any(chip.capability == only.capability for chip in chips) else ()
 
 
 def _ptx_chips(build: Build) -> tuple[Chip, ...]:

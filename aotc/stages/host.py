@@ -30,6 +30,8 @@ from aotc.toolchain import (
     utilities_library,
 )
 
+_NO_GPU = -1  # a compute capability that none has
+
 
 def lower_to_host(build: Build) -> list[StageFile]:
     assert build.source is not None
@@ -45,6 +47,8 @@ def translate_host(build: Build) -> list[StageFile]:
     """The LLVM IR of all host code, where it or its assembly is asked for; what objects are made of
     is without the kernels: see `aotc.stages.cpu.compile_cpu`."""
     images = {name: (build.folder / file).read_bytes() for name, file in build.fatbins.items()}
+    # It is never loaded, but its address is what its kernels are registered under.
+    images |= dict.fromkeys(build.cpu_alone, bytes(8))
     artifacts = []
     texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
     if texts:
@@ -80,6 +84,10 @@ def _embed(
         managed_globals=build.managed_globals,
         lowered_entries=build.lowered_entries,
         weights=build.weights,
+        only_capability={
+            **{name: chip.capability for name, chip in build.only_for.items()},
+            **dict.fromkeys(build.cpu_alone, _NO_GPU),
+        },
         kernels_apart=kernels_apart,
     )
     return take_large_constants(host)

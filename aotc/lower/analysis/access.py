@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.lower.analysis.functions import CALLS, Functions
 from aotc.lower.kernels.outlining import gpu_modules, launched_kernel
-from aotc.lower.placement_names import ONE_STREAM, WAIT
+from aotc.lower.placement_names import ONE_STREAM, QUIET_CALLS
 from aotc.lower.rewrites.tensor_maps import is_tensor_map
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
@@ -54,6 +54,7 @@ DESCRIBES = "nvgpu.tma.create.descriptor"
 _DESCRIBED_ONLY = {"nvgpu.tma.prefetch.descriptor", "nvgpu.warpgroup.generate.descriptor"}
 _TENSOR_COPIES = {"nvgpu.tma.async.load", "nvgpu.tma.async.store"}
 _ADDRESS = "memref.extract_aligned_pointer_as_index"
+_METADATA = "memref.extract_strided_metadata"
 COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
 DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
 _TERMINATORS = ("llvm.return", "gpu.return")
@@ -98,9 +99,7 @@ class Flow(Struct):
     def _take(self, user: Any, operand: int) -> list[Any]:
         """Notes one use; returns the values that may be the same buffer because of it."""
         name = user.name
-        if name in SHAPE_ONLY and len(user.results) == 1 and not is_memref(user.results[0]):
-            return []
-        if name == _ADDRESS and is_only_compared(user.results[0]):
+        if looks_at_no_element(user):
             return []
         if name == "gpu.launch_func":
             self.reaches_launch = True
@@ -156,6 +155,15 @@ class Flow(Struct):
         self.reaches_launch |= name.startswith("async.")
         self.reads = self.writes = self.host_touches = True
         return [r for r in user.results if is_memref(r)]
+
+
+def looks_at_no_element(user: Any) -> bool:
+    """Whether an operation asks for a buffer's shape alone, or where it begins to compare that."""
+    if user.name == _ADDRESS:
+        return is_only_compared(user.results[0])
+    if user.name == _METADATA:
+        return not any(True for _ in user.results[0].uses)
+    return user.name in SHAPE_ONLY and not any(is_memref(result) for result in user.results)
 
 
 def is_only_compared(address: Any) -> bool:
@@ -363,7 +371,7 @@ def _touches_memory(function: Any, functions: Functions) -> bool:
 
 
 def _is_unknown(callee: str, functions: Functions) -> bool:
-    return functions.get(callee) is None and callee != WAIT
+    return functions.get(callee) is None and callee not in QUIET_CALLS
 
 
 def _why_not_async(function: Any, functions: Functions) -> str | None:

@@ -6,12 +6,35 @@ image: one run of clang and ptxas for each chip, and one copy of what kernels sh
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aotc import ops
 from aotc.emit.c_text import c_identifier
+from aotc.lower.placement_names import CAPABILITY
 from aotc.mlir import ir
 from aotc.ops import symbol_of
+
+# Of a gpu.module that aotc wrote: what its kernels are launched on, a chip, any GPU, or the CPU
+# device. What is launched anywhere has no such attribute.
+_RUNS_ON = "aotc.runs_on"
+ANY_GPU = "gpu"
+CPU = "cpu"
+_NOT_LESS = 5  # arith.cmpi's sge
+# gpu.launch names the module that its kernel is for: the rest is what it runs on.
+_MODULE_PREFIX = "aotc_runs_on_"
+
+
+def module_for(target: str) -> str:
+    """The gpu.module that a `gpu.launch` names whose kernel is launched on `target` alone: a chip,
+    or ANY_GPU."""
+    return f"{_MODULE_PREFIX}{target}"
+
+
+def runs_on(gpu_module: Any) -> str | None:
+    """What the kernels of a gpu.module are launched on, if it is not everything."""
+    attribute = gpu_module.attributes
+    return ir.StringAttr(attribute[_RUNS_ON]).value if _RUNS_ON in attribute else None
 
 
 def gpu_modules(module: Any) -> list[Any]:
@@ -26,11 +49,78 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str) -> None:
     Modules in `written_by_hand` stay, and so does one that holds more than kernels (copies of
     functions and globals that its kernel uses: their names may mean different things).
     """
-    outlined = [
-        op for op in gpu_modules(module) if symbol_of(op) not in written_by_hand and _is_plain(op)
-    ]
-    if not outlined:
-        return
+    for_cpu = _modules_for_cpu(module)
+    groups: dict[str, list[Any]] = {}
+    for op in gpu_modules(module):
+        if symbol_of(op) not in written_by_hand and _is_plain(op):
+            target = _target_of(symbol_of(op))
+            groups.setdefault(CPU if symbol_of(op) in for_cpu else target, []).append(op)
+    for target, outlined in groups.items():
+        _merge(module, outlined, f"{name}_{target}" if target else name)
+        if target not in ("", CPU):
+            _share(module, outlined[0])
+        if target:
+            with module.context:
+                outlined[0].attributes[_RUNS_ON] = ir.StringAttr.get(target)
+
+
+def _share(module: Any, gpu_module: Any) -> None:
+    """Of kernels that are the same one stays, for the launches of all: a product of the same sizes
+    in every layer of a model has one."""
+    kept: dict[str, str] = {}
+    renamed = {}
+    name = symbol_of(gpu_module)
+    for kernel in _content(gpu_module):
+        own = symbol_of(kernel)
+        text = str(kernel).replace(f"@{own}(", "@(", 1)
+        if text not in kept:
+            kept[text] = own
+            continue
+        renamed[name, own] = kept[text]
+        kernel.erase()
+    if renamed:
+        with module.context:
+            _rename_launches(module, renamed, name)
+
+
+def _modules_for_cpu(module: Any) -> set[str]:
+    """The gpu.modules all of whose launches stand where there is no GPU."""
+    launches = ops.find(module.operation, "gpu.launch_func")
+    elsewhere = {launched_kernel(op)[0] for op in launches if not _is_without_gpu(op)}
+    return {launched_kernel(op)[0] for op in launches} - elsewhere
+
+
+def _is_without_gpu(launch: Any) -> bool:
+    """Whether it stands in the other branch of a question for a GPU."""
+    inner = launch
+    for outer in ops.ancestors(launch):
+        if outer.name == "scf.if" and _asks_for_gpu(outer.operands[0]):
+            return bool(inner.block == outer.regions[1].blocks[0])
+        inner = outer
+    return False
+
+
+def _asks_for_gpu(condition: Any) -> bool:
+    comparison = ops.defining(condition)
+    if comparison is None or comparison.name != "arith.cmpi":
+        return False
+    asked = ops.defining(comparison.operands[0])
+    if asked is None or asked.name != "func.call" or ops.callee_of(asked) != CAPABILITY:
+        return False
+    return int(ir.IntegerAttr(comparison.attributes["predicate"]).value) == _NOT_LESS
+
+
+def _target_of(name: str) -> str:
+    """What the kernels of an outlined gpu.module are launched on, "" for everything."""
+    if not name.startswith(_MODULE_PREFIX):
+        return ""
+    # Of two modules of one name the outlining has numbered one.
+    chip = re.match(r"[a-z]+(_\d+a?)?", name.removeprefix(_MODULE_PREFIX))
+    assert chip is not None
+    return chip[0]
+
+
+def _merge(module: Any, outlined: list[Any], name: str) -> None:
     with module.context:
         target = outlined[0]
         renamed: dict[tuple[str, str], str] = {}

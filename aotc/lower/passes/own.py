@@ -14,6 +14,7 @@ from aotc.input.entries import functions_of
 from aotc.input.source import Source
 from aotc.lower.analysis.aliasing import Roots, overlapping_loops_kept_sequential
 from aotc.lower.analysis.functions import Functions
+from aotc.lower.contractions.dispatch import choose_product_kernels
 from aotc.lower.kernels.device_functions import separate_device_functions
 from aotc.lower.kernels.operands import hoist_globals, sink_vectors
 from aotc.lower.kernels.outlining import gpu_modules, merge_outlined, spell_kernel_names
@@ -111,6 +112,10 @@ def _place_memory(lowering: Lowering, options: Options) -> None:
     lowering.managed_globals = place_memory(lowering.source.module, modes[word], lowering.remarks)
 
 
+def _choose_product_kernels(lowering: Lowering, options: Options) -> None:
+    choose_product_kernels(lowering.source.module, lowering.request, lowering.remarks)
+
+
 def _fold_constants(lowering: Lowering, options: Options) -> None:
     # It computes by NumPy, which takes longer to import than small modules to build.
     from aotc.lower.tensors.constants import fold_constants
@@ -137,6 +142,7 @@ _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] 
     "aotc-erase-schedules": (_on_module(erase_schedules), ()),
     "aotc-decompose": (_on_source(decompose), ()),
     "aotc-mark-parallel": (_on_source(mark_parallel), ()),
+    "aotc-choose-product-kernels": (_choose_product_kernels, ()),
     "aotc-fold-constants": (_fold_constants, ()),
     "aotc-hold-apart": (_on_module(hold_apart), ()),
     "aotc-let-go": (_on_module(let_go), ()),

@@ -14,6 +14,7 @@ from aotc import ops
 from aotc.lower.placement.decide import Decisions, Placement
 from aotc.lower.placement.streams import is_enqueued
 from aotc.lower.placement.webs import Use, UseKind, Web, Webs, host_functions
+from aotc.lower.placement_names import QUIET_CALLS
 from aotc.mlir import ir
 
 
@@ -127,5 +128,7 @@ def _is_loud(operation: Any) -> bool:
     if name in _LOUD:
         return True
     if name in _QUIET or is_enqueued(operation):
+        return False
+    if name == "func.call" and ops.callee_of(operation) in QUIET_CALLS:
         return False
     return name.split(".")[0] not in _QUIET_DIALECTS

@@ -18,10 +18,10 @@ from aotc.lower.analysis.access import (
     DEALLOCATIONS,
     DESCRIBES,
     READS,
-    SHAPE_ONLY,
     WRITES,
     first_kernel_operand,
     is_memref,
+    looks_at_no_element,
     task_result,
     task_values,
 )
@@ -255,7 +255,7 @@ class Webs:
 
     def _kinds(self, operation: Any, operand: int, outside: bool) -> list[UseKind]:
         name = operation.name
-        if name in SHAPE_ONLY and not any(is_memref(result) for result in operation.results):
+        if looks_at_no_element(operation):
             return [UseKind.SHAPE]
         if name in VIEWS:
             return [] if operand == 0 else [UseKind.HOST_READ]

@@ -126,6 +126,10 @@ _LINALG = (
         "aotc-assert-sizes",
     ),
     *_steps(
+        "products of matrices have kernels of their own on GPUs, beside the loops",
+        "aotc-choose-product-kernels",
+    ),
+    *_steps(
         "linalg on buffers becomes loops, parallel along what is no reduction",
         "func.func(convert-linalg-to-parallel-loops)",
         "canonicalize",

@@ -1,0 +1,228 @@
+"""Products of matrices in host code → a choice among kernels, made when they are to be launched.
+
+What a program runs on is known then: a GPU of Hopper's has kernels that no other has, and the CPU
+device keeps the loops. So are the addresses of matrices, which the widest copies need at multiples
+of 16 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.input.entries import functions_of
+from aotc.lower.contractions.choice import LEAST_CAPABILITY, Choice, choose, choose_for_cpu
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix
+from aotc.lower.contractions.recognise import Product, recognise_product
+from aotc.lower.kernels.outlining import ANY_GPU, module_for
+from aotc.lower.placement_names import CAPABILITY
+from aotc.lower.plan.remarks import Remarks
+from aotc.mlir import ir
+from aotc.request import BuildRequest, Chip
+
+STEP = "aotc-choose-product-kernels"
+_DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
+# Inside of these somebody else decides what runs where.
+_PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
+# Of the region around a kernel, while it is text: what it is launched on.
+_TARGET = "aotc.target"
+# What is made by these begins where any copy may.
+_ALIGNED = ("memref.alloc", "memref.get_global")
+
+
+def choose_product_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
+    """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place."""
+    with module.context:
+        is_any = False
+        for function in functions_of(module):
+            for generic in ops.find(function, "linalg.generic"):
+                if ops.enclosing(generic, *_PARALLEL) is None:
+                    is_any |= _replace(generic, request, remarks)
+        if is_any:
+            _declare(module)
+
+
+def _declare(module: Any) -> None:
+    functions = [op.operation for op in ops.body_of_module(module).operations]
+    if any(op.name == "func.func" and ops.symbol_of(op) == CAPABILITY for op in functions):
+        return
+    with ir.Location.unknown():
+        parsed = ir.Module.parse(_DECLARATION)
+    (declaration,) = parsed.body.operations
+    declaration.operation.move_after(functions[-1])
+
+
+def _replace(generic: Any, request: BuildRequest, remarks: Remarks) -> bool:
+    product = recognise_product(generic, allow_tf32=False)
+    if product is None:
+        return False
+    choices = choose(product.problem, _chips(request))
+    if not choices:
+        return False
+    cpu = choose_for_cpu(product.problem) if request.cpu_kernels else None
+    with_loops = request.cpu_kernels and cpu is None
+    words = ", else ".join(map(str, choices))
+    if request.cpu_kernels:
+        words += "; loops on the CPU" if cpu is None else f"; {cpu}"
+    remarks.add(STEP, generic.location, f"a product of matrices: {words}")
+    with generic.location:
+        parsed = ir.Module.parse(_text(product, choices, cpu, with_loops=with_loops))
+    body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
+    *_, choice, _ = body.operations
+    _name_modules(choice.operation)
+    ops.replace_by_body(generic, body, [product.a, product.b, product.c])
+    replaced = [product.fill, generic] if product.fill is not None else [generic]
+    if with_loops:
+        (end,) = choice.operation.regions[1].blocks[0].operations
+        for operation in replaced:
+            operation.move_before(end.operation)
+    else:
+        for operation in reversed(replaced):
+            operation.erase()
+    return True
+
+
+def _name_modules(choice: Any) -> None:
+    """Tells the outlining what each launch is for; `_Dispatch` has noted it around them."""
+    for launch in ops.find(choice, "gpu.launch"):
+        target = next(a for a in ops.ancestors(launch) if _TARGET in a.attributes)
+        name = module_for(ir.StringAttr(target.attributes[_TARGET]).value)
+        launch.attributes["module"] = ir.FlatSymbolRefAttr.get(name)
+    for operation in ops.walk(choice):
+        if _TARGET in operation.attributes:
+            del operation.attributes[_TARGET]
+
+
+def _chips(request: BuildRequest) -> list[Chip]:
+    return [*request.cubin_chips, *([request.ptx] if request.ptx else [])]
+
+
+def _text(
+    product: Product, choices: Sequence[Choice], cpu: Choice | None, *, with_loops: bool
+) -> str:
+    """A function of A, B and C that ends with one operation, in which the kernels are launched;
+    with loops an `scf.if`, whose second region is for them."""
+    emitter = _Dispatch(product)
+    capability = emitter.value(f"func.call @{CAPABILITY}() : () -> i32")
+    if cpu is not None or with_loops:
+        is_gpu = emitter.compare("sge", capability, LEAST_CAPABILITY)
+        emitter.open(f"scf.if {is_gpu} {{")
+    else:
+        emitter.open("scf.execute_region {")
+    emitter.choose(capability, choices)
+    if cpu is not None or with_loops:
+        emitter.otherwise()
+        if cpu is not None:
+            emitter.kernel(cpu)
+    else:
+        emitter.line("scf.yield")
+    emitter.close()
+    arguments = ", ".join(f"%{name}: {matrix.type}" for name, matrix in emitter.matrices.items())
+    return f"func.func @choice({arguments}) {{\n{emitter.text()}\n  return\n}}\n{_DECLARATION}"
+
+
+class _Dispatch(Emitter):
+    """The nest of conditions around kernels. Names are its own: those of kernels stand within."""
+
+    def __init__(self, product: Product) -> None:
+        super().__init__()
+        problem = product.problem
+        self.matrices = {"a": problem.a, "b": problem.b, "c": problem.c}
+        values = {"a": product.a, "b": product.b, "c": product.c}
+        self._is_aligned = {
+            name: (owner := ops.defining(value)) is not None and owner.name in _ALIGNED
+            for name, value in values.items()
+        }
+
+    def name(self) -> str:
+        return f"{super().name()}_choice"
+
+    def compare(self, predicate: str, value: str, number: int) -> str:
+        return self.value(f"arith.cmpi {predicate}, {value}, {self.constant(number, 'i32')} : i32")
+
+    def choose(self, capability: str, choices: Sequence[Choice]) -> None:
+        """The first one that can be launched; the last one always can."""
+        first, *others = choices
+        conditions = []
+        if first.target != ANY_GPU:
+            conditions.append(self.compare("eq", capability, Chip(first.target).capability))
+        problem = first.problem
+        for name, matrix in (("a", problem.a), ("b", problem.b), ("c", problem.c)):
+            conditions += self._alignment(name, matrix)
+        if first.least_tiles:
+            conditions.append(self._has_tiles(first))
+        if not conditions or not others:
+            self.kernel(first)
+            return
+        both = conditions[0]
+        for condition in conditions[1:]:
+            both = self.value(f"arith.andi {both}, {condition} : i1")
+        self.open(f"scf.if {both} {{")
+        self.kernel(first)
+        self.otherwise()
+        self.choose(capability, others)
+        self.close()
+
+    def kernel(self, choice: Choice) -> None:
+        _, *body, _, _ = choice.write("kernel").strip().splitlines()
+        self.open("scf.execute_region {")
+        for line in body:
+            self.line(line)
+        self.line("scf.yield")
+        self.close(f'}} {{{_TARGET} = "{choice.target}"}}')
+
+    def _has_tiles(self, choice: Choice) -> str:
+        """Whether C has as many tiles as the choice wants."""
+        matrix = self.matrices["c"]
+        last = self._rank(matrix) - 1
+        count = self.constant(1)
+        for dimension, tile in ((last - 1, choice.variant.m), (last, choice.variant.n)):
+            place = self.constant(dimension)
+            size = self.value(f"memref.dim %c, {place} : {matrix.type}")
+            tiles = self.value(f"arith.ceildivui {size}, {self.constant(tile)} : index")
+            count = self.value(f"arith.muli {count}, {tiles} : index")
+        least = self.constant(choice.least_tiles)
+        return self.value(f"arith.cmpi uge, {count}, {least} : index")
+
+    def _alignment(self, name: str, matrix: Matrix) -> list[str]:
+        """Whether rows begin at multiples of what the matrix's `alignment` says."""
+        size = ELEMENT_BYTES[matrix.element]
+        if matrix.alignment <= size:
+            return []
+        parts = []
+        if not self._is_aligned[name]:
+            address = f"memref.extract_aligned_pointer_as_index %{name} : {matrix.type} -> index"
+            parts.append(self.value(address))
+        if "strided" in matrix.type:
+            offset, pitch = self._strides(name, matrix)
+            parts.append(self._bytes(offset, size))
+        else:
+            last = self.constant(self._rank(matrix) - 1)
+            pitch = self.value(f"memref.dim %{name}, {last} : {matrix.type}")
+        if matrix.pitch is None:
+            parts.append(self._bytes(pitch, size))
+        if not parts:
+            return []
+        bits = parts[0]
+        for part in parts[1:]:
+            bits = self.value(f"arith.ori {bits}, {part} : index")
+        low = self.value(f"arith.andi {bits}, {self.constant(matrix.alignment - 1)} : index")
+        return [self.value(f"arith.cmpi eq, {low}, {self.constant(0)} : index")]
+
+    def _bytes(self, elements: str, size: int) -> str:
+        return self.value(f"arith.muli {elements}, {self.constant(size)} : index")
+
+    def _rank(self, matrix: Matrix) -> int:
+        return int(ir.MemRefType(ir.Type.parse(matrix.type)).rank)
+
+    def _strides(self, name: str, matrix: Matrix) -> tuple[str, str]:
+        """The offset of the first element, and the pitch, in elements."""
+        rank = self._rank(matrix)
+        results = self.name()
+        types = ", ".join([f"memref<{matrix.element}>", *["index"] * (1 + 2 * rank)])
+        self.line(
+            f"{results}:{2 + 2 * rank} = memref.extract_strided_metadata %{name} "
+            f": {matrix.type} -> {types}"
+        )
+        return f"{results}#1", f"{results}#{2 * rank}"

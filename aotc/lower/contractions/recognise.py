@@ -1,0 +1,204 @@
+"""`linalg.generic` on buffers that is a product of matrices → its `Problem`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.lower.analysis.access import looks_at_no_element
+from aotc.lower.analysis.views import VIEWS
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
+from aotc.lower.tensors.generics import body_of, maps_of
+from aotc.mlir import ir
+
+_WIDENING = ("arith.extf", "arith.extsi")
+# What accumulates as itself; all other floats as f32, integers as i32.
+_WIDE = ("f64", "f32", "i32")
+# What may stand between a product and what fills its result: it knows no other way to that.
+_HARMLESS = ("memref.alloc", "memref.dim", "memref.dealloc", "cf.assert")
+
+
+class Product(Struct):
+    """A product in a module: the operation, A, B and C, and what fills C with zeros in front of it,
+    if nothing else has C in between."""
+
+    operation: Any
+    a: Any
+    b: Any
+    c: Any
+    problem: Problem
+    fill: Any | None
+
+
+def recognise_product(generic: Any, *, allow_tf32: bool) -> Product | None:
+    """None for what is no product of two matrices, or of layouts that no kernel takes."""
+    inputs, outputs = ops.operand_groups(generic)
+    if len(inputs) != 2 or len(outputs) != 1 or generic.results:
+        return None
+    values = [*inputs, *outputs]
+    if not all(isinstance(value.type, ir.MemRefType) for value in values) or not _multiplies(
+        generic
+    ):
+        return None
+    roles = _roles(generic)
+    if roles is None:
+        return None
+    batched, order, transposed = roles
+    a, b, c = (values[i] for i in order)
+    left = _matrix(a, batched, transposed[0])
+    right = _matrix(b, batched, transposed[1])
+    result = _matrix(c, batched, transposed=False)
+    if left is None or right is None or result is None:
+        return None
+    fill = _fill_of(generic, c)
+    problem = Problem(
+        left,
+        right,
+        result,
+        _accumulator(result.element),
+        adds=fill is None,
+        batched=batched,
+        allow_tf32=allow_tf32,
+    )
+    return Product(generic, a, b, c, problem, fill)
+
+
+def _multiplies(generic: Any) -> bool:
+    """Whether the body is c + a * b, of elements that may be widened before."""
+    *body, end = body_of(generic)
+    names = [op.name for op in body if op.name not in _WIDENING]
+    if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
+        return False
+    if len(end.operands) != 1:
+        return False
+    multiply, add = (op for op in body if op.name not in _WIDENING)
+    first, second, sum_ = generic.regions[0].blocks[0].arguments
+    factors = [_unwidened(factor) for factor in multiply.operands]
+    both = factors in ([first, second], [second, first])
+    others = [value for value in add.operands if value != multiply.result]
+    return bool(both and others == [sum_] and end.operands[0] == add.result)
+
+
+def _unwidened(value: Any) -> Any:
+    while (owner := ops.defining(value)) is not None and owner.name in _WIDENING:
+        value = owner.operands[0]
+    return value
+
+
+def _roles(generic: Any) -> tuple[bool, tuple[int, int, int], tuple[bool, bool]] | None:
+    """Whether there is a batch; which operands are A, B and C; whether A and B are transposed."""
+    kinds = ["reduction" in str(k) for k in ir.ArrayAttr(generic.attributes["iterator_types"])]
+    places = []
+    for map_ in maps_of(generic):
+        if not all(isinstance(result, ir.AffineDimExpr) for result in map_.results):
+            return None
+        places.append([ir.AffineDimExpr(result).position for result in map_.results])
+    if sum(kinds) != 1 or len(kinds) not in (3, 4) or any(len(p) != len(kinds) - 1 for p in places):
+        return None
+    batched = len(kinds) == 4
+    if batched and len({place[0] for place in places}) != 1:
+        return None
+    depth = kinds.index(True)
+    one, other, result = (place[1:] if batched else place for place in places)
+    row, column = result
+    if sorted(one) == sorted((row, depth)) and sorted(other) == sorted((depth, column)):
+        return batched, (0, 1, 2), (one == [depth, row], other == [column, depth])
+    if sorted(other) == sorted((row, depth)) and sorted(one) == sorted((depth, column)):
+        return batched, (1, 0, 2), (other == [depth, row], one == [column, depth])
+    return None
+
+
+def _matrix(value: Any, batched: bool, transposed: bool) -> Matrix | None:
+    type_ = ir.MemRefType(value.type)
+    element = str(type_.element_type)
+    strides, _ = type_.get_strides_and_offset()
+    if element not in ELEMENT_BYTES or strides[-1] != 1 or type_.memory_space is not None:
+        return None
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    pitch = None if strides[-2] == unknown else int(strides[-2])
+    if pitch is not None and pitch <= 0:
+        return None
+    rows, columns = (
+        None if type_.is_dynamic_dim(i) else int(type_.shape[i])
+        for i in (type_.rank - 2, type_.rank - 1)
+    )
+    # The address of the first element is anybody's: `dispatch` asks at run time.
+    alignment = 16 if pitch is None else math.gcd(16, pitch * ELEMENT_BYTES[element])
+    return Matrix(str(type_), element, (rows, columns), pitch, alignment, transposed)
+
+
+def _accumulator(element: str) -> str:
+    if element in _WIDE:
+        return element
+    return "i32" if element.startswith("i") else "f32"
+
+
+def _fill_of(generic: Any, c: Any) -> Any | None:
+    """What fills C with zeros in front of the operation, if nothing else touches C in between."""
+    previous = _before(generic)
+    while previous is not None:
+        if c in list(previous.operands) and not looks_at_no_element(previous):
+            return previous if _is_zero_fill(previous) else None
+        if not _is_harmless(previous, c):
+            return None
+        previous = _before(previous)
+    return None
+
+
+def _is_harmless(operation: Any, c: Any) -> bool:
+    """Whether it cannot touch C, which it is not given."""
+    if operation.name == "linalg.generic":
+        roots = [_root(value) for value in operation.operands if _is_buffer(value)]
+        return all(_is_allocated(root) or _is_allocated(_root(c)) for root in roots)
+    return operation.name in _HARMLESS or operation.name.startswith("arith.")
+
+
+def _is_buffer(value: Any) -> bool:
+    return isinstance(value.type, ir.MemRefType)
+
+
+def _root(value: Any) -> Any:
+    while (owner := ops.defining(value)) is not None and owner.name in VIEWS:
+        value = owner.operands[0]
+    return value
+
+
+def _is_allocated(value: Any) -> bool:
+    owner = ops.defining(value)
+    return owner is not None and owner.name == "memref.alloc"
+
+
+def _before(operation: Any) -> Any | None:
+    found = None
+    for other in operation.block:
+        if other.operation == operation:
+            return found
+        found = other.operation
+    return None
+
+
+def _is_zero_fill(operation: Any) -> bool:
+    if operation.name != "linalg.generic":
+        return False
+    inputs, outputs = ops.operand_groups(operation)
+    *others, end = body_of(operation)
+    if (
+        others
+        or len(outputs) != 1
+        or len(inputs) > 1
+        or any(isinstance(value.type, ir.ShapedType) for value in inputs)
+    ):
+        return False
+    yielded = end.operands[0]
+    if inputs and yielded == operation.regions[0].blocks[0].arguments[0]:
+        yielded = inputs[0]
+    constant = ops.defining(yielded)
+    if constant is None or constant.name != "arith.constant":
+        return False
+    value = constant.attributes["value"]
+    if isinstance(value, ir.FloatAttr):
+        return bool(ir.FloatAttr(value).value == 0.0)
+    return isinstance(value, ir.IntegerAttr) and bool(ir.IntegerAttr(value).value == 0)

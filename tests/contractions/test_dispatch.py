@@ -1,0 +1,139 @@
+"""Products of matrices in whole modules: which are found, what they become, what they compute."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.command import aotc_command, process_environment
+
+import aotc
+
+MATMUL = """
+func.func @{name}(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{c}>)
+    attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant {zero} : {element}
+  linalg.fill ins(%zero : {element}) outs(%C : memref<{c}>)
+  linalg.{operation} ins(%A, %B : memref<{a}>, memref<{b}>) outs(%C : memref<{c}>)
+  return
+}}
+"""
+TRANSPOSED_A = """matmul
+      indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>,
+                       affine_map<(m, n, k) -> (m, n)>]"""
+TRANSPOSED_B = """matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]"""
+
+
+def module(a: str, b: str, c: str, operation: str = "matmul", name: str = "product") -> str:
+    element = c.split("x")[-1].split(",")[0]
+    zero = "0" if element.startswith("i") else "0.0"
+    return MATMUL.format(name=name, a=a, b=b, c=c, zero=zero, element=element, operation=operation)
+
+
+def kernels(text: str, folder: Path, **options: object) -> dict[str, tuple[str, ...]]:
+    """The kernels' gpu.modules, and what they were built for."""
+    artifact = aotc.build(text, emit="shared", out=f"{folder}/", name="built", **options)
+    return {kernel.module: kernel.built_for for kernel in artifact.manifest.kernels}
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c", "operation"),
+    [
+        ("64x96xf32", "96x80xf32", "64x80xf32", "matmul"),
+        ("96x64xf16", "96x80xf16", "64x80xf32", TRANSPOSED_A),
+        ("64x96xbf16", "80x96xbf16", "64x80xf32", TRANSPOSED_B),
+        ("3x64x96xf32", "3x96x80xf32", "3x64x80xf32", "batch_matmul"),
+        ("?x?xf16", "?x?xf16", "?x?xf16", "matmul"),
+        ("64x96xi8", "96x80xi8", "64x80xi32", "matmul"),
+        ("64x96xf64", "96x80xf64", "64x80xf64", "matmul"),
+    ],
+)
+def test_products_are_found(a: str, b: str, c: str, operation: str, tmp_path: Path) -> None:
+    found = kernels(module(a, b, c, operation), tmp_path, chips=("sm_80",))
+    assert found == {"built_kernels_gpu": ("sm_80",), "built_kernels_cpu": ()}
+
+
+def test_hopper_has_a_kernel_of_its_own(tmp_path: Path) -> None:
+    text = module("256x256xf16", "256x256xf16", "256x256xf16")
+    found = kernels(text, tmp_path, chips=("sm_80", "sm_90"))
+    assert found == {
+        "built_kernels_sm_90a": ("sm_90a",),
+        "built_kernels_gpu": ("sm_80", "sm_90"),
+        "built_kernels_cpu": (),
+    }
+
+
+def test_without_the_cpu_there_is_no_kernel_for_it(tmp_path: Path) -> None:
+    text = module("256x256xf32", "256x256xf32", "256x256xf32")
+    found = kernels(text, tmp_path, chips=("sm_80",), cpu_kernels=False)
+    assert found == {"built_kernels_gpu": ("sm_80",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "chips"),
+    [
+        # A launch costs as much.
+        (module("8x8xf32", "8x8xf32", "8x8xf32"), ("sm_80",)),
+        # No asynchronous copies.
+        (module("64x64xf32", "64x64xf32", "64x64xf32"), ("sm_75", "sm_80")),
+        # Columns do not follow each other.
+        (
+            module("64x64xf32, strided<[1, 64]>", "64x64xf32, strided<[64, 1]>", "64x64xf32"),
+            ("sm_80",),
+        ),
+        # No type that kernels have.
+        (module("64x64xi16", "64x64xi16", "64x64xi16"), ("sm_80",)),
+    ],
+)
+def test_other_products_stay_loops(text: str, chips: tuple[str, ...], tmp_path: Path) -> None:
+    assert kernels(text, tmp_path, chips=chips) == {"built_kernels": chips}
+
+
+def test_equal_products_share_a_kernel(tmp_path: Path) -> None:
+    types = ("64x64xf32", "64x64xf32", "64x64xf32")
+    text = module(*types, name="one") + module(*types, name="other")
+    artifact = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="both", chips=("sm_80",))
+    own = [kernel for kernel in artifact.manifest.kernels if kernel.module == "both_kernels_gpu"]
+    assert len(own) == 2  # with rows at multiples of 16 bytes, and at any address
+
+
+def test_explain_says_which_kernels(tmp_path: Path) -> None:
+    file = tmp_path / "product.mlir"
+    file.write_text(module("256x256xf16", "256x256xf16", "256x256xf16"))
+    said = explanation(file)
+    assert "a product of matrices: wgmma with tiles of 64x" in said
+
+
+def test_few_rows_are_one_pass_over_the_large_matrix(tmp_path: Path) -> None:
+    file = tmp_path / "product.mlir"
+    file.write_text(module("4x512xf16", "512x512xf16", "4x512xf16"))
+    said = explanation(file)
+    assert "one pass over the large matrix on GPUs" in said
+    assert "wgmma" not in said
+
+
+def explanation(file: Path) -> str:
+    command = aotc_command("build", file, "--chip", "sm_90", "--explain", "-o", file.parent / "out")
+    done = subprocess.run(
+        command, env=process_environment(), capture_output=True, text=True, check=True
+    )
+    return done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("element", ["f32", "f16", "f64"])
+def test_the_cpu_has_a_kernel_of_its_own(element: str, tmp_path: Path) -> None:
+    text = module(f"?x?x{element}", f"?x?x{element}", f"?x?x{element}")
+    library = aotc.load(aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built").path)
+    dtype = {"f32": np.float32, "f16": np.float16, "f64": np.float64}[element]
+    random = np.random.default_rng(7)
+    for m, n, k in ((1, 1, 1), (33, 65, 17), (64, 48, 100), (0, 5, 3), (4, 4, 0)):
+        a = random.random((m, k)).astype(dtype) - dtype(0.5)
+        b = random.random((k, n)).astype(dtype) - dtype(0.5)
+        c = np.full((m, n), np.nan, dtype)
+        library.product(a, b, c)
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        np.testing.assert_allclose(c, exact, rtol=0, atol=0.05 if element == "f16" else 1e-5)
