@@ -1,0 +1,100 @@
+"""Products of matrices, as aotc builds them of linalg, against cuBLAS.
+
+    python -m bench.gemm OUT
+
+makes the folder OUT: a library for each type, transposition and shape, and `run`. That needs a GPU
+and PyTorch, whose matmul is cuBLAS's; it holds results against f64's, and prints a line of JSON for
+each. `run --help` says what can be asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from msgspec import Struct, to_builtins
+
+import aotc
+
+HERE = Path(__file__).resolve().parent
+SQUARES = (512, 768, 1024, 1536, 2048, 3000, 4096, 5000, 8192, 16384)
+
+
+class Case(Struct, frozen=True):
+    """C = A · B of elements `element`, accumulated and stored as `result`; sizes of 0 are not known
+    when it is built. `layout`: n or t for A and B as they lie."""
+
+    name: str
+    element: str
+    result: str
+    layout: str
+    m: int = 0
+    n: int = 0
+    k: int = 0
+
+
+def cases() -> list[Case]:
+    found = []
+    for element, result in (("f16", "f16"), ("bf16", "bf16"), ("f32", "f32"), ("f64", "f64")):
+        found += [
+            Case(f"{element}_{layout}", element, result, layout)
+            for layout in ("nn", "nt", "tn", "tt")
+        ]
+    found.append(Case("f16_f32_nn", "f16", "f32", "nn"))
+    found += [Case(f"f16_nn_{n}", "f16", "f16", "nn", n, n, n) for n in SQUARES]
+    return found
+
+
+def module(case: Case) -> str:
+    """The entry, as text."""
+
+    def type_(rows: int, columns: int, element: str) -> str:
+        return f"memref<{rows or '?'}x{columns or '?'}x{element}>"
+
+    a = (case.m, case.k) if case.layout[0] == "n" else (case.k, case.m)
+    b = (case.k, case.n) if case.layout[1] == "n" else (case.n, case.k)
+    types = [type_(*a, case.element), type_(*b, case.element), type_(case.m, case.n, case.result)]
+    rows = "(m, n, k) -> (m, k)" if case.layout[0] == "n" else "(m, n, k) -> (k, m)"
+    columns = "(m, n, k) -> (k, n)" if case.layout[1] == "n" else "(m, n, k) -> (n, k)"
+    maps = ", ".join(f"affine_map<{one}>" for one in (rows, columns, "(m, n, k) -> (m, n)"))
+    return f"""
+func.func @{case.name}(%A: {types[0]}, %B: {types[1]}, %C: {types[2]})
+    attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : {case.result}
+  linalg.fill ins(%zero : {case.result}) outs(%C : {types[2]})
+  linalg.matmul indexing_maps = [{maps}]
+      ins(%A, %B : {types[0]}, {types[1]}) outs(%C : {types[2]})
+  return
+}}
+"""
+
+
+def build(out: Path, chip: str = "sm_90a") -> None:
+    """Fills the folder `out`."""
+    chosen = cases()
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(functools.partial(_build_one, out, chip), chosen))
+    (out / "cases.json").write_text(json.dumps(to_builtins(chosen)))
+    shutil.copyfile(HERE / "measure.py", out / "measure.py")
+    run = out / "run"
+    run.write_text('#!/bin/sh\ncd "$(dirname "$0")" && exec python3 measure.py "$@"\n')
+    run.chmod(0o755)
+
+
+def _build_one(out: Path, chip: str, case: Case) -> None:
+    aotc.build(
+        module(case),
+        name=case.name,
+        emit="shared",
+        chips=(chip,),
+        cpu_kernels=False,
+        out=f"{out}/{case.name}/",
+    )
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))

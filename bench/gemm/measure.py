@@ -1,0 +1,205 @@
+"""Times the library beside this file against cuBLAS (PyTorch's matmul): a line of JSON each.
+
+    ./run [--cases WORD,...] [--sizes 1024,4096] [--limit SECONDS]
+
+First each entry is held against a product in f64, in a C that was filled with NaN, twice: the bits
+must be the same. Then ours and cuBLAS take turns in bursts of some milliseconds, each a CUDA graph,
+with a pause before it (a GPU at its power limit slows down whoever comes second), in an order that
+is drawn anew; buffers rotate, so that no operand is in the cache. Medians of bursts, by events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib
+import json
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+try:
+    torch = importlib.import_module("torch")
+except ImportError:
+    sys.exit("measure: there is no PyTorch here")
+
+HERE = Path(__file__).resolve().parent
+DTYPES = {
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f32": torch.float32,
+    "f64": torch.float64,
+}
+# Bounds on |C - exact| / |exact|, by the type of the result: of its rounding, and of sums in f32.
+TOLERANCE = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-5, "f64": 1e-14}
+CHECKED = (
+    *((256, 256, 256), (1000, 1000, 1000), (3000, 2008, 1000), (256, 304, 128), (33, 65, 17)),
+    *((127, 1025, 36), (304, 8, 1024), (8, 304, 104), (1, 1, 1), (1, 4096, 8), (4096, 64, 4096)),
+)
+ROUNDS = 15
+BURST_SECONDS = 3e-3
+PAUSE_SECONDS = 0.04
+ROTATED_BYTES = 200e6
+
+
+def entry(case: dict[str, Any]) -> Any:
+    """A call of the generated library, by ctypes alone: `aotc.load` looks at its arguments."""
+    name = case["name"]
+    loaded = ctypes.CDLL(str(HERE / name / "lib" / f"lib{name}.so"))
+    message = getattr(loaded, f"{name}_last_error")
+    message.restype = ctypes.c_char_p
+    function = getattr(loaded, f"{name}_async")
+    is_static = bool(case["m"])
+    pointer, size = ctypes.c_void_p, ctypes.c_int64
+    each = [pointer] if is_static else [pointer, size, size]
+    function.argtypes = [*each * 3, pointer]
+
+    def call(a: Any, b: Any, c: Any) -> None:
+        arguments: list[int] = []
+        for x in (a, b, c):
+            arguments += [x.data_ptr()] if is_static else [x.data_ptr(), *x.shape]
+        if function(*arguments, torch.cuda.current_stream().cuda_stream) != 0:
+            sys.exit(f"{name}: {message().decode()}")
+
+    return call
+
+
+def operands(case: dict[str, Any], m: int, n: int, k: int, offset: int = 0) -> tuple[Any, Any, Any]:
+    def matrix(rows: int, columns: int, dtype: Any) -> Any:
+        flat = torch.rand(rows * columns + offset, device="cuda", dtype=torch.float32) - 0.5
+        return flat.to(dtype)[offset:].view(rows, columns)
+
+    dtype = DTYPES[case["element"]]
+    a = matrix(*((m, k) if case["layout"][0] == "n" else (k, m)), dtype)
+    b = matrix(*((k, n) if case["layout"][1] == "n" else (n, k)), dtype)
+    c = torch.full((m, n), float("nan"), device="cuda", dtype=DTYPES[case["result"]])
+    return a, b, c
+
+
+def seen(case: dict[str, Any], a: Any, b: Any) -> tuple[Any, Any]:
+    """A as M x K and B as K x N."""
+    return (a if case["layout"][0] == "n" else a.T, b if case["layout"][1] == "n" else b.T)
+
+
+def check(case: dict[str, Any], call: Any) -> list[dict[str, Any]]:
+    """What is wrong."""
+    wrong = []
+    shapes = ((case["m"], case["n"], case["k"]),) if case["m"] else CHECKED
+    for shape in shapes:
+        if max(shape) > 8192:
+            continue
+        for offset in (0, 1):
+            m, n, k = shape
+            a, b, c = operands(case, m, n, k, offset)
+            call(a, b, c)
+            first = c.clone()
+            c.fill_(float("nan"))
+            call(a, b, c)
+            left, right = seen(case, a, b)
+            exact = left.double() @ right.double()
+            error = ((c.double() - exact).norm() / exact.norm()).item()
+            same = torch.equal(first, c)
+            if not error <= TOLERANCE[case["result"]] or not same:
+                wrong.append(
+                    {"name": case["name"], "shape": shape, "offset": offset, "error": error,
+                     "same": same}
+                )  # fmt: skip
+    return wrong
+
+
+def measure(case: dict[str, Any], call: Any, m: int, n: int, k: int) -> dict[str, Any]:
+    """One line of the table."""
+    size = DTYPES[case["element"]].itemsize
+    count = max(1, min(8, int(ROTATED_BYTES / ((m * k + k * n + m * n) * size))))
+    sets = [operands(case, m, n, k) for _ in range(count)]
+    views = [(*seen(case, a, b), c) for a, b, c in sets]
+    same_type = case["element"] == case["result"]
+    others = [c if same_type else c.to(DTYPES[case["element"]]) for _, _, c in sets]
+
+    def ours(i: int) -> None:
+        call(*sets[i % count])
+
+    def cublas(i: int) -> None:
+        a, b, _ = views[i % count]
+        torch.mm(a, b, out=others[i % count])
+
+    runs = {"ours": ours, "cublas": cublas}
+    calls = max(1, min(200, int(BURST_SECONDS / _once(cublas))))
+    graphs = {name: _graph(run, calls) for name, run in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(ROUNDS):
+        for name in random.sample(list(runs), len(runs)):
+            time.sleep(PAUSE_SECONDS)
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            graphs[name].replay()
+            end.record()
+            torch.cuda.synchronize()
+            times[name].append(start.elapsed_time(end) * 1e-3 / calls)
+    seconds = {name: statistics.median(taken) for name, taken in times.items()}
+    return {
+        "name": case["name"],
+        "shape": [m, n, k],
+        "tflop_per_s": round(2e-12 * m * n * k / seconds["ours"], 1),
+        "cublas": round(2e-12 * m * n * k / seconds["cublas"], 1),
+        "of_cublas": round(seconds["cublas"] / seconds["ours"], 3),
+        "calls": calls,
+    }
+
+
+def _graph(run: Any, calls: int) -> Any:
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for i in range(calls):
+            run(i)
+    return graph
+
+
+def _once(run: Any) -> float:
+    for i in range(3):
+        run(i)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for i in range(5):
+        run(i)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / 5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cases", default="")
+    parser.add_argument("--sizes", default="1024,2048,4096,8192")
+    parser.add_argument("--limit", type=float, default=500)
+    parser.add_argument("--no-check", action="store_true")
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    end = time.monotonic() + options.limit
+    words = [word for word in options.cases.split(",") if word]
+    wrong = []
+    for case in json.loads((HERE / "cases.json").read_text()):
+        if words and not any(case["name"].startswith(word) for word in words):
+            continue
+        call = entry(case)
+        if not options.no_check:
+            found = check(case, call)
+            wrong += found
+            for line in found:
+                print(json.dumps(line), flush=True)
+        sizes = [case["m"]] if case["m"] else [int(size) for size in options.sizes.split(",")]
+        for size in sizes:
+            if time.monotonic() > end:
+                print("no time left", flush=True)
+                return 1
+            if case["element"] == "f64" and size > 4096:
+                continue
+            print(json.dumps(measure(case, call, size, size, size)), flush=True)
+    print(f"{len(wrong)} wrong", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
