@@ -18,6 +18,7 @@ from aotc import ops
 from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.cpu.merge import check_cpu_kernels, merge_cpu_kernels
 from aotc.host.assertions import return_from_failed_checks
+from aotc.host.capability import ask_through_weak_references
 from aotc.host.device_constants import give_device_copies
 from aotc.host.exports import add_packed_calls, keep_to_itself
 from aotc.host.launches import LaunchStubs, lower_launch
@@ -73,6 +74,7 @@ def embed(
     """
     with host.context, ir.Location.unknown():
         return_from_failed_checks(host, entries)
+        ask_through_weak_references(host)
         keep_to_itself(host, entries, lowered_entries)
         if cpu is not None and kernels_apart:
             check_cpu_kernels(cpu, host)

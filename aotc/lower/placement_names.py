@@ -9,6 +9,8 @@ WAIT = "aotc_wait"
 # Another: what GPU the function's launches go to, 90 for compute capability 9.0; 0 for the CPU
 # device. runtime_c/include/aotc_runtime.h
 CAPABILITY = "aotc_compute_capability"
+# The least one that has kernels of its own for products of matrices: with asynchronous copies.
+LEAST_CAPABILITY = 80
 # Calls that touch no memory.
 QUIET_CALLS = (WAIT, CAPABILITY)
 # The device's copy of constant NAME: a memref.global without a value.

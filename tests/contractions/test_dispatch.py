@@ -116,6 +116,12 @@ def test_few_rows_are_one_pass_over_the_large_matrix(tmp_path: Path) -> None:
     assert "wgmma" not in said
 
 
+def test_another_runtime_need_not_know_the_capability(tmp_path: Path) -> None:
+    text = module("64x64xf32", "64x64xf32", "64x64xf32")
+    artifact = aotc.build(text, emit="host-ll", out=tmp_path / "host.ll", chips=("sm_80",))
+    assert "declare extern_weak i32 @aotc_compute_capability()" in artifact.path.read_text()
+
+
 def explanation(file: Path) -> str:
     command = aotc_command("build", file, "--chip", "sm_90", "--explain", "-o", file.parent / "out")
     done = subprocess.run(

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from aotc.lower.contractions import blocked, hopper, simt, skinny, tensor_cores
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.lower.kernels.outlining import ANY_GPU, CPU
+from aotc.lower.placement_names import LEAST_CAPABILITY
 from aotc.request import Chip
 
-# What kernels for any GPU need: asynchronous copies.
-LEAST_CAPABILITY = 80
 _HOPPER = Chip("sm_90a")
 # Of an H100 and H200; an A100 has 108.
 _MULTIPROCESSORS = 132

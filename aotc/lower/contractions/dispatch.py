@@ -12,11 +12,11 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
-from aotc.lower.contractions.choice import LEAST_CAPABILITY, Choice, choose, choose_for_cpu
+from aotc.lower.contractions.choice import Choice, choose, choose_for_cpu
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix
 from aotc.lower.contractions.recognise import Product, recognise_product
 from aotc.lower.kernels.outlining import ANY_GPU, module_for
-from aotc.lower.placement_names import CAPABILITY
+from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
 from aotc.mlir import ir
 from aotc.request import BuildRequest, Chip
