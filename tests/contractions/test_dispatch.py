@@ -143,3 +143,94 @@ def test_the_cpu_has_a_kernel_of_its_own(element: str, tmp_path: Path) -> None:
         library.product(a, b, c)
         exact = a.astype(np.float64) @ b.astype(np.float64)
         np.testing.assert_allclose(c, exact, rtol=0, atol=0.05 if element == "f16" else 1e-5)
+
+
+HEAD = """
+func.func @product(%A: memref<64x64xf32>, %B: memref<64x64xf32>, %D: memref<64x64xf32>)
+    attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+"""
+TYPES = "memref<64x64xf32>, memref<64x64xf32>"
+# What stands in front of a product without being what C begins from, and what C begins from.
+BEGINNINGS = {
+    "a view is written after the fill": (
+        """
+  %C = memref.alloc() : memref<64x64xf32>
+  %V = memref.subview %C[0, 0] [32, 64] [1, 1]
+      : memref<64x64xf32> to memref<32x64xf32, strided<[64, 1]>>
+  linalg.fill ins(%zero : f32) outs(%C : memref<64x64xf32>)
+  linalg.fill ins(%one : f32) outs(%V : memref<32x64xf32, strided<[64, 1]>>)
+""",
+        np.repeat(np.array([[1.0], [0.0]]), 32, axis=0),
+    ),
+    "the diagonal alone is filled": (
+        """
+  %C = memref.alloc() : memref<64x64xf32>
+  linalg.fill ins(%one : f32) outs(%C : memref<64x64xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i, i)>], iterator_types = ["parallel"]}
+      outs(%C : memref<64x64xf32>) {
+  ^bb0(%c: f32):
+    linalg.yield %zero : f32
+  }
+""",
+        1.0 - np.eye(64),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_what_c_begins_from(name: str, tmp_path: Path) -> None:
+    front, beginning = BEGINNINGS[name]
+    text = f"""{HEAD}{front}
+  linalg.matmul ins(%A, %B : {TYPES}) outs(%C : memref<64x64xf32>)
+  memref.copy %C, %D : memref<64x64xf32> to memref<64x64xf32>
+  memref.dealloc %C : memref<64x64xf32>
+  return
+}}
+"""
+    assert_product(text, beginning, tmp_path)
+
+
+def test_a_product_that_parallel_code_calls_stays_a_loop(tmp_path: Path) -> None:
+    text = f"""
+func.func private @inner(%A: memref<64x64xf32>, %B: memref<64x64xf32>, %D: memref<64x64xf32>) {{
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%D : memref<64x64xf32>)
+  linalg.matmul ins(%A, %B : {TYPES}) outs(%D : memref<64x64xf32>)
+  return
+}}
+{HEAD}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.parallel (%i) = (%c0) to (%c1) step (%c1) {{
+    func.call @inner(%A, %B, %D) : ({TYPES}, memref<64x64xf32>) -> ()
+  }}
+  return
+}}
+"""
+    assert_product(text, np.zeros(1), tmp_path)
+
+
+def assert_product(text: str, beginning: np.ndarray, folder: Path) -> None:
+    artifact = aotc.build(text, emit="shared", out=f"{folder}/", name="built", chips=("sm_80",))
+    random = np.random.default_rng(5)
+    a, b = (random.random((64, 64)).astype(np.float32) for _ in "ab")
+    d = np.full((64, 64), np.nan, np.float32)
+    aotc.load(artifact.path).product(a, b, d)
+    exact = a.astype(np.float64) @ b.astype(np.float64) + beginning
+    np.testing.assert_allclose(d, exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("layout", "widest"),
+    [
+        ("strided<[8192, 128, 1]>", True),
+        ("strided<[8196, 128, 1]>", False),  # the second matrix is at no multiple of 16 bytes
+        ("strided<[0, 128, 1]>", False),  # TMA has no distance of 0
+    ],
+)
+def test_wide_copies_need_every_matrix_aligned(layout: str, widest: bool, tmp_path: Path) -> None:
+    text = module("4x64x64xf16", f"4x64x128xf16, {layout}", "4x64x128xf16", "batch_matmul")
+    found = kernels(text, tmp_path, chips=("sm_90",))
+    assert ("built_kernels_sm_90a" in found) == widest

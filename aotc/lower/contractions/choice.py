@@ -23,8 +23,8 @@ _MANY_TILES = 100
 _SMALL = 1024
 # So few rows or columns of C are made by one pass over the other matrix.
 _FEW = 8
-# Below so many multiply-adds a launch costs as much as the loop.
-_LEAST_WORK = 32 * 32 * 32
+# Below so many multiply-adds a loop, which takes in what comes after the product, is as fast.
+_LEAST_WORK = 64 * 64 * 64
 
 
 class Choice(Struct, frozen=True):

@@ -12,6 +12,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
+from aotc.lower.analysis.aliasing import Roots
+from aotc.lower.analysis.functions import Functions
 from aotc.lower.contractions.choice import Choice, choose, choose_for_cpu
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix
 from aotc.lower.contractions.recognise import Product, recognise_product
@@ -19,6 +21,7 @@ from aotc.lower.kernels.outlining import ANY_GPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
 from aotc.mlir import ir
+from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip
 
 STEP = "aotc-choose-product-kernels"
@@ -35,12 +38,33 @@ def choose_product_kernels(module: Any, request: BuildRequest, remarks: Remarks)
     """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place."""
     with module.context:
         is_any = False
+        roots = Roots(Functions(module))
+        inside = _called_inside(module)
         for function in functions_of(module):
+            if symbol_of(function) in inside:
+                continue
             for generic in ops.find(function, "linalg.generic"):
                 if ops.enclosing(generic, *_PARALLEL) is None:
-                    is_any |= _replace(generic, request, remarks)
+                    is_any |= _replace(generic, roots, request, remarks)
         if is_any:
             _declare(module)
+
+
+def _called_inside(module: Any) -> set[str]:
+    """The functions that parallel code calls, directly or not: none of them can launch kernels."""
+    functions = {symbol_of(function): function for function in functions_of(module)}
+    found: set[str] = set()
+    pending = [
+        ops.callee_of(call)
+        for call in ops.find(module.operation, "func.call")
+        if ops.enclosing(call, *_PARALLEL) is not None
+    ]
+    while pending:
+        name = pending.pop()
+        if name in functions and name not in found:
+            found.add(name)
+            pending += [ops.callee_of(call) for call in ops.find(functions[name], "func.call")]
+    return found
 
 
 def _declare(module: Any) -> None:
@@ -53,8 +77,8 @@ def _declare(module: Any) -> None:
     declaration.operation.move_after(functions[-1])
 
 
-def _replace(generic: Any, request: BuildRequest, remarks: Remarks) -> bool:
-    product = recognise_product(generic, allow_tf32=False)
+def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks) -> bool:
+    product = recognise_product(generic, roots, allow_tf32=False)
     if product is None:
         return False
     choices = choose(product.problem, _chips(request))
@@ -194,13 +218,12 @@ class _Dispatch(Emitter):
         if not self._is_aligned[name]:
             address = f"memref.extract_aligned_pointer_as_index %{name} : {matrix.type} -> index"
             parts.append(self.value(address))
-        if "strided" in matrix.type:
-            offset, pitch = self._strides(name, matrix)
-            parts.append(self._bytes(offset, size))
-        else:
+        if ir.MemRefType(ir.Type.parse(matrix.type)).layout != _identity(self._rank(matrix)):
+            offset, distances = self._strides(name, matrix)
+            parts += [self._bytes(number, size) for number in (offset, *distances)]
+        elif matrix.pitch is None:
             last = self.constant(self._rank(matrix) - 1)
             pitch = self.value(f"memref.dim %{name}, {last} : {matrix.type}")
-        if matrix.pitch is None:
             parts.append(self._bytes(pitch, size))
         if not parts:
             return []
@@ -216,8 +239,8 @@ class _Dispatch(Emitter):
     def _rank(self, matrix: Matrix) -> int:
         return int(ir.MemRefType(ir.Type.parse(matrix.type)).rank)
 
-    def _strides(self, name: str, matrix: Matrix) -> tuple[str, str]:
-        """The offset of the first element, and the pitch, in elements."""
+    def _strides(self, name: str, matrix: Matrix) -> tuple[str, list[str]]:
+        """The first element's offset, and the distances of rows and of matrices, in elements."""
         rank = self._rank(matrix)
         results = self.name()
         types = ", ".join([f"memref<{matrix.element}>", *["index"] * (1 + 2 * rank)])
@@ -225,4 +248,8 @@ class _Dispatch(Emitter):
             f"{results}:{2 + 2 * rank} = memref.extract_strided_metadata %{name} "
             f": {matrix.type} -> {types}"
         )
-        return f"{results}#1", f"{results}#{2 * rank}"
+        return f"{results}#1", [f"{results}#{2 + rank + i}" for i in range(rank - 1)]
+
+
+def _identity(rank: int) -> Any:
+    return ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))

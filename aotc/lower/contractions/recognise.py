@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.analysis.access import looks_at_no_element
-from aotc.lower.analysis.views import VIEWS
+from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.lower.tensors.generics import body_of, maps_of
 from aotc.mlir import ir
@@ -33,7 +33,7 @@ class Product(Struct):
     fill: Any | None
 
 
-def recognise_product(generic: Any, *, allow_tf32: bool) -> Product | None:
+def recognise_product(generic: Any, roots: Roots, *, allow_tf32: bool) -> Product | None:
     """None for what is no product of two matrices, or of layouts that no kernel takes."""
     inputs, outputs = ops.operand_groups(generic)
     if len(inputs) != 2 or len(outputs) != 1 or generic.results:
@@ -53,7 +53,7 @@ def recognise_product(generic: Any, *, allow_tf32: bool) -> Product | None:
     result = _matrix(c, batched, transposed=False)
     if left is None or right is None or result is None:
         return None
-    fill = _fill_of(generic, c)
+    fill = _fill_of(generic, c, roots)
     problem = Problem(
         left,
         right,
@@ -126,7 +126,10 @@ def _matrix(value: Any, batched: bool, transposed: bool) -> Matrix | None:
         for i in (type_.rank - 2, type_.rank - 1)
     )
     # The address of the first element is anybody's: `dispatch` asks at run time.
-    alignment = 16 if pitch is None else math.gcd(16, pitch * ELEMENT_BYTES[element])
+    known = [int(stride) for stride in strides[:-1] if stride != unknown]
+    alignment = math.gcd(16, *(stride * ELEMENT_BYTES[element] for stride in known))
+    if 0 in known:
+        alignment = ELEMENT_BYTES[element]  # TMA has no distance of 0
     return Matrix(str(type_), element, (rows, columns), pitch, alignment, transposed)
 
 
@@ -136,39 +139,24 @@ def _accumulator(element: str) -> str:
     return "i32" if element.startswith("i") else "f32"
 
 
-def _fill_of(generic: Any, c: Any) -> Any | None:
+def _fill_of(generic: Any, c: Any, roots: Roots) -> Any | None:
     """What fills C with zeros in front of the operation, if nothing else touches C in between."""
     previous = _before(generic)
     while previous is not None:
         if c in list(previous.operands) and not looks_at_no_element(previous):
             return previous if _is_zero_fill(previous) else None
-        if not _is_harmless(previous, c):
+        if not _is_harmless(previous, c, roots):
             return None
         previous = _before(previous)
     return None
 
 
-def _is_harmless(operation: Any, c: Any) -> bool:
+def _is_harmless(operation: Any, c: Any, roots: Roots) -> bool:
     """Whether it cannot touch C, which it is not given."""
     if operation.name == "linalg.generic":
-        roots = [_root(value) for value in operation.operands if _is_buffer(value)]
-        return all(_is_allocated(root) or _is_allocated(_root(c)) for root in roots)
+        buffers = [value for value in operation.operands if isinstance(value.type, ir.MemRefType)]
+        return not any(roots.may_overlap(value, c) for value in buffers)
     return operation.name in _HARMLESS or operation.name.startswith("arith.")
-
-
-def _is_buffer(value: Any) -> bool:
-    return isinstance(value.type, ir.MemRefType)
-
-
-def _root(value: Any) -> Any:
-    while (owner := ops.defining(value)) is not None and owner.name in VIEWS:
-        value = owner.operands[0]
-    return value
-
-
-def _is_allocated(value: Any) -> bool:
-    owner = ops.defining(value)
-    return owner is not None and owner.name == "memref.alloc"
 
 
 def _before(operation: Any) -> Any | None:
@@ -190,6 +178,7 @@ def _is_zero_fill(operation: Any) -> bool:
         or len(outputs) != 1
         or len(inputs) > 1
         or any(isinstance(value.type, ir.ShapedType) for value in inputs)
+        or not maps_of(operation)[-1].is_permutation  # it fills a part alone
     ):
         return False
     yielded = end.operands[0]
