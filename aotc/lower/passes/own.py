@@ -14,7 +14,6 @@ from aotc.input.entries import functions_of
 from aotc.input.source import Source
 from aotc.lower.analysis.aliasing import Roots, overlapping_loops_kept_sequential
 from aotc.lower.analysis.functions import Functions
-from aotc.lower.contractions.dispatch import choose_product_kernels
 from aotc.lower.kernels.device_functions import separate_device_functions
 from aotc.lower.kernels.operands import hoist_globals, sink_vectors
 from aotc.lower.kernels.outlining import gpu_modules, merge_outlined, spell_kernel_names
@@ -113,6 +112,9 @@ def _place_memory(lowering: Lowering, options: Options) -> None:
 
 
 def _choose_product_kernels(lowering: Lowering, options: Options) -> None:
+    # Modules without linalg need none of it.
+    from aotc.lower.contractions.dispatch import choose_product_kernels
+
     choose_product_kernels(lowering.source.module, lowering.request, lowering.remarks)
 
 
