@@ -287,7 +287,9 @@ void harness_print_description(FILE *stream, const harness_options *options) {
     const harness_kernel *kernel = &program->kernels[i];
     const char *why = kernel->why_no_cpu_form;
     harness_table_add(&table, harness_string("%s", kernel->name));
-    harness_table_add(&table, harness_string("built for %s", kernel->built_for));
+    harness_table_add(&table,
+                      harness_string("built for %s",
+                                     kernel->built_for[0] != '\0' ? kernel->built_for : "no GPU"));
     harness_table_add(&table, kernel->has_cpu_form
                                   ? harness_string("runs on the cpu")
                                   : harness_string("not on the cpu%s%s", why != NULL ? ": " : "",
