@@ -1,0 +1,108 @@
+"""Index arithmetic, loops and branches over `Emitter`, for kernels on tensor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from aotc.lower.contractions.problem import Emitter
+
+Index = str | int
+
+
+class Writer(Emitter):
+    """Indices: names of values, or numbers, which are computed with here."""
+
+    def index(self, index: Index) -> str:
+        return self.constant(index) if isinstance(index, int) else index
+
+    def _binary(self, operation: str, left: Index, right: Index) -> str:
+        left, right = self.index(left), self.index(right)
+        return self.value(f"arith.{operation} {left}, {right} : index")
+
+    def add(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return left + right
+        if left == 0 or right == 0:
+            return left if right == 0 else right
+        return self._binary("addi", left, right)
+
+    def subtract(self, left: Index, right: Index) -> Index:
+        return left if right == 0 else self._binary("subi", left, right)
+
+    def multiply(self, left: Index, right: Index) -> Index:
+        if isinstance(left, int) and isinstance(right, int):
+            return left * right
+        if left == 1 or right == 1:
+            return left if right == 1 else right
+        return self._binary("muli", left, right)
+
+    def divide(self, left: Index, right: int) -> Index:
+        if isinstance(left, int):
+            return left // right
+        return left if right == 1 else self._binary("divui", left, right)
+
+    def remainder(self, left: Index, right: int) -> Index:
+        if isinstance(left, int):
+            return left % right
+        return 0 if right == 1 else self._binary("remui", left, right)
+
+    def divide_up(self, left: Index, right: int) -> Index:
+        if isinstance(left, int):
+            return -(-left // right)
+        return self._binary("ceildivui", left, right)
+
+    def xor(self, left: Index, right: Index) -> Index:
+        return left if right == 0 else self._binary("xori", left, right)
+
+    def clamp(self, value: Index, most: int) -> str:
+        """Between 0 and `most`, of a value that may be negative."""
+        return self._binary("maxsi", self._binary("minsi", value, most), 0)
+
+    def least(self, left: Index, right: Index) -> str:
+        return self._binary("minui", left, right)
+
+    def most(self, left: Index, right: Index) -> str:
+        return self._binary("maxui", left, right)
+
+    def is_less(self, left: Index, right: Index) -> str:
+        """Whether it is, of values that may be negative."""
+        left, right = self.index(left), self.index(right)
+        return self.value(f"arith.cmpi slt, {left}, {right} : index")
+
+    def equals(self, left: Index, right: Index) -> str:
+        left, right = self.index(left), self.index(right)
+        return self.value(f"arith.cmpi eq, {left}, {right} : index")
+
+    def select(self, condition: str, yes: Index, no: Index) -> str:
+        yes, no = self.index(yes), self.index(no)
+        return self.value(f"arith.select {condition}, {yes}, {no} : index")
+
+    def loop(
+        self,
+        steps: Index,
+        carried: Sequence[tuple[str, str]],
+        body: Callable[..., Sequence[str]],
+    ) -> list[str]:
+        """Values with their types, which each step makes others of: the last ones."""
+        none, one, end = self.index(0), self.index(1), self.index(steps)
+        names = [self.name() for _ in carried]
+        result, step = self.name(), self.name()
+        given = ", ".join(
+            f"{name} = {value}" for name, (_, value) in zip(names, carried, strict=True)
+        )
+        types = ", ".join(type_ for type_, _ in carried)
+        self.line(f"{result}:{len(carried)} = scf.for {step} = {none} to {end} step {one}")
+        self.open(f"    iter_args({given}) -> ({types}) {{")
+        self.line(f"scf.yield {', '.join(body(step, *names))} : {types}")
+        self.close()
+        return [f"{result}#{number}" for number in range(len(carried))]
+
+    @contextmanager
+    def where(self, condition: str) -> Iterator[None]:
+        self.open(f"scf.if {condition} {{")
+        yield
+        self.close()
+
+    def at(self, *indices: Index) -> str:
+        return "[" + ", ".join(self.index(index) for index in indices) + "]"
