@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Problem, convert
+from aotc.lower.contractions.problem import Finish, Problem
+from aotc.lower.contractions.tensor_core_store import Store
 from aotc.lower.contractions.tensor_core_tiles import (
     CHUNK_BYTES,
     INSTRUCTIONS,
     MOST_I8_PRODUCTS,
     SHARED,
     SWIZZLED_ROWS,
-    WARP,
+    Place,
     Side,
+    Sizes,
     Staging,
     Variant,
     has_totals,
@@ -24,31 +26,6 @@ from aotc.lower.contractions.tensor_core_writer import Index, Writer
 
 # Of a stage and a part of its K, the fragments.
 _Reader = Callable[[Index, int], list[str]]
-
-
-class Sizes(Struct, frozen=True):
-    """Of the product; numbers where they are known."""
-
-    m: Index
-    n: Index
-    k: Index
-    batches: Index
-
-
-class Place(Struct, frozen=True):
-    """Where a block's tile of C begins, and what a thread is: its number, its lane's group of 4 and
-    its place there, its warp, and where that one's part of the tile begins."""
-
-    batch: tuple[str, ...]
-    row: Index
-    column: Index
-    thread: str
-    lane: Index
-    group: Index
-    member: Index
-    warp: Index
-    warp_row: Index
-    warp_column: Index
 
 
 class _Copy(Struct, frozen=True):
@@ -91,7 +68,12 @@ class Kernel:
         self.group = ""
 
     def write(self, finish: Finish | None) -> None:
-        self._store(self._multiply(), finish)
+        w, sums = self.w, self._multiply()
+        if self.a.is_async:
+            # What was fetched behind the last tile comes where sums are staged, too.
+            w.line(f"nvgpu.device_async_wait {self.group} {{numGroups = 0 : i32}}")
+        place = self.sizes, self.place, self.target, self.at
+        Store(w, self.problem, self.variant, *place).write(sums, finish)
 
     # Copies to shared memory
 
@@ -234,7 +216,7 @@ class Kernel:
         for copy, value in zip(copies, loaded, strict=True):
             target = w.at(stage, copy.row, copy.shared_column)
             at = f"{side.name}_ring{target}"
-            self._vector_store(value, at, side.type, side.copied, side.matrix.element)
+            self.w.store_vector(value, at, side.type, side.copied, side.matrix.element)
 
     # Registers of the tensor cores
 
@@ -528,136 +510,3 @@ class Kernel:
             return fragments
 
         return read
-
-    # Results
-
-    def _store(self, sums: Sequence[str], finish: Finish | None) -> None:
-        """Through shared memory, a few rows of tiles at a time, so that neighbours store
-        neighbours."""
-        w, i = self.w, self.instruction
-        staging = Staging.of(self.problem, self.variant)
-        if self.a.is_async:
-            # What was fetched behind the last tile comes there, too.
-            w.line(f"nvgpu.device_async_wait {self.group} {{numGroups = 0 : i32}}")
-        for first in range(0, self.tiles_m, staging.tiles):
-            w.line("gpu.barrier")
-            for tile in range(staging.tiles):
-                of_row = sums[(first + tile) * self.tiles_n :][: self.tiles_n]
-                for n, sum_ in enumerate(of_row):
-                    self._stage(staging, tile * i.m, n, sum_)
-            w.line("gpu.barrier")
-            self._store_rows(staging, first * i.m, finish)
-
-    def _stage(self, staging: Staging, first_row: int, n: int, sum_: str) -> None:
-        """Writes a tile into the warp's part of shared memory."""
-        w, i, place = self.w, self.instruction, self.place
-        rows: list[Index]
-        if self.a.has_pairs:
-            rows = [w.add(w.multiply(place.group, 2), first_row + half) for half in range(2)]
-        else:
-            rows = [w.add(place.group, first_row + 8 * half) for half in range(i.sum_rows)]
-        for half, row in enumerate(rows):
-            two = w.value(f"vector.extract {sum_}[{half}] : vector<2x{i.sum}> from {i.sum_type}")
-            if not self.b.has_pairs:
-                at = w.at(place.warp, row, w.add(w.multiply(place.member, 2), n * i.n))
-                self._vector_store(two, f"%staged{at}", staging.type, 2, i.sum)
-                continue
-            for neighbour in range(2):
-                column = w.add(w.multiply(place.member, 4), n // 2 * 16 + 2 * neighbour + n % 2)
-                at = w.at(place.warp, row, column)
-                one = w.value(f"vector.extract {two}[{neighbour}] : {i.sum} from vector<2x{i.sum}>")
-                w.line(f"memref.store {one}, %staged{at} : {staging.type}")
-
-    def _store_rows(self, staging: Staging, first_row: int, finish: Finish | None) -> None:
-        """Stores what the warp has staged, `width` elements of a row at once."""
-        w, sizes, width = self.w, self.sizes, staging.width
-        across = staging.columns // width
-        none, one, pieces = w.index(0), w.index(1), w.index(staging.rows * across // WARP)
-        w.open(f"scf.for %piece = {none} to {pieces} step {one} {{")
-        number = w.add(w.multiply("%piece", WARP), self.place.lane)
-        own_row, own_column = (
-            w.divide(number, across),
-            w.multiply(w.remainder(number, across), width),
-        )
-        row = w.add(w.add(self.place.row, self.place.warp_row), w.add(own_row, first_row))
-        column = w.add(w.add(self.place.column, self.place.warp_column), own_column)
-        source = staging, own_row, own_column
-        with w.where(w.is_less(row, sizes.m)):
-            # Rows of partial sums have room for it.
-            has_room = width == 1 or self.target != "%c"
-            if has_room or (isinstance(sizes.n, int) and sizes.n % width == 0):
-                with w.where(w.is_less(column, sizes.n)):
-                    self._store_some(*source, row, column, width, finish)
-            else:
-                is_whole = w.is_less(w.add(column, width - 1), sizes.n)
-                w.open(f"scf.if {is_whole} {{")
-                self._store_some(*source, row, column, width, finish)
-                w.otherwise()
-                none, one, end = w.index(0), w.index(1), w.index(width)
-                w.open(f"scf.for %rest = {none} to {end} step {one} {{")
-                column = w.add(column, "%rest")
-                with w.where(w.is_less(column, sizes.n)):
-                    own_column = w.add(own_column, "%rest")
-                    self._store_some(staging, own_row, own_column, row, column, 1, finish)
-                w.close()
-                w.close()
-        w.close()
-
-    def _store_some(
-        self,
-        staging: Staging,
-        own_row: Index,
-        own_column: Index,
-        row: Index,
-        column: Index,
-        width: int,
-        finish: Finish | None,
-    ) -> None:
-        w, c, sum_type = self.w, self.problem.c, self.instruction.sum
-        at = w.at(self.place.warp, own_row, own_column)
-        sums = self._vector_load(f"%staged{at}", staging.type, width, sum_type)
-        at = w.at(*self.at, row, column)
-        if self.problem.adds:
-            before = self._vector_load(f"{self.target}{at}", c.type, width, c.element)
-            sums = [
-                add_sums(w, convert(w, old, c.element, sum_type), new, sum_type)
-                for old, new in zip(before, sums, strict=True)
-            ]
-        values = []
-        for number, sum_ in enumerate(sums):
-            place = w.index(row), w.index(w.add(column, number))
-            values.append(result_of(w, self.problem, sum_, *place, finish))
-        type_ = f"vector<{width}x{c.element}>"
-        stored = w.value(f"vector.from_elements {', '.join(values)} : {type_}")
-        self._vector_store(stored, f"{self.target}{at}", c.type, width, c.element)
-
-    def _vector_load(self, at: str, type_: str, width: int, element: str) -> list[str]:
-        """The elements that are loaded at once."""
-        w, vector = self.w, f"vector<{width}x{element}>"
-        alignment = f"{{alignment = {width * ELEMENT_BYTES[element]} : i64}}"
-        if width * ELEMENT_BYTES[element] > CHUNK_BYTES:
-            alignment = f"{{alignment = {CHUNK_BYTES} : i64}}"
-        loaded = w.value(f"vector.load {at} {alignment} : {type_}, {vector}")
-        return [
-            w.value(f"vector.extract {loaded}[{number}] : {element} from {vector}")
-            for number in range(width)
-        ]
-
-    def _vector_store(self, value: str, at: str, type_: str, width: int, element: str) -> None:
-        alignment = f"{{alignment = {width * ELEMENT_BYTES[element]} : i64}}"
-        vector = f"vector<{width}x{element}>"
-        self.w.line(f"vector.store {value}, {at} {alignment} : {type_}, {vector}")
-
-
-def add_sums(w: Writer, left: str, right: str, type_: str) -> str:
-    return w.value(f"arith.{'addi' if type_ == 'i32' else 'addf'} {left}, {right} : {type_}")
-
-
-def result_of(
-    w: Writer, problem: Problem, sum_: str, row: str, column: str, finish: Finish | None
-) -> str:
-    """What C gets for a sum."""
-    total = convert(w, sum_, INSTRUCTIONS[problem.a.element].sum, problem.accumulator)
-    if finish is None:
-        return convert(w, total, problem.accumulator, problem.c.element)
-    return finish(w, total, row, column)

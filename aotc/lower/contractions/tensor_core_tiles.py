@@ -11,6 +11,7 @@ from math import gcd
 from msgspec import Struct
 
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
+from aotc.lower.contractions.tensor_core_writer import Index
 
 WARP = 32
 # What ldmatrix reads of a row, the widest copy, and what a swizzle moves.
@@ -258,3 +259,28 @@ class Staging(Struct, frozen=True):
 def has_totals(problem: Problem) -> bool:
     """Whether sums could leave their type on the way."""
     return problem.a.element == "i8" and (problem.k is None or problem.k > MOST_I8_PRODUCTS)
+
+
+class Sizes(Struct, frozen=True):
+    """Of the product; numbers where they are known."""
+
+    m: Index
+    n: Index
+    k: Index
+    batches: Index
+
+
+class Place(Struct, frozen=True):
+    """Where a block's tile of C begins, and what a thread is: its number, its lane's group of 4 and
+    its place there, its warp, and where that one's part of the tile begins."""
+
+    batch: tuple[str, ...]
+    row: Index
+    column: Index
+    thread: str
+    lane: Index
+    group: Index
+    member: Index
+    warp: Index
+    warp_row: Index
+    warp_column: Index

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from aotc.lower.contractions.problem import Emitter
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter
 
 Index = str | int
+_WIDEST_ACCESS = 16  # bytes
 
 
 class Writer(Emitter):
@@ -106,3 +107,20 @@ class Writer(Emitter):
 
     def at(self, *indices: Index) -> str:
         return "[" + ", ".join(self.index(index) for index in indices) + "]"
+
+    def load_vector(self, at: str, type_: str, width: int, element: str) -> list[str]:
+        """The elements that are loaded at once."""
+        vector = f"vector<{width}x{element}>"
+        alignment = f"{{alignment = {width * ELEMENT_BYTES[element]} : i64}}"
+        if width * ELEMENT_BYTES[element] > _WIDEST_ACCESS:
+            alignment = f"{{alignment = {_WIDEST_ACCESS} : i64}}"
+        loaded = self.value(f"vector.load {at} {alignment} : {type_}, {vector}")
+        return [
+            self.value(f"vector.extract {loaded}[{number}] : {element} from {vector}")
+            for number in range(width)
+        ]
+
+    def store_vector(self, value: str, at: str, type_: str, width: int, element: str) -> None:
+        alignment = f"{{alignment = {width * ELEMENT_BYTES[element]} : i64}}"
+        vector = f"vector<{width}x{element}>"
+        self.line(f"vector.store {value}, {at} {alignment} : {type_}, {vector}")

@@ -4,10 +4,9 @@ A block makes a tile of C, its warps a part of it each. Tiles of A and B follow 
 a ring of `stages` places in shared memory, where asynchronous copies bring them while the ones
 before are multiplied. What is outside of A and B is filled with zeros there.
 
-A tile lies in shared memory as its matrix does in memory. Where an operand's K is contiguous, or
-its elements have 16 bits, `nvgpu.ldmatrix` gives the registers that the tensor cores want, and
-chunks of 16 bytes are swizzled: eight rows of one column are then in different banks. Otherwise
-lanes load their elements one by one, from rows that are padded for the same reason.
+Here are the parameters, and the host's part with its launches. `tensor_core_tiles` has what is
+multiplied and how tiles lie in shared memory, `tensor_core_kernel` what a block does until it has
+its sums, `tensor_core_store` how they are stored, `tensor_core_writer` what it is written in.
 """
 
 from __future__ import annotations
@@ -18,12 +17,15 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
-from aotc.lower.contractions.tensor_core_kernel import Kernel, Place, Sizes, add_sums, result_of
+from aotc.lower.contractions.tensor_core_kernel import Kernel
+from aotc.lower.contractions.tensor_core_store import add_sums, result_of
 from aotc.lower.contractions.tensor_core_tiles import (
     CHUNK_BYTES,
     INSTRUCTIONS,
     LEAST_ASYNC_BYTES,
     WARP,
+    Place,
+    Sizes,
     Staging,
     Variant,
     has_totals,
