@@ -11,12 +11,12 @@ Products and sums may be contracted: hardware with a fused multiply-add uses it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from msgspec import Struct
 
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Finish, Matrix, Problem
+from aotc.lower.contractions.blocked_writer import BlockWriter, Buffer
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 
 NAME = "blocks"
 _WORKGROUP = "#gpu.address_space<workgroup>"
@@ -92,20 +92,7 @@ def _columns(problem: Problem, variant: Variant) -> int:
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     """func.func @NAME(%a, %b, %c), whose gpu.launch is for the CPU device."""
-    return _Writer(problem, variant, finish).function(name)
-
-
-class _Buffer(Struct, frozen=True):
-    """Memory that a kernel reads or writes: its name, its type, its elements' type, and the
-    indices in front of the last two."""
-
-    name: str
-    type: str
-    element: str
-    leading: tuple[str, ...] = ()
-
-    def place(self, *indices: str) -> str:
-        return f"{self.name}[{', '.join((*self.leading, *indices))}]"
+    return _Kernel(problem, variant, finish).function(name)
 
 
 class _Tile(Struct, frozen=True):
@@ -128,16 +115,12 @@ class _Step(Struct, frozen=True):
 _Place = Callable[[str], tuple[str, str]]
 
 
-class _Writer:
+class _Kernel(BlockWriter):
     def __init__(self, problem: Problem, variant: Variant, finish: Finish | None) -> None:
         self._problem = problem
         self._variant = variant
         self._finish = finish
-        self._emitter = Emitter()
-        self._type = computed_in(problem)
-        self._bytes = ELEMENT_BYTES[self._type]
-        self._columns = _columns(problem, variant)
-        self._vector = f"vector<{self._columns}x{self._type}>"
+        super().__init__(computed_in(problem), _columns(problem, variant))
 
     # ---------------------------------------------------------------------------------------------
     # The host's part
@@ -219,7 +202,7 @@ class _Writer:
         packed = self._number(sum(self._packed_bytes()))
         return self._op("addi", packed, self._op("muli", rows, pitch))
 
-    def _buffers(self) -> tuple[_Buffer, _Buffer, _Buffer]:
+    def _buffers(self) -> tuple[Buffer, Buffer, Buffer]:
         """The packed A (as it lies in memory), the packed B (groups of columns, rows, columns), and
         the sums (rows, columns)."""
         e, v = self._emitter, self._variant
@@ -236,13 +219,13 @@ class _Writer:
             type_ = f"memref<{sizes}x{self._type}, {_WORKGROUP}>"
             place = f"{shared}[{self._number(start)}][]"
             view = e.value(f"memref.view {place} : memref<?xi8, {_WORKGROUP}> to {type_}")
-            found.append(_Buffer(view, type_, self._type))
+            found.append(Buffer(view, type_, self._type))
         a, b, sums = found
         return a, b, sums
 
-    def _given(self, name: str, matrix: Matrix) -> _Buffer:
+    def _given(self, name: str, matrix: Matrix) -> Buffer:
         leading = ("%bz",) if self._problem.batched else ()
-        return _Buffer(name, matrix.type, matrix.element, leading)
+        return Buffer(name, matrix.type, matrix.element, leading)
 
     # ---------------------------------------------------------------------------------------------
     # The kernel
@@ -272,7 +255,7 @@ class _Writer:
     # ---------------------------------------------------------------------------------------------
     # Packing
 
-    def _pack_a(self, tile: _Tile, step: _Step, packed: _Buffer) -> None:
+    def _pack_a(self, tile: _Tile, step: _Step, packed: Buffer) -> None:
         """A's part, its rows as they lie; rows of the tile that are not there are zeros."""
         source = self._given("%a", self._problem.a)
         groups = self._groups(tile.rows, self._variant.rows)
@@ -302,7 +285,7 @@ class _Writer:
             self._store(self._zero(), packed, i, k)
 
     def _copy(
-        self, count: str, source: tuple[_Buffer, _Place], target: tuple[_Buffer, _Place]
+        self, count: str, source: tuple[Buffer, _Place], target: tuple[Buffer, _Place]
     ) -> None:
         """Converts and copies neighbours: vectors of them, then those that are left."""
         width = self._columns
@@ -316,7 +299,7 @@ class _Writer:
             value = self._load(one, *from_place(i))
             self._store(self._convert(value, one.element), other, *to_place(i))
 
-    def _pack_b(self, tile: _Tile, step: _Step, packed: _Buffer) -> None:
+    def _pack_b(self, tile: _Tile, step: _Step, packed: Buffer) -> None:
         """B's part, in groups of columns; columns of the last one that are not there are zeros."""
         if self._problem.b.transposed:
             groups = self._groups(tile.columns, self._columns)
@@ -333,7 +316,7 @@ class _Writer:
             self._pack_b_rest(tile, step, k, whole, rest, packed)
             self._emitter.close()
 
-    def _pack_b_row(self, tile: _Tile, step: _Step, k: str, groups: str, packed: _Buffer) -> None:
+    def _pack_b_row(self, tile: _Tile, step: _Step, k: str, groups: str, packed: Buffer) -> None:
         source = self._given("%b", self._problem.b)
         row = self._op("addi", step.start, k)
         with self._loop(self._number(0), groups) as group:
@@ -344,7 +327,7 @@ class _Writer:
             self._store_vector(converted, packed, group, k, self._number(0))
 
     def _pack_b_rest(
-        self, tile: _Tile, step: _Step, k: str, group: str, count: str, packed: _Buffer
+        self, tile: _Tile, step: _Step, k: str, group: str, count: str, packed: Buffer
     ) -> None:
         """A row of a group that has `count` columns."""
         source = self._given("%b", self._problem.b)
@@ -357,7 +340,7 @@ class _Writer:
         with self._loop(count, self._number(self._columns)) as j:
             self._store(self._zero(), packed, group, k, j)
 
-    def _pack_b_columns(self, tile: _Tile, step: _Step, group: str, packed: _Buffer) -> None:
+    def _pack_b_columns(self, tile: _Tile, step: _Step, group: str, packed: Buffer) -> None:
         """A group of columns of a B whose columns lie in memory."""
         source = self._given("%b", self._problem.b)
         first = self._op("muli", group, self._number(self._columns))
@@ -385,7 +368,7 @@ class _Writer:
             self._store(self._zero(), packed, group, k, j)
 
     def _pack_square(
-        self, place: tuple[str, str], target: tuple[str, str], j: int, side: int, packed: _Buffer
+        self, place: tuple[str, str], target: tuple[str, str], j: int, side: int, packed: Buffer
     ) -> None:
         """As many columns of a transposed B, from the group's number j on, as there are rows."""
         source = self._given("%b", self._problem.b)
@@ -426,7 +409,7 @@ class _Writer:
     # ---------------------------------------------------------------------------------------------
     # Multiplying
 
-    def _multiply(self, tile: _Tile, step: _Step, a: _Buffer, b: _Buffer, sums: _Buffer) -> None:
+    def _multiply(self, tile: _Tile, step: _Step, a: Buffer, b: Buffer, sums: Buffer) -> None:
         """Adds a step's products to the tile's sums, a group of rows and columns at a time."""
         is_first = self._compare("eq", step.start, self._number(0))
         row_groups = self._groups(tile.rows, self._variant.rows)
@@ -442,7 +425,7 @@ class _Writer:
                 for i in range(self._variant.rows)
             ]
             begin = self._first_sums(is_first, rows, column, sums)
-            into = _Buffer(b.name, b.type, b.element, (column_group,))
+            into = Buffer(b.name, b.type, b.element, (column_group,))
             rest = self._op("remsi", step.count, self._number(_UNROLLED))
             whole = self._op("subi", step.count, rest)
             most = self._add_products((self._number(0), whole), _UNROLLED, rows, begin, a, into)
@@ -450,7 +433,7 @@ class _Writer:
             for row, value in zip(rows, end, strict=True):
                 self._store_vector(value, sums, row, column)
 
-    def _first_sums(self, is_first: str, rows: list[str], column: str, sums: _Buffer) -> list[str]:
+    def _first_sums(self, is_first: str, rows: list[str], column: str, sums: Buffer) -> list[str]:
         """What a step's products are added to: zeros, or the sums so far."""
         e = self._emitter
         types = ", ".join([self._vector] * len(rows))
@@ -470,8 +453,8 @@ class _Writer:
         unrolled: int,
         rows: list[str],
         begin: list[str],
-        a: _Buffer,
-        b: _Buffer,
+        a: Buffer,
+        b: Buffer,
     ) -> list[str]:
         """The loop along a part of K, some of it in a turn."""
         e = self._emitter
@@ -490,9 +473,7 @@ class _Writer:
         e.close()
         return [f"{result}#{i}" for i in range(len(rows))]
 
-    def _add_row(
-        self, k: str, rows: list[str], sums: list[str], a: _Buffer, b: _Buffer
-    ) -> list[str]:
+    def _add_row(self, k: str, rows: list[str], sums: list[str], a: Buffer, b: Buffer) -> list[str]:
         """A vector of B, times an element of each row of A, added."""
         vector = self._load_vector(b, k, self._number(0))
         found = []
@@ -504,22 +485,10 @@ class _Writer:
             found.append(self._add(value, self._times(spread, vector), self._vector))
         return found
 
-    def _times(self, left: str, right: str) -> str:
-        if self._type.startswith("i"):
-            return self._emitter.value(f"arith.muli {left}, {right} : {self._vector}")
-        return self._emitter.value(
-            f"arith.mulf {left}, {right} fastmath<contract> : {self._vector}"
-        )
-
-    def _add(self, left: str, right: str, type_: str) -> str:
-        if self._type.startswith("i"):
-            return self._emitter.value(f"arith.addi {left}, {right} : {type_}")
-        return self._emitter.value(f"arith.addf {left}, {right} fastmath<contract> : {type_}")
-
     # ---------------------------------------------------------------------------------------------
     # Writing C
 
-    def _write(self, tile: _Tile, sums: _Buffer) -> None:
+    def _write(self, tile: _Tile, sums: Buffer) -> None:
         """The rows and columns of the tile's sums that are C's."""
         c = self._given("%c", self._problem.c)
         with self._loop(self._number(0), tile.rows) as i:
@@ -540,9 +509,9 @@ class _Writer:
 
     def _total(
         self,
-        sums: _Buffer,
+        sums: Buffer,
         place: tuple[str, str],
-        c: _Buffer,
+        c: Buffer,
         c_place: tuple[str, str],
         width: int | None = None,
     ) -> str:
@@ -565,72 +534,3 @@ class _Writer:
             return self._narrow(total, self._problem.c.element)
         value = self._convert(total, self._type, target=self._problem.accumulator)
         return self._finish(self._emitter, value, row, column)
-
-    # ---------------------------------------------------------------------------------------------
-    # Operations
-
-    def _number(self, value: int) -> str:
-        return self._emitter.constant(value)
-
-    def _op(self, name: str, left: str, right: str) -> str:
-        return self._emitter.value(f"arith.{name} {left}, {right} : index")
-
-    def _compare(self, predicate: str, left: str, right: str) -> str:
-        return self._emitter.value(f"arith.cmpi {predicate}, {left}, {right} : index")
-
-    def _choose(self, condition: str, then: str, other: str) -> str:
-        return self._emitter.value(f"arith.select {condition}, {then}, {other} : index")
-
-    @contextmanager
-    def _loop(self, start: str, end: str, step: int = 1) -> Iterator[str]:
-        index, by = self._emitter.name(), self._number(step)
-        self._emitter.open(f"scf.for {index} = {start} to {end} step {by} {{")
-        yield index
-        self._emitter.close()
-
-    def _zero_text(self) -> str:
-        return "0" if self._type.startswith("i") else "0.0"
-
-    def _zero(self) -> str:
-        return self._emitter.constant(self._zero_text(), self._type)
-
-    def _load(self, buffer: _Buffer, *indices: str) -> str:
-        return self._emitter.value(f"memref.load {buffer.place(*indices)} : {buffer.type}")
-
-    def _store(self, value: str, buffer: _Buffer, *indices: str) -> None:
-        self._emitter.line(f"memref.store {value}, {buffer.place(*indices)} : {buffer.type}")
-
-    def _load_vector(self, buffer: _Buffer, *indices: str, width: int | None = None) -> str:
-        type_ = self._of(buffer.element, width or self._columns)
-        place = buffer.place(*indices)
-        return self._emitter.value(f"vector.load {place} : {buffer.type}, {type_}")
-
-    def _store_vector(
-        self, value: str, buffer: _Buffer, *indices: str, width: int | None = None
-    ) -> None:
-        type_ = self._of(buffer.element, width or self._columns)
-        place = buffer.place(*indices)
-        self._emitter.line(f"vector.store {value}, {place} : {buffer.type}, {type_}")
-
-    @staticmethod
-    def _of(element: str, width: int | None) -> str:
-        return element if width is None else f"vector<{width}x{element}>"
-
-    def _convert(
-        self, value: str, source: str, width: int | None = None, *, target: str | None = None
-    ) -> str:
-        """A value, or a vector of `width`, in the type that is computed in, or in another."""
-        target = target or self._type
-        if source == target:
-            return value
-        if ELEMENT_BYTES[source] == ELEMENT_BYTES[target]:  # f16 and bf16
-            return self._convert(
-                self._convert(value, source, width, target="f32"), "f32", width, target=target
-            )
-        wider = ELEMENT_BYTES[target] > ELEMENT_BYTES[source]
-        if source.startswith("i"):
-            operation = "extsi" if wider else "trunci"
-        else:
-            operation = "extf" if wider else "truncf"
-        types = f"{self._of(source, width)} to {self._of(target, width)}"
-        return self._emitter.value(f"arith.{operation} {value} : {types}")
