@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
-from aotc.lower.contractions.writer import Buffer, Index, Writer
+from aotc.lower.contractions.writer import Buffer, Writer
 
 _TYPES = ("f64", "f32", "f16", "bf16", "i32", "i8")
 

@@ -15,9 +15,10 @@ from math import prod
 
 from msgspec import Struct
 
+from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.lower.contractions.scalar import Operands, finished, has_known_types, sum_type
-from aotc.lower.contractions.writer import Buffer, Index, Writer, converted
+from aotc.lower.contractions.writer import Buffer, Writer, converted
 
 NAME = "multiply-adds"
 _WARP = 32

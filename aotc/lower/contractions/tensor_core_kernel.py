@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import Finish, Problem
 from aotc.lower.contractions.tensor_core_store import Store
 from aotc.lower.contractions.tensor_core_tiles import (
@@ -22,7 +23,7 @@ from aotc.lower.contractions.tensor_core_tiles import (
     has_totals,
     sides,
 )
-from aotc.lower.contractions.tensor_core_writer import Index, Writer
+from aotc.lower.contractions.tensor_core_writer import Writer
 
 # Of a stage and a part of its K, the fragments.
 _Reader = Callable[[Index, int], list[str]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import Finish, Problem, convert
 from aotc.lower.contractions.tensor_core_tiles import (
     INSTRUCTIONS,
@@ -14,7 +15,7 @@ from aotc.lower.contractions.tensor_core_tiles import (
     Variant,
     sides,
 )
-from aotc.lower.contractions.tensor_core_writer import Index, Writer
+from aotc.lower.contractions.tensor_core_writer import Writer
 
 
 class Store:

@@ -10,8 +10,8 @@ from math import gcd
 
 from msgspec import Struct
 
+from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
-from aotc.lower.contractions.tensor_core_writer import Index
 
 WARP = 32
 # What ldmatrix reads of a row, the widest copy, and what a swizzle moves.

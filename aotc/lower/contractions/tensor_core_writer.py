@@ -5,48 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter
+from aotc.lower.contractions.indices import Index, IndexWriter
+from aotc.lower.contractions.problem import ELEMENT_BYTES
 
-Index = str | int
 _WIDEST_ACCESS = 16  # bytes
 
 
-class Writer(Emitter):
+class Writer(IndexWriter):
     """Indices: names of values, or numbers, which are computed with here."""
-
-    def index(self, index: Index) -> str:
-        return self.constant(index) if isinstance(index, int) else index
-
-    def _binary(self, operation: str, left: Index, right: Index) -> str:
-        left, right = self.index(left), self.index(right)
-        return self.value(f"arith.{operation} {left}, {right} : index")
-
-    def add(self, left: Index, right: Index) -> Index:
-        if isinstance(left, int) and isinstance(right, int):
-            return left + right
-        if left == 0 or right == 0:
-            return left if right == 0 else right
-        return self._binary("addi", left, right)
-
-    def subtract(self, left: Index, right: Index) -> Index:
-        return left if right == 0 else self._binary("subi", left, right)
-
-    def multiply(self, left: Index, right: Index) -> Index:
-        if isinstance(left, int) and isinstance(right, int):
-            return left * right
-        if left == 1 or right == 1:
-            return left if right == 1 else right
-        return self._binary("muli", left, right)
-
-    def divide(self, left: Index, right: int) -> Index:
-        if isinstance(left, int):
-            return left // right
-        return left if right == 1 else self._binary("divui", left, right)
-
-    def remainder(self, left: Index, right: int) -> Index:
-        if isinstance(left, int):
-            return left % right
-        return 0 if right == 1 else self._binary("remui", left, right)
 
     def divide_up(self, left: Index, right: int) -> Index:
         if isinstance(left, int):

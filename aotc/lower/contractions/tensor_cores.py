@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
+from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
 from aotc.lower.contractions.tensor_core_kernel import Kernel
 from aotc.lower.contractions.tensor_core_store import add_sums, result_of
@@ -32,7 +33,7 @@ from aotc.lower.contractions.tensor_core_tiles import (
     shared_bytes,
     sides,
 )
-from aotc.lower.contractions.tensor_core_writer import Index, Writer
+from aotc.lower.contractions.tensor_core_writer import Writer
 
 NAME = "mma.sync"
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.

@@ -1,57 +1,18 @@
-"""Index arithmetic, loops, branches and accesses over `Emitter`, as SIMT kernels are written in.
-
-An index is a value's name or a Python int: what is known while the kernel is made is computed then,
-and makes no operations.
-"""
+"""Index arithmetic, loops, branches and accesses over `Emitter`, as SIMT kernels are written in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, convert
-
-Index = str | int
+from aotc.lower.contractions.indices import Index, IndexWriter
+from aotc.lower.contractions.problem import ELEMENT_BYTES, convert
 
 _SPACE = "#gpu.address_space<workgroup>"
 _BYTES = f"memref<?xi8, {_SPACE}>"
 
 
-class Writer(Emitter):
+class Writer(IndexWriter):
     """What the module says. Numbers are unsigned."""
-
-    def index(self, value: Index) -> str:
-        return self.constant(value) if isinstance(value, int) else value
-
-    def add(self, x: Index, y: Index) -> Index:
-        if isinstance(x, int) and isinstance(y, int):
-            return x + y
-        if 0 in (x, y):
-            return y if x == 0 else x
-        return self._binary("addi", x, y)
-
-    def subtract(self, x: Index, y: Index) -> Index:
-        if isinstance(x, int) and isinstance(y, int):
-            return x - y
-        return x if y == 0 else self._binary("subi", x, y)
-
-    def multiply(self, x: Index, y: Index) -> Index:
-        if isinstance(x, int) and isinstance(y, int):
-            return x * y
-        if 0 in (x, y):
-            return 0
-        if 1 in (x, y):
-            return y if x == 1 else x
-        return self._binary("muli", x, y)
-
-    def divide(self, x: Index, y: Index) -> Index:
-        if isinstance(x, int) and isinstance(y, int) and y:
-            return x // y
-        return x if y == 1 else self._binary("divui", x, y)
-
-    def remainder(self, x: Index, y: Index) -> Index:
-        if isinstance(x, int) and isinstance(y, int) and y:
-            return x % y
-        return 0 if y == 1 else self._binary("remui", x, y)
 
     def minimum(self, x: Index, y: Index) -> Index:
         if isinstance(x, int) and isinstance(y, int):
@@ -91,11 +52,6 @@ class Writer(Emitter):
             digits.insert(0, self.remainder(number, count))
             number = self.divide(number, count)
         return [number, *digits]
-
-    def _binary(self, operation: str, x: Index, y: Index) -> str:
-        return self.value(f"arith.{operation} {self.index(x)}, {self.index(y)} : index")
-
-    # --- Numbers -------------------------------------------------------------------------------
 
     def zero(self, type_: str) -> str:
         return self.constant("0" if type_.startswith("i") else "0.0", type_)
