@@ -8,8 +8,10 @@
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
 #   make bench-bandwidth build/bench-bandwidth: how near kernels come to a copy, likewise
+#   make bench-gemm   build/bench-gemm: products of matrices against cuBLAS, likewise
 #   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
 #   make model-bundle build/model-bundle: models of PyTorch, for a machine with a GPU and PyTorch
+#   make gpu-products build/gpu-products: products of random sizes, likewise, against f64
 #   make lint         linters alone
 #   make clean        removes what these make, but not .venv
 #
@@ -28,8 +30,8 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth gpu-bundle \
-  model-bundle lint setup clean property
+.PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
+  gpu-bundle gpu-products model-bundle lint setup clean property
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -84,8 +86,14 @@ bench-bandwidth: $(INSTALLED)
 bench-ladder: $(INSTALLED)
 	$(RUN) -m bench.ladder build/bench-ladder
 
+bench-gemm: $(INSTALLED)
+	$(RUN) -m bench.gemm build/bench-gemm
+
 gpu-bundle: $(INSTALLED)
 	$(RUN) -m SCons -Q gpu-bundle
+
+gpu-products: $(INSTALLED)
+	$(RUN) -m tests.gpu.products build/gpu-products
 
 model-bundle: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
