@@ -214,24 +214,33 @@ class _Dispatch(Emitter):
         size = ELEMENT_BYTES[matrix.element]
         if matrix.alignment <= size:
             return []
-        parts = []
+        parts, distances_exist = [], list[str]()
         if not self._is_aligned[name]:
             address = f"memref.extract_aligned_pointer_as_index %{name} : {matrix.type} -> index"
             parts.append(self.value(address))
         if ir.MemRefType(ir.Type.parse(matrix.type)).layout != _identity(self._rank(matrix)):
             offset, distances = self._strides(name, matrix)
             parts += [self._bytes(number, size) for number in (offset, *distances)]
+            # TMA has no distance of 0.
+            distances_exist = [self._is(distance, "ne", 0) for distance in distances]
         elif matrix.pitch is None:
             last = self.constant(self._rank(matrix) - 1)
             pitch = self.value(f"memref.dim %{name}, {last} : {matrix.type}")
             parts.append(self._bytes(pitch, size))
         if not parts:
             return []
-        bits = parts[0]
-        for part in parts[1:]:
-            bits = self.value(f"arith.ori {bits}, {part} : index")
-        low = self.value(f"arith.andi {bits}, {self.constant(matrix.alignment - 1)} : index")
-        return [self.value(f"arith.cmpi eq, {low}, {self.constant(0)} : index")]
+        return [*distances_exist, self._are_multiples(parts, matrix.alignment)]
+
+    def _are_multiples(self, numbers: Sequence[str], of: int) -> str:
+        """Of a power of two."""
+        bits = numbers[0]
+        for number in numbers[1:]:
+            bits = self.value(f"arith.ori {bits}, {number} : index")
+        low = self.value(f"arith.andi {bits}, {self.constant(of - 1)} : index")
+        return self._is(low, "eq", 0)
+
+    def _is(self, number: str, predicate: str, other: int) -> str:
+        return self.value(f"arith.cmpi {predicate}, {number}, {self.constant(other)} : index")
 
     def _bytes(self, elements: str, size: int) -> str:
         return self.value(f"arith.muli {elements}, {self.constant(size)} : index")

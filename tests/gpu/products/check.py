@@ -158,6 +158,8 @@ def wrong_at(case: dict[str, Any], entry: Entry, shape: Sequence[int], rng: rand
                **place())  # fmt: skip
     b = matrix((*batch, *((k, n) if case["layout"][1] == "n" else (n, k))), case["element"],
                **place())  # fmt: skip
+    if is_strided and rng.random() < 0.1:
+        a = a[:1].expand(a.shape)  # rows that are one, at a distance of 0
     others = []
     if case["form"] == "gelu":
         others = [matrix(size, case["element"], **place()) for size in ((n,), (m, n))]
