@@ -28,7 +28,8 @@ class Case(Struct, frozen=True):
 
     `layout`: n or t for A and B as they lie. `form`: plain; batched, with a dimension in front;
     strided, whose rows are not one behind the other; or one of EPILOGUES, after sums of f32.
-    `chip`: what it is built for; `options`: of aotc's command line.
+    `chip`: what it is built for: of sm_80, a later GPU runs the PTX; `options`: of aotc's command
+    line.
     """
 
     element: str
@@ -40,7 +41,7 @@ class Case(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        words = [self.element, self.result, self.layout, self.form]
+        words = [self.element, self.result, self.layout, self.form, self.chip]
         return "_".join([*words, *(option.strip("-").replace("-", "_") for option in self.options)])
 
 
@@ -55,6 +56,11 @@ def cases() -> list[Case]:
         for element, result in (("f16", "f16"), ("bf16", "bf16"), ("f32", "f32"))
         for layout in ("nn", "nt")
         for form in EPILOGUES
+    ]
+    found += [
+        Case(element, result, layout, "plain", "sm_80")
+        for element, result in (("f16", "f16"), ("bf16", "f32"), ("i8", "i32"))
+        for layout in LAYOUTS
     ]
     return found
 
