@@ -42,6 +42,8 @@ def _build_one(out: Path, case: Case) -> None:
         name=case.name,
         emit="shared",
         chips=(case.chip,),
+        # What later GPUs run.
+        ptx="compute_80" if case.chip == "sm_80" else None,
         cpu_kernels=False,
         out=f"{out}/{case.name}/",
     )
