@@ -21,6 +21,11 @@ from msgspec import Struct, to_builtins
 import aotc
 
 HERE = Path(__file__).resolve().parent
+# Rows of activations, and the sizes of a transformer's layers.
+ROWS = (1, 8, 16, 64, 512, 4096)
+LAYERS = ((4096, 4096), (11008, 4096), (4096, 11008), (32000, 4096))
+# Much of K for little of C.
+LONG = ((1000, 1000, 8000), (256, 256, 16384), (512, 512, 8192))
 SQUARES = (512, 768, 1024, 1536, 2048, 3000, 4096, 5000, 8192, 16384)
 
 
@@ -46,6 +51,17 @@ def cases() -> list[Case]:
         ]
     found.append(Case("f16_f32_nn", "f16", "f32", "nn"))
     found += [Case(f"f16_nn_{n}", "f16", "f16", "nn", n, n, n) for n in SQUARES]
+    # A weight lies as its layer's outputs x inputs in PyTorch (nt), and the other way round.
+    found += [
+        Case(f"f16_{layout}_{m}x{n}x{k}", "f16", "f16", layout, m, n, k)
+        for layout in ("nt", "nn")
+        for m, n, k in (*((m, *layer) for layer in LAYERS for m in ROWS), *LONG)
+    ]
+    found += [
+        Case(f"{element}_{layout}_1x8192x8192", element, element, layout, 1, 8192, 8192)
+        for element in ("bf16", "f32", "f64")
+        for layout in ("nt", "nn")
+    ]
     return found
 
 
