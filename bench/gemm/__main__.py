@@ -26,6 +26,7 @@ ROWS = (1, 8, 16, 64, 512, 4096)
 LAYERS = ((4096, 4096), (11008, 4096), (4096, 11008), (32000, 4096))
 # Much of K for little of C.
 LONG = ((1000, 1000, 8000), (256, 256, 16384), (512, 512, 8192))
+EXACT_SQUARES = (512, 1024, 2048, 4096, 8192)
 SQUARES = (512, 768, 1024, 1536, 2048, 3000, 4096, 5000, 8192, 16384)
 
 
@@ -50,7 +51,11 @@ def cases() -> list[Case]:
             for layout in ("nn", "nt", "tn", "tt")
         ]
     found.append(Case("f16_f32_nn", "f16", "f32", "nn"))
-    found += [Case(f"f16_nn_{n}", "f16", "f16", "nn", n, n, n) for n in SQUARES]
+    found += [
+        Case(f"{element}_nn_{n}", element, element, "nn", n, n, n)
+        for element in ("f16", "bf16", "f32", "f64")
+        for n in (SQUARES if element.endswith("f16") else EXACT_SQUARES)
+    ]
     # A weight lies as its layer's outputs x inputs in PyTorch (nt), and the other way round.
     found += [
         Case(f"f16_{layout}_{m}x{n}x{k}", "f16", "f16", layout, m, n, k)

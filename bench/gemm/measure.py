@@ -1,11 +1,12 @@
 """Times the library beside this file against cuBLAS (PyTorch's matmul): a line of JSON each.
 
-    ./run [--cases WORD,...] [--sizes 1024,4096] [--limit SECONDS]
+    ./run [--cases WORD,...] [--sizes 1024,4096] [--sustained] [--limit SECONDS]
 
 First each entry is held against a product in f64, in a C that was filled with NaN, twice: the bits
 must be the same. Then ours and cuBLAS take turns in bursts of some milliseconds, each a CUDA graph,
 with a pause before it (a GPU at its power limit slows down whoever comes second), in an order that
 is drawn anew; buffers rotate, so that no operand is in the cache. Medians of bursts, by events.
+`--sustained` adds rates without pauses, at the power that the GPU can keep up.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ MOST_CHECKED = 10**12
 ROUNDS = 15
 BURST_SECONDS = 3e-3
 PAUSE_SECONDS = 0.04
+SUSTAINED_SECONDS = 0.5
+SUSTAINED_TURNS = 3
 ROTATED_BYTES = 200e6
 MOST_SETS = 16
 
@@ -114,7 +117,9 @@ def check(case: dict[str, Any], call: Any) -> list[dict[str, Any]]:
     return wrong
 
 
-def measure(case: dict[str, Any], call: Any, m: int, n: int, k: int) -> dict[str, Any]:
+def measure(
+    case: dict[str, Any], call: Any, m: int, n: int, k: int, *, sustained: bool
+) -> dict[str, Any]:
     """One line of the table."""
     size = DTYPES[case["element"]].itemsize
     bytes_ = (m * k + k * n + m * n) * size
@@ -138,13 +143,15 @@ def measure(case: dict[str, Any], call: Any, m: int, n: int, k: int) -> dict[str
     for _ in range(ROUNDS):
         for name in random.sample(list(runs), len(runs)):
             time.sleep(PAUSE_SECONDS)
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            graphs[name].replay()
-            end.record()
-            torch.cuda.synchronize()
-            times[name].append(start.elapsed_time(end) * 1e-3 / calls)
+            times[name].append(_timed(graphs[name], 1) / calls)
     seconds = {name: statistics.median(taken) for name, taken in times.items()}
+    more = {}
+    if sustained:
+        of_call = {name: taken / calls for name, taken in _sustained(graphs).items()}
+        more = {
+            "sustained": round(2e-12 * m * n * k / of_call["ours"], 1),
+            "sustained_of_cublas": round(of_call["cublas"] / of_call["ours"], 3),
+        }
     return {
         "name": case["name"],
         "shape": [m, n, k],
@@ -153,7 +160,30 @@ def measure(case: dict[str, Any], call: Any, m: int, n: int, k: int) -> dict[str
         "gb_per_s": round(1e-9 * bytes_ / seconds["ours"]),
         "of_cublas": round(seconds["cublas"] / seconds["ours"], 3),
         "calls": calls,
+        **more,
     }
+
+
+def _sustained(graphs: dict[str, Any]) -> dict[str, float]:
+    """Seconds of a replay, in the second half of each turn: the median of turns."""
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(SUSTAINED_TURNS):
+        for name in random.sample(list(graphs), len(graphs)):
+            once = _timed(graphs[name], 1)
+            replays = max(1, round(SUSTAINED_SECONDS / 2 / once))
+            _timed(graphs[name], replays)
+            times[name].append(_timed(graphs[name], replays) / replays)
+    return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def _timed(graph: Any, replays: int) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(replays):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return float(start.elapsed_time(end) * 1e-3)
 
 
 def _graph(run: Any, calls: int) -> Any:
@@ -181,6 +211,7 @@ def main() -> int:
     parser.add_argument("--sizes", default="1024,2048,4096,8192")
     parser.add_argument("--limit", type=float, default=500)
     parser.add_argument("--no-check", action="store_true")
+    parser.add_argument("--sustained", action="store_true")
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False
     end = time.monotonic() + options.limit
@@ -202,7 +233,8 @@ def main() -> int:
                 return 1
             if case["element"] == "f64" and min(shape) > 4096:
                 continue
-            print(json.dumps(measure(case, call, *shape)), flush=True)
+            line = measure(case, call, *shape, sustained=options.sustained)
+            print(json.dumps(line), flush=True)
     print(f"{len(wrong)} wrong", flush=True)
     return 1 if wrong else 0
 
