@@ -52,6 +52,48 @@ int32_t aotc_compute_capability(void) {
   return capability;
 }
 
+// What streams allocate from. The device's own pool gives its memory back to the system whenever
+// somebody waits, and asking for it anew takes longer than small kernels: this one keeps it.
+static bool make_memory_pool(const aotc_rt_driver *driver, aotc_rt_context *context) {
+  int32_t has_pools = 0;
+  if (!get_attribute(driver, context->device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                     &has_pools)) {
+    return false;
+  }
+  if (has_pools == 0 || driver->mem_pool_create == NULL || driver->mem_pool_destroy == NULL ||
+      driver->mem_pool_set_attribute == NULL || driver->mem_alloc_from_pool_async == NULL ||
+      driver->mem_free_async == NULL) {
+    return true;
+  }
+  const CUmemPoolProps properties = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context->device},
+  };
+  cuuint64_t kept_bytes = UINT64_MAX;
+  CUmemoryPool pool = NULL;
+  if (!AOTC_RT_TRY(driver, mem_pool_create, (&pool, &properties), "cuda:%d",
+                   (int)context->description.ordinal)) {
+    return false;
+  }
+  if (!AOTC_RT_TRY(driver, mem_pool_set_attribute,
+                   (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept_bytes), "cuda:%d",
+                   (int)context->description.ordinal)) {
+    driver->mem_pool_destroy(pool);
+    return false;
+  }
+  context->memory_pool = pool;
+  return true;
+}
+
+void aotc_rt_context_destroy_pool(const aotc_rt_driver *driver, aotc_rt_context *context) {
+  CUmemoryPool pool = context->memory_pool;
+  context->memory_pool = NULL;
+  if (pool != NULL) {
+    aotc_rt_check_release(driver, driver->mem_pool_destroy(pool), AOTC_RT_CALL_mem_pool_destroy,
+                          "cuda:%d", (int)context->description.ordinal);
+  }
+}
+
 // Adds a context to those that can be found.
 static aotc_rt_context *add_context(const aotc_rt_driver *driver, CUcontext handle, int32_t ordinal,
                                     bool is_primary) {
@@ -62,20 +104,13 @@ static aotc_rt_context *add_context(const aotc_rt_driver *driver, CUcontext hand
   }
   context->handle = handle;
   context->is_primary = is_primary;
-  int32_t has_pools = 0;
+  context->has_id = driver->ctx_get_id != NULL;
   if (!aotc_rt_describe_gpu(driver, ordinal, &context->device, &context->description) ||
-      !get_attribute(driver, context->device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
-                     &has_pools)) {
+      (context->has_id &&
+       !AOTC_RT_TRY(driver, ctx_get_id, (handle, &context->id), "of the context in use")) ||
+      !make_memory_pool(driver, context)) {
     free(context);
     return NULL;
-  }
-  context->has_memory_pools = has_pools != 0;
-  if (driver->ctx_get_id != NULL) {
-    if (!AOTC_RT_TRY(driver, ctx_get_id, (handle, &context->id), "of the context in use")) {
-      free(context);
-      return NULL;
-    }
-    context->has_id = true;
   }
 
   context->next = atomic_load_explicit(&aotc_rt_state_of_process.contexts, memory_order_relaxed);
@@ -212,6 +247,7 @@ aotc_rt_context *aotc_rt_context_primary_locked(const aotc_rt_driver *driver, in
 
 void aotc_rt_context_drop_locked(const aotc_rt_driver *driver, aotc_rt_context *context) {
   atomic_store_explicit(&context->is_gone, true, memory_order_relaxed);
+  aotc_rt_context_destroy_pool(driver, context);
   if (context->is_primary) {
     AOTC_RT_TRY(driver, primary_ctx_release, (context->device), "cuda:%d",
                 (int)context->description.ordinal);

@@ -60,7 +60,10 @@
   X(REQUIRED, mem_alloc, "cuMemAlloc_v2", cuMemAlloc_v2)                                           \
   X(REQUIRED, mem_alloc_managed, "cuMemAllocManaged", cuMemAllocManaged)                           \
   X(REQUIRED, mem_free, "cuMemFree_v2", cuMemFree_v2)                                              \
-  X(OPTIONAL, mem_alloc_async, "cuMemAllocAsync", cuMemAllocAsync)                                 \
+  X(OPTIONAL, mem_pool_create, "cuMemPoolCreate", cuMemPoolCreate)                                 \
+  X(OPTIONAL, mem_pool_destroy, "cuMemPoolDestroy", cuMemPoolDestroy)                              \
+  X(OPTIONAL, mem_pool_set_attribute, "cuMemPoolSetAttribute", cuMemPoolSetAttribute)              \
+  X(OPTIONAL, mem_alloc_from_pool_async, "cuMemAllocFromPoolAsync", cuMemAllocFromPoolAsync)       \
   X(OPTIONAL, mem_free_async, "cuMemFreeAsync", cuMemFreeAsync)                                    \
   X(REQUIRED, memcpy_async, "cuMemcpyAsync", cuMemcpyAsync)                                        \
   X(REQUIRED, memset_d16_async, "cuMemsetD16Async", cuMemsetD16Async)                              \

@@ -16,8 +16,7 @@ void *aotc_rt_host_allocate(uint64_t bytes) {
 }
 
 static bool has_stream_ordered_memory(const aotc_rt_scope *scope) {
-  return scope->context->has_memory_pools && scope->driver->mem_alloc_async != NULL &&
-         scope->driver->mem_free_async != NULL;
+  return scope->context->memory_pool != NULL;
 }
 
 static void *allocate_device(aotc_rt_scope *scope, uint64_t bytes) {
@@ -39,9 +38,9 @@ static void *allocate_managed(aotc_rt_scope *scope, uint64_t bytes) {
 
 static void *allocate_in_stream(aotc_rt_scope *scope, uint64_t bytes, CUstream stream) {
   CUdeviceptr address = 0;
-  return AOTC_RT_TRY(scope->driver, mem_alloc_async,
-                     (&address, aotc_rt_at_least_one(bytes), stream), "%llu bytes",
-                     (unsigned long long)bytes)
+  return AOTC_RT_TRY(scope->driver, mem_alloc_from_pool_async,
+                     (&address, aotc_rt_at_least_one(bytes), scope->context->memory_pool, stream),
+                     "%llu bytes", (unsigned long long)bytes)
              ? aotc_rt_pointer_to(address)
              : NULL;
 }

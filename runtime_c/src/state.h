@@ -119,7 +119,7 @@ struct aotc_rt_context {
   atomic_bool is_gone;
   bool is_primary; // then it is retained, and cannot go away
   CUdevice device;
-  bool has_memory_pools;
+  CUmemoryPool memory_pool; // NULL where the device or the driver has none
   aotc_device description;
   aotc_rt_stream_block streams;
   // Under the lock: equal tensor maps share an address, cut from slabs.
@@ -144,6 +144,9 @@ aotc_rt_context *aotc_rt_context_find_any(void);
 // `ordinal`. Under the lock. NULL, with the failure recorded, if there is none.
 aotc_rt_context *aotc_rt_context_of_locked(const aotc_rt_driver *driver, CUcontext current);
 aotc_rt_context *aotc_rt_context_primary_locked(const aotc_rt_driver *driver, int32_t ordinal);
+
+// Its memory that is in use is given back once it is freed.
+void aotc_rt_context_destroy_pool(const aotc_rt_driver *driver, aotc_rt_context *context);
 
 // Gives up a context on which the program's images did not load.
 void aotc_rt_context_drop_locked(const aotc_rt_driver *driver, aotc_rt_context *context);

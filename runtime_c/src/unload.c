@@ -36,6 +36,9 @@ static void empty_context_locked(aotc_rt_state *state, aotc_rt_context *context)
 
 static void free_context_locked(aotc_rt_state *state, aotc_rt_context *context) {
   const aotc_rt_driver *driver = &state->driver;
+  if (!state->is_driver_lost) {
+    aotc_rt_context_destroy_pool(driver, context);
+  }
   if (context->is_primary && !state->is_driver_lost && !atomic_load(&context->is_gone)) {
     aotc_rt_check_release(driver, driver->primary_ctx_release(context->device),
                           AOTC_RT_CALL_primary_ctx_release, "cuda:%d",

@@ -49,6 +49,8 @@ typedef struct fake_driver {
   uint64_t last_copy_bytes;
   int allocation_count;
   int live_memory; // allocations not freed yet
+  int live_pools;
+  uint64_t kept_bytes; // by pools that nobody uses
   int live_events;
   int live_streams;
   int live_modules; // modules and libraries

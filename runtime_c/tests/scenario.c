@@ -351,7 +351,7 @@ static const char *const calls_after_failure =
     "cuGetErrorName cuGetErrorString cuCtxGetCurrent cuCtxGetId cuCtxPushCurrent_v2 "
     "cuCtxPopCurrent_v2 cuCtxSynchronize cuStreamSynchronize cuThreadExchangeStreamCaptureMode "
     "cuDevicePrimaryCtxRelease_v2 cuMemFree_v2 cuMemFreeAsync cuMemHostUnregister "
-    "cuEventDestroy_v2 cuModuleUnload cuLibraryUnload cuPointerGetAttribute";
+    "cuMemPoolDestroy cuEventDestroy_v2 cuModuleUnload cuLibraryUnload cuPointerGetAttribute";
 // What a release that fails leaves behind.
 static const char *const releasing_calls =
     "cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuCtxGetCurrent cuCtxGetId cuCtxSynchronize "

@@ -288,6 +288,7 @@ static void unload_gives_everything_back(void) {
     CHECK_INT(AOTC_OK, aotc_unload());
     CHECK_INT(0, driver->live_memory);
     CHECK_INT(0, driver->live_streams);
+    CHECK_INT(0, driver->live_pools);
     CHECK_INT(0, driver->live_modules);
     CHECK_INT(0, driver->live_registrations);
     CHECK_INT(0, driver->live_events);

@@ -33,8 +33,9 @@ static void memory_kinds_use_their_calls(void) {
   CHECK_INT(100, driver->last_allocation_bytes);
   since = driver->call_count;
   void *ordered = mgpuMemAlloc(200, stream, 0);
-  CHECK(was_called(driver, since, "cuMemAllocAsync"));
+  CHECK(was_called(driver, since, "cuMemAllocFromPoolAsync"));
   CHECK_INT(200, driver->last_allocation_bytes);
+  CHECK(driver->kept_bytes == UINT64_MAX); // not given back to the system by who waits
   since = driver->call_count;
   void *shared = mgpuMemAlloc(0, stream, 1);
   CHECK(was_called(driver, since, "cuMemAllocManaged"));

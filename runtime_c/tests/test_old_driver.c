@@ -14,7 +14,8 @@ static char image[] = FAKE_IMAGE("90", "add");
 
 static void every_symbol_is_called(void) {
   scenario_check_symbols(false, "cuCtxGetId cuLibraryLoadData cuLibraryGetModule cuLibraryUnload "
-                                "cuLaunchKernelEx cuMemAllocAsync cuMemFreeAsync "
+                                "cuLaunchKernelEx cuMemPoolCreate cuMemPoolDestroy "
+                                "cuMemPoolSetAttribute cuMemAllocFromPoolAsync cuMemFreeAsync "
                                 "cuTensorMapEncodeTiled cuCtxSynchronize cuGetErrorName "
                                 "cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing "
                                 "cuStreamDestroy_v2 "

@@ -19,7 +19,7 @@ import numpy as np
 
 _Launched = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p))
 _Run = ctypes.CFUNCTYPE(None, ctypes.c_int)
-_ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemAllocAsync")
+_ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemAllocFromPoolAsync")
 _FREES = ("cuMemFree_v2", "cuMemFreeAsync")
 _WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize")
 

@@ -62,11 +62,44 @@ EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
 }
 
 #ifndef FAKE_OLD_DRIVER
-EXPORT CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
-  ENTER_WITH_CONTEXT("cuMemAllocAsync");
-  return is_stream(stream) && the_driver.has_memory_pools
+EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
+  ENTER("cuMemPoolCreate");
+  if (!the_driver.has_memory_pools || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  *pool = (CUmemoryPool)make_object(OBJECT_POOL);
+  COUNT(live_pools, 1);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
+  ENTER("cuMemPoolDestroy");
+  if (!is_object(pool, OBJECT_POOL)) {
+    violate("a pool destroyed that is none");
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  ((object *)pool)->kind = OBJECT_NONE;
+  COUNT(live_pools, -1);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                              void *value) {
+  ENTER("cuMemPoolSetAttribute");
+  if (!is_object(pool, OBJECT_POOL) || attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  the_driver.kept_bytes = *(const cuuint64_t *)value;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
+                                                CUmemoryPool pool, CUstream stream) {
+  ENTER_WITH_CONTEXT("cuMemAllocFromPoolAsync");
+  return is_stream(stream) && is_object(pool, OBJECT_POOL)
              ? allocate(address, bytes, OBJECT_POOLED_MEMORY, false)
-             : CUDA_ERROR_NOT_SUPPORTED;
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr address, CUstream stream) {

@@ -23,8 +23,9 @@ typedef enum object_kind {
   OBJECT_LIBRARY,
   OBJECT_MODULE,
   OBJECT_FUNCTION,
-  OBJECT_MEMORY,        // cuMemAlloc, cuMemAllocManaged
-  OBJECT_POOLED_MEMORY, // cuMemAllocAsync
+  OBJECT_MEMORY, // cuMemAlloc, cuMemAllocManaged
+  OBJECT_POOL,
+  OBJECT_POOLED_MEMORY, // cuMemAllocFromPoolAsync
   OBJECT_REGISTRATION,
 } object_kind;
 
