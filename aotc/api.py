@@ -64,6 +64,7 @@ def build(
     cpu_kernels: bool = True,
     prefix: str = "",
     runtime: str = "static",
+    tuned: str | os.PathLike[str] | None = None,
     save_temps: str | os.PathLike[str] | None = None,
     warnings: Iterable[str] = (),
     frontend: str | None = None,
@@ -79,6 +80,7 @@ def build(
 
     `out` is a file, or a folder (which is there, or ends in /); by default files go into the
     current one. `weights` is a file for large constants, which then are not in the artifact.
+    `tuned` is what `aotc tune` measured.
     `frontend` reads another format than MLIR (see `aotc.frontends`), by default the one for the
     file's ending. `warnings` are what stands behind `-W` (`no-NAME`, `error=NAME`); `tools` are
     programs to use, by name. `cache` is the folder of what builds made before (True: where the
@@ -106,6 +108,7 @@ def build(
         cpu_kernels=cpu_kernels,
         prefix=prefix,
         runtime=runtime,
+        tuned=None if tuned is None else Path(tuned),
         save_temps=None if save_temps is None else Path(save_temps),
         warnings=_words(warnings),
         frontend=frontend,

@@ -31,7 +31,7 @@ from aotc.process import PROCESS
 # What of a file that is written, and is none that we name, is the user's to mend.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # In the order in which `aotc --help` lists them.
-_COMMANDS = ("build", "run", "bench", "inspect", "cache", "doctor")
+_COMMANDS = ("build", "run", "tune", "bench", "inspect", "cache", "doctor")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

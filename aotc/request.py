@@ -259,6 +259,7 @@ class BuildRequest(Struct, frozen=True):
     libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
     `weights` is the file for large constants, which are otherwise in the artifact.
+    `tuned` is the text of what was measured: see `aotc.lower.contractions.tuned`.
     """
 
     source: Path
@@ -280,6 +281,7 @@ class BuildRequest(Struct, frozen=True):
     cpu_kernels: bool = True
     prefix: str = ""
     shares_runtime: bool = False
+    tuned: str | None = None
     save_temps: Path | None = None
     warnings: WarningOptions = field(default_factory=WarningOptions)
 

@@ -45,6 +45,7 @@ def make_request(
     cpu_kernels: bool = True,
     prefix: str = "",
     runtime: str = "static",
+    tuned: Path | None = None,
     save_temps: Path | None = None,
     warnings: Iterable[str] = (),
     frontend: str | None = None,
@@ -82,6 +83,7 @@ def make_request(
         cpu_kernels=cpu_kernels,
         prefix=_prefix(prefix),
         shares_runtime=_one_of("runtime", runtime, _RUNTIMES) == "shared",
+        tuned=None if tuned is None else read_tuned(tuned),
         save_temps=save_temps,
         warnings=WarningOptions.parse(warnings),
     )
@@ -135,6 +137,19 @@ def _pipeline(text: str | None) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"Cannot read the pipeline '{text[1:]}': {reason}.") from None
+
+
+def read_tuned(path: Path) -> str:
+    """The text of what was measured. Raises InputError for a file that is not that."""
+    from aotc.lower.contractions.tuned import parse_tuned
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"Cannot read '{path}' of --tuned: {reason}.") from None
+    parse_tuned(text, f"'{path}'")
+    return text
 
 
 def _prefix(text: str) -> str:

@@ -43,6 +43,7 @@ WARNINGS = {
     "out-of-bounds": Severity.WARNING,
     "runtime-beside": Severity.WARNING,
     "shared-memory": Severity.ERROR,
+    "stale-tuning": Severity.WARNING,
     "use-after-dealloc": Severity.ERROR,
 }
 

@@ -285,6 +285,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "soname": r.soname if is_shared else "",
         "is a package": str(r.names_folder and any(kind.is_library for kind in r.emit)),
         "weights": weights,
+        "tuned": "" if r.tuned is None else f"#{Digest.of(r.tuned.encode()).hash}",
         "warnings": _warning_words(r),
         "frontend options": json.dumps(r.frontend_options),
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from aotc.cache.builds import BuildCache
 from aotc.cache.opening import open_cache
@@ -28,6 +29,7 @@ from aotc.errors import EXIT_OK
 from aotc.many.job import Job
 from aotc.output import write_file
 from aotc.request import BuildRequest, EmitKind
+from aotc.request_words import read_tuned
 from aotc.stages.file import StageFile
 from aotc.warnings import Severity, WarningOptions
 
@@ -56,6 +58,12 @@ from aotc.warnings import Severity, WarningOptions
     help="Put constants of 1 KiB and more there, for the artifact to map into memory when they are "
     "used first, rather than into the artifact.",
 )
+@click.option(
+    "--tune",
+    is_flag=True,
+    help="First time the kernels of products of matrices on this machine's GPU, and note the "
+    "fastest in the file of --tuned, as 'aotc tune' does. Default for that: INPUT.tune.json.",
+)
 @many_options
 @build_options
 @click.pass_context
@@ -66,12 +74,25 @@ def build(context: click.Context, /, sources: Sequence[Path], **options: Any) ->
     """
     from aotc.many.command import build_all, jobs_of
 
-    jobs = jobs_of(sources, options, given_options(context))
+    if options["tune"]:
+        file, options = options["tuned"], {**options, "tuned": None}
+        given = given_options(context) - {"tuned"}
+        jobs = [_with_tuning(job, file, options) for job in jobs_of(sources, options, given)]
+    else:
+        jobs = jobs_of(sources, options, given_options(context))
     with traced(options["trace"]):
         if len(jobs) > 1:
             return build_all(jobs, options)
         build_one(jobs[0], {**options, "tool_jobs": options["jobs"]})
     return EXIT_OK
+
+
+def _with_tuning(job: Job, file: Path | None, options: dict[str, Any]) -> Job:
+    """The job with what is measured now."""
+    from aotc.commands.tune import tune_here
+
+    text = read_tuned(tune_here(job.request, file, options))
+    return replace(job, request=replace(job.request, tuned=text))
 
 
 @contextlib.contextmanager

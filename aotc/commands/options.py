@@ -17,7 +17,7 @@ from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
 # Options of the command that `make_request` takes as they are.
 _SAME_NAME = (
     *("ptx", "target", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
-    *("runtime", "save_temps", "warnings", "frontend", "frontend_options"),
+    *("runtime", "tuned", "save_temps", "warnings", "frontend", "frontend_options"),
 )
 TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
 
@@ -151,6 +151,13 @@ def build_options(command: Any) -> Any:
             default="static",
             show_default=True,
             help="A library's runtime: a part of it, or libmlir_cuda_runtime.so beside it.",
+        ),
+        click.option(
+            "--tuned",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Take the kernels for products of matrices that 'aotc tune' found fastest and "
+            "noted there. Default: those that a model of the chip expects to be.",
         ),
         click.option(
             "--save-temps",

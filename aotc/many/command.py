@@ -27,8 +27,8 @@ def jobs_of(
         planned = project.plan(names, request_words(options), given)
     else:
         first = request_of(sources[0], options)
-        pipeline = options["pipeline"]
-        planned = [Planned(request, pipeline) for request in requests_for(sources, first)]
+        named = {"pipeline": options["pipeline"], "tuned": options["tuned"]}
+        planned = [Planned(request, **named) for request in requests_for(sources, first)]
     jobs = _jobs(planned, options)
     check_jobs(jobs)
     return jobs
@@ -55,7 +55,7 @@ def _jobs(planned: Sequence[Planned], options: Mapping[str, Any]) -> list[Job]:
                 path=options["depfile"],
                 targets=options["depfile_targets"],
                 quoted_targets=options["depfile_quoted_targets"],
-                inputs=named_inputs(one.pipeline, tools),
+                inputs=named_inputs(one.pipeline, tools, one.tuned),
             ),
         )
         for one in planned

@@ -109,7 +109,10 @@ def depfile_for(
     return Depfile(path, words, tuple(inputs))
 
 
-def named_inputs(pipeline: str | None, tools: Sequence[Path]) -> list[Path]:
-    """The files that options name: `@FILE` of --pipeline, and tools in place of the packages'."""
+def named_inputs(
+    pipeline: str | None, tools: Sequence[Path], tuned: Path | None = None
+) -> list[Path]:
+    """The files that options name: `@FILE` of --pipeline, what was measured, and tools in place of
+    the packages'."""
     pipelines = [Path(pipeline[1:])] if pipeline and pipeline.startswith("@") else []
-    return [*pipelines, *tools]
+    return [*pipelines, *([] if tuned is None else [tuned]), *tools]

@@ -41,7 +41,7 @@ _NUMBER = "a number"
 _TABLE = "a table of texts"
 KEYS = {
     **dict.fromkeys(("inputs", "emit", "chips", "target", "entries", "warnings"), _TEXTS),
-    **dict.fromkeys(("out", "weights", "ptx", "pipeline", "memory", "block"), _TEXT),
+    **dict.fromkeys(("out", "weights", "ptx", "pipeline", "memory", "block", "tuned"), _TEXT),
     **dict.fromkeys(("prefix", "runtime", "frontend"), _TEXT),
     **dict.fromkeys(("debug", "cpu_kernels"), _FLAG),
     "optimization": _NUMBER,
@@ -52,10 +52,12 @@ _OF_OPTION = {"no_cpu_kernels": "cpu_kernels"}
 
 
 class Planned(Struct, frozen=True):
-    """A request of a target; `pipeline` as it was spelled, which a depfile needs."""
+    """A request of a target; `pipeline` as it was spelled and the path `tuned`, which a depfile
+    needs."""
 
     request: BuildRequest
     pipeline: str | None
+    tuned: Path | None = None
     title: str = ""
 
 
@@ -107,7 +109,8 @@ class Project(Struct, frozen=True):
             except InputError as error:
                 self._fail(error.message, ("target", name))
             planned += [
-                Planned(one, own.get("pipeline"), f"{one.source} ({title})") for one in requests
+                Planned(one, own.get("pipeline"), own.get("tuned"), f"{one.source} ({title})")
+                for one in requests
             ]
         return planned
 
@@ -149,7 +152,7 @@ class Project(Struct, frozen=True):
         """As `make_request` takes it: with paths that hold in the current folder."""
         if key == "out":
             return self._here(value) + ("/" if value.endswith("/") else "")
-        if key == "weights":
+        if key in ("weights", "tuned"):
             return Path(self._here(value))
         if key == "pipeline" and value.startswith("@"):
             return f"@{self._here(value[1:])}"

@@ -167,7 +167,8 @@ def _depend(env: Any, targets: Sequence[Any], source: Any, options: dict[str, An
 
     command = tuple(str(word) for word in env.subst_list("$AOTC")[0])
     env.Depends(targets, env.Value(identity() if command == _AOTC else _identity_of(command)))
-    files = named_inputs(options["pipeline"], list(named_tools(options).values()))
+    tools = list(named_tools(options).values())
+    files = named_inputs(options["pipeline"], tools, options["tuned"])
     env.Depends(targets, [env.File(file if file.is_absolute() else f"#{file}") for file in files])
     env.Depends(targets, _files_beside(env, source, options["frontend"]))
 

@@ -81,6 +81,7 @@ def outline_module(build: Build) -> list[StageFile]:
     explanation = Explanation(Remarks(build.source))
     build.explanation = explanation
     build.managed_globals = outline(build.source, r, explanation)
+    build.warnings += explanation.remarks.warnings
     # Tensors are memrefs now, and results may be arguments.
     build.entries = describe_again(build.source, build.entries)
     build.warnings += check_outlined(build.source, r)

@@ -9,33 +9,54 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.lower.contractions import blocked, hopper, simt, skinny, tensor_cores
+from aotc.lower.contractions.peaks import gpu_of, peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.lower.contractions.tuned import LARGE, SMALL, Entry, Sizes, sizes_at, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, CPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
-from aotc.request import Chip
+from aotc.request import Chip, unique
 
+# By the names that files of what was measured have them.
+FAMILIES = {family.NAME: family for family in (hopper, tensor_cores, simt, skinny)}
 _HOPPER = Chip("sm_90a")
-# Of an H100 and H200; an A100 has 108.
-_MULTIPROCESSORS = 132
 # Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
-# smaller ones are taken, that suit this size.
+# smaller ones are taken, that suit the size SMALL.
 _MANY_TILES = 100
-_SMALL = 1024
 # So few rows or columns of C are made by one pass over the other matrix.
 _FEW = 8
+# What is timed: no kernel that is expected to take so many times as long as the fastest, and no
+# more than so many in all.
+_FAR_SLOWER = 1.5
+_MOST_CANDIDATES = 14
 # Below so many multiply-adds a loop, which takes in what comes after the product, is as fast.
 _LEAST_WORK = 64 * 64 * 64
 
 
 class Choice(Struct, frozen=True):
     """A kernel for `problem`, whose matrices are aligned as that says: a family's variant, and what
-    it is launched on, a chip or ANY_GPU. Fewer tiles than `least_tiles` are for the next choice."""
+    it is launched on, a chip or ANY_GPU. Fewer tiles than `least_tiles` are for the next choice.
+    `entry` is what says that it is the fastest, where that was measured."""
 
     family: Any
     variant: Any
     problem: Problem
     target: str
     least_tiles: int = 0
+    entry: Entry | None = None
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes that it is meant for."""
+        return sizes_at(self.problem, LARGE if self.least_tiles else SMALL)
+
+    def expected_part(self, chip: Chip) -> float | None:
+        """Of what the chip can at most, at `sizes`, by the model; None for what has no model."""
+        m, n, k = self.sizes
+        if not hasattr(self.family, "clocks") or not m * n * k:
+            return None
+        once, each = m * n * k / gpu_of(chip).multiprocessors, peak_of(self.problem, chip)
+        clocks = _clocks(self.family, self.problem, self.variant, self.sizes, chip, at_most=True)
+        return once / each.multiply_adds / clocks
 
     def write(self, name: str, finish: Finish | None = None) -> str:
         """The host function that launches the kernel, as text."""
@@ -48,26 +69,82 @@ class Choice(Struct, frozen=True):
         return f"{self.family.NAME} with tiles of {self.variant.m}x{self.variant.n} on {where}"
 
 
-def choose(problem: Problem, chips: Sequence[Chip]) -> list[Choice]:
+def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = ()) -> list[Choice]:
     """The kernels for a problem, the best one first; the last one takes matrices at any address.
-    None at all where loops are as good, or no kernel is right."""
+    None at all where loops are as good, or no kernel is right. `measured`: what was found fastest
+    for this problem; raises ValueError for what this aotc has no more."""
     if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < _LEAST_WORK:
         return []
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
         return []
-    families = [tensor_cores, simt]
-    found = []
-    of_hopper = [chip.capability == _HOPPER.capability for chip in chips]
+    found, others = [], []
+    for chip in unique(_own_variant(chip) for chip in chips):
+        own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
+        if own:
+            found += _measured(problem, own, chip)
+        elif _families_of(problem, chip)[0] is hopper and (best := _best_on(problem, chip)):
+            found += best
+        else:
+            others.append(chip)
+    families = _families_of(problem)
+    if others:
+        found += _best(problem, families, ANY_GPU, others)
+    anywhere = _best(_anywhere(problem), families, ANY_GPU, others or chips)[:1]
+    return [*found, *(replace(choice, least_tiles=0) for choice in anywhere)] if anywhere else []
+
+
+def _own_variant(chip: Chip) -> Chip:
+    """Kernels for Hopper alone are for its own variant of the architecture."""
+    return _HOPPER if chip.capability == _HOPPER.capability else chip
+
+
+def _families_of(problem: Problem, chip: Chip | None = None) -> list[Any]:
+    """What can multiply on the chip, or on any GPU, the best one first."""
     few = min(size for size in (problem.m, problem.n, _FEW + 1) if size is not None)
     if few <= _FEW:
-        families.insert(0, skinny)
-        of_hopper = []
-    if any(of_hopper):
-        found += _best(problem, [hopper], _HOPPER.name)
-    if not found or not all(of_hopper):
-        found += _best(problem, families, ANY_GPU)
-    anywhere = _best(_anywhere(problem), families, ANY_GPU)[:1]
-    return [*found, *(replace(choice, least_tiles=0) for choice in anywhere)] if anywhere else []
+        return [skinny, tensor_cores, simt]
+    return [*([hopper] if chip == _HOPPER else []), tensor_cores, simt]
+
+
+def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
+    """The best kernels of the family that is for this chip alone, if any of them is right."""
+    return _best(problem, _families_of(problem, chip)[:1], chip.name, [chip])
+
+
+def _measured(problem: Problem, entries: Sequence[Entry], chip: Chip) -> list[Choice]:
+    """What the model says for one chip, but for those sizes that something was measured for."""
+    found = []
+    for choice in _best(problem, _families_of(problem, chip), chip.name, [chip]):
+        for entry in entries:
+            if entry.sizes == choice.sizes:
+                family, variant = variant_of(entry, FAMILIES, problem)
+                choice = replace(choice, family=family, variant=variant, entry=entry)
+        found.append(choice)
+    return found
+
+
+def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
+    """The kernels for one chip that are worth being timed for a problem of these sizes: what would
+    be chosen first, and others that are not expected to be far slower."""
+    chip = _own_variant(chip)
+    chosen = (one for one in choose(problem, [chip]) if one.problem == problem)
+    first = next((one for one in chosen if one.sizes == sizes), None)
+    if first is None:
+        return []
+    found = [replace(first, target=chip.name)]
+    timed: list[tuple[float, Choice]] = []
+    for family in _families_of(problem, chip):
+        for variant in family.variants(problem):
+            if not family.can_take(problem, variant):
+                continue
+            one = replace(found[0], family=family, variant=variant)
+            if hasattr(family, "clocks"):
+                timed.append((_clocks(family, problem, variant, sizes, chip, at_most=True), one))
+            else:
+                found.append(one)
+    timed.sort(key=lambda pair: pair[0])
+    found += [one for clocks, one in timed if clocks <= _FAR_SLOWER * timed[0][0]]
+    return list(unique(found))[:_MOST_CANDIDATES]
 
 
 def choose_for_cpu(problem: Problem) -> Choice | None:
@@ -77,9 +154,11 @@ def choose_for_cpu(problem: Problem) -> Choice | None:
     return Choice(blocked, able[0], problem, CPU) if able else None
 
 
-def _best(problem: Problem, families: Sequence[Any], target: str) -> list[Choice]:
-    """The variant of the first family that can take the problem that is expected to be fastest. Of
-    sizes that are not known, one for large matrices, and one for smaller ones."""
+def _best(
+    problem: Problem, families: Sequence[Any], target: str, chips: Sequence[Chip]
+) -> list[Choice]:
+    """The variant of the first family that can take the problem that is expected to be fastest on
+    the chips. Of sizes that are not known, one for large matrices, and one for smaller ones."""
     is_known = bool(problem.m and problem.n and problem.k)
     for family in families:
         able = [one for one in family.variants(problem) if family.can_take(problem, one)]
@@ -88,22 +167,34 @@ def _best(problem: Problem, families: Sequence[Any], target: str) -> list[Choice
         large = Choice(family, able[0], problem, target)
         if family is skinny:  # as fast as memory, all of them
             return [large]
-        small = Choice(family, _best_for(family, problem, able, _SMALL), problem, target)
+        small = Choice(family, _best_for(family, problem, able, chips), problem, target)
         return [small] if is_known else [replace(large, least_tiles=_MANY_TILES), small]
     return []
 
 
-def _best_for(family: Any, problem: Problem, able: Sequence[Any], size: int) -> Any:
-    """The variant that is expected to be fastest where every size that is not known is this."""
-    sizes = [one or size for one in (problem.m, problem.n, problem.k)]
-    return min(able, key=lambda one: _clocks(family, problem, one, *sizes))
+def _best_for(family: Any, problem: Problem, able: Sequence[Any], chips: Sequence[Chip]) -> Any:
+    """The variant that is expected to be fastest where every size that is not known is SMALL. On
+    several chips, the one that is the least slower than each chip's fastest, in all."""
+    sizes = sizes_at(problem, SMALL)
+    slower = [0.0] * len(able)
+    for chip in chips:
+        clocks = [_clocks(family, problem, one, sizes, chip) for one in able]
+        slower = [sum_ + one / min(clocks) for sum_, one in zip(slower, clocks, strict=True)]
+    return able[slower.index(min(slower))]
 
 
-def _clocks(family: Any, problem: Problem, variant: Any, m: int, n: int, k: int) -> float:
-    """How long a multiprocessor is expected to be busy."""
-    tiles = -(-m // variant.m) * -(-n // variant.n) * getattr(variant, "splits", 1)
+def _clocks(
+    family: Any, problem: Problem, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
+) -> float:
+    """How long a multiprocessor is expected to be busy; `at_most`, no less than it takes for as
+    many products at its peak, which makes families comparable."""
+    m, n, k = sizes
+    splits = getattr(variant, "splits", 1)
+    tiles = -(-m // variant.m) * -(-n // variant.n) * splits
     each, once = family.clocks(problem, variant, k)
-    return float(-(-tiles // _MULTIPROCESSORS) * each + once)
+    if at_most:
+        each = max(each, variant.m * variant.n * k / splits / peak_of(problem, chip).multiply_adds)
+    return float(-(-tiles // gpu_of(chip).multiprocessors) * each + once)
 
 
 def _anywhere(problem: Problem) -> Problem:

@@ -14,9 +14,11 @@ from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
-from aotc.lower.contractions.choice import Choice, choose, choose_for_cpu
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix
+from aotc.lower.contractions.choice import FAMILIES, Choice, choose, choose_for_cpu
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix, Problem
+from aotc.lower.contractions.reasons import reasons
 from aotc.lower.contractions.recognise import Product, recognise_product
+from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
@@ -81,15 +83,20 @@ def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks
     product = recognise_product(generic, roots, allow_tf32=False)
     if product is None:
         return False
-    choices = choose(product.problem, _chips(request))
+    chips = _chips(request)
+    measured = _measured(product.problem, generic, request, remarks)
+    choices = choose(product.problem, chips, measured)
     if not choices:
         return False
+    remarks.products.append(product.problem)
     cpu = choose_for_cpu(product.problem) if request.cpu_kernels else None
     with_loops = request.cpu_kernels and cpu is None
     words = ", else ".join(map(str, choices))
     if request.cpu_kernels:
         words += "; loops on the CPU" if cpu is None else f"; {cpu}"
     remarks.add(STEP, generic.location, f"a product of matrices: {words}")
+    for line in reasons(choices, chips):
+        remarks.add(STEP, generic.location, line)
     with generic.location:
         parsed = ir.Module.parse(_text(product, choices, cpu, with_loops=with_loops))
     body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
@@ -105,6 +112,27 @@ def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks
         for operation in reversed(replaced):
             operation.erase()
     return True
+
+
+def _measured(
+    problem: Problem, generic: Any, request: BuildRequest, remarks: Remarks
+) -> list[Entry]:
+    """What the file of --tuned says of the problem, but for what this aotc cannot make: of that it
+    is warned."""
+    if request.tuned is None:
+        return []
+    words, found = problem_words(problem), []
+    for entry in parse_tuned(request.tuned):
+        if entry.problem != words:
+            continue
+        try:
+            variant_of(entry, FAMILIES, problem)
+        except ValueError as error:
+            text = f"what was measured on {entry.gpu} is left out: {error}. Measure again"
+            remarks.warn("stale-tuning", generic.location, text)
+            continue
+        found.append(entry)
+    return found
 
 
 def _name_modules(choice: Any) -> None:

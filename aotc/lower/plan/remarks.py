@@ -8,6 +8,8 @@ from msgspec import Struct, field
 
 from aotc.input.place import Place
 from aotc.input.source import Source
+from aotc.lower.contractions.problem import Problem
+from aotc.warnings import BuildWarning
 
 
 class Remark(Struct, frozen=True):
@@ -26,7 +28,14 @@ class Remarks(Struct):
 
     source: Source
     taken: list[Remark] = field(default_factory=list)
+    # The products of matrices that kernels were chosen for.
+    products: list[Problem] = field(default_factory=list)
+    warnings: list[BuildWarning] = field(default_factory=list)
 
     def add(self, step: str, location: Any, text: str) -> None:
         """Notes what `step` decided at `location`, in words that end without a period."""
         self.taken.append(Remark(step, self.source.place(location), text))
+
+    def warn(self, name: str, location: Any, text: str) -> None:
+        """Notes a warning of the build."""
+        self.warnings.append(BuildWarning.at(self.source, name, location, text))

@@ -1,0 +1,137 @@
+"""`aotc tune`: which kernels of products of matrices are fastest on a GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aotc.commands.options import build_options, named_tools, request_of
+from aotc.errors import EXIT_OK, InputError, ToolError
+from aotc.output import check_writable
+from aotc.request import BuildRequest, Chip, HostTarget
+from aotc.request_words import read_tuned
+
+
+@click.command("tune")
+@click.argument("source", metavar="INPUT.mlir", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Put the kernels there, for another machine: with a GPU and Python, DIR/run FILE times "
+    "them and writes the file. --chip says for which GPUs.",
+)
+@build_options
+def tune(source: Path, bundle: Path | None, **options: Any) -> int:
+    """Time the kernels that INPUT.mlir's products of matrices may have, on this machine's GPU.
+
+    The fastest are noted in the file of --tuned (default: INPUT.tune.json), which keeps what it
+    says of others: 'aotc build --tuned FILE' takes them.
+    """
+    request = request_of(source, {**options, "tuned": None})
+    if bundle is None:
+        tune_here(request, options["tuned"], options)
+        return EXIT_OK
+    if not request.chips:
+        raise InputError("--bundle is for another machine's GPU: say which, as --chip sm_90a.")
+    check_writable(bundle)
+    written = _write(request, bundle, request.chips, request.target, options)
+    if not written:
+        raise _nothing(request)
+    if not options["quiet"]:
+        print(f"{bundle}: {written} kernels; time them there with {bundle}/run FILE")
+    return EXIT_OK
+
+
+def tuned_file(request: BuildRequest) -> Path:
+    """Where it is noted what was measured for an input, if no option says that."""
+    if str(request.source) == "-":
+        raise InputError("Standard input has no place for what is measured: name a file, --tuned.")
+    return request.source.with_suffix(".tune.json")
+
+
+def tune_here(request: BuildRequest, file: Path | None, options: Mapping[str, Any]) -> Path:
+    """Times the kernels of a module's products on this machine's GPU; the file that was written.
+
+    Raises InputError where there is no GPU, or nothing to choose, and ToolError where timing fails.
+    """
+    from aotc.device.native import NoGpuError, found_chips
+
+    file = file or tuned_file(request)
+    check_writable(file.parent)
+    if file.exists():
+        read_tuned(file)
+    try:
+        chips = found_chips()
+    except NoGpuError as error:
+        raise InputError(
+            f"Kernels are timed on this machine's GPU, and there is none: {error.message}.",
+            hint="aotc tune --bundle DIR --chip sm_90a makes a folder to run on another machine.",
+        ) from None
+    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
+        place = Path(folder)
+        if not _write(request, place, chips[:1], HostTarget.native(), options):
+            raise _nothing(request)
+        command = [sys.executable, str(place / "measure.py"), str(file)]
+        _run(command, _told(options))
+    return file
+
+
+def _nothing(request: BuildRequest) -> InputError:
+    return InputError(
+        f"There is nothing to time: {request.source} has no product of matrices with several "
+        "kernels to choose from.",
+        hint="aotc build --explain says what products have become.",
+    )
+
+
+def _write(
+    request: BuildRequest,
+    folder: Path,
+    chips: tuple[Chip, ...],
+    target: HostTarget,
+    options: Mapping[str, Any],
+) -> int:
+    """Builds what is to be timed; how many kernels."""
+    from aotc.toolchain.runner import cores
+    from aotc.tuning.candidates import find_products, write_candidates
+
+    tools = named_tools(options)
+    products = find_products(request, tools, chips)
+    if not products:
+        return 0
+    tell = _told(options)
+    for product in products:
+        tell(f"{product}: {len(product.kernels)} kernels")
+    return write_candidates(products, folder, tools, target=target, jobs=cores())
+
+
+def _run(command: list[str], tell: Callable[[str], None]) -> None:
+    """Runs it, and tells what it says meanwhile."""
+    said = []
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
+    )
+    with process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            said.append(line)
+            if not line.startswith("run: "):
+                tell(line.rstrip())
+    if process.returncode != 0:
+        reasons = [line.removeprefix("run: ").strip() for line in said if line.startswith("run: ")]
+        reason = reasons[-1] if reasons else f"it ended with {process.returncode}"
+        stderr = "" if reasons else "".join(said)
+        raise ToolError(f"Timing kernels failed: {reason}.", command=command, stderr=stderr)
+
+
+def _told(options: Mapping[str, Any]) -> Callable[[str], None]:
+    if options["quiet"]:
+        return lambda line: None
+    return lambda line: print(line, file=sys.stderr, flush=True)

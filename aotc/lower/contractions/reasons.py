@@ -1,0 +1,60 @@
+"""Why a product has the kernels that it has, in words: for `--explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aotc.lower.contractions.choice import Choice
+from aotc.lower.contractions.peaks import kind_of, peak_of
+from aotc.lower.contractions.problem import ELEMENT_BYTES
+from aotc.lower.contractions.tuned import matrices, sizes_of
+from aotc.lower.kernels.outlining import ANY_GPU
+from aotc.request import Chip, unique
+
+
+def reasons(choices: Sequence[Choice], chips: Sequence[Chip]) -> Iterator[str]:
+    """A line for each kernel on GPUs: when it is taken, why it is this one, and what part of the
+    peak is expected of it, of the chips that the build is for."""
+    own = {Chip(choice.target).capability for choice in choices if choice.target != ANY_GPU}
+    others = [chip for chip in unique(chips) if chip.capability not in own]
+    for number, choice in enumerate(choices, 1):
+        words = [f"{number}. {choice}, {_when(choice)}", _why(choice)]
+        on = others if choice.target == ANY_GPU else [Chip(choice.target)]
+        if expected := _expected(choice, on):
+            words.append(expected)
+        yield "  " + "; ".join(words)
+
+
+def _when(choice: Choice) -> str:
+    aligned = [
+        str(matrix.alignment)
+        for matrix in matrices(choice.problem)
+        if matrix.alignment > ELEMENT_BYTES[matrix.element]
+    ]
+    place = f"rows at multiples of {'/'.join(unique(aligned))} bytes" if aligned else "any address"
+    return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place
+
+
+def _why(choice: Choice) -> str:
+    if choice.entry is not None:
+        return str(choice.entry)
+    count = len(choice.family.variants(choice.problem))
+    if choice.least_tiles or not hasattr(choice.family, "clocks"):
+        return f"the first of {count}"
+    return f"of {count} the fewest clocks"
+
+
+def _expected(choice: Choice, chips: Sequence[Chip]) -> str | None:
+    parts: list[str] = []
+    for chip in chips:
+        part, peak = choice.expected_part(chip), peak_of(choice.problem, chip)
+        if part is None:
+            return None
+        kind = kind_of(choice.problem)
+        unit = "TOP/s" if kind.startswith("i") else "TFLOP/s"
+        of = f"{chip.name}'s peak of {kind} ({peak.teraflops:g} {unit})"
+        parts.append(f"{part:.2f} of {of if not parts else f'{chip.name} ({peak.teraflops:g})'}")
+    if not parts:
+        return None
+    at = "" if None not in sizes_of(choice.problem) else f" at {'x'.join(map(str, choice.sizes))}"
+    return f"expected{at}: {', '.join(parts)}"

@@ -1,0 +1,257 @@
+"""The products of a module → a folder with a library of each kernel that may be the fastest.
+
+candidates.json   what is to be timed: see `measure`
+run               times it, on a machine with a GPU and Python, and writes the file
+NAME.so           the kernels
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from aotc.errors import InputError
+from aotc.lower.contractions.choice import Choice, candidates
+from aotc.lower.contractions.problem import Matrix, Problem
+from aotc.lower.contractions.tuned import Sizes, matrices, problem_words, timed_sizes
+from aotc.output import write_file
+from aotc.request import BuildRequest, Chip, EmitKind, HostTarget, unique
+from aotc.warnings import WarningOptions
+
+RUN = "run"
+_LIST = "candidates.json"
+# Of a batch whose size is not known.
+_BATCHES = 8
+
+
+class Product(Struct, frozen=True):
+    """A problem on a chip, with the sizes that it is timed with, and the kernels to be timed, of
+    which the first is what the model chooses."""
+
+    problem: Problem
+    chip: Chip
+    sizes: Sizes
+    kernels: tuple[Choice, ...]
+
+    def __str__(self) -> str:
+        return f"{problem_words(self.problem)}, at {'x'.join(map(str, self.sizes))}"
+
+
+def find_products(
+    request: BuildRequest, tools: Mapping[str, Path], chips: Iterable[Chip]
+) -> list[Product]:
+    """Those of the request's module that have kernels to choose from on these chips."""
+    from aotc.lower.plan.explanation import Explanation
+    from aotc.pipeline import new_build, run_build
+
+    found = []
+    # As far as kernels are chosen; what was measured before is measured again.
+    lowered = replace(request, emit=(EmitKind.MLIR,), tuned=None, save_temps=None)
+    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
+        build = new_build(lowered, Path(folder), tools=tools)
+        run_build(build)
+        assert isinstance(build.explanation, Explanation)
+        problems = unique(build.explanation.remarks.products)
+        for problem in problems:
+            for chip in chips:
+                for sizes in timed_sizes(problem):
+                    kernels = candidates(problem, chip, sizes)
+                    if len(kernels) > 1:
+                        own = Chip(kernels[0].target)
+                        found.append(Product(problem, own, sizes, tuple(kernels)))
+    # A problem that two types of buffers have is one.
+    return list({(str(one), one.chip): one for one in found}.values())
+
+
+def write_candidates(
+    products: Sequence[Product],
+    folder: Path,
+    tools: Mapping[str, Path],
+    *,
+    target: HostTarget,
+    jobs: int,
+) -> int:
+    """Fills the folder; how many kernels there are. Raises InputError where one cannot be built."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # The same kernel is timed with several sizes, where they are not known.
+    work = unique(_plain(kernel) for product in products for kernel in product.kernels)
+    build = functools.partial(_build, folder, tools, target)
+    with ThreadPoolExecutor(jobs) as pool:
+        made = dict(zip(work, pool.map(build, range(len(work)), work), strict=True))
+    document = [
+        _described(product, [made[_plain(kernel)] for kernel in product.kernels])
+        for product in products
+    ]
+    write_file(folder / _LIST, json.dumps(document, indent=1).encode())
+    shutil.copyfile(Path(__file__).with_name("measure.py"), folder / "measure.py")
+    run = '#!/bin/sh\nexec python3 "$(dirname "$0")/measure.py" "$@"\n'
+    write_file(folder / RUN, run.encode(), executable=True)
+    return len(work)
+
+
+def _plain(kernel: Choice) -> Choice:
+    """It alone, whatever sizes it is meant for."""
+    return replace(kernel, least_tiles=0)
+
+
+def _build(
+    folder: Path, tools: Mapping[str, Path], target: HostTarget, number: int, kernel: Choice
+) -> dict[str, Any]:
+    """Makes the library of one kernel; what is said of it."""
+    from aotc.pipeline import new_build, run_build
+
+    name = f"kernel{number}"
+    request = BuildRequest(
+        source=Path(name),
+        content=_module(kernel, name).encode(),
+        emit=(EmitKind.SHARED,),
+        chips=(Chip(kernel.target),),
+        ptx=None,
+        target=target,
+        cpu_kernels=False,
+        warnings=WarningOptions(),
+    )
+    with tempfile.TemporaryDirectory(prefix="aotc-") as place:
+        build = new_build(request, Path(place), tools=tools, jobs=1)
+        (library,) = run_build(build)
+        write_file(folder / f"{name}.so", library.content(), executable=True)
+    assert build.manifest is not None
+    (entry,) = build.manifest.entries
+    if "async" not in entry.functions:
+        raise InputError(f"{kernel} cannot be enqueued: {entry.why_not_async}.")
+    return {
+        "library": f"{name}.so",
+        "function": entry.functions["async"],
+        "last_error": build.manifest.functions["last_error"],
+        "label": str(kernel).removesuffix(f" on {kernel.target}") + _short(kernel.variant),
+        "kernel": kernel.family.NAME,
+        "variant": to_builtins(kernel.variant),
+    }
+
+
+def _short(variant: Any) -> str:
+    names = ("stages", "consumers", "ping_pong", "splits", "k", "warps", "depth")
+    parts = [f"{name} {getattr(variant, name)}" for name in names if hasattr(variant, name)]
+    return f" ({', '.join(parts)})"
+
+
+def _described(product: Product, kernels: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "problem": problem_words(product.problem),
+        "chip": product.chip.name,
+        "capability": product.chip.capability,
+        "sizes": product.sizes,
+        "batches": _batches(product.problem),
+        "adds": product.problem.adds,
+        "operands": [_operand(product, number) for number in range(3)],
+        "candidates": list(kernels),
+    }
+
+
+def _batches(problem: Problem) -> int:
+    if not problem.batched:
+        return 1
+    size = _shape(problem.c)[0]
+    return _BATCHES if size == "?" else int(size)
+
+
+def _shape(matrix: Matrix) -> list[str]:
+    """The sizes in its type, as they are spelled."""
+    return matrix.type.removeprefix("memref<").split(",")[0].removesuffix(">").split("x")[:-1]
+
+
+def _operand(product: Product, number: int) -> dict[str, Any]:
+    """As `measure.Product` has them."""
+    problem = product.problem
+    matrix = matrices(problem)[number]
+    m, n, k = product.sizes
+    rows, columns = ((m, k), (k, n), (m, n))[number]
+    if matrix.transposed:
+        rows, columns = columns, rows
+    pitch = matrix.pitch or columns
+    full = [*([_batches(problem)] if problem.batched else []), rows, columns]
+    known = _argument(matrix)
+    return {
+        "element": matrix.element,
+        "transposed": matrix.transposed,
+        "elements": prod(full[:-1]) * pitch,
+        "strides": [rows * pitch, pitch],
+        "passed": [size for size, word in zip(full, _shape_of(known), strict=True) if word == "?"],
+    }
+
+
+def _argument(matrix: Matrix) -> str:
+    """The type of the buffer that an entry is given, all of whose elements follow each other."""
+    shape = _shape(matrix)
+    if matrix.pitch is not None:
+        shape[-1] = str(matrix.pitch)
+    return f"memref<{'x'.join(shape)}x{matrix.element}>"
+
+
+def _shape_of(type_: str) -> list[str]:
+    return type_.removeprefix("memref<").removesuffix(">").split("x")[:-1]
+
+
+def _module(kernel: Choice, name: str) -> str:
+    """The kernel's host function, and an entry that calls it with whole buffers."""
+    lines: list[str] = []
+    types, views = [], []
+    for letter, matrix in zip("ABC", matrices(kernel.problem), strict=True):
+        types.append(_argument(matrix))
+        views.append(_view(lines, letter, matrix))
+    arguments = ", ".join(f"%{key}: {type_}" for key, type_ in zip("ABC", types, strict=True))
+    of = ", ".join(matrix.type for matrix in matrices(kernel.problem))
+    return f"""{kernel.write("kernel")}
+func.func @{name}({arguments}) attributes {{llvm.emit_c_interface}} {{
+{chr(10).join(lines)}
+  call @kernel({", ".join(views)}) : ({of}) -> ()
+  return
+}}
+"""
+
+
+def _view(lines: list[str], letter: str, matrix: Matrix) -> str:
+    """A buffer as the kernel takes it: its first columns, where there are more."""
+    type_ = _argument(matrix)
+    name, shape = f"%{letter}", _shape(matrix)
+    if type_ == matrix.type:
+        return name
+    if shape != _shape_of(type_):
+        offsets, ones = ", ".join("0" * len(shape)), ", ".join("1" * len(shape))
+        sizes = []
+        for axis, size in enumerate(shape):
+            if size == "?":
+                at = f"%at{letter}{axis}"
+                size = f"%size{letter}{axis}"
+                lines.append(f"  {at} = arith.constant {axis} : index")
+                lines.append(f"  {size} = memref.dim {name}, {at} : {type_}")
+            sizes.append(size)
+        strides = _strides(_shape_of(type_))
+        part = f"memref<{'x'.join(shape)}x{matrix.element}, strided<[{', '.join(strides)}]>>"
+        lines.append(
+            f"  %part{letter} = memref.subview {name}[{offsets}] [{', '.join(sizes)}] [{ones}] "
+            f": {type_} to {part}"
+        )
+        name, type_ = f"%part{letter}", part
+    if type_ == matrix.type:
+        return name
+    lines.append(f"  %cast{letter} = memref.cast {name} : {type_} to {matrix.type}")
+    return f"%cast{letter}"
+
+
+def _strides(shape: Sequence[str]) -> list[str]:
+    strides = ["1"]
+    for size in reversed(shape[1:]):
+        known = "?" not in (size, strides[0])
+        strides.insert(0, str(int(size) * int(strides[0])) if known else "?")
+    return strides
