@@ -14,6 +14,7 @@ is in the cache. What counts is the median of the bursts, by events.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import random
@@ -156,23 +157,35 @@ class Driver:
         self.call("cuStreamSynchronize", self.stream)
 
     def record(self, run: Any, calls: int) -> Any:
-        """A graph of so many calls."""
+        """A graph of so many calls. Raises TroubleError for a kernel that cannot be in one."""
         graph, made = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuStreamBeginCapture_v2", self.stream, 2)  # CU_STREAM_CAPTURE_MODE_RELAXED
+        failure = None
         try:
             for i in range(calls):
                 run(i)
-        finally:
+        except TroubleError as error:  # the stream must leave the capture
+            failure = error
+        try:
             self.call("cuStreamEndCapture", self.stream, ctypes.byref(graph))
+        except TroubleError as error:
+            raise failure or error from None
+        if failure is not None:
+            self.call("cuGraphDestroy", graph)
+            raise failure
         flags = ctypes.c_ulonglong(0)
         self.call("cuGraphInstantiateWithFlags", ctypes.byref(made), graph, flags)
         self.call("cuGraphDestroy", graph)
         return made
 
-    def seconds(self, graph: Any) -> float:
+    def launch(self, graph: Any) -> None:
+        self.call("cuGraphLaunch", graph, self.stream)
+
+    def seconds(self, burst: Any) -> float:
+        """How long the GPU takes for what `burst` enqueues."""
         start, end = self._events
         self.call("cuEventRecord", start, self.stream)
-        self.call("cuGraphLaunch", graph, self.stream)
+        burst()
         self.call("cuEventRecord", end, self.stream)
         self.wait()
         taken = ctypes.c_float()
@@ -272,24 +285,44 @@ class Product:
 
     def measure(self, runs: Sequence[Any]) -> list[float]:
         """Seconds of each, in turns."""
-        graphs, calls = [], []
-        for run in runs:
-            run(0)
-            self.driver.wait()
-            one = self.driver.record(run, 5)
-            self.driver.seconds(one)
-            fitting = 5 * BURST_SECONDS / self.driver.seconds(one)
-            calls.append(max(1, min(MOST_CALLS, int(fitting))))
-            graphs.append(self.driver.record(run, calls[-1]))
-            self.driver.call("cuGraphExecDestroy", one)
+        bursts = [Burst(self.driver, run) for run in runs]
         times: list[list[float]] = [[] for _ in runs]
         for _ in range(ROUNDS):
             for number in random.sample(range(len(runs)), len(runs)):
                 time.sleep(PAUSE_SECONDS)
-                times[number].append(self.driver.seconds(graphs[number]) / calls[number])
-        for graph in graphs:
-            self.driver.call("cuGraphExecDestroy", graph)
+                times[number].append(bursts[number].seconds())
+        for burst in bursts:
+            burst.close()
         return [statistics.median(taken) for taken in times]
+
+
+class Burst:
+    """Calls of a kernel that follow each other for some milliseconds: a graph, but of a kernel that
+    cannot be captured, which is called each time."""
+
+    def __init__(self, driver: Driver, run: Any) -> None:
+        self.driver, self.run = driver, run
+        self.graph: Any = None
+        self.calls = 5
+        self._call()  # what is done once, as loading, is done
+        fitting = self.calls * BURST_SECONDS / driver.seconds(self._call)
+        self.calls = max(1, min(MOST_CALLS, int(fitting)))
+        with contextlib.suppress(TroubleError):
+            self.graph = driver.record(run, self.calls)
+
+    def _call(self) -> None:
+        if self.graph is not None:
+            self.driver.launch(self.graph)
+            return
+        for i in range(self.calls):
+            self.run(i)
+
+    def seconds(self) -> float:
+        return self.driver.seconds(self._call) / self.calls
+
+    def close(self) -> None:
+        if self.graph is not None:
+            self.driver.call("cuGraphExecDestroy", self.graph)
 
 
 def place_of(operand: dict[str, Any], batch: int, row: int, column: int) -> int:
@@ -318,9 +351,10 @@ def tune(driver: Driver, product: dict[str, Any], tell: Any) -> dict[str, Any] |
     work = 2e-12 * product["batches"]
     for size in product["sizes"]:
         work *= size
+    unit = "TOP/s" if product["operands"][0]["element"].startswith("i") else "TFLOP/s"
     for candidate, taken in sorted(zip(able, seconds, strict=True), key=lambda pair: pair[1]):
         speed = work / taken
-        tell(f"  {candidate['label']}: {1e6 * taken:.2f} us, {speed:.1f} T(FL)OP/s")
+        tell(f"  {candidate['label']}: {1e6 * taken:.2f} us, {speed:.1f} {unit}")
     best = fastest(seconds)
     if best is None:
         return None
@@ -412,7 +446,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 break
             sizes = "x".join(map(str, product["sizes"]))
             tell(f"{product['problem']}, at {sizes}, {driver.name}:")
-            entry = tune(driver, product, tell)
+            try:
+                entry = tune(driver, product, tell)
+            except TroubleError as error:
+                # What was measured before is worth being noted.
+                tell(f"  left out: {error}")
+                continue
             new += [] if entry is None else [entry]
     except TroubleError as error:
         print(f"run: {error}", file=sys.stderr)

@@ -19,6 +19,7 @@ from aotc.tuning import measure
 from aotc.tuning.measure import (
     TYPES,
     Product,
+    TroubleError,
     decode,
     fastest,
     merged,
@@ -35,6 +36,7 @@ class FakeDriver:
     def __init__(self) -> None:
         self.memory: dict[int, bytearray] = {}
         self.addresses = itertools.count(1 << 20, 1 << 20)
+        self.clock = 0.0
 
     def call(self, name: str, *arguments: Any) -> None:
         assert name == "cuGraphExecDestroy"
@@ -62,20 +64,31 @@ class FakeDriver:
         pass
 
     def record(self, run: Any, calls: int) -> Any:
+        if not run.can_be_captured:
+            raise TroubleError("it allocates")
         return run.seconds * calls
 
-    def seconds(self, graph: Any) -> float:
-        return float(graph)
+    def launch(self, graph: float) -> None:
+        self.clock += graph
+
+    def seconds(self, burst: Callable[[], None]) -> float:
+        before = self.clock
+        burst()
+        return self.clock - before
 
 
 class Kernel:
     """A · B by the rules of `candidates.json`, `factor` times."""
 
-    def __init__(self, product: Product, seconds: float, factor: float) -> None:
+    def __init__(
+        self, product: Product, seconds: float, factor: float, can_be_captured: bool = True
+    ) -> None:
         self.product, self.seconds, self.factor = product, seconds, factor
+        self.can_be_captured = can_be_captured
 
     def __call__(self, i: int) -> None:
         product = self.product
+        product.driver.clock += self.seconds
         (a, b, c), driver = product.sets[i % len(product.sets)], product.driver
         left, right, result = product.operands
         m, n, k = product.product["sizes"]
@@ -124,8 +137,8 @@ PRODUCT = {
         operand("f32", 3, 4, 4, transposed=False),
     ],
 }
-# Seconds, and what the kernel makes of each sum.
-Kernels = dict[str, tuple[float, float]]
+# Seconds, what the kernel makes of each sum, and whether it can be captured.
+Kernels = dict[str, tuple[Any, ...]]
 
 
 @pytest.fixture
@@ -175,6 +188,31 @@ def test_what_computes_something_else_is_left_out(
     said = capsys.readouterr().err
     assert "nothing: left out: it makes " in said
     assert "half: left out: it makes " in said
+
+
+def test_what_cannot_be_in_a_graph_is_timed_all_the_same(
+    run: Callable[..., int], tmp_path: Path
+) -> None:
+    file = tmp_path / "tune.json"
+    assert run({"one": (3e-6, 1), "two": (1e-6, 1, False)}, str(file)) == 0
+    assert (noted(file)[0]["variant"], noted(file)[0]["microseconds"]) == ({"n": 1}, 1.0)
+
+
+def test_one_product_that_fails_keeps_no_other_from_being_noted(
+    run: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def allocate(self: FakeDriver, size: int) -> int:
+        raise TroubleError("cuMemAlloc_v2 says CUDA_ERROR_OUT_OF_MEMORY")
+
+    file = tmp_path / "tune.json"
+    assert run({"one": (3e-6, 1)}, str(file)) == 0
+    monkeypatch.setattr(FakeDriver, "allocate", allocate)
+    assert run({"one": (3e-6, 1)}, str(file), problem="another") == 0
+    assert "left out: cuMemAlloc_v2 says CUDA_ERROR_OUT_OF_MEMORY" in capsys.readouterr().err
+    assert [entry["problem"] for entry in noted(file)] == ["a product"]
 
 
 def test_where_none_is_right_nothing_is_noted(run: Callable[..., int], tmp_path: Path) -> None:
