@@ -14,13 +14,17 @@ from aotc.mlir import ir
 def walk(operation: Any) -> list[Any]:
     """Every operation under `operation`, itself first, in order.
 
-    A list: the caller may add and erase operations as it goes.
+    A list: the caller may add and erase operations as it goes. (The bindings' own walk takes less
+    than half as long as one of Python's over regions and blocks.)
     """
-    found = [operation]
-    for region in operation.regions:
-        for block in region.blocks:
-            for child in block.operations:
-                found += walk(child.operation)
+    found: list[Any] = []
+    add, go_on = found.append, ir.WalkResult.ADVANCE
+
+    def visit(inner: Any) -> Any:
+        add(inner)
+        return go_on
+
+    operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 
@@ -41,7 +45,16 @@ def is_declaration(function: Any) -> bool:
 
 def find(operation: Any, *names: str) -> list[Any]:
     """The operations under `operation` that have one of the names."""
-    return [op for op in walk(operation) if op.name in names]
+    found: list[Any] = []
+    add, go_on = found.append, ir.WalkResult.ADVANCE
+
+    def visit(inner: Any) -> Any:
+        if inner.name in names:
+            add(inner)
+        return go_on
+
+    operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def ancestors(operation: Any) -> Iterator[Any]:

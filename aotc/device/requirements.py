@@ -102,7 +102,13 @@ def _requirement(operation: Any) -> int | tuple[str, ...] | None:
 
 def _least_for_mma(operation: Any) -> int | None:
     """Turing has m8n8 of integers, and m16n8k8 of f16; PTX ISA, "mma"."""
-    text = str(operation).split(" loc(")[0]
+    # (Printed as a whole, it would be numbered in its function.)
+    attributes = operation.attributes
+    text = (
+        f"{', '.join(f'{name} = {attributes[name]}' for name in attributes)} : "
+        f"{', '.join(str(value.type) for value in operation.operands)} -> "
+        f"{', '.join(str(value.type) for value in operation.results)}"
+    )
     if re.search(r"f8E\w+|<e[45]m[23]>", text):
         return 89
     if re.search(r"bf16|tf32|f64|vector<\d+x\d+xf32>, vector<\d+x\d+xf32>, ", text):

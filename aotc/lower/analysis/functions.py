@@ -28,11 +28,14 @@ class Functions:
         }
         # Function → the operands and the results of each call that may be one of it.
         self._calls: dict[str, list[tuple[list[Any], list[Any]]]] = {}
-        for call in ops.find(module.operation, *CALLS):
-            self._add_call(ops.callee_of(call), list(call.operands), call)
+        found = ops.find(module.operation, *CALLS, "func.constant")
+        for call in found:
+            if call.name in CALLS:
+                self._add_call(ops.callee_of(call), list(call.operands), call)
         types = {
             str(ir.FlatSymbolRefAttr(constant.attributes["value"]).value): constant.results[0].type
-            for constant in ops.find(module.operation, "func.constant")
+            for constant in found
+            if constant.name not in CALLS
         }
         self.addressed = frozenset(types)
         for call in ops.find(module.operation, "func.call_indirect") if types else ():

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.mlir import PassManager, ir
+from aotc.ops import walk
 
 
 def settle_branches(module: Any) -> None:
@@ -26,16 +27,24 @@ def erase_unreachable_blocks(operation: Any) -> bool:
     A branch on a constant leads to the block that it takes, and becomes unconditional. Returns
     whether any branches of `cf` are left that are not.
     """
-    asks = False
-    for region in operation.regions:
+    regions: list[Any] = []
+    has_branches, go_on = False, ir.WalkResult.ADVANCE
+
+    def visit(inner: Any) -> Any:
+        nonlocal has_branches
+        if len(inner.regions):
+            regions.extend(inner.regions)
+        elif inner.name in _BRANCHES:
+            has_branches = True
+        return go_on
+
+    operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    # The inner ones first: those of a block that goes are gone with it.
+    for region in reversed(regions):
         blocks = list(region.blocks)
         if len(blocks) > 1:
             _erase(region, blocks)
-        for block in region.blocks:
-            for inner in block.operations:
-                asks |= inner.operation.name in _BRANCHES
-                asks |= erase_unreachable_blocks(inner.operation)
-    return asks
+    return has_branches and any(inner.name in _BRANCHES for inner in walk(operation))
 
 
 def _erase(region: Any, blocks: list[Any]) -> None:
