@@ -6,6 +6,9 @@ the other. Between them is a ring of stages in shared memory, each with a tile o
 warp that multiplies arrives). All count stages from the kernel's beginning, over all tiles; a
 count says the place in the ring and the phase of its barriers.
 
+Blocks of a cluster share what they fetch (`hopper_cluster`): then tiles are counted by clusters, of
+which each block makes its own.
+
 What a tile has outside of A and B is filled with zeros, and what it has outside of C is not stored.
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.lower.contractions.hopper_cluster import Cluster
 from aotc.lower.contractions.hopper_store import Store
 from aotc.lower.contractions.hopper_tiles import (
     DEPTH,
@@ -32,11 +36,11 @@ NAME = "wgmma"
 _WARPGROUP = 128  # threads
 # Of a block at most, less what aligns the stages behind the barriers.
 _SHARED_BYTES = 232448 - 1024
-# A block has registers for so many sums of each thread that multiplies.
-_MOST_SUMS = 128
-# Registers of a thread that fetches, and of one that multiplies: of 3 warpgroups all begin with
-# 168. Two can have what they need.
-_FEW_REGISTERS, _MANY_REGISTERS = 40, 232
+# By the number of warpgroups that multiply: for how many sums each of their threads has registers;
+# and the registers of a thread that fetches, and of one that multiplies. All warpgroups begin with
+# the same, 168 of three and 128 of four; of two each has what it needs.
+_MOST_SUMS = {1: 128, 2: 192, 3: 96}
+_REGISTERS = {2: (40, 232), 3: (32, 160)}
 _DEPTH = 64  # columns of A in a stage
 _TICKS = 10_000_000  # of one try to wait, which is repeated
 
@@ -50,7 +54,8 @@ class Variant(Struct, frozen=True):
 
     `stages`: of the ring. `group`: how many tiles of a column of C follow each other, so that
     the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
-    many run at once, as many as the GPU has multiprocessors.
+    many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
+    below and beside each other a cluster of blocks makes.
     """
 
     n: int = 256
@@ -60,6 +65,8 @@ class Variant(Struct, frozen=True):
     group: int = 16
     ping_pong: bool = False
     blocks: int = 132
+    down: int = 1
+    across: int = 1
 
     @property
     def m(self) -> int:
@@ -69,6 +76,11 @@ class Variant(Struct, frozen=True):
     @property
     def threads(self) -> int:
         return _WARPGROUP * (1 + self.consumers)
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return self.down * self.across
 
 
 # Without stages: as many as there is room for. For many tiles first, then for fewer and fewer.
@@ -153,13 +165,14 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
 def _is_possible(variant: Variant) -> bool:
     return (
         variant.n in range(16, 257, 16)
-        and variant.consumers in (1, 2)
+        and variant.consumers in _MOST_SUMS
         and variant.m_blocks >= 1
         and variant.m <= 256
-        and variant.m_blocks * variant.n // 2 <= _MOST_SUMS
+        and variant.m_blocks * variant.n // 2 <= _MOST_SUMS[variant.consumers]
         and variant.stages >= 2
         and variant.group >= 1
-        and variant.blocks >= 1
+        and variant.blocks >= variant.cluster
+        and (variant.down, variant.across) in ((1, 1), (2, 1), (1, 2), (2, 2))
         and (variant.consumers == 2 or not variant.ping_pong)
     )
 
@@ -171,8 +184,12 @@ class _Kernel:
         self.problem, self.variant = problem, variant
         batched = problem.batched
         a, b = problem.a, problem.b
-        self.a = Operand.of(a, variant.m, is_deep=not a.transposed, batched=batched)
-        self.b = Operand.of(b, variant.n, is_deep=b.transposed, batched=batched)
+        self.a = Operand.of(
+            a, variant.m, is_deep=not a.transposed, batched=batched, sharers=variant.across
+        )
+        self.b = Operand.of(
+            b, variant.n, is_deep=b.transposed, batched=batched, sharers=variant.down
+        )
         self.stage_bytes = self.a.bytes + self.b.bytes
         self.ring_bytes = variant.stages * self.stage_bytes
         self.shared_bytes = self.ring_bytes + Store.shared_bytes(4 * variant.consumers)
@@ -180,6 +197,7 @@ class _Kernel:
             f"!nvgpu.mbarrier.group<memorySpace = {SPACE}, num_barriers = {variant.stages}>"
         )
         self.e = Body()
+        self.cluster = Cluster(self.e, variant.down, variant.across)
         self.store = Store(self.e, problem, variant.n, finish)
         self.sums = self.store.sums
 
@@ -221,7 +239,12 @@ class _Kernel:
         blocks, one = self._blocks(), e.constant(1)
         threads = e.constant(self.variant.threads)
         bytes_ = e.constant(self.shared_bytes, "i32")
-        e.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {blocks}, %gy = {one}, %gz = {one})")
+        clusters = ""
+        if self.cluster.size > 1:
+            size = e.constant(self.cluster.size)
+            clusters = f"clusters(%cx, %cy, %cz) in (%ox = {size}, %oy = {one}, %oz = {one}) "
+        grid = f"(%gx = {blocks}, %gy = {one}, %gz = {one})"
+        e.line(f"gpu.launch {clusters}blocks(%bx, %by, %bz) in {grid}")
         e.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
         with e.block(f"    dynamic_shared_memory_size {bytes_}"):
             self._body()
@@ -230,14 +253,15 @@ class _Kernel:
     def _blocks(self) -> str:
         """As few as make the tiles in as many turns as all would: more would have nothing to do
         in the last turn, and share the power before."""
-        e = self.e
-        down = e.do("ceildivui", self.host_m, self.variant.m, "index")
-        across = e.do("ceildivui", self.host_n, self.variant.n, "index")
+        e, variant = self.e, self.variant
+        down = e.do("ceildivui", self.host_m, variant.m * variant.down, "index")
+        across = e.do("ceildivui", self.host_n, variant.n * variant.across, "index")
         tiles = e.do("muli", down, across, "index")
         if self.host_batch is not None:
             tiles = e.do("muli", tiles, self.host_batch, "index")
-        turns = e.do("ceildivui", tiles, self.variant.blocks, "index")
-        return e.do("ceildivui", tiles, turns, "index")
+        turns = e.do("ceildivui", tiles, variant.blocks // variant.cluster, "index")
+        clusters = e.do("ceildivui", tiles, turns, "index")
+        return e.do("muli", clusters, variant.cluster, "index")
 
     # --- The kernel ----------------------------------------------------------------------
 
@@ -253,11 +277,14 @@ class _Kernel:
         e.otherwise()
         self._consume()
         e.close()
+        # Others may still arrive at this block's barriers.
+        if self.cluster.size > 1:
+            self.cluster.meet()
 
     def _find_block(self, thread: str) -> None:
         """What a thread knows of itself and of its block."""
         e = self.e
-        self.block, self.grid = e.i32("%bx"), e.i32("%gx")
+        self.cluster.begin(e.i32("%bx"), e.i32("%gx"))
         self.lane = e.do("andi", thread, 31)
         # The same for all lanes, which a shuffle tells the compiler.
         everyone, first, last = (e.constant(number, "i32") for number in (-1, 0, 31))
@@ -275,8 +302,10 @@ class _Kernel:
         self.m = self._size(problem.m, self.host_m)
         self.n = self._size(problem.n, self.host_n)
         self.k = self._size(problem.k, self.host_k)
-        self.down = e.do("divui", e.do("addi", self.m, variant.m - 1), variant.m)
-        self.across = e.do("divui", e.do("addi", self.n, variant.n - 1), variant.n)
+        # Of tiles of whole clusters.
+        rows, columns = variant.m * variant.down, variant.n * variant.across
+        self.down = e.do("divui", e.do("addi", self.m, rows - 1), rows)
+        self.across = e.do("divui", e.do("addi", self.n, columns - 1), columns)
         self.tiles_of_one = e.do("muli", self.down, self.across)
         self.tiles = self.tiles_of_one
         if self.host_batch is not None:
@@ -299,7 +328,7 @@ class _Kernel:
         with e.block(f"scf.if {is_first}"):
             # A stage is filled by one thread, and emptied by the warps that multiply it.
             warps = 4 if variant.ping_pong else 4 * variant.consumers
-            one, arrivals = e.constant(1), e.constant(warps)
+            one, arrivals = e.constant(1), e.constant(warps * self.cluster.sharers)
             for number in range(variant.stages):
                 stage = e.constant(number)
                 e.line(f"nvgpu.mbarrier.init {self.full}[{stage}], {one} : {self.barriers}")
@@ -307,10 +336,11 @@ class _Kernel:
             e.line("nvvm.fence.mbarrier.init")
         for map_, type_ in ((self.a_map, self.a.map_type), (self.b_map, self.b.map_type)):
             e.line(f"nvgpu.tma.prefetch.descriptor {map_}, predicate = {is_first} : {type_}")
-        e.line("gpu.barrier")
+        self.cluster.meet()
 
     def _tile(self, number: str) -> Tile:
-        """Tiles are counted down `group` rows of tiles, then across; then in the next rows."""
+        """This block's, of a cluster's. They are counted down `group` rows of tiles, then across;
+        then in the next rows."""
         e, variant = self.e, self.variant
         batch = None
         if self.problem.batched:
@@ -322,6 +352,8 @@ class _Kernel:
         height = e.do("minui", e.do("subi", self.down, first), variant.group)
         row = e.do("addi", first, e.do("remui", place, height))
         column = e.do("divui", place, height)
+        row = e.do("addi", e.do("muli", row, variant.down), self.cluster.below)
+        column = e.do("addi", e.do("muli", column, variant.across), self.cluster.beside)
         return Tile(e.do("muli", row, variant.m), e.do("muli", column, variant.n), batch)
 
     def _stage(self, count: str) -> str:
@@ -348,22 +380,26 @@ class _Kernel:
     def _produce(self) -> None:
         e = self.e
         if self.variant.consumers > 1:
-            e.line(f"nvvm.setmaxregister decrease {_FEW_REGISTERS}")
+            few, _ = _REGISTERS[self.variant.consumers]
+            e.line(f"nvvm.setmaxregister decrease {few}")
         is_first_warp = e.compare("eq", self.warp, 0)
         elected = e.value("nvvm.elect.sync -> i1")
         fetches = e.do("andi", is_first_warp, elected, "i1")
         with e.block(f"scf.if {fetches}"):
             zero, one = e.constant(0, "i32"), e.constant(1, "i32")
-            loop = f"scf.for %tile = {self.block} to {self.tiles} step {self.grid}"
+            masks = self.cluster.masks()
+            tiles = f"{self.cluster.number} to {self.tiles} step {self.cluster.count}"
             done = e.name()
-            with e.block(f"{done} = {loop} iter_args(%count = {zero}) -> (i32) : i32"):
+            with e.block(
+                f"{done} = scf.for %tile = {tiles} iter_args(%count = {zero}) -> (i32) : i32"
+            ):
                 tile = self._tile("%tile")
                 with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
-                    self._fetch(tile, "%k", e.do("addi", "%count", "%k"))
+                    self._fetch(tile, "%k", e.do("addi", "%count", "%k"), masks)
                 count = e.do("addi", "%count", self.stages_of_tile)
                 e.line(f"scf.yield {count} : i32")
 
-    def _fetch(self, tile: Tile, k: str, count: str) -> None:
+    def _fetch(self, tile: Tile, k: str, count: str, masks: tuple[str, str]) -> None:
         e = self.e
         self._wait(self.empty, count, for_round_before=True)
         stage = self._stage(count)
@@ -372,8 +408,11 @@ class _Kernel:
         depth = e.do("addi", e.do("muli", k, DEPTH), self.first_k)
         a_at = e.do("muli", stage, self.stage_bytes)
         b_at = e.do("addi", a_at, self.a.bytes)
-        self._load(self.a, self.a_map, barrier, a_at, (tile.row, depth, tile.batch))
-        self._load(self.b, self.b_map, barrier, b_at, (tile.column, depth, tile.batch))
+        # Blocks with the same rows of A differ in their columns, and the other way round.
+        a_place = (tile.row, depth, tile.batch, self.cluster.beside)
+        self._load(self.a, self.a_map, barrier, a_at, a_place, masks[0])
+        b_place = (tile.column, depth, tile.batch, self.cluster.below)
+        self._load(self.b, self.b_map, barrier, b_at, b_place, masks[1])
 
     def _load(
         self,
@@ -381,16 +420,19 @@ class _Kernel:
         map_: str,
         barrier: str,
         offset: str,
-        place: tuple[str, str, str | None],
+        place: tuple[str, str, str | None, str],
+        mask: str,
     ) -> None:
-        """Fetches the operand's tile at a place in the matrix to an offset in shared memory."""
+        """Fetches the operand's tile at a place in the matrix, or this block's part of it, to an
+        offset in shared memory, of all blocks that share it."""
         e = self.e
+        to_all = f" multicast_mask = {mask}" if operand.sharers > 1 else ""
         for more, coordinates in operand.coordinates(e, *place):
             at = e.index(e.do("addi", offset, more))
             tile = e.value(f"memref.view {self.shared}[{at}][] : {SHARED} to {operand.tile}")
             e.line(
-                f"nvgpu.tma.async.load {map_}[{', '.join(coordinates)}], {barrier} to {tile} "
-                f": {operand.map_type}, {self.barriers} -> {operand.tile}"
+                f"nvgpu.tma.async.load {map_}[{', '.join(coordinates)}], {barrier} to {tile}"
+                f"{to_all} : {operand.map_type}, {self.barriers} -> {operand.tile}"
             )
 
     # --- What multiplies -----------------------------------------------------------------
@@ -398,14 +440,15 @@ class _Kernel:
     def _consume(self) -> None:
         e, variant = self.e, self.variant
         if variant.consumers > 1:
-            e.line(f"nvvm.setmaxregister increase {_MANY_REGISTERS}")
+            _, many = _REGISTERS[variant.consumers]
+            e.line(f"nvvm.setmaxregister increase {many}")
         consumer = e.do("subi", self.warpgroup, 1)
         self._find_part(consumer)
-        first, step = self.block, self.grid
+        first, step = self.cluster.number, self.cluster.count
         count, counts = e.constant(0, "i32"), self.stages_of_tile
         if variant.ping_pong:
             # Tiles alternately, each with its stages.
-            first = e.do("addi", first, e.do("muli", consumer, self.grid))
+            first = e.do("addi", first, e.do("muli", consumer, step))
             step = e.do("muli", step, 2)
             count = e.do("muli", consumer, counts)
             counts = e.do("muli", counts, 2)
@@ -439,6 +482,9 @@ class _Kernel:
         buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), self.ring_bytes)
         self.store.begin(self.shared, self.address, buffers, self.lane, (self.m, self.n))
         self.is_first_lane = e.compare("eq", self.lane, 0)
+        self.releases = self.is_first_lane
+        if self.cluster.size > 1:
+            self.releases = self.cluster.is_sharer(self.lane)
 
     def _descriptor(self, operand: Operand, address: str) -> str:
         e = self.e
@@ -540,11 +586,15 @@ class _Kernel:
         )
 
     def _release(self, stage: str) -> None:
-        """Each warp says that it has read the stage."""
+        """Each warp says that it has read the stage, to all blocks that write there."""
         e = self.e
-        with e.block(f"scf.if {self.is_first_lane}"):
+        with e.block(f"scf.if {self.releases}"):
+            place = f"{self.empty}[{e.index(stage)}] : {self.barriers}"
+            if self.cluster.size > 1:
+                barrier = e.value(f"nvgpu.mbarrier.get {place} -> i32")
+                self.cluster.arrive(barrier, self.lane)
+                return
             e.value(
-                f"nvgpu.mbarrier.arrive {self.empty}[{e.index(stage)}] : {self.barriers} "
-                f"-> !nvgpu.mbarrier.token<memorySpace = {SPACE}, "
+                f"nvgpu.mbarrier.arrive {place} -> !nvgpu.mbarrier.token<memorySpace = {SPACE}, "
                 f"num_barriers = {self.variant.stages}>"
             )

@@ -70,6 +70,9 @@ class Operand(Struct, frozen=True):
     Where K is contiguous, the tile is `extent` rows of 64 elements of K. Else it is slabs, each
     64 rows of K of 64 elements, beside each other in the matrix and behind each other in shared
     memory. `in_one`: one box has all slabs, as the matrix divides into them.
+
+    So many blocks of a cluster have the same tile: they are its `sharers`. Each of them fetches a
+    part of it, for all: rows, slabs, or some of each slab's rows.
     """
 
     matrix: Matrix
@@ -77,12 +80,17 @@ class Operand(Struct, frozen=True):
     is_deep: bool
     in_one: bool
     batched: bool
+    sharers: int = 1
 
     @staticmethod
-    def of(matrix: Matrix, extent: int, *, is_deep: bool, batched: bool) -> Operand:
+    def of(
+        matrix: Matrix, extent: int, *, is_deep: bool, batched: bool, sharers: int = 1
+    ) -> Operand:
         across = matrix.sizes[1]
-        in_one = not is_deep and extent % 64 == 0 and across is not None and across % 64 == 0
-        return Operand(matrix, extent, is_deep, in_one, batched)
+        in_one = (
+            not is_deep and extent % (64 * sharers) == 0 and across is not None and across % 64 == 0
+        )
+        return Operand(matrix, extent, is_deep, in_one, batched, sharers)
 
     @property
     def slabs(self) -> int:
@@ -97,8 +105,20 @@ class Operand(Struct, frozen=True):
         """Of one load, outermost first."""
         outer = (1,) if self.batched else ()
         if self.is_deep:
-            return (*outer, self.extent, DEPTH)
-        return (*outer, self.slabs, DEPTH, 64) if self.in_one else (*outer, DEPTH, 64)
+            return (*outer, self.extent // self.sharers, DEPTH)
+        if self.in_one:
+            return (*outer, self.slabs // self.sharers, DEPTH, 64)
+        return (*outer, self._slab_rows, 64)
+
+    @property
+    def _has_whole_slabs(self) -> bool:
+        """Whether a part of the tile is slabs."""
+        return self.slabs % self.sharers == 0
+
+    @property
+    def _slab_rows(self) -> int:
+        """Of one load, where each is of one slab."""
+        return DEPTH if self._has_whole_slabs else DEPTH // self.sharers
 
     @property
     def tile(self) -> str:
@@ -127,20 +147,37 @@ class Operand(Struct, frozen=True):
         return bytes_ >> 4
 
     def coordinates(
-        self, e: Body, at: str, k: str, batch: str | None
-    ) -> Iterator[tuple[int, list[str]]]:
-        """Of each load: its offset in the tile in bytes, and its coordinates, innermost first."""
+        self, e: Body, at: str, k: str, batch: str | None, part: str
+    ) -> Iterator[tuple[str, list[str]]]:
+        """Of each load of a part: its offset in the tile in bytes (an i32), and its coordinates,
+        innermost first. `part`: its number, for a tile that is shared."""
         outer = [] if batch is None else [e.index(batch)]
-        depth = e.index(k)
         if self.is_deep:
-            yield 0, [depth, e.index(at), *outer]
+            rows = self.extent // self.sharers
+            first = self._times(e, part, rows)
+            offset = e.do("muli", first, SWIZZLED)
+            yield offset, [e.index(k), e.index(e.do("addi", at, first)), *outer]
         elif self.in_one:
-            slab = e.index(e.do("shrui", at, 6))
-            yield 0, [e.constant(0), depth, slab, *outer]
+            first = self._times(e, part, self.slabs // self.sharers)
+            slab = e.do("addi", e.do("shrui", at, 6), first)
+            yield e.do("muli", first, SLAB), [e.constant(0), e.index(k), e.index(slab), *outer]
+        elif self._has_whole_slabs:
+            count = self.slabs // self.sharers
+            first = self._times(e, part, count)
+            for number in range(count):
+                slab = e.do("addi", first, number)
+                place = e.do("addi", at, e.do("muli", slab, 64))
+                yield e.do("muli", slab, SLAB), [e.index(place), e.index(k), *outer]
         else:
+            row = self._times(e, part, self._slab_rows)
+            depth = e.index(e.do("addi", k, row))
+            offset = e.do("muli", row, SWIZZLED)
             for number in range(self.slabs):
                 place = e.index(e.do("addi", at, 64 * number))
-                yield number * SLAB, [place, depth, *outer]
+                yield e.do("addi", offset, number * SLAB), [place, depth, *outer]
+
+    def _times(self, e: Body, part: str, size: int) -> str:
+        return e.constant(0, "i32") if self.sharers == 1 else e.do("muli", part, size)
 
 
 class Tile(Struct, frozen=True):
