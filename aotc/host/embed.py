@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 from aotc import ops
 from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.cpu.merge import check_cpu_kernels, merge_cpu_kernels
@@ -41,14 +43,14 @@ from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-MODULE_INFO_VERSION = 3  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_runtime.h
+MODULE_INFO_VERSION = 4  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_runtime.h
 # The driver reads fat binaries in place, as 8-byte words; a cache line is friendlier.
 _IMAGE_ALIGNMENT = 64
 _PRIORITY = 123  # upstream's translation of gpu.binary uses the same
 # aotc_cpu_kernel and aotc_cpu_sync_point.
 _KERNEL = "struct<(ptr, ptr, ptr, ptr, i64, i64, array<3 x i64>, ptr, i64)>"
 _SYNC_POINT = "struct<(i32, ptr)>"
-_MODULE_INFO = "!llvm.struct<(i32, i32, ptr, i64, ptr, ptr, ptr, i32)>"
+_MODULE_INFO = "!llvm.struct<(i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr)>"
 
 
 def embed(
@@ -62,6 +64,7 @@ def embed(
     lowered_entries: Sequence[str] = (),
     weights: WeightsFile | None = None,
     only_capability: Mapping[str, int] = MappingProxyType({}),
+    early_kernels: Mapping[str, Sequence[str]] = MappingProxyType({}),
     kernels_apart: bool = False,
 ) -> None:
     """Changes `host` in place.
@@ -69,7 +72,8 @@ def embed(
     `images` maps a gpu.module's name to its fatbin, `built_for` to what is in it, as messages
     say it; `managed_globals` are the variables that kernels are given, `lowered_entries` functions
     that are exported as they are, `weights` the file that has what `host` only declares,
-    `only_capability` which GPUs alone have use for an image (90: 9.0). With
+    `only_capability` which GPUs alone have use for an image (90: 9.0),
+    `early_kernels` its kernels that may begin while the work before them ends. With
     `kernels_apart`, `host` declares the functions of `cpu`, which other objects have.
     """
     with host.context, ir.Location.unknown():
@@ -92,8 +96,8 @@ def embed(
         for binary in binaries:
             name = symbol_of(binary)
             own = [kernel for kernel in kernels if kernel.module == name]
-            capability = only_capability.get(name, 0)
-            _embed_image(host, name, images[name], own, built_for[name], capability)
+            use = _Use(only_capability.get(name, 0), early_kernels.get(name, ()))
+            _embed_image(host, name, images[name], own, built_for[name], use)
         stubs = LaunchStubs(host)
         streams = use_one_stream(host)
         for launch in ops.find(host, "gpu.launch_func"):
@@ -107,13 +111,20 @@ def embed(
         host.verify()
 
 
+class _Use(Struct, frozen=True):
+    """How an image's kernels are launched: see `embed`."""
+
+    only_capability: int
+    early_kernels: Sequence[str]
+
+
 def _embed_image(
     host: Any,
     name: str,
     image: bytes,
     kernels: Sequence[CpuKernel],
     built_for: str,
-    only_capability: int,
+    use: _Use,
 ) -> None:
     image_symbol, info_symbol = f"aotc_image_{name}", f"aotc_info_{name}"
     moved = append(
@@ -124,9 +135,7 @@ def _embed_image(
                 f"{{addr_space = 0 : i32, alignment = {_IMAGE_ALIGNMENT} : i64}} "
                 ": !llvm.array<0 x i8>",
                 handle_text(name),
-                *_info_text(
-                    name, image_symbol, info_symbol, len(image), kernels, built_for, only_capability
-                ),
+                *_info_text(name, image_symbol, info_symbol, len(image), kernels, built_for, use),
                 _constructor_text(name, image_symbol, info_symbol, len(image)),
             ]
         ),
@@ -146,7 +155,7 @@ def _info_text(
     image_bytes: int,
     kernels: Sequence[CpuKernel],
     built_for: str,
-    only_capability: int,
+    use: _Use,
 ) -> list[str]:
     """aotc_module_info and what it points to; see runtime_c/include/aotc_runtime.h."""
     kernels_symbol = f"aotc_kernels_{name}"
@@ -189,7 +198,16 @@ def _info_text(
     info.put_address(f"aotc_modname_{name}", 4)
     info.put_address(f"aotc_builtfor_{name}", 5)
     info.put_address(kernels_symbol, 6)
-    info.put_number(only_capability, "i32", 7)
+    info.put_number(use.only_capability, "i32", 7)
+    if use.early_kernels:
+        names = Initializer(f"!llvm.array<{len(use.early_kernels)} x ptr>")
+        for i, early in enumerate(use.early_kernels):
+            symbol = f"aotc_early_{name}_{i}"
+            texts.append(string_global(symbol, early))
+            names.put_address(symbol, i)
+        texts.append(names.text(f"aotc_early_{name}"))
+        info.put_number(len(use.early_kernels), "i32", 8)
+        info.put_address(f"aotc_early_{name}", 9)
     texts.append(info.text(info_symbol))
     return texts
 

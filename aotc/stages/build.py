@@ -69,6 +69,8 @@ class Build(Struct):
     # gpu.modules of kernels that are launched on one chip alone, and on no GPU.
     only_for: dict[str, Chip] = field(default_factory=dict)
     cpu_alone: list[str] = field(default_factory=list)
+    # By gpu.module: its kernels that may begin while the work before them ends.
+    early_kernels: dict[str, list[str]] = field(default_factory=dict)
     device_texts: dict[str, str] = field(default_factory=dict)
     # By (gpu.module, chip): file names in `folder`.
     ptx: dict[tuple[str, Chip], str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from aotc.device.early_kernels import early_kernels
 from aotc.device.lower import lower_device
 from aotc.device.requirements import Need, find_needs
 from aotc.emit.c_text import c_identifier
@@ -30,6 +31,7 @@ def lower_to_nvvm(build: Build) -> list[StageFile]:
             continue
         if target not in (None, ANY_GPU):
             build.only_for[name] = Chip(target)
+        build.early_kernels[name] = early_kernels(gpu_module)
         if (text := _lowered_before(build, name, gpu_module)) is not None:
             build.device_modules[name] = None
             build.device_texts[name] = text

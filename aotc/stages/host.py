@@ -88,6 +88,7 @@ def _embed(
             **{name: chip.capability for name, chip in build.only_for.items()},
             **dict.fromkeys(build.cpu_alone, _NO_GPU),
         },
+        early_kernels=build.early_kernels,
         kernels_apart=kernels_apart,
     )
     return take_large_constants(host)

@@ -248,7 +248,7 @@ typedef struct aotc_cpu_kernel {
   uint64_t sync_point_count;
 } aotc_cpu_kernel;
 
-#define AOTC_MODULE_INFO_VERSION 3
+#define AOTC_MODULE_INFO_VERSION 4
 
 // Constant data in every object that aotc makes. It must stay valid until mgpuModuleUnload of a
 // module with this image.
@@ -263,6 +263,10 @@ typedef struct aotc_module_info {
   // The only GPUs that its kernels are launched on, by compute capability: 90 for 9.0; 0: all, -1:
   // none. On others it is not loaded, and says nothing of whether the program can use them.
   int32_t only_capability;
+  uint32_t early_kernel_count;
+  // Kernels that wait (griddepcontrol.wait) for the work before them before they touch memory: the
+  // driver may begin them while the kernel before them on their stream ends.
+  const char *const *early_kernels; // early_kernel_count names
 } aotc_module_info;
 
 // Tells what an image was built for and which of its kernels run on the CPU. Called from a

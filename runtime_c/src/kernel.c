@@ -52,6 +52,23 @@ void *mgpuModuleGetFunction(void *handle, const char *name) {
   return kernel;
 }
 
+// CUDA graphs have such launches since CUDA 12.3: older drivers are not asked for them.
+#define FIRST_VERSION_WITH_EARLY_KERNELS 12030
+
+static bool begins_early(const aotc_rt_driver *driver, const aotc_rt_kernel *kernel) {
+  const aotc_module_info *info = atomic_load_explicit(&kernel->module->info, memory_order_acquire);
+  if (info == NULL || driver->launch_kernel_ex == NULL ||
+      driver->version < FIRST_VERSION_WITH_EARLY_KERNELS) {
+    return false;
+  }
+  for (uint32_t i = 0; i < info->early_kernel_count; ++i) {
+    if (strcmp(info->early_kernels[i], kernel->name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static aotc_rt_binding *bind_locked(const aotc_rt_driver *driver, aotc_rt_kernel *kernel,
                                     aotc_rt_context *context) {
   CUmodule module = NULL;
@@ -73,6 +90,7 @@ static aotc_rt_binding *bind_locked(const aotc_rt_driver *driver, aotc_rt_kernel
   }
   binding->context = context;
   binding->function = function;
+  binding->begins_early = begins_early(driver, kernel);
   atomic_init(&binding->dynamic_shared_limit, limit);
   binding->next = atomic_load_explicit(&kernel->bindings, memory_order_relaxed);
   atomic_store_explicit(&kernel->bindings, binding, memory_order_release);

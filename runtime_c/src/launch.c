@@ -140,9 +140,9 @@ static bool allow(const aotc_rt_driver *driver, const launch *l, aotc_rt_binding
   return is_allowed;
 }
 
-static CUresult call_extended(const aotc_rt_driver *driver, const launch *l, CUfunction function,
-                              CUstream stream) {
-  CUlaunchAttribute attributes[2];
+static CUresult call_extended(const aotc_rt_driver *driver, const launch *l,
+                              const aotc_rt_binding *binding, CUstream stream) {
+  CUlaunchAttribute attributes[3];
   memset(attributes, 0, sizeof(attributes));
   unsigned int count = 0;
   if (has_clusters(l)) {
@@ -157,6 +157,11 @@ static CUresult call_extended(const aotc_rt_driver *driver, const launch *l, CUf
     attributes[count].value.cooperative = 1;
     ++count;
   }
+  if (binding->begins_early && !l->is_cooperative) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes[count].value.programmaticStreamSerializationAllowed = 1;
+    ++count;
+  }
   CUlaunchConfig config;
   memset(&config, 0, sizeof(config));
   config.gridDimX = (unsigned int)l->grid[0];
@@ -169,7 +174,7 @@ static CUresult call_extended(const aotc_rt_driver *driver, const launch *l, CUf
   config.hStream = stream;
   config.attrs = attributes;
   config.numAttrs = count;
-  return driver->launch_kernel_ex(&config, function, l->parameters, l->extra);
+  return driver->launch_kernel_ex(&config, binding->function, l->parameters, l->extra);
 }
 
 // AOTC_CHECK=1: waits for the launch, unless it is only captured, and tells its failure as its own.
@@ -194,29 +199,30 @@ static bool check_launched(const aotc_rt_driver *driver, const launch *l, CUstre
 }
 
 // Hands the launch to the driver by the oldest call that can do it.
-static bool call_driver(const aotc_rt_driver *driver, const launch *l, CUfunction function,
-                        CUstream stream) {
+static bool call_driver(const aotc_rt_driver *driver, const launch *l,
+                        const aotc_rt_binding *binding, CUstream stream) {
   CUresult result;
   aotc_rt_call call;
-  if (has_clusters(l)) {
+  if (has_clusters(l) || (binding->begins_early && !l->is_cooperative)) {
     if (driver->launch_kernel_ex == NULL) {
       return refuse(l, AOTC_UNSUPPORTED,
                     "clusters need a driver for CUDA 11.8 or newer (it has no cuLaunchKernelEx)");
     }
     call = AOTC_RT_CALL_launch_kernel_ex;
-    result = call_extended(driver, l, function, stream);
+    result = call_extended(driver, l, binding, stream);
   } else if (l->is_cooperative) {
     call = AOTC_RT_CALL_launch_cooperative_kernel;
     result = driver->launch_cooperative_kernel(
-        function, (unsigned int)l->grid[0], (unsigned int)l->grid[1], (unsigned int)l->grid[2],
-        (unsigned int)l->block[0], (unsigned int)l->block[1], (unsigned int)l->block[2],
-        (unsigned int)l->dynamic_shared_bytes, stream, l->parameters);
+        binding->function, (unsigned int)l->grid[0], (unsigned int)l->grid[1],
+        (unsigned int)l->grid[2], (unsigned int)l->block[0], (unsigned int)l->block[1],
+        (unsigned int)l->block[2], (unsigned int)l->dynamic_shared_bytes, stream, l->parameters);
   } else {
     call = AOTC_RT_CALL_launch_kernel;
-    result = driver->launch_kernel(
-        function, (unsigned int)l->grid[0], (unsigned int)l->grid[1], (unsigned int)l->grid[2],
-        (unsigned int)l->block[0], (unsigned int)l->block[1], (unsigned int)l->block[2],
-        (unsigned int)l->dynamic_shared_bytes, stream, l->parameters, l->extra);
+    result = driver->launch_kernel(binding->function, (unsigned int)l->grid[0],
+                                   (unsigned int)l->grid[1], (unsigned int)l->grid[2],
+                                   (unsigned int)l->block[0], (unsigned int)l->block[1],
+                                   (unsigned int)l->block[2], (unsigned int)l->dynamic_shared_bytes,
+                                   stream, l->parameters, l->extra);
   }
   if (result == CUDA_SUCCESS) {
     return true;
@@ -239,8 +245,7 @@ static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
     label->block[i] = (uint32_t)l->block[i];
   }
   CUstream stream = aotc_rt_stream_for_work(scope->thread, l->stream);
-  if (call_driver(scope->driver, l, binding->function, stream) &&
-      aotc_rt_state_of_process.checks_launches) {
+  if (call_driver(scope->driver, l, binding, stream) && aotc_rt_state_of_process.checks_launches) {
     check_launched(scope->driver, l, stream);
   }
 }

@@ -20,7 +20,7 @@ static void no_block(void *const *parameters, const aotc_cpu_block *block) {
 
 static const aotc_cpu_kernel kernels[] = {{.name = "add", .run = no_block}};
 static const aotc_module_info info = {
-    AOTC_MODULE_INFO_VERSION, 1, image, sizeof(image), "kernels", "sm_90", kernels, 0,
+    AOTC_MODULE_INFO_VERSION, 1, image, sizeof(image), "kernels", "sm_90", kernels, 0, 0, NULL,
 };
 
 void entries_load(const char *device) {

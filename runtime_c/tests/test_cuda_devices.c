@@ -26,21 +26,53 @@ static const aotc_cpu_kernel kernels_without_cpu[] = {
     {.name = "add", .why_not = "it uses gpu.barrier"}};
 
 static const aotc_module_info info_90 = {
-    AOTC_MODULE_INFO_VERSION, 1, image_90, sizeof(image_90), "kernels", "sm_90",
-    kernels_with_cpu,         0,
+    AOTC_MODULE_INFO_VERSION,
+    1,
+    image_90,
+    sizeof(image_90),
+    "kernels",
+    "sm_90",
+    kernels_with_cpu,
+    0,
+    0,
+    NULL,
 };
 static const aotc_module_info info_80 = {
-    AOTC_MODULE_INFO_VERSION, 1, image_80, sizeof(image_80), "kernels", "sm_80, PTX compute_80",
-    kernels_with_cpu,         0,
+    AOTC_MODULE_INFO_VERSION,
+    1,
+    image_80,
+    sizeof(image_80),
+    "kernels",
+    "sm_80, PTX compute_80",
+    kernels_with_cpu,
+    0,
+    0,
+    NULL,
 };
 static const aotc_module_info info_80_without_cpu = {
-    AOTC_MODULE_INFO_VERSION, 1, image_80, sizeof(image_80), "kernels", "sm_80",
-    kernels_without_cpu,      0,
+    AOTC_MODULE_INFO_VERSION,
+    1,
+    image_80,
+    sizeof(image_80),
+    "kernels",
+    "sm_80",
+    kernels_without_cpu,
+    0,
+    0,
+    NULL,
 };
 
 static const aotc_module_info info_for_90_alone = {
-    AOTC_MODULE_INFO_VERSION, 1,  image_90, sizeof(image_90), "kernels for one", "sm_90",
-    kernels_without_cpu,      90,
+    AOTC_MODULE_INFO_VERSION,
+    1,
+    image_90,
+    sizeof(image_90),
+    "kernels for one",
+    "sm_90",
+    kernels_without_cpu,
+    90,
+    0,
+    NULL,
 };
 
 static bool is_driver_open(void) {

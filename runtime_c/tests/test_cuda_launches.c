@@ -101,6 +101,70 @@ static void shared_memory_is_allowed_once(void) {
   CHECK_INT(5, driver->launch_count);
 }
 
+// The other kernel of the module says nothing of itself.
+static void kernels_that_wait_may_begin_early(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  static char image[] = FAKE_IMAGE("90", "add,scale");
+  static const char *const early[] = {"scale"};
+  static const aotc_module_info info = {
+      .version = AOTC_MODULE_INFO_VERSION,
+      .image = image,
+      .image_bytes = sizeof(image),
+      .name = "kernels",
+      .built_for = "sm_90",
+      .early_kernel_count = 1,
+      .early_kernels = early,
+  };
+  aotc_module_register(&info);
+  void *module = mgpuModuleLoad(image, sizeof(image));
+  void *scale = mgpuModuleGetFunction(module, "scale");
+  int value = 77;
+  void *parameters[] = {&value};
+  mgpuLaunchKernel(scale, 2, 3, 4, 8, 1, 1, 64, NULL, parameters, NULL, 1);
+  const fake_launch *l = &driver->last_launch;
+  CHECK(l->begins_early);
+  CHECK_INT(2, l->grid[0]);
+  CHECK_INT(3, l->grid[1]);
+  CHECK_INT(4, l->grid[2]);
+  CHECK_INT(8, l->block[0]);
+  CHECK_INT(0, l->cluster[0]);
+  CHECK_INT(64, l->dynamic_shared_bytes);
+  CHECK_INT(77, l->first_parameter);
+  mgpuLaunchClusterKernel(scale, 2, 1, 1, 4, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
+  CHECK(l->begins_early);
+  CHECK_INT(2, l->cluster[0]);
+  // All blocks of a cooperative grid run at once: there is no room beside another kernel's.
+  mgpuLaunchKernelCooperative(scale, 4, 1, 1, 0, 0, 0, 32, 1, 1, 0, NULL, parameters, NULL);
+  CHECK(l->is_cooperative && !l->begins_early);
+  mgpuLaunchKernel(mgpuModuleGetFunction(module, "add"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters,
+                   NULL, 1);
+  CHECK(!l->begins_early);
+  CHECK_NO_FAILURE();
+}
+
+static void graphs_of_older_drivers_begin_no_kernel_early(void) {
+  fake_driver *driver = scenario_driver();
+  driver->version = 12020;
+  setenv("AOTC_DEVICE", "cuda", 1);
+  static char image[] = FAKE_IMAGE("90", "scale");
+  static const char *const early[] = {"scale"};
+  static const aotc_module_info info = {
+      .version = AOTC_MODULE_INFO_VERSION,
+      .image = image,
+      .image_bytes = sizeof(image),
+      .name = "kernels",
+      .built_for = "sm_90",
+      .early_kernel_count = 1,
+      .early_kernels = early,
+  };
+  aotc_module_register(&info);
+  scenario_launch(mgpuModuleLoad(image, sizeof(image)), "scale");
+  CHECK_INT(1, driver->launch_count);
+  CHECK(!driver->last_launch.begins_early);
+  CHECK_NO_FAILURE();
+}
+
 static void kernel_names_may_be_built_in_a_buffer(void) {
   static char image[] =
       FAKE_IMAGE("90", "first,second,k0,k1,k2,k3,k4,k5,k6,k7,k8,k9,k10,k11,k12,k13,"
@@ -274,6 +338,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(launch_path_makes_few_calls),
       CHECK_TEST(sizes_reach_the_driver),
       CHECK_TEST(shared_memory_is_allowed_once),
+      CHECK_TEST(kernels_that_wait_may_begin_early),
+      CHECK_TEST(graphs_of_older_drivers_begin_no_kernel_early),
       CHECK_TEST(kernel_names_may_be_built_in_a_buffer),
       CHECK_TEST(threads_launch_at_once),
       CHECK_TEST(streams_come_from_a_pool),

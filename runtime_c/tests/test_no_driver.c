@@ -18,7 +18,7 @@ static const aotc_cpu_kernel kernels[] = {
     {.name = "hard", .why_not = "it uses nvgpu.warpgroup.mma"},
 };
 static const aotc_module_info info = {
-    AOTC_MODULE_INFO_VERSION, 2, image, sizeof(image), "kernels", "sm_90a", kernels, 0,
+    AOTC_MODULE_INFO_VERSION, 2, image, sizeof(image), "kernels", "sm_90a", kernels, 0, 0, NULL,
 };
 
 static void launch(void *module, const char *name) {

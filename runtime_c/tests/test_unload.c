@@ -24,7 +24,7 @@ static void count_block(void *const *parameters, const aotc_cpu_block *block) {
 
 static const aotc_cpu_kernel kernels[] = {{.name = "count", .run = count_block}};
 static const aotc_module_info info = {
-    AOTC_MODULE_INFO_VERSION, 1, image, sizeof(image), "kernels", "sm_90", kernels, 0,
+    AOTC_MODULE_INFO_VERSION, 1, image, sizeof(image), "kernels", "sm_90", kernels, 0, 0, NULL,
 };
 
 // The functions of one opening of the library.
@@ -121,7 +121,16 @@ static void unload_ends_the_workers(void) {
 
 static char gpu_image[] = FAKE_IMAGE("90", "count");
 static const aotc_module_info gpu_info = {
-    AOTC_MODULE_INFO_VERSION, 1, gpu_image, sizeof(gpu_image), "kernels", "sm_90", kernels, 0,
+    AOTC_MODULE_INFO_VERSION,
+    1,
+    gpu_image,
+    sizeof(gpu_image),
+    "kernels",
+    "sm_90",
+    kernels,
+    0,
+    0,
+    NULL,
 };
 static const runtime *the_runtime;
 static void *the_module;

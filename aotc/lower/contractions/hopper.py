@@ -336,6 +336,9 @@ class _Kernel:
             e.line("nvvm.fence.mbarrier.init")
         for map_, type_ in ((self.a_map, self.a.map_type), (self.b_map, self.b.map_type)):
             e.line(f"nvgpu.tma.prefetch.descriptor {map_}, predicate = {is_first} : {type_}")
+        # All this may be done while the kernel before ends, and the next one may do it from now on.
+        e.line("nvvm.griddepcontrol wait")
+        e.line("nvvm.griddepcontrol launch_dependents")
         self.cluster.meet()
 
     def _tile(self, number: str) -> Tile:

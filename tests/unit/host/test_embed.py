@@ -215,7 +215,7 @@ def test_kernels_are_listed_with_their_cpu_forms(
     )
     ir = host_ir(module(LAUNCH, kernels=two))
     info = ir["aotc_info_device"]
-    assert re.search(r"\{ i32 3, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
+    assert re.search(r"\{ i32 4, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
     table = ir["aotc_kernels_device"]
     names = re.findall(r"\{ ptr @(\w+), ptr (\S+), ptr (\S+), ptr (\S+), i64 ", table)
     assert [name for name, *_ in names] == ["aotc_name_device_meet", "aotc_name_device_twice"]
@@ -256,7 +256,11 @@ void mgpuModuleUnload(void *module) { (void)module; }
 static const char *text(const char *t) { return t ? t : "-"; }
 
 void aotc_module_register(const aotc_module_info *info) {
-  printf("%u %s, %s\\n", (unsigned)info->version, info->name, info->built_for);
+  printf("%u %s, %s; early:", (unsigned)info->version, info->name, info->built_for);
+  for (uint32_t i = 0; i < info->early_kernel_count; ++i) {
+    printf(" %s", info->early_kernels[i]);
+  }
+  puts("");
   for (uint32_t i = 0; i < info->kernel_count; ++i) {
     const aotc_cpu_kernel *k = &info->kernels[i];
     if (k->run) { k->run(NULL, NULL); }
@@ -291,7 +295,14 @@ def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
             """
         )
         cpu = replace(CPU_KERNELS, module=functions)
-        embed(host.operation, {"device": b"an image"}, cpu, [], built_for={"device": "sm_90"})
+        embed(
+            host.operation,
+            {"device": b"an image"},
+            cpu,
+            [],
+            built_for={"device": "sm_90"},
+            early_kernels={"device": ["add", "scale"]},
+        )
         toolchain = Toolchain(os.environ)
         (tmp_path / "host.ll").write_text(translate(host, toolchain.clang.version))
     (tmp_path / "reader.c").write_text(READER)
@@ -303,7 +314,7 @@ def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True)
     read = subprocess.run([tmp_path / "reader"], capture_output=True, text=True, check=True)
     assert read.stdout.splitlines() == [
-        "3 device, sm_90",
+        "4 device, sm_90; early: add scale",
         "whole: 1 - 0, 1 0, 4 5 6, none",
         "by_step: 0 - 77, 1099511627776 192, 0 0 0,"
         ' 0 gpu.barrier at "a".mlir:1:2 1 gpu.shuffle at b.mlir:3:4.',
