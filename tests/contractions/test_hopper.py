@@ -253,6 +253,7 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "remui": lambda x, y: x % y,
     "minui": min,
     "andi": lambda x, y: x & y,
+    "ori": lambda x, y: x | y,
     "xori": lambda x, y: x ^ y,
     "shli": lambda x, y: x << y,
     "shrui": lambda x, y: x >> y,
@@ -265,7 +266,7 @@ def evaluate(lines: list[str], given: dict[str, int]) -> dict[str, Any]:
     for line in lines:
         if found := re.match(r" *(%\w+) = arith\.constant (-?\d+)", line):
             values[found[1]] = int(found[2])
-        elif found := re.match(r" *(%\w+) = arith\.(\w+) (%\w+), (%\w+) : i32", line):
+        elif found := re.match(r" *(%\w+) = arith\.(\w+) (%\w+), (%\w+) : i(?:32|64)", line):
             values[found[1]] = OPERATIONS[found[2]](values[found[3]], values[found[4]])
         elif found := re.match(r" *(%\w+) = arith\.cmpi (\w+), (%\w+), (%\w+) : i32", line):
             compare = {"eq": int.__eq__, "ult": int.__lt__}[found[2]]
@@ -273,7 +274,7 @@ def evaluate(lines: list[str], given: dict[str, int]) -> dict[str, Any]:
         elif found := re.match(r" *(%\w+) = arith\.(andi|ori) (%\w+), (%\w+) : i1", line):
             how = {"andi": bool.__and__, "ori": bool.__or__}[found[2]]
             values[found[1]] = how(values[found[3]], values[found[4]])
-        elif found := re.match(r" *(%\w+) = arith\.(?:trunci|index_castui) (%\w+) :", line):
+        elif found := re.match(r" *(%\w+) = arith\.(?:trunci|extui|index_castui) (%\w+) :", line):
             values[found[1]] = values[found[2]]
         elif found := re.match(r" *(%\w+) = vector\.from_elements (\S+), (\S+) :", line):
             values[found[1]] = (found[2], found[3])
@@ -361,6 +362,16 @@ def test_a_block_waits_for_those_that_it_writes_to(down: int, across: int) -> No
         arrives.append({other for other in range(32) if is_sharer(cluster, block, other)})
     assert writes == arrives
     assert {len(others) for others in writes} == {cluster.sharers}
+
+
+@pytest.mark.parametrize("block", [0, 1, 3])
+def test_descriptors_address_the_blocks_own_memory(block: int) -> None:
+    """Of a block of a cluster, addresses have its number in their highest byte, where a descriptor
+    has what it says of the tile."""
+    kernel = hopper._Kernel(problem(), Variant(n=128))
+    descriptor = kernel._descriptor(kernel.b, "%address")
+    values = evaluate(kernel.e.lines, {"%address": block << 24 | 0x12400})
+    assert values[descriptor] == kernel.b.layout | 0x1240
 
 
 def is_sharer(cluster: Cluster, block: int, other: int) -> bool:

@@ -42,6 +42,7 @@ _SHARED_BYTES = 232448 - 1024
 _MOST_SUMS = {1: 128, 2: 192, 3: 96}
 _REGISTERS = {2: (40, 232), 3: (32, 160)}
 _DEPTH = 64  # columns of A in a stage
+_MOST_SHARED = 1 << 18  # bytes of shared memory that a wgmma's descriptor can address
 _TICKS = 10_000_000  # of one try to wait, which is repeated
 
 
@@ -491,7 +492,9 @@ class _Kernel:
 
     def _descriptor(self, operand: Operand, address: str) -> str:
         e = self.e
-        units = e.value(f"arith.extui {e.do('shrui', address, 4)} : i32 to i64")
+        # In a cluster, addresses have the block's number above.
+        place = e.do("andi", address, _MOST_SHARED - 1)
+        units = e.value(f"arith.extui {e.do('shrui', place, 4)} : i32 to i64")
         return e.do("ori", units, operand.layout, "i64")
 
     # The consumers take turns at the tensor cores, by a named barrier each (0 is gpu.barrier's),
