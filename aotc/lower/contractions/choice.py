@@ -191,6 +191,10 @@ def _clocks(
     m, n, k = sizes
     splits = getattr(variant, "splits", 1)
     tiles = -(-m // variant.m) * -(-n // variant.n) * splits
+    if family is hopper:
+        clocks = float(hopper.clocks(problem, variant, m, n, k))
+        least = m * n * k / peak_of(problem, chip).multiply_adds / gpu_of(chip).multiprocessors
+        return max(clocks, least) if at_most else clocks
     each, once = family.clocks(problem, variant, k)
     if at_most:
         each = max(each, variant.m * variant.n * k / splits / peak_of(problem, chip).multiply_adds)

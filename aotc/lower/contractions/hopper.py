@@ -17,6 +17,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.lower.contractions import hopper_cost
 from aotc.lower.contractions.hopper_cluster import Cluster
 from aotc.lower.contractions.hopper_store import Store
 from aotc.lower.contractions.hopper_tiles import (
@@ -30,7 +31,7 @@ from aotc.lower.contractions.hopper_tiles import (
     Tile,
     is_aligned,
 )
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.lower.contractions.problem import Finish, Matrix, Problem
 
 NAME = "wgmma"
 _WARPGROUP = 128  # threads
@@ -41,7 +42,6 @@ _SHARED_BYTES = 232448 - 1024
 # the same, 168 of three and 128 of four; of two each has what it needs.
 _MOST_SUMS = {1: 128, 2: 192, 3: 96}
 _REGISTERS = {2: (40, 232), 3: (32, 160)}
-_DEPTH = 64  # columns of A in a stage
 _MOST_SHARED = 1 << 18  # bytes of shared memory that a wgmma's descriptor can address
 _TICKS = 10_000_000  # of one try to wait, which is repeated
 
@@ -88,16 +88,22 @@ class Variant(Struct, frozen=True):
 _MOST_STAGES = 8
 _SHAPES = (
     Variant(n=256),
+    Variant(n=192, m_blocks=2),
     Variant(n=128, m_blocks=2, ping_pong=True),
-    *(Variant(n=n) for n in (192, 240, 224, 208, 176, 160, 144, 128)),
+    Variant(n=192, consumers=3),
+    Variant(n=160, m_blocks=2),
+    *(Variant(n=n) for n in (224, 192, 160, 128)),
+    Variant(n=128, m_blocks=2),
+    *(Variant(n=n, consumers=3) for n in (128, 96)),
     Variant(n=256, consumers=1),
     Variant(n=128, ping_pong=True),
     Variant(n=64),
-    Variant(n=128, consumers=1),
-    *(Variant(n=n, consumers=1) for n in (112, 96, 80)),
-    Variant(n=64, consumers=1),
-    Variant(n=32, consumers=1),
+    *(Variant(n=n, consumers=1) for n in (128, 96, 64, 32)),
 )
+# Clusters: (down, across, how many such blocks run at once). For tiles of so many elements: what
+# they cost at their beginning and at their end is more than small ones gain.
+_CLUSTERS = ((2, 1, 132), (1, 2, 132), (2, 2, 120))
+_LEAST_SHARED = 128 * 128
 
 
 def can_take(problem: Problem, variant: Variant) -> bool:
@@ -117,45 +123,29 @@ def can_take(problem: Problem, variant: Variant) -> bool:
 def variants(problem: Problem) -> tuple[Variant, ...]:
     """Those worth a try, the best one for large problems first."""
     found = []
-    for shape in _SHAPES:
+    for shape in (*_SHAPES, *_in_clusters()):
         room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers)
         stages = min(room // _Kernel(problem, shape).stage_bytes, _MOST_STAGES)
-        found.append(replace(shape, stages=stages))
-        # Three stages were seen to be a little faster than four at times, and the other way round.
+        # Of the largest tiles three stages were seen to be a little faster than four.
         if shape.n == 256 and shape.consumers == 2:
             found.append(replace(shape, stages=stages - 1))
+        found.append(replace(shape, stages=stages))
     return tuple(variant for variant in found if can_take(problem, variant))
 
 
-# Of a multiprocessor: multiply-adds a clock; clocks for a row of 128 bytes that TMA fetches, and
-# for one of a matrix whose rows begin at no multiple of 32 bytes; clocks until the first tile is
-# there. Fitted to measurements on an H200.
-_MULTIPLY_ADDS = 2048
-_PIECE = 64
-_ROW_CLOCKS, _ODD_ROW_CLOCKS, _ODD_ROWS = 2, 4, 32
-_SEEN_PART = 0.3
-_START_CLOCKS = 1500
-_STORED_A_CLOCK = 64
+def _in_clusters() -> list[Variant]:
+    return [
+        replace(shape, down=down, across=across, blocks=blocks)
+        for shape in _SHAPES
+        for down, across, blocks in _CLUSTERS
+        if shape.m * shape.n >= _LEAST_SHARED and not shape.ping_pong
+    ]
 
 
-def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-    """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
-    is_odd = any(
-        matrix.pitch is not None and matrix.pitch * ELEMENT_BYTES[matrix.element] % _ODD_ROWS
-        for matrix in (problem.a, problem.b)
-    )
-    depth = -(-k // _DEPTH)
-    row = _ODD_ROW_CLOCKS if is_odd else _ROW_CLOCKS
-    columns = variant.n * row
-    if variant.n % _PIECE and not problem.b.transposed:
-        # Several fetches in the place of one, and the last as long as the others.
-        columns = -(-variant.n // _PIECE) * _PIECE * _ODD_ROW_CLOCKS
-    rows = variant.m * row + columns
-    products = variant.m * variant.n * _DEPTH / _MULTIPLY_ADDS
-    stored = 0.0 if variant.ping_pong else variant.m * variant.n / _STORED_A_CLOCK
-    # What is shorter is not hidden behind the other to its end.
-    each = max(rows, products) + _SEEN_PART * min(rows, products)
-    return depth * each + stored, _START_CLOCKS
+def clocks(problem: Problem, variant: Variant, m: int, n: int, k: int) -> float:
+    """How long a multiprocessor is expected to be busy."""
+    kernel = _Kernel(problem, variant)
+    return hopper_cost.clocks(kernel.a, kernel.b, variant, (m, n, k))
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
@@ -280,7 +270,8 @@ class _Kernel:
         e.close()
         # Others may still arrive at this block's barriers.
         if self.cluster.size > 1:
-            self.cluster.meet()
+            self.cluster.arrive_all()
+            self.cluster.await_all()
 
     def _find_block(self, thread: str) -> None:
         """What a thread knows of itself and of its block."""
@@ -337,10 +328,11 @@ class _Kernel:
             e.line("nvvm.fence.mbarrier.init")
         for map_, type_ in ((self.a_map, self.a.map_type), (self.b_map, self.b.map_type)):
             e.line(f"nvgpu.tma.prefetch.descriptor {map_}, predicate = {is_first} : {type_}")
+        self.cluster.arrive_all()
         # All this may be done while the kernel before ends, and the next one may do it from now on.
         e.line("nvvm.griddepcontrol wait")
         e.line("nvvm.griddepcontrol launch_dependents")
-        self.cluster.meet()
+        self.cluster.await_all()
 
     def _tile(self, number: str) -> Tile:
         """This block's, of a cluster's. They are counted down `group` rows of tiles, then across;

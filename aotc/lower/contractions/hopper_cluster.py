@@ -37,13 +37,14 @@ class Cluster:
         rank = e.do("remui", block, self.size)
         self.below, self.beside = e.do("remui", rank, self.down), e.do("divui", rank, self.down)
 
-    def meet(self) -> None:
-        """Until all threads of the cluster are here."""
-        if self.size == 1:
-            self.e.line("gpu.barrier")
-            return
-        self.e.line("nvvm.cluster.arrive")
-        self.e.line("nvvm.cluster.wait")
+    def arrive_all(self) -> None:
+        """Says that this thread is here."""
+        if self.size > 1:
+            self.e.line("nvvm.cluster.arrive")
+
+    def await_all(self) -> None:
+        """Until all threads of the cluster have said so."""
+        self.e.line("nvvm.cluster.wait" if self.size > 1 else "gpu.barrier")
 
     def masks(self) -> tuple[str, str]:
         """Of the blocks in this block's row, and of those in its column: a bit each, as i16."""
