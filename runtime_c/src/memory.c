@@ -69,16 +69,32 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
   return pointer == NULL && is_host_shared != 0 ? aotc_rt_stand_in_allocate(bytes) : pointer;
 }
 
+// Whether work that is enqueued there is only recorded, for a graph.
+static bool is_capturing(const aotc_rt_driver *driver, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = driver->stream_is_capturing(stream, &status);
+  return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+         (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
 // Whether the driver frees this memory in stream order; false when it does not say.
-static bool ask_stream_ordered(aotc_rt_scope *scope, CUdeviceptr address,
+static bool ask_stream_ordered(aotc_rt_scope *scope, CUdeviceptr address, CUstream stream,
                                bool *out_is_stream_ordered) {
   CUmemoryPool pool = NULL;
-  bool is_known =
-      !has_stream_ordered_memory(scope) ||
-      AOTC_RT_TRY_IN(scope, pointer_get_attribute,
-                     (&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address), "memory to free");
+  *out_is_stream_ordered = false;
+  if (!has_stream_ordered_memory(scope)) {
+    return true;
+  }
+  CUresult result =
+      scope->driver->pointer_get_attribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address);
+  // What was allocated while a stream is captured will be a graph's, and is nothing yet.
+  if (result == CUDA_ERROR_INVALID_VALUE && stream != NULL && is_capturing(scope->driver, stream)) {
+    *out_is_stream_ordered = true;
+    return true;
+  }
   *out_is_stream_ordered = pool != NULL;
-  return is_known;
+  return (scope->is_release ? aotc_rt_check_release : aotc_rt_check)(
+      scope->driver, result, AOTC_RT_CALL_pointer_get_attribute, "memory to free");
 }
 
 // Frees memory of any kind; `stream` is NULL when the order is the device's.
@@ -92,7 +108,7 @@ static bool release(aotc_rt_scope *scope, void *pointer, CUstream stream) {
   }
   CUdeviceptr address = aotc_rt_address_of(pointer);
   bool is_stream_ordered = false;
-  bool is_known = ask_stream_ordered(scope, address, &is_stream_ordered);
+  bool is_known = ask_stream_ordered(scope, address, stream, &is_stream_ordered);
   if (is_stream_ordered && stream != NULL) {
     return AOTC_RT_TRY_IN(scope, mem_free_async, (address, stream), "memory of a stream");
   }

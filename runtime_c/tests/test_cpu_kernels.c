@@ -104,7 +104,7 @@ static void unknown_description_is_refused(void) {
       .kernels = kernels,
   };
   aotc_module_register(&newer);
-  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "description has version 4, this runtime knows version 3");
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "description has version 5, this runtime knows version 4");
 }
 
 static void clusters_of_one_block_run(void) {

@@ -56,6 +56,25 @@ static void memory_kinds_use_their_calls(void) {
   CHECK_NO_FAILURE();
 }
 
+static void memory_of_a_graph_is_freed_in_it(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  void *stream = mgpuStreamCreate();
+  driver->is_capturing = true; // then the driver knows nothing of the memory
+  void *captured = mgpuMemAlloc(200, stream, 0);
+  int since = driver->call_count;
+  mgpuMemFree(captured, stream);
+  CHECK(was_called(driver, since, "cuMemFreeAsync"));
+  CHECK_NO_FAILURE();
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
+  // Elsewhere that is an error.
+  void *unknown = mgpuMemAlloc(200, stream, 0);
+  driver->is_capturing = false;
+  mgpuMemFree(unknown, stream);
+  CHECK_FAILED(AOTC_DRIVER_FAILED, "cuPointerGetAttribute failed with CUDA_ERROR_INVALID_VALUE");
+}
+
 // Host code goes on with host-shared memory that it did not get.
 static void failed_host_shared_memory_is_the_hosts(void) {
   fake_driver *driver = scenario_driver();
@@ -382,6 +401,7 @@ int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(memory_kinds_use_their_calls),
       CHECK_TEST(failed_host_shared_memory_is_the_hosts),
+      CHECK_TEST(memory_of_a_graph_is_freed_in_it),
       CHECK_TEST(device_without_memory_pools),
       CHECK_TEST(fills_and_copies_count_elements),
       CHECK_TEST(fill_ignores_the_upper_half_of_its_register),

@@ -10,6 +10,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, object_kind kind, b
   }
   object *memory = make_object(kind);
   memory->is_managed = is_managed;
+  memory->is_graphs = kind == OBJECT_POOLED_MEMORY && the_driver.is_capturing;
   memory->bytes = bytes;
   void *start = NULL;
   if (posix_memalign(&start, 256, bytes) != 0) { // as the driver aligns it
@@ -186,7 +187,7 @@ EXPORT CUresult CUDAAPI cuPointerGetAttribute(void *value, CUpointer_attribute a
                                               CUdeviceptr address) {
   ENTER_WITH_CONTEXT("cuPointerGetAttribute");
   const object *memory = find_memory(address);
-  if (memory == NULL) {
+  if (memory == NULL || memory->is_graphs) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   switch ((int)attribute) {

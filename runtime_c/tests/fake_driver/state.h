@@ -39,6 +39,7 @@ typedef struct object {
   const char *image; // libraries, modules
   const struct object *context;
   const struct object *owner; // functions: the module
+  bool is_graphs;             // pooled memory: allocated while streams were captured
   bool is_synchronized;       // pooled memory: the context was synchronized since
   int max_dynamic_shared;
   char name[64]; // functions
