@@ -92,10 +92,10 @@ def _columns(problem: Problem, variant: Variant) -> int:
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     """func.func @NAME(%a, %b, %c), whose gpu.launch is for the CPU device."""
-    return _Kernel(problem, variant, finish).function(name)
+    return Kernel(problem, variant, finish).function(name)
 
 
-class _Tile(Struct, frozen=True):
+class Tile(Struct, frozen=True):
     """A block's tile of C, as values: where it begins, and how many rows and columns it has."""
 
     row: str
@@ -104,7 +104,7 @@ class _Tile(Struct, frozen=True):
     columns: str
 
 
-class _Step(Struct, frozen=True):
+class Step(Struct, frozen=True):
     """A step along K, as values: where it begins, and how many there are."""
 
     start: str
@@ -115,7 +115,7 @@ class _Step(Struct, frozen=True):
 _Place = Callable[[str], tuple[str, str]]
 
 
-class _Kernel(BlockWriter):
+class Kernel(BlockWriter):
     def __init__(self, problem: Problem, variant: Variant, finish: Finish | None) -> None:
         self._problem = problem
         self._variant = variant
@@ -232,22 +232,26 @@ class _Kernel(BlockWriter):
 
     def _kernel(self, m: str, n: str, k: str, rows: str, columns: str) -> None:
         row, column = self._op("muli", "%by", rows), self._op("muli", "%bx", columns)
-        tile = _Tile(
+        tile = Tile(
             row,
             column,
             self._op("minsi", rows, self._op("subi", m, row)),
             self._op("minsi", columns, self._op("subi", n, column)),
         )
         a, b, sums = self._buffers()
+        self._prepare(tile, rows)
         # At least one step: it makes the sums 0 where K is.
         end = self._op("maxsi", k, self._number(1))
         with self._loop(self._number(0), end, self._variant.depth) as start:
             left = self._op("subi", k, start)
-            step = _Step(start, self._op("minsi", left, self._number(self._variant.depth)))
+            step = Step(start, self._op("minsi", left, self._number(self._variant.depth)))
             self._pack_a(tile, step, a)
             self._pack_b(tile, step, b)
             self._multiply(tile, step, a, b, sums)
         self._write(tile, sums)
+
+    def _prepare(self, tile: Tile, rows: str) -> None:
+        """What a tile needs before its first step; `rows` is how many tiles have."""
 
     def _groups(self, size: str, group: int) -> str:
         return self._op("ceildivsi", size, self._number(group))
@@ -255,7 +259,7 @@ class _Kernel(BlockWriter):
     # ---------------------------------------------------------------------------------------------
     # Packing
 
-    def _pack_a(self, tile: _Tile, step: _Step, packed: Buffer) -> None:
+    def _pack_a(self, tile: Tile, step: Step, packed: Buffer) -> None:
         """A's part, its rows as they lie; rows of the tile that are not there are zeros."""
         source = self._given("%a", self._problem.a)
         groups = self._groups(tile.rows, self._variant.rows)
@@ -299,7 +303,7 @@ class _Kernel(BlockWriter):
             value = self._load(one, *from_place(i))
             self._store(self._convert(value, one.element), other, *to_place(i))
 
-    def _pack_b(self, tile: _Tile, step: _Step, packed: Buffer) -> None:
+    def _pack_b(self, tile: Tile, step: Step, packed: Buffer) -> None:
         """B's part, in groups of columns; columns of the last one that are not there are zeros."""
         if self._problem.b.transposed:
             groups = self._groups(tile.columns, self._columns)
@@ -316,7 +320,7 @@ class _Kernel(BlockWriter):
             self._pack_b_rest(tile, step, k, whole, rest, packed)
             self._emitter.close()
 
-    def _pack_b_row(self, tile: _Tile, step: _Step, k: str, groups: str, packed: Buffer) -> None:
+    def _pack_b_row(self, tile: Tile, step: Step, k: str, groups: str, packed: Buffer) -> None:
         source = self._given("%b", self._problem.b)
         row = self._op("addi", step.start, k)
         with self._loop(self._number(0), groups) as group:
@@ -327,7 +331,7 @@ class _Kernel(BlockWriter):
             self._store_vector(converted, packed, group, k, self._number(0))
 
     def _pack_b_rest(
-        self, tile: _Tile, step: _Step, k: str, group: str, count: str, packed: Buffer
+        self, tile: Tile, step: Step, k: str, group: str, count: str, packed: Buffer
     ) -> None:
         """A row of a group that has `count` columns."""
         source = self._given("%b", self._problem.b)
@@ -340,7 +344,7 @@ class _Kernel(BlockWriter):
         with self._loop(count, self._number(self._columns)) as j:
             self._store(self._zero(), packed, group, k, j)
 
-    def _pack_b_columns(self, tile: _Tile, step: _Step, group: str, packed: Buffer) -> None:
+    def _pack_b_columns(self, tile: Tile, step: Step, group: str, packed: Buffer) -> None:
         """A group of columns of a B whose columns lie in memory."""
         source = self._given("%b", self._problem.b)
         first = self._op("muli", group, self._number(self._columns))
@@ -409,7 +413,7 @@ class _Kernel(BlockWriter):
     # ---------------------------------------------------------------------------------------------
     # Multiplying
 
-    def _multiply(self, tile: _Tile, step: _Step, a: Buffer, b: Buffer, sums: Buffer) -> None:
+    def _multiply(self, tile: Tile, step: Step, a: Buffer, b: Buffer, sums: Buffer) -> None:
         """Adds a step's products to the tile's sums, a group of rows and columns at a time."""
         is_first = self._compare("eq", step.start, self._number(0))
         row_groups = self._groups(tile.rows, self._variant.rows)
@@ -488,7 +492,7 @@ class _Kernel(BlockWriter):
     # ---------------------------------------------------------------------------------------------
     # Writing C
 
-    def _write(self, tile: _Tile, sums: Buffer) -> None:
+    def _write(self, tile: Tile, sums: Buffer) -> None:
         """The rows and columns of the tile's sums that are C's."""
         c = self._given("%c", self._problem.c)
         with self._loop(self._number(0), tile.rows) as i:

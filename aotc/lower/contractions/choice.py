@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.lower.contractions import blocked, hopper, simt, skinny, tensor_cores
+from aotc.lower.contractions import (
+    blocked,
+    blocked_gathered,
+    gathered_simt,
+    gathered_tensor_cores,
+    hopper,
+    simt,
+    skinny,
+    tensor_cores,
+)
+from aotc.lower.contractions.gathered import Gathered
 from aotc.lower.contractions.peaks import gpu_of, peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.lower.contractions.tuned import LARGE, SMALL, Entry, Sizes, sizes_at, variant_of
@@ -31,6 +42,8 @@ _MOST_CANDIDATES = 14
 # Below so many multiply-adds a loop, which takes in what comes after the product, is as fast.
 _LEAST_WORK = 64 * 64 * 64
 
+_P = TypeVar("_P", bound=Problem)
+
 
 class Choice(Struct, frozen=True):
     """A kernel for `problem`, whose matrices are aligned as that says: a family's variant, and what
@@ -43,6 +56,11 @@ class Choice(Struct, frozen=True):
     target: str
     least_tiles: int = 0
     entry: Entry | None = None
+
+    @property
+    def has_model(self) -> bool:
+        """Whether it is the one that is expected to be the fastest, not the first that can."""
+        return hasattr(self.family, "clocks") or hasattr(self.family, "expected_clocks")
 
     @property
     def sizes(self) -> Sizes:
@@ -77,6 +95,8 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
         return []
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
         return []
+    if isinstance(problem, Gathered):
+        return _choose_gathered(problem)
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
         own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
@@ -147,11 +167,25 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
     return list(unique(found))[:_MOST_CANDIDATES]
 
 
+def _choose_gathered(problem: Gathered) -> list[Choice]:
+    """As they lie, and at any address."""
+    found = []
+    for one in dict.fromkeys((problem, _anywhere(problem))):
+        for family in (gathered_tensor_cores, gathered_simt):
+            able = [variant for variant in family.variants(one) if family.can_take(one, variant)]
+            if able:
+                best = min(able, key=partial(family.expected_clocks, one))
+                found.append(Choice(family, best, one, ANY_GPU))
+                break
+    return found
+
+
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, of matrices at any address; None where loops must do."""
     problem = _anywhere(problem)
-    able = [one for one in blocked.variants(problem) if blocked.can_take(problem, one)]
-    return Choice(blocked, able[0], problem, CPU) if able else None
+    family = blocked_gathered if isinstance(problem, Gathered) else blocked
+    able = [one for one in family.variants(problem) if family.can_take(problem, one)]
+    return Choice(family, able[0], problem, CPU) if able else None
 
 
 def _best(
@@ -201,7 +235,7 @@ def _clocks(
     return float(-(-tiles // gpu_of(chip).multiprocessors) * each + once)
 
 
-def _anywhere(problem: Problem) -> Problem:
+def _anywhere(problem: _P) -> _P:
     """The same, of matrices of which no address is known."""
     return replace(
         problem, a=_unaligned(problem.a), b=_unaligned(problem.b), c=_unaligned(problem.c)

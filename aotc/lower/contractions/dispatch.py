@@ -15,9 +15,12 @@ from aotc.input.entries import functions_of
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.contractions.choice import FAMILIES, Choice, choose, choose_for_cpu
+from aotc.lower.contractions.flattened import flattened
+from aotc.lower.contractions.gathered import Gathered
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix, Problem
 from aotc.lower.contractions.reasons import reasons
 from aotc.lower.contractions.recognise import Product, recognise_product
+from aotc.lower.contractions.recognise_gathered import recognise_gathered
 from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
@@ -80,7 +83,7 @@ def _declare(module: Any) -> None:
 
 
 def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks) -> bool:
-    product = recognise_product(generic, roots, allow_tf32=False)
+    product = _recognise(generic, roots)
     if product is None:
         return False
     chips = _chips(request)
@@ -88,7 +91,8 @@ def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks
     choices = choose(product.problem, chips, measured)
     if not choices:
         return False
-    remarks.products.append(product.problem)
+    if not isinstance(product.problem, Gathered):  # those are not timed
+        remarks.products.append(product.problem)
     cpu = choose_for_cpu(product.problem) if request.cpu_kernels else None
     with_loops = request.cpu_kernels and cpu is None
     words = ", else ".join(map(str, choices))
@@ -119,7 +123,7 @@ def _measured(
 ) -> list[Entry]:
     """What the file of --tuned says of the problem, but for what this aotc cannot make: of that it
     is warned."""
-    if request.tuned is None:
+    if request.tuned is None or isinstance(problem, Gathered):
         return []
     words, found = problem_words(problem), []
     for entry in parse_tuned(request.tuned):
@@ -133,6 +137,14 @@ def _measured(
             continue
         found.append(entry)
     return found
+
+
+def _recognise(generic: Any, roots: Roots) -> Product | None:
+    product = recognise_product(generic, roots, allow_tf32=False)
+    if product is None:
+        product = recognise_gathered(generic, roots, allow_tf32=False)
+        product = product and (flattened(product) or product)
+    return product
 
 
 def _name_modules(choice: Any) -> None:

@@ -39,7 +39,7 @@ def _why(choice: Choice) -> str:
     if choice.entry is not None:
         return str(choice.entry)
     count = len(choice.family.variants(choice.problem))
-    if choice.least_tiles or not hasattr(choice.family, "clocks"):
+    if choice.least_tiles or not choice.has_model:
         return f"the first of {count}"
     return f"of {count} the fewest clocks"
 

@@ -39,7 +39,7 @@ def recognise_product(generic: Any, roots: Roots, *, allow_tf32: bool) -> Produc
     if len(inputs) != 2 or len(outputs) != 1 or generic.results:
         return None
     values = [*inputs, *outputs]
-    if not all(isinstance(value.type, ir.MemRefType) for value in values) or not _multiplies(
+    if not all(isinstance(value.type, ir.MemRefType) for value in values) or not multiplies(
         generic
     ):
         return None
@@ -48,17 +48,17 @@ def recognise_product(generic: Any, roots: Roots, *, allow_tf32: bool) -> Produc
         return None
     batched, order, transposed = roles
     a, b, c = (values[i] for i in order)
-    left = _matrix(a, batched, transposed[0])
-    right = _matrix(b, batched, transposed[1])
-    result = _matrix(c, batched, transposed=False)
+    left = matrix_of(a, batched, transposed[0])
+    right = matrix_of(b, batched, transposed[1])
+    result = matrix_of(c, batched, transposed=False)
     if left is None or right is None or result is None:
         return None
-    fill = _fill_of(generic, c, roots)
+    fill = fill_of(generic, c, roots)
     problem = Problem(
         left,
         right,
         result,
-        _accumulator(result.element),
+        accumulator_of(result.element),
         adds=fill is None,
         batched=batched,
         allow_tf32=allow_tf32,
@@ -66,7 +66,7 @@ def recognise_product(generic: Any, roots: Roots, *, allow_tf32: bool) -> Produc
     return Product(generic, a, b, c, problem, fill)
 
 
-def _multiplies(generic: Any) -> bool:
+def multiplies(generic: Any) -> bool:
     """Whether the body is c + a * b, of elements that may be widened before."""
     *body, end = body_of(generic)
     names = [op.name for op in body if op.name not in _WIDENING]
@@ -111,7 +111,7 @@ def _roles(generic: Any) -> tuple[bool, tuple[int, int, int], tuple[bool, bool]]
     return None
 
 
-def _matrix(value: Any, batched: bool, transposed: bool) -> Matrix | None:
+def matrix_of(value: Any, batched: bool, transposed: bool) -> Matrix | None:
     type_ = ir.MemRefType(value.type)
     element = str(type_.element_type)
     strides, _ = type_.get_strides_and_offset()
@@ -133,13 +133,13 @@ def _matrix(value: Any, batched: bool, transposed: bool) -> Matrix | None:
     return Matrix(str(type_), element, (rows, columns), pitch, alignment, transposed)
 
 
-def _accumulator(element: str) -> str:
+def accumulator_of(element: str) -> str:
     if element in _WIDE:
         return element
     return "i32" if element.startswith("i") else "f32"
 
 
-def _fill_of(generic: Any, c: Any, roots: Roots) -> Any | None:
+def fill_of(generic: Any, c: Any, roots: Roots) -> Any | None:
     """What fills C with zeros in front of the operation, if nothing else touches C in between."""
     previous = _before(generic)
     while previous is not None:

@@ -136,14 +136,14 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
     tiles_m = writer.divide_up(operands.m, variant.m)
     tiles_n = writer.divide_up(operands.n, variant.n)
     blocks = writer.multiply(operands.batches, writer.multiply(tiles_m, tiles_n))
-    kernel = _Kernel(problem, variant, writer, operands, finish)
+    kernel = Kernel(problem, variant, writer, operands, finish)
     shared_bytes = _shared_bytes(problem, variant)
     writer.launch(blocks, variant.threads, shared_bytes, partial(kernel.body, tiles_m, tiles_n))
     writer.line("return")
     return f"func.func @{name}({operands.signature}) {{\n{writer.text()}\n}}\n"
 
 
-class _Side(Struct, frozen=True):
+class Side(Struct, frozen=True):
     """A or B: its tile is `tile` rows or columns of C long. `is_turned`: its rows lie along k, not
     along the tile. `width`: the elements that a thread brings at once."""
 
@@ -166,11 +166,11 @@ class _Side(Struct, frozen=True):
         return variant.stages, variant.k, self.tile + padding
 
 
-def _sides(problem: Problem, variant: Variant) -> tuple[_Side, _Side]:
-    def side(matrix: Matrix, extent: int | None, tile: int, is_turned: bool) -> _Side:
+def _sides(problem: Problem, variant: Variant) -> tuple[Side, Side]:
+    def side(matrix: Matrix, extent: int | None, tile: int, is_turned: bool) -> Side:
         along = problem.k if is_turned else extent
         width = _width(matrix, along, tile, is_turned, variant)
-        return _Side(matrix, extent, problem.k, tile, is_turned, width)
+        return Side(matrix, extent, problem.k, tile, is_turned, width)
 
     return (
         side(problem.a, problem.m, variant.m, not problem.a.transposed),
@@ -201,7 +201,7 @@ def _shared_bytes(problem: Problem, variant: Variant) -> int:
     return sum(prod(side.shape(variant, element)) for side in sides) * ELEMENT_BYTES[element]
 
 
-class _Piece(Struct, frozen=True):
+class Piece(Struct, frozen=True):
     """What a thread brings to a tile at once: from `depth` along k and from `place` along the tile.
 
     `there`: how many elements, those inside of the matrix; `is_there`: whether there are any (None:
@@ -214,7 +214,7 @@ class _Piece(Struct, frozen=True):
     is_there: str | None
 
 
-class _Kernel:
+class Kernel:
     """The body of the kernel, piece by piece; `body` is the whole."""
 
     def __init__(
@@ -231,6 +231,8 @@ class _Kernel:
         self.group = _WIDEST_ACCESS // ELEMENT_BYTES[self.type]
         self.sides = _sides(problem, variant)
         self.buffers = (operands.a, operands.b)
+        # Where the block's part of k begins; it ends at the operands' k.
+        self.first_k: Index = 0
 
     def body(self, tiles_m: Index, tiles_n: Index) -> None:
         w, variant = self.writer, self.variant
@@ -265,7 +267,7 @@ class _Kernel:
 
     # --- Which elements are a thread's --------------------------------------------------------
 
-    def _places(self, side: _Side, first: Index, extent: Index) -> Iterator[_Piece]:
+    def _places(self, side: Side, first: Index, extent: Index) -> Iterator[Piece]:
         """A thread's pieces of a tile; those of threads that follow each other do, too."""
         w, variant, width = self.writer, self.variant, side.width
         if side.is_turned:
@@ -281,14 +283,14 @@ class _Kernel:
             else:
                 depth, place = digits[0], w.multiply(digits[1], width)
             if side.is_whole:
-                yield _Piece(depth, place, width, None)
+                yield Piece(depth, place, width, None)
                 continue
             at = w.add(first, place)
             is_there = w.less(at, extent)
             left: Index = 1
             if not side.is_turned and width > 1:
                 left = w.minimum(w.subtract(extent, w.minimum(at, extent)), width)
-            yield _Piece(depth, place, left, is_there)
+            yield Piece(depth, place, left, is_there)
 
     def _digits(self, first: int, counts: Sequence[int]) -> list[Index]:
         """The digits of `%thread` plus `first`, a multiple of the number of threads: what `first`
@@ -346,14 +348,14 @@ class _Kernel:
 
     # --- From memory to shared memory ---------------------------------------------------------
 
-    def _source(self, side: int, k0: Index, piece: _Piece) -> list[Index]:
+    def _source(self, side: int, k0: Index, piece: Piece) -> list[Index]:
         """Where a piece lies in A or B."""
         w = self.writer
         depth, place = w.add(k0, piece.depth), w.add(self.first[side], piece.place)
         at = (place, depth) if self.sides[side].is_turned else (depth, place)
         return self.operands.at(self.batch, *at)
 
-    def _is_deep(self, k0: Index, piece: _Piece) -> str:
+    def _is_deep(self, k0: Index, piece: Piece) -> str:
         """Whether a piece is not behind the last k."""
         w, depth = self.writer, self.problem.k
         is_whole = depth is not None and depth % self.variant.k == 0
@@ -421,10 +423,10 @@ class _Kernel:
         group = ""
         if is_async:
             for stage in range(ahead):
-                group = self._copy(stage * variant.k, stage)
+                group = self._copy(w.add(self.first_k, stage * variant.k), stage)
             w.wait_copies(group, ahead - 1)
         else:
-            self._put(self._load(0), 0)
+            self._put(self._load(self.first_k), 0)
         w.barrier()
         held = variant.thread_m + variant.thread_n
         zeros = [w.zero(self.type)] * (variant.thread_m * variant.thread_n)
@@ -455,7 +457,7 @@ class _Kernel:
             return [w.index(used), w.index(self._after(free)), *factors, *sums]
 
         types = ["index", "index", *[self.type] * (held + len(zeros))]
-        return w.loop(0, self.operands.k, variant.k, carried, types, turn)[2 + held :]
+        return w.loop(self.first_k, self.operands.k, variant.k, carried, types, turn)[2 + held :]
 
     def _after(self, stage: Index) -> Index:
         w = self.writer

@@ -68,13 +68,13 @@ def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
 def can_take(problem: Problem, variant: Variant) -> bool:
     """Whether the kernel is right for the problem."""
     return (
-        _are_types_known(problem)
-        and _is_tile_whole(problem, variant)
+        are_types_known(problem)
+        and is_tile_whole(problem, variant)
         and all(_can_copy(matrix, variant) for matrix in (problem.a, problem.b))
     )
 
 
-def _are_types_known(problem: Problem) -> bool:
+def are_types_known(problem: Problem) -> bool:
     element, accumulator, result = problem.a.element, problem.accumulator, problem.c.element
     if problem.b.element != element or accumulator not in _ACCUMULATORS.get(element, ()):
         return False
@@ -92,7 +92,7 @@ def _results(accumulator: str) -> tuple[str, ...]:
     return (accumulator, *(other for other in wider if ELEMENT_BYTES[other] < size))
 
 
-def _is_tile_whole(problem: Problem, variant: Variant) -> bool:
+def is_tile_whole(problem: Problem, variant: Variant) -> bool:
     """Whether warps and threads have equal parts of the tiles."""
     instruction = INSTRUCTIONS[problem.a.element]
     # ldmatrix brings two tiles of B at once.
@@ -119,7 +119,7 @@ def _can_copy(matrix: Matrix, variant: Variant) -> bool:
 
 def variants(problem: Problem) -> tuple[Variant, ...]:
     """Those that are worth a try, the best guess for large squares first."""
-    if not _are_types_known(problem):
+    if not are_types_known(problem):
         return ()
     # As many bytes of K as 32 or 64 elements of 16 bits have.
     size = ELEMENT_BYTES[problem.a.element]
@@ -187,7 +187,7 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
 
 
 @contextmanager
-def _launch(w: Writer, blocks: Index, threads: int, shared: int) -> Iterator[None]:
+def launch(w: Writer, blocks: Index, threads: int, shared: int) -> Iterator[None]:
     """The body of a launch, which is none where there are no blocks: the runtime refuses those."""
     with w.where(w.is_less(0, blocks)):
         grid, one, block = w.index(blocks), w.index(1), w.index(threads)
@@ -206,8 +206,8 @@ def _launch_product(
     tiles = w.divide_up(sizes.m, variant.m), w.divide_up(sizes.n, variant.n)
     # Behind each other in x, batches too: a grid's other dimensions end at 65535.
     blocks = w.multiply(w.multiply(*tiles), sizes.batches)
-    with _launch(w, blocks, variant.threads, shared_bytes(problem, variant)):
-        place, batch = _place(w, variant, tiles)
+    with launch(w, blocks, variant.threads, shared_bytes(problem, variant)):
+        place, batch = place_of(w, variant, tiles)
         at = (batch,) if problem.batched else ()
         place = replace(place, batch=at)
         Kernel(w, problem, variant, sizes, place, at=at).write(finish)
@@ -217,7 +217,7 @@ def _launch_split(
     w: Writer, problem: Problem, variant: Variant, sizes: Sizes, finish: Finish | None
 ) -> None:
     """Sums of parts of K by one kernel, which another adds, in the order of K."""
-    partial = _partial(problem)
+    partial = partial_of(problem)
     # Rows begin at multiples of 16 bytes.
     pitch = w.multiply(w.divide_up(sizes.n, 4), 4)
     parts = w.multiply(sizes.batches, variant.splits)
@@ -227,8 +227,8 @@ def _launch_split(
     # Of K, each part has as many whole tiles.
     depth = w.multiply(w.divide_up(sizes.k, variant.k * variant.splits), variant.k)
     blocks = w.multiply(w.multiply(*tiles), parts)
-    with _launch(w, blocks, variant.threads, shared_bytes(partial, variant)):
-        place, part = _place(w, variant, tiles)
+    with launch(w, blocks, variant.threads, shared_bytes(partial, variant)):
+        place, part = place_of(w, variant, tiles)
         batch, split = w.divide(part, variant.splits), w.remainder(part, variant.splits)
         first_k = w.multiply(split, depth)
         end = w.most(first_k, w.least(w.add(first_k, depth), sizes.k))
@@ -241,7 +241,7 @@ def _launch_split(
     w.line(f"memref.dealloc %sums : {partial.c.type}")
 
 
-def _partial(problem: Problem) -> Problem:
+def partial_of(problem: Problem) -> Problem:
     """The product whose C are sums of parts of K."""
     type_ = INSTRUCTIONS[problem.a.element].sum
     sums = Matrix(f"memref<?x?x?x{type_}>", type_, (problem.m, problem.n), None, CHUNK_BYTES)
@@ -252,10 +252,10 @@ def _launch_sum(
     w: Writer, problem: Problem, variant: Variant, sizes: Sizes, finish: Finish | None
 ) -> None:
     """A thread for each element of C; a block has a part of a row."""
-    partial, c = _partial(problem), problem.c
+    partial, c = partial_of(problem), problem.c
     across = w.divide_up(sizes.n, _SUM_THREADS)
     blocks = w.multiply(w.multiply(sizes.batches, sizes.m), across)
-    with _launch(w, blocks, _SUM_THREADS, 0):
+    with launch(w, blocks, _SUM_THREADS, 0):
         rows, across = w.index(sizes.m), w.index(across)
         line = w.value(f"arith.divui %bx, {across} : index")
         first = w.multiply(w.value(f"arith.remui %bx, {across} : index"), _SUM_THREADS)
@@ -294,7 +294,7 @@ def _sizes(w: Writer, problem: Problem) -> Sizes:
     )
 
 
-def _place(w: Writer, variant: Variant, tiles: tuple[Index, Index]) -> tuple[Place, str]:
+def place_of(w: Writer, variant: Variant, tiles: tuple[Index, Index]) -> tuple[Place, str]:
     """And which of the matrices, or of the parts of K, the block's is."""
     tile_m, tile_n, batch = _tile(w, variant, w.index(tiles[0]), w.index(tiles[1]))
     lane, warp = w.remainder("%tx", WARP), w.divide("%tx", WARP)

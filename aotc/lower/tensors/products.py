@@ -18,8 +18,10 @@ _HELD = "aotc.held"
 _HOLDER = "bufferization.dealloc_tensor"
 # Of these, one costs as little as the load that it belongs to.
 _CHEAP = ("arith.addf", "arith.subf", "arith.mulf", "arith.addi", "arith.subi", "arith.muli")
-# And these are a part of it.
-_FREE = ("linalg.yield", "arith.extf", "arith.truncf", "arith.extsi", "arith.extui")
+# And these are a part of it. (Rounding is not: it is done once, and products have kernels that
+# read what is rounded.)
+_YIELD = "linalg.yield"
+_FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
 
 
 def hold_apart(module: Any) -> None:
@@ -46,10 +48,22 @@ def _repeated_operands(generic: Any) -> list[Any]:
     loops = set().union(*(turning_loops(generic, i) for i in range(len(generic.operands))))
     inputs, _ = ops.operand_groups(generic)
     return [
-        origin(value)
+        _narrow(origin(value))
         for value, map_ in zip(inputs, maps_of(generic), strict=False)
         if isinstance(value.type, ir.RankedTensorType) and loops - _loops_of(map_)
     ]
+
+
+def _narrow(value: Any) -> Any:
+    """What is widened to the tensor, if it is that alone: a product widens its operands itself, and
+    has kernels for narrow ones."""
+    while (producer := ops.defining(value)) is not None and producer.name == "linalg.generic":
+        inputs, _ = ops.operand_groups(producer)
+        names = [op.name for op in body_of(producer)]
+        if len(inputs) != 1 or names not in (["arith.extf", _YIELD], ["arith.extsi", _YIELD]):
+            break
+        value = origin(inputs[0])
+    return value
 
 
 def _loops_of(map_: Any) -> set[int]:
@@ -63,12 +77,22 @@ def _computes(value: Any) -> bool:
     return len(names) > 1 or any(name not in _CHEAP for name in names)
 
 
+def _is_constant(operation: Any, generic: Any) -> bool:
+    """Whether it is of values from outside alone: a constant of another type."""
+    operands = list(operation.operands)
+    return bool(operands) and all(ops.is_made_outside(value, generic) for value in operands)
+
+
 def _operations(value: Any) -> list[str]:
     """The operations on elements that would be fused into what reads a tensor."""
     producer = ops.defining(value)
     if producer is None or producer.name != "linalg.generic" or has_reduction(producer):
         return []
-    names = [op.name for op in body_of(producer) if op.name not in _FREE]
+    names = [
+        op.name
+        for op in body_of(producer)
+        if op.name not in _FREE and not _is_constant(op, producer)
+    ]
     inputs, _ = ops.operand_groups(producer)
     for source in map(origin, inputs):
         if len(names) < 2 and len({use.owner.operation for use in source.uses}) == 1:
