@@ -4,4 +4,8 @@
 `hopper`, `tensor_cores`, `simt`) writes the host function that launches a kernel for it, as MLIR
 text, from parameters; `choice` picks families and parameters, and `dispatch` puts their kernels
 beside the loops, which the CPU device keeps.
+
+What is no product of two matrices as they lie (`recognise_gathered`) is one of views (`flattened`),
+or has kernels that look up where elements are: `gathered` says where, and the families of that name
+are those above with addresses of their own.
 """
