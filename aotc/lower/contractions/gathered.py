@@ -22,6 +22,8 @@ from aotc.lower.contractions.writer import Buffer
 Moves = tuple[tuple[int, int], ...]
 # What a number of 32 bits without sign may count.
 _SHORT = 2**31
+# Of a batch, mostly.
+_LIKELY_SIZE = 8
 
 
 class Loop(Struct, frozen=True):
@@ -127,6 +129,11 @@ def known_count(loops: Sequence[Loop]) -> int | None:
     sizes = [loop.size for loop in loops]
     known = [size for size in sizes if size is not None]
     return prod(known) if len(known) == len(sizes) else None
+
+
+def likely_count(loops: Sequence[Loop]) -> int:
+    """The same, of sizes that are not known a guess."""
+    return prod(_LIKELY_SIZE if loop.size is None else loop.size for loop in loops)
 
 
 def offset(w: IndexWriter, number: Index, digits: Sequence[Digit]) -> Index:

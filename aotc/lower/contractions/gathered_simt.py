@@ -20,6 +20,7 @@ from aotc.lower.contractions.gathered import (
     Gathered,
     Operand,
     count_of,
+    likely_count,
     offset,
 )
 from aotc.lower.contractions.indices import Index
@@ -95,8 +96,10 @@ _THREADS_TO_BE_BUSY = 256
 
 
 def expected_clocks(problem: Problem, variant: Variant) -> float:
-    """How long a product of known sizes is expected to take."""
-    m, n, k = problem.m or 1, problem.n or 1, problem.k or 1
+    """How long a product is expected to take."""
+    assert isinstance(problem, Gathered)
+    m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
+    n *= likely_count(problem.batch)
     tiles = -(-m // variant.m) * -(-n // variant.n) * variant.splits
     each = variant.thread_m * variant.thread_n
     part = each / (each + _OVERHEAD)
@@ -394,19 +397,12 @@ class _Kernel(simt.Kernel):
 
     def _has_groups(self) -> bool:
         """Whether neighbours of C, or of a part's sums, are so in memory, at whole multiples."""
-        n, group = self.problem.n, self.group
-        if n is None or n % group:
+        group, last = self.group, self.host.c.columns[-1]
+        if not isinstance(last.size, int) or last.size % group:
             return False
-        if self.sums:
-            return True
-        last = self.host.c.columns[-1]
         bytes_ = group * ELEMENT_BYTES[self.problem.c.element]
-        return (
-            last.step == 1
-            and isinstance(last.size, int)
-            and last.size % group == 0
-            and self.problem.c.alignment % bytes_ == 0
-        )
+        is_aligned = last.step == 1 and self.problem.c.alignment % bytes_ == 0
+        return self.sums is not None or is_aligned
 
     def _store_alone(self, start: Index, row: Index, column: Index, value: str) -> None:
         at = self.writer.add(start, self._column(column))

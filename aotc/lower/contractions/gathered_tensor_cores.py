@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.lower.contractions.gathered import Gathered, Operand, count_of, offset
+from aotc.lower.contractions.gathered import Gathered, Operand, count_of, likely_count, offset
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
 from aotc.lower.contractions.tensor_core_kernel import Kernel
@@ -111,8 +111,10 @@ _MOST_TOGETHER = 4
 
 
 def expected_clocks(problem: Problem, variant: Variant) -> float:
-    """How long a product of known sizes is expected to take."""
-    m, n, k = problem.m or 1, problem.n or 1, problem.k or 1
+    """How long a product is expected to take."""
+    assert isinstance(problem, Gathered)
+    m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
+    n *= likely_count(problem.batch)
     tiles = -(-m // variant.m) * -(-n // variant.n) * variant.splits
     depth = -(-k // variant.splits)
     scale = ELEMENT_BYTES[problem.a.element] / 2
