@@ -30,11 +30,11 @@ from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip
 
 STEP = "aotc-choose-product-kernels"
-_DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
+DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
 # Inside of these somebody else decides what runs where.
-_PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
+PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
 # Of the region around a kernel, while it is text: what it is launched on.
-_TARGET = "aotc.target"
+TARGET = "aotc.target"
 # What is made by these begins where any copy may.
 _ALIGNED = ("memref.alloc", "memref.get_global")
 
@@ -44,25 +44,25 @@ def choose_product_kernels(module: Any, request: BuildRequest, remarks: Remarks)
     with module.context:
         is_any = False
         roots = Roots(Functions(module))
-        inside = _called_inside(module)
+        inside = called_inside(module)
         for function in functions_of(module):
             if symbol_of(function) in inside:
                 continue
             for generic in ops.find(function, "linalg.generic"):
-                if ops.enclosing(generic, *_PARALLEL) is None:
+                if ops.enclosing(generic, *PARALLEL) is None:
                     is_any |= _replace(generic, roots, request, remarks)
         if is_any:
-            _declare(module)
+            declare_capability(module)
 
 
-def _called_inside(module: Any) -> set[str]:
+def called_inside(module: Any) -> set[str]:
     """The functions that parallel code calls, directly or not: none of them can launch kernels."""
     functions = {symbol_of(function): function for function in functions_of(module)}
     found: set[str] = set()
     pending = [
         ops.callee_of(call)
         for call in ops.find(module.operation, "func.call")
-        if ops.enclosing(call, *_PARALLEL) is not None
+        if ops.enclosing(call, *PARALLEL) is not None
     ]
     while pending:
         name = pending.pop()
@@ -72,12 +72,12 @@ def _called_inside(module: Any) -> set[str]:
     return found
 
 
-def _declare(module: Any) -> None:
+def declare_capability(module: Any) -> None:
     functions = [op.operation for op in ops.body_of_module(module).operations]
     if any(op.name == "func.func" and ops.symbol_of(op) == CAPABILITY for op in functions):
         return
     with ir.Location.unknown():
-        parsed = ir.Module.parse(_DECLARATION)
+        parsed = ir.Module.parse(DECLARATION)
     (declaration,) = parsed.body.operations
     declaration.operation.move_after(functions[-1])
 
@@ -86,7 +86,7 @@ def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks
     product = _recognise(generic, roots)
     if product is None:
         return False
-    chips = _chips(request)
+    chips = chips_of(request)
     measured = _measured(product.problem, generic, request, remarks)
     choices = choose(product.problem, chips, measured)
     if not choices:
@@ -105,7 +105,7 @@ def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks
         parsed = ir.Module.parse(_text(product, choices, cpu, with_loops=with_loops))
     body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
     *_, choice, _ = body.operations
-    _name_modules(choice.operation)
+    name_modules(choice.operation)
     ops.replace_by_body(generic, body, [product.a, product.b, product.c])
     replaced = [product.fill, generic] if product.fill is not None else [generic]
     if with_loops:
@@ -147,18 +147,18 @@ def _recognise(generic: Any, roots: Roots) -> Product | None:
     return product
 
 
-def _name_modules(choice: Any) -> None:
-    """Tells the outlining what each launch is for; `_Dispatch` has noted it around them."""
+def name_modules(choice: Any) -> None:
+    """Tells the outlining what each launch is for; a dispatch has noted it around them."""
     for launch in ops.find(choice, "gpu.launch"):
-        target = next(a for a in ops.ancestors(launch) if _TARGET in a.attributes)
-        name = module_for(ir.StringAttr(target.attributes[_TARGET]).value)
+        target = next(a for a in ops.ancestors(launch) if TARGET in a.attributes)
+        name = module_for(ir.StringAttr(target.attributes[TARGET]).value)
         launch.attributes["module"] = ir.FlatSymbolRefAttr.get(name)
     for operation in ops.walk(choice):
-        if _TARGET in operation.attributes:
-            del operation.attributes[_TARGET]
+        if TARGET in operation.attributes:
+            del operation.attributes[TARGET]
 
 
-def _chips(request: BuildRequest) -> list[Chip]:
+def chips_of(request: BuildRequest) -> list[Chip]:
     return [*request.cubin_chips, *([request.ptx] if request.ptx else [])]
 
 
@@ -183,7 +183,7 @@ def _text(
         emitter.line("scf.yield")
     emitter.close()
     arguments = ", ".join(f"%{name}: {matrix.type}" for name, matrix in emitter.matrices.items())
-    return f"func.func @choice({arguments}) {{\n{emitter.text()}\n  return\n}}\n{_DECLARATION}"
+    return f"func.func @choice({arguments}) {{\n{emitter.text()}\n  return\n}}\n{DECLARATION}"
 
 
 class _Dispatch(Emitter):
@@ -234,7 +234,7 @@ class _Dispatch(Emitter):
         for line in body:
             self.line(line)
         self.line("scf.yield")
-        self.close(f'}} {{{_TARGET} = "{choice.target}"}}')
+        self.close(f'}} {{{TARGET} = "{choice.target}"}}')
 
     def _has_tiles(self, choice: Choice) -> str:
         """Whether C has as many tiles as the choice wants."""

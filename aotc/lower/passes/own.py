@@ -118,6 +118,18 @@ def _choose_product_kernels(lowering: Lowering, options: Options) -> None:
     choose_product_kernels(lowering.source.module, lowering.request, lowering.remarks)
 
 
+def _outline_attention(lowering: Lowering, options: Options) -> None:
+    from aotc.lower.attention.outline import outline_attention
+
+    outline_attention(lowering.source.module, lowering.request)
+
+
+def _choose_attention_kernels(lowering: Lowering, options: Options) -> None:
+    from aotc.lower.attention.dispatch import choose_attention_kernels
+
+    choose_attention_kernels(lowering.source.module, lowering.remarks)
+
+
 def _fold_constants(lowering: Lowering, options: Options) -> None:
     # It computes by NumPy, which takes longer to import than small modules to build.
     from aotc.lower.tensors.constants import fold_constants
@@ -145,6 +157,8 @@ _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] 
     "aotc-decompose": (_on_source(decompose), ()),
     "aotc-mark-parallel": (_on_source(mark_parallel), ()),
     "aotc-choose-product-kernels": (_choose_product_kernels, ()),
+    "aotc-outline-attention": (_outline_attention, ()),
+    "aotc-choose-attention-kernels": (_choose_attention_kernels, ()),
     "aotc-fold-constants": (_fold_constants, ()),
     "aotc-hold-apart": (_on_module(hold_apart), ()),
     "aotc-let-go": (_on_module(let_go), ()),

@@ -82,8 +82,13 @@ _TENSORS = (
         "func.func(linalg-generalize-named-ops)",
         # Two transposes of one weight become one, which is then the weight's only use.
         "cse",
-        "aotc-fold-constants",
     ),
+    *_steps(
+        "attention is one function, in front of which a kernel can be called: while its operations "
+        "are as they were written, and before its mask is a constant of its size",
+        "aotc-outline-attention",
+    ),
+    *_steps("", "aotc-fold-constants"),
     *_steps(
         "chains of elementwise operations become one; products take in none that they would repeat",
         "aotc-hold-apart",
@@ -125,6 +130,7 @@ _LINALG = (
         "func.func(linalg-generalize-named-ops)",
         "aotc-assert-sizes",
     ),
+    *_steps("attention has a kernel of its own on some GPUs", "aotc-choose-attention-kernels"),
     *_steps(
         "products of matrices have kernels of their own on GPUs, beside the loops",
         "aotc-choose-product-kernels",

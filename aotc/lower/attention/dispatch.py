@@ -1,0 +1,138 @@
+"""Calls of functions with attention's operations → a choice between those and a kernel, made when
+they are to be called: on a GPU of Hopper's, with matrices at addresses that TMA takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.input.entries import functions_of
+from aotc.lower.attention import hopper
+from aotc.lower.attention.outline import CAUSAL, OPERANDS, SCALE, ZERO, problem_of
+from aotc.lower.attention.problem import Attention
+from aotc.lower.contractions.dispatch import (
+    DECLARATION,
+    TARGET,
+    declare_capability,
+    name_modules,
+)
+from aotc.lower.contractions.problem import Emitter
+from aotc.lower.placement_names import CAPABILITY
+from aotc.lower.plan.remarks import Remarks
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+STEP = "aotc-choose-attention-kernels"
+_NAMES = ("q", "k", "v", "c")
+_ALIGNMENT = 16
+
+
+def choose_attention_kernels(module: Any, remarks: Remarks) -> None:
+    """Changes `module`, in which tensors are buffers, in place."""
+    with module.context:
+        functions = {
+            symbol_of(function): function
+            for function in functions_of(module)
+            if SCALE in function.attributes
+        }
+        is_any = False
+        for call in ops.find(module.operation, "func.call"):
+            function = functions.get(ops.callee_of(call))
+            if function is not None:
+                is_any |= _replace(call, function, remarks)
+        if is_any:
+            declare_capability(module)
+
+
+def _replace(call: Any, function: Any, remarks: Remarks) -> bool:
+    problem = _problem(call, function)
+    variant = None if problem is None else hopper.choose(problem)
+    if problem is None or variant is None:
+        return False
+    what = "causal attention" if problem.causal else "attention"
+    remarks.add(
+        STEP,
+        call.location,
+        f"{what}: {hopper.NAME} with tiles of {variant.m}x{variant.keys} on {hopper.CHIP.name}, "
+        "else as it was written",
+    )
+    operands = list(call.operands)[: len(_NAMES)]
+    with call.location:
+        parsed = ir.Module.parse(_text(problem, variant, [str(one.type) for one in operands]))
+    body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
+    *_, choice, _ = body.operations
+    name_modules(choice.operation)
+    (end,) = choice.operation.regions[1].blocks[0].operations
+    ops.replace_by_body(call, body, operands)
+    call.move_before(end.operation)
+    return True
+
+
+def _problem(call: Any, function: Any) -> Attention | None:
+    """None for a call that bufferization has left in another form than it should."""
+    expected = ir.IntegerAttr(function.attributes[OPERANDS]).value
+    if call.results or len(call.operands) != expected:
+        return None
+    operands = list(call.operands)[: len(_NAMES)]
+    for value in operands:
+        if not isinstance(value.type, ir.MemRefType) or value.type.rank not in (3, 4):
+            return None
+        if value.type.affine_map != ir.AffineMap.get_identity(value.type.rank):
+            return None
+    return problem_of(
+        [value.type for value in operands],
+        ir.FloatAttr(function.attributes[SCALE]).value,
+        causal=ir.BoolAttr(function.attributes[CAUSAL]).value,
+        masked_rows_are_zero=ir.BoolAttr(function.attributes[ZERO]).value,
+    )
+
+
+def _text(problem: Attention, variant: hopper.Variant, types: list[str]) -> str:
+    """A function of Q, K, V and the result that ends with an `scf.if`, whose second region is for
+    the call."""
+    e = _Dispatch()
+    capability = e.value(f"func.call @{CAPABILITY}() : () -> i32")
+    number = e.constant(hopper.CHIP.capability, "i32")
+    conditions = [e.value(f"arith.cmpi eq, {capability}, {number} : i32")]
+    matrices = (problem.q, problem.k, problem.v, problem.o)
+    bits = None
+    for name, matrix, type_ in zip(_NAMES, matrices, types, strict=True):
+        if type_ != matrix.type:
+            e.line(
+                f"%{name} = memref.collapse_shape %{name}_given [[0, 1], [2], [3]] "
+                f": {type_} into {matrix.type}"
+            )
+        address = e.value(
+            f"memref.extract_aligned_pointer_as_index %{name} : {matrix.type} -> index"
+        )
+        bits = address if bits is None else e.value(f"arith.ori {bits}, {address} : index")
+    low = e.value(f"arith.andi {bits}, {e.constant(_ALIGNMENT - 1)} : index")
+    conditions.append(e.value(f"arith.cmpi eq, {low}, {e.constant(0)} : index"))
+    if problem.k.sizes[0] is None:
+        # Over no keys, the sums of O are 0, and not 0 / 0.
+        keys = e.value(f"memref.dim %k, {e.constant(1)} : {problem.k.type}")
+        conditions.append(e.value(f"arith.cmpi ne, {keys}, {e.constant(0)} : index"))
+    all_hold = conditions[0]
+    for condition in conditions[1:]:
+        all_hold = e.value(f"arith.andi {all_hold}, {condition} : i1")
+    e.open(f"scf.if {all_hold} {{")
+    _, *body, _, _ = hopper.function(problem, variant, "kernel").strip().splitlines()
+    e.open("scf.execute_region {")
+    for line in body:
+        e.line(line)
+    e.line("scf.yield")
+    e.close(f'}} {{{TARGET} = "{hopper.CHIP.name}"}}')
+    e.otherwise()
+    e.close()
+    arguments = ", ".join(
+        f"%{name}{'' if type_ == matrix.type else '_given'}: {type_}"
+        for name, matrix, type_ in zip(_NAMES, matrices, types, strict=True)
+    )
+    return f"func.func @choice({arguments}) {{\n{e.text()}\n  return\n}}\n{DECLARATION}"
+
+
+class _Dispatch(Emitter):
+    """What is around the kernel. Names are its own: those of the kernel stand within."""
+
+    def name(self) -> str:
+        return f"{super().name()}_choice"

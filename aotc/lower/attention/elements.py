@@ -1,0 +1,241 @@
+"""What an element of a tensor is computed of: one step back at a time, through `linalg.generic`.
+
+An element is a tensor and an index. An index has for each dimension a loop's symbol, or a part of
+one, as reshaping makes it. What is there then is an expression: of elements, constants, indices and
+operations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.lower.tensors.generics import RESHAPES, body_of, has_reduction, maps_of
+from aotc.mlir import ir
+
+# A loop's symbol; a quotient by, or remainder of, a number (("high", x, n), ("low", x, n)); a
+# constant 0 where a dimension is 1.
+Place = str | int | tuple[str, Any, int]
+Index = tuple[Place, ...]
+
+
+class Element(Struct, frozen=True, eq=False):
+    """An element of a tensor."""
+
+    tensor: Any
+    index: Index
+
+    def is_same(self, other: Element) -> bool:
+        return bool(self.tensor == other.tensor) and self.index == other.index
+
+
+class Constant(Struct, frozen=True):
+    value: float
+
+
+class Counter(Struct, frozen=True):
+    """The number of a loop's turn."""
+
+    place: Place
+
+
+class Operation(Struct, frozen=True, eq=False):
+    """`name` without its dialect; of a comparison with its predicate: `cmpi 3`."""
+
+    name: str
+    operands: tuple[Expression, ...]
+
+
+class Reduction(Struct, frozen=True, eq=False):
+    """`operands` of an operation like `addf` over the turns of the loop `symbol`, from `start`."""
+
+    name: str
+    operand: Expression
+    symbol: str
+    start: Expression
+
+
+Expression = Element | Constant | Counter | Operation | Reduction
+
+
+class Reader:
+    """Steps back. Symbols of reductions are new ones each time."""
+
+    def __init__(self) -> None:
+        self._symbols = 0
+
+    def step(self, element: Element) -> Expression | None:
+        """What computes the element; None for what is no elementwise operation, reshaping, constant
+        or reduction."""
+        owner = ops.defining(element.tensor)
+        if owner is None:
+            return None
+        if owner.name == "arith.constant":
+            return _splat(owner)
+        if owner.name in RESHAPES:
+            index = _reshaped(owner, element.index)
+            return None if index is None else Element(owner.operands[0], index)
+        if owner.name != "linalg.generic":
+            return None
+        number = list(owner.results).index(element.tensor)
+        return self._of_generic(owner, number, element.index)
+
+    def _of_generic(self, generic: Any, number: int, index: Index) -> Expression | None:
+        inputs, outputs = ops.operand_groups(generic)
+        maps = maps_of(generic)
+        out_map = maps[len(inputs) + number]
+        loops: dict[int, Place] = {}
+        for result, place in zip(out_map.results, index, strict=True):
+            if not isinstance(result, ir.AffineDimExpr):
+                return None
+            loops[ir.AffineDimExpr(result).position] = place
+        others = [i for i in range(out_map.n_dims) if i not in loops]
+        symbol = ""
+        if has_reduction(generic):
+            if len(others) != 1:
+                return None
+            self._symbols += 1
+            symbol = f"r{self._symbols}"
+            loops[others[0]] = symbol
+        elif others:
+            return None
+        values: dict[Any, Expression | None] = {}
+        block = generic.regions[0].blocks[0]
+        for argument, value, map_ in zip(block.arguments, [*inputs, *outputs], maps, strict=True):
+            values[argument] = _read(value, map_, loops)
+        accumulator = block.arguments[len(inputs) + number]
+        *body, end = body_of(generic)
+        if symbol:
+            return _reduction(values, body, end.operands[number], accumulator, symbol)
+        return _value(end.operands[number], values, loops)
+
+
+def _read(value: Any, map_: Any, loops: dict[int, Place]) -> Expression | None:
+    if not isinstance(value.type, ir.RankedTensorType):
+        return _scalar_constant(value)
+    index: list[Place] = []
+    for result in map_.results:
+        if isinstance(result, ir.AffineDimExpr):
+            index.append(loops[ir.AffineDimExpr(result).position])
+        elif isinstance(result, ir.AffineConstantExpr):
+            index.append(int(ir.AffineConstantExpr(result).value))
+        else:
+            return None
+    return Element(value, tuple(index))
+
+
+def _reduction(
+    values: dict[Any, Expression | None],
+    body: list[Any],
+    result: Any,
+    accumulator: Any,
+    symbol: str,
+) -> Expression | None:
+    """What is yielded is one operation of the accumulator and of what knows nothing of it."""
+    last = ops.defining(result)
+    if last is None or len(last.operands) != 2 or accumulator not in list(last.operands):
+        return None
+    first, second = last.operands
+    other = second if first == accumulator else first
+    start = values.pop(accumulator)
+    operand = _value(other, values, {})
+    if start is None or operand is None:
+        return None
+    return Reduction(last.name.partition(".")[2], operand, symbol, start)
+
+
+def _value(
+    value: Any, values: dict[Any, Expression | None], loops: dict[int, Place]
+) -> Expression | None:
+    if value in values:
+        return values[value]
+    owner = ops.defining(value)
+    if owner is None:
+        return None
+    if owner.name == "arith.constant":
+        return _scalar_constant(value)
+    if owner.name == "linalg.index":
+        place = loops.get(ir.IntegerAttr(owner.attributes["dim"]).value)
+        return None if place is None else Counter(place)
+    if owner.regions or len(owner.results) != 1 or not owner.name.startswith(("arith.", "math.")):
+        return None
+    operands = [_value(operand, values, loops) for operand in owner.operands]
+    if None in operands:
+        return None
+    name = owner.name.partition(".")[2]
+    if "predicate" in owner.attributes:
+        name = f"{name} {ir.IntegerAttr(owner.attributes['predicate']).value}"
+    return Operation(name, tuple(one for one in operands if one is not None))
+
+
+def _scalar_constant(value: Any) -> Constant | None:
+    owner = ops.defining(value)
+    if owner is None or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    for kind in (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr):
+        if isinstance(attribute, kind):
+            return Constant(float(kind(attribute).value))
+    return None
+
+
+def _splat(constant: Any) -> Constant | None:
+    attribute = constant.attributes["value"]
+    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
+        return None
+    value = attribute.get_splat_value()
+    for kind in (ir.FloatAttr, ir.IntegerAttr, ir.BoolAttr):
+        if isinstance(value, kind):
+            return Constant(float(kind(value).value))
+    return None
+
+
+def _reshaped(reshape: Any, index: Index) -> Index | None:
+    """The index in what is reshaped; None where it takes more than taking two dimensions as one, or
+    one as two."""
+    groups = [
+        [int(ir.IntegerAttr(number).value) for number in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(reshape.attributes["reassociation"])
+    ]
+    source = ir.RankedTensorType(reshape.operands[0].type)
+    result = ir.RankedTensorType(reshape.results[0].type)
+    collapses = reshape.name == "tensor.collapse_shape"
+    wide = source if collapses else result
+    found: dict[int, Place] = {}
+    for number, group in enumerate(groups):
+        longer = [i for i in group if wide.is_dynamic_dim(i) or wide.get_dim_size(i) != 1]
+        if len(longer) > 2:
+            return None
+        if len(longer) == 2 and wide.is_dynamic_dim(longer[1]):
+            return None
+        inner = int(wide.get_dim_size(longer[1])) if len(longer) == 2 else 0
+        if collapses:
+            parts = _split(index[number], inner) if inner else (index[number],)
+            found.update(dict.fromkeys(group, 0))
+            found.update(zip(longer, parts, strict=False))
+        elif inner:
+            found[number] = _joined(index[longer[0]], index[longer[1]], inner)
+        else:
+            found[number] = index[longer[0]] if longer else 0
+    return tuple(found[i] for i in range(source.rank))
+
+
+def _split(place: Place, inner: int) -> tuple[Place, Place]:
+    if isinstance(place, tuple) and place[0] == "joined" and place[2] == inner:
+        first, second = place[1]
+        return first, second
+    return ("high", place, inner), ("low", place, inner)
+
+
+def _joined(first: Place, second: Place, inner: int) -> Place:
+    is_one = (
+        isinstance(first, tuple)
+        and isinstance(second, tuple)
+        and (first[0], second[0]) == ("high", "low")
+        and first[1:] == second[1:] == (first[1], inner)
+    )
+    if is_one and isinstance(first, tuple):
+        return first[1]  # type: ignore[no-any-return]
+    return ("joined", (first, second), inner)

@@ -1,0 +1,558 @@
+"""Attention on Hopper (sm_90a), in one kernel: TMA brings Q, K and V, wgmma makes scores and sums.
+
+A block is one warpgroup that fetches and two or three that compute, each 64 rows of Q. For these it
+goes over K and V in blocks of some keys, the last one first (which alone has keys that are not
+seen): scores = Q · Kᵀ, in registers; their exponentials, which are the next product's A in
+registers; sums = sums · factor + exponentials · V. Scores are never in memory. While it takes the
+exponentials of a block, its products of the block before are under way, and those of the other
+warpgroups, which take turns.
+
+Between both kinds is a ring of stages in shared memory, each a block of K or one of V, in the order
+of their use: K, K, V, K, V, … V. Barriers as in `contractions.hopper`; Q has a place of its own.
+
+Scores and sums are f32. Exponentials become Q's type before the second product, and are divided by
+their sum after it: in another order than the operation says, with the same error bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from aotc.lower.attention.problem import Attention
+from aotc.lower.attention.products import ROWS, Operand, Products
+from aotc.lower.attention.softmax import Rows, Softmax
+from aotc.lower.contractions.hopper_store import Store
+from aotc.lower.contractions.hopper_tiles import (
+    DEPTH,
+    K_OF_WGMMA,
+    SHARED,
+    SPACE,
+    SWIZZLED,
+    Body,
+    Tile,
+    is_aligned,
+)
+from aotc.lower.contractions.problem import Matrix, Problem
+from aotc.request import Chip
+
+NAME = "one kernel (wgmma)"
+CHIP = Chip("sm_90a")
+_WARPGROUP = 128  # threads
+# Of a block at most, less what aligns the stages behind the barriers.
+_SHARED_BYTES = 232448 - 1024
+# Registers of a thread that fetches, and of one that computes, by the number of warpgroups that do.
+_REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160)}
+_TICKS = 10_000_000  # of one try to wait, which is repeated
+
+
+class Variant(Struct, frozen=True):
+    """Parameters of a kernel.
+
+    `consumers`: warpgroups that compute. `keys`: of a block. `stages`: of the ring, each a block of
+    K or V. `group`: how many matrices of the batch are gone through at once, so that their K and V
+    are in the L2 cache. `takes_turns`: one warpgroup's products are between the other's.
+    `blocks`: how many run at once; 0 for one for each tile of O.
+    """
+
+    consumers: int = 2
+    keys: int = 128
+    stages: int = 4
+    group: int = 1
+    takes_turns: bool = True
+    late: bool = False
+    blocks: int = 132
+
+    @property
+    def m(self) -> int:
+        """Rows of a tile."""
+        return ROWS * self.consumers
+
+    @property
+    def threads(self) -> int:
+        return _WARPGROUP * (1 + self.consumers)
+
+
+def can_take(problem: Attention, variant: Variant) -> bool:
+    """Whether the kernel is right for the problem."""
+    depth = problem.depth
+    matrices = (problem.q, problem.k, problem.v)
+    return (
+        depth is not None
+        and 0 < depth <= 256
+        and depth % K_OF_WGMMA == 0
+        and all(matrix.element == problem.q.element for matrix in matrices)
+        and problem.o.element in (problem.q.element, "f32")
+        and problem.q.element in ("f16", "bf16")
+        and all(is_aligned(matrix) and not matrix.transposed for matrix in matrices)
+        and problem.scale > 0
+        and _is_possible(variant)
+        and _Kernel(problem, variant).shared_bytes <= _SHARED_BYTES
+    )
+
+
+def choose(problem: Attention) -> Variant | None:
+    """The variant that is expected to be fastest; None where the kernel takes no such problem."""
+    if problem.depth is None:
+        return None
+    group = 8 if problem.causal else 1
+    found = [
+        Variant(consumers=consumers, group=group)
+        for consumers in ((3, 2) if problem.depth <= 64 else (2,))
+    ]
+    return next((variant for variant in found if can_take(problem, variant)), None)
+
+
+def function(problem: Attention, variant: Variant, name: str) -> str:
+    """`func.func @name(%q, %k, %v, %c)`, which launches the kernel; C is O, as a store calls it."""
+    return _Kernel(problem, variant).text(name)
+
+
+def _is_possible(variant: Variant) -> bool:
+    return (
+        variant.consumers in _REGISTERS
+        and variant.keys in range(16, 257, 16)
+        and variant.stages >= 2
+        and variant.group >= 1
+        and variant.blocks >= 0
+    )
+
+
+class _Kernel:
+    """The function's text, part by part. Names of values that its parts share are its members."""
+
+    def __init__(self, problem: Attention, variant: Variant) -> None:
+        self.problem, self.variant = problem, variant
+        self.element = problem.q.element
+        self.depth = problem.depth or 0
+        self.q = Operand(problem.q, variant.m)
+        self.k = Operand(problem.k, variant.keys)
+        self.v = Operand(problem.v, variant.keys)
+        self.stage_bytes = self.k.bytes
+        self.ring_bytes = variant.stages * self.stage_bytes
+        self.shared_bytes = (
+            self.q.bytes + self.ring_bytes + Store.shared_bytes(4 * variant.consumers)
+        )
+        self.ring = _barriers(variant.stages)
+        self.single = _barriers(1)
+        self.e = Body()
+        self.products = Products(self.e, self.q, self.k, self.v)
+        self.softmax = Softmax(self.e, problem.scale, self.element)
+        product = Problem(problem.q, problem.v, problem.o, accumulator="f32", batched=True)
+        self.store = Store(self.e, product, self.depth, None)
+
+    # --- The host's part -----------------------------------------------------------------
+
+    def text(self, name: str) -> str:
+        e, problem = self.e, self.problem
+        matrices = {"q": problem.q, "k": problem.k, "v": problem.v, "c": problem.o}
+        self.host_batch, self.host_queries = (self._dim("%q", problem.q, i) for i in (0, 1))
+        self.host_keys = self._dim("%k", problem.k, 1)
+        elements = e.do("muli", self.host_batch, self.host_queries, "index")
+        with e.block(f"scf.if {e.compare('ne', elements, 0, 'index')}"):
+            self.q_map = self.q.make_map(e, "%q")
+            self.k_map = self.k.make_map(e, "%k")
+            self.v_map = self.v.make_map(e, "%v")
+            self.store.make_maps()
+            self._launch()
+        arguments = ", ".join(f"%{key}: {matrix.type}" for key, matrix in matrices.items())
+        return f"func.func @{name}({arguments}) {{\n{e.text()}\n  return\n}}"
+
+    def _dim(self, name: str, matrix: Matrix, number: int) -> str:
+        which = self.e.constant(number)
+        return self.e.value(f"memref.dim {name}, {which} : {matrix.type}")
+
+    def _launch(self) -> None:
+        e = self.e
+        down = e.do("ceildivui", self.host_queries, self.variant.m, "index")
+        blocks = e.do("muli", down, self.host_batch, "index")
+        if self.variant.blocks:
+            blocks = e.do("minui", blocks, self.variant.blocks, "index")
+        one, threads = e.constant(1), e.constant(self.variant.threads)
+        bytes_ = e.constant(self.shared_bytes, "i32")
+        e.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {blocks}, %gy = {one}, %gz = {one})")
+        e.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
+        with e.block(f"    dynamic_shared_memory_size {bytes_}"):
+            self._body()
+            e.line("gpu.terminator")
+
+    # --- The kernel ----------------------------------------------------------------------
+
+    def _body(self) -> None:
+        e = self.e
+        thread = e.i32("%tx")
+        self._find_block(thread)
+        self._count_tiles()
+        self._make_barriers(e.compare("eq", thread, 0))
+        is_producer = e.compare("eq", self.warpgroup, 0)
+        e.open(f"scf.if {is_producer} {{")
+        self._produce()
+        e.otherwise()
+        self._consume()
+        e.close()
+
+    def _find_block(self, thread: str) -> None:
+        """What a thread knows of itself and of its block."""
+        e = self.e
+        self.block, self.grid = e.i32("%bx"), e.i32("%gx")
+        self.lane = e.do("andi", thread, 31)
+        # The same for all lanes, which a shuffle tells the compiler.
+        everyone, first, last = (e.constant(number, "i32") for number in (-1, 0, 31))
+        warp = e.do("shrui", thread, 5)
+        self.warp = e.value(f"nvvm.shfl.sync idx {everyone}, {warp}, {first}, {last} : i32 -> i32")
+        self.warpgroup = e.do("shrui", self.warp, 2)
+        self.shared = e.value(f"gpu.dynamic_shared_memory : {SHARED}")
+        address = e.value(
+            f"memref.extract_aligned_pointer_as_index {self.shared} : {SHARED} -> index"
+        )
+        self.address = e.i32(address)
+
+    def _count_tiles(self) -> None:
+        e, problem = self.e, self.problem
+        self.queries = self._size(problem.q.sizes[0], self.host_queries)
+        self.keys = self._size(problem.k.sizes[0], self.host_keys)
+        self.batch = e.i32(self.host_batch)
+        self.down = e.do("divui", e.do("addi", self.queries, self.variant.m - 1), self.variant.m)
+        self.tiles = e.do("muli", self.down, self.batch)
+
+    def _size(self, known: int | None, size: str) -> str:
+        return self.e.i32(size) if known is None else self.e.constant(known, "i32")
+
+    def _make_barriers(self, is_first: str) -> None:
+        e, variant = self.e, self.variant
+        self.full, self.empty = (e.value(f"nvgpu.mbarrier.create -> {self.ring}") for _ in "kv")
+        self.q_full, self.q_empty = (
+            e.value(f"nvgpu.mbarrier.create -> {self.single}") for _ in range(2)
+        )
+        with e.block(f"scf.if {is_first}"):
+            # A stage is filled by one thread, and emptied by the warps that read it.
+            one, arrivals, zero = e.constant(1), e.constant(4 * variant.consumers), e.constant(0)
+            for number in range(variant.stages):
+                stage = e.constant(number)
+                e.line(f"nvgpu.mbarrier.init {self.full}[{stage}], {one} : {self.ring}")
+                e.line(f"nvgpu.mbarrier.init {self.empty}[{stage}], {arrivals} : {self.ring}")
+            e.line(f"nvgpu.mbarrier.init {self.q_full}[{zero}], {one} : {self.single}")
+            e.line(f"nvgpu.mbarrier.init {self.q_empty}[{zero}], {arrivals} : {self.single}")
+            e.line("nvvm.fence.mbarrier.init")
+        for map_, operand in ((self.q_map, self.q), (self.k_map, self.k), (self.v_map, self.v)):
+            e.line(
+                f"nvgpu.tma.prefetch.descriptor {map_}, predicate = {is_first} : {operand.map_type}"
+            )
+        e.line("gpu.barrier")
+
+    def _tile(self, number: str) -> Tile:
+        """Tiles are counted over `group` matrices of the batch, then down; causal ones up, as the
+        last rows have the most keys, and what takes longest comes first."""
+        e, variant = self.e, self.variant
+        in_group = e.do("muli", self.down, variant.group)
+        first = e.do("muli", e.do("divui", number, in_group), variant.group)
+        place = e.do("remui", number, in_group)
+        width = e.do("minui", e.do("subi", self.batch, first), variant.group)
+        row = e.do("divui", place, width)
+        if self.problem.causal:
+            row = e.do("subi", e.do("subi", self.down, 1), row)
+        batch = e.do("addi", first, e.do("remui", place, width))
+        return Tile(e.do("muli", row, variant.m), e.constant(0, "i32"), batch)
+
+    def _key_blocks(self, tile: Tile) -> str:
+        """How many blocks of keys the tile's rows see."""
+        e, keys = self.e, self.variant.keys
+        seen = self.keys
+        if self.problem.causal:
+            seen = e.do("minui", seen, e.do("addi", tile.row, self.variant.m))
+        return e.do("divui", e.do("addi", seen, keys - 1), keys)
+
+    # --- Barriers ------------------------------------------------------------------------
+
+    def _stage(self, count: str) -> str:
+        return self.e.do("remui", count, self.variant.stages)
+
+    def _await_full(self, count: str) -> None:
+        self._wait(self.full, self.ring, self._stage(count), self._round(count))
+
+    def _await_empty(self, count: str) -> None:
+        """Until what the round before put there is read. (Nothing, in the first round: a new
+        barrier counts as one whose phase before is over.)"""
+        before = self.e.do("addi", self._round(count), 1)
+        self._wait(self.empty, self.ring, self._stage(count), before)
+
+    def _round(self, count: str) -> str:
+        return self.e.do("divui", count, self.variant.stages)
+
+    def _wait(self, barriers: str, type_: str, stage: str, phase: str) -> None:
+        e = self.e
+        parity = e.value(f"arith.trunci {phase} : i32 to i1")
+        e.line(
+            f"nvgpu.mbarrier.try_wait.parity {barriers}[{e.index(stage)}], {parity}, "
+            f"{e.constant(_TICKS)} : {type_}"
+        )
+
+    def _release(self, barriers: str, type_: str, stage: str, after: Rows | None = None) -> None:
+        """Each warp says that it has read what is there. `after`: ptxas would put what waits for
+        the sums of O, which comes next, in front of the exponentials; it does not know that their
+        sums are never below 0, and so this arrives when they are there."""
+        e = self.e
+        condition = self.is_first_lane
+        for sum_ in after.sums if after else ():
+            zero = e.constant("0.0", "f32")
+            is_sum = e.value(f"arith.cmpf uge, {sum_}, {zero} : f32")
+            condition = e.do("andi", condition, is_sum, "i1")
+        with e.block(f"scf.if {condition}"):
+            token = type_.replace("mbarrier.group", "mbarrier.token")
+            e.value(f"nvgpu.mbarrier.arrive {barriers}[{e.index(stage)}] : {type_} -> {token}")
+
+    # --- What fetches --------------------------------------------------------------------
+
+    def _produce(self) -> None:
+        e = self.e
+        few, _ = _REGISTERS[self.variant.consumers]
+        e.line(f"nvvm.setmaxregister decrease {few}")
+        is_first_warp = e.compare("eq", e.do("andi", self.warp, 3), 0)
+        elected = e.value("nvvm.elect.sync -> i1")
+        with e.block(f"scf.if {e.do('andi', is_first_warp, elected, 'i1')}"):
+            self._over_tiles(self._fetch_tile)
+
+    def _over_tiles(self, body: Callable[[Tile], str]) -> None:
+        """`body` is given the tile, how many tiles were before, and the count of the ring's stages
+        before; it returns the count behind."""
+        e = self.e
+        zero, done = e.constant(0, "i32"), e.name()
+        with e.block(
+            f"{done}:2 = scf.for %tile = {self.block} to {self.tiles} step {self.grid} "
+            f"iter_args(%turn = {zero}, %count = {zero}) -> (i32, i32) : i32"
+        ):
+            count = body(self._tile("%tile"))
+            e.line(f"scf.yield {e.do('addi', '%turn', 1)}, {count} : i32, i32")
+
+    def _fetch_tile(self, tile: Tile) -> str:
+        e = self.e
+        blocks = self._key_blocks(tile)
+        last = e.do("subi", blocks, 1)
+        zero = e.constant(0, "i32")
+        self._wait(self.q_empty, self.single, zero, e.do("addi", "%turn", 1))
+        self._expect(self.q_full, self.single, zero, self.q.bytes)
+        self._load(self.q, self.q_map, self._at(self.q_full, zero), zero, (tile.row, tile.batch))
+        self._fetch(self.k, self.k_map, "%count", last, tile)
+        one = e.constant(1, "i32")
+        with e.block(f"scf.for %j = {one} to {blocks} step {one} : i32"):
+            # K's block j, and V's j - 1.
+            count = e.do("addi", "%count", e.do("shli", "%j", 1))
+            number = e.do("subi", last, "%j")
+            self._fetch(self.k, self.k_map, e.do("subi", count, 1), number, tile)
+            self._fetch(self.v, self.v_map, count, e.do("addi", number, 1), tile)
+        end = e.do("addi", "%count", e.do("shli", blocks, 1))
+        self._fetch(self.v, self.v_map, e.do("subi", end, 1), zero, tile)
+        return end
+
+    def _fetch(self, operand: Operand, map_: str, count: str, number: str, tile: Tile) -> None:
+        """A block of keys into the ring."""
+        e = self.e
+        self._await_empty(count)
+        stage = self._stage(count)
+        self._expect(self.full, self.ring, stage, operand.bytes)
+        offset = e.do("addi", e.do("muli", stage, self.stage_bytes), self.q.bytes)
+        row = e.do("muli", number, self.variant.keys)
+        self._load(operand, map_, self._at(self.full, stage), offset, (row, tile.batch))
+
+    def _at(self, barriers: str, stage: str) -> str:
+        return f"{barriers}[{self.e.index(stage)}]"
+
+    def _expect(self, barriers: str, type_: str, stage: str, count: int) -> None:
+        bytes_ = self.e.constant(count)
+        self.e.line(
+            f"nvgpu.mbarrier.arrive.expect_tx {self._at(barriers, stage)}, {bytes_} : {type_}"
+        )
+
+    def _load(
+        self,
+        operand: Operand,
+        map_: str,
+        barrier: str,
+        offset: str,
+        place: tuple[str, str | None],
+    ) -> None:
+        """Fetches the operand's tile at a row of a matrix to an offset in shared memory."""
+        e = self.e
+        row, batch = place
+        assert batch is not None
+        type_ = self.single if barrier.startswith(self.q_full) else self.ring
+        for slab in range(operand.slabs):
+            at = e.index(e.do("addi", offset, slab * operand.slab_bytes))
+            tile = e.value(f"memref.view {self.shared}[{at}][] : {SHARED} to {operand.tile}")
+            column = e.constant(slab * DEPTH)
+            e.line(
+                f"nvgpu.tma.async.load {map_}[{column}, {e.index(row)}, {e.index(batch)}], "
+                f"{barrier} to {tile} : {operand.map_type}, {type_} -> {operand.tile}"
+            )
+
+    # --- What computes -------------------------------------------------------------------
+
+    def _consume(self) -> None:
+        e = self.e
+        _, many = _REGISTERS[self.variant.consumers]
+        e.line(f"nvvm.setmaxregister increase {many}")
+        self.consumer = e.do("subi", self.warpgroup, 1)
+        self._find_part()
+        if self._has_turns:
+            self._let_the_first_begin()
+        self._over_tiles(self._compute_tile)
+        self.store.end()
+
+    def _find_part(self) -> None:
+        """Where this warpgroup's rows are, its operands, and its buffers."""
+        e = self.e
+        own = e.do("addi", self.address, e.do("muli", self.consumer, ROWS * SWIZZLED))
+        self.products.begin(own, e.do("addi", self.address, self.q.bytes))
+        warp_rows = e.do("muli", e.do("andi", self.warp, 3), 16)
+        self.warp_row = e.do("addi", e.do("muli", self.consumer, ROWS), warp_rows)
+        warp = e.do("subi", self.warp, 4)
+        offset = self.q.bytes + self.ring_bytes
+        buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), offset)
+        depth = e.constant(self.depth, "i32")
+        self.store.begin(self.shared, self.address, buffers, self.lane, (self.queries, depth))
+        self.is_first_lane = e.compare("eq", self.lane, 0)
+        self.softmax.begin(self.lane)
+
+    def _compute_tile(self, tile: Tile) -> str:
+        e = self.e
+        blocks = self._key_blocks(tile)
+        last = e.do("subi", blocks, 1)
+        row = e.do("addi", tile.row, self.warp_row)
+        self.first_row = e.do("addi", row, self.softmax.row)
+        zero, one = e.constant(0, "i32"), e.constant(1, "i32")
+        self._wait(self.q_full, self.single, zero, "%turn")
+        self._await_full("%count")
+        stage = self._stage("%count")
+        e.line("nvvm.wgmma.fence.aligned")
+        scores = self.products.unpacked(self.products.multiply_q(stage), 0, [])
+        self._release(self.empty, self.ring, stage)
+        scores = self._hide(scores, last)
+        terms, rows, _ = self.softmax.add(scores, self.softmax.nothing())
+        words = self.softmax.words(terms)
+        nothing = e.constant("0.0", "f32")
+        state = [*words, *rows.largest, *rows.sums, *[nothing] * (self.depth // 2)]
+
+        first_unhidden = one
+        if self.problem.causal and self.variant.keys % self.variant.m:
+            # Blocks that the first rows do not see to their end.
+            whole = e.do("divui", e.do("addi", tile.row, 1), self.variant.keys)
+            whole = e.do("minui", whole, blocks)
+            first_unhidden = e.do("maxui", e.do("subi", blocks, whole), one)
+            state = self._over_blocks(state, (one, first_unhidden), last, hides=True)
+        state = self._over_blocks(state, (first_unhidden, blocks), last, hides=False)
+
+        self._release(self.q_empty, self.single, e.constant(0, "i32"))
+        words, rows, sums = self._split(state)
+        end = e.do("addi", "%count", e.do("shli", blocks, 1))
+        before = e.do("subi", end, 1)
+        self._await_full(before)
+        e.line("nvvm.wgmma.fence.aligned")
+        stage = self._stage(before)
+        sums = self.products.unpacked(self.products.multiply_v(stage, words, sums), 0, words)
+        self._release(self.empty, self.ring, stage)
+        sums = self.softmax.scaled(
+            sums, self.softmax.inverses(rows, masked_are_zero=self.problem.masked_rows_are_zero)
+        )
+        self.store.store([self.products.packed(sums)], Tile(row, tile.column, tile.batch))
+        return end
+
+    def _split(self, state: list[str]) -> tuple[list[str], Rows, list[str]]:
+        """The terms as words, the rows, the sums of O."""
+        words = self.variant.keys // 4
+        a, b, c, d = state[words : words + 4]
+        return state[:words], Rows((a, b), (c, d)), state[words + 4 :]
+
+    def _over_blocks(
+        self, state: list[str], numbers: tuple[str, str], last: str, *, hides: bool
+    ) -> list[str]:
+        """The state behind the blocks of those numbers, counted from the last one down."""
+        e = self.e
+        types = [
+            *["i32"] * (self.variant.keys // 4),
+            *["f32"] * (4 + self.depth // 2),
+        ]
+        names, done, j = [e.name() for _ in state], e.name(), e.name()
+        pairs = ", ".join(f"{name} = {value}" for name, value in zip(names, state, strict=True))
+        first, end = numbers
+        one = e.constant(1, "i32")
+        with e.block(
+            f"{done}:{len(state)} = scf.for {j} = {first} to {end} step {one} "
+            f"iter_args({pairs}) -> ({', '.join(types)}) : i32"
+        ):
+            state = self._add_block(names, j, e.do("subi", last, j) if hides else None)
+            e.line(f"scf.yield {', '.join(state)} : {', '.join(types)}")
+        return [f"{done}#{i}" for i in range(len(names))]
+
+    def _add_block(self, state: list[str], j: str, hidden: str | None) -> list[str]:
+        """Scores of block j, and the sums of the block before with its V; then the terms of
+        block j. `hidden`: the block's number, if some of its keys are not seen."""
+        e = self.e
+        words, rows, sums = self._split(state)
+        v_count = e.do("addi", "%count", e.do("shli", j, 1))
+        k_count = e.do("subi", v_count, 1)
+        k_stage, v_stage = self._stage(k_count), self._stage(v_count)
+        self._await_full(k_count)
+        self._await_turn()
+        e.line("nvvm.wgmma.fence.aligned")
+        packed_scores = self.products.multiply_q(k_stage)
+        self._await_full(v_count)
+        packed_sums = self.products.multiply_v(v_stage, words, sums)
+        self._give_turn()
+        scores = self.products.unpacked(packed_scores, 1, [])
+        if not self.variant.late:
+            self._release(self.empty, self.ring, k_stage)
+        if hidden is not None:
+            scores = self._hide(scores, hidden)
+        terms, rows, factors = self.softmax.add(scores, rows)
+        if self.variant.late:
+            self._release(self.empty, self.ring, k_stage, rows)
+        sums = self.products.unpacked(packed_sums, 0, words)
+        self._release(self.empty, self.ring, v_stage)
+        words = self.softmax.words(terms)
+        sums = self.softmax.scaled(sums, factors)
+        return [*words, *rows.largest, *rows.sums, *sums]
+
+    def _hide(self, scores: list[str], number: str) -> list[str]:
+        """Without keys that are not there, and those behind a causal row."""
+        e, problem, variant = self.e, self.problem, self.variant
+        first = e.do("muli", number, variant.keys)
+        known = problem.k.sizes[0]
+        if not problem.causal and known is not None and known % variant.keys == 0:
+            return scores
+        ends = []
+        for half in range(2):
+            end = self.keys
+            if problem.causal:
+                end = e.do("minui", end, e.do("addi", self.first_row, 8 * half + 1))
+            ends.append(e.do("subi", end, first))
+        return self.softmax.hide(scores, (ends[0], ends[1]))
+
+    # The warpgroups take turns at the tensor cores, by a named barrier each (0 is gpu.barrier's),
+    # on which its owner waits and the one before arrives.
+
+    @property
+    def _has_turns(self) -> bool:
+        return self.variant.takes_turns and self.variant.consumers > 1
+
+    def _turn(self, number: str) -> str:
+        return f"id = {number} number_of_threads = {self.e.constant(2 * _WARPGROUP, 'i32')}"
+
+    def _await_turn(self) -> None:
+        if self._has_turns:
+            self.e.line(f"nvvm.barrier {self._turn(self.e.do('addi', self.consumer, 1))}")
+
+    def _give_turn(self) -> None:
+        if self._has_turns:
+            e = self.e
+            following = e.do("remui", e.do("addi", self.consumer, 1), self.variant.consumers)
+            e.line(f"nvvm.barrier.arrive {self._turn(e.do('addi', following, 1))}")
+
+    def _let_the_first_begin(self) -> None:
+        is_last = self.e.compare("eq", self.consumer, self.variant.consumers - 1)
+        with self.e.block(f"scf.if {is_last}"):
+            self._give_turn()
+
+
+def _barriers(count: int) -> str:
+    return f"!nvgpu.mbarrier.group<memorySpace = {SPACE}, num_barriers = {count}>"

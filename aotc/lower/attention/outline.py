@@ -1,0 +1,229 @@
+"""Attention in linalg on tensors → a call of a private function that has its operations.
+
+The function takes Q, K, V, a tensor for the result, and what else its operations use. So it comes
+through bufferization as it is, to `dispatch`, which may launch a kernel in the place of the call;
+on all other devices it is what it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.input.entries import functions_of
+from aotc.lower.attention import hopper
+from aotc.lower.attention.problem import Attention
+from aotc.lower.attention.recognise import Found, recognise_attention
+from aotc.lower.contractions.dispatch import PARALLEL, called_inside, chips_of
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+from aotc.request import BuildRequest
+
+# Of a function that has the operations of attention: what they compute.
+SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.attention_zero"
+# And how many operands it is called with.
+OPERANDS = "aotc.attention_operands"
+_NAME = "aotc_attention"
+_ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
+
+
+def outline_attention(module: Any, request: BuildRequest) -> None:
+    """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
+    if all(chip.capability != hopper.CHIP.capability for chip in chips_of(request)):
+        return
+    with module.context:
+        inside = called_inside(module)
+        number = 0
+        for function in functions_of(module):
+            if symbol_of(function) in inside:
+                continue
+            for generic in ops.find(function, "linalg.generic"):
+                found = recognise_attention(generic)
+                if found is None or ops.enclosing(generic, *PARALLEL) is not None:
+                    continue
+                problem = _problem(found)
+                if problem is not None and hopper.choose(problem) is not None:
+                    number += _outline(module, function, found, number)
+
+
+def problem_of(
+    types: Sequence[Any], scale: float, *, causal: bool, masked_rows_are_zero: bool
+) -> Attention | None:
+    """Of the types of Q, K, V and O, tensors or buffers; None for sizes that do not fit."""
+    matrices = [_matrix(type_) for type_ in types]
+    q, k, v, o = matrices
+    depth = q.sizes[1]
+    if depth is None or any(matrix.sizes[1] != depth for matrix in matrices):
+        return None
+    if k.sizes[0] == 0 or v.sizes[0] == 0:
+        return None
+    return Attention(q, k, v, o, scale, causal, masked_rows_are_zero)
+
+
+def _problem(found: Found) -> Attention | None:
+    types = [value.type for value in (found.q, found.k, found.v, found.result)]
+    if any(type_.rank not in (3, 4) for type_ in types):
+        return None
+    return problem_of(
+        types,
+        found.scale,
+        causal=found.causal,
+        masked_rows_are_zero=found.masked_rows_are_zero,
+    )
+
+
+def _matrix(type_: Any) -> Matrix:
+    """Of a tensor or buffer of a batch of one dimension or two, which lie as one."""
+    element = str(type_.element_type)
+    *outer, rows, columns = (
+        None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)
+    )
+    batch = None if None in outer else math.prod(size for size in outer if size is not None)
+    sizes = "x".join("?" if size is None else str(size) for size in (batch, rows, columns))
+    bytes_ = (columns or 1) * ELEMENT_BYTES.get(element, 1)
+    return Matrix(
+        type=f"memref<{sizes}x{element}>",
+        element=element,
+        sizes=(rows, columns),
+        pitch=columns,
+        alignment=math.gcd(_ALIGNMENT, bytes_),
+    )
+
+
+def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
+    """Whether it could be: the scores are used by nothing else."""
+    root: Any = ops.defining(found.result)
+    moved = _alone(root, (found.q, found.k, found.v))
+    sizes = _sizes(root)
+    if ops.defining(found.scores) not in moved or any(ops.defining(one) in moved for one in sizes):
+        return False
+    with root.location, ir.InsertionPoint(root):
+        result = ops.create("tensor.empty", sizes, [found.result.type]).result
+    leading = [found.q, found.k, found.v, result]
+    arguments = [*leading, *_others(moved, leading)]
+    name = _free_name(module, number)
+    with root.location, ir.InsertionPoint(root):
+        attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
+        call = ops.create("func.call", arguments, [found.result.type], attributes)
+    found.result.replace_all_uses_with(call.results[0])
+    with root.location, ir.InsertionPoint(function):
+        outlined = _function(name, found, arguments)
+        _move(moved, outlined, arguments)
+    return True
+
+
+def _sizes(root: Any) -> list[Any]:
+    """The sizes of its result that are not known."""
+    _, (out,) = ops.operand_groups(root)
+    maker = ops.defining(out)
+    while maker is not None and maker.name == "linalg.generic":
+        _, outs = ops.operand_groups(maker)
+        maker = ops.defining(outs[0])
+    if maker is not None and maker.name == "tensor.empty":
+        return list(maker.operands)
+    dynamic = [i for i in range(out.type.rank) if out.type.is_dynamic_dim(i)]
+    with root.location, ir.InsertionPoint(root):
+        return [
+            ops.create("tensor.dim", [out, ops.constant_index(i)], [ir.IndexType.get()]).result
+            for i in dynamic
+        ]
+
+
+def _alone(root: Any, ends: Sequence[Any]) -> list[Any]:
+    """The operations in `root`'s block, in order, whose results are for `root` alone, itself
+    last; none that makes one of `ends`."""
+    makers = [ops.defining(end) for end in ends]
+    found = [root]
+    before = []
+    for op in root.block.operations:
+        if op.operation == root:
+            break
+        before.append(op.operation)
+    for operation in reversed(before):
+        users = [use.owner.operation for result in operation.results for use in result.uses]
+        if (
+            users
+            and operation not in makers
+            and operation.name.startswith(("linalg.", "tensor.", "arith."))
+            and all(
+                user in found or any(up in found for up in ops.ancestors(user)) for user in users
+            )
+        ):
+            found.insert(0, operation)
+    return found
+
+
+def _others(moved: list[Any], leading: list[Any]) -> list[Any]:
+    """What the operations use besides, that is made in front of them; without constants, which are
+    copied."""
+    found: list[Any] = []
+    for operation in moved:
+        for inner in ops.walk(operation):
+            for value in inner.operands:
+                owner = ops.defining(value)
+                if (
+                    all(ops.is_made_outside(value, one) for one in moved)
+                    and not _is_constant(owner)
+                    and value not in leading
+                    and value not in found
+                ):
+                    found.append(value)
+    return found
+
+
+def _is_constant(operation: Any | None) -> bool:
+    return operation is not None and operation.name == "arith.constant"
+
+
+def _free_name(module: Any, number: int) -> str:
+    taken = {symbol_of(function) for function in functions_of(module)}
+    name = f"{_NAME}_{number}"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _function(name: str, found: Found, arguments: list[Any]) -> Any:
+    """An empty one, at the insertion point."""
+    types = [argument.type for argument in arguments]
+    attributes = {
+        "sym_name": ir.StringAttr.get(name),
+        "sym_visibility": ir.StringAttr.get("private"),
+        "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [found.result.type])),
+        SCALE: ir.FloatAttr.get(ir.F64Type.get(), found.scale),
+        CAUSAL: ir.BoolAttr.get(found.causal),
+        ZERO: ir.BoolAttr.get(found.masked_rows_are_zero),
+        OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
+    }
+    function = ops.create("func.func", [], [], attributes, regions=1)
+    function.regions[0].blocks.append(*types)
+    return function
+
+
+def _move(moved: list[Any], function: Any, arguments: list[Any]) -> None:
+    """Into the function, which writes what the last one makes to its fourth argument, and returns
+    that."""
+    block = function.regions[0].blocks[0]
+    with ir.InsertionPoint(block):
+        # Without it nothing would say that the result is to be there: what elementwise operations
+        # write over is of no meaning.
+        made, to = moved[-1].results[0], block.arguments[3]
+        written = ops.create("bufferization.materialize_in_destination", [made, to], [to.type])
+        ops.create("func.return", [written.result])
+    given = list(zip(arguments, block.arguments, strict=True))
+    for operation in moved:
+        operation.move_before(written)
+    for operation in moved:
+        for inner in ops.walk(operation):
+            for i, value in enumerate(inner.operands):
+                if not ops.is_made_outside(value, function):
+                    continue
+                owner: Any = ops.defining(value)
+                if _is_constant(owner) and all(value != argument for argument in arguments):
+                    copy = owner.clone(ir.InsertionPoint.at_block_begin(block))
+                    inner.operands[i] = copy.results[0]
+                else:
+                    inner.operands[i] = next(to for one, to in given if one == value)

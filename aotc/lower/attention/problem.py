@@ -1,0 +1,29 @@
+"""What a kernel for attention is to compute."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aotc.lower.contractions.problem import Matrix
+
+
+class Attention(Struct, frozen=True):
+    """O = softmax(scale · Q · Kᵀ) · V: Q and O are queries x depth, K and V keys x depth.
+
+    All have one dimension for a batch in front, which counts heads, too. `scale` is above 0.
+    `causal`: query i sees the keys 0 to i alone. `masked_rows_are_zero`: of rows whose scores are
+    all -infinity, which else are NaN.
+    """
+
+    q: Matrix
+    k: Matrix
+    v: Matrix
+    o: Matrix
+    scale: float
+    causal: bool = False
+    masked_rows_are_zero: bool = False
+
+    @property
+    def depth(self) -> int | None:
+        """Columns of every matrix."""
+        return self.q.sizes[1]

@@ -1,0 +1,426 @@
+"""softmax(scale · Q · Kᵀ + mask) · V in linalg on tensors → its parts.
+
+It begins at the second product and goes back, element by element (`elements`): its first factor is
+to be exp(s - max s) / sum exp(s - max s), of scores s along the loop that the product sums over;
+these are the first product, times constants, plus a mask. Where one step is something else, it is
+no attention. Casts may be anywhere, as frontends put them in several places.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.lower.attention.elements import (
+    Constant,
+    Counter,
+    Element,
+    Expression,
+    Index,
+    Operation,
+    Reader,
+    Reduction,
+)
+from aotc.lower.tensors.generics import RESHAPES, body_of, has_reduction, maps_of
+from aotc.mlir import ir
+
+_CASTS = ("extf", "truncf")
+_INDEX_CASTS = ("index_cast", "index_castui", "extsi", "extui", "trunci")
+_BATCH, _QUERY, _KEY, _COLUMN = "b", "i", "j", "d"
+_MOST_STEPS = 64
+# Of arith.cmpi and arith.cmpf.
+_COMPARISONS = {
+    "cmpi 2": ("<", True),
+    "cmpi 3": ("<=", True),
+    "cmpi 4": (">", True),
+    "cmpi 5": (">=", True),
+    "cmpi 6": ("<", False),
+    "cmpi 7": ("<=", False),
+    "cmpi 8": (">", False),
+    "cmpi 9": (">=", False),
+}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_AT_ONE = {"<": "<=", ">=": ">"}
+_FLOAT_EQUAL = "cmpf 1"
+
+
+class Found(Struct):
+    """Attention in a module.
+
+    `result` is what is replaced: a tensor of one batch dimension or two; Q, K and V are tensors of
+    one or two as well. `scores` is the first product. `masked_rows_are_zero`: rows of O whose
+    scores are all -infinity are 0, not NaN.
+    """
+
+    result: Any
+    q: Any
+    k: Any
+    v: Any
+    scores: Any
+    scale: float
+    causal: bool
+    masked_rows_are_zero: bool
+
+
+class _NotAttentionError(Exception):
+    """Why not."""
+
+
+def recognise_attention(product: Any) -> Found | None:
+    """`product`: a `linalg.generic`, perhaps the second product of attention."""
+    try:
+        return _Recognition().found(product)
+    except _NotAttentionError:
+        return None
+
+
+class _Recognition:
+    def __init__(self) -> None:
+        self.reader = Reader()
+
+    def found(self, product: Any) -> Found:
+        if not has_reduction(product) or len(product.results) != 1:
+            raise _NotAttentionError
+        result = product.results[0]
+        rank = result.type.rank if isinstance(result.type, ir.RankedTensorType) else 0
+        if rank != 3:
+            raise _NotAttentionError
+        terms, values = self._product(Element(result, (_BATCH, _QUERY, _COLUMN)), _KEY)
+        # Which is which is seen when the first is looked at.
+        v, _ = self._operand(values, {(_BATCH, _KEY, _COLUMN)})
+        scores, is_safe = self._softmax(terms)
+        return self._with_scores(product, scores, v, is_safe=is_safe)
+
+    def _with_scores(self, product: Any, scores: Expression, v: Any, *, is_safe: bool) -> Found:
+        scale, causal, products = 1.0, False, []
+        for _ in range(_MOST_STEPS):
+            products += self._steps(scores)[-1:]
+            scores = self._through_casts(scores)
+            if isinstance(scores, Reduction):
+                break
+            if not isinstance(scores, Operation):
+                raise _NotAttentionError
+            if (factor := _factor(scores)) is not None:
+                scale *= factor
+                scores = scores.operands[_position_of_value(scores)]
+            elif scores.name in ("addf", "select"):
+                scores, causal = self._unmasked(scores), True
+            else:
+                raise _NotAttentionError
+        if not isinstance(scores, Reduction) or not products:
+            raise _NotAttentionError
+        first, second = self._factors(scores)
+        q, q_scale = self._operand(first, {(_BATCH, _QUERY, scores.symbol)})
+        k, k_scale = self._operand(second, {(_BATCH, _KEY, scores.symbol)})
+        scale *= q_scale * k_scale
+        if not (0 < scale < math.inf):
+            raise _NotAttentionError
+        result, scores = _result_of(product), products[-1].tensor
+        return Found(result, q, k, v, scores, scale, causal, is_safe)
+
+    # --- Softmax -------------------------------------------------------------------------
+
+    def _softmax(self, terms: Expression) -> tuple[Expression, bool]:
+        """The scores, and whether rows that are masked throughout become 0."""
+        terms = self._through_casts(terms)
+        safe = None
+        if isinstance(terms, Operation) and terms.name == "select":
+            condition, zero, terms = terms.operands
+            if not self._is(zero, 0.0):
+                raise _NotAttentionError
+            safe = self._masked_row(condition)
+            terms = self._through_casts(terms)
+        exponential, total = self._operands(terms, "divf")
+        scores = self._scores_of(exponential, _KEY)
+        reduction = self._reduction(total, "addf", 0.0)
+        again = self._scores_of(reduction.operand, reduction.symbol)
+        if not self._is_same(again, scores, reduction.symbol):
+            raise _NotAttentionError
+        if safe is not None and not self._is_same(safe[0], scores, safe[1]):
+            raise _NotAttentionError
+        return scores, safe is not None
+
+    def _scores_of(self, exponential: Expression, symbol: str) -> Expression:
+        """s, of exp(s - max s)."""
+        (difference,) = self._operands(exponential, "exp")
+        scores, largest = self._operands(difference, "subf")
+        largest = self._through_casts(largest)
+        if not isinstance(largest, Reduction) or largest.name not in ("maximumf", "maxnumf"):
+            raise _NotAttentionError
+        start = self._through_casts(largest.start)
+        if not isinstance(start, Constant) or not (
+            start.value == -math.inf or (math.isnan(start.value) and largest.name == "maxnumf")
+        ):
+            raise _NotAttentionError
+        if not self._is_same(largest.operand, scores, largest.symbol, symbol):
+            raise _NotAttentionError
+        return scores
+
+    def _masked_row(self, condition: Expression) -> tuple[Expression, str]:
+        """s and its loop, of a condition that all s are -infinity."""
+        reduction = self._reduction(condition, "andi", 1.0)
+        comparison = self._through_casts(reduction.operand)
+        if not isinstance(comparison, Operation) or comparison.name != _FLOAT_EQUAL:
+            raise _NotAttentionError
+        scores, least = comparison.operands
+        if not self._is(least, -math.inf):
+            raise _NotAttentionError
+        return scores, reduction.symbol
+
+    # --- Masks ---------------------------------------------------------------------------
+
+    def _unmasked(self, operation: Operation) -> Expression:
+        """s, of s + (0 where a causal row sees the key, else -infinity), or of s there and else
+        -infinity."""
+        if operation.name == "select":
+            seen, hidden = self._choices(operation)
+            if not self._is(hidden, -math.inf):
+                raise _NotAttentionError
+            return seen
+        for scores, mask in (operation.operands, operation.operands[::-1]):
+            mask = self._through_casts(mask)
+            if isinstance(mask, Operation) and mask.name == "select":
+                seen, hidden = self._choices(mask)
+                if self._is(seen, 0.0) and self._is(hidden, -math.inf):
+                    return scores
+        raise _NotAttentionError
+
+    def _choices(self, select: Operation) -> tuple[Expression, Expression]:
+        """What is selected where a causal row sees the key, and where it does not."""
+        condition, one, other = select.operands
+        return (one, other) if self._says_seen(condition) else (other, one)
+
+    def _says_seen(self, condition: Expression) -> bool:
+        """Whether it says that the key's number is not above the query's; False for one that says
+        that it is."""
+        condition = self._through_casts(condition)
+        if not isinstance(condition, Operation) or len(condition.operands) != 2:
+            raise _NotAttentionError
+        left, right = condition.operands
+        if condition.name in ("andi", "xori"):
+            for one, other in ((left, right), (right, left)):
+                if self._is_true(one):
+                    return self._says_seen(other) == (condition.name == "andi")
+            raise _NotAttentionError
+        if condition.name not in _COMPARISONS:
+            raise _NotAttentionError
+        how, is_signed = _COMPARISONS[condition.name]
+        left, right = (self._through_casts(one, _INDEX_CASTS) for one in (left, right))
+        if isinstance(left, Operation) and left.name == "subi" and is_signed:
+            # x < 1 is x <= 0, and x >= 1 is x > 0.
+            if self._is_number(right, 1) and how in _AT_ONE:
+                how = _AT_ONE[how]
+            elif not self._is_number(right, 0):
+                raise _NotAttentionError
+            left, right = (self._through_casts(one, _INDEX_CASTS) for one in left.operands)
+        if (left, right) == (Counter(_QUERY), Counter(_KEY)):
+            how = _TURNED[how]
+        elif (left, right) != (Counter(_KEY), Counter(_QUERY)):
+            raise _NotAttentionError
+        if how not in ("<=", ">"):
+            raise _NotAttentionError
+        return how == "<="
+
+    def _is_number(self, expression: Expression, value: int) -> bool:
+        return isinstance(expression, Constant) and expression.value == value
+
+    def _is_true(self, condition: Expression) -> bool:
+        value = self._through_casts(condition)
+        return isinstance(value, Constant) and value.value != 0.0
+
+    # --- Products ------------------------------------------------------------------------
+
+    def _product(self, element: Element, symbol: str) -> tuple[Expression, Expression]:
+        """Its factors, with `symbol` for its loop."""
+        reduction = self._reduction(element, "addf", 0.0)
+        first, second = self._factors(reduction)
+        renamed = tuple(_renamed(one, reduction.symbol, symbol) for one in (first, second))
+        return renamed[0], renamed[1]
+
+    def _factors(self, reduction: Reduction) -> tuple[Expression, Expression]:
+        if reduction.name != "addf" or not self._is(reduction.start, 0.0):
+            raise _NotAttentionError
+        first, second = self._operands(reduction.operand, "mulf")
+        return first, second
+
+    def _operand(self, expression: Expression, indices: set[Index]) -> tuple[Any, float]:
+        """The tensor of 16 bits that a factor is, and what it was multiplied by since."""
+        scale, found = 1.0, None
+        for _ in range(_MOST_STEPS):
+            if isinstance(expression, Element):
+                if _has_16_bits(expression.tensor) and _plain(expression.index) in indices:
+                    found = (expression.tensor, scale)
+                before = self.reader.step(expression)
+                if before is None:
+                    break
+                expression = before
+            elif isinstance(expression, Operation) and expression.name in _CASTS:
+                (expression,) = expression.operands
+            elif isinstance(expression, Operation) and (factor := _factor(expression)) is not None:
+                scale *= factor
+                expression = expression.operands[_position_of_value(expression)]
+            else:
+                break
+        if found is None:
+            raise _NotAttentionError
+        return found
+
+    # --- Expressions ---------------------------------------------------------------------
+
+    def _through_casts(self, expression: Expression, casts: tuple[str, ...] = _CASTS) -> Expression:
+        """What an expression is, if it is not a cast, or an element that is made of one."""
+        for _ in range(_MOST_STEPS):
+            if isinstance(expression, Element):
+                before = self.reader.step(expression)
+                if before is None:
+                    return expression
+                expression = before
+            elif isinstance(expression, Operation) and expression.name in casts:
+                (expression,) = expression.operands
+            else:
+                return expression
+        raise _NotAttentionError
+
+    def _operands(self, expression: Expression, name: str) -> tuple[Expression, ...]:
+        expression = self._through_casts(expression)
+        if not isinstance(expression, Operation) or expression.name != name:
+            raise _NotAttentionError
+        return expression.operands
+
+    def _reduction(self, expression: Expression, name: str, start: float) -> Reduction:
+        expression = self._through_casts(expression)
+        if (
+            not isinstance(expression, Reduction)
+            or expression.name != name
+            or not self._is(expression.start, start)
+        ):
+            raise _NotAttentionError
+        return expression
+
+    def _is(self, expression: Expression, value: float) -> bool:
+        expression = self._through_casts(expression)
+        return isinstance(expression, Constant) and (
+            expression.value == value or (value == 1.0 and expression.value == -1.0)
+        )
+
+    def _is_same(self, one: Expression, other: Expression, symbol: str, to: str = _KEY) -> bool:
+        """Whether two elements are the same, as the first one's loop is the other one's; casts do
+        not count."""
+        ones, others = self._steps(_renamed(one, symbol, to)), self._steps(other)
+        return any(left.is_same(right) for left in ones for right in others)
+
+    def _steps(self, expression: Expression) -> list[Element]:
+        """The elements that an expression is, one made of the other by casts."""
+        found: list[Element] = []
+        for _ in range(_MOST_STEPS):
+            if isinstance(expression, Element):
+                found.append(expression)
+                before = self.reader.step(expression)
+                if before is None or isinstance(before, Reduction):
+                    break
+                expression = before
+            elif isinstance(expression, Operation) and expression.name in _CASTS:
+                (expression,) = expression.operands
+            else:
+                break
+        return found
+
+
+def _factor(operation: Operation) -> float | None:
+    """What is multiplied by a constant, or divided by one: by what, in all."""
+    if operation.name == "mulf":
+        for one in operation.operands:
+            if isinstance(one, Constant):
+                return one.value
+            if isinstance(one, Operation) and one.name in _CASTS:
+                (inner,) = one.operands
+                if isinstance(inner, Constant):
+                    return inner.value
+    if operation.name == "divf":
+        divisor = operation.operands[1]
+        if isinstance(divisor, Constant) and divisor.value != 0.0:
+            return 1.0 / divisor.value
+    return None
+
+
+def _position_of_value(operation: Operation) -> int:
+    """Of an operation with a factor: which operand is not the constant."""
+    first = operation.operands[0]
+    if isinstance(first, Operation) and first.name in _CASTS:
+        (first,) = first.operands
+    return 1 if isinstance(first, Constant) else 0
+
+
+def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
+    """With another name for a loop."""
+    if isinstance(expression, Element):
+        return Element(
+            expression.tensor, tuple(_place(one, symbol, to) for one in expression.index)
+        )
+    if isinstance(expression, Counter):
+        return Counter(_place(expression.place, symbol, to))
+    if isinstance(expression, Operation):
+        operands = tuple(_renamed(one, symbol, to) for one in expression.operands)
+        return Operation(expression.name, operands)
+    return expression
+
+
+def _place(place: Any, symbol: str, to: str) -> Any:
+    if isinstance(place, tuple):
+        return tuple(_place(one, symbol, to) for one in place)
+    return to if place == symbol else place
+
+
+def _plain(index: Index) -> Index:
+    """With one place for a batch that is two dimensions, neighbours, or one and a 1."""
+    if len(index) == 4 and 0 in index[:2]:
+        return (index[1] if index[0] == 0 else index[0], *index[2:])
+    if len(index) == 4 and isinstance(index[0], tuple) and isinstance(index[1], tuple):
+        first, second = index[0], index[1]
+        if (first[0], second[0]) == ("high", "low") and first[1:] == second[1:]:
+            return (first[1], *index[2:])
+    return index
+
+
+def _has_16_bits(tensor: Any) -> bool:
+    return str(ir.RankedTensorType(tensor.type).element_type) in ("f16", "bf16")
+
+
+def _result_of(product: Any) -> Any:
+    """The product's result, or what is made of it by a cast alone."""
+    value, cast = product.results[0], product.results[0]
+    while True:
+        users = [use.owner.operation for use in value.uses]
+        if len(users) != 1:
+            return cast
+        (user,) = users
+        if user.name in RESHAPES:
+            value = user.results[0]
+            # Two dimensions for the batch, and others as they are.
+            if value.type.rank not in (3, 4):
+                return cast
+        elif _narrows(user):
+            return user.results[0]
+        else:
+            return cast
+
+
+def _narrows(operation: Any) -> bool:
+    if operation.name != "linalg.generic" or len(operation.results) != 1:
+        return False
+    inputs, _ = ops.operand_groups(operation)
+    names = [one.name for one in body_of(operation)]
+    maps = maps_of(operation)
+    is_plain = all(map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in maps)
+    yielded = body_of(operation)[-1].operands[0]
+    cast = ops.defining(yielded)
+    return (
+        len(inputs) == 1
+        and is_plain
+        and names == ["arith.truncf", "linalg.yield"]
+        and cast is not None
+        and cast.operands[0] == operation.regions[0].blocks[0].arguments[0]
+    )
