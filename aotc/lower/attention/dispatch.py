@@ -3,11 +3,13 @@ they are to be called: on a GPU of Hopper's, with matrices at addresses that TMA
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.attention import hopper
+from aotc.lower.attention.choice import CHIP, MULTIPROCESSORS, Choice, choose
 from aotc.lower.attention.outline import CAUSAL, OPERANDS, SCALE, ZERO, problem_of
 from aotc.lower.attention.problem import Attention
 from aotc.lower.contractions.dispatch import (
@@ -46,19 +48,19 @@ def choose_attention_kernels(module: Any, remarks: Remarks) -> None:
 
 def _replace(call: Any, function: Any, remarks: Remarks) -> bool:
     problem = _problem(call, function)
-    variant = None if problem is None else hopper.choose(problem)
-    if problem is None or variant is None:
+    choices = [] if problem is None else choose(problem)
+    if problem is None or not choices:
         return False
     what = "causal attention" if problem.causal else "attention"
     remarks.add(
         STEP,
         call.location,
-        f"{what}: {hopper.NAME} with tiles of {variant.m}x{variant.keys} on {hopper.CHIP.name}, "
+        f"{what}: {hopper.NAME} with tiles of {' or '.join(map(_words, choices))} on {CHIP.name}, "
         "else as it was written",
     )
     operands = list(call.operands)[: len(_NAMES)]
     with call.location:
-        parsed = ir.Module.parse(_text(problem, variant, [str(one.type) for one in operands]))
+        parsed = ir.Module.parse(_text(problem, choices, [str(one.type) for one in operands]))
     body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
     *_, choice, _ = body.operations
     name_modules(choice.operation)
@@ -66,6 +68,10 @@ def _replace(call: Any, function: Any, remarks: Remarks) -> bool:
     ops.replace_by_body(call, body, operands)
     call.move_before(end.operation)
     return True
+
+
+def _words(choice: Choice) -> str:
+    return f"{choice.variant.m}x{choice.variant.keys}"
 
 
 def _problem(call: Any, function: Any) -> Attention | None:
@@ -87,12 +93,12 @@ def _problem(call: Any, function: Any) -> Attention | None:
     )
 
 
-def _text(problem: Attention, variant: hopper.Variant, types: list[str]) -> str:
+def _text(problem: Attention, choices: Sequence[Choice], types: list[str]) -> str:
     """A function of Q, K, V and the result that ends with an `scf.if`, whose second region is for
     the call."""
     e = _Dispatch()
     capability = e.value(f"func.call @{CAPABILITY}() : () -> i32")
-    number = e.constant(hopper.CHIP.capability, "i32")
+    number = e.constant(CHIP.capability, "i32")
     conditions = [e.value(f"arith.cmpi eq, {capability}, {number} : i32")]
     matrices = (problem.q, problem.k, problem.v, problem.o)
     bits = None
@@ -116,12 +122,7 @@ def _text(problem: Attention, variant: hopper.Variant, types: list[str]) -> str:
     for condition in conditions[1:]:
         all_hold = e.value(f"arith.andi {all_hold}, {condition} : i1")
     e.open(f"scf.if {all_hold} {{")
-    _, *body, _, _ = hopper.function(problem, variant, "kernel").strip().splitlines()
-    e.open("scf.execute_region {")
-    for line in body:
-        e.line(line)
-    e.line("scf.yield")
-    e.close(f'}} {{{TARGET} = "{hopper.CHIP.name}"}}')
+    e.choose(problem, choices)
     e.otherwise()
     e.close()
     arguments = ", ".join(
@@ -132,7 +133,51 @@ def _text(problem: Attention, variant: hopper.Variant, types: list[str]) -> str:
 
 
 class _Dispatch(Emitter):
-    """What is around the kernel. Names are its own: those of the kernel stand within."""
+    """What is around kernels. Names are its own: those of kernels stand within."""
 
     def name(self) -> str:
         return f"{super().name()}_choice"
+
+    def choose(self, problem: Attention, choices: Sequence[Choice]) -> None:
+        """The one that costs least."""
+        costs = [self._cost(problem, one) for one in choices] if len(choices) > 1 else []
+        self._choose(problem, choices, costs)
+
+    def _choose(self, problem: Attention, choices: Sequence[Choice], costs: list[str]) -> None:
+        first, *others = choices
+        if not others:
+            self._kernel(problem, first)
+            return
+        least = costs[0]
+        for cost in costs[1:]:
+            least = self.value(f"arith.minui {least}, {cost} : index")
+        is_best = self.value(f"arith.cmpi eq, {costs[0]}, {least} : index")
+        self.open(f"scf.if {is_best} {{")
+        self._kernel(problem, first)
+        self.otherwise()
+        self._choose(problem, others, costs[1:])
+        self.close()
+
+    def _cost(self, problem: Attention, choice: Choice) -> str:
+        """See `choice`."""
+        batch, rows = (
+            self.value(f"memref.dim %q, {self.constant(i)} : {problem.q.type}") for i in (0, 1)
+        )
+        down = self.value(f"arith.ceildivui {rows}, {self.constant(choice.variant.m)} : index")
+        tiles = self.value(f"arith.muli {down}, {batch} : index")
+        if problem.causal:
+            least = self.constant(2 * MULTIPROCESSORS)
+            turns = self.value(f"arith.maxui {tiles}, {least} : index")
+        else:
+            many = self.constant(MULTIPROCESSORS)
+            turns = self.value(f"arith.ceildivui {tiles}, {many} : index")
+        return self.value(f"arith.muli {turns}, {self.constant(choice.cost)} : index")
+
+    def _kernel(self, problem: Attention, choice: Choice) -> None:
+        text = hopper.function(problem, choice.variant, "kernel")
+        _, *body, _, _ = text.strip().splitlines()
+        self.open("scf.execute_region {")
+        for line in body:
+            self.line(line)
+        self.line("scf.yield")
+        self.close(f'}} {{{TARGET} = "{CHIP.name}"}}')

@@ -35,10 +35,8 @@ from aotc.lower.contractions.hopper_tiles import (
     is_aligned,
 )
 from aotc.lower.contractions.problem import Matrix, Problem
-from aotc.request import Chip
 
 NAME = "one kernel (wgmma)"
-CHIP = Chip("sm_90a")
 _WARPGROUP = 128  # threads
 # Of a block at most, less what aligns the stages behind the barriers.
 _SHARED_BYTES = 232448 - 1024
@@ -61,7 +59,6 @@ class Variant(Struct, frozen=True):
     stages: int = 4
     group: int = 1
     takes_turns: bool = True
-    late: bool = False
     blocks: int = 132
 
     @property
@@ -90,18 +87,6 @@ def can_take(problem: Attention, variant: Variant) -> bool:
         and _is_possible(variant)
         and _Kernel(problem, variant).shared_bytes <= _SHARED_BYTES
     )
-
-
-def choose(problem: Attention) -> Variant | None:
-    """The variant that is expected to be fastest; None where the kernel takes no such problem."""
-    if problem.depth is None:
-        return None
-    group = 8 if problem.causal else 1
-    found = [
-        Variant(consumers=consumers, group=group)
-        for consumers in ((3, 2) if problem.depth <= 64 else (2,))
-    ]
-    return next((variant for variant in found if can_take(problem, variant)), None)
 
 
 def function(problem: Attention, variant: Variant, name: str) -> str:
@@ -288,17 +273,10 @@ class _Kernel:
             f"{e.constant(_TICKS)} : {type_}"
         )
 
-    def _release(self, barriers: str, type_: str, stage: str, after: Rows | None = None) -> None:
-        """Each warp says that it has read what is there. `after`: ptxas would put what waits for
-        the sums of O, which comes next, in front of the exponentials; it does not know that their
-        sums are never below 0, and so this arrives when they are there."""
+    def _release(self, barriers: str, type_: str, stage: str) -> None:
+        """Each warp says that it has read what is there."""
         e = self.e
-        condition = self.is_first_lane
-        for sum_ in after.sums if after else ():
-            zero = e.constant("0.0", "f32")
-            is_sum = e.value(f"arith.cmpf uge, {sum_}, {zero} : f32")
-            condition = e.do("andi", condition, is_sum, "i1")
-        with e.block(f"scf.if {condition}"):
+        with e.block(f"scf.if {self.is_first_lane}"):
             token = type_.replace("mbarrier.group", "mbarrier.token")
             e.value(f"nvgpu.mbarrier.arrive {barriers}[{e.index(stage)}] : {type_} -> {token}")
 
@@ -500,13 +478,10 @@ class _Kernel:
         packed_sums = self.products.multiply_v(v_stage, words, sums)
         self._give_turn()
         scores = self.products.unpacked(packed_scores, 1, [])
-        if not self.variant.late:
-            self._release(self.empty, self.ring, k_stage)
+        self._release(self.empty, self.ring, k_stage)
         if hidden is not None:
             scores = self._hide(scores, hidden)
         terms, rows, factors = self.softmax.add(scores, rows)
-        if self.variant.late:
-            self._release(self.empty, self.ring, k_stage, rows)
         sums = self.products.unpacked(packed_sums, 0, words)
         self._release(self.empty, self.ring, v_stage)
         words = self.softmax.words(terms)

@@ -13,7 +13,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
-from aotc.lower.attention import hopper
+from aotc.lower.attention.choice import CHIP, choose
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.recognise import Found, recognise_attention
 from aotc.lower.contractions.dispatch import PARALLEL, called_inside, chips_of
@@ -32,7 +32,7 @@ _ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
 
 def outline_attention(module: Any, request: BuildRequest) -> None:
     """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
-    if all(chip.capability != hopper.CHIP.capability for chip in chips_of(request)):
+    if all(chip.capability != CHIP.capability for chip in chips_of(request)):
         return
     with module.context:
         inside = called_inside(module)
@@ -45,7 +45,7 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                 if found is None or ops.enclosing(generic, *PARALLEL) is not None:
                     continue
                 problem = _problem(found)
-                if problem is not None and hopper.choose(problem) is not None:
+                if problem is not None and choose(problem):
                     number += _outline(module, function, found, number)
 
 
@@ -60,7 +60,7 @@ def problem_of(
         return None
     if k.sizes[0] == 0 or v.sizes[0] == 0:
         return None
-    return Attention(q, k, v, o, scale, causal, masked_rows_are_zero)
+    return Attention(q, k, v, o, scale, _batch(types[0]), causal, masked_rows_are_zero)
 
 
 def _problem(found: Found) -> Attention | None:
@@ -78,11 +78,8 @@ def _problem(found: Found) -> Attention | None:
 def _matrix(type_: Any) -> Matrix:
     """Of a tensor or buffer of a batch of one dimension or two, which lie as one."""
     element = str(type_.element_type)
-    *outer, rows, columns = (
-        None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)
-    )
-    batch = None if None in outer else math.prod(size for size in outer if size is not None)
-    sizes = "x".join("?" if size is None else str(size) for size in (batch, rows, columns))
+    rows, columns = _sizes_of(type_)[-2:]
+    sizes = "x".join("?" if size is None else str(size) for size in (_batch(type_), rows, columns))
     bytes_ = (columns or 1) * ELEMENT_BYTES.get(element, 1)
     return Matrix(
         type=f"memref<{sizes}x{element}>",
@@ -93,12 +90,21 @@ def _matrix(type_: Any) -> Matrix:
     )
 
 
+def _batch(type_: Any) -> int | None:
+    outer = _sizes_of(type_)[:-2]
+    return None if None in outer else math.prod(size for size in outer if size is not None)
+
+
+def _sizes_of(type_: Any) -> list[int | None]:
+    return [None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)]
+
+
 def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
     """Whether it could be: the scores are used by nothing else."""
     root: Any = ops.defining(found.result)
-    moved = _alone(root, (found.q, found.k, found.v))
     sizes = _sizes(root)
-    if ops.defining(found.scores) not in moved or any(ops.defining(one) in moved for one in sizes):
+    moved = _alone(root, (found.q, found.k, found.v, *sizes))
+    if not _is_made_by(found.scores, moved):
         return False
     with root.location, ir.InsertionPoint(root):
         result = ops.create("tensor.empty", sizes, [found.result.type]).result
@@ -113,6 +119,11 @@ def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
         outlined = _function(name, found, arguments)
         _move(moved, outlined, arguments)
     return True
+
+
+def _is_made_by(value: Any, operations: list[Any]) -> bool:
+    maker = ops.defining(value)
+    return maker is not None and maker in operations
 
 
 def _sizes(root: Any) -> list[Any]:
@@ -135,7 +146,7 @@ def _sizes(root: Any) -> list[Any]:
 def _alone(root: Any, ends: Sequence[Any]) -> list[Any]:
     """The operations in `root`'s block, in order, whose results are for `root` alone, itself
     last; none that makes one of `ends`."""
-    makers = [ops.defining(end) for end in ends]
+    makers = [maker for end in ends if (maker := ops.defining(end)) is not None]
     found = [root]
     before = []
     for op in root.block.operations:

@@ -10,7 +10,8 @@ from aotc.lower.contractions.problem import Matrix
 class Attention(Struct, frozen=True):
     """O = softmax(scale · Q · Kᵀ) · V: Q and O are queries x depth, K and V keys x depth.
 
-    All have one dimension for a batch in front, which counts heads, too. `scale` is above 0.
+    All have one dimension for a batch in front, which counts heads, too. `scale` is above 0,
+    `batch` None if it is not known.
     `causal`: query i sees the keys 0 to i alone. `masked_rows_are_zero`: of rows whose scores are
     all -infinity, which else are NaN.
     """
@@ -20,6 +21,7 @@ class Attention(Struct, frozen=True):
     v: Matrix
     o: Matrix
     scale: float
+    batch: int | None = None
     causal: bool = False
     masked_rows_are_zero: bool = False
 

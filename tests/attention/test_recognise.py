@@ -1,0 +1,97 @@
+"""Which modules have attention that becomes one kernel, and which have something like it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attention.written import ALL_SEEN, CAUSAL, attention
+from helpers.command import Outcome
+
+Aotc = Callable[..., Outcome]
+
+INPUTS = Path(__file__).parent / "inputs"
+STRICTLY_CAUSAL = CAUSAL.replace("ule", "ult")
+BACKWARDS = CAUSAL.replace("%key, %query", "%query, %key")
+TURNED = CAUSAL.replace("ule, %key, %query", "uge, %query, %key")
+HIDDEN = CAUSAL.replace("ule", "ugt").replace("%scaled, %least", "%least, %scaled")
+LARGE = CAUSAL.replace("%least", "%zero")
+ADDED = (
+    CAUSAL.replace("%scaled, %least", "%minus_zero, %least").replace("%seen =", "%mask =")
+    + """
+    %seen = arith.addf %scaled, %mask : f32"""
+)
+
+
+def said(text: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path, chip: str) -> str:
+    """What --explain says of attention."""
+    out = f"{tmp_path / 'out'}/"
+    path = mlir_file(text)
+    done = aotc("build", path, "--chip", chip, "--emit", "mlir", "--explain", "-o", out).succeeded()
+    found = re.findall(r": (\w* ?attention: .*)", done.stderr + done.stdout)
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("why", "text", "what"),
+    [
+        ("all keys are seen", attention(), "attention:"),
+        ("in bf16", attention(element="bf16"), "attention:"),
+        ("of sizes that are not known", attention(None, None, None), "attention:"),
+        ("a sum with nothing", attention(mask=ALL_SEEN), "attention:"),
+        ("causal", attention(mask=CAUSAL), "causal attention:"),
+        ("the other way round", attention(mask=TURNED), "causal attention:"),
+        ("what is hidden is selected", attention(mask=HIDDEN), "causal attention:"),
+        ("a mask is added", attention(mask=ADDED), "causal attention:"),
+        ("96 columns", attention(depth=96), "attention:"),
+    ],
+)
+def test_what_is_found(
+    why: str, text: str, what: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    assert said(text, aotc, mlir_file, tmp_path, "sm_90a").startswith(what), why
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("pytorch", "attention:"),
+        ("pytorch_causal", "causal attention:"),
+        ("pytorch_by_hand", "attention:"),
+        ("pytorch_masked_by_hand", "causal attention:"),
+    ],
+)
+def test_what_pytorch_makes_is_found(
+    name: str, what: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    text = (INPUTS / f"{name}.mlir").read_text()
+    assert said(text, aotc, mlir_file, tmp_path, "sm_90a").startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("why", "text"),
+    [
+        ("f32 has no such products", attention(element="f32").replace("truncf", "bitcast")),
+        ("the largest score would be the least", attention(scale=-0.125)),
+        ("wgmma adds 16 columns at once", attention(depth=40)),
+        ("rows would be too long", attention(depth=512)),
+        ("weights are of keys, over queries", attention(softmax_along=1)),
+        ("the last key is hidden, too", attention(mask=STRICTLY_CAUSAL)),
+        ("keys before are hidden", attention(mask=BACKWARDS)),
+        ("hidden scores are 0", attention(mask=LARGE)),
+        ("no softmax", attention(scores="%masked")),
+        ("the weights are a result, too", (INPUTS / "pytorch_with_weights.mlir").read_text()),
+    ],
+)
+def test_what_is_something_else(
+    why: str, text: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    assert said(text, aotc, mlir_file, tmp_path, "sm_90a") == "", why
+
+
+def test_other_gpus_have_the_three_operations(
+    aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    assert said(attention(), aotc, mlir_file, tmp_path, "sm_80") == ""

@@ -1,0 +1,63 @@
+"""Attention on the CPU device, which has the operations as they were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from attention.written import CAUSAL, attention
+
+import aotc
+
+INPUTS = Path(__file__).parent / "inputs"
+
+
+def exact(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool) -> np.ndarray:
+    q, k, v = (one.astype(np.float64) for one in (q, k, v))
+    scores = q @ np.swapaxes(k, -1, -2) * q.shape[-1] ** -0.5
+    if causal:
+        hidden = np.triu(np.ones(scores.shape[-2:], bool), 1)
+        scores = np.where(hidden, -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(weights / weights.sum(-1, keepdims=True) @ v)
+
+
+def operands(*outer: int, queries: int = 70, keys: int = 131) -> list[np.ndarray]:
+    random = np.random.default_rng(3)
+    rows = (queries, keys, keys)
+    return [random.standard_normal((*outer, n, 64)).astype(np.float16) for n in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "outer", "causal"),
+    [
+        ("pytorch", (1, 3), False),
+        ("pytorch_causal", (2, 2), True),
+        ("pytorch_by_hand", (2, 2), False),
+        ("pytorch_masked_by_hand", (1, 2), True),
+    ],
+)
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
+def test_pytorchs_attention_is_right(
+    name: str, outer: tuple[int, int], causal: bool, chip: str, tmp_path: Path
+) -> None:
+    """And the same with and without the kernel of another device beside it."""
+    text = (INPUTS / f"{name}.mlir").read_text()
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=(chip,))
+    q, k, v = operands(*outer)
+    result = np.full(q.shape, np.nan, np.float16)
+    aotc.load(built.path).attention(q, k, v, result)
+    np.testing.assert_allclose(result, exact(q, k, v, causal=causal), rtol=0, atol=4e-3)
+
+
+@pytest.mark.parametrize("mask", [None, CAUSAL])
+def test_attention_of_unknown_sizes_is_right(mask: str | None, tmp_path: Path) -> None:
+    text = attention(None, None, None, mask=mask)
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    library = aotc.load(built.path)
+    for batch, queries, keys in ((1, 1, 1), (2, 33, 65), (1, 130, 70), (0, 4, 4)):
+        q, k, v = operands(batch, queries=queries, keys=keys)
+        result = library.attention(q, k, v)
+        expected = exact(q, k, v, causal=mask is not None)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=4e-3)
