@@ -30,7 +30,7 @@ def said(text: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path, 
     out = f"{tmp_path / 'out'}/"
     path = mlir_file(text)
     done = aotc("build", path, "--chip", chip, "--emit", "mlir", "--explain", "-o", out).succeeded()
-    found = re.findall(r": (\w* ?attention: .*)", done.stderr + done.stdout)
+    found = re.findall(r": ((?:causal )?attention.*: one kernel.*)", done.stderr + done.stdout)
     return "\n".join(found)
 
 
@@ -61,6 +61,7 @@ def test_what_is_found(
         ("pytorch_causal", "causal attention:"),
         ("pytorch_by_hand", "attention:"),
         ("pytorch_masked_by_hand", "causal attention:"),
+        ("pytorch_mask", "attention with a mask:"),
     ],
 )
 def test_what_pytorch_makes_is_found(

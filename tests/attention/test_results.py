@@ -13,9 +13,13 @@ import aotc
 INPUTS = Path(__file__).parent / "inputs"
 
 
-def exact(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool) -> np.ndarray:
+def exact(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool, mask: np.ndarray | None = None
+) -> np.ndarray:
     q, k, v = (one.astype(np.float64) for one in (q, k, v))
     scores = q @ np.swapaxes(k, -1, -2) * q.shape[-1] ** -0.5
+    if mask is not None:
+        scores = scores + mask
     if causal:
         hidden = np.triu(np.ones(scores.shape[-2:], bool), 1)
         scores = np.where(hidden, -np.inf, scores)
@@ -49,6 +53,20 @@ def test_pytorchs_attention_is_right(
     result = np.full(q.shape, np.nan, np.float16)
     aotc.load(built.path).attention(q, k, v, result)
     np.testing.assert_allclose(result, exact(q, k, v, causal=causal), rtol=0, atol=4e-3)
+
+
+def test_a_mask_is_added(tmp_path: Path) -> None:
+    """And rows that are masked throughout are 0, as PyTorch has them."""
+    text = (INPUTS / "pytorch_mask.mlir").read_text()
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    q, k, v = operands(1, 2)
+    mask = np.random.default_rng(4).standard_normal((70, 131)).astype(np.float16)
+    mask[:, ::3] = mask[2] = -np.inf
+    result = np.full(q.shape, np.nan, np.float16)
+    aotc.load(built.path).attention(q, k, v, mask, result)
+    with np.errstate(invalid="ignore"):
+        expected = np.nan_to_num(exact(q, k, v, causal=False, mask=mask))
+    np.testing.assert_allclose(result, expected, rtol=0, atol=4e-3)
 
 
 @pytest.mark.parametrize("mask", [None, CAUSAL])

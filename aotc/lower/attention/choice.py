@@ -51,6 +51,8 @@ def _variant(problem: Attention, consumers: int) -> Variant | None:
     found = [
         Variant(consumers=consumers, keys=keys, group=group, blocks=blocks)
         for keys in (128, 64, 32)
+        # With 128, more of a mask is in registers than the others leave.
+        if problem.mask is None or keys < 128
     ]
     return next((one for one in found if hopper.can_take(problem, one)), None)
 

@@ -10,7 +10,7 @@ from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.attention import hopper
 from aotc.lower.attention.choice import CHIP, MULTIPROCESSORS, Choice, choose
-from aotc.lower.attention.outline import CAUSAL, OPERANDS, SCALE, ZERO, problem_of
+from aotc.lower.attention.outline import CAUSAL, OPERANDS, PLACES, SCALE, ZERO, problem_of
 from aotc.lower.attention.problem import Attention
 from aotc.lower.contractions.dispatch import (
     DECLARATION,
@@ -25,7 +25,7 @@ from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 STEP = "aotc-choose-attention-kernels"
-_NAMES = ("q", "k", "v", "c")
+_NAMES = ("q", "k", "v", "c", "m")
 _ALIGNMENT = 16
 
 
@@ -52,13 +52,15 @@ def _replace(call: Any, function: Any, remarks: Remarks) -> bool:
     if problem is None or not choices:
         return False
     what = "causal attention" if problem.causal else "attention"
+    if problem.mask is not None:
+        what += " with a mask"
     remarks.add(
         STEP,
         call.location,
         f"{what}: {hopper.NAME} with tiles of {' or '.join(map(_words, choices))} on {CHIP.name}, "
         "else as it was written",
     )
-    operands = list(call.operands)[: len(_NAMES)]
+    operands = list(call.operands)[: 5 if problem.mask else 4]
     with call.location:
         parsed = ir.Module.parse(_text(problem, choices, [str(one.type) for one in operands]))
     body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
@@ -79,15 +81,18 @@ def _problem(call: Any, function: Any) -> Attention | None:
     expected = ir.IntegerAttr(function.attributes[OPERANDS]).value
     if call.results or len(call.operands) != expected:
         return None
-    operands = list(call.operands)[: len(_NAMES)]
+    attribute = ir.ArrayAttr(function.attributes[PLACES])
+    places = tuple(ir.StringAttr(place).value for place in attribute)
+    operands = list(call.operands)[: 5 if places else 4]
     for value in operands:
-        if not isinstance(value.type, ir.MemRefType) or value.type.rank not in (3, 4):
+        if not isinstance(value.type, ir.MemRefType):
             return None
         if value.type.affine_map != ir.AffineMap.get_identity(value.type.rank):
             return None
     return problem_of(
         [value.type for value in operands],
         ir.FloatAttr(function.attributes[SCALE]).value,
+        places,
         causal=ir.BoolAttr(function.attributes[CAUSAL]).value,
         masked_rows_are_zero=ir.BoolAttr(function.attributes[ZERO]).value,
     )
@@ -100,17 +105,17 @@ def _text(problem: Attention, choices: Sequence[Choice], types: list[str]) -> st
     capability = e.value(f"func.call @{CAPABILITY}() : () -> i32")
     number = e.constant(CHIP.capability, "i32")
     conditions = [e.value(f"arith.cmpi eq, {capability}, {number} : i32")]
-    matrices = (problem.q, problem.k, problem.v, problem.o)
+    wanted = [matrix.type for matrix in (problem.q, problem.k, problem.v, problem.o)]
+    if problem.mask is not None:
+        wanted.append(problem.mask.type)
     bits = None
-    for name, matrix, type_ in zip(_NAMES, matrices, types, strict=True):
-        if type_ != matrix.type:
+    for name, want, type_ in zip(_NAMES, wanted, types, strict=False):
+        if type_ != want:
             e.line(
                 f"%{name} = memref.collapse_shape %{name}_given [[0, 1], [2], [3]] "
-                f": {type_} into {matrix.type}"
+                f": {type_} into {want}"
             )
-        address = e.value(
-            f"memref.extract_aligned_pointer_as_index %{name} : {matrix.type} -> index"
-        )
+        address = e.value(f"memref.extract_aligned_pointer_as_index %{name} : {want} -> index")
         bits = address if bits is None else e.value(f"arith.ori {bits}, {address} : index")
     low = e.value(f"arith.andi {bits}, {e.constant(_ALIGNMENT - 1)} : index")
     conditions.append(e.value(f"arith.cmpi eq, {low}, {e.constant(0)} : index"))
@@ -126,8 +131,8 @@ def _text(problem: Attention, choices: Sequence[Choice], types: list[str]) -> st
     e.otherwise()
     e.close()
     arguments = ", ".join(
-        f"%{name}{'' if type_ == matrix.type else '_given'}: {type_}"
-        for name, matrix, type_ in zip(_NAMES, matrices, types, strict=True)
+        f"%{name}{'' if type_ == want else '_given'}: {type_}"
+        for name, want, type_ in zip(_NAMES, wanted, types, strict=False)
     )
     return f"func.func @choice({arguments}) {{\n{e.text()}\n  return\n}}\n{DECLARATION}"
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from aotc.lower.attention.masks import MaskReader
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.products import ROWS, Operand, Products
 from aotc.lower.attention.softmax import Rows, Softmax
@@ -123,7 +124,9 @@ class _Kernel:
         self.single = _barriers(1)
         self.e = Body()
         self.products = Products(self.e, self.q, self.k, self.v)
-        self.softmax = Softmax(self.e, problem.scale, self.element)
+        mask = problem.mask
+        self.softmax = Softmax(self.e, problem.scale, self.element, masked=mask is not None)
+        self.mask = None if mask is None else MaskReader(self.e, mask, variant.keys)
         product = Problem(problem.q, problem.v, problem.o, accumulator="f32", batched=True)
         self.store = Store(self.e, product, self.depth, None)
 
@@ -131,7 +134,9 @@ class _Kernel:
 
     def text(self, name: str) -> str:
         e, problem = self.e, self.problem
-        matrices = {"q": problem.q, "k": problem.k, "v": problem.v, "c": problem.o}
+        types = {"q": problem.q.type, "k": problem.k.type, "v": problem.v.type, "c": problem.o.type}
+        if problem.mask is not None:
+            types["m"] = problem.mask.type
         self.host_batch, self.host_queries = (self._dim("%q", problem.q, i) for i in (0, 1))
         self.host_keys = self._dim("%k", problem.k, 1)
         elements = e.do("muli", self.host_batch, self.host_queries, "index")
@@ -141,7 +146,7 @@ class _Kernel:
             self.v_map = self.v.make_map(e, "%v")
             self.store.make_maps()
             self._launch()
-        arguments = ", ".join(f"%{key}: {matrix.type}" for key, matrix in matrices.items())
+        arguments = ", ".join(f"%{key}: {type_}" for key, type_ in types.items())
         return f"func.func @{name}({arguments}) {{\n{e.text()}\n  return\n}}"
 
     def _dim(self, name: str, matrix: Matrix, number: int) -> str:
@@ -398,6 +403,9 @@ class _Kernel:
         last = e.do("subi", blocks, 1)
         row = e.do("addi", tile.row, self.warp_row)
         self.first_row = e.do("addi", row, self.softmax.row)
+        if self.mask is not None and tile.batch is not None:
+            both = (self.first_row, e.do("addi", self.first_row, 8))
+            self.mask.begin_tile(tile.batch, both, (self.queries, self.keys))
         zero, one = e.constant(0, "i32"), e.constant(1, "i32")
         self._wait(self.q_full, self.single, zero, "%turn")
         self._await_full("%count")
@@ -405,7 +413,7 @@ class _Kernel:
         e.line("nvvm.wgmma.fence.aligned")
         scores = self.products.unpacked(self.products.multiply_q(stage), 0, [])
         self._release(self.empty, self.ring, stage)
-        scores = self._hide(scores, last)
+        scores = self._hide(self._masked(scores, last), last)
         terms, rows, _ = self.softmax.add(scores, self.softmax.nothing())
         words = self.softmax.words(terms)
         nothing = e.constant("0.0", "f32")
@@ -458,13 +466,13 @@ class _Kernel:
             f"{done}:{len(state)} = scf.for {j} = {first} to {end} step {one} "
             f"iter_args({pairs}) -> ({', '.join(types)}) : i32"
         ):
-            state = self._add_block(names, j, e.do("subi", last, j) if hides else None)
+            state = self._add_block(names, j, last, hides=hides)
             e.line(f"scf.yield {', '.join(state)} : {', '.join(types)}")
         return [f"{done}#{i}" for i in range(len(names))]
 
-    def _add_block(self, state: list[str], j: str, hidden: str | None) -> list[str]:
+    def _add_block(self, state: list[str], j: str, last: str, *, hides: bool) -> list[str]:
         """Scores of block j, and the sums of the block before with its V; then the terms of
-        block j. `hidden`: the block's number, if some of its keys are not seen."""
+        block j, counted from block `last` down. `hides`: some of its keys are not seen."""
         e = self.e
         words, rows, sums = self._split(state)
         v_count = e.do("addi", "%count", e.do("shli", j, 1))
@@ -479,14 +487,24 @@ class _Kernel:
         self._give_turn()
         scores = self.products.unpacked(packed_scores, 1, [])
         self._release(self.empty, self.ring, k_stage)
-        if hidden is not None:
-            scores = self._hide(scores, hidden)
+        number = e.do("subi", last, j)
+        scores = self._masked(scores, number)
+        if hides:
+            scores = self._hide(scores, number)
         terms, rows, factors = self.softmax.add(scores, rows)
         sums = self.products.unpacked(packed_sums, 0, words)
         self._release(self.empty, self.ring, v_stage)
         words = self.softmax.words(terms)
         sums = self.softmax.scaled(sums, factors)
         return [*words, *rows.largest, *rows.sums, *sums]
+
+    def _masked(self, scores: list[str], number: str) -> list[str]:
+        """With the mask of the block's scores."""
+        e = self.e
+        if self.mask is None:
+            return scores
+        first = e.do("addi", e.do("muli", number, self.variant.keys), self.softmax.column)
+        return self.softmax.with_mask(scores, self.mask.read(first))
 
     def _hide(self, scores: list[str], number: str) -> list[str]:
         """Without keys that are not there, and those behind a causal row."""

@@ -14,7 +14,7 @@ from typing import Any
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.attention.choice import CHIP, choose
-from aotc.lower.attention.problem import Attention
+from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.attention.recognise import Found, recognise_attention
 from aotc.lower.contractions.dispatch import PARALLEL, called_inside, chips_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
@@ -24,6 +24,8 @@ from aotc.request import BuildRequest
 
 # Of a function that has the operations of attention: what they compute.
 SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.attention_zero"
+# What the dimensions of a mask are, its fifth argument.
+PLACES = "aotc.attention_mask"
 # And how many operands it is called with.
 OPERANDS = "aotc.attention_operands"
 _NAME = "aotc_attention"
@@ -50,29 +52,56 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
 
 
 def problem_of(
-    types: Sequence[Any], scale: float, *, causal: bool, masked_rows_are_zero: bool
+    types: Sequence[Any],
+    scale: float,
+    places: tuple[str, ...],
+    *,
+    causal: bool,
+    masked_rows_are_zero: bool,
 ) -> Attention | None:
-    """Of the types of Q, K, V and O, tensors or buffers; None for sizes that do not fit."""
-    matrices = [_matrix(type_) for type_ in types]
+    """Of the types of Q, K, V, O and perhaps of a mask, tensors or buffers; None for sizes that do
+    not fit."""
+    matrices = [_matrix(type_) for type_ in types[:4]]
     q, k, v, o = matrices
     depth = q.sizes[1]
     if depth is None or any(matrix.sizes[1] != depth for matrix in matrices):
         return None
     if k.sizes[0] == 0 or v.sizes[0] == 0:
         return None
-    return Attention(q, k, v, o, scale, _batch(types[0]), causal, masked_rows_are_zero)
+    mask = _mask(types[4], places) if places else None
+    return Attention(q, k, v, o, scale, _batch(types[0]), causal, masked_rows_are_zero, mask)
 
 
 def _problem(found: Found) -> Attention | None:
-    types = [value.type for value in (found.q, found.k, found.v, found.result)]
-    if any(type_.rank not in (3, 4) for type_ in types):
+    types = [value.type for value in _leading(found, found.result)]
+    if any(type_.rank not in (3, 4) for type_ in types[:4]):
         return None
     return problem_of(
         types,
         found.scale,
+        _places(found),
         causal=found.causal,
         masked_rows_are_zero=found.masked_rows_are_zero,
     )
+
+
+def _leading(found: Found, result: Any) -> list[Any]:
+    masks = [] if found.mask is None else [found.mask]
+    return [found.q, found.k, found.v, result, *masks]
+
+
+def _places(found: Found) -> tuple[str, ...]:
+    signs = {"high": "/", "low": "%"}
+    return tuple(
+        f"{place[1]}{signs[place[0]]}{place[2]}" if isinstance(place, tuple) else str(place)
+        for place in found.places
+    )
+
+
+def _mask(type_: Any, places: tuple[str, ...]) -> Mask:
+    element = str(type_.element_type)
+    sizes = "x".join("?" if size is None else str(size) for size in _sizes_of(type_))
+    return Mask(f"memref<{sizes}x{element}>", element, places)
 
 
 def _matrix(type_: Any) -> Matrix:
@@ -103,12 +132,12 @@ def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
     """Whether it could be: the scores are used by nothing else."""
     root: Any = ops.defining(found.result)
     sizes = _sizes(root)
-    moved = _alone(root, (found.q, found.k, found.v, *sizes))
+    moved = _alone(root, (*_leading(found, found.q), *sizes))
     if not _is_made_by(found.scores, moved):
         return False
     with root.location, ir.InsertionPoint(root):
         result = ops.create("tensor.empty", sizes, [found.result.type]).result
-    leading = [found.q, found.k, found.v, result]
+    leading = _leading(found, result)
     arguments = [*leading, *_others(moved, leading)]
     name = _free_name(module, number)
     with root.location, ir.InsertionPoint(root):
@@ -207,6 +236,7 @@ def _function(name: str, found: Found, arguments: list[Any]) -> Any:
         SCALE: ir.FloatAttr.get(ir.F64Type.get(), found.scale),
         CAUSAL: ir.BoolAttr.get(found.causal),
         ZERO: ir.BoolAttr.get(found.masked_rows_are_zero),
+        PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(found)]),
         OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
     }
     function = ops.create("func.func", [], [], attributes, regions=1)

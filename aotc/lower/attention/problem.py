@@ -7,8 +7,18 @@ from msgspec import Struct
 from aotc.lower.contractions.problem import Matrix
 
 
+class Mask(Struct, frozen=True):
+    """What is added to scores: the type of its buffer, its elements' type, and what each of its
+    dimensions is: a score's batch `b`, that by or modulo a number (`b/12`, `b%12`), its query `i`,
+    its key `j`, the last one; or 0."""
+
+    type: str
+    element: str
+    places: tuple[str, ...]
+
+
 class Attention(Struct, frozen=True):
-    """O = softmax(scale · Q · Kᵀ) · V: Q and O are queries x depth, K and V keys x depth.
+    """O = softmax(scale · Q · Kᵀ + mask) · V: Q and O are queries x depth, K and V keys x depth.
 
     All have one dimension for a batch in front, which counts heads, too. `scale` is above 0,
     `batch` None if it is not known.
@@ -24,6 +34,7 @@ class Attention(Struct, frozen=True):
     batch: int | None = None
     causal: bool = False
     masked_rows_are_zero: bool = False
+    mask: Mask | None = None
 
     @property
     def depth(self) -> int | None:

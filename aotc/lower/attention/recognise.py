@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc import ops
 from aotc.lower.attention.elements import (
@@ -29,7 +30,8 @@ from aotc.mlir import ir
 
 _CASTS = ("extf", "truncf")
 _INDEX_CASTS = ("index_cast", "index_castui", "extsi", "extui", "trunci")
-_BATCH, _QUERY, _KEY, _COLUMN = "b", "i", "j", "d"
+BATCH, QUERY, KEY = "b", "i", "j"
+_BATCH, _QUERY, _KEY, _COLUMN = BATCH, QUERY, KEY, "d"
 _MOST_STEPS = 64
 # Of arith.cmpi and arith.cmpf.
 _COMPARISONS = {
@@ -52,7 +54,8 @@ class Found(Struct):
 
     `result` is what is replaced: a tensor of one batch dimension or two; Q, K and V are tensors of
     one or two as well. `scores` is the first product. `masked_rows_are_zero`: rows of O whose
-    scores are all -infinity are 0, not NaN.
+    scores are all -infinity are 0, not NaN. `mask`: what is added to scores, at the places `places`
+    of batch, query and key.
     """
 
     result: Any
@@ -63,6 +66,20 @@ class Found(Struct):
     scale: float
     causal: bool
     masked_rows_are_zero: bool
+    mask: Any | None
+    places: Index
+
+
+class _Scores(Struct, frozen=True):
+    """What scores are made of: the product, its tensor, what it is multiplied by, whether they are
+    causal, and a tensor that is added, with its index."""
+
+    product: Reduction
+    tensor: Any
+    scale: float = 1.0
+    causal: bool = False
+    mask: Any | None = None
+    places: Index = ()
 
 
 class _NotAttentionError(Exception):
@@ -90,36 +107,74 @@ class _Recognition:
             raise _NotAttentionError
         terms, values = self._product(Element(result, (_BATCH, _QUERY, _COLUMN)), _KEY)
         # Which is which is seen when the first is looked at.
-        v, _ = self._operand(values, {(_BATCH, _KEY, _COLUMN)})
+        v, factor = self._operand(values, {(_BATCH, _KEY, _COLUMN)})
+        if factor != 1.0:
+            raise _NotAttentionError
         scores, is_safe = self._softmax(terms)
         return self._with_scores(product, scores, v, is_safe=is_safe)
 
     def _with_scores(self, product: Any, scores: Expression, v: Any, *, is_safe: bool) -> Found:
-        scale, causal, products = 1.0, False, []
-        for _ in range(_MOST_STEPS):
-            products += self._steps(scores)[-1:]
-            scores = self._through_casts(scores)
-            if isinstance(scores, Reduction):
-                break
-            if not isinstance(scores, Operation):
-                raise _NotAttentionError
-            if (factor := _factor(scores)) is not None:
-                scale *= factor
-                scores = scores.operands[_position_of_value(scores)]
-            elif scores.name in ("addf", "select"):
-                scores, causal = self._unmasked(scores), True
-            else:
-                raise _NotAttentionError
-        if not isinstance(scores, Reduction) or not products:
-            raise _NotAttentionError
-        first, second = self._factors(scores)
-        q, q_scale = self._operand(first, {(_BATCH, _QUERY, scores.symbol)})
-        k, k_scale = self._operand(second, {(_BATCH, _KEY, scores.symbol)})
-        scale *= q_scale * k_scale
+        parts = self._parts(scores, 0)
+        first, second = self._factors(parts.product)
+        symbol = parts.product.symbol
+        q, q_scale = self._operand(first, {(_BATCH, _QUERY, symbol)})
+        k, k_scale = self._operand(second, {(_BATCH, _KEY, symbol)})
+        scale = parts.scale * q_scale * k_scale
         if not (0 < scale < math.inf):
             raise _NotAttentionError
-        result, scores = _result_of(product), products[-1].tensor
-        return Found(result, q, k, v, scores, scale, causal, is_safe)
+        result = _result_of(product)
+        return Found(
+            result, q, k, v, parts.tensor, scale, parts.causal, is_safe, parts.mask, parts.places
+        )
+
+    def _parts(self, scores: Expression, depth: int) -> _Scores:
+        """What scores are made of: the first product, times constants, plus masks."""
+        if depth > _MOST_STEPS:
+            raise _NotAttentionError
+        steps = self._steps(scores)
+        scores = self._through_casts(scores)
+        if isinstance(scores, Reduction):
+            if not steps:
+                raise _NotAttentionError
+            return _Scores(scores, steps[-1].tensor)
+        if not isinstance(scores, Operation):
+            raise _NotAttentionError
+        if (factor := _factor(scores)) is not None:
+            parts = self._parts(scores.operands[_position_of_value(scores)], depth + 1)
+            # A mask is added as it is.
+            if parts.mask is not None:
+                raise _NotAttentionError
+            return replace(parts, scale=parts.scale * factor)
+        if scores.name not in ("addf", "select"):
+            raise _NotAttentionError
+        try:
+            return replace(self._parts(self._unmasked(scores), depth + 1), causal=True)
+        except _NotAttentionError:
+            if scores.name != "addf":
+                raise
+        return self._with_mask(scores, depth)
+
+    def _with_mask(self, sum_: Operation, depth: int) -> _Scores:
+        for scores, mask in (sum_.operands, sum_.operands[::-1]):
+            try:
+                parts = self._parts(scores, depth + 1)
+            except _NotAttentionError:
+                continue
+            found = self._mask(mask)
+            if found is None or parts.mask is not None:
+                raise _NotAttentionError
+            return replace(parts, mask=found.tensor, places=found.index)
+        raise _NotAttentionError
+
+    def _mask(self, mask: Expression) -> Element | None:
+        """The tensor that is added, as far back as it has an element for each key in a row."""
+        found = None
+        for element in self._steps(mask):
+            is_float = str(element.tensor.type.element_type) in ("f16", "bf16", "f32")
+            *outer, last = element.index
+            if is_float and last == _KEY and all(_is_outer(place) for place in outer):
+                found = element
+        return found
 
     # --- Softmax -------------------------------------------------------------------------
 
@@ -383,6 +438,13 @@ def _plain(index: Index) -> Index:
         if (first[0], second[0]) == ("high", "low") and first[1:] == second[1:]:
             return (first[1], *index[2:])
     return index
+
+
+def _is_outer(place: Any) -> bool:
+    """Whether a mask may have it in front of the key: the batch or a part of it, the query, 0."""
+    if isinstance(place, tuple):
+        return place[0] in ("high", "low") and place[1] == _BATCH
+    return place in (_BATCH, _QUERY, 0)
 
 
 def _has_16_bits(tensor: Any) -> bool:

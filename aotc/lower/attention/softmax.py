@@ -26,14 +26,16 @@ class Rows(Struct, frozen=True):
 class Softmax:
     """Writes it for scores that are multiplied by `scale`, into values of `element` (f16, bf16)."""
 
-    def __init__(self, e: Body, scale: float, element: str) -> None:
-        self.e, self.element = e, element
+    def __init__(self, e: Body, scale: float, element: str, *, masked: bool) -> None:
+        """`masked`: scores come with a mask (`with_mask`), as powers of 2."""
+        self.e, self.element, self.masked = e, element, masked
         # exp(scale * x) = exp2(factor * x)
-        self.factor_value = scale * math.log2(math.e)
+        self.scale = scale * math.log2(math.e)
 
     def begin(self, lane: str) -> None:
         e = self.e
-        self.factor = e.constant(repr(self.factor_value), "f32")
+        self.scores_factor = e.constant(repr(self.scale), "f32")
+        self.factor = e.constant("1.0", "f32") if self.masked else self.scores_factor
         # This thread's first column of 8, and its first row of 16.
         self.column = e.do("shli", e.do("andi", lane, 3), 1)
         self.row = e.do("shrui", lane, 2)
@@ -44,6 +46,13 @@ class Softmax:
         least = e.constant(_MINUS_INFINITY, "f32")
         zero = e.constant("0.0", "f32")
         return Rows((least, least), (zero, zero))
+
+    def with_mask(self, scores: list[str], mask: list[str]) -> list[str]:
+        """scale * score + mask."""
+        return [
+            self.e.value(f"math.fma {score}, {self.scores_factor}, {one} : f32")
+            for score, one in zip(scores, mask, strict=True)
+        ]
 
     def hide(self, scores: list[str], ends: tuple[str, str]) -> list[str]:
         """Scores of columns from `ends` on, of this thread's two rows, counted from the block's

@@ -1,0 +1,61 @@
+"""A mask in a kernel: what is added to the scores that a thread has."""
+
+from __future__ import annotations
+
+import math
+
+from aotc.lower.attention.problem import Mask
+from aotc.lower.attention.recognise import BATCH, KEY, QUERY
+from aotc.lower.contractions.hopper_tiles import Body
+from aotc.lower.contractions.problem import convert
+
+
+class MaskReader:
+    """Reads it from memory for a block of `keys` scores of two rows."""
+
+    def __init__(self, e: Body, mask: Mask, keys: int) -> None:
+        self.e, self.mask, self.keys = e, mask, keys
+
+    def begin_tile(self, batch: str, rows: tuple[str, str], sizes: tuple[str, str]) -> None:
+        """`rows`: of this thread; `sizes`: how many queries and keys there are."""
+        e = self.e
+        queries, self.key_count = sizes
+        last = e.do("subi", queries, 1)
+        # Rows behind the last one are not stored.
+        self.rows = [e.index(e.do("minui", row, last)) for row in rows]
+        self.batch = batch
+        self.outer = [
+            [self._place(place, row) for place in self.mask.places[:-1]] for row in self.rows
+        ]
+
+    def _place(self, place: str, row: str) -> str:
+        e = self.e
+        if place == QUERY:
+            return row
+        if place == "0":
+            return e.constant(0)
+        if place == BATCH:
+            return e.index(self.batch)
+        sign, number = place[len(BATCH)], int(place[len(BATCH) + 1 :])
+        return e.index(e.do("divui" if sign == "/" else "remui", self.batch, number))
+
+    def read(self, first: str) -> list[str]:
+        """Of the block that begins with key `first` (plus the thread's own first column), in the
+        order of scores, in units of log2(e)."""
+        e, mask = self.e, self.mask
+        assert mask.places[-1] == KEY
+        last = e.do("subi", self.key_count, 1)
+        unit = e.constant(repr(math.log2(math.e)), "f32")
+        found = []
+        for group in range(0, self.keys, 8):
+            # Keys behind the last one are hidden.
+            columns = [
+                e.index(e.do("minui", e.do("addi", first, group + side), last)) for side in range(2)
+            ]
+            for outer in self.outer:
+                for column in columns:
+                    at = ", ".join([*outer, column])
+                    value = e.value(f"memref.load %m[{at}] : {mask.type}")
+                    wide = convert(e, value, mask.element, "f32")
+                    found.append(e.value(f"arith.mulf {wide}, {unit} : f32"))
+        return found

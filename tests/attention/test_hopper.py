@@ -1,0 +1,146 @@
+"""The kernel for Hopper, as far as a machine without such a GPU can tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.command import Outcome
+from msgspec.structs import replace
+
+from aotc.lower.attention import hopper
+from aotc.lower.attention.choice import choose
+from aotc.lower.attention.hopper import Variant
+from aotc.lower.attention.problem import Attention, Mask
+from aotc.lower.contractions.problem import Matrix
+from aotc.mlir import ir
+
+Aotc = Callable[..., Outcome]
+
+MASK = Mask("memref<?x1x?x?xf16>", "f16", ("b/4", "0", "i", "j"))
+
+
+def matrix(
+    batch: int | None, rows: int | None, columns: int | None, element: str = "f16"
+) -> Matrix:
+    sizes = "x".join("?" if n is None else str(n) for n in (batch, rows, columns))
+    alignment = 2 if columns is None or columns % 8 else 16
+    return Matrix(f"memref<{sizes}x{element}>", element, (rows, columns), columns, alignment)
+
+
+def problem(
+    batch: int | None = None,
+    queries: int | None = None,
+    keys: int | None = None,
+    depth: int | None = 64,
+    *,
+    element: str = "f16",
+    result: str = "f16",
+    scale: float = 0.125,
+    causal: bool = False,
+    mask: Mask | None = None,
+) -> Attention:
+    return Attention(
+        q=matrix(batch, queries, depth, element),
+        k=matrix(batch, keys, depth, element),
+        v=matrix(batch, keys, depth, element),
+        o=matrix(batch, queries, depth, result),
+        scale=scale,
+        batch=batch,
+        causal=causal,
+        mask=mask,
+    )
+
+
+def module(p: Attention, variant: Variant) -> str:
+    types = [p.q.type, p.k.type, p.v.type, p.o.type, *([p.mask.type] if p.mask else [])]
+    arguments = ", ".join(f"%{i}: {type_}" for i, type_ in enumerate(types))
+    names = ", ".join(f"%{i}" for i in range(len(types)))
+    return f"""{hopper.function(p, variant, "kernel")}
+func.func @attention({arguments}) attributes {{llvm.emit_c_interface}} {{
+  call @kernel({names}) : ({", ".join(types)}) -> ()
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("why", "p"),
+    [
+        ("f32 is not for these kernels", problem(element="f32", result="f32")),
+        ("columns are added 16 at once", problem(depth=40)),
+        ("rows are not aligned", problem(depth=36)),
+        ("columns are not known", problem(depth=None)),
+        ("the largest score would be the least", problem(scale=-1.0)),
+        ("O is no integer", problem(result="i32")),
+        ("there is no room", problem(depth=512)),
+    ],
+)
+def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
+    assert choose(p) == [], why
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [Variant(keys=100), Variant(keys=272), Variant(consumers=4), Variant(stages=1)],
+)
+def test_impossible_variants_are_refused(variant: Variant) -> None:
+    assert hopper.can_take(problem(), Variant())
+    assert not hopper.can_take(problem(), variant)
+
+
+def test_tiles_are_chosen_by_their_number() -> None:
+    """Few, and then smaller ones; of numbers that are not known, each size there is."""
+    rows = {
+        tokens: [choice.variant.m for choice in choose(problem(16, tokens, tokens))]
+        for tokens in (512, 1024, 4096)
+    }
+    assert rows == {512: [64], 1024: [128], 4096: [192]}
+    assert [choice.variant.m for choice in choose(problem())] == [192, 128, 64]
+    assert [choice.variant.m for choice in choose(problem(depth=128))] == [128, 64]
+
+
+PROBLEMS = {
+    "64": problem(),
+    "64, causal": problem(causal=True),
+    "80": problem(depth=80, element="bf16", result="f32"),
+    "96, a mask": problem(depth=96, mask=MASK),
+    "128, causal": problem(3, 100, 200, 128, causal=True),
+    "128, a mask": problem(depth=128, mask=replace(MASK, places=("0", "0", "0", "j"))),
+    "256": problem(depth=256),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_text_is_a_module(name: str) -> None:
+    choices = choose(PROBLEMS[name])
+    assert choices
+    for choice in choices:
+        with ir.Context(), ir.Location.unknown():
+            ir.Module.parse(module(PROBLEMS[name], choice.variant)).operation.verify()
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("64", 0), ("64, causal", 0), ("96, a mask", 0), ("128, causal", -1), ("128, a mask", 0)],
+)
+def test_sums_stay_in_registers(
+    name: str, number: int, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """ptxas takes it with the registers that there are, without stack, and says nothing of
+    products that wait for each other."""
+    p = PROBLEMS[name]
+    variant = choose(p)[number].variant
+    path, out = mlir_file(module(p, variant)), tmp_path / "out"
+    command = ("build", path, "--chip", "sm_90a", "--emit", "ptx,cubin", "-o", f"{out}/")
+    assert "warning" not in aotc(*command).succeeded().stderr
+    said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
+    registers, shared, stack = map(int, re.findall(r"kernel +(\d+) +(\d+) +(\d+)", said)[0])
+    assert registers <= {3: 128, 2: 168, 1: 255}[variant.consumers]
+    assert (shared, stack) == (1024, 0)
+    # The second product's A is in registers, and its sums are as wide as V.
+    ptx = next(out.glob("*.ptx")).read_text()
+    second = rf"m64n{p.depth}k16.f32.f16.f16 \{{[^}}]+\}}, \{{%r\d+, "
+    assert len(re.findall(second, ptx)) >= variant.keys // 16
