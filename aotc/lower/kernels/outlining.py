@@ -70,7 +70,12 @@ def _share(module: Any, gpu_module: Any) -> None:
     kept: dict[str, str] = {}
     renamed = {}
     name = symbol_of(gpu_module)
-    for kernel in _content(gpu_module):
+    kernels = _content(gpu_module)
+    # Of one that has no other's arguments and number of operations the text need not be compared.
+    shapes = [(str(op.attributes["function_type"]), len(ops.walk(op))) for op in kernels]
+    for kernel in (
+        op for op, shape in zip(kernels, shapes, strict=True) if shapes.count(shape) > 1
+    ):
         own = symbol_of(kernel)
         text = str(kernel).replace(f"@{own}(", "@(", 1)
         if text not in kept:

@@ -32,7 +32,7 @@ def run_passes(
     """
     with module.context:
         try:
-            run_pipeline(module.operation, passes)
+            run_pipeline(module.operation, passes, verifies_each=blame is InputError)
         except ValueError as error:
             raise (InputError if blame is InputError else InternalError)(
                 f"Cannot parse the pass pipeline '{pipeline_text(passes)}': {error}"
@@ -42,17 +42,23 @@ def run_passes(
             raise blame(message[0].upper() + message[1:]) from None
 
 
-def run_pipeline(operation: Any, passes: Sequence[str]) -> None:
+def run_pipeline(operation: Any, passes: Sequence[str], *, verifies_each: bool = False) -> None:
     """Runs `passes` on `operation`, within its context.
 
-    Raises ValueError for a pass that is unknown, and MLIRError for one that fails.
+    What they have made is verified at the end; with `verifies_each`, which takes as long as the
+    passes do, behind each. Raises ValueError for a pass that is unknown, and MLIRError for one that
+    fails.
     """
     for group in _up_to_canonicalize(passes):
         if group[:1] == ["canonicalize"]:
             # It would turn for ever in what is not reached.
             settle_branches(operation)
-        PassManager.parse(pipeline_text(group)).run(operation)
+        manager = PassManager.parse(pipeline_text(group))
+        manager.enable_verifier(verifies_each)
+        manager.run(operation)
     erase_unreachable_blocks(operation)
+    if not verifies_each:
+        operation.verify()
 
 
 def _up_to_canonicalize(passes: Sequence[str]) -> list[list[str]]:

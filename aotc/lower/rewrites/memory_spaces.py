@@ -34,8 +34,14 @@ def number_workgroup_space(root: Any) -> None:
     """
     attribute = ir.Attribute.parse("#gpu.address_space<workgroup>")
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(_WORKGROUP))
+    known: dict[Any, Any] = {}
 
     def numbered(type_: Any) -> Any:
+        if type_ not in known:
+            known[type_] = make_numbered(type_)
+        return known[type_]
+
+    def make_numbered(type_: Any) -> Any:
         if isinstance(type_, ir.FunctionType):
             inputs, results = map(numbered, type_.inputs), map(numbered, type_.results)
             return ir.FunctionType.get(list(inputs), list(results))

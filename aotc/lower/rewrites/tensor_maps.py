@@ -9,6 +9,7 @@ those of the conversion.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
@@ -25,12 +26,26 @@ def lower_tensor_maps(root: Any) -> None:
     """Rewrites the descriptors under `root`, in place."""
     pointer = ir.Type.parse("!llvm.ptr")
     operations = ops.walk(root)
+    if not _has_tensor_maps(operations):
+        return
     for operation in operations:
         if operation.name.startswith("nvgpu."):
             _cast_operands(operation, pointer)
     for operation in operations:
         if not operation.name.startswith("nvgpu."):
             _retype(operation, pointer)
+
+
+def _has_tensor_maps(operations: Sequence[Any]) -> bool:
+    """Whether a value is one: each begins as an argument, or as a result."""
+    types: set[Any] = set()
+    for operation in operations:
+        types.update(result.type for result in operation.results)
+        for region in operation.regions:
+            types.update(value.type for block in region.blocks for value in block.arguments)
+        if "function_type" in operation.attributes:
+            types.add(ir.TypeAttr(operation.attributes["function_type"]).value)
+    return any("!nvgpu.tensormap.descriptor<" in str(type_) for type_ in types)
 
 
 def _cast_operands(operation: Any, pointer: Any) -> None:

@@ -69,6 +69,8 @@ def unify_sizes(module: Any) -> None:
     """Behind each promise, one value stands for both sizes; the promises are erased."""
     with module.context:
         for function in ops.find(module.operation, "func.func"):
+            if not any(_PROMISE in op.attributes for op in ops.find(function, "cf.assert")):
+                continue  # nothing is learned there
             for region in function.regions:
                 for block in region.blocks:
                     _unify_in(block, _Sizes({}, {}))
