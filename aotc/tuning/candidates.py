@@ -140,7 +140,7 @@ def _build(
 
 
 def _short(variant: Any) -> str:
-    names = ("stages", "consumers", "ping_pong", "splits", "k", "warps", "depth")
+    names = ("stages", "consumers", "ping_pong", "down", "across", "splits", "k", "warps", "depth")
     parts = [f"{name} {getattr(variant, name)}" for name in names if hasattr(variant, name)]
     return f" ({', '.join(parts)})"
 
