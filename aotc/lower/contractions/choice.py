@@ -35,10 +35,12 @@ _HOPPER = Chip("sm_90a")
 _MANY_TILES = 100
 # So few rows or columns of C are made by one pass over the other matrix.
 _FEW = 8
-# What is timed: no kernel that is expected to take so many times as long as the fastest, and no
-# more than so many in all.
+# What is timed: no kernel that is expected to take so many times as long as its family's fastest,
+# and no more than so many of the family that the model chooses, and of each other one. (What
+# families expect is hardly comparable.)
 _FAR_SLOWER = 1.5
-_MOST_CANDIDATES = 14
+_MOST_CANDIDATES = 12
+_MOST_OF_OTHERS = 3
 # Below so many multiply-adds a loop, which takes in what comes after the product, is as fast.
 _LEAST_WORK = 64 * 64 * 64
 
@@ -152,19 +154,22 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
     if first is None:
         return []
     found = [replace(first, target=chip.name)]
-    timed: list[tuple[float, Choice]] = []
     for family in _families_of(problem, chip):
-        for variant in family.variants(problem):
-            if not family.can_take(problem, variant):
-                continue
-            one = replace(found[0], family=family, variant=variant)
-            if hasattr(family, "clocks"):
-                timed.append((_clocks(family, problem, variant, sizes, chip, at_most=True), one))
-            else:
-                found.append(one)
-    timed.sort(key=lambda pair: pair[0])
-    found += [one for clocks, one in timed if clocks <= _FAR_SLOWER * timed[0][0]]
-    return list(unique(found))[:_MOST_CANDIDATES]
+        able = [one for one in family.variants(problem) if family.can_take(problem, one)]
+        if hasattr(family, "clocks"):
+            able = _not_far_slower(family, problem, able, sizes, chip)
+        most = _MOST_CANDIDATES if family is first.family else _MOST_OF_OTHERS
+        found += [replace(found[0], family=family, variant=one) for one in able[:most]]
+    return list(unique(found))
+
+
+def _not_far_slower(
+    family: Any, problem: Problem, able: Sequence[Any], sizes: Sizes, chip: Chip
+) -> list[Any]:
+    """The variants that are not expected to be far slower than the family's fastest, that first."""
+    clocks = [_clocks(family, problem, one, sizes, chip) for one in able]
+    order = sorted(range(len(able)), key=clocks.__getitem__)
+    return [able[i] for i in order if clocks[i] <= _FAR_SLOWER * clocks[order[0]]]
 
 
 def _choose_gathered(problem: Gathered) -> list[Choice]:
