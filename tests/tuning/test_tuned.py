@@ -178,6 +178,7 @@ def test_the_key_is_read_by_people() -> None:
         ('{"format": 2, "products": []}', "its format is 2, and this aotc knows 1"),
         ('{"format": 1}', "missing required field `products`"),
         ('{"format": 1, "products": [{"chip": "sm_90a"}]}', "missing required field `problem`"),
+        ('{"format": 1, "products": [{"chip": "hopper"}]}', "Expected `str` matching regex"),
     ],
 )
 def test_another_file_is_refused(text: str, reason: str) -> None:

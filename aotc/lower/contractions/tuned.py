@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from aotc.errors import InputError
 from aotc.lower.contractions.problem import Matrix, Problem
@@ -32,7 +32,7 @@ Sizes = tuple[int, int, int]
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     """What was fastest for a problem on a chip, of matrices of these sizes (M, N, K)."""
 
-    chip: str
+    chip: Annotated[str, Meta(pattern=r"^sm_\d+[a-z]?$")]
     problem: str
     sizes: Sizes
     kernel: str
