@@ -25,6 +25,7 @@ from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Probl
 from aotc.lower.contractions.tuned import LARGE, SMALL, Entry, Sizes, sizes_at, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, CPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
+from aotc.lower.tensors.products import LEAST_WORK
 from aotc.request import Chip, unique
 
 # By the names that files of what was measured have them.
@@ -41,8 +42,6 @@ _FEW = 8
 _FAR_SLOWER = 1.5
 _MOST_CANDIDATES = 12
 _MOST_OF_OTHERS = 3
-# Below so many multiply-adds a loop, which takes in what comes after the product, is as fast.
-_LEAST_WORK = 64 * 64 * 64
 
 _P = TypeVar("_P", bound=Problem)
 
@@ -93,7 +92,7 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
     """The kernels for a problem, the best one first; the last one takes matrices at any address.
     None at all where loops are as good, or no kernel is right. `measured`: what was found fastest
     for this problem; raises ValueError for what this aotc has no more."""
-    if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < _LEAST_WORK:
+    if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < LEAST_WORK:
         return []
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
         return []

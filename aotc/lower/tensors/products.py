@@ -7,6 +7,7 @@ as often. It becomes a loop of its own, which the loops of what made its operand
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -14,6 +15,9 @@ from aotc import ops
 from aotc.lower.tensors.generics import body_of, has_reduction, maps_of, origin, turning_loops
 from aotc.mlir import ir
 
+# Below so many multiply-adds a loop, which takes in what comes after the product, is as fast as a
+# kernel.
+LEAST_WORK = 64 * 64 * 64
 _HELD = "aotc.held"
 _HOLDER = "bufferization.dealloc_tensor"
 # Of these, one costs as little as the load that it belongs to.
@@ -28,8 +32,9 @@ def hold_apart(module: Any) -> None:
     """Gives what is not to be fused a second use, until `let_go`: what has two is not fused."""
     with module.context:
         for product in ops.find(module.operation, "linalg.generic"):
+            has_kernels = _has_kernels(product)
             for value in _repeated_operands(product):
-                if _computes(value):
+                if _computes(value) or (has_kernels and _operations(value)):
                     with product.location, ir.InsertionPoint.after(ops.defining(value)):
                         ops.create(_HOLDER, [value], attributes={_HELD: ir.UnitAttr.get()})
 
@@ -39,6 +44,23 @@ def let_go(module: Any) -> None:
     for holder in ops.find(module.operation, _HOLDER):
         if _HELD in holder.attributes:
             holder.erase()
+
+
+def _has_kernels(generic: Any) -> bool:
+    """Whether it multiplies and adds, and is not known to be small: then it has kernels, that
+    compute nothing else of their operands."""
+    names = [op.name for op in body_of(generic) if op.name not in _FREE]
+    if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
+        return False
+    sizes: dict[int, int] = {}
+    for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
+        type_ = value.type
+        if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+            return True
+        for result, size in zip(map_.results, type_.shape, strict=True):
+            if isinstance(result, ir.AffineDimExpr):
+                sizes[result.position] = int(size)
+    return math.prod(sizes.values()) >= LEAST_WORK
 
 
 def _repeated_operands(generic: Any) -> list[Any]:
