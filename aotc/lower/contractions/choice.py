@@ -15,6 +15,7 @@ from aotc.lower.contractions import (
     gathered_simt,
     gathered_tensor_cores,
     hopper,
+    hopper_menu,
     simt,
     skinny,
     tensor_cores,
@@ -104,7 +105,7 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
         if own:
             found += _measured(problem, own, chip)
         elif _families_of(problem, chip)[0] is hopper and (best := _best_on(problem, chip)):
-            found += best
+            found += [_menu(best[0])] if len(best) > 1 else best
         else:
             others.append(chip)
     families = _families_of(problem)
@@ -132,6 +133,14 @@ def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
     return _best(problem, _families_of(problem, chip)[:1], chip.name, [chip])
 
 
+def _menu(large: Choice) -> Choice:
+    """Of sizes that are not known, the program chooses when it knows them."""
+    problem = large.problem
+    able = [one for one in hopper.variants(problem) if hopper.can_take(problem, one)]
+    menu = hopper_menu.menu(problem, able)
+    return replace(large, family=hopper_menu, variant=menu, least_tiles=0)
+
+
 def _measured(problem: Problem, entries: Sequence[Entry], chip: Chip) -> list[Choice]:
     """What the model says for one chip, but for those sizes that something was measured for."""
     found = []
@@ -148,7 +157,7 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
     """The kernels for one chip that are worth being timed for a problem of these sizes: what would
     be chosen first, and others that are not expected to be far slower."""
     chip = _own_variant(chip)
-    chosen = (one for one in choose(problem, [chip]) if one.problem == problem)
+    chosen = _best(problem, _families_of(problem, chip), chip.name, [chip])
     first = next((one for one in chosen if one.sizes == sizes), None)
     if first is None:
         return []

@@ -31,7 +31,9 @@ from aotc.lower.contractions.hopper_tiles import (
     Tile,
     is_aligned,
 )
+from aotc.lower.contractions.hopper_turns import Turns
 from aotc.lower.contractions.problem import Finish, Matrix, Problem
+from aotc.lower.contractions.writer import Writer
 
 NAME = "wgmma"
 _WARPGROUP = 128  # threads
@@ -144,8 +146,15 @@ def _in_clusters() -> list[Variant]:
 
 def clocks(problem: Problem, variant: Variant, m: int, n: int, k: int) -> float:
     """How long a multiprocessor is expected to be busy."""
+    pitches = (matrix.pitch or 0 for matrix in (problem.a, problem.b))
+    sizes = hopper_cost.Sizes(m, n, k, *pitches)
+    return float(hopper_cost.clocks(Writer(), *operands(problem, variant), variant, sizes))
+
+
+def operands(problem: Problem, variant: Variant) -> tuple[Operand, Operand]:
+    """A's tile in a stage, and B's."""
     kernel = _Kernel(problem, variant)
-    return hopper_cost.clocks(kernel.a, kernel.b, variant, (m, n, k))
+    return kernel.a, kernel.b
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
@@ -189,6 +198,7 @@ class _Kernel:
         )
         self.e = Body()
         self.cluster = Cluster(self.e, variant.down, variant.across)
+        self.turns = Turns(self.e)
         self.store = Store(self.e, problem, variant.n, finish)
         self.sums = self.store.sums
 
@@ -448,15 +458,15 @@ class _Kernel:
             step = e.do("muli", step, 2)
             count = e.do("muli", consumer, counts)
             counts = e.do("muli", counts, 2)
-            self._let_the_first_begin(consumer)
+            self.turns.begin(consumer)
         loop = f"scf.for %tile = {first} to {self.tiles} step {step}"
         done = e.name()
         with e.block(f"{done} = {loop} iter_args(%count = {count}) -> (i32) : i32"):
             if variant.ping_pong:
-                self._await_turn(consumer)
+                self.turns.wait(consumer)
             sums, last_stage = self._multiply("%count")
             if variant.ping_pong:
-                self._give_turn(consumer)
+                self.turns.give(consumer)
             sums = self._await_products(sums)
             self._release(last_stage)
             tile = self._tile("%tile")
@@ -488,25 +498,6 @@ class _Kernel:
         place = e.do("andi", address, _MOST_SHARED - 1)
         units = e.value(f"arith.extui {e.do('shrui', place, 4)} : i32 to i64")
         return e.do("ori", units, operand.layout, "i64")
-
-    # The consumers take turns at the tensor cores, by a named barrier each (0 is gpu.barrier's),
-    # on which its owner waits and the other one arrives. Without that one could be a round of the
-    # ring ahead of the other, and take an old phase for its own.
-
-    def _turn(self, number: str) -> str:
-        return f"id = {number} number_of_threads = {self.e.constant(2 * _WARPGROUP, 'i32')}"
-
-    def _await_turn(self, consumer: str) -> None:
-        self.e.line(f"nvvm.barrier {self._turn(self.e.do('addi', consumer, 1))}")
-
-    def _give_turn(self, consumer: str) -> None:
-        two = self.e.constant(2, "i32")
-        self.e.line(f"nvvm.barrier.arrive {self._turn(self.e.do('subi', two, consumer))}")
-
-    def _let_the_first_begin(self, consumer: str) -> None:
-        is_second = self.e.compare("eq", consumer, 1)
-        with self.e.block(f"scf.if {is_second}"):
-            self._give_turn(consumer)
 
     def _multiply(self, count: str) -> tuple[list[str], str]:
         """The sums, while the last products are still being added; and the stage of those."""

@@ -3,71 +3,94 @@
 A stage takes as long as the tensor cores need for it, or as its lines need to come: TMA fetches
 rows of 128 bytes, each as one line of the L2 cache or, where it does not begin at a multiple of
 128 bytes, as parts of two. What blocks of a cluster share is fetched once.
+
+Written over `Writer`, it is computed here for sizes that are known, and by the program for others.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from aotc.lower.contractions.hopper_tiles import DEPTH, SWIZZLED, Operand
+from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES
+from aotc.lower.contractions.writer import Writer
 
 if TYPE_CHECKING:
     from aotc.lower.contractions.hopper import Variant
+
+_PARTS = 16  # what fractions are counted in
 
 
 class Rates(Struct, frozen=True):
     """Clocks of a multiprocessor.
 
-    `multiply_adds`: how many the tensor cores make a clock. `line`: for one line of L2. `hidden`:
-    what part of the shorter one of both is not hidden behind the longer one. `stored`: elements of
-    C that are stored in a clock. `tile`: besides, for each tile. `launch` and `cluster`: once, for
-    the launch, and for a launch of clusters besides.
+    `multiply_adds`: how many the tensor cores make in a clock. `line`: for a line of L2. `seen`:
+    the part of the shorter one of both that is not hidden behind the longer one. `stored`: elements
+    of C that are stored in a clock. `tile`: besides, for each tile. `launch` and `cluster`: for the
+    launch, and for one of clusters besides.
     """
 
-    multiply_adds: float = 2048
-    line: float = 2.4
-    seen: float = 0.2
-    stored: float = 32
-    tile: float = 500
-    launch: float = 1500
-    cluster: float = 1000
+    multiply_adds: float = 2310
+    line: float = 1.77
+    seen: float = 0.53
+    stored: float = 1e9
+    tile: float = 289
+    launch: float = 1517
+    cluster: float = 1598
 
 
 H200 = Rates()
 
 
+class Sizes(Struct, frozen=True):
+    """Of a product, in elements: numbers, or names of values of type index. The pitches are those
+    of A and of B, 0 for one that is not known."""
+
+    m: Index
+    n: Index
+    k: Index
+    a_pitch: Index
+    b_pitch: Index
+
+
 def clocks(
-    a: Operand, b: Operand, variant: Variant, sizes: tuple[int, int, int], rates: Rates = H200
-) -> float:
-    """How long a multiprocessor is busy. `a` and `b`: the operands' tiles in a stage; `sizes`: M, N
-    and K."""
-    fetch = rates.line * (_lines(a, variant.m) + _lines(b, variant.n))
-    products = variant.m * variant.n * DEPTH / rates.multiply_adds
-    stage = max(fetch, products) + rates.seen * min(fetch, products)
-    stored = rates.tile + variant.m * variant.n / rates.stored
-    turns, depth = _turns(variant, *sizes[:2]), -(-sizes[2] // DEPTH)
-    # With two tiles at once one is multiplied while the other one is stored.
-    waits = 1 if variant.ping_pong else turns
-    once = rates.launch + (rates.cluster if variant.cluster > 1 else 0.0)
-    return turns * depth * stage + waits * stored + once
+    w: Writer, a: Operand, b: Operand, variant: Variant, sizes: Sizes, rates: Rates = H200
+) -> Index:
+    """How long a multiprocessor is busy. `a` and `b`: the operands' tiles in a stage."""
+    lines = w.add(
+        _lines(w, a, variant.m, sizes.a_pitch, rates), _lines(w, b, variant.n, sizes.b_pitch, rates)
+    )
+    fetch = w.divide(lines, SWIZZLED * _PARTS)
+    products = round(variant.m * variant.n * DEPTH / rates.multiply_adds)
+    shorter = w.minimum(fetch, products)
+    seen = w.divide(w.multiply(shorter, round(rates.seen * _PARTS)), _PARTS)
+    stage = w.add(w.maximum(fetch, products), seen)
+    depth = w.divide_up(sizes.k, DEPTH)
+    stored = round(rates.tile + variant.m * variant.n / rates.stored)
+    once = round(rates.launch + (rates.cluster if variant.cluster > 1 else 0.0))
+    turns = _turns(w, variant, sizes)
+    if variant.ping_pong:
+        # One tile is multiplied while the one before is stored.
+        return w.add(w.multiply(turns, w.multiply(depth, stage)), once + stored)
+    return w.add(w.multiply(turns, w.add(w.multiply(depth, stage), stored)), once)
 
 
-def _turns(variant: Variant, m: int, n: int) -> int:
-    """How many tiles a block makes, at most."""
-    down, across = -(-m // (variant.m * variant.down)), -(-n // (variant.n * variant.across))
-    return -(-down * across // (variant.blocks // variant.cluster))
-
-
-def _lines(operand: Operand, extent: int) -> float:
-    """Those that a block fetches for a stage; a pitch that is not known is taken for a good one."""
-    matrix = operand.matrix
-    size = ELEMENT_BYTES[matrix.element]
+def _lines(w: Writer, operand: Operand, extent: int, pitch: Index, rates: Rates) -> Index:
+    """The clocks for those that a block fetches for a stage, in parts."""
+    size = ELEMENT_BYTES[operand.matrix.element]
     rows = operand.extent if operand.is_deep else operand.slabs * DEPTH
-    # Rows begin at multiples of this. (K's stages do at multiples of a line.)
+    # Rows begin at multiples of this. (Stages along K begin at multiples of a line.)
     step = SWIZZLED if operand.is_deep else extent * size
-    start = math.gcd(step, SWIZZLED, (matrix.pitch or 0) * size)
-    return rows / operand.sharers * (2 - start / SWIZZLED)
+    start = w.lowest_bit(w.either(w.multiply(pitch, size), step | SWIZZLED))
+    clocks = round(rows / operand.sharers * rates.line * _PARTS)
+    return w.multiply(w.subtract(2 * SWIZZLED, start), clocks)
+
+
+def _turns(w: Writer, variant: Variant, sizes: Sizes) -> Index:
+    """How many tiles a block makes, at most."""
+    down = w.divide_up(sizes.m, variant.m * variant.down)
+    across = w.divide_up(sizes.n, variant.n * variant.across)
+    return w.divide_up(w.multiply(down, across), variant.blocks // variant.cluster)

@@ -48,6 +48,18 @@ class IndexWriter(Emitter):
             return x % y
         return 0 if y == 1 else self._binary("remui", x, y)
 
+    def either(self, x: Index, y: Index) -> Index:
+        """The bits that are in one of them."""
+        if isinstance(x, int) and isinstance(y, int):
+            return x | y
+        return self._binary("ori", x, y)
+
+    def lowest_bit(self, x: Index) -> Index:
+        """The largest power of two that divides it, which is not 0."""
+        if isinstance(x, int):
+            return x & -x
+        return self._binary("andi", x, self._binary("subi", 0, x))
+
     def _binary(self, operation: str, x: Index, y: Index) -> str:
         return self.value(f"arith.{operation} {self.index(x)}, {self.index(y)} : index")
 
