@@ -23,6 +23,7 @@ from aotc.lower.contractions.hopper_store import Store
 from aotc.lower.contractions.hopper_tiles import (
     DEPTH,
     K_OF_WGMMA,
+    PROMOTIONS,
     SHARED,
     SLAB,
     SPACE,
@@ -58,7 +59,8 @@ class Variant(Struct, frozen=True):
     `stages`: of the ring. `group`: how many tiles of a column of C follow each other, so that
     the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
     many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
-    below and beside each other a cluster of blocks makes.
+    below and beside each other a cluster of blocks makes. `buffers`: of each warp that stores.
+    `promotion`: how many bytes the L2 cache fetches for TMA at once, 256, 128, 64 or 0.
     """
 
     n: int = 256
@@ -70,6 +72,8 @@ class Variant(Struct, frozen=True):
     blocks: int = 132
     down: int = 1
     across: int = 1
+    buffers: int = 2
+    promotion: int = 256
 
     @property
     def m(self) -> int:
@@ -126,7 +130,7 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     """Those worth a try, the best one for large problems first."""
     found = []
     for shape in (*_SHAPES, *_in_clusters()):
-        room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers)
+        room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
         stages = min(room // _Kernel(problem, shape).stage_bytes, _MOST_STAGES)
         # Of the largest tiles three stages were seen to be a little faster than four.
         if shape.n == 256 and shape.consumers == 2:
@@ -171,6 +175,8 @@ def _is_possible(variant: Variant) -> bool:
         and variant.m_blocks * variant.n // 2 <= _MOST_SUMS[variant.consumers]
         and variant.stages >= 2
         and variant.group >= 1
+        and variant.buffers in (1, 2)
+        and variant.promotion in PROMOTIONS
         and variant.blocks >= variant.cluster
         and (variant.down, variant.across) in ((1, 1), (2, 1), (1, 2), (2, 2))
         and (variant.consumers == 2 or not variant.ping_pong)
@@ -184,22 +190,25 @@ class _Kernel:
         self.problem, self.variant = problem, variant
         batched = problem.batched
         a, b = problem.a, problem.b
-        self.a = Operand.of(
+        left = Operand.of(
             a, variant.m, is_deep=not a.transposed, batched=batched, sharers=variant.across
         )
-        self.b = Operand.of(
+        right = Operand.of(
             b, variant.n, is_deep=b.transposed, batched=batched, sharers=variant.down
         )
+        self.a, self.b = (replace(one, promotion=variant.promotion) for one in (left, right))
         self.stage_bytes = self.a.bytes + self.b.bytes
         self.ring_bytes = variant.stages * self.stage_bytes
-        self.shared_bytes = self.ring_bytes + Store.shared_bytes(4 * variant.consumers)
+        self.shared_bytes = self.ring_bytes + Store.shared_bytes(
+            4 * variant.consumers, variant.buffers
+        )
         self.barriers = (
             f"!nvgpu.mbarrier.group<memorySpace = {SPACE}, num_barriers = {variant.stages}>"
         )
         self.e = Body()
         self.cluster = Cluster(self.e, variant.down, variant.across)
         self.turns = Turns(self.e)
-        self.store = Store(self.e, problem, variant.n, finish)
+        self.store = Store(self.e, problem, variant.n, finish, variant.buffers)
         self.sums = self.store.sums
 
     # --- The host's part -----------------------------------------------------------------
@@ -485,7 +494,9 @@ class _Kernel:
         warp_rows = e.do("muli", e.do("andi", self.warp, 3), 16)
         self.first_row = e.do("addi", e.do("muli", part, 64 * variant.m_blocks), warp_rows)
         warp = e.do("subi", self.warp, 4)
-        buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), self.ring_bytes)
+        buffers = e.do(
+            "addi", e.do("muli", warp, Store.shared_bytes(1, variant.buffers)), self.ring_bytes
+        )
         self.store.begin(self.shared, self.address, buffers, self.lane, (self.m, self.n))
         self.is_first_lane = e.compare("eq", self.lane, 0)
         self.releases = self.is_first_lane

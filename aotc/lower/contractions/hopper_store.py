@@ -21,8 +21,6 @@ from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Problem, conv
 
 _ROWS = 16
 _BYTES = _ROWS * SWIZZLED
-# Of each warp: one is filled while the other one is read.
-_BUFFERS = 2
 
 # Of 8 columns of a piece, what a thread has of them: two neighbours in one of the first 8 rows,
 # and two in the row 8 below.
@@ -36,8 +34,12 @@ class Store:
     the others that `begin` takes are names of values in the kernel.
     """
 
-    def __init__(self, e: Body, problem: Problem, n: int, finish: Finish | None) -> None:
+    def __init__(
+        self, e: Body, problem: Problem, n: int, finish: Finish | None, buffers: int = 2
+    ) -> None:
+        """`buffers`: of each warp. Of two one is filled while the other one is read."""
         self.e, self.problem, self.n, self.finish = e, problem, n, finish
+        self.buffers = buffers
         self.c = problem.c
         self.element_bytes = ELEMENT_BYTES[self.c.element]
         self.columns = SWIZZLED // self.element_bytes
@@ -48,8 +50,8 @@ class Store:
         self.maps: dict[int, str] = {}
 
     @staticmethod
-    def shared_bytes(warps: int) -> int:
-        return warps * _BUFFERS * _BYTES
+    def shared_bytes(warps: int, buffers: int = 2) -> int:
+        return warps * buffers * _BYTES
 
     # --- The host's part -----------------------------------------------------------------
 
@@ -85,16 +87,16 @@ class Store:
         """`tile`: where the warp's rows of the first sums begin; the next ones are 64 below."""
         e = self.e
         firsts = range(0, self.n, self.columns)
-        is_odd = len(sums) * len(firsts) % 2 != 0
+        is_odd = len(sums) * len(firsts) % self.buffers != 0
         number = 0
         for block, block_sums in enumerate(sums):
             row = e.do("addi", tile.row, 64 * block)
             for first in firsts:
                 # An odd number of pieces: this tile begins with the buffer that the one before
                 # ended with.
-                in_use = 0 if is_odd and number == 0 else _BUFFERS - 1
+                in_use = 0 if is_odd and number == 0 else self.buffers - 1
                 self._await_buffer(in_use)
-                buffer = e.do("addi", self.offset, number % _BUFFERS * _BYTES)
+                buffer = e.do("addi", self.offset, number % self.buffers * _BYTES)
                 place = Tile(row, e.do("addi", tile.column, first), tile.batch)
                 self._store_piece(block_sums, first, place, buffer)
                 number += 1

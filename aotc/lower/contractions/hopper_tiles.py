@@ -20,6 +20,8 @@ K_OF_WGMMA = 16
 SWIZZLED = 128  # bytes: the widest row that is swizzled
 SLAB = 64 * SWIZZLED  # bytes of 64 swizzled rows
 
+# How many bytes the L2 cache fetches for a descriptor's tiles at once, as nvgpu says it.
+PROMOTIONS = {0: "none", 64: "l2promo_64b", 128: "l2promo_128b", 256: "l2promo_256b"}
 _ALIGNMENT = 16  # bytes: of addresses, and of the distance of rows
 
 
@@ -81,6 +83,7 @@ class Operand(Struct, frozen=True):
     in_one: bool
     batched: bool
     sharers: int = 1
+    promotion: int = 256
 
     @staticmethod
     def of(
@@ -127,7 +130,7 @@ class Operand(Struct, frozen=True):
 
     @property
     def map_type(self) -> str:
-        return map_type(self.tile)
+        return map_type(self.tile, promotion=self.promotion)
 
     def make_map(self, e: Body, name: str) -> str:
         return make_map(e, name, self.matrix, self.box, self.map_type, in_slabs=self.in_one)
@@ -192,12 +195,12 @@ def tile_type(box: tuple[int, ...], element: str) -> str:
     return f"memref<{'x'.join(map(str, box))}x{element}, {SPACE}>"
 
 
-def map_type(tile: str, *, is_swizzled: bool = True) -> str:
+def map_type(tile: str, *, is_swizzled: bool = True, promotion: int = 256) -> str:
     """The type of a descriptor for such tiles."""
     swizzle = "swizzle_128b" if is_swizzled else "none"
     return (
         f"!nvgpu.tensormap.descriptor<tensor = {tile}, swizzle = {swizzle}, "
-        "l2promo = l2promo_256b, oob = zero, interleave = none>"
+        f"l2promo = {PROMOTIONS[promotion]}, oob = zero, interleave = none>"
     )
 
 

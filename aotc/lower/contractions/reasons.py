@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotc.lower.contractions.choice import Choice
+from aotc.lower.contractions.hopper_menu import Menu
 from aotc.lower.contractions.peaks import kind_of, peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES
 from aotc.lower.contractions.tuned import matrices, sizes_of
@@ -38,6 +39,9 @@ def _when(choice: Choice) -> str:
 def _why(choice: Choice) -> str:
     if choice.entry is not None:
         return str(choice.entry)
+    if isinstance(choice.variant, Menu):
+        tiles = ", ".join(f"{one.m}x{one.n}" for one in choice.variant.variants)
+        return f"the program chooses among {tiles} when it knows the sizes"
     count = len(choice.family.variants(choice.problem))
     if choice.least_tiles or not choice.has_model:
         return f"the first of {count}"
