@@ -23,7 +23,6 @@ from aotc.lower.contractions.hopper_store import Store
 from aotc.lower.contractions.hopper_tiles import (
     DEPTH,
     K_OF_WGMMA,
-    PROMOTIONS,
     SHARED,
     SLAB,
     SPACE,
@@ -60,20 +59,18 @@ class Variant(Struct, frozen=True):
     the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
     many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
     below and beside each other a cluster of blocks makes. `buffers`: of each warp that stores.
-    `promotion`: how many bytes the L2 cache fetches for TMA at once, 256, 128, 64 or 0.
     """
 
     n: int = 256
     consumers: int = 2
     m_blocks: int = 1
-    stages: int = 4
+    stages: int = 0
     group: int = 16
     ping_pong: bool = False
     blocks: int = 132
     down: int = 1
     across: int = 1
     buffers: int = 2
-    promotion: int = 256
 
     @property
     def m(self) -> int:
@@ -90,26 +87,33 @@ class Variant(Struct, frozen=True):
         return self.down * self.across
 
 
-# Without stages: as many as there is room for. For many tiles first, then for fewer and fewer.
+# For many tiles first, then for fewer and fewer. Without stages: as many as there is room for.
 _MOST_STAGES = 8
-_SHAPES = (
-    Variant(n=256),
-    Variant(n=192, m_blocks=2),
-    Variant(n=128, m_blocks=2, ping_pong=True),
-    Variant(n=192, consumers=3),
-    Variant(n=160, m_blocks=2),
+_ROWS_OF_GROUP = 2048
+_ALONE = (
+    Variant(n=256, stages=3),  # which was seen to be faster than four
     *(Variant(n=n) for n in (224, 192, 160, 128)),
-    Variant(n=128, m_blocks=2),
+    Variant(n=128, m_blocks=2, ping_pong=True),
     *(Variant(n=n, consumers=3) for n in (128, 96)),
     Variant(n=256, consumers=1),
-    Variant(n=128, ping_pong=True),
     Variant(n=64),
     *(Variant(n=n, consumers=1) for n in (128, 96, 64, 32)),
+    Variant(n=128, ping_pong=True),
 )
-# Clusters: (down, across, how many such blocks run at once). For tiles of so many elements: what
-# they cost at their beginning and at their end is more than small ones gain.
+# Clusters: how many blocks down and across, and how many such blocks run at once. What one costs
+# at its beginning and at its end is more than small tiles gain.
 _CLUSTERS = ((2, 1, 132), (1, 2, 132), (2, 2, 120))
-_LEAST_SHARED = 128 * 128
+_IN_CLUSTERS = (
+    *(Variant(n=n, m_blocks=2) for n in (192, 160, 128)),
+    Variant(n=192, consumers=3),
+    *(Variant(n=n) for n in (256, 224, 192, 128, 64)),
+    Variant(n=128, consumers=1),
+)
+_SHAPES = _ALONE + tuple(
+    replace(shape, down=down, across=across, blocks=blocks)
+    for shape in _IN_CLUSTERS
+    for down, across, blocks in _CLUSTERS
+)
 
 
 def can_take(problem: Problem, variant: Variant) -> bool:
@@ -129,23 +133,18 @@ def can_take(problem: Problem, variant: Variant) -> bool:
 def variants(problem: Problem) -> tuple[Variant, ...]:
     """Those worth a try, the best one for large problems first."""
     found = []
-    for shape in (*_SHAPES, *_in_clusters()):
-        room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
-        stages = min(room // _Kernel(problem, shape).stage_bytes, _MOST_STAGES)
-        # Of the largest tiles three stages were seen to be a little faster than four.
-        if shape.n == 256 and shape.consumers == 2:
-            found.append(replace(shape, stages=stages - 1))
-        found.append(replace(shape, stages=stages))
+    for shape in _SHAPES:
+        shape = replace(shape, group=max(_ROWS_OF_GROUP // (shape.m * shape.down), 1))
+        both = (_with_stages(problem, replace(shape, buffers=buffers)) for buffers in (2, 1))
+        found.append(max(both, key=lambda one: one.stages))
     return tuple(variant for variant in found if can_take(problem, variant))
 
 
-def _in_clusters() -> list[Variant]:
-    return [
-        replace(shape, down=down, across=across, blocks=blocks)
-        for shape in _SHAPES
-        for down, across, blocks in _CLUSTERS
-        if shape.m * shape.n >= _LEAST_SHARED and not shape.ping_pong
-    ]
+def _with_stages(problem: Problem, shape: Variant) -> Variant:
+    """With as many as there is room for."""
+    room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
+    most = min(room // _Kernel(problem, shape).stage_bytes, shape.stages or _MOST_STAGES)
+    return replace(shape, stages=most)
 
 
 def clocks(problem: Problem, variant: Variant, m: int, n: int, k: int) -> float:
@@ -176,7 +175,6 @@ def _is_possible(variant: Variant) -> bool:
         and variant.stages >= 2
         and variant.group >= 1
         and variant.buffers in (1, 2)
-        and variant.promotion in PROMOTIONS
         and variant.blocks >= variant.cluster
         and (variant.down, variant.across) in ((1, 1), (2, 1), (1, 2), (2, 2))
         and (variant.consumers == 2 or not variant.ping_pong)
@@ -190,13 +188,12 @@ class _Kernel:
         self.problem, self.variant = problem, variant
         batched = problem.batched
         a, b = problem.a, problem.b
-        left = Operand.of(
+        self.a = Operand.of(
             a, variant.m, is_deep=not a.transposed, batched=batched, sharers=variant.across
         )
-        right = Operand.of(
+        self.b = Operand.of(
             b, variant.n, is_deep=b.transposed, batched=batched, sharers=variant.down
         )
-        self.a, self.b = (replace(one, promotion=variant.promotion) for one in (left, right))
         self.stage_bytes = self.a.bytes + self.b.bytes
         self.ring_bytes = variant.stages * self.stage_bytes
         self.shared_bytes = self.ring_bytes + Store.shared_bytes(

@@ -27,19 +27,23 @@ _PARTS = 16  # what fractions are counted in
 class Rates(Struct, frozen=True):
     """Clocks of a multiprocessor.
 
-    `multiply_adds`: how many the tensor cores make in a clock. `line`: for a line of L2. `seen`:
-    the part of the shorter one of both that is not hidden behind the longer one. `stored`: elements
-    of C that are stored in a clock. `tile`: besides, for each tile. `launch` and `cluster`: for the
-    launch, and for one of clusters besides.
+    `multiply_adds`: how many the tensor cores make in a clock. `line`: for a line of L2. `latency`:
+    until the first of a ring's stages is there. `both`: the part of what tensor cores and lines
+    take together that a stage takes at least. `together`: for each other block of a cluster, which
+    a stage waits for. `power`: the part of what lines take that slows a stage down in any case.
+    `stored`: elements of C that are stored in a clock. `launch` and `cluster`: for the launch, and
+    for one of clusters besides.
     """
 
-    multiply_adds: float = 2310
-    line: float = 1.77
-    seen: float = 0.53
-    stored: float = 1e9
-    tile: float = 289
-    launch: float = 1517
-    cluster: float = 1598
+    multiply_adds: float = 1780
+    line: float = 1.744
+    latency: float = 566
+    both: float = 0.6
+    together: float = 60
+    power: float = 0.05
+    stored: float = 80
+    launch: float = 1700
+    cluster: float = 2170
 
 
 H200 = Rates()
@@ -63,13 +67,15 @@ def clocks(
     lines = w.add(
         _lines(w, a, variant.m, sizes.a_pitch, rates), _lines(w, b, variant.n, sizes.b_pitch, rates)
     )
-    fetch = w.divide(lines, SWIZZLED * _PARTS)
+    fetch = w.add(w.divide(lines, SWIZZLED * _PARTS), round(rates.latency / variant.stages))
     products = round(variant.m * variant.n * DEPTH / rates.multiply_adds)
-    shorter = w.minimum(fetch, products)
-    seen = w.divide(w.multiply(shorter, round(rates.seen * _PARTS)), _PARTS)
-    stage = w.add(w.maximum(fetch, products), seen)
+    both = w.divide(w.multiply(w.add(fetch, products), round(rates.both * 256)), 256)
+    together = round(rates.together * (variant.cluster - 1))
+    longest = w.maximum(w.maximum(fetch, products), both)
+    power = w.divide(w.multiply(fetch, round(rates.power * 256)), 256)
+    stage = w.add(w.add(longest, power), together)
     depth = w.divide_up(sizes.k, DEPTH)
-    stored = round(rates.tile + variant.m * variant.n / rates.stored)
+    stored = round(variant.m * variant.n / rates.stored)
     once = round(rates.launch + (rates.cluster if variant.cluster > 1 else 0.0))
     turns = _turns(w, variant, sizes)
     if variant.ping_pong:

@@ -20,8 +20,6 @@ K_OF_WGMMA = 16
 SWIZZLED = 128  # bytes: the widest row that is swizzled
 SLAB = 64 * SWIZZLED  # bytes of 64 swizzled rows
 
-# How many bytes the L2 cache fetches for a descriptor's tiles at once, as nvgpu says it.
-PROMOTIONS = {0: "none", 64: "l2promo_64b", 128: "l2promo_128b", 256: "l2promo_256b"}
 _ALIGNMENT = 16  # bytes: of addresses, and of the distance of rows
 
 
@@ -83,7 +81,6 @@ class Operand(Struct, frozen=True):
     in_one: bool
     batched: bool
     sharers: int = 1
-    promotion: int = 256
 
     @staticmethod
     def of(
@@ -130,7 +127,7 @@ class Operand(Struct, frozen=True):
 
     @property
     def map_type(self) -> str:
-        return map_type(self.tile, promotion=self.promotion)
+        return map_type(self.tile)
 
     def make_map(self, e: Body, name: str) -> str:
         return make_map(e, name, self.matrix, self.box, self.map_type, in_slabs=self.in_one)
@@ -195,12 +192,13 @@ def tile_type(box: tuple[int, ...], element: str) -> str:
     return f"memref<{'x'.join(map(str, box))}x{element}, {SPACE}>"
 
 
-def map_type(tile: str, *, is_swizzled: bool = True, promotion: int = 256) -> str:
-    """The type of a descriptor for such tiles."""
+def map_type(tile: str, *, is_swizzled: bool = True) -> str:
+    """The type of a descriptor for such tiles. (Where rows begin at no multiples of 32 bytes, an L2
+    cache that fetched 256 bytes at once would fetch what nobody asks for.)"""
     swizzle = "swizzle_128b" if is_swizzled else "none"
     return (
         f"!nvgpu.tensormap.descriptor<tensor = {tile}, swizzle = {swizzle}, "
-        f"l2promo = {PROMOTIONS[promotion]}, oob = zero, interleave = none>"
+        "l2promo = l2promo_128b, oob = zero, interleave = none>"
     )
 
 
