@@ -20,6 +20,7 @@ from aotc.lower.contractions import hopper
 from aotc.lower.contractions.hopper import Variant
 from aotc.lower.contractions.hopper_cluster import Cluster
 from aotc.lower.contractions.hopper_store import Store
+from aotc.lower.contractions.hopper_swapped_store import SwappedStore
 from aotc.lower.contractions.hopper_tiles import Body, Operand
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Finish, Matrix, Problem, convert
 from aotc.mlir import ir
@@ -483,3 +484,46 @@ def test_rows_are_read_as_they_were_written() -> None:
             place = tuple(values[sources[index]] for index in indices)
             expected = place_of(place[0] - 100, place[1] - 200, 2, 128, is_swizzled=True)
             assert values[load] - 2048 == expected
+
+
+@pytest.mark.parametrize("first", [0, 64])
+def test_transposed_sums_lie_as_tma_takes_them(first: int) -> None:
+    """Four warps put 64 columns of C side by side, in rows of 128 bytes."""
+    rows = min(64, 96 - first)
+    memory = {}
+    for warp in range(4):
+        store = SwappedStore(Body(), problem(), 96, None)
+        store.lane, store.warp, store.address = "%lane", "%warp", "%address"
+        store._word = lambda pair: "/".join(pair)  # type: ignore[method-assign]
+        store._neighbours = lambda sums, number, at, row, low: (  # type: ignore[method-assign]
+            f"{number}",
+            f"{low}",
+        )
+        store._write("%sums", first, rows, hopper.Tile("%row", "%column", None), "%buffer")
+        stores = [line for line in store.e.lines if "stmatrix" in line]
+        assert all("mma_layout<col>" in line for line in stores)
+        lanes = [
+            evaluate(
+                store.e.lines, {"%lane": lane, "%warp": warp, "%address": 1024, "%buffer": 8192}
+            )
+            for lane in range(32)
+        ]
+        for line in stores:
+            place, *words = re.findall(r"%\w+|\d+/\d+", line)[:5]
+            for number, row, column in itertools.product(range(4), range(8), range(8)):
+                address = lanes[8 * number + row][place] + 2 * column - 1024 - 8192
+                eight, low = map(int, words[number].split("/"))
+                memory[address] = eight + row - first, 16 * warp + 8 * low + column
+    assert len(memory) == rows * 64
+    for address, (row, column) in memory.items():
+        assert address == place_of(row, column, 2, 128, is_swizzled=True)
+
+
+@pytest.mark.parametrize("low", [0, 1])
+def test_neighbours_in_a_column_are_of_wgmmas_rows(low: int) -> None:
+    """The PTX manual has of 8 columns, four elements in a lane: two in a row, and two 8 below."""
+    store = SwappedStore(Body(), problem(), 96, None)
+    store.lane = "%lane"
+    store._neighbours("%sums", 24, hopper.Tile("%row", "%column", None), 24, low)
+    taken = re.findall(r"extractvalue %sums\[(\d+)\]", "\n".join(store.e.lines))
+    assert [int(number) for number in taken] == [12 + 2 * low, 13 + 2 * low]

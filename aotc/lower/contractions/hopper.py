@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from aotc.lower.contractions import hopper_cost
 from aotc.lower.contractions.hopper_cluster import Cluster
 from aotc.lower.contractions.hopper_store import Store
+from aotc.lower.contractions.hopper_swapped_store import SwappedStore, can_store_swapped
 from aotc.lower.contractions.hopper_tiles import (
     DEPTH,
     K_OF_WGMMA,
@@ -59,6 +60,7 @@ class Variant(Struct, frozen=True):
     the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
     many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
     below and beside each other a cluster of blocks makes. `buffers`: of each warp that stores.
+    `swaps`: rows and columns are those of C transposed, which is B transposed times A transposed.
     """
 
     n: int = 256
@@ -71,6 +73,7 @@ class Variant(Struct, frozen=True):
     down: int = 1
     across: int = 1
     buffers: int = 2
+    swaps: bool = False
 
     @property
     def m(self) -> int:
@@ -126,6 +129,7 @@ def can_take(problem: Problem, variant: Variant) -> bool:
         and is_aligned(problem.a)
         and is_aligned(problem.b)
         and _is_possible(variant)
+        and (not variant.swaps or can_store_swapped(problem))
         and _Kernel(problem, variant).shared_bytes <= _SHARED_BYTES
     )
 
@@ -188,12 +192,16 @@ class _Kernel:
         self.problem, self.variant = problem, variant
         batched = problem.batched
         a, b = problem.a, problem.b
-        self.a = Operand.of(
-            a, variant.m, is_deep=not a.transposed, batched=batched, sharers=variant.across
-        )
-        self.b = Operand.of(
-            b, variant.n, is_deep=b.transposed, batched=batched, sharers=variant.down
-        )
+        self.names = ("%a", "%b")
+        left, right = not a.transposed, b.transposed
+        self.swaps = variant.swaps
+        if self.swaps:
+            # C transposed is made of B and A transposed.
+            a, b, left, right = b, a, right, left
+            self.names = ("%b", "%a")
+        down, across = variant.down, variant.across
+        self.a = Operand.of(a, variant.m, is_deep=left, batched=batched, sharers=across)
+        self.b = Operand.of(b, variant.n, is_deep=right, batched=batched, sharers=down)
         self.stage_bytes = self.a.bytes + self.b.bytes
         self.ring_bytes = variant.stages * self.stage_bytes
         self.shared_bytes = self.ring_bytes + Store.shared_bytes(
@@ -205,7 +213,8 @@ class _Kernel:
         self.e = Body()
         self.cluster = Cluster(self.e, variant.down, variant.across)
         self.turns = Turns(self.e)
-        self.store = Store(self.e, problem, variant.n, finish, variant.buffers)
+        store = SwappedStore if self.swaps else Store
+        self.store = store(self.e, problem, variant.n, finish, variant.buffers)
         self.sums = self.store.sums
 
     # --- The host's part -----------------------------------------------------------------
@@ -214,8 +223,10 @@ class _Kernel:
         e, problem = self.e, self.problem
         self._find_sizes()
         with e.block(f"scf.if {self._is_there()}"):
-            self.a_map = self.a.make_map(e, "%a")
-            self.b_map = self.b.make_map(e, "%b")
+            self.a_map, self.b_map = (
+                operand.make_map(e, name)
+                for operand, name in zip((self.a, self.b), self.names, strict=True)
+            )
             self.store.make_maps()
             self._launch()
         arguments = f"%a: {problem.a.type}, %b: {problem.b.type}, %c: {problem.c.type}"
@@ -228,6 +239,8 @@ class _Kernel:
         self.host_n = self._dim("%c", problem.c, first + 1)
         self.host_k = self._dim("%a", problem.a, first + (0 if problem.a.transposed else 1))
         self.host_batch = self._dim("%c", problem.c, 0) if problem.batched else None
+        if self.swaps:
+            self.host_m, self.host_n = self.host_n, self.host_m
 
     def _dim(self, name: str, matrix: Matrix, number: int) -> str:
         which = self.e.constant(number)
@@ -307,8 +320,9 @@ class _Kernel:
 
     def _count_tiles(self) -> None:
         e, problem, variant = self.e, self.problem, self.variant
-        self.m = self._size(problem.m, self.host_m)
-        self.n = self._size(problem.n, self.host_n)
+        sizes = (problem.n, problem.m) if self.swaps else (problem.m, problem.n)
+        self.m = self._size(sizes[0], self.host_m)
+        self.n = self._size(sizes[1], self.host_n)
         self.k = self._size(problem.k, self.host_k)
         # Of tiles of whole clusters.
         rows, columns = variant.m * variant.down, variant.n * variant.across
@@ -494,7 +508,8 @@ class _Kernel:
         buffers = e.do(
             "addi", e.do("muli", warp, Store.shared_bytes(1, variant.buffers)), self.ring_bytes
         )
-        self.store.begin(self.shared, self.address, buffers, self.lane, (self.m, self.n))
+        sizes = (self.n, self.m) if self.swaps else (self.m, self.n)
+        self.store.begin(self.shared, self.address, buffers, self.lane, sizes)
         self.is_first_lane = e.compare("eq", self.lane, 0)
         self.releases = self.is_first_lane
         if self.cluster.size > 1:

@@ -64,6 +64,8 @@ def clocks(
     w: Writer, a: Operand, b: Operand, variant: Variant, sizes: Sizes, rates: Rates = H200
 ) -> Index:
     """How long a multiprocessor is busy. `a` and `b`: the operands' tiles in a stage."""
+    if variant.swaps:
+        sizes = Sizes(sizes.n, sizes.m, sizes.k, sizes.b_pitch, sizes.a_pitch)
     lines = w.add(
         _lines(w, a, variant.m, sizes.a_pitch, rates), _lines(w, b, variant.n, sizes.b_pitch, rates)
     )
