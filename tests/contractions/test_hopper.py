@@ -186,13 +186,20 @@ VARIANTS = (
     Variant(n=80, consumers=1, across=2),
     Variant(n=256, down=2, across=2),
 )
+SWAPPED = (
+    Variant(n=96, consumers=3, stages=5, buffers=1, swaps=True),
+    Variant(n=160, m_blocks=2, stages=3, across=2, swaps=True),
+)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_text_is_a_module(name: str) -> None:
     p = PROBLEMS[name]
+    swapped = [variant for variant in SWAPPED if hopper.can_take(p, variant)]
+    is_simple = p.c.element != "f32" and not p.adds and p.c.alignment % 16 == 0
+    assert len(swapped) == (len(SWAPPED) if is_simple else 0)
     for variant, finish in itertools.product(
-        VARIANTS, (None, relu if p.c.element == "f16" else None)
+        (*VARIANTS, *swapped), (None, relu if p.c.element == "f16" else None)
     ):
         assert hopper.can_take(p, variant)
         with ir.Context(), ir.Location.unknown():
@@ -211,6 +218,8 @@ def test_text_is_a_module(name: str) -> None:
         ("dynamic", Variant(n=192, m_blocks=2, stages=3, across=2)),
         ("f32", Variant(n=192, consumers=3, stages=3, down=2)),
         ("dynamic", Variant(n=256, down=2, across=2)),
+        ("dynamic", SWAPPED[0]),
+        ("A transposed", SWAPPED[1]),
     ],
 )
 def test_sums_stay_in_registers(

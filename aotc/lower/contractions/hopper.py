@@ -66,7 +66,7 @@ class Variant(Struct, frozen=True):
     n: int = 256
     consumers: int = 2
     m_blocks: int = 1
-    stages: int = 0
+    stages: int = 4
     group: int = 16
     ping_pong: bool = False
     blocks: int = 132
@@ -90,11 +90,11 @@ class Variant(Struct, frozen=True):
         return self.down * self.across
 
 
-# For many tiles first, then for fewer and fewer. Without stages: as many as there is room for.
-_MOST_STAGES = 8
+# For many tiles first, then for fewer. Stages: what there is room for, up to 8; of the first three.
+_MOST_STAGES, _MOST_OF_FIRST = 8, 3
 _ROWS_OF_GROUP = 2048
 _ALONE = (
-    Variant(n=256, stages=3),  # which was seen to be faster than four
+    Variant(n=256),
     *(Variant(n=n) for n in (224, 192, 160, 128)),
     Variant(n=128, m_blocks=2, ping_pong=True),
     *(Variant(n=n, consumers=3) for n in (128, 96)),
@@ -147,8 +147,8 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
 def _with_stages(problem: Problem, shape: Variant) -> Variant:
     """With as many as there is room for."""
     room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
-    most = min(room // _Kernel(problem, shape).stage_bytes, shape.stages or _MOST_STAGES)
-    return replace(shape, stages=most)
+    most = _MOST_OF_FIRST if (shape.n, shape.m, shape.cluster) == (256, 128, 1) else _MOST_STAGES
+    return replace(shape, stages=min(room // _Kernel(problem, shape).stage_bytes, most))
 
 
 def clocks(problem: Problem, variant: Variant, m: int, n: int, k: int) -> float:
@@ -259,12 +259,8 @@ class _Kernel:
         blocks, one = self._blocks(), e.constant(1)
         threads = e.constant(self.variant.threads)
         bytes_ = e.constant(self.shared_bytes, "i32")
-        clusters = ""
-        if self.cluster.size > 1:
-            size = e.constant(self.cluster.size)
-            clusters = f"clusters(%cx, %cy, %cz) in (%ox = {size}, %oy = {one}, %oz = {one}) "
-        grid = f"(%gx = {blocks}, %gy = {one}, %gz = {one})"
-        e.line(f"gpu.launch {clusters}blocks(%bx, %by, %bz) in {grid}")
+        e.line(f"gpu.launch {self.cluster.launched()}blocks(%bx, %by, %bz)")
+        e.line(f"    in (%gx = {blocks}, %gy = {one}, %gz = {one})")
         e.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
         with e.block(f"    dynamic_shared_memory_size {bytes_}"):
             self._body()
@@ -297,10 +293,7 @@ class _Kernel:
         e.otherwise()
         self._consume()
         e.close()
-        # Others may still arrive at this block's barriers.
-        if self.cluster.size > 1:
-            self.cluster.arrive_all()
-            self.cluster.await_all()
+        self.cluster.end()
 
     def _find_block(self, thread: str) -> None:
         """What a thread knows of itself and of its block."""
@@ -415,10 +408,8 @@ class _Kernel:
             zero, one = e.constant(0, "i32"), e.constant(1, "i32")
             masks = self.cluster.masks()
             tiles = f"{self.cluster.number} to {self.tiles} step {self.cluster.count}"
-            done = e.name()
-            with e.block(
-                f"{done} = scf.for %tile = {tiles} iter_args(%count = {zero}) -> (i32) : i32"
-            ):
+            loop = f"{e.name()} = scf.for %tile = {tiles}"
+            with e.block(f"{loop} iter_args(%count = {zero}) -> (i32) : i32"):
                 tile = self._tile("%tile")
                 with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
                     self._fetch(tile, "%k", e.do("addi", "%count", "%k"), masks)
@@ -479,9 +470,8 @@ class _Kernel:
             count = e.do("muli", consumer, counts)
             counts = e.do("muli", counts, 2)
             self.turns.begin(consumer)
-        loop = f"scf.for %tile = {first} to {self.tiles} step {step}"
-        done = e.name()
-        with e.block(f"{done} = {loop} iter_args(%count = {count}) -> (i32) : i32"):
+        loop = f"{e.name()} = scf.for %tile = {first} to {self.tiles} step {step}"
+        with e.block(f"{loop} iter_args(%count = {count}) -> (i32) : i32"):
             if variant.ping_pong:
                 self.turns.wait(consumer)
             sums, last_stage = self._multiply("%count")
@@ -510,10 +500,7 @@ class _Kernel:
         )
         sizes = (self.n, self.m) if self.swaps else (self.m, self.n)
         self.store.begin(self.shared, self.address, buffers, self.lane, sizes)
-        self.is_first_lane = e.compare("eq", self.lane, 0)
-        self.releases = self.is_first_lane
-        if self.cluster.size > 1:
-            self.releases = self.cluster.is_sharer(self.lane)
+        self.releases = self.cluster.is_sharer(self.lane)
 
     def _descriptor(self, operand: Operand, address: str) -> str:
         e = self.e

@@ -31,6 +31,13 @@ class Cluster:
         """How many blocks write to one's shared memory: those of its row and of its column."""
         return self.down + self.across - 1
 
+    def launched(self) -> str:
+        """What a gpu.launch says of it. Of the host's part."""
+        if self.size == 1:
+            return ""
+        size, one = self.e.constant(self.size), self.e.constant(1)
+        return f"clusters(%cx, %cy, %cz) in (%ox = {size}, %oy = {one}, %oz = {one}) "
+
     def begin(self, block: str, blocks: str) -> None:
         e = self.e
         self.number, self.count = e.do("divui", block, self.size), e.do("divui", blocks, self.size)
@@ -45,6 +52,12 @@ class Cluster:
     def await_all(self) -> None:
         """Until all threads of the cluster have said so."""
         self.e.line("nvvm.cluster.wait" if self.size > 1 else "gpu.barrier")
+
+    def end(self) -> None:
+        """Others may still arrive at this block's barriers."""
+        if self.size > 1:
+            self.arrive_all()
+            self.await_all()
 
     def masks(self) -> tuple[str, str]:
         """Of the blocks in this block's row, and of those in its column: a bit each, as i16."""
@@ -61,6 +74,8 @@ class Cluster:
     def is_sharer(self, number: str) -> str:
         """Whether it is that of a block in this block's row or column."""
         e = self.e
+        if self.size == 1:
+            return e.compare("eq", number, 0)
         is_block = e.compare("ult", number, self.size)
         in_row = e.compare("eq", e.do("remui", number, self.down), self.below)
         in_column = e.compare("eq", e.do("divui", number, self.down), self.beside)
