@@ -87,6 +87,14 @@ def test_explanation_of_unknown_sizes_says_for_which() -> None:
     assert small.endswith(" of sm_86 (299.3)")
 
 
+def test_where_the_program_chooses_it_is_said_for_large_sizes_and_small_ones() -> None:
+    problem, chips = square(None, "f16"), [Chip("sm_90a")]
+    first, *_ = reasons(choose(problem, chips), chips)
+    assert "; the program chooses among " in first
+    assert "; expected at 4096x4096x4096: 0." in first
+    assert "; expected at 1024x1024x1024: 0." in first
+
+
 def test_a_chip_with_few_multiprocessors_gets_other_tiles() -> None:
     """The number of multiprocessors is the chip's own."""
     problem = square(1536, "f16")

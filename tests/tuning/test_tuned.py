@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import aotc as package
 from aotc.errors import InputError
-from aotc.lower.contractions import hopper, hopper_menu, simt, tensor_cores
+from aotc.lower.contractions import hopper, simt, tensor_cores
 from aotc.lower.contractions.choice import candidates, choose
 from aotc.lower.contractions.problem import Matrix, Problem
 from aotc.lower.contractions.tuned import (
@@ -100,25 +100,33 @@ def test_what_was_measured_on_other_chips_makes_no_difference() -> None:
 def test_of_unknown_sizes_large_ones_and_small_ones_are_measured() -> None:
     problem = square(None)
     assert timed_sizes(problem) == [(LARGE,) * 3, (SMALL,) * 3]
-    large, small = hopper.variants(problem)[3:5]
+    large, small = tensor_cores.variants(problem)[3:5]
     both = [
-        entry(problem, HOPPER, SMALL, hopper, small),
-        entry(problem, HOPPER, LARGE, hopper, large),
+        entry(problem, AMPERE, SMALL, tensor_cores, small),
+        entry(problem, AMPERE, LARGE, tensor_cores, large),
     ]
-    found = choose(problem, [HOPPER], both)
+    found = choose(problem, [AMPERE], both)
     assert [one.variant for one in found[:2]] == [large, small]
     assert found[0].least_tiles > 0 == found[1].least_tiles
     # What is said of the other one alone leaves this one as it is.
-    expected = hopper.variants(problem)[0]
-    found = choose(problem, [HOPPER], both[:1])
+    expected = tensor_cores.variants(problem)[0]
+    found = choose(problem, [AMPERE], both[:1])
     assert [one.variant for one in found[:2]] == [expected, small]
+
+
+def test_where_the_program_chooses_itself_nothing_is_measured() -> None:
+    problem = square(None)
+    assert candidates(problem, HOPPER, (LARGE,) * 3) == []
+    measured = [entry(problem, HOPPER, LARGE, hopper, hopper.variants(problem)[-1])]
+    assert choose(problem, [HOPPER], measured) == choose(problem, [HOPPER])
 
 
 @pytest.mark.parametrize(
     ("problem", "chip"),
     [
         (square(1024), HOPPER),
-        (square(None), HOPPER),
+        (square(None), AMPERE),
+        (square(None, "f32"), HOPPER),
         (square(768, "f64"), AMPERE),
         (square(1024, "f32"), Chip("sm_120")),
     ],
@@ -126,11 +134,8 @@ def test_of_unknown_sizes_large_ones_and_small_ones_are_measured() -> None:
 def test_candidates_begin_with_the_models_choice(problem: Problem, chip: Chip) -> None:
     for sizes in timed_sizes(problem):
         found = candidates(problem, chip, sizes)
-        chosen = next(one for one in choose(problem, [chip]) if one.problem == problem)
-        if chosen.family is hopper_menu:
-            assert sizes == (SMALL,) * 3 or found[0].variant == hopper.variants(problem)[0]
-        else:
-            assert (found[0].family, found[0].variant) == (chosen.family, chosen.variant)
+        chosen = next(one for one in choose(problem, [chip]) if one.sizes == sizes)
+        assert (found[0].family, found[0].variant) == (chosen.family, chosen.variant)
         assert len({(one.family.NAME, one.variant) for one in found}) == len(found) > 1
         assert all(one.family.can_take(problem, one.variant) for one in found)
         assert {one.target for one in found} == {chip.name}

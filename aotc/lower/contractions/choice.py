@@ -69,14 +69,24 @@ class Choice(Struct, frozen=True):
         """The sizes that it is meant for."""
         return sizes_at(self.problem, LARGE if self.least_tiles else SMALL)
 
-    def expected_part(self, chip: Chip) -> float | None:
-        """Of what the chip can at most, at `sizes`, by the model; None for what has no model."""
-        m, n, k = self.sizes
-        if not hasattr(self.family, "clocks") or not m * n * k:
+    @property
+    def is_menu(self) -> bool:
+        """Whether it stands for several kernels, of which the program takes one."""
+        return self.family is hopper_menu
+
+    def expected_part(self, chip: Chip, unknown: int | None = None) -> float | None:
+        """Of what the chip can at most, by the model; None for what has no model. At `sizes`, or
+        where every size that is not known is `unknown`."""
+        sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
+        m, n, k = sizes
+        least = m * n * k / gpu_of(chip).multiprocessors
+        least /= peak_of(self.problem, chip).multiply_adds
+        if self.is_menu:
+            clocks = hopper_menu.fastest_clocks(self.problem, self.variant, unknown or SMALL)
+            return least / max(least, clocks)
+        if not hasattr(self.family, "clocks") or not least:
             return None
-        once, each = m * n * k / gpu_of(chip).multiprocessors, peak_of(self.problem, chip)
-        clocks = _clocks(self.family, self.problem, self.variant, self.sizes, chip, at_most=True)
-        return once / each.multiply_adds / clocks
+        return least / _clocks(self.family, self.problem, self.variant, sizes, chip, at_most=True)
 
     def write(self, name: str, finish: Finish | None = None) -> str:
         """The host function that launches the kernel, as text."""
@@ -102,10 +112,13 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
         own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
-        if own:
+        best = _best_on(problem, chip) if _families_of(problem, chip)[0] is hopper else []
+        if len(best) > 1:
+            found.append(_menu(best[0]))
+        elif own:
             found += _measured(problem, own, chip)
-        elif _families_of(problem, chip)[0] is hopper and (best := _best_on(problem, chip)):
-            found += [_menu(best[0])] if len(best) > 1 else best
+        elif best:
+            found += best
         else:
             others.append(chip)
     families = _families_of(problem)
@@ -155,8 +168,11 @@ def _measured(problem: Problem, entries: Sequence[Entry], chip: Chip) -> list[Ch
 
 def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
     """The kernels for one chip that are worth being timed for a problem of these sizes: what would
-    be chosen first, and others that are not expected to be far slower."""
+    be chosen first, and others that are not expected to be far slower. None where the program
+    chooses when it knows the sizes: what is fastest at one of them says little of others."""
     chip = _own_variant(chip)
+    if any(one.is_menu for one in choose(problem, [chip])):
+        return []
     chosen = _best(problem, _families_of(problem, chip), chip.name, [chip])
     first = next((one for one in chosen if one.sizes == sizes), None)
     if first is None:

@@ -39,6 +39,11 @@ def menu(problem: Problem, able: Sequence[hopper.Variant]) -> Menu:
     return Menu(tuple(dict.fromkeys(best)))
 
 
+def fastest_clocks(problem: Problem, menu: Menu, size: int) -> float:
+    """What is expected of the kernel that is taken where every size that is not known is `size`."""
+    return min(_clocks_at(problem, one, size) for one in menu.variants)
+
+
 def _clocks_at(problem: Problem, variant: hopper.Variant, size: int) -> float:
     """Where every size that is not known is `size`."""
     m, n, k = (known or size for known in (problem.m, problem.n, problem.k))

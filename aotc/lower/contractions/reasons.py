@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotc.lower.contractions.choice import Choice
-from aotc.lower.contractions.hopper_menu import Menu
 from aotc.lower.contractions.peaks import kind_of, peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES
-from aotc.lower.contractions.tuned import matrices, sizes_of
+from aotc.lower.contractions.tuned import LARGE, SMALL, matrices, sizes_at, sizes_of
 from aotc.lower.kernels.outlining import ANY_GPU
 from aotc.request import Chip, unique
 
@@ -39,7 +38,7 @@ def _when(choice: Choice) -> str:
 def _why(choice: Choice) -> str:
     if choice.entry is not None:
         return str(choice.entry)
-    if isinstance(choice.variant, Menu):
+    if choice.is_menu:
         tiles = ", ".join(f"{one.m}x{one.n}" for one in choice.variant.variants)
         return f"the program chooses among {tiles} when it knows the sizes"
     count = len(choice.family.variants(choice.problem))
@@ -49,9 +48,15 @@ def _why(choice: Choice) -> str:
 
 
 def _expected(choice: Choice, chips: Sequence[Chip]) -> str | None:
+    if not choice.is_menu:
+        return _expected_at(choice, chips, None)
+    return "; ".join(filter(None, (_expected_at(choice, chips, one) for one in (LARGE, SMALL))))
+
+
+def _expected_at(choice: Choice, chips: Sequence[Chip], unknown: int | None) -> str | None:
     parts: list[str] = []
     for chip in chips:
-        part, peak = choice.expected_part(chip), peak_of(choice.problem, chip)
+        part, peak = choice.expected_part(chip, unknown), peak_of(choice.problem, chip)
         if part is None:
             return None
         kind = kind_of(choice.problem)
@@ -60,5 +65,6 @@ def _expected(choice: Choice, chips: Sequence[Chip]) -> str | None:
         parts.append(f"{part:.2f} of {of if not parts else f'{chip.name} ({peak.teraflops:g})'}")
     if not parts:
         return None
-    at = "" if None not in sizes_of(choice.problem) else f" at {'x'.join(map(str, choice.sizes))}"
+    sizes = choice.sizes if unknown is None else sizes_at(choice.problem, unknown)
+    at = "" if None not in sizes_of(choice.problem) else f" at {'x'.join(map(str, sizes))}"
     return f"expected{at}: {', '.join(parts)}"
