@@ -34,7 +34,7 @@ class Contraction:
     """`a`, `b` and `c`: for each dimension the loops that move along it, as "n", or "h*2 + p".
 
     `sizes`: of the loops. `dynamic`: the operands' names and dimensions whose sizes the types do
-    not say. `layouts`: strides, of operands that have gaps.
+    not say. `reversed`: the body multiplies the second operand's element by the first one's.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Contraction:
     adds: bool = False
     dynamic: tuple[tuple[str, int], ...] = ()
     reversed: bool = False
+    allow_tf32: bool = False
 
     def places(self, name: str) -> list[Place]:
         found = []
@@ -142,7 +143,7 @@ class Contraction:
             (function,) = module.body.operations
             operations = function.regions[0].blocks[0].operations
             *_, generic, _ = (op.operation for op in operations)
-            product = recognise_gathered(generic, roots, allow_tf32=False)
+            product = recognise_gathered(generic, roots, allow_tf32=self.allow_tf32)
             return None if product is None else change(product)
 
     def operands(self) -> list[NDArray[Any]]:
