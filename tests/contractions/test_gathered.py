@@ -204,6 +204,20 @@ def test_variants_build(chip: str, types: dict[str, str], tmp_path: Path) -> Non
         build_here(source, *options, "-o", tmp_path / "convolution.cubin")
 
 
+@pytest.mark.parametrize("family", [simt, tensor_cores], ids=["f32", "f16"])
+def test_tiles_are_no_wider_than_matrices(family: Any) -> None:
+    """Those of a batch lie beside each other, and share no tile."""
+    case = replace(
+        HEADS,
+        sizes={"b": 8, "h": 12, "i": 1024, "j": 64, "d": 1024},
+        **(HALF if family is tensor_cores else {}),
+    )
+    problem = case.problem
+    assert problem is not None
+    best = min(family.variants(problem), key=lambda one: family.expected_clocks(problem, one))
+    assert best.n <= 64
+
+
 @pytest.mark.parametrize(
     "case",
     [

@@ -99,8 +99,8 @@ def expected_clocks(problem: Problem, variant: Variant) -> float:
     """How long a product is expected to take."""
     assert isinstance(problem, Gathered)
     m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
-    n *= likely_count(problem.batch)
-    tiles = -(-m // variant.m) * -(-n // variant.n) * variant.splits
+    batches = likely_count(problem.batch)
+    tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits
     each = variant.thread_m * variant.thread_n
     part = each / (each + _OVERHEAD)
     depth = -(-k // variant.splits)
@@ -113,7 +113,7 @@ def expected_clocks(problem: Problem, variant: Variant) -> float:
     total = rounds * busy + _START_CLOCKS
     if variant.splits > 1:
         total += _LAUNCH_CLOCKS
-        total += m * n * (2 * variant.splits + 1) / _MULTIPROCESSORS / _SUMS_EACH_CLOCK
+        total += batches * m * n * (2 * variant.splits + 1) / _MULTIPROCESSORS / _SUMS_EACH_CLOCK
     return total
 
 
