@@ -14,7 +14,6 @@ What a tile has outside of A and B is filled with zeros, and what it has outside
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.lower.contractions import hopper_cost
@@ -33,6 +32,7 @@ from aotc.lower.contractions.hopper_tiles import (
     is_aligned,
 )
 from aotc.lower.contractions.hopper_turns import Turns
+from aotc.lower.contractions.hopper_variants import Variant, shapes
 from aotc.lower.contractions.problem import Finish, Matrix, Problem
 from aotc.lower.contractions.writer import Writer
 
@@ -49,74 +49,9 @@ _MOST_SHARED = 1 << 18  # bytes of shared memory that a wgmma's descriptor can a
 _TICKS = 10_000_000  # of one try to wait, which is repeated
 
 
-class Variant(Struct, frozen=True):
-    """Parameters of a kernel.
-
-    A tile of C has `n` columns (a multiple of 16, at most 256) and 64 rows for each of the
-    `m_blocks` of each of the `consumers`, the warpgroups that multiply. In `ping_pong`, two
-    consumers have a tile each, and one stores while the other one multiplies.
-
-    `stages`: of the ring. `group`: how many tiles of a column of C follow each other, so that
-    the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
-    many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
-    below and beside each other a cluster of blocks makes. `buffers`: of each warp that stores.
-    `swaps`: rows and columns are those of C transposed, which is B transposed times A transposed.
-    """
-
-    n: int = 256
-    consumers: int = 2
-    m_blocks: int = 1
-    stages: int = 4
-    group: int = 16
-    ping_pong: bool = False
-    blocks: int = 132
-    down: int = 1
-    across: int = 1
-    buffers: int = 2
-    swaps: bool = False
-
-    @property
-    def m(self) -> int:
-        """Rows of a tile."""
-        return 64 * self.m_blocks * (1 if self.ping_pong else self.consumers)
-
-    @property
-    def threads(self) -> int:
-        return _WARPGROUP * (1 + self.consumers)
-
-    @property
-    def cluster(self) -> int:
-        """Blocks of a cluster."""
-        return self.down * self.across
-
-
-# For many tiles first, then for fewer. Stages: what there is room for, up to 8; of the first three.
-_MOST_STAGES, _MOST_OF_FIRST = 8, 3
+# Stages: what there is room for, up to so many; of the largest tiles three were seen to be best.
+_MOST_STAGES, _MOST_OF_LARGEST = 8, 3
 _ROWS_OF_GROUP = 2048
-_ALONE = (
-    Variant(n=256),
-    *(Variant(n=n) for n in (224, 192, 160, 128)),
-    Variant(n=128, m_blocks=2, ping_pong=True),
-    *(Variant(n=n, consumers=3) for n in (128, 96)),
-    Variant(n=256, consumers=1),
-    Variant(n=64),
-    *(Variant(n=n, consumers=1) for n in (128, 96, 64, 32)),
-    Variant(n=128, ping_pong=True),
-)
-# Clusters: how many blocks down and across, and how many such blocks run at once. What one costs
-# at its beginning and at its end is more than small tiles gain.
-_CLUSTERS = ((2, 1, 132), (1, 2, 132), (2, 2, 120))
-_IN_CLUSTERS = (
-    *(Variant(n=n, m_blocks=2) for n in (192, 160, 128)),
-    Variant(n=192, consumers=3),
-    *(Variant(n=n) for n in (256, 224, 192, 128, 64)),
-    Variant(n=128, consumers=1),
-)
-_SHAPES = _ALONE + tuple(
-    replace(shape, down=down, across=across, blocks=blocks)
-    for shape in _IN_CLUSTERS
-    for down, across, blocks in _CLUSTERS
-)
 
 
 def can_take(problem: Problem, variant: Variant) -> bool:
@@ -137,7 +72,7 @@ def can_take(problem: Problem, variant: Variant) -> bool:
 def variants(problem: Problem) -> tuple[Variant, ...]:
     """Those worth a try, the best one for large problems first."""
     found = []
-    for shape in _SHAPES:
+    for shape in shapes(problem):
         shape = replace(shape, group=max(_ROWS_OF_GROUP // (shape.m * shape.down), 1))
         both = (_with_stages(problem, replace(shape, buffers=buffers)) for buffers in (2, 1))
         found.append(max(both, key=lambda one: one.stages))
@@ -147,7 +82,7 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
 def _with_stages(problem: Problem, shape: Variant) -> Variant:
     """With as many as there is room for."""
     room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
-    most = _MOST_OF_FIRST if (shape.n, shape.m, shape.cluster) == (256, 128, 1) else _MOST_STAGES
+    most = _MOST_OF_LARGEST if (shape.n, shape.m, shape.cluster) == (256, 128, 1) else _MOST_STAGES
     return replace(shape, stages=min(room // _Kernel(problem, shape).stage_bytes, most))
 
 

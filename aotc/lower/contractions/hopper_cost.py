@@ -19,7 +19,7 @@ from aotc.lower.contractions.problem import ELEMENT_BYTES
 from aotc.lower.contractions.writer import Writer
 
 if TYPE_CHECKING:
-    from aotc.lower.contractions.hopper import Variant
+    from aotc.lower.contractions.hopper_variants import Variant
 
 _PARTS = 16  # what fractions are counted in
 

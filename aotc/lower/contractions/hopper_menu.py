@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aotc.lower.contractions import hopper, hopper_cost
 from aotc.lower.contractions.hopper_cost import Sizes
+from aotc.lower.contractions.hopper_variants import Variant
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import Finish, Matrix, Problem
 from aotc.lower.contractions.writer import Writer
@@ -16,13 +17,13 @@ from aotc.lower.contractions.writer import Writer
 NAME = hopper.NAME
 # Squares of these sizes get what is best for them: those in the middle of what is common, and two
 # with rows at no multiples of 32 bytes.
-_SIZES = (4096, 1536, 1000, 512, 3000, 5000)
+_SIZES = (4096, 1536, 1024, 512, 3000, 5000)
 
 
 class Menu(Struct, frozen=True):
     """What there is to choose among. Its tiles are said to be the first one's."""
 
-    variants: tuple[hopper.Variant, ...]
+    variants: tuple[Variant, ...]
 
     @property
     def m(self) -> int:
@@ -33,7 +34,7 @@ class Menu(Struct, frozen=True):
         return self.variants[0].n
 
 
-def menu(problem: Problem, able: Sequence[hopper.Variant]) -> Menu:
+def menu(problem: Problem, able: Sequence[Variant]) -> Menu:
     """Of the variants `able`."""
     best = [min(able, key=lambda one: _clocks_at(problem, one, size)) for size in _SIZES]
     return Menu(tuple(dict.fromkeys(best)))
@@ -44,7 +45,7 @@ def fastest_clocks(problem: Problem, menu: Menu, size: int) -> float:
     return min(_clocks_at(problem, one, size) for one in menu.variants)
 
 
-def _clocks_at(problem: Problem, variant: hopper.Variant, size: int) -> float:
+def _clocks_at(problem: Problem, variant: Variant, size: int) -> float:
     """Where every size that is not known is `size`."""
     m, n, k = (known or size for known in (problem.m, problem.n, problem.k))
     pitches = (matrix.pitch or size for matrix in (problem.a, problem.b))
@@ -102,7 +103,7 @@ class _Chooser(Writer):
         return f"{results}#{2 * rank}"
 
     def launch_fastest(
-        self, variants: Sequence[hopper.Variant], clocks: Sequence[Index], finish: Finish | None
+        self, variants: Sequence[Variant], clocks: Sequence[Index], finish: Finish | None
     ) -> None:
         """The first one that no later one is faster than."""
         first, *others = variants
@@ -118,7 +119,7 @@ class _Chooser(Writer):
         self._kernel(first, finish)
         self.close()
 
-    def _kernel(self, variant: hopper.Variant, finish: Finish | None) -> None:
+    def _kernel(self, variant: Variant, finish: Finish | None) -> None:
         _, *body, _, _ = hopper.function(self.problem, variant, "kernel", finish).splitlines()
         for line in body:
             self.line(line)
