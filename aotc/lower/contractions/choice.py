@@ -16,6 +16,7 @@ from aotc.lower.contractions import (
     gathered_tensor_cores,
     hopper,
     hopper_menu,
+    hopper_strip,
     simt,
     skinny,
     tensor_cores,
@@ -118,7 +119,7 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
         elif own:
             found += _measured(problem, own, chip)
         elif best:
-            found += best
+            found.append(_stripped(best[0]))
         else:
             others.append(chip)
     families = _families_of(problem)
@@ -144,6 +145,14 @@ def _families_of(problem: Problem, chip: Chip | None = None) -> list[Any]:
 def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
     """The best kernels of the family that is for this chip alone, if any of them is right."""
     return _best(problem, _families_of(problem, chip)[:1], chip.name, [chip])
+
+
+def _stripped(choice: Choice) -> Choice:
+    """Of sizes that are known a few columns may be left to another kernel."""
+    problem = choice.problem
+    able = [one for one in hopper.variants(problem) if hopper.can_take(problem, one)]
+    strip = hopper_strip.strip(problem, able, choice.variant)
+    return choice if strip is None else replace(choice, family=hopper_strip, variant=strip)
 
 
 def _menu(large: Choice) -> Choice:
