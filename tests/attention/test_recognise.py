@@ -62,6 +62,9 @@ def test_what_is_found(
         ("pytorch_by_hand", "attention:"),
         ("pytorch_masked_by_hand", "causal attention:"),
         ("pytorch_mask", "attention with a mask:"),
+        ("pytorch_heads_in_rows", "causal attention of heads in rows:"),
+        ("pytorch_heads_in_rows_of_one", "causal attention of heads in rows:"),
+        ("pytorch_heads_apart", "attention of heads in rows:"),
     ],
 )
 def test_what_pytorch_makes_is_found(
@@ -69,6 +72,22 @@ def test_what_pytorch_makes_is_found(
 ) -> None:
     text = (INPUTS / f"{name}.mlir").read_text()
     assert said(text, aotc, mlir_file, tmp_path, "sm_90a").startswith(what)
+
+
+@pytest.mark.parametrize("name", ["pytorch_heads_in_rows", "pytorch_heads_in_rows_of_one"])
+def test_heads_are_read_and_written_where_they_are(
+    name: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The kernel is all that is launched: nothing is transposed in front of it, or behind."""
+    text = (INPUTS / f"{name}.mlir").read_text()
+    out = tmp_path / "out.mlir"
+    command = ("build", mlir_file(text), "--chip", "sm_90a", "--emit", "mlir", "-o", out)
+    aotc(*command).succeeded()
+    entry = out.read_text().partition("func.func @attention")[2].partition("\n  func.func")[0]
+    before, then = entry.split("scf.if", 1)
+    kernel, others = then.split("} else {", 1)
+    behind = others.partition("\n    }\n")[2]
+    assert [part.count("gpu.launch_func") for part in (before, kernel, behind)] == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,21 @@ def test_pytorchs_attention_is_right(
     np.testing.assert_allclose(result, exact(q, k, v, causal=causal), rtol=0, atol=4e-3)
 
 
+@pytest.mark.parametrize(
+    ("name", "batch"), [("pytorch_heads_in_rows", 2), ("pytorch_heads_in_rows_of_one", 1)]
+)
+def test_heads_beside_each_other_are_right(name: str, batch: int, tmp_path: Path) -> None:
+    text = (INPUTS / f"{name}.mlir").read_text()
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    random = np.random.default_rng(6)
+    x = random.standard_normal((batch, 70, 3 * 2 * 64)).astype(np.float16)
+    result = np.full((batch, 70, 2 * 64), np.nan, np.float16)
+    aotc.load(built.path).attention(x, result)
+    q, k, v = (np.swapaxes(part.reshape(batch, 70, 2, 64), 1, 2) for part in np.split(x, 3, axis=2))
+    expected = np.swapaxes(exact(q, k, v, causal=True), 1, 2).reshape(result.shape)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=4e-3)
+
+
 def test_a_mask_is_added(tmp_path: Path) -> None:
     """And rows that are masked throughout are 0, as PyTorch has them."""
     text = (INPUTS / "pytorch_mask.mlir").read_text()

@@ -10,7 +10,8 @@ from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.attention import hopper
 from aotc.lower.attention.choice import CHIP, MULTIPROCESSORS, Choice, choose
-from aotc.lower.attention.outline import CAUSAL, OPERANDS, PLACES, SCALE, ZERO, problem_of
+from aotc.lower.attention.lying import Lying
+from aotc.lower.attention.outline import CAUSAL, FORMS, OPERANDS, PLACES, SCALE, ZERO, problem_of
 from aotc.lower.attention.problem import Attention
 from aotc.lower.contractions.dispatch import (
     DECLARATION,
@@ -18,7 +19,7 @@ from aotc.lower.contractions.dispatch import (
     declare_capability,
     name_modules,
 )
-from aotc.lower.contractions.problem import Emitter
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter
 from aotc.lower.placement_names import CAPABILITY
 from aotc.lower.plan.remarks import Remarks
 from aotc.mlir import ir
@@ -54,15 +55,17 @@ def _replace(call: Any, function: Any, remarks: Remarks) -> bool:
     what = "causal attention" if problem.causal else "attention"
     if problem.mask is not None:
         what += " with a mask"
+    if any(problem.heads):
+        what += " of heads in rows"
     remarks.add(
         STEP,
         call.location,
         f"{what}: {hopper.NAME} with tiles of {' or '.join(map(_words, choices))} on {CHIP.name}, "
         "else as it was written",
     )
-    operands = list(call.operands)[: 5 if problem.mask else 4]
+    operands = _operands(call, function)
     with call.location:
-        parsed = ir.Module.parse(_text(problem, choices, [str(one.type) for one in operands]))
+        parsed = ir.Module.parse(_text(problem, choices, _lying(operands, function)))
     body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
     *_, choice, _ = body.operations
     name_modules(choice.operation)
@@ -81,42 +84,74 @@ def _problem(call: Any, function: Any) -> Attention | None:
     expected = ir.IntegerAttr(function.attributes[OPERANDS]).value
     if call.results or len(call.operands) != expected:
         return None
-    attribute = ir.ArrayAttr(function.attributes[PLACES])
-    places = tuple(ir.StringAttr(place).value for place in attribute)
-    operands = list(call.operands)[: 5 if places else 4]
-    for value in operands:
+    operands = _operands(call, function)
+    for value, one in zip(operands, [*_forms(function), (0, False)], strict=False):
         if not isinstance(value.type, ir.MemRefType):
             return None
-        if value.type.affine_map != ir.AffineMap.get_identity(value.type.rank):
+        if not one[0] and value.type.affine_map != ir.AffineMap.get_identity(value.type.rank):
+            return None
+        if value.type.get_strides_and_offset()[0][-1] != 1:
             return None
     return problem_of(
         [value.type for value in operands],
         ir.FloatAttr(function.attributes[SCALE]).value,
-        places,
+        _places(function),
+        _forms(function),
         causal=ir.BoolAttr(function.attributes[CAUSAL]).value,
         masked_rows_are_zero=ir.BoolAttr(function.attributes[ZERO]).value,
     )
 
 
-def _text(problem: Attention, choices: Sequence[Choice], types: list[str]) -> str:
-    """A function of Q, K, V and the result that ends with an `scf.if`, whose second region is for
-    the call."""
+def _operands(call: Any, function: Any) -> list[Any]:
+    """Q, K, V, the result, and perhaps a mask, each with the strides that are known of it."""
+    return [
+        owner.operands[0]
+        if (owner := ops.defining(value)) is not None and owner.name == "memref.cast"
+        else value
+        for value in list(call.operands)[: 5 if _places(function) else 4]
+    ]
+
+
+def _places(function: Any) -> tuple[str, ...]:
+    attribute = ir.ArrayAttr(function.attributes[PLACES])
+    return tuple(ir.StringAttr(place).value for place in attribute)
+
+
+def _forms(function: Any) -> list[tuple[int, bool]]:
+    numbers = list(ir.DenseI64ArrayAttr(function.attributes[FORMS]))
+    return [(numbers[i], bool(numbers[i + 1])) for i in range(0, len(numbers), 2)]
+
+
+def _lying(operands: Sequence[Any], function: Any) -> list[Lying]:
+    return [
+        Lying.of(value.type, *form) for value, form in zip(operands, _forms(function), strict=False)
+    ]
+
+
+def _text(problem: Attention, choices: Sequence[Choice], lying: Sequence[Lying]) -> str:
+    """A function of Q, K, V, the result and perhaps a mask that ends with an `scf.if`, whose second
+    region is for the call."""
     e = _Dispatch()
     capability = e.value(f"func.call @{CAPABILITY}() : () -> i32")
     number = e.constant(CHIP.capability, "i32")
     conditions = [e.value(f"arith.cmpi eq, {capability}, {number} : i32")]
-    wanted = [matrix.type for matrix in (problem.q, problem.k, problem.v, problem.o)]
+    arguments, bytes_ = [], []
+    for name, one in zip(_NAMES, lying, strict=False):
+        wanted = one.matrix.type
+        given = f"%{name}" if str(one.type) == wanted else f"%{name}_given"
+        arguments.append(f"{given}: {one.type}")
+        if given != f"%{name}":
+            two = e.constant(ELEMENT_BYTES[one.matrix.element])
+            bytes_ += [
+                e.value(f"arith.muli {count}, {two} : index")
+                for count in one.write(e, given, f"%{name}")
+            ]
+        bytes_.append(_address(e, f"%{name}", wanted))
     if problem.mask is not None:
-        wanted.append(problem.mask.type)
-    bits = None
-    for name, want, type_ in zip(_NAMES, wanted, types, strict=False):
-        if type_ != want:
-            e.line(
-                f"%{name} = memref.collapse_shape %{name}_given [[0, 1], [2], [3]] "
-                f": {type_} into {want}"
-            )
-        address = e.value(f"memref.extract_aligned_pointer_as_index %{name} : {want} -> index")
-        bits = address if bits is None else e.value(f"arith.ori {bits}, {address} : index")
+        arguments.append(f"%m: {problem.mask.type}")
+    bits = bytes_[0]
+    for one_more in bytes_[1:]:
+        bits = e.value(f"arith.ori {bits}, {one_more} : index")
     low = e.value(f"arith.andi {bits}, {e.constant(_ALIGNMENT - 1)} : index")
     conditions.append(e.value(f"arith.cmpi eq, {low}, {e.constant(0)} : index"))
     if problem.k.sizes[0] is None:
@@ -130,11 +165,11 @@ def _text(problem: Attention, choices: Sequence[Choice], types: list[str]) -> st
     e.choose(problem, choices)
     e.otherwise()
     e.close()
-    arguments = ", ".join(
-        f"%{name}{'' if type_ == want else '_given'}: {type_}"
-        for name, want, type_ in zip(_NAMES, wanted, types, strict=False)
-    )
-    return f"func.func @choice({arguments}) {{\n{e.text()}\n  return\n}}\n{DECLARATION}"
+    return f"func.func @choice({', '.join(arguments)}) {{\n{e.text()}\n  return\n}}\n{DECLARATION}"
+
+
+def _address(e: Emitter, name: str, type_: str) -> str:
+    return e.value(f"memref.extract_aligned_pointer_as_index {name} : {type_} -> index")
 
 
 class _Dispatch(Emitter):

@@ -112,9 +112,10 @@ class _Kernel:
         self.problem, self.variant = problem, variant
         self.element = problem.q.element
         self.depth = problem.depth or 0
-        self.q = Operand(problem.q, variant.m)
-        self.k = Operand(problem.k, variant.keys)
-        self.v = Operand(problem.v, variant.keys)
+        heads = problem.heads
+        self.q = Operand(problem.q, variant.m, self.depth, heads[0])
+        self.k = Operand(problem.k, variant.keys, self.depth, heads[1])
+        self.v = Operand(problem.v, variant.keys, self.depth, heads[2])
         self.stage_bytes = self.k.bytes
         self.ring_bytes = variant.stages * self.stage_bytes
         self.shared_bytes = (
@@ -139,6 +140,8 @@ class _Kernel:
             types["m"] = problem.mask.type
         self.host_batch, self.host_queries = (self._dim("%q", problem.q, i) for i in (0, 1))
         self.host_keys = self._dim("%k", problem.k, 1)
+        if problem.heads[0]:
+            self.host_batch = e.do("muli", self.host_batch, problem.heads[0], "index")
         elements = e.do("muli", self.host_batch, self.host_queries, "index")
         with e.block(f"scf.if {e.compare('ne', elements, 0, 'index')}"):
             self.q_map = self.q.make_map(e, "%q")
@@ -359,15 +362,24 @@ class _Kernel:
         e = self.e
         row, batch = place
         assert batch is not None
+        first, batch = self._head(operand.heads, batch)
         type_ = self.single if barrier.startswith(self.q_full) else self.ring
         for slab in range(operand.slabs):
             at = e.index(e.do("addi", offset, slab * operand.slab_bytes))
             tile = e.value(f"memref.view {self.shared}[{at}][] : {SHARED} to {operand.tile}")
-            column = e.constant(slab * DEPTH)
+            column = e.index(e.do("addi", first, slab * DEPTH))
             e.line(
                 f"nvgpu.tma.async.load {map_}[{column}, {e.index(row)}, {e.index(batch)}], "
                 f"{barrier} to {tile} : {operand.map_type}, {type_} -> {operand.tile}"
             )
+
+    def _head(self, heads: int, batch: str) -> tuple[str, str]:
+        """A matrix's first column, and its place in the batch."""
+        e = self.e
+        if not heads:
+            return e.constant(0, "i32"), batch
+        head = e.do("remui", batch, heads)
+        return e.do("muli", head, self.depth), e.do("divui", batch, heads)
 
     # --- What computes -------------------------------------------------------------------
 
@@ -392,8 +404,8 @@ class _Kernel:
         warp = e.do("subi", self.warp, 4)
         offset = self.q.bytes + self.ring_bytes
         buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), offset)
-        depth = e.constant(self.depth, "i32")
-        self.store.begin(self.shared, self.address, buffers, self.lane, (self.queries, depth))
+        columns = e.constant(self.depth * max(self.problem.heads[3], 1), "i32")
+        self.store.begin(self.shared, self.address, buffers, self.lane, (self.queries, columns))
         self.is_first_lane = e.compare("eq", self.lane, 0)
         self.softmax.begin(self.lane)
 
@@ -440,7 +452,9 @@ class _Kernel:
         sums = self.softmax.scaled(
             sums, self.softmax.inverses(rows, masked_are_zero=self.problem.masked_rows_are_zero)
         )
-        self.store.store([self.products.packed(sums)], Tile(row, tile.column, tile.batch))
+        assert tile.batch is not None
+        column, batch = self._head(self.problem.heads[3], tile.batch)
+        self.store.store([self.products.packed(sums)], Tile(row, column, batch))
         return end
 
     def _split(self, state: list[str]) -> tuple[list[str], Rows, list[str]]:

@@ -7,29 +7,29 @@ on all other devices it is what it was.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.attention.choice import CHIP, choose
+from aotc.lower.attention.lying import Lying, sizes_of
 from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.attention.recognise import Found, recognise_attention
 from aotc.lower.contractions.dispatch import PARALLEL, called_inside, chips_of
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest
 
 # Of a function that has the operations of attention: what they compute.
 SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.attention_zero"
+# How their operands lie: of each, the heads in a row, and whether they have their own dimension.
+FORMS = "aotc.attention_heads"
 # What the dimensions of a mask are, its fifth argument.
 PLACES = "aotc.attention_mask"
 # And how many operands it is called with.
 OPERANDS = "aotc.attention_operands"
 _NAME = "aotc_attention"
-_ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
 
 
 def outline_attention(module: Any, request: BuildRequest) -> None:
@@ -55,31 +55,40 @@ def problem_of(
     types: Sequence[Any],
     scale: float,
     places: tuple[str, ...],
+    forms: Sequence[tuple[int, bool]],
     *,
     causal: bool,
     masked_rows_are_zero: bool,
 ) -> Attention | None:
     """Of the types of Q, K, V, O and perhaps of a mask, tensors or buffers; None for sizes that do
-    not fit."""
-    matrices = [_matrix(type_) for type_ in types[:4]]
-    q, k, v, o = matrices
-    depth = q.sizes[1]
-    if depth is None or any(matrix.sizes[1] != depth for matrix in matrices):
+    not fit. `forms`: see `recognise.Operand`."""
+    lying = [Lying.of(type_, *form) for type_, form in zip(types[:4], forms, strict=True)]
+    q, k, v, o = lying
+    if q.columns is None or any(one.columns != q.columns for one in lying) or k.rows == 0:
         return None
-    if k.sizes[0] == 0 or v.sizes[0] == 0:
+    if (o.batch, o.rows) != (q.batch, q.rows):
         return None
-    mask = _mask(types[4], places) if places else None
-    return Attention(q, k, v, o, scale, _batch(types[0]), causal, masked_rows_are_zero, mask)
+    return Attention(
+        q=q.matrix,
+        k=k.matrix,
+        v=v.matrix,
+        o=o.matrix,
+        scale=scale,
+        batch=q.batch,
+        causal=causal,
+        masked_rows_are_zero=masked_rows_are_zero,
+        mask=_mask(types[4], places) if places else None,
+        heads=(q.heads, k.heads, v.heads, o.heads),
+    )
 
 
 def _problem(found: Found) -> Attention | None:
-    types = [value.type for value in _leading(found, found.result)]
-    if any(type_.rank not in (3, 4) for type_ in types[:4]):
-        return None
+    operands = (found.q, found.k, found.v, found.result)
     return problem_of(
-        types,
+        [value.type for value in _leading(found, found.result.tensor)],
         found.scale,
         _places(found),
+        [(one.heads, one.apart) for one in operands],
         causal=found.causal,
         masked_rows_are_zero=found.masked_rows_are_zero,
     )
@@ -87,7 +96,7 @@ def _problem(found: Found) -> Attention | None:
 
 def _leading(found: Found, result: Any) -> list[Any]:
     masks = [] if found.mask is None else [found.mask]
-    return [found.q, found.k, found.v, result, *masks]
+    return [found.q.tensor, found.k.tensor, found.v.tensor, result, *masks]
 
 
 def _places(found: Found) -> tuple[str, ...]:
@@ -100,50 +109,26 @@ def _places(found: Found) -> tuple[str, ...]:
 
 def _mask(type_: Any, places: tuple[str, ...]) -> Mask:
     element = str(type_.element_type)
-    sizes = "x".join("?" if size is None else str(size) for size in _sizes_of(type_))
+    sizes = "x".join("?" if size is None else str(size) for size in sizes_of(type_))
     return Mask(f"memref<{sizes}x{element}>", element, places)
-
-
-def _matrix(type_: Any) -> Matrix:
-    """Of a tensor or buffer of a batch of one dimension or two, which lie as one."""
-    element = str(type_.element_type)
-    rows, columns = _sizes_of(type_)[-2:]
-    sizes = "x".join("?" if size is None else str(size) for size in (_batch(type_), rows, columns))
-    bytes_ = (columns or 1) * ELEMENT_BYTES.get(element, 1)
-    return Matrix(
-        type=f"memref<{sizes}x{element}>",
-        element=element,
-        sizes=(rows, columns),
-        pitch=columns,
-        alignment=math.gcd(_ALIGNMENT, bytes_),
-    )
-
-
-def _batch(type_: Any) -> int | None:
-    outer = _sizes_of(type_)[:-2]
-    return None if None in outer else math.prod(size for size in outer if size is not None)
-
-
-def _sizes_of(type_: Any) -> list[int | None]:
-    return [None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)]
 
 
 def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
     """Whether it could be: the scores are used by nothing else."""
-    root: Any = ops.defining(found.result)
+    root: Any = ops.defining(found.result.tensor)
     sizes = _sizes(root)
-    moved = _alone(root, (*_leading(found, found.q), *sizes))
+    moved = _alone(root, (*_leading(found, found.q.tensor), *sizes))
     if not _is_made_by(found.scores, moved):
         return False
     with root.location, ir.InsertionPoint(root):
-        result = ops.create("tensor.empty", sizes, [found.result.type]).result
+        result = ops.create("tensor.empty", sizes, [found.result.tensor.type]).result
     leading = _leading(found, result)
     arguments = [*leading, *_others(moved, leading)]
     name = _free_name(module, number)
     with root.location, ir.InsertionPoint(root):
         attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
-        call = ops.create("func.call", arguments, [found.result.type], attributes)
-    found.result.replace_all_uses_with(call.results[0])
+        call = ops.create("func.call", arguments, [result.type], attributes)
+    found.result.tensor.replace_all_uses_with(call.results[0])
     with root.location, ir.InsertionPoint(function):
         outlined = _function(name, found, arguments)
         _move(moved, outlined, arguments)
@@ -232,16 +217,36 @@ def _function(name: str, found: Found, arguments: list[Any]) -> Any:
     attributes = {
         "sym_name": ir.StringAttr.get(name),
         "sym_visibility": ir.StringAttr.get("private"),
-        "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [found.result.type])),
+        "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [found.result.tensor.type])),
         SCALE: ir.FloatAttr.get(ir.F64Type.get(), found.scale),
         CAUSAL: ir.BoolAttr.get(found.causal),
         ZERO: ir.BoolAttr.get(found.masked_rows_are_zero),
+        FORMS: ir.DenseI64ArrayAttr.get(
+            [
+                number
+                for one in (found.q, found.k, found.v, found.result)
+                for number in (one.heads, int(one.apart))
+            ]
+        ),
+        "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
         PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(found)]),
         OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
     }
     function = ops.create("func.func", [], [], attributes, regions=1)
     function.regions[0].blocks.append(*types)
     return function
+
+
+def _layouts(found: Found, arguments: list[Any]) -> list[Any]:
+    """What a part of a larger tensor has heads beside each other, as it is cut from Q's, K's and
+    V's common one, is not copied for the call."""
+    attributes = [ir.DictAttr.get({}) for _ in arguments]
+    for i, operand in enumerate((found.q, found.k, found.v)):
+        if operand.heads:
+            strides = ", ".join(["?"] * (operand.tensor.type.rank - 1))
+            layout = ir.Attribute.parse(f"strided<[{strides}, 1], offset: ?>")
+            attributes[i] = ir.DictAttr.get({"bufferization.buffer_layout": layout})
+    return attributes
 
 
 def _move(moved: list[Any], function: Any, arguments: list[Any]) -> None:

@@ -22,6 +22,8 @@ class Attention(Struct, frozen=True):
 
     All have one dimension for a batch in front, which counts heads, too. `scale` is above 0,
     `batch` None if it is not known.
+    `heads`, of Q, K, V and O: with 0, one matrix lies behind the other; else the rows of so many
+    are beside each other, and make one row of a matrix.
     `causal`: query i sees the keys 0 to i alone. `masked_rows_are_zero`: of rows whose scores are
     all -infinity, which else are NaN.
     """
@@ -35,8 +37,10 @@ class Attention(Struct, frozen=True):
     causal: bool = False
     masked_rows_are_zero: bool = False
     mask: Mask | None = None
+    heads: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     @property
     def depth(self) -> int | None:
         """Columns of every matrix."""
-        return self.q.sizes[1]
+        columns, heads = self.q.sizes[1], self.heads[0]
+        return columns if columns is None or not heads else columns // heads

@@ -20,12 +20,11 @@ ROWS = 64  # of Q, of a warpgroup
 
 
 class Operand:
-    """Q, K or V: tiles of some rows, all columns. In shared memory these are slabs of 64 columns,
-    rows of 128 bytes, behind each other."""
+    """Q, K or V: tiles of some rows, all columns of a head. In shared memory these are slabs of 64
+    columns, rows of 128 bytes, behind each other."""
 
-    def __init__(self, matrix: Matrix, rows: int) -> None:
-        self.matrix, self.rows = matrix, rows
-        columns = matrix.sizes[1] or 0
+    def __init__(self, matrix: Matrix, rows: int, columns: int, heads: int) -> None:
+        self.matrix, self.rows, self.columns, self.heads = matrix, rows, columns, heads
         self.slabs = -(-columns // DEPTH)
         self.slab_bytes = rows * SWIZZLED
         self.bytes = self.slabs * self.slab_bytes
@@ -59,7 +58,7 @@ class Products:
     def __init__(self, e: Body, q: Operand, k: Operand, v: Operand) -> None:
         self.e, self.q, self.k, self.v = e, q, k, v
         self.element = q.matrix.element
-        self.depth, self.keys = q.matrix.sizes[1] or 0, k.rows
+        self.depth, self.keys = q.columns, k.rows
 
     def begin(self, q_address: str, ring_address: str) -> None:
         """`q_address`: of the warpgroup's rows."""

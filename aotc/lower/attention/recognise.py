@@ -49,19 +49,28 @@ _AT_ONE = {"<": "<=", ">=": ">"}
 _FLOAT_EQUAL = "cmpf 1"
 
 
+class Operand(Struct, frozen=True):
+    """A tensor of batch, rows and columns, the batch in one dimension or two; or, with `heads`, of
+    rows that have so many heads beside each other, and what is left of the batch in front, if it is
+    not 1. `apart`: heads have a dimension of their own, in front of the columns of each."""
+
+    tensor: Any
+    heads: int = 0
+    apart: bool = False
+
+
 class Found(Struct):
     """Attention in a module.
 
-    `result` is what is replaced: a tensor of one batch dimension or two; Q, K and V are tensors of
-    one or two as well. `scores` is the first product. `masked_rows_are_zero`: rows of O whose
-    scores are all -infinity are 0, not NaN. `mask`: what is added to scores, at the places `places`
-    of batch, query and key.
+    `result` is what is replaced. `scores` is the first product. `masked_rows_are_zero`: rows of O
+    whose scores are all -infinity are 0, not NaN. `mask`: what is added to scores, at the places
+    `places` of batch, query and key.
     """
 
-    result: Any
-    q: Any
-    k: Any
-    v: Any
+    result: Operand
+    q: Operand
+    k: Operand
+    v: Operand
     scores: Any
     scale: float
     causal: bool
@@ -107,18 +116,18 @@ class _Recognition:
             raise _NotAttentionError
         terms, values = self._product(Element(result, (_BATCH, _QUERY, _COLUMN)), _KEY)
         # Which is which is seen when the first is looked at.
-        v, factor = self._operand(values, {(_BATCH, _KEY, _COLUMN)})
+        v, factor = self._operand(values, _KEY, _COLUMN)
         if factor != 1.0:
             raise _NotAttentionError
         scores, is_safe = self._softmax(terms)
         return self._with_scores(product, scores, v, is_safe=is_safe)
 
-    def _with_scores(self, product: Any, scores: Expression, v: Any, *, is_safe: bool) -> Found:
+    def _with_scores(self, product: Any, scores: Expression, v: Operand, *, is_safe: bool) -> Found:
         parts = self._parts(scores, 0)
         first, second = self._factors(parts.product)
         symbol = parts.product.symbol
-        q, q_scale = self._operand(first, {(_BATCH, _QUERY, symbol)})
-        k, k_scale = self._operand(second, {(_BATCH, _KEY, symbol)})
+        q, q_scale = self._operand(first, _QUERY, symbol)
+        k, k_scale = self._operand(second, _KEY, symbol)
         scale = parts.scale * q_scale * k_scale
         if not (0 < scale < math.inf):
             raise _NotAttentionError
@@ -301,13 +310,15 @@ class _Recognition:
         first, second = self._operands(reduction.operand, "mulf")
         return first, second
 
-    def _operand(self, expression: Expression, indices: set[Index]) -> tuple[Any, float]:
-        """The tensor of 16 bits that a factor is, and what it was multiplied by since."""
+    def _operand(self, expression: Expression, row: str, column: str) -> tuple[Operand, float]:
+        """The tensor of 16 bits that a factor is, as far back as it lies in a way that a kernel can
+        read, and what it was multiplied by since."""
         scale, found = 1.0, None
         for _ in range(_MOST_STEPS):
             if isinstance(expression, Element):
-                if _has_16_bits(expression.tensor) and _plain(expression.index) in indices:
-                    found = (expression.tensor, scale)
+                operand = _operand(expression, row, column)
+                if operand is not None:
+                    found = (operand, scale)
                 before = self.reader.step(expression)
                 if before is None:
                     break
@@ -429,15 +440,39 @@ def _place(place: Any, symbol: str, to: str) -> Any:
     return to if place == symbol else place
 
 
-def _plain(index: Index) -> Index:
-    """With one place for a batch that is two dimensions, neighbours, or one and a 1."""
-    if len(index) == 4 and 0 in index[:2]:
-        return (index[1] if index[0] == 0 else index[0], *index[2:])
-    if len(index) == 4 and isinstance(index[0], tuple) and isinstance(index[1], tuple):
-        first, second = index[0], index[1]
-        if (first[0], second[0]) == ("high", "low") and first[1:] == second[1:]:
-            return (first[1], *index[2:])
-    return index
+def _operand(element: Element, row: str, column: str) -> Operand | None:
+    """The element's tensor, if it lies in a way that a kernel can read, and has 16 bits."""
+    tensor, index = element.tensor, element.index
+    type_ = ir.RankedTensorType(tensor.type)
+    if str(type_.element_type) not in ("f16", "bf16") or type_.rank not in (2, 3, 4):
+        return None
+    for i, place in enumerate(index):
+        if place == 0 and (type_.is_dynamic_dim(i) or type_.get_dim_size(i) != 1):
+            return None
+    places = [place for place in index if place != 0]
+    if len(places) < 2:
+        return None
+    *front, before, last = places
+    if (before, last) == (row, column):
+        return Operand(tensor) if _is_batch(front) and type_.rank > 2 else None
+    size = type_.get_dim_size(type_.rank - 1)
+    if not type_.has_static_shape:
+        return None
+    if last == column and front and front[-1] == row and _is_batch([*front[:-1], before]):
+        return Operand(tensor, type_.get_dim_size(type_.rank - 2), apart=True)
+    if before == row and isinstance(last, tuple) and last[0] == "joined":
+        (head, inner), depth = last[1], last[2]
+        if inner == column and _is_batch([*front, head]):
+            return Operand(tensor, size // depth)
+    return None
+
+
+def _is_batch(places: Any) -> bool:
+    """Whether that is the batch, or it in two dimensions that follow each other."""
+    if len(places) == 2 and all(isinstance(place, tuple) for place in places):
+        first, second = places
+        return (first[0], second[0]) == ("high", "low") and first[1:] == second[1:]
+    return list(places) == [_BATCH]
 
 
 def _is_outer(place: Any) -> bool:
@@ -447,27 +482,49 @@ def _is_outer(place: Any) -> bool:
     return place in (_BATCH, _QUERY, 0)
 
 
-def _has_16_bits(tensor: Any) -> bool:
-    return str(ir.RankedTensorType(tensor.type).element_type) in ("f16", "bf16")
-
-
-def _result_of(product: Any) -> Any:
-    """The product's result, or what is made of it by a cast alone."""
-    value, cast = product.results[0], product.results[0]
+def _result_of(product: Any) -> Operand:
+    """The product's result, or what is made of it by a cast and by putting heads beside each other
+    in rows."""
+    value = product.results[0]
+    found = Operand(value)
+    batch, queries, columns = value.type.shape
     while True:
         users = [use.owner.operation for use in value.uses]
         if len(users) != 1:
-            return cast
+            return found
         (user,) = users
+        shape = list(value.type.shape)
         if user.name in RESHAPES:
             value = user.results[0]
             # Two dimensions for the batch, and others as they are.
-            if value.type.rank not in (3, 4):
-                return cast
+            is_static = value.type.has_static_shape
+            if not is_static or list(value.type.shape)[-2:] != [queries, columns]:
+                return found
         elif _narrows(user):
-            return user.results[0]
+            value = user.results[0]
+            found = Operand(value)
+        elif value.type.has_static_shape and _puts_heads_inside(user):
+            heads = shape[-3]
+            is_all = len(shape) == 3 or shape[0] * heads == batch
+            return Operand(user.results[0], heads, apart=True) if is_all else found
         else:
-            return cast
+            return found
+
+
+def _puts_heads_inside(operation: Any) -> bool:
+    """Of a tensor of (batch,) heads, rows and columns: (batch,) rows, heads and columns."""
+    if operation.name != "linalg.generic" or len(operation.results) != 1:
+        return False
+    inputs, _ = ops.operand_groups(operation)
+    if len(inputs) != 1 or [one.name for one in body_of(operation)] != ["linalg.yield"]:
+        return False
+    if body_of(operation)[0].operands[0] != operation.regions[0].blocks[0].arguments[0]:
+        return False
+    source, result = ([str(place) for place in map_.results] for map_ in maps_of(operation))
+    if len(source) not in (3, 4) or len(set(source)) != len(source):
+        return False
+    *front, heads, rows, columns = source
+    return result == [*front, rows, heads, columns]
 
 
 def _narrows(operation: Any) -> bool:
