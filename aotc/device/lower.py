@@ -10,6 +10,7 @@ from typing import Any
 from aotc import ops
 from aotc.device.exchanges import expand_exchanges
 from aotc.device.matrices import replace_elementwise
+from aotc.device.wide_products import replace_wide_products
 from aotc.input.source import Source
 from aotc.lower.kernels.outlining import lowered_kernels
 from aotc.lower.leftovers import check_lowered
@@ -92,6 +93,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         _call_powers(device)
         expand_exchanges(device, source)
         replace_elementwise(device, source)
+        replace_wide_products(device)
         has_tiles = _has_tiles(device)
         has_matrices = any(op.name.startswith("gpu.subgroup_mma_") for op in ops.walk(device))
         run = functools.partial(

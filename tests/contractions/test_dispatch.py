@@ -69,6 +69,19 @@ def test_hopper_has_a_kernel_of_its_own(tmp_path: Path) -> None:
     }
 
 
+def test_hopper_has_kernels_of_its_own_for_f64(tmp_path: Path) -> None:
+    """At any address: the instructions of other chips have half of their rate."""
+    file = tmp_path / "product.mlir"
+    file.write_text(module("?x?xf64", "?x?xf64", "?x?xf64"))
+    said = explanation(file)
+    assert said.count("mma.sync of 16 rows") == 3  # of many tiles, of few, at any address
+    text = module("255x255xf64", "255x255xf64", "255x255xf64")
+    assert kernels(text, tmp_path, chips=("sm_80", "sm_90"), cpu_kernels=False) == {
+        "built_kernels_sm_90a": ("sm_90a",),
+        "built_kernels_gpu": ("sm_80", "sm_90"),
+    }
+
+
 def test_without_the_cpu_there_is_no_kernel_for_it(tmp_path: Path) -> None:
     text = module("256x256xf32", "256x256xf32", "256x256xf32")
     found = kernels(text, tmp_path, chips=("sm_80",), cpu_kernels=False)

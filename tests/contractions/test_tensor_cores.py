@@ -99,7 +99,8 @@ def build(product: Product, folder: Path, finish: Any = None) -> Path:
     assert tensor_cores.can_take(product.problem, product.variant)
     source = folder / "gemm.mlir"
     source.write_text(text(product, finish))
-    build_here(source, "--chip", "sm_80", "-o", folder / "gemm")
+    chip = "sm_90" if product.variant.instruction_k else "sm_80"
+    build_here(source, "--chip", chip, "-o", folder / "gemm")
     return folder / "gemm"
 
 
@@ -163,6 +164,8 @@ def _succeeded(done: subprocess.CompletedProcess[str], sizes: tuple[int, int, in
 SMALL = Variant(32, 32, 32, 1, 2, 3, copy_bytes=1)
 F32 = replace(SMALL, k=16)
 F64 = replace(SMALL, k=8)
+# Hopper's instructions.
+WIDE_F64 = replace(SMALL, k=16, instruction_k=8, copy_bytes=8)
 I8 = replace(SMALL, k=64)
 PLAIN, NT, TN, TT = ((left, right) for left in (False, True) for right in (False, True))
 
@@ -195,6 +198,28 @@ PRODUCTS = {
     ),
     "f64": (Product("f64", "f64", replace(F64, copy_bytes=8), (0, 0, 0), PLAIN, 8), SIZES),
     "f64_tt": (Product("f64", "f32", F64, (33, 47, 65), TT, adds=True), ODD),
+    "f64_wide": (
+        Product("f64", "f64", replace(WIDE_F64, instruction_k=4), (0, 0, 0), PLAIN, 8),
+        SIZES,
+    ),
+    "f64_wide_nt": (
+        Product("f64", "f64", replace(WIDE_F64, copy_bytes=16), (0, 0, 0), NT, 16, adds=True),
+        ALIGNED,
+    ),
+    "f64_wide_tn": (
+        Product(
+            *("f64", "f32", replace(WIDE_F64, copy_bytes=1, splits=2), (0, 0, 0), TN),
+            batched=True,
+        ),
+        ODD,
+    ),
+    "f64_wide_tt": (
+        Product(
+            *("f64", "f64", replace(WIDE_F64, copy_bytes=1)),
+            *((33, 47, 65), TT),
+        ),
+        ODD,
+    ),
     "i8": (Product("i8", "i32", I8, (0, 0, 65), NT), ODD),
     "i8_pairs": (Product("i8", "i32", I8, (33, 47, 65), TN, adds=True), ODD),
     "i8_aligned": (

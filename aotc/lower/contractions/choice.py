@@ -15,6 +15,7 @@ from aotc.lower.contractions import (
     gathered_simt,
     gathered_tensor_cores,
     hopper,
+    hopper_f64,
     hopper_menu,
     hopper_strip,
     simt,
@@ -31,8 +32,9 @@ from aotc.lower.tensors.products import LEAST_WORK
 from aotc.request import Chip, unique
 
 # By the names that files of what was measured have them.
-FAMILIES = {family.NAME: family for family in (hopper, tensor_cores, simt, skinny)}
+FAMILIES = {family.NAME: family for family in (hopper, hopper_f64, tensor_cores, simt, skinny)}
 _HOPPER = Chip("sm_90a")
+_OF_HOPPER = (hopper, hopper_f64)
 # Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
 # smaller ones are taken, that suit the size SMALL.
 _MANY_TILES = 100
@@ -113,20 +115,28 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
         own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
-        best = _best_on(problem, chip) if _families_of(problem, chip)[0] is hopper else []
-        if len(best) > 1:
+        best = _best_on(problem, chip)
+        is_wgmma = bool(best) and best[0].family is hopper
+        if is_wgmma and len(best) > 1:
             found.append(_menu(best[0]))
         elif own:
             found += _measured(problem, own, chip)
-        elif best:
+        elif is_wgmma:
             found.append(_stripped(best[0]))
+        elif best:
+            found += best
         else:
             others.append(chip)
     families = _families_of(problem)
     if others:
         found += _best(problem, families, ANY_GPU, others)
     anywhere = _best(_anywhere(problem), families, ANY_GPU, others or chips)[:1]
-    return [*found, *(replace(choice, least_tiles=0) for choice in anywhere)] if anywhere else []
+    return [*found, *_for_all(anywhere)] if anywhere else []
+
+
+def _for_all(choices: Sequence[Choice]) -> list[Choice]:
+    """The same, for any number of tiles."""
+    return [replace(choice, least_tiles=0) for choice in choices]
 
 
 def _own_variant(chip: Chip) -> Chip:
@@ -139,12 +149,16 @@ def _families_of(problem: Problem, chip: Chip | None = None) -> list[Any]:
     few = min(size for size in (problem.m, problem.n, _FEW + 1) if size is not None)
     if few <= _FEW:
         return [skinny, tensor_cores, simt]
-    return [*([hopper] if chip == _HOPPER else []), tensor_cores, simt]
+    return [*(_OF_HOPPER if chip == _HOPPER else ()), tensor_cores, simt]
 
 
 def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
-    """The best kernels of the family that is for this chip alone, if any of them is right."""
-    return _best(problem, _families_of(problem, chip)[:1], chip.name, [chip])
+    """The best kernels of a family that is for this chip alone, if any of them is right, and one of
+    them for any address, if it takes that."""
+    families = [family for family in _families_of(problem, chip) if family in _OF_HOPPER]
+    best = _best(problem, families, chip.name, [chip])
+    unaligned = _for_all(_best(_anywhere(problem), families, chip.name, [chip])[:1])
+    return [*best, *(choice for choice in unaligned if choice not in best)]
 
 
 def _stripped(choice: Choice) -> Choice:

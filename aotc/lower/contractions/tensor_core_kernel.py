@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -11,7 +12,6 @@ from aotc.lower.contractions.problem import Finish, Problem
 from aotc.lower.contractions.tensor_core_store import Store
 from aotc.lower.contractions.tensor_core_tiles import (
     CHUNK_BYTES,
-    INSTRUCTIONS,
     MOST_I8_PRODUCTS,
     SHARED,
     SWIZZLED_ROWS,
@@ -21,6 +21,7 @@ from aotc.lower.contractions.tensor_core_tiles import (
     Staging,
     Variant,
     has_totals,
+    instruction_of,
     sides,
 )
 from aotc.lower.contractions.tensor_core_writer import Writer
@@ -32,12 +33,14 @@ _Reader = Callable[[Index, int], list[str]]
 class _Copy(Struct, frozen=True):
     """A piece of a tile that a thread copies: its first row and column in it, and where that is in
     shared memory. Of it, `bound` of elements are there: of the whole matrix where K is contiguous
-    (a column that they end before), else of these."""
+    (a column that they end before), else of these. `outer` is where it is in M or N: behind the
+    last row, the last one (no sum of those is stored)."""
 
     row: Index
     column: Index
     shared_column: Index
     bound: Index
+    outer: Index
 
 
 class Kernel:
@@ -60,7 +63,7 @@ class Kernel:
         self.w = w
         self.problem, self.variant, self.sizes, self.place = problem, variant, sizes, place
         self.first_k, self.target, self.at = first_k, target, at
-        self.instruction = INSTRUCTIONS[problem.a.element]
+        self.instruction = instruction_of(problem, variant)
         self.a, self.b = sides(problem, variant)
         self.tiles_m = variant.m // variant.warps_m // self.instruction.m
         self.tiles_n = variant.n // variant.warps_n // self.instruction.n
@@ -110,16 +113,16 @@ class Kernel:
         for number in range(side.rows * across // threads):
             row = w.add(first_row, number * (threads // across))
             bound: Index
+            outer = w.add(start, row if side.is_deep else column)
             if side.is_deep:
                 bound = self.sizes.k
                 if not is_whole:
-                    bound = w.select(w.is_less(w.add(start, row), size), bound, 0)
+                    outer = w.least(outer, w.subtract(w.index(size), 1))
             else:
                 bound = side.copied
                 if not is_whole:
-                    left = w.subtract(w.index(size), w.add(start, column))
-                    bound = w.clamp(left, side.copied)
-            copies.append(_Copy(row, column, self._swizzled(side, row, column), bound))
+                    bound = w.clamp(w.subtract(w.index(size), outer), side.copied)
+            copies.append(_Copy(row, column, self._swizzled(side, row, column), bound, outer))
         return copies
 
     def _swizzled(self, side: Side, row: Index, column: Index) -> Index:
@@ -168,11 +171,9 @@ class Kernel:
         return self.w.value(f"nvgpu.device_async_create_group {', '.join(tokens)}")
 
     def _global(self, side: Side, copy: _Copy, step_k: Index) -> tuple[Index, Index]:
-        w = self.w
-        outer, _ = self._outer(side)
         if side.is_deep:
-            return w.add(outer, copy.row), w.add(step_k, copy.column)
-        return w.add(step_k, copy.row), w.add(outer, copy.column)
+            return copy.outer, self.w.add(step_k, copy.column)
+        return self.w.add(step_k, copy.row), copy.outer
 
     def _count(self, side: Side, copy: _Copy, step_k: Index) -> Index:
         """How many elements of the piece there are."""
@@ -183,7 +184,7 @@ class Kernel:
             row = step_k if is_even else w.add(step_k, copy.row)
             return w.select(w.is_less(row, k), copy.bound, 0)
         column = w.add(step_k, copy.column)
-        if isinstance(k, int) and k % side.copied == 0:
+        if side.ends_with_copies or (isinstance(k, int) and k % side.copied == 0):
             return w.select(w.is_less(column, copy.bound), side.copied, 0)
         return w.clamp(w.subtract(w.index(copy.bound), column), side.copied)
 
@@ -359,6 +360,8 @@ class Kernel:
         """What reads the fragments of a part of K from a stage."""
         if side.has_pairs:
             return self._pair_reader(side)
+        if side.reads_two:
+            return self._double_reader(side)
         return self._matrix_reader(side) if side.has_ldmatrix else self._lane_reader(side)
 
     def _warp_outer(self, side: Side) -> Index:
@@ -481,6 +484,49 @@ class Kernel:
             )
             for half in range(2)
         ]
+
+    def _double_reader(self, side: Side) -> _Reader:
+        """By 16 bytes, two of K where that is contiguous, else two of M: rows of A that the
+        instruction has 8 apart."""
+        w, i = self.w, self.instruction
+        halves, count = (2, self.tiles_m) if side is self.a else (1, self.tiles_n)
+        outer = self._warp_outer(side)
+        group, member = self.place.group, w.multiply(self.place.member, 2)
+        first = w.add(outer, group if side.is_deep else w.multiply(group, 2))
+        type_ = i.a_type if side is self.a else i.b_type
+
+        def two(stage: Index, row: Index, column: Index) -> list[str]:
+            at = f"{side.name}_ring{w.at(stage, row, column)}"
+            return w.load_vector(at, side.type, 2, i.element)
+
+        def deep(stage: Index, part: int) -> dict[tuple[int, int], str]:
+            """Elements by their tile and register."""
+            found = {}
+            for tile in range(count):
+                for half, k in itertools.product(range(halves), range(0, i.k // 4, 2)):
+                    row = w.add(first, tile * 8 * halves + 8 * half)
+                    values = two(stage, row, w.add(member, part * i.k + 4 * k))
+                    for number, value in enumerate(values):
+                        found[tile, half + halves * (k + number)] = value
+            return found
+
+        def flat(stage: Index, part: int) -> dict[tuple[int, int], str]:
+            found = {}
+            for tile, k in itertools.product(range(count), range(i.k // 4)):
+                row = w.add(member, part * i.k + 8 * (k // 2) + k % 2)
+                for half, value in enumerate(two(stage, row, w.add(first, 16 * tile))):
+                    found[tile, half + 2 * k] = value
+            return found
+
+        def read(stage: Index, part: int) -> list[str]:
+            found = (deep if side.is_deep else flat)(stage, part)
+            fragments = []
+            for tile in range(count):
+                values = [found[tile, register] for register in range(halves * i.k // 4)]
+                fragments.append(w.value(f"vector.from_elements {', '.join(values)} : {type_}"))
+            return fragments
+
+        return read
 
     def _lane_reader(self, side: Side) -> _Reader:
         """Element by element, as the PTX manual has them in lanes."""

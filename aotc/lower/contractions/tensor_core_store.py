@@ -13,6 +13,7 @@ from aotc.lower.contractions.tensor_core_tiles import (
     Sizes,
     Staging,
     Variant,
+    instruction_of,
     sides,
 )
 from aotc.lower.contractions.tensor_core_writer import Writer
@@ -33,7 +34,7 @@ class Store:
     ) -> None:
         self.w, self.problem, self.variant = w, problem, variant
         self.sizes, self.place, self.target, self.at = sizes, place, target, at
-        self.instruction = INSTRUCTIONS[problem.a.element]
+        self.instruction = instruction_of(problem, variant)
         self.a, self.b = sides(problem, variant)
         self.tiles_m = variant.m // variant.warps_m // self.instruction.m
         self.tiles_n = variant.n // variant.warps_n // self.instruction.n
@@ -55,13 +56,13 @@ class Store:
         """Writes a tile into the warp's part of shared memory."""
         w, i, place = self.w, self.instruction, self.place
         rows: list[Index]
-        if self.a.has_pairs:
+        if self.a.are_neighbours_together:
             rows = [w.add(w.multiply(place.group, 2), first_row + half) for half in range(2)]
         else:
             rows = [w.add(place.group, first_row + 8 * half) for half in range(i.sum_rows)]
         for half, row in enumerate(rows):
             two = w.value(f"vector.extract {sum_}[{half}] : vector<2x{i.sum}> from {i.sum_type}")
-            if not self.b.has_pairs:
+            if not self.b.are_neighbours_together:
                 at = w.at(place.warp, row, w.add(w.multiply(place.member, 2), n * i.n))
                 w.store_vector(two, f"%staged{at}", staging.type, 2, i.sum)
                 continue

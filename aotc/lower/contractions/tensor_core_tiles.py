@@ -81,7 +81,8 @@ class Variant(Struct, frozen=True):
     their way. `copy_bytes` are copied at once: 16, 8 or 4, to which rows of A and B must be
     aligned, or 1, where elements are loaded and stored one by one. `group` rows of blocks work
     side by side, so that what they share stays in the L2 cache. K is made in `splits` parts, whose
-    sums another kernel adds where they are more than one.
+    sums another kernel adds where they are more than one. `instruction_k`: of f64 on Hopper alone,
+    the K of an instruction of 16 rows, 4 or 8; 0 for what every chip has.
     """
 
     m: int = 128
@@ -93,16 +94,25 @@ class Variant(Struct, frozen=True):
     copy_bytes: int = 16
     group: int = 8
     splits: int = 1
+    instruction_k: int = 0
 
     @property
     def threads(self) -> int:
         return self.warps_m * self.warps_n * WARP
 
 
+def instruction_of(problem: Problem, variant: Variant) -> Instruction:
+    """What the variant multiplies with."""
+    if variant.instruction_k:
+        return Instruction(16, 8, variant.instruction_k, "f64", "f64", 1)
+    return INSTRUCTIONS[problem.a.element]
+
+
 class Side(Struct, frozen=True):
     """A or B, and its tiles: `outer` (of M or N) by `k`, as the matrix lies.
 
-    `is_deep`: K is contiguous.
+    `is_deep`: K is contiguous. `reads_two`: lanes read two elements of f64 at once; what is K = t
+    and t + 4 of an instruction is 2t and 2t + 1 of the tile then.
     """
 
     name: str
@@ -112,6 +122,7 @@ class Side(Struct, frozen=True):
     stages: int
     is_deep: bool
     copy_bytes: int
+    reads_two: bool = False
 
     @property
     def element_bytes(self) -> int:
@@ -137,6 +148,12 @@ class Side(Struct, frozen=True):
         return self.element_bytes == 1 and not self.is_deep
 
     @property
+    def are_neighbours_together(self) -> bool:
+        """Whether a lane has neighbours in M or N, where the instruction has two rows of A 8 apart,
+        or two tiles of B."""
+        return self.has_pairs or (self.reads_two and not self.is_deep)
+
+    @property
     def pairs_type(self) -> str:
         shape = f"{self.stages}x{self.rows}x{self.pitch // 2}xf16"
         return f"memref<{shape}, {WORKGROUP}>"
@@ -152,6 +169,12 @@ class Side(Struct, frozen=True):
         return self.copy_bytes // self.element_bytes if self.is_async else self.chunk
 
     @property
+    def ends_with_copies(self) -> bool:
+        """Whether rows are known to be of whole copies: they are as long as they lie apart."""
+        is_aligned = self.is_async and self.matrix.alignment % self.copy_bytes == 0
+        return is_aligned and "," not in self.matrix.type
+
+    @property
     def is_async(self) -> bool:
         return self.copy_bytes >= LEAST_ASYNC_BYTES
 
@@ -161,6 +184,9 @@ class Side(Struct, frozen=True):
         they stand in 32 banks where a row begins 8 banks after the one before, f64 likewise."""
         if self.has_ldmatrix:
             return self.columns
+        if self.reads_two:
+            # 8 lanes read 128 bytes: of 2 rows, or of each second one of 8.
+            return self.columns + (self.columns + 8) % 16 if self.is_deep else self.columns + 2
         return self.columns + {8: 4, 4: 8}[self.element_bytes]
 
     @property
@@ -186,14 +212,16 @@ class Side(Struct, frozen=True):
 
 
 def sides(problem: Problem, variant: Variant) -> tuple[Side, Side]:
+    # Of a B whose N is contiguous, two elements are of two tiles: to part them costs more.
+    reads_two = variant.instruction_k > 4 and problem.b.transposed
     return (
         Side(
             *("%a", problem.a, variant.m, variant.k, variant.stages),
-            *(not problem.a.transposed, variant.copy_bytes),
+            *(not problem.a.transposed, variant.copy_bytes, reads_two),
         ),
         Side(
             *("%b", problem.b, variant.n, variant.k, variant.stages),
-            *(problem.b.transposed, variant.copy_bytes),
+            *(problem.b.transposed, variant.copy_bytes, reads_two),
         ),
     )
 
@@ -217,7 +245,7 @@ class Staging(Struct, frozen=True):
 
     @classmethod
     def of(cls, problem: Problem, variant: Variant) -> Staging:
-        instruction, c = INSTRUCTIONS[problem.a.element], problem.c
+        instruction, c = instruction_of(problem, variant), problem.c
         tiles = variant.m // variant.warps_m // instruction.m
         columns = variant.n // variant.warps_n
         size = ELEMENT_BYTES[c.element]

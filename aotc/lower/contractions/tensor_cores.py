@@ -30,6 +30,7 @@ from aotc.lower.contractions.tensor_core_tiles import (
     Staging,
     Variant,
     has_totals,
+    instruction_of,
     shared_bytes,
     sides,
 )
@@ -94,7 +95,9 @@ def _results(accumulator: str) -> tuple[str, ...]:
 
 def is_tile_whole(problem: Problem, variant: Variant) -> bool:
     """Whether warps and threads have equal parts of the tiles."""
-    instruction = INSTRUCTIONS[problem.a.element]
+    if variant.instruction_k and problem.a.element != "f64":
+        return False
+    instruction = instruction_of(problem, variant)
     # ldmatrix brings two tiles of B at once.
     if variant.m % (variant.warps_m * 16) or variant.n % (variant.warps_n * 16):
         return False

@@ -30,6 +30,8 @@ A: dict[tuple[str, int, int], Formula] = {
     ("tf32", 16, 4): lambda g, t, i: (g + (8 if i == 1 else 0), t),
     ("tf32", 16, 8): lambda g, t, i: (g + (8 if i in (1, 3) else 0), t + (4 if i >= 2 else 0)),
     ("f64", 8, 4): lambda g, t, i: (g, t),
+    ("f64", 16, 4): lambda g, t, i: (g + (8 if i == 1 else 0), t),
+    ("f64", 16, 8): lambda g, t, i: (g + (8 if i in (1, 3) else 0), t + (4 if i >= 2 else 0)),
     ("i8", 8, 16): lambda g, t, i: (g, 4 * t + i),
     ("i8", 16, 16): lambda g, t, i: (g + (8 if i >= 4 else 0), 4 * t + i % 4),
     ("i8", 16, 32): lambda g, t, i: (
@@ -49,6 +51,7 @@ B: dict[tuple[str, int], Formula] = {
     ("tf32", 4): lambda g, t, i: (t, g),
     ("tf32", 8): lambda g, t, i: (t + (4 if i == 1 else 0), g),
     ("f64", 4): lambda g, t, i: (t, g),
+    ("f64", 8): lambda g, t, i: (t + (4 if i == 1 else 0), g),
     ("i8", 16): lambda g, t, i: (4 * t + i, g),
     ("i8", 32): lambda g, t, i: (4 * t + i % 4 + (16 if i >= 4 else 0), g),
     ("i4", 32): lambda g, t, i: (8 * t + i, g),
