@@ -205,13 +205,17 @@ class Piece(Struct, frozen=True):
     """What a thread brings to a tile at once: from `depth` along k and from `place` along the tile.
 
     `there`: how many elements, those inside of the matrix; `is_there`: whether there are any (None:
-    always). Depth is another matter.
+    always). Depth is another matter. Of a turned side, `left` is how far the matrix goes from the
+    thread's first piece on, an i32, and `behind` how far behind that this piece is: one register
+    tells of all of them.
     """
 
     depth: Index
     place: Index
     there: Index
     is_there: str | None
+    left: str = ""
+    behind: int = 0
 
 
 class Kernel:
@@ -275,6 +279,7 @@ class Kernel:
             counts = [variant.k // width // run, side.tile, run]
         else:
             counts = [variant.k, side.tile // width]
+        left_behind = ""
         for number in range(prod(counts) // variant.threads):
             digits = self._digits(number * variant.threads, counts)
             if side.is_turned:
@@ -287,10 +292,21 @@ class Kernel:
                 continue
             at = w.add(first, place)
             is_there = w.less(at, extent)
+            if side.is_turned and variant.copy_bytes:
+                left_behind = left_behind or self._left(at, extent, side.tile)
+                behind = number * variant.threads // run % side.tile
+                yield Piece(depth, place, 1, is_there, left_behind, behind)
+                continue
             left: Index = 1
             if not side.is_turned and width > 1:
                 left = w.minimum(w.subtract(extent, w.minimum(at, extent)), width)
             yield Piece(depth, place, left, is_there)
+
+    def _left(self, at: Index, extent: Index, most: int) -> str:
+        """How many there are from `at` on, up to `most`: an i32."""
+        w = self.writer
+        left = w.minimum(w.subtract(extent, w.minimum(at, extent)), most)
+        return w.value(f"arith.index_cast {w.index(left)} : index to i32")
 
     def _digits(self, first: int, counts: Sequence[int]) -> list[Index]:
         """The digits of `%thread` plus `first`, a multiple of the number of threads: what `first`
@@ -366,12 +382,20 @@ class Kernel:
         w, copies = self.writer, []
         for number, side in enumerate(self.sides):
             for piece in self.pieces[number]:
-                there = w.select(piece.is_there, piece.there, 0)
-                there = w.select(self._is_deep(k0, piece), there, 0)
+                there = self._there(k0, piece)
                 at, place = self._source(number, k0, piece), [stage, piece.depth, piece.place]
                 source, to = self.buffers[number], self.tiles[number]
                 copies.append(w.copy_async(source, at, to, place, side.width, there))
         return w.end_copies(copies)
+
+    def _there(self, k0: Index, piece: Piece) -> Index:
+        """How many elements of a piece are inside of the matrix."""
+        w, is_deep = self.writer, self._is_deep(k0, piece)
+        if not piece.left:
+            return w.select(is_deep, w.select(piece.is_there, piece.there, 0), 0)
+        left = w.value(f"arith.select {is_deep}, {piece.left}, {w.constant(0, 'i32')} : i32")
+        behind = w.constant(piece.behind, "i32")
+        return w.select(w.value(f"arith.cmpi slt, {behind}, {left} : i32"), piece.there, 0)
 
     def _load(self, k0: Index) -> list[list[str]]:
         """The elements of the pieces from `k0` on, as they are in memory."""
@@ -416,48 +440,50 @@ class Kernel:
         ]
 
     def _multiply(self) -> list[str]:
-        """The sums of a thread's part."""
+        """The sums of a thread's part.
+
+        A turn begins with the last products of the tile before: what it has read of its own tile,
+        behind a barrier, is on its way meanwhile. (The assembler moves products in front of a
+        barrier, but not to another turn.)
+        """
         variant, w = self.variant, self.writer
-        ahead = variant.stages - 1
         is_async = variant.copy_bytes > 0
         group = ""
         if is_async:
-            for stage in range(ahead):
+            for stage in range(variant.stages):
                 group = self._copy(w.add(self.first_k, stage * variant.k), stage)
-            w.wait_copies(group, ahead - 1)
+            w.wait_copies(group, variant.stages - 1)
         else:
             self._put(self._load(self.first_k), 0)
         w.barrier()
         held = variant.thread_m + variant.thread_n
-        zeros = [w.zero(self.type)] * (variant.thread_m * variant.thread_n)
-        carried = [w.index(0), w.index(ahead), *self._read(0, 0), *zeros]
+        nothing = [w.zero(self.type)] * (held + variant.thread_m * variant.thread_n)
+        carried = [w.index(0), *self._read(0, 0), *nothing]
 
         def turn(k0: str, given: list[str]) -> list[str]:
-            used: Index = given[0]
-            free, factors, sums = given[1], given[2 : 2 + held], given[2 + held :]
-            loaded: list[list[str]] = []
-            for k in range(variant.k):
-                if k == variant.k - 1:
-                    if is_async:
-                        w.wait_copies(group, ahead - 1)
-                    else:
-                        self._put(loaded, free)
-                    # All have read the whole of this tile, and all parts of the next are there.
-                    w.barrier()
-                    used = self._after(used)
-                following = self._read(used, (k + 1) % variant.k)
-                if k == 0:
-                    next_k0 = w.add(k0, ahead * variant.k)
-                    if is_async:
-                        self._copy(next_k0, free)
-                    else:
-                        loaded = self._load(next_k0)
+            used, factors, last = given[0], given[1 : 1 + held], given[1 + held : 1 + 2 * held]
+            loaded = [] if is_async else self._load(w.add(k0, variant.k))
+            sums = self._add_products(last, given[1 + 2 * held :])
+            for k in range(1, variant.k):
+                following = self._read(used, k)
                 sums = self._add_products(factors, sums)
                 factors = following
-            return [w.index(used), w.index(self._after(free)), *factors, *sums]
+            next_used = self._after(used)
+            if is_async:
+                w.wait_copies(group, variant.stages - 2)
+            else:
+                self._put(loaded, next_used)
+            # All have read the whole of this tile, and all parts of the next are there.
+            w.barrier()
+            first = self._read(next_used, 0)
+            if is_async:
+                # Behind the reads: what comes after them may write, so they stay in this turn.
+                self._copy(w.add(k0, variant.stages * variant.k), used)
+            return [w.index(next_used), *first, *factors, *sums]
 
-        types = ["index", "index", *[self.type] * (held + len(zeros))]
-        return w.loop(self.first_k, self.operands.k, variant.k, carried, types, turn)[2 + held :]
+        types = ["index", *[self.type] * (held + len(nothing))]
+        done = w.loop(self.first_k, self.operands.k, variant.k, carried, types, turn)
+        return self._add_products(done[1 + held : 1 + 2 * held], done[1 + 2 * held :])
 
     def _after(self, stage: Index) -> Index:
         w = self.writer
