@@ -54,6 +54,12 @@ def _products() -> list[tuple[Product, Variant]]:
         (Product("i8", 33, 34, 21, "i8", "i32", "i32", transposed_a=True), LOADS),
         (Product("half_sums", 33, 34, 21, **_same("f16"), adds=True), LOADS),
         (Product("bf16", 33, 34, 21, **_halves("bf16")), LOADS),
+        (
+            Product("split", 37, 40, 90, batches=3, transposed_a=True, adds=True),
+            msgspec.structs.replace(COPIES, splits=3),
+        ),
+        (replace(base, name="sizes_split"), msgspec.structs.replace(COPIES, splits=4)),
+        (Product("split_f64", 33, 18, 50, **_same("f64")), msgspec.structs.replace(F64, splits=2)),
         (Product("large", 260, 130, 20), Variant(256, 128, 8, 64, 64, 16, 8, 3, 4)),
     ]
     return made
@@ -89,7 +95,7 @@ def test_products_are_right(program: Path, product: Product, tmp_path: Path) -> 
     assert call(program, product, tmp_path) == ""
 
 
-@pytest.mark.parametrize("name", ["sizes", "sizes_loads"])
+@pytest.mark.parametrize("name", ["sizes", "sizes_loads", "sizes_split"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_any_sizes_are_right(
     program: Path, name: str, size: tuple[int, int, int], tmp_path: Path

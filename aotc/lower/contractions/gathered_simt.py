@@ -14,7 +14,7 @@ from math import prod
 
 from msgspec.structs import replace
 
-from aotc.lower.contractions import simt
+from aotc.lower.contractions import simt, simt_tiles
 from aotc.lower.contractions.gathered import (
     Digit,
     Gathered,
@@ -26,6 +26,7 @@ from aotc.lower.contractions.gathered import (
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
 from aotc.lower.contractions.scalar import Operands, has_known_types, sum_type
+from aotc.lower.contractions.simt_tiles import Side
 from aotc.lower.contractions.writer import Buffer, Writer
 
 NAME = "gathered multiply-adds"
@@ -37,7 +38,7 @@ _MULTIPROCESSORS = 132
 _LEAST_DEPTH = 16  # of a part of K
 
 
-class Variant(simt.Variant, frozen=True, kw_only=True):
+class Variant(simt_tiles.Variant, frozen=True, kw_only=True):
     """`splits`: how many parts K is made in."""
 
     splits: int = 1
@@ -125,13 +126,15 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
     return f"func.func @{name}({signature}) {{\n{w.text()}\n}}\n"
 
 
-def _sides(problem: Gathered, variant: simt.Variant) -> tuple[simt.Side, simt.Side]:
-    def side(matrix: Matrix, extent: int | None, tile: int, is_turned: bool) -> simt.Side:
+def _sides(
+    problem: Gathered, variant: simt_tiles.Variant
+) -> tuple[simt_tiles.Side, simt_tiles.Side]:
+    def side(matrix: Matrix, extent: int | None, tile: int, is_turned: bool) -> Side:
         width = 1
         bytes_ = ELEMENT_BYTES[matrix.element]
         if variant.copy_bytes and not is_turned:
             width = max(1, min(variant.copy_bytes, matrix.alignment) // bytes_)
-        return simt.Side(matrix, extent, problem.k, tile, is_turned, width)
+        return Side(matrix, extent, problem.k, tile, is_turned, width)
 
     return (
         side(problem.a, problem.m, variant.m, not problem.a.transposed),
@@ -270,7 +273,7 @@ class _Kernel(simt.Kernel):
         self.sides = _sides(launches.problem, launches.variant)
         self.given = (launches.a, launches.b)
         self.buffers = (launches.a.buffer, launches.b.buffer)
-        self.first_k = 0
+        self.first_k, self.last_k = 0, self.operands.k
 
     def body(self, tiles_m: Index, tiles_n: Index) -> None:
         w, v = self.writer, self.split_variant
@@ -282,7 +285,8 @@ class _Kernel(simt.Kernel):
         if v.splits > 1:
             depth = _depth_of_part(self.problem, v)
             self.first_k = w.multiply(self.part_number, depth)
-            self.operands.k = w.minimum(w.add(self.first_k, depth), self.host.sizes.k)
+            self.last_k = w.minimum(w.add(self.first_k, depth), self.host.sizes.k)
+            self.operands.k = self.last_k
         self.tiles = self._make_tiles()
         self.tables = self._make_tables()
         extents = (self.operands.m, self.operands.n)

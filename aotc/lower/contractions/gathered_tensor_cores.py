@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from aotc.lower.contractions.gathered import Gathered, Operand, count_of, likely_count, offset
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
+from aotc.lower.contractions.split_sums import launch, partial_of
 from aotc.lower.contractions.tensor_core_kernel import Kernel
 from aotc.lower.contractions.tensor_core_store import Store, add_sums, result_of
 from aotc.lower.contractions.tensor_core_tiles import (
@@ -32,8 +33,6 @@ from aotc.lower.contractions.tensor_core_writer import Writer
 from aotc.lower.contractions.tensor_cores import (
     are_types_known,
     is_tile_whole,
-    launch,
-    partial_of,
     place_of,
 )
 

@@ -18,44 +18,26 @@ from msgspec import Struct
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.lower.contractions.scalar import Operands, finished, has_known_types, sum_type
+from aotc.lower.contractions.simt_tiles import (
+    WARP,
+    WIDEST_ACCESS,
+    Side,
+    Variant,
+    shared_bytes,
+    sides,
+)
+from aotc.lower.contractions.split_sums import SUMS, add_parts, allocate_parts, partial_of
+from aotc.lower.contractions.tensor_core_tiles import Sizes
+from aotc.lower.contractions.tensor_core_writer import Writer as TensorCoreWriter
 from aotc.lower.contractions.writer import Buffer, Writer, converted
 
 NAME = "multiply-adds"
-_WARP = 32
-_WIDEST_ACCESS = 16  # bytes
 # Threads that follow each other take so many elements of a row whose direction is k's: 32 bytes of
 # f32 are what memory gives at least, and stores of them, turned, are in different banks.
 _RUN = 8
 _SHARED_BYTES = 160 * 1024
 # How many tiles are worth a try by loads where asynchronous copies can bring them.
 _LOADING_TOO = 3
-
-
-class Variant(Struct, frozen=True):
-    """Sizes, all powers of two: a block makes m x n elements of C from k columns of A and k rows of
-    B at a time, a warp warp_m x warp_n of them, a thread thread_m x thread_n.
-
-    `stages`: how many tiles of A and of B are in shared memory, one in use and the others on their
-    way. `copy_bytes`: what an asynchronous copy brings, 16, 8 or 4, of operands whose rows lie
-    along the tile (the others come by elements). 0: loads and stores instead, which convert, with
-    two stages. `group`: blocks that follow each other are in this many rows of tiles, so that they
-    find each other's A and B in the L2 cache.
-    """
-
-    m: int
-    n: int
-    k: int
-    warp_m: int
-    warp_n: int
-    thread_m: int
-    thread_n: int
-    stages: int = 3
-    copy_bytes: int = 16
-    group: int = 8
-
-    @property
-    def threads(self) -> int:
-        return self.m * self.n // (self.thread_m * self.thread_n)
 
 
 # Of a multiprocessor: multiply-adds of f32 in a clock; how many of them there are, by how many
@@ -76,28 +58,30 @@ def can_take(problem: Problem, variant: Variant) -> bool:
     if not has_known_types(problem):
         return False
     element = sum_type(problem)
-    group = _WIDEST_ACCESS // ELEMENT_BYTES[element]
+    group = WIDEST_ACCESS // ELEMENT_BYTES[element]
     lanes = variant.warp_m // variant.thread_m * (variant.warp_n // variant.thread_n)
     sizes = variant.m, variant.n, variant.k, variant.warp_m, variant.warp_n
     if (
         any(size & (size - 1) for size in sizes)
-        or (lanes != _WARP or variant.m % variant.warp_m or variant.n % variant.warp_n)
+        or (lanes != WARP or variant.m % variant.warp_m or variant.n % variant.warp_n)
         or (variant.thread_m % group or variant.thread_n % group)
-        or not (_WARP <= variant.threads <= 1024)
-        or _shared_bytes(problem, variant) > _SHARED_BYTES
+        or not (WARP <= variant.threads <= 1024)
+        or shared_bytes(problem, variant) > _SHARED_BYTES
+        # Parts are stored as what they are summed in.
+        or (variant.splits > 1 and problem.a.element != element)
     ):
         return False
-    sides = _sides(problem, variant)
+    both = sides(problem, variant)
     if variant.copy_bytes:
         if problem.a.element != element or problem.b.element != element:
             return False
         if variant.stages < 2 or variant.copy_bytes < ELEMENT_BYTES[element]:
             return False
-        if any(side.matrix.alignment < side.width * ELEMENT_BYTES[element] for side in sides):
+        if any(side.matrix.alignment < side.width * ELEMENT_BYTES[element] for side in both):
             return False
     elif variant.stages != 2:
         return False
-    return all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
+    return all(side.tile * variant.k // side.width % variant.threads == 0 for side in both)
 
 
 def variants(problem: Problem) -> tuple[Variant, ...]:
@@ -133,72 +117,37 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     writer = Writer()
     operands = Operands(writer, problem)
-    tiles_m = writer.divide_up(operands.m, variant.m)
-    tiles_n = writer.divide_up(operands.n, variant.n)
-    blocks = writer.multiply(operands.batches, writer.multiply(tiles_m, tiles_n))
-    kernel = Kernel(problem, variant, writer, operands, finish)
-    shared_bytes = _shared_bytes(problem, variant)
-    writer.launch(blocks, variant.threads, shared_bytes, partial(kernel.body, tiles_m, tiles_n))
+    if variant.splits == 1:
+        _launch(writer, problem, variant, operands, operands.batches, finish)
+    else:
+        sizes = Sizes(operands.m, operands.n, operands.k, operands.batches)
+        before = TensorCoreWriter.behind(writer)
+        parts = allocate_parts(before, problem, variant.splits, sizes)
+        writer.go_on(before)
+        _launch(writer, problem, variant, operands, parts, None)
+        after = TensorCoreWriter.behind(writer)
+        add_parts(after, problem, variant.splits, sizes, finish)
+        writer.go_on(after)
     writer.line("return")
     return f"func.func @{name}({operands.signature}) {{\n{writer.text()}\n}}\n"
 
 
-class Side(Struct, frozen=True):
-    """A or B: its tile is `tile` rows or columns of C long. `is_turned`: its rows lie along k, not
-    along the tile. `width`: the elements that a thread brings at once."""
-
-    matrix: Matrix
-    extent: int | None
-    depth: int | None
-    tile: int
-    is_turned: bool
-    width: int
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether tiles of it never end behind its last row or column."""
-        return self.extent is not None and self.extent % self.tile == 0
-
-    def shape(self, variant: Variant, element: str) -> tuple[int, int, int]:
-        # What is turned is stored by neighbours into rows that follow each other: the padding puts
-        # them into different banks.
-        padding = _WIDEST_ACCESS // ELEMENT_BYTES[element] if self.is_turned else 0
-        return variant.stages, variant.k, self.tile + padding
-
-
-def _sides(problem: Problem, variant: Variant) -> tuple[Side, Side]:
-    def side(matrix: Matrix, extent: int | None, tile: int, is_turned: bool) -> Side:
-        along = problem.k if is_turned else extent
-        width = _width(matrix, along, tile, is_turned, variant)
-        return Side(matrix, extent, problem.k, tile, is_turned, width)
-
-    return (
-        side(problem.a, problem.m, variant.m, not problem.a.transposed),
-        side(problem.b, problem.n, variant.n, problem.b.transposed),
-    )
-
-
-def _width(matrix: Matrix, along: int | None, tile: int, is_turned: bool, variant: Variant) -> int:
-    bytes_ = ELEMENT_BYTES[matrix.element]
-    if variant.copy_bytes:
-        # Asynchronous copies cannot turn anything but single elements.
-        return 1 if is_turned else max(1, variant.copy_bytes // bytes_)
-    # Loads are whole: of rows of which it is not known that they are so many elements, single ones.
-    width = min(_WIDEST_ACCESS, matrix.alignment) // bytes_
-    while width > 1 and (
-        along is None
-        or along % width
-        or (is_turned and variant.k % width)
-        or tile * variant.k // width % variant.threads
-    ):
-        width //= 2
-    return max(1, width)
-
-
-def _shared_bytes(problem: Problem, variant: Variant) -> int:
-    element = sum_type(problem)
-    sides = _sides(problem, variant)
-    return sum(prod(side.shape(variant, element)) for side in sides) * ELEMENT_BYTES[element]
+def _launch(
+    writer: Writer,
+    problem: Problem,
+    variant: Variant,
+    operands: Operands,
+    parts: Index,
+    finish: Finish | None,
+) -> None:
+    """`parts`: of K, of all batches."""
+    tiles_m = writer.divide_up(operands.m, variant.m)
+    tiles_n = writer.divide_up(operands.n, variant.n)
+    blocks = writer.multiply(parts, writer.multiply(tiles_m, tiles_n))
+    sums = None if variant.splits == 1 else partial_of(problem).c
+    kernel = Kernel(problem, variant, writer, operands, finish, sums)
+    bytes_ = shared_bytes(problem, variant)
+    writer.launch(blocks, variant.threads, bytes_, partial(kernel.body, tiles_m, tiles_n))
 
 
 class Piece(Struct, frozen=True):
@@ -228,19 +177,27 @@ class Kernel:
         writer: Writer,
         operands: Operands,
         finish: Finish | None,
+        parts: Matrix | None = None,
     ) -> None:
         self.problem, self.variant, self.writer = problem, variant, writer
         self.operands, self.finish = operands, finish
+        # Where sums go: of parts of k not to C.
+        self.c, self.target = problem.c, operands.c
+        self.is_partial = parts is not None
+        if parts is not None:
+            self.c, self.target = parts, Buffer(SUMS, parts.type, parts.element)
         self.type = sum_type(problem)
-        self.group = _WIDEST_ACCESS // ELEMENT_BYTES[self.type]
-        self.sides = _sides(problem, variant)
+        self.group = WIDEST_ACCESS // ELEMENT_BYTES[self.type]
+        self.sides = sides(problem, variant)
         self.buffers = (operands.a, operands.b)
-        # Where the block's part of k begins; it ends at the operands' k.
+        # The block's part of k.
         self.first_k: Index = 0
+        self.last_k: Index = operands.k
 
     def body(self, tiles_m: Index, tiles_n: Index) -> None:
         w, variant = self.writer, self.variant
-        self.batch, tile = w.unravel("%block", w.multiply(tiles_m, tiles_n))
+        part, tile = w.unravel("%block", w.multiply(tiles_m, tiles_n))
+        self._take_part(part)
         tile_m, tile_n = self._tile(tile, tiles_m, tiles_n)
         self.first = (w.multiply(tile_m, variant.m), w.multiply(tile_n, variant.n))
         self.tiles = self._make_tiles()
@@ -251,6 +208,18 @@ class Kernel:
         ]
         self.rows, self.columns = self._part()
         self._store(self._multiply())
+
+    def _take_part(self, part: Index) -> None:
+        """The block's batch, and where its part of K begins and ends."""
+        w, k, splits = self.writer, self.operands.k, self.variant.splits
+        self.part, self.batch = part, part
+        if not self.is_partial:
+            return
+        self.batch, split = w.unravel(part, splits)
+        # Each has as many whole tiles, and the last ones may have none.
+        each = w.multiply(w.divide_up(k, self.variant.k * splits), self.variant.k)
+        self.first_k = w.multiply(split, each)
+        self.last_k = w.minimum(w.add(self.first_k, each), k)
 
     def _tile(self, number: Index, tiles_m: Index, tiles_n: Index) -> tuple[Index, Index]:
         """A block's row and column of tiles: down `group` of them, then to the right."""
@@ -331,7 +300,7 @@ class Kernel:
         warp's lanes are side by side, so that together they read from all banks."""
         w, variant, group = self.writer, self.variant, self.group
         down, across = variant.warp_m // variant.thread_m, variant.warp_n // variant.thread_n
-        warp, lane = w.unravel("%thread", _WARP)
+        warp, lane = w.unravel("%thread", WARP)
         warp_m, warp_n = w.unravel(warp, variant.n // variant.warp_n)
         lane_m, lane_n = self._lane(lane, across)
         first_m = w.add(w.multiply(warp_m, variant.warp_m), w.multiply(lane_m, group))
@@ -482,7 +451,7 @@ class Kernel:
             return [w.index(next_used), *first, *factors, *sums]
 
         types = ["index", *[self.type] * (held + len(nothing))]
-        done = w.loop(self.first_k, self.operands.k, variant.k, carried, types, turn)
+        done = w.loop(self.first_k, self.last_k, variant.k, carried, types, turn)
         return self._add_products(done[1 + held : 1 + 2 * held], done[1 + 2 * held :])
 
     def _after(self, stage: Index) -> Index:
@@ -516,8 +485,8 @@ class Kernel:
 
     def _store_row(self, row: Index, sums: Sequence[str]) -> None:
         w, group, n = self.writer, self.group, self.problem.n
-        bytes_ = ELEMENT_BYTES[self.problem.c.element] * group
-        can_be_wide = self.problem.c.alignment >= bytes_ and self.problem.c.alignment % bytes_ == 0
+        bytes_ = ELEMENT_BYTES[self.c.element] * group
+        can_be_wide = self.c.alignment >= bytes_ and self.c.alignment % bytes_ == 0
         for number, first in enumerate(self.columns):
             column = w.add(self.first[1], first)
             values = sums[number * group : (number + 1) * group]
@@ -536,7 +505,7 @@ class Kernel:
     def _store_group(self, row: Index, column: Index, sums: Sequence[str]) -> None:
         w = self.writer
         values = [self._finished(row, w.add(column, i), sum_) for i, sum_ in enumerate(sums)]
-        w.store(self.operands.c, self.operands.at(self.batch, row, column), values)
+        w.store(self.target, self._target_at(row, column), values)
 
     def _store_each(self, row: Index, column: Index, sums: Sequence[str]) -> None:
         w = self.writer
@@ -546,10 +515,17 @@ class Kernel:
             w.where(is_there, partial(self._store_one, row, at, sum_))
 
     def _store_one(self, row: Index, column: Index, sum_: str) -> None:
-        place = self.operands.at(self.batch, row, column)
-        self.writer.store(self.operands.c, place, [self._finished(row, column, sum_)])
+        place = self._target_at(row, column)
+        self.writer.store(self.target, place, [self._finished(row, column, sum_)])
+
+    def _target_at(self, row: Index, column: Index) -> list[Index]:
+        if self.is_partial:
+            return [self.part, row, column]
+        return self.operands.at(self.batch, row, column)
 
     def _finished(self, row: Index, column: Index, sum_: str) -> str:
+        if self.is_partial:
+            return sum_
         at = (self.batch, row, column)
         return finished(self.writer, self.operands, self.finish, sum_, at)
 

@@ -6,13 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from aotc.lower.contractions.indices import Index, IndexWriter
-from aotc.lower.contractions.problem import ELEMENT_BYTES
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter
 
 _WIDEST_ACCESS = 16  # bytes
 
 
 class Writer(IndexWriter):
     """Indices: names of values, or numbers, which are computed with here."""
+
+    @classmethod
+    def behind(cls, other: Emitter) -> Writer:
+        """One that goes on with the names of another."""
+        writer = cls()
+        writer._names = other._names
+        return writer
 
     def divide_up(self, left: Index, right: int) -> Index:
         if isinstance(left, int):

@@ -11,18 +11,19 @@ its sums, `tensor_core_store` how they are stored, `tensor_core_writer` what it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from msgspec.structs import replace
 
 from aotc.lower.contractions.indices import Index
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.lower.contractions.split_sums import (
+    SUMS,
+    add_parts,
+    allocate_parts,
+    launch,
+    partial_of,
+)
 from aotc.lower.contractions.tensor_core_kernel import Kernel
-from aotc.lower.contractions.tensor_core_store import add_sums, result_of
 from aotc.lower.contractions.tensor_core_tiles import (
-    CHUNK_BYTES,
-    INSTRUCTIONS,
     LEAST_ASYNC_BYTES,
     WARP,
     Place,
@@ -40,8 +41,6 @@ NAME = "mma.sync"
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
 _MANY_BLOCKS = 264
 _FEW_STEPS = 8
-# A block's of the kernel that adds parts of K.
-_SUM_THREADS = 256
 # What sums of an element's products may be asked for in: 16 bits are rounded to once, at the end.
 _ACCUMULATORS = {
     "f16": ("f32", "f16"),
@@ -189,20 +188,6 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
     return w.text() + "\n"
 
 
-@contextmanager
-def launch(w: Writer, blocks: Index, threads: int, shared: int) -> Iterator[None]:
-    """The body of a launch, which is none where there are no blocks: the runtime refuses those."""
-    with w.where(w.is_less(0, blocks)):
-        grid, one, block = w.index(blocks), w.index(1), w.index(threads)
-        bytes_ = w.constant(shared, "i32")
-        w.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {grid}, %gy = {one}, %gz = {one})")
-        w.line(f"    threads(%tx, %ty, %tz) in (%sx = {block}, %sy = {one}, %sz = {one})")
-        w.open(f"    dynamic_shared_memory_size {bytes_} {{")
-        yield
-        w.line("gpu.terminator")
-        w.close()
-
-
 def _launch_product(
     w: Writer, problem: Problem, variant: Variant, sizes: Sizes, finish: Finish | None
 ) -> None:
@@ -221,11 +206,7 @@ def _launch_split(
 ) -> None:
     """Sums of parts of K by one kernel, which another adds, in the order of K."""
     partial = partial_of(problem)
-    # Rows begin at multiples of 16 bytes.
-    pitch = w.multiply(w.divide_up(sizes.n, 4), 4)
-    parts = w.multiply(sizes.batches, variant.splits)
-    rooms = ", ".join(w.index(size) for size in (parts, sizes.m, pitch))
-    w.line(f"%sums = memref.alloc({rooms}) : {partial.c.type}")
+    parts = allocate_parts(w, problem, variant.splits, sizes)
     tiles = w.divide_up(sizes.m, variant.m), w.divide_up(sizes.n, variant.n)
     # Of K, each part has as many whole tiles.
     depth = w.multiply(w.divide_up(sizes.k, variant.k * variant.splits), variant.k)
@@ -237,48 +218,8 @@ def _launch_split(
         end = w.most(first_k, w.least(w.add(first_k, depth), sizes.k))
         place = replace(place, batch=(w.index(batch),) if problem.batched else ())
         own_sizes = replace(sizes, k=end)
-        Kernel(w, partial, variant, own_sizes, place, w.index(first_k), "%sums", (part,)).write(
-            None
-        )
-    _launch_sum(w, problem, variant, sizes, finish)
-    w.line(f"memref.dealloc %sums : {partial.c.type}")
-
-
-def partial_of(problem: Problem) -> Problem:
-    """The product whose C are sums of parts of K."""
-    type_ = INSTRUCTIONS[problem.a.element].sum
-    sums = Matrix(f"memref<?x?x?x{type_}>", type_, (problem.m, problem.n), None, CHUNK_BYTES)
-    return replace(problem, c=sums, accumulator=type_, adds=False)
-
-
-def _launch_sum(
-    w: Writer, problem: Problem, variant: Variant, sizes: Sizes, finish: Finish | None
-) -> None:
-    """A thread for each element of C; a block has a part of a row."""
-    partial, c = partial_of(problem), problem.c
-    across = w.divide_up(sizes.n, _SUM_THREADS)
-    blocks = w.multiply(w.multiply(sizes.batches, sizes.m), across)
-    with launch(w, blocks, _SUM_THREADS, 0):
-        rows, across = w.index(sizes.m), w.index(across)
-        line = w.value(f"arith.divui %bx, {across} : index")
-        first = w.multiply(w.value(f"arith.remui %bx, {across} : index"), _SUM_THREADS)
-        column = w.index(w.add(first, "%tx"))
-        batch = w.value(f"arith.divui {line}, {rows} : index")
-        row = w.value(f"arith.remui {line}, {rows} : index")
-        with w.where(w.is_less(column, sizes.n)):
-            first_part = w.multiply(batch, variant.splits)
-            total = ""
-            for split in range(variant.splits):
-                at = w.at(w.add(first_part, split), row, column)
-                one = w.value(f"memref.load %sums{at} : {partial.c.type}")
-                total = add_sums(w, total, one, partial.accumulator) if total else one
-            at = w.at(*((batch,) if problem.batched else ()), row, column)
-            if problem.adds:
-                before = w.value(f"memref.load %c{at} : {c.type}")
-                before = convert(w, before, c.element, partial.accumulator)
-                total = add_sums(w, before, total, partial.accumulator)
-            value = result_of(w, problem, total, row, column, finish)
-            w.line(f"memref.store {value}, %c{at} : {c.type}")
+        Kernel(w, partial, variant, own_sizes, place, w.index(first_k), SUMS, (part,)).write(None)
+    add_parts(w, problem, variant.splits, sizes, finish)
 
 
 def _sizes(w: Writer, problem: Problem) -> Sizes:

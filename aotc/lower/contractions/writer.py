@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from aotc.lower.contractions.indices import Index, IndexWriter
-from aotc.lower.contractions.problem import ELEMENT_BYTES, convert
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, convert
 
 _SPACE = "#gpu.address_space<workgroup>"
 _BYTES = f"memref<?xi8, {_SPACE}>"
@@ -13,6 +13,11 @@ _BYTES = f"memref<?xi8, {_SPACE}>"
 
 class Writer(IndexWriter):
     """What the module says. Numbers are unsigned."""
+
+    def go_on(self, other: Emitter) -> None:
+        """Takes the lines of one that has gone on with the names of this one."""
+        self.lines += other.lines
+        self._names = other._names
 
     def minimum(self, x: Index, y: Index) -> Index:
         if isinstance(x, int) and isinstance(y, int):
