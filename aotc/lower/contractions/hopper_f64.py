@@ -13,17 +13,22 @@ from aotc.lower.contractions.problem import Finish, Problem
 from aotc.lower.contractions.tensor_core_tiles import Variant
 
 NAME = "mma.sync of 16 rows"
-# Of a multiprocessor: products that it adds in a clock; clocks until the first tile is there, and
-# that each block takes besides its products.
-_PRODUCTS = 128
-_START_CLOCKS, _BLOCK_CLOCKS = 3000, 1500
+# Of a multiprocessor, as measured: products that it adds in a clock, and which part of that a block
+# of 4 warps has alone; as how many products it takes to fetch a column of A and a row of B; clocks
+# until the first tile is there, and that a block takes besides.
+_PRODUCTS = 122
+_ALONE = 0.7
+_FETCHED = 512
+_ENOUGH_THREADS = 256
+_START_CLOCKS, _BLOCK_CLOCKS = 3000, 500
 
 
 def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
     """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
-    products = k / variant.splits * variant.m * variant.n / _PRODUCTS
-    again = 0 if variant.splits == 1 else _START_CLOCKS
-    return products + _BLOCK_CLOCKS, _START_CLOCKS + again
+    each = k * (variant.m * variant.n + _FETCHED) / _PRODUCTS + _BLOCK_CLOCKS
+    # The last ones on a multiprocessor have no other beside them.
+    is_enough = variant.threads >= _ENOUGH_THREADS
+    return each, _START_CLOCKS + (0 if is_enough else each * (1 / _ALONE - 1))
 
 
 def can_take(problem: Problem, variant: Variant) -> bool:
@@ -34,21 +39,26 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     """Those that are worth a try, the best guess for large squares first."""
     if problem.a.element != "f64":
         return ()
-    tiles = (
+    large = [
         Variant(128, 128, 8, 2, 4, 4, instruction_k=4),
-        Variant(64, 128, 16, 2, 4, 4, instruction_k=8),
+        Variant(128, 128, 16, 2, 4, 4, instruction_k=8),
+    ]
+    middle = [
         Variant(128, 64, 16, 4, 2, 4, instruction_k=8),
+        Variant(64, 128, 16, 2, 4, 4, instruction_k=8),
+    ]
+    # Of an A whose M is contiguous, addresses leave registers for more elements at once.
+    tiles = (
+        *(reversed(large) if problem.a.transposed else large),
+        *(reversed(middle) if problem.b.transposed else middle),
         Variant(64, 64, 16, 2, 2, 4, instruction_k=8),
         Variant(32, 64, 16, 2, 2, 4, instruction_k=8),
         Variant(64, 32, 16, 2, 2, 4, instruction_k=8),
     )
     # Rows of f64 begin at multiples of 8 bytes.
-    widths = (replace(tile, copy_bytes=bytes_) for tile in tiles for bytes_ in (16, 8))
-    able: dict[tuple[int, int], Variant] = {}
-    for variant in widths:
-        if can_take(problem, variant):
-            able.setdefault((variant.m, variant.n), variant)
-    return tuple(able.values())
+    width = 16 if can_take(problem, tiles[0]) else 8
+    widened = (replace(tile, copy_bytes=width) for tile in tiles)
+    return tuple(variant for variant in widened if can_take(problem, variant))
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:

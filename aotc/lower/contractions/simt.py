@@ -9,11 +9,13 @@ has just begun. docs/matmul_ladder.md tells what each of these is worth.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
@@ -36,22 +38,35 @@ NAME = "multiply-adds"
 # f32 are what memory gives at least, and stores of them, turned, are in different banks.
 _RUN = 8
 _SHARED_BYTES = 160 * 1024
+# How many blocks a large GPU has at once, and how many steps are worth a block of their own.
+_MANY_BLOCKS = 264
+_FEW_STEPS = 8
 # How many tiles are worth a try by loads where asynchronous copies can bring them.
 _LOADING_TOO = 3
 
 
 # Of a multiprocessor: multiply-adds of f32 in a clock; how many of them there are, by how many
-# elements a thread makes, against those that fetch; clocks until the first tile is there.
+# elements a thread makes, against those that fetch; which part of a multiprocessor blocks of less
+# than 8 warps have alone, at most; clocks until the first tile is there, and of a second kernel.
 _MULTIPLY_ADDS = 128
 _OVERHEAD = 16
+_ALONE = 0.7
+_ENOUGH_THREADS, _LEAST_THREADS = 256, 128
 _START_CLOCKS = 2000
+_SUM_CLOCKS = 5000
 
 
 def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
     """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
     each = variant.thread_m * variant.thread_n
     part = each / (each + _OVERHEAD)
-    return k * variant.m * variant.n / _MULTIPLY_ADDS / part, _START_CLOCKS
+    tile = k / variant.splits * variant.m * variant.n / _MULTIPLY_ADDS / part
+    once: float = _START_CLOCKS + (_SUM_CLOCKS if variant.splits > 1 else 0)
+    # The last ones on a multiprocessor have no other beside them.
+    if variant.threads < _ENOUGH_THREADS:
+        alone = _ALONE * min(1, variant.threads / _LEAST_THREADS)
+        once += tile * (1 / alone - 1)
+    return tile, once
 
 
 def can_take(problem: Problem, variant: Variant) -> bool:
@@ -94,24 +109,46 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
         *(((64, 32, 8), (32, 16, 4, 4)), ((32, 32, 8), (16, 16, 4, 2))),
     ]
     if ELEMENT_BYTES[element] == 4:
+        large = [((256, 128, 16), (64, 64, 16, 8)), ((128, 256, 16), (64, 64, 8, 16))]
+        # Elements of rows along k come one by one: an A of those is the shorter side.
+        if not problem.a.transposed:
+            large.reverse()
         sizes = [
-            *(((256, 128, 8), (64, 64, 16, 8)), ((128, 128, 8), (64, 32, 8, 8))),
+            *(*large, ((256, 128, 8), (64, 64, 16, 8))),
+            *(((64, 128, 8), (64, 32, 8, 8)), ((128, 64, 8), (64, 32, 8, 8))),
+            *(((128, 128, 8), (64, 32, 8, 8)), ((128, 64, 16), (64, 32, 8, 8))),
             *(((128, 128, 16), (64, 32, 8, 8)), ((128, 128, 8), (64, 64, 16, 8))),
-            *(((128, 64, 8), (64, 32, 8, 8)), ((64, 128, 8), (64, 32, 8, 8))),
             *(((64, 64, 8), (64, 32, 8, 8)), ((64, 64, 16), (32, 32, 8, 4))),
             *(((64, 64, 16), (32, 16, 4, 4)), ((32, 64, 16), (32, 16, 4, 4))),
             *(((32, 32, 16), (32, 16, 4, 4)), ((32, 32, 32), (32, 16, 4, 4))),
         ]
     # The widest copies that alignments allow, with 3 stages and with 4; and loads.
-    kinds = [(stages, bytes_) for bytes_ in (16, 8, 4) for stages in (3, 4)]
     copying, loading = [], []
     for tile, part in sizes:
-        able = [Variant(*tile, *part, *kind) for kind in kinds]
+        stages = (4, 3) if tile[2] == 8 else (3, 4)
+        kinds = itertools.product((16, 8, 4), stages)
+        able = [Variant(*tile, *part, count, bytes_) for bytes_, count in kinds]
         copying += [variant for variant in able if can_take(problem, variant)][:2]
         loading.append(Variant(*tile, *part, 2, 0))
     if copying:
         loading = loading[:_LOADING_TOO]
-    return (*copying, *(variant for variant in loading if can_take(problem, variant)))
+    split = [
+        one
+        for variant in copying
+        for splits in (2, 4, 8)
+        if _is_worth_splitting(problem, variant, splits)
+        and can_take(problem, one := replace(variant, splits=splits))
+    ]
+    return (*copying, *(variant for variant in loading if can_take(problem, variant)), *split)
+
+
+def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool:
+    """Where there are too few tiles for a GPU, and each part still has many steps."""
+    m, n, k = problem.m, problem.n, problem.k
+    if m is None or n is None or k is None or variant.threads < _LEAST_THREADS:
+        return False
+    tiles = -(-m // variant.m) * -(-n // variant.n)
+    return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
