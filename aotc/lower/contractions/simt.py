@@ -111,7 +111,7 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     if ELEMENT_BYTES[element] == 4:
         large = [((256, 128, 16), (64, 64, 16, 8)), ((128, 256, 16), (64, 64, 8, 16))]
         # Elements of rows along k come one by one: an A of those is the shorter side.
-        if not problem.a.transposed:
+        if not problem.a.transposed and not problem.b.transposed:
             large.reverse()
         sizes = [
             *(*large, ((256, 128, 8), (64, 64, 16, 8))),
