@@ -10,6 +10,10 @@ from typing import Any
 
 from aotc.mlir import ir
 
+# What defines a symbol, and of that what has a body.
+_FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
+_SYMBOLS = frozenset((*_FUNCTIONS, "memref.global"))
+
 
 def walk(operation: Any) -> list[Any]:
     """Every operation under `operation`, itself first, in order.
@@ -46,12 +50,15 @@ def is_declaration(function: Any) -> bool:
 def find(operation: Any, *names: str) -> list[Any]:
     """The operations under `operation` that have one of the names."""
     found: list[Any] = []
-    add, go_on = found.append, ir.WalkResult.ADVANCE
+    add, go_on, skip = found.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
+    # Kernels have thousands of operations, none of which is a symbol.
+    passed_by = _FUNCTIONS if _SYMBOLS.issuperset(names) else ()
 
     def visit(inner: Any) -> Any:
-        if inner.name in names:
+        name = inner.name
+        if name in names:
             add(inner)
-        return go_on
+        return skip if name in passed_by else go_on
 
     operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found

@@ -162,8 +162,6 @@ def _bound_registers(device: Any) -> None:
     """Says that one block a multiprocessor is enough where kernels move registers between warps:
     ptxas ignores setmaxnreg unless it knows how many each thread begins with."""
     i32 = ir.IntegerType.get_signless(32)
-    if not ops.find(device, _SET_REGISTERS):
-        return
     for kernel in ops.find(device, "llvm.func"):
         if not ops.find(kernel, _SET_REGISTERS):
             continue
