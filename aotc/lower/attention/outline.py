@@ -160,25 +160,38 @@ def _sizes(root: Any) -> list[Any]:
 def _alone(root: Any, ends: Sequence[Any]) -> list[Any]:
     """The operations in `root`'s block, in order, whose results are for `root` alone, itself
     last; none that makes one of `ends`."""
-    makers = [maker for end in ends if (maker := ops.defining(end)) is not None]
-    found = [root]
-    before = []
-    for op in root.block.operations:
-        if op.operation == root:
+    makers = {maker for end in ends if (maker := ops.defining(end)) is not None}
+    found, pending = {root}, [root]
+    while pending:
+        for inner in ops.walk(pending.pop()):
+            for value in inner.operands:
+                maker = ops.defining(value)
+                if maker is None or maker in found or maker in makers:
+                    continue
+                if _is_movable(maker, root) and _is_used_by(maker, found):
+                    found.add(maker)
+                    pending.append(maker)
+    in_order = []
+    for operation in root.block.operations:
+        if operation.operation in found:
+            in_order.append(operation.operation)
+        if operation.operation == root:
             break
-        before.append(op.operation)
-    for operation in reversed(before):
-        users = [use.owner.operation for result in operation.results for use in result.uses]
-        if (
-            users
-            and operation not in makers
-            and operation.name.startswith(("linalg.", "tensor.", "arith."))
-            and all(
-                user in found or any(up in found for up in ops.ancestors(user)) for user in users
-            )
-        ):
-            found.insert(0, operation)
-    return found
+    return in_order
+
+
+def _is_movable(operation: Any, root: Any) -> bool:
+    is_pure = operation.name.startswith(("linalg.", "tensor.", "arith."))
+    return bool(is_pure and operation.block == root.block)
+
+
+def _is_used_by(operation: Any, users: set[Any]) -> bool:
+    """Whether by nothing else."""
+    return all(
+        use.owner.operation in users or any(up in users for up in ops.ancestors(use.owner))
+        for result in operation.results
+        for use in result.uses
+    )
 
 
 def _others(moved: list[Any], leading: list[Any]) -> list[Any]:
