@@ -7,6 +7,7 @@ elements; a dynamic size, stride or offset is null.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
@@ -37,12 +38,14 @@ class Dtype(Enum):
     F64 = "f64"
     C64 = "c64"
     C128 = "c128"
+    F8E4M3FN = "f8e4m3fn"
+    F8E5M2 = "f8e5m2"
 
     @property
     def bytes(self) -> int:
         """The size of an element."""
-        digits = self.value.lstrip("abcdefghijklmnopqrstuvwxyz")
-        return int(digits) // 8 if digits else 1
+        digits = re.match(r"[a-z]+(\d+)", self.value)
+        return int(digits[1]) // 8 if digits else 1
 
 
 class Memory(Enum):

@@ -9,6 +9,7 @@ from aotc.cpu.symbols import content, has_body
 from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.passes.run import run_pipeline
 from aotc.lower.rewrites.atomics import exchange_folded_updates, expand_atomic_products
+from aotc.lower.rewrites.float8 import expand_float8
 from aotc.lower.rewrites.math import replace_math
 from aotc.mlir import ir
 from aotc.ops import symbol_of, walk
@@ -44,6 +45,7 @@ def lower_to_llvm(module: Any) -> None:
     expand_atomic_products(module.operation)
     _run(module, TO_LOOPS)
     replace_math(module)
+    expand_float8(module.operation)
     _run(module, TO_BRANCHES)
     exchange_folded_updates(module.operation)
     _run(module, _TO_LLVM)

@@ -17,6 +17,7 @@ from aotc.lower.leftovers import check_lowered
 from aotc.lower.mapping.together import take_points_together
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.atomics import exchange_folded_updates, expand_atomic_products
+from aotc.lower.rewrites.float8 import expand_float8
 from aotc.lower.rewrites.math import replace_questions
 from aotc.lower.rewrites.memory_spaces import number_workgroup_space
 from aotc.lower.rewrites.tensor_maps import lower_tensor_maps
@@ -89,6 +90,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         lower_tensor_maps(device)
         take_points_together(device)
         replace_questions(device)
+        expand_float8(device)
         expand_atomic_products(device)
         _call_powers(device)
         expand_exchanges(device, source)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from aotc.manifest import Dtype, Entry, Value
 
-# f16 and bf16 as their bits, complex as two numbers: types that C11 and C++17 both have.
+# f16, bf16 and f8 as their bits, complex as two numbers: types that C11 and C++17 both have.
 _ELEMENT_TYPES = {
     Dtype.BOOL: "uint8_t",
     Dtype.I8: "int8_t",
@@ -26,10 +26,12 @@ _ELEMENT_TYPES = {
     Dtype.F64: "double",
     Dtype.C64: "aotc_c64",
     Dtype.C128: "aotc_c128",
+    Dtype.F8E4M3FN: "uint8_t",
+    Dtype.F8E5M2: "uint8_t",
 }
 _PARTS = {Dtype.C64: "float", Dtype.C128: "double"}
 # What C passes by value otherwise than LLVM.
-NO_C_SCALAR = (Dtype.F16, Dtype.BF16, Dtype.C64, Dtype.C128)
+NO_C_SCALAR = (Dtype.F16, Dtype.BF16, Dtype.C64, Dtype.C128, Dtype.F8E4M3FN, Dtype.F8E5M2)
 
 
 def element_type(dtype: Dtype) -> str:

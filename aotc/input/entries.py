@@ -30,6 +30,8 @@ _DTYPES = {
     "index": Dtype.I64,
     "complex<f32>": Dtype.C64,
     "complex<f64>": Dtype.C128,
+    "f8E4M3FN": Dtype.F8E4M3FN,
+    "f8E5M2": Dtype.F8E5M2,
     **{f"i{bits}": Dtype(f"i{bits}") for bits in (8, 16, 32, 64)},
     **{f"si{bits}": Dtype(f"i{bits}") for bits in (8, 16, 32, 64)},
     **{f"ui{bits}": Dtype(f"u{bits}") for bits in (8, 16, 32, 64)},

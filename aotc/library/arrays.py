@@ -36,6 +36,14 @@ _DL_TYPES = {
         if f"{letter}{size}" in _DTYPES
     },
     (4, 16): Dtype.BF16,
+    (10, 8): Dtype.F8E4M3FN,
+    (12, 8): Dtype.F8E5M2,
+}
+# What ml_dtypes calls types that NumPy has not.
+_NAMED = {
+    "bfloat16": Dtype.BF16,
+    "float8_e4m3fn": Dtype.F8E4M3FN,
+    "float8_e5m2": Dtype.F8E5M2,
 }
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _DEVICES = (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED)
@@ -94,8 +102,8 @@ def _of_interface(thing: Any, interface: dict[str, Any], stream: int | None) -> 
     shape = tuple(interface["shape"])
     text = interface["typestr"]
     dtype = _DTYPES.get(text[1:])
-    if dtype is None and str(getattr(thing, "dtype", text)) == "bfloat16":
-        dtype = Dtype.BF16
+    if dtype is None:
+        dtype = _NAMED.get(str(getattr(thing, "dtype", text)))
     if dtype is None or (text[0] == ">" and dtype.bytes > 1):
         name = getattr(thing, "dtype", text)
         raise InputError(f"its elements are {name}, which no entry takes")

@@ -11,7 +11,7 @@ from typing import Any
 from aotc.errors import InputError
 from aotc.manifest import Dtype, Value
 
-# As emit/c_types.py declares them: f16 and bf16 by their bits.
+# As emit/c_types.py declares them: f16, bf16 and f8 by their bits.
 _C_TYPES: dict[Dtype, Any] = {
     Dtype.BOOL: ctypes.c_bool,
     Dtype.I8: ctypes.c_int8,
@@ -26,6 +26,8 @@ _C_TYPES: dict[Dtype, Any] = {
     Dtype.BF16: ctypes.c_uint16,
     Dtype.F32: ctypes.c_float,
     Dtype.F64: ctypes.c_double,
+    Dtype.F8E4M3FN: ctypes.c_uint8,
+    Dtype.F8E5M2: ctypes.c_uint8,
 }
 _COMPLEX_PARTS = {Dtype.C64: ctypes.c_float, Dtype.C128: ctypes.c_double}
 

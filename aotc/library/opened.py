@@ -276,10 +276,11 @@ def _fits(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
 
 def _same_bits(array: Array, value: Value) -> bool:
     """Whether elements are the entry's by another name: signedness is the operations' matter, and
-    who has no bf16 has its bits."""
+    who has no bf16 or f8 has its bits."""
     theirs, ours = array.dtype.value, value.dtype.value
     return (theirs[0] in "iu" and ours[0] in "iu" and theirs[1:] == ours[1:]) or (
-        (theirs, ours) in {("u16", "bf16"), ("u8", "bool"), ("bool", "i8")}
+        (theirs, ours)
+        in {("u16", "bf16"), ("u8", "bool"), ("bool", "i8"), ("u8", "f8e4m3fn"), ("u8", "f8e5m2")}
     )
 
 

@@ -15,8 +15,10 @@ _TYPE_STRINGS = {
     Dtype.BOOL: "|b1",
     Dtype.I8: "|i1",
     Dtype.U8: "|u1",
-    # Its bits: NumPy has no bf16.
+    # Their bits: NumPy has none of these.
     Dtype.BF16: "<u2",
+    Dtype.F8E4M3FN: "|u1",
+    Dtype.F8E5M2: "|u1",
 }
 
 

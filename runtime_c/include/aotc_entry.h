@@ -30,6 +30,8 @@ typedef enum aotc_dtype {
   AOTC_DTYPE_F64,
   AOTC_DTYPE_C64,  // complex<f32>
   AOTC_DTYPE_C128, // complex<f64>
+  AOTC_DTYPE_F8E4M3FN,
+  AOTC_DTYPE_F8E5M2,
 } aotc_dtype;
 
 // A dimension, a stride or an offset that is known only when the program runs.

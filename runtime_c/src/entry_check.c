@@ -12,11 +12,12 @@ typedef struct element {
 } element;
 
 static const element elements[] = {
-    [AOTC_DTYPE_BOOL] = {1, 1}, [AOTC_DTYPE_I8] = {1, 1},   [AOTC_DTYPE_I16] = {2, 2},
-    [AOTC_DTYPE_I32] = {4, 4},  [AOTC_DTYPE_I64] = {8, 8},  [AOTC_DTYPE_U8] = {1, 1},
-    [AOTC_DTYPE_U16] = {2, 2},  [AOTC_DTYPE_U32] = {4, 4},  [AOTC_DTYPE_U64] = {8, 8},
-    [AOTC_DTYPE_F16] = {2, 2},  [AOTC_DTYPE_BF16] = {2, 2}, [AOTC_DTYPE_F32] = {4, 4},
-    [AOTC_DTYPE_F64] = {8, 8},  [AOTC_DTYPE_C64] = {8, 4},  [AOTC_DTYPE_C128] = {16, 8},
+    [AOTC_DTYPE_BOOL] = {1, 1},     [AOTC_DTYPE_I8] = {1, 1},     [AOTC_DTYPE_I16] = {2, 2},
+    [AOTC_DTYPE_I32] = {4, 4},      [AOTC_DTYPE_I64] = {8, 8},    [AOTC_DTYPE_U8] = {1, 1},
+    [AOTC_DTYPE_U16] = {2, 2},      [AOTC_DTYPE_U32] = {4, 4},    [AOTC_DTYPE_U64] = {8, 8},
+    [AOTC_DTYPE_F16] = {2, 2},      [AOTC_DTYPE_BF16] = {2, 2},   [AOTC_DTYPE_F32] = {4, 4},
+    [AOTC_DTYPE_F64] = {8, 8},      [AOTC_DTYPE_C64] = {8, 4},    [AOTC_DTYPE_C128] = {16, 8},
+    [AOTC_DTYPE_F8E4M3FN] = {1, 1}, [AOTC_DTYPE_F8E5M2] = {1, 1},
 };
 
 uint32_t aotc_rt_element_bytes(aotc_dtype dtype) {

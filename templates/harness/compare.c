@@ -16,6 +16,12 @@ harness_tolerance harness_tolerance_for(aotc_dtype dtype, const double *rtol, co
   case AOTC_DTYPE_BF16:
     tolerance = (harness_tolerance){.rtol = 1.6e-2, .atol = 1e-5};
     break;
+  case AOTC_DTYPE_F8E4M3FN: // two units in the last place, and of the least numbers
+    tolerance = (harness_tolerance){.rtol = 2.5e-1, .atol = 4e-3};
+    break;
+  case AOTC_DTYPE_F8E5M2:
+    tolerance = (harness_tolerance){.rtol = 5e-1, .atol = 4e-5};
+    break;
   case AOTC_DTYPE_F32:
     tolerance = (harness_tolerance){.rtol = 1e-5, .atol = 1e-7};
     break;

@@ -26,6 +26,9 @@ static const harness_dtype_facts facts[] = {
     [AOTC_DTYPE_F64]  = {"float64",    "f8",  8,  HARNESS_KIND_REAL,     AOTC_DTYPE_F64,  17},
     [AOTC_DTYPE_C64]  = {"complex64",  "c8",  8,  HARNESS_KIND_COMPLEX,  AOTC_DTYPE_F32,  9},
     [AOTC_DTYPE_C128] = {"complex128", "c16", 16, HARNESS_KIND_COMPLEX,  AOTC_DTYPE_F64,  17},
+    [AOTC_DTYPE_F8E4M3FN] =
+        {"float8_e4m3fn", "V1", 1, HARNESS_KIND_REAL, AOTC_DTYPE_F8E4M3FN, 3},
+    [AOTC_DTYPE_F8E5M2] = {"float8_e5m2", "f1", 1, HARNESS_KIND_REAL, AOTC_DTYPE_F8E5M2, 2},
 };
 // clang-format on
 
@@ -51,12 +54,17 @@ uint64_t harness_integer_high(aotc_dtype dtype) {
   }
 }
 
-// The 16-bit formats differ in how many bits their exponent and their fraction have.
+// The formats of 8 and 16 bits differ in how many bits their exponent and their fraction have.
 typedef struct narrow_format {
   int exponent_bits, fraction_bits;
 } narrow_format;
 static const narrow_format binary16 = {5, 10};
 static const narrow_format bfloat16 = {8, 7};
+static const narrow_format float8_e5m2 = {5, 2}; // its sign at bit 15, as the others have it
+// f8E4M3FN has no infinity: all but the highest of these bits are one binade more of numbers.
+static const narrow_format float8_e4m3 = {4, 3};
+#define F8E4M3FN_NAN 0x7f
+#define F8E4M3FN_LARGEST 448.0
 
 static uint16_t narrow(narrow_format format, double value) {
   uint64_t bits;
@@ -112,6 +120,32 @@ static double widen(narrow_format format, uint16_t bits) {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
+// Too large numbers become NaN, as everywhere.
+static uint8_t narrow_f8e4m3fn(double value) {
+  int sign = signbit(value) ? 0x80 : 0;
+  double magnitude = fabs(value);
+  if (isnan(value) || magnitude > F8E4M3FN_LARGEST + 16.0) { // half of the last place
+    return (uint8_t)(sign | F8E4M3FN_NAN);
+  }
+  if (magnitude >= 240.0) { // of the highest binade, whose exponent is infinity's elsewhere
+    // Half of it has the same fraction, and the exponent before.
+    int half = narrow(float8_e4m3, magnitude / 2) & 0x7f;
+    return (uint8_t)(sign | (half + 8));
+  }
+  return (uint8_t)(sign | (narrow(float8_e4m3, magnitude) & 0x7f));
+}
+
+static double widen_f8e4m3fn(uint8_t bits) {
+  uint8_t magnitude = bits & 0x7f;
+  double value = (double)NAN;
+  if (magnitude >= 0x78 && magnitude < F8E4M3FN_NAN) {
+    value = 2 * widen(float8_e4m3, (uint16_t)(magnitude - 8));
+  } else if (magnitude < 0x78) {
+    value = widen(float8_e4m3, magnitude);
+  }
+  return (bits & 0x80) != 0 ? -value : value;
+}
+
 // One loop for each type, so that the choice is not made for each element.
 #define LOAD_AS(TYPE, EXPRESSION)                                                                  \
   for (uint64_t i = 0; i < count; ++i) {                                                           \
@@ -141,6 +175,10 @@ void harness_load_reals(aotc_dtype dtype, const void *data, uint64_t first, uint
     LOAD_AS(uint16_t, widen(binary16, element));
   case AOTC_DTYPE_BF16:
     LOAD_AS(uint16_t, widen(bfloat16, element));
+  case AOTC_DTYPE_F8E4M3FN:
+    LOAD_AS(uint8_t, widen_f8e4m3fn(element));
+  case AOTC_DTYPE_F8E5M2: // the upper half of a binary16
+    LOAD_AS(uint8_t, widen(binary16, (uint16_t)(element << 8)));
   case AOTC_DTYPE_F32:
     LOAD_AS(float, (double)element);
   case AOTC_DTYPE_F64:
@@ -162,6 +200,17 @@ void harness_store_reals(aotc_dtype dtype, void *data, uint64_t first, uint64_t 
   case AOTC_DTYPE_BF16:
     for (uint64_t i = 0; i < count; ++i) {
       narrow_data[i] = narrow(bfloat16, values[i]);
+    }
+    break;
+  case AOTC_DTYPE_F8E4M3FN:
+    for (uint64_t i = 0; i < count; ++i) {
+      ((uint8_t *)data)[first + i] = narrow_f8e4m3fn(values[i]);
+    }
+    break;
+  case AOTC_DTYPE_F8E5M2:
+    for (uint64_t i = 0; i < count; ++i) {
+      uint16_t bits = narrow(float8_e5m2, values[i]);
+      ((uint8_t *)data)[first + i] = (uint8_t)(((bits >> 8) & 0x80) | (bits & 0x7f));
     }
     break;
   case AOTC_DTYPE_F32:

@@ -169,7 +169,9 @@ const char *harness_npy_dtype_name(const harness_npy_header *header) {
 }
 
 bool harness_npy_holds(const harness_npy_header *header, aotc_dtype dtype) {
-  return type_is(header, dtype) || (dtype == AOTC_DTYPE_BF16 && type_is(header, AOTC_DTYPE_U16));
+  bool is_f8 = dtype == AOTC_DTYPE_F8E4M3FN || dtype == AOTC_DTYPE_F8E5M2;
+  return type_is(header, dtype) || (dtype == AOTC_DTYPE_BF16 && type_is(header, AOTC_DTYPE_U16)) ||
+         (is_f8 && type_is(header, AOTC_DTYPE_U8));
 }
 
 // --- reading ---

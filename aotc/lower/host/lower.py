@@ -16,8 +16,10 @@ from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.atomics import exchange_folded_updates
+from aotc.lower.rewrites.float8 import expand_float8
 from aotc.lower.rewrites.math import replace_math
 from aotc.lower.rewrites.memory_spaces import SpaceStripper
+from aotc.lower.rewrites.tensor_map_types import encode_tensor_maps
 from aotc.lower.rewrites.tensor_maps import lower_tensor_maps
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -48,6 +50,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         for gpu_module in gpu_modules(host):
             with gpu_module.location:
                 _replace_by_binary(gpu_module)
+        encode_tensor_maps(host)
         lower_tensor_maps(host.operation)
         # Host memory has one address space; pointers into the GPU's are numbers like others.
         SpaceStripper().strip_operation(host.operation)
@@ -58,6 +61,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         )
         run(TO_LOOPS)
         replace_math(host)
+        expand_float8(host)
         run(TO_BRANCHES)
         exchange_folded_updates(host)
         run(_TO_LLVM)
