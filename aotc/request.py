@@ -255,6 +255,8 @@ class BuildRequest(Struct, frozen=True):
     `frontend` makes MLIR of it: by default the one whose files end like the source's, if any.
     `chips` empty means the default set; `ptx` is meant only when `ptx_given`.
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
+    `allow_tf32`: products of f32 may round their operands to tf32; `allow_3xtf32`: they may be sums
+    of three products of tf32.
     `prefix` stands in front of all that a library exports; it `shares_runtime` when
     libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
@@ -279,6 +281,8 @@ class BuildRequest(Struct, frozen=True):
     memory: MemoryMode = MemoryMode.AUTO
     block: tuple[int, ...] | None = None
     cpu_kernels: bool = True
+    allow_tf32: bool = False
+    allow_3xtf32: bool = False
     prefix: str = ""
     shares_runtime: bool = False
     tuned: str | None = None

@@ -279,6 +279,8 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "memory": r.memory.value,
         "block": "x".join(map(str, r.block or ())),
         "cpu kernels": str(r.cpu_kernels),
+        "tf32": str(r.allow_tf32),
+        "3xtf32": str(r.allow_3xtf32),
         "prefix": r.prefix,
         "name": r.name,
         "runtime": "shared" if r.shares_runtime else "static",

@@ -18,6 +18,7 @@ from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
 _SAME_NAME = (
     *("ptx", "target", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
     *("runtime", "tuned", "save_temps", "warnings", "frontend", "frontend_options"),
+    *("allow_tf32", "allow_3xtf32"),
 )
 TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
 
@@ -138,6 +139,19 @@ def build_options(command: Any) -> Any:
             "--no-cpu-kernels",
             is_flag=True,
             help="Leave out the kernels' CPU forms: smaller and built faster, for GPUs alone.",
+        ),
+        click.option(
+            "--allow-tf32",
+            is_flag=True,
+            help="Products of f32 may round what they multiply to tf32 (10 bits of fraction), for "
+            "tensor cores: errors of 3e-4 in place of 1e-7.",
+        ),
+        click.option(
+            "--allow-3xtf32",
+            "allow_3xtf32",
+            is_flag=True,
+            help="Products of f32 may be made of three products of tf32: nearly as exact as f32, "
+            "and faster.",
         ),
         click.option(
             "--prefix",

@@ -43,7 +43,7 @@ KEYS = {
     **dict.fromkeys(("inputs", "emit", "chips", "target", "entries", "warnings"), _TEXTS),
     **dict.fromkeys(("out", "weights", "ptx", "pipeline", "memory", "block", "tuned"), _TEXT),
     **dict.fromkeys(("prefix", "runtime", "frontend"), _TEXT),
-    **dict.fromkeys(("debug", "cpu_kernels"), _FLAG),
+    **dict.fromkeys(("debug", "cpu_kernels", "allow_tf32", "allow_3xtf32"), _FLAG),
     "optimization": _NUMBER,
     "frontend_options": _TABLE,
 }

@@ -135,6 +135,8 @@ def test_one_kernel_of_many_for_the_cpu(cached: Cached) -> None:
     [
         (("-O", "1"), "optimization: 3 → 1"),
         (("--no-cpu-kernels",), "cpu kernels: True → False"),
+        (("--allow-tf32",), "tf32: False → True"),
+        (("--allow-3xtf32",), "3xtf32: False → True"),
         (("--ptx", "compute_80"), "ptx: none → compute_80"),
         (("--target", "x86_64-linux-gnu.2.30"), "→ x86_64-linux-gnu.2.30"),
         (("--memory", "managed"), "memory: auto → managed"),

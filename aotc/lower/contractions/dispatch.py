@@ -83,7 +83,7 @@ def declare_capability(module: Any) -> None:
 
 
 def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks) -> bool:
-    product = _recognise(generic, roots)
+    product = _recognise(generic, roots, request)
     if product is None:
         return False
     chips = chips_of(request)
@@ -139,10 +139,12 @@ def _measured(
     return found
 
 
-def _recognise(generic: Any, roots: Roots) -> Product | None:
-    product = recognise_product(generic, roots, allow_tf32=False)
+def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Product | None:
+    product = recognise_product(
+        generic, roots, allow_tf32=request.allow_tf32, allow_3xtf32=request.allow_3xtf32
+    )
     if product is None:
-        product = recognise_gathered(generic, roots, allow_tf32=False)
+        product = recognise_gathered(generic, roots, allow_tf32=request.allow_tf32)
         product = product and (flattened(product) or product)
     return product
 

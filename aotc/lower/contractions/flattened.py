@@ -63,6 +63,7 @@ def flattened(product: Product) -> Product | None:
         adds=problem.adds,
         batched=is_batched,
         allow_tf32=problem.allow_tf32,
+        allow_3xtf32=problem.allow_3xtf32,
     )
     return replace(product, a=views["a"], b=views["b"], c=views["c"], problem=plain)
 

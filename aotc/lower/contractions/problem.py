@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from aotc.lower.rewrites.float8 import FLOAT8, widen_float8
+
 # Bytes of the elements of matrices, by their types in MLIR.
 ELEMENT_BYTES = {
     "f64": 8,
@@ -41,7 +43,10 @@ class Problem(Struct, frozen=True):
     """C = A · B, or C += A · B: A is M x K, B is K x N (`transposed`: as they lie), C is M x N.
 
     Products are added as `accumulator`, the type that the operation asks for. With `batched`,
-    matrices are those of one dimension in front, which all three have.
+    matrices are those of one dimension in front, which all three have. `allow_tf32`: elements of
+    f32 may be rounded to tf32 before they are multiplied; `allow_3xtf32`: they may be parted into
+    sums of two of tf32 each, of whose products the least one is left out. `exact_sums`: what tensor
+    cores add is added to other sums before it loses bits.
     """
 
     a: Matrix
@@ -51,6 +56,8 @@ class Problem(Struct, frozen=True):
     adds: bool = False
     batched: bool = False
     allow_tf32: bool = False
+    allow_3xtf32: bool = False
+    exact_sums: bool = False
 
     @property
     def m(self) -> int | None:
@@ -118,6 +125,8 @@ def convert(emitter: Emitter, value: str, source: str, target: str) -> str:
     """The value as another type: floats rounded to nearest even, integers wrapped."""
     if source == target:
         return value
+    if source in FLOAT8:
+        return widen_float8(emitter.value, value, source, target)
     wider = ELEMENT_BYTES[target] > ELEMENT_BYTES[source]
     if source.startswith("i"):
         operation = "extsi" if wider else "trunci"

@@ -33,8 +33,13 @@ class Product(Struct):
     fill: Any | None
 
 
-def recognise_product(generic: Any, roots: Roots, *, allow_tf32: bool) -> Product | None:
-    """None for what is no product of two matrices, or of layouts that no kernel takes."""
+def recognise_product(
+    generic: Any, roots: Roots, *, allow_tf32: bool, allow_3xtf32: bool = False
+) -> Product | None:
+    """None for what is no product of two matrices, or of layouts that no kernel takes.
+
+    `allow_tf32` and `allow_3xtf32`: see `Problem`. Operations with the flag `fast` allow tf32, too.
+    """
     inputs, outputs = ops.operand_groups(generic)
     if len(inputs) != 2 or len(outputs) != 1 or generic.results:
         return None
@@ -61,7 +66,8 @@ def recognise_product(generic: Any, roots: Roots, *, allow_tf32: bool) -> Produc
         accumulator_of(result.element),
         adds=fill is None,
         batched=batched,
-        allow_tf32=allow_tf32,
+        allow_tf32=allow_tf32 or _is_fast(generic),
+        allow_3xtf32=allow_3xtf32,
     )
     return Product(generic, a, b, c, problem, fill)
 
@@ -80,6 +86,13 @@ def multiplies(generic: Any) -> bool:
     both = factors in ([first, second], [second, first])
     others = [value for value in add.operands if value != multiply.result]
     return bool(both and others == [sum_] and end.operands[0] == add.result)
+
+
+def _is_fast(generic: Any) -> bool:
+    """Whether all floating-point arithmetic of the body may be changed in every way."""
+    arithmetic = [op for op in body_of(generic) if op.name in ("arith.mulf", "arith.addf")]
+    flags = [str(op.attributes["fastmath"]) for op in arithmetic if "fastmath" in op.attributes]
+    return bool(arithmetic) and flags == ["#arith.fastmath<fast>"] * len(arithmetic)
 
 
 def _unwidened(value: Any) -> Any:

@@ -12,6 +12,7 @@ from aotc.lower.contractions.problem import Finish, Problem
 from aotc.lower.contractions.tensor_core_store import Store
 from aotc.lower.contractions.tensor_core_tiles import (
     CHUNK_BYTES,
+    MOST_EXACT_PRODUCTS,
     MOST_I8_PRODUCTS,
     SHARED,
     SWIZZLED_ROWS,
@@ -306,15 +307,17 @@ class Kernel:
         return next_used, fragments, added
 
     def _flush(self, step: str, sums: Sequence[str], totals: Sequence[str]) -> list[str]:
-        """Adds the sums to the totals, before they can leave their type: as the tensor cores do
-        not, this wraps. Both, sums first."""
+        """Adds the sums to the totals, before they can leave their type (as the tensor cores do
+        not, this wraps) or lose bits. Both, sums first."""
         w, type_ = self.w, self.instruction.sum_type
-        most = 2 ** ((MOST_I8_PRODUCTS // self.variant.k).bit_length() - 1)
+        is_integer = self.instruction.sum == "i32"
+        products = MOST_I8_PRODUCTS if is_integer else MOST_EXACT_PRODUCTS
+        most = 2 ** (max(products // self.variant.k, 1).bit_length() - 1)
         is_last = w.equals(w.remainder(step, most), most - 1)
         result, count = w.name(), 2 * len(sums)
         types = ", ".join([type_] * count)
         w.open(f"{result}:{count} = scf.if {is_last} -> ({types}) {{")
-        nothing = w.value(f"arith.constant dense<0> : {type_}")
+        nothing = w.value(f"arith.constant dense<{'0' if is_integer else '0.0'}> : {type_}")
         flushed = [*[nothing] * len(sums), *self._add_vectors(sums, totals)]
         w.line(f"scf.yield {', '.join(flushed)} : {types}")
         w.otherwise()
@@ -324,8 +327,9 @@ class Kernel:
 
     def _add_vectors(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
         type_ = self.instruction.sum_type
+        operation = "addi" if self.instruction.sum == "i32" else "addf"
         return [
-            self.w.value(f"arith.addi {one}, {other} : {type_}")
+            self.w.value(f"arith.{operation} {one}, {other} : {type_}")
             for one, other in zip(left, right, strict=True)
         ]
 

@@ -26,6 +26,10 @@ LEAST_ASYNC_BYTES = 4
 MOST_I8_PRODUCTS = (2**31 - 1) // 2**14
 
 
+# Where sums are to keep their bits: those of so many products of f32 do.
+MOST_EXACT_PRODUCTS = 64
+
+
 class Instruction(Struct, frozen=True):
     """A kind of nvgpu.mma.sync: its sizes, the type it sums in, and how many elements a register
     has."""
@@ -285,7 +289,9 @@ class Staging(Struct, frozen=True):
 
 
 def has_totals(problem: Problem) -> bool:
-    """Whether sums could leave their type on the way."""
+    """Whether sums could leave their type on the way, or lose bits that are asked for."""
+    if problem.exact_sums:
+        return True
     return problem.a.element == "i8" and (problem.k is None or problem.k > MOST_I8_PRODUCTS)
 
 

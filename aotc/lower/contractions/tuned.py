@@ -88,6 +88,8 @@ def problem_words(problem: Problem) -> str:
         words.append("added to C")
     if problem.allow_tf32:
         words.append("tf32 allowed")
+    if problem.allow_3xtf32:
+        words.append("3 x tf32 allowed")
     return ", ".join(words)
 
 
