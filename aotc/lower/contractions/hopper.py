@@ -18,34 +18,42 @@ from msgspec.structs import replace
 
 from aotc.lower.contractions import hopper_cost
 from aotc.lower.contractions.hopper_cluster import Cluster
+from aotc.lower.contractions.hopper_products import Products, PromotedProducts, Ring, Sizes
 from aotc.lower.contractions.hopper_store import Store
 from aotc.lower.contractions.hopper_swapped_store import SwappedStore, can_store_swapped
 from aotc.lower.contractions.hopper_tiles import (
-    DEPTH,
-    K_OF_WGMMA,
     SHARED,
-    SLAB,
     SPACE,
     Body,
     Operand,
     Tile,
+    depth_of,
     is_aligned,
 )
+from aotc.lower.contractions.hopper_transposed_store import TransposedStore
 from aotc.lower.contractions.hopper_turns import Turns
-from aotc.lower.contractions.hopper_variants import Variant, shapes
-from aotc.lower.contractions.problem import Finish, Matrix, Problem
+from aotc.lower.contractions.hopper_variants import (
+    MOST_PROMOTED,
+    Variant,
+    has_fragments,
+    shapes,
+    sums_of,
+)
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.lower.contractions.writer import Writer
+from aotc.lower.rewrites.float8 import FLOAT8
 
 NAME = "wgmma"
 _WARPGROUP = 128  # threads
 # Of a block at most, less what aligns the stages behind the barriers.
 _SHARED_BYTES = 232448 - 1024
-# By the number of warpgroups that multiply: for how many sums each of their threads has registers;
-# and the registers of a thread that fetches, and of one that multiplies. All warpgroups begin with
-# the same, 168 of three and 128 of four; of two each has what it needs.
+# By the number of warpgroups that multiply: for how many sums each of their threads has registers,
+# and for how many where fragments of A have some, or where those of a stage stand beside the
+# others; and the registers of a thread that fetches, and of one that multiplies. All warpgroups
+# begin with the same, 168 of three and 128 of four; of two each has what it needs.
 _MOST_SUMS = {1: 128, 2: 192, 3: 96}
+_MOST_SUMS_BESIDE_FRAGMENTS = {1: 128, 2: 128, 3: 64}
 _REGISTERS = {2: (40, 232), 3: (32, 160)}
-_MOST_SHARED = 1 << 18  # bytes of shared memory that a wgmma's descriptor can address
 _TICKS = 10_000_000  # of one try to wait, which is repeated
 
 
@@ -56,16 +64,38 @@ _ROWS_OF_GROUP = 2048
 
 def can_take(problem: Problem, variant: Variant) -> bool:
     """Whether the kernel is right for the problem."""
-    elements = problem.a.element, problem.b.element
     return (
-        elements in (("f16", "f16"), ("bf16", "bf16"))
-        and problem.accumulator == "f32"
-        and problem.c.element in ("f16", "bf16", "f32")
+        _are_types_known(problem)
         and is_aligned(problem.a)
         and is_aligned(problem.b)
         and _is_possible(variant)
-        and (not variant.swaps or can_store_swapped(problem))
+        and _can_swap(problem, variant)
         and _Kernel(problem, variant).shared_bytes <= _SHARED_BYTES
+    )
+
+
+def _are_types_known(problem: Problem) -> bool:
+    a, b, c = problem.a, problem.b, problem.c
+    if a.element == b.element == "i8":
+        is_known = problem.accumulator == "i32" and c.element == "i32"
+    elif a.element == b.element == "f32":
+        is_known = problem.allow_tf32 and problem.accumulator == c.element == "f32"
+    else:
+        is_same = a.element == b.element and a.element in ("f16", "bf16")
+        is_known = (
+            (is_same or (a.element in FLOAT8 and b.element in FLOAT8))
+            and problem.accumulator == "f32"
+            and c.element in ("f16", "bf16", "f32")
+        )
+    # Of other sizes than 16 bits, wgmma takes operands along K alone, but for one in registers.
+    return is_known and (ELEMENT_BYTES[a.element] == 2 or not a.transposed)
+
+
+def _can_swap(problem: Problem, variant: Variant) -> bool:
+    if ELEMENT_BYTES[problem.a.element] == 2:
+        return not variant.swaps or can_store_swapped(problem)
+    return variant.swaps == has_fragments(problem) and (
+        not variant.swaps or _has_room_for_fragments(variant)
     )
 
 
@@ -82,7 +112,8 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
 def _with_stages(problem: Problem, shape: Variant) -> Variant:
     """With as many as there is room for."""
     room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
-    most = _MOST_OF_LARGEST if (shape.n, shape.m, shape.cluster) == (256, 128, 1) else _MOST_STAGES
+    is_largest = (shape.n, shape.m, shape.cluster, shape.swaps) == (256, 128, 1, False)
+    most = _MOST_OF_LARGEST if is_largest else _MOST_STAGES
     return replace(shape, stages=min(room // _Kernel(problem, shape).stage_bytes, most))
 
 
@@ -104,13 +135,23 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
     return _Kernel(problem, variant, finish).text(name)
 
 
+def _has_room_for_fragments(variant: Variant) -> bool:
+    """Whether there are registers for those."""
+    if variant.promotes:
+        return sums_of(variant) + 16 * (variant.m_blocks - 1) <= MOST_PROMOTED[variant.consumers]
+    return sums_of(variant) <= _MOST_SUMS_BESIDE_FRAGMENTS[variant.consumers]
+
+
 def _is_possible(variant: Variant) -> bool:
+    most = MOST_PROMOTED if variant.promotes else _MOST_SUMS
     return (
         variant.n in range(16, 257, 16)
-        and variant.consumers in _MOST_SUMS
+        and variant.consumers in most
         and variant.m_blocks >= 1
         and variant.m <= 256
-        and variant.m_blocks * variant.n // 2 <= _MOST_SUMS[variant.consumers]
+        and sums_of(variant) <= most[variant.consumers]
+        and variant.n % (16 * variant.parts) == 0
+        and (variant.promotes or variant.parts == 1)
         and variant.stages >= 2
         and variant.group >= 1
         and variant.buffers in (1, 2)
@@ -137,6 +178,7 @@ class _Kernel:
         down, across = variant.down, variant.across
         self.a = Operand.of(a, variant.m, is_deep=left, batched=batched, sharers=across)
         self.b = Operand.of(b, variant.n, is_deep=right, batched=batched, sharers=down)
+        self.depth = depth_of(a.element)
         self.stage_bytes = self.a.bytes + self.b.bytes
         self.ring_bytes = variant.stages * self.stage_bytes
         self.shared_bytes = self.ring_bytes + Store.shared_bytes(
@@ -148,9 +190,16 @@ class _Kernel:
         self.e = Body()
         self.cluster = Cluster(self.e, variant.down, variant.across)
         self.turns = Turns(self.e)
-        store = SwappedStore if self.swaps else Store
+        store: type[Store] = SwappedStore if self.swaps else Store
+        if self.swaps and ELEMENT_BYTES[a.element] != 2:
+            store = TransposedStore
         self.store = store(self.e, problem, variant.n, finish, variant.buffers)
-        self.sums = self.store.sums
+        ring = Ring(
+            self._stage, lambda count: self._wait(self.full, count), self._release, self.stage_bytes
+        )
+        make = PromotedProducts if variant.promotes else Products
+        sizes = Sizes(variant.m_blocks, variant.n, variant.parts)
+        self.products = make(self.e, (self.a, self.b), sizes, ring, self.store.sum)
 
     # --- The host's part -----------------------------------------------------------------
 
@@ -261,10 +310,10 @@ class _Kernel:
         if self.host_batch is not None:
             self.tiles = e.do("muli", self.tiles, e.i32(self.host_batch))
         # With K = 0 there is one, behind K's end: zeros.
-        stages = e.do("divui", e.do("addi", self.k, DEPTH - 1), DEPTH)
+        stages = e.do("divui", e.do("addi", self.k, self.depth - 1), self.depth)
         self.stages_of_tile = e.do("maxui", stages, 1)
         has_none = e.compare("eq", self.k, 0)
-        behind, zero = e.constant(DEPTH, "i32"), e.constant(0, "i32")
+        behind, zero = e.constant(self.depth, "i32"), e.constant(0, "i32")
         self.first_k = e.value(f"arith.select {has_none}, {behind}, {zero} : i32")
 
     def _size(self, known: int | None, size: str) -> str:
@@ -357,7 +406,7 @@ class _Kernel:
         stage = self._stage(count)
         barrier, bytes_ = f"{self.full}[{e.index(stage)}]", e.constant(self.stage_bytes)
         e.line(f"nvgpu.mbarrier.arrive.expect_tx {barrier}, {bytes_} : {self.barriers}")
-        depth = e.do("addi", e.do("muli", k, DEPTH), self.first_k)
+        depth = e.do("addi", e.do("muli", k, self.depth), self.first_k)
         a_at = e.do("muli", stage, self.stage_bytes)
         b_at = e.do("addi", a_at, self.a.bytes)
         # Blocks with the same rows of A differ in their columns, and the other way round.
@@ -409,11 +458,10 @@ class _Kernel:
         with e.block(f"{loop} iter_args(%count = {count}) -> (i32) : i32"):
             if variant.ping_pong:
                 self.turns.wait(consumer)
-            sums, last_stage = self._multiply("%count")
+            sums, last_stage = self.products.add("%count", self.stages_of_tile)
             if variant.ping_pong:
                 self.turns.give(consumer)
-            sums = self._await_products(sums)
-            self._release(last_stage)
+            sums = self.products.finish(sums, last_stage)
             tile = self._tile("%tile")
             row = e.do("addi", tile.row, self.first_row)
             self.store.store(sums, Tile(row, tile.column, tile.batch))
@@ -424,11 +472,9 @@ class _Kernel:
         """Where this warp's rows are in the tile, and its operands in a stage."""
         e, variant = self.e, self.variant
         part = e.constant(0, "i32") if variant.ping_pong else consumer
-        a_at = e.do("muli", part, variant.m_blocks * SLAB)
-        self.a_descriptor = self._descriptor(self.a, e.do("addi", self.address, a_at))
-        self.b_descriptor = self._descriptor(self.b, e.do("addi", self.address, self.a.bytes))
         warp_rows = e.do("muli", e.do("andi", self.warp, 3), 16)
         self.first_row = e.do("addi", e.do("muli", part, 64 * variant.m_blocks), warp_rows)
+        self.products.begin(self.address, part, self.lane, self.first_row)
         warp = e.do("subi", self.warp, 4)
         buffers = e.do(
             "addi", e.do("muli", warp, Store.shared_bytes(1, variant.buffers)), self.ring_bytes
@@ -436,88 +482,6 @@ class _Kernel:
         sizes = (self.n, self.m) if self.swaps else (self.m, self.n)
         self.store.begin(self.shared, self.address, buffers, self.lane, sizes)
         self.releases = self.cluster.is_sharer(self.lane)
-
-    def _descriptor(self, operand: Operand, address: str) -> str:
-        e = self.e
-        # In a cluster, addresses have the block's number above.
-        place = e.do("andi", address, _MOST_SHARED - 1)
-        units = e.value(f"arith.extui {e.do('shrui', place, 4)} : i32 to i64")
-        return e.do("ori", units, operand.layout, "i64")
-
-    def _multiply(self, count: str) -> tuple[list[str], str]:
-        """The sums, while the last products are still being added; and the stage of those."""
-        e, variant = self.e, self.variant
-        # The first stage's products are not added to anything: there are no zeros to write.
-        nothing = [e.value(f"llvm.mlir.undef : {self.sums}") for _ in range(variant.m_blocks)]
-        first_stage = self._stage(count)
-        self._wait(self.full, count)
-        sums = self._multiply_stage(first_stage, nothing, is_first=True)
-        one, done = e.constant(1, "i32"), e.name()
-        names = [e.name() for _ in sums]
-        arguments = [f"{name} = {value}" for name, value in zip(names, sums, strict=True)]
-        types = ", ".join(["i32", *[self.sums] * len(sums)])
-        with e.block(
-            f"{done}:{1 + len(sums)} = scf.for %k = {one} to {self.stages_of_tile} step {one} "
-            f"iter_args(%before = {first_stage}, {', '.join(arguments)}) -> ({types}) : i32"
-        ):
-            at = e.do("addi", count, "%k")
-            stage = self._stage(at)
-            self._wait(self.full, at)
-            sums = self._multiply_stage(stage, names, is_first=False)
-            # All but the newest products are done.
-            e.line("nvvm.wgmma.wait.group.sync.aligned 1")
-            self._release("%before")
-            e.line(f"scf.yield {', '.join([stage, *sums])} : {types}")
-        return [f"{done}#{1 + number}" for number in range(len(sums))], f"{done}#0"
-
-    def _multiply_stage(self, stage: str, sums: list[str], *, is_first: bool) -> list[str]:
-        e = self.e
-        wide = e.value(f"arith.extui {stage} : i32 to i64")
-        offset = e.do("muli", wide, self.stage_bytes >> 4, "i64")
-        a = e.do("addi", self.a_descriptor, offset, "i64")
-        b = e.do("addi", self.b_descriptor, offset, "i64")
-        sums = list(sums)
-        e.line("nvvm.wgmma.fence.aligned")
-        for step in range(DEPTH // K_OF_WGMMA):
-            b_at = e.do("addi", b, step * self.b.step, "i64")
-            for block in range(len(sums)):
-                a_at = e.do("addi", a, step * self.a.step + (block * SLAB >> 4), "i64")
-                adds = not (is_first and step == 0)
-                sums[block] = self._wgmma(sums[block], a_at, b_at, adds=adds)
-        e.line("nvvm.wgmma.commit.group.sync.aligned")
-        return sums
-
-    def _wgmma(self, sums: str, a: str, b: str, *, adds: bool) -> str:
-        element = self.problem.a.element
-        scale = "one" if adds else "zero"
-        a_layout = "row" if self.a.is_deep else "col"
-        b_layout = "col" if self.b.is_deep else "row"
-        return self.e.value(
-            f"nvvm.wgmma.mma_async {a}, {b}, {sums}, "
-            f"#nvvm.shape<m = 64, n = {self.variant.n}, k = {K_OF_WGMMA}>, "
-            f"D [<f32>, #nvvm.wgmma_scale_out<{scale}>], "
-            f"A [<{element}>, #nvvm.wgmma_scale_in<one>, <{a_layout}>], "
-            f"B [<{element}>, #nvvm.wgmma_scale_in<one>, <{b_layout}>] "
-            f": {self.sums} -> {self.sums}"
-        )
-
-    def _await_products(self, sums: list[str]) -> list[str]:
-        """The sums with all products in them."""
-        first, *others = sums
-        done = self._through_assembly(first, "wgmma.wait_group.sync.aligned 0;")
-        return [done, *(self._through_assembly(other, "") for other in others)]
-
-    def _through_assembly(self, sums: str, assembly: str) -> str:
-        """Nothing that uses the result moves in front of this. (Of nvvm's operation, which takes
-        and gives no sums, a compiler does not know that.)"""
-        e, count = self.e, self.variant.n // 2
-        values = [e.value(f"llvm.extractvalue {sums}[{i}] : {self.sums}") for i in range(count)]
-        constraints = ",".join(["=f"] * count + [str(i) for i in range(count)])
-        types = ", ".join(["f32"] * count)
-        return e.value(
-            f'llvm.inline_asm has_side_effects asm_dialect = att "{assembly}", "{constraints}" '
-            f"{', '.join(values)} : ({types}) -> {self.sums}"
-        )
 
     def _release(self, stage: str) -> None:
         """Each warp says that it has read the stage, to all blocks that write there."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from aotc.lower.contractions.hopper_tiles import DEPTH, SWIZZLED, Operand
+from aotc.lower.contractions.hopper_tiles import SWIZZLED, Operand
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES
 from aotc.lower.contractions.writer import Writer
@@ -27,7 +27,8 @@ _PARTS = 16  # what fractions are counted in
 class Rates(Struct, frozen=True):
     """Clocks of a multiprocessor.
 
-    `multiply_adds`: how many the tensor cores make in a clock. `line`: for a line of L2. `latency`:
+    `bytes_multiplied`: how many bytes of K the tensor cores multiply for elements of C in a clock,
+    two for a product of 16 bits. `line`: for a line of L2. `latency`:
     until the first of a ring's stages is there. `both`: the part of what tensor cores and lines
     take together that a stage takes at least. `together`: for each other block of a cluster, which
     a stage waits for. `power`: the part of what lines take that slows a stage down in any case.
@@ -35,7 +36,7 @@ class Rates(Struct, frozen=True):
     for one of clusters besides.
     """
 
-    multiply_adds: float = 1780
+    bytes_multiplied: float = 2 * 1780
     line: float = 1.744
     latency: float = 566
     both: float = 0.6
@@ -70,13 +71,13 @@ def clocks(
         _lines(w, a, variant.m, sizes.a_pitch, rates), _lines(w, b, variant.n, sizes.b_pitch, rates)
     )
     fetch = w.add(w.divide(lines, SWIZZLED * _PARTS), round(rates.latency / variant.stages))
-    products = round(variant.m * variant.n * DEPTH / rates.multiply_adds)
+    products = round(variant.m * variant.n * SWIZZLED / rates.bytes_multiplied)
     both = w.divide(w.multiply(w.add(fetch, products), round(rates.both * 256)), 256)
     together = round(rates.together * (variant.cluster - 1))
     longest = w.maximum(w.maximum(fetch, products), both)
     power = w.divide(w.multiply(fetch, round(rates.power * 256)), 256)
     stage = w.add(w.add(longest, power), together)
-    depth = w.divide_up(sizes.k, DEPTH)
+    depth = w.divide_up(sizes.k, a.depth)
     stored = round(variant.m * variant.n / rates.stored)
     once = round(rates.launch + (rates.cluster if variant.cluster > 1 else 0.0))
     turns = _turns(w, variant, sizes)
@@ -89,7 +90,7 @@ def clocks(
 def _lines(w: Writer, operand: Operand, extent: int, pitch: Index, rates: Rates) -> Index:
     """The clocks for those that a block fetches for a stage, in parts."""
     size = ELEMENT_BYTES[operand.matrix.element]
-    rows = operand.extent if operand.is_deep else operand.slabs * DEPTH
+    rows = operand.extent if operand.is_deep else operand.slabs * operand.depth
     # Rows begin at multiples of this. (Stages along K begin at multiples of a line.)
     step = SWIZZLED if operand.is_deep else extent * size
     start = w.lowest_bit(w.either(w.multiply(pitch, size), step | SWIZZLED))

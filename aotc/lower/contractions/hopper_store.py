@@ -17,14 +17,14 @@ from aotc.lower.contractions.hopper_tiles import (
     map_type,
     tile_type,
 )
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Problem, convert
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Finish, Problem, convert
 
-_ROWS = 16
-_BYTES = _ROWS * SWIZZLED
+PIECE_ROWS = 16
+PIECE_BYTES = PIECE_ROWS * SWIZZLED
 
 # Of 8 columns of a piece, what a thread has of them: two neighbours in one of the first 8 rows,
 # and two in the row 8 below.
-_Pairs = tuple[tuple[str, str], tuple[str, str]]
+Pairs = tuple[tuple[str, str], tuple[str, str]]
 
 
 class Store:
@@ -44,14 +44,15 @@ class Store:
         self.element_bytes = ELEMENT_BYTES[self.c.element]
         self.columns = SWIZZLED // self.element_bytes
         self.by_tma = is_aligned(self.c)
-        self.sums = f"!llvm.struct<({', '.join(['f32'] * (n // 2))})>"
+        self.sum = "i32" if problem.a.element == "i8" else "f32"
+        self.sums = f"!llvm.struct<({', '.join([self.sum] * (n // 2))})>"
         self.pair = f"vector<2x{self.c.element}>"
         # Descriptors, by the width of pieces.
         self.maps: dict[int, str] = {}
 
     @staticmethod
     def shared_bytes(warps: int, buffers: int = 2) -> int:
-        return warps * buffers * _BYTES
+        return warps * buffers * PIECE_BYTES
 
     # --- The host's part -----------------------------------------------------------------
 
@@ -65,13 +66,13 @@ class Store:
             )
 
     def _box(self, columns: int) -> tuple[int, ...]:
-        return (1, _ROWS, columns) if self.problem.batched else (_ROWS, columns)
+        return (1, PIECE_ROWS, columns) if self.problem.batched else (PIECE_ROWS, columns)
 
     def _tile_type(self, columns: int) -> str:
         return tile_type(self._box(columns), self.c.element)
 
     def _map_type(self, columns: int) -> str:
-        return map_type(self._tile_type(columns), is_swizzled=columns == self.columns)
+        return map_type(self._tile_type(columns), SWIZZLED if columns == self.columns else 0)
 
     # --- The kernel's --------------------------------------------------------------------
 
@@ -96,7 +97,7 @@ class Store:
                 # ended with.
                 in_use = 0 if is_odd and number == 0 else self.buffers - 1
                 self._await_buffer(in_use)
-                buffer = e.do("addi", self.offset, number % self.buffers * _BYTES)
+                buffer = e.do("addi", self.offset, number % self.buffers * PIECE_BYTES)
                 place = Tile(row, e.do("addi", tile.column, first), tile.batch)
                 self._store_piece(block_sums, first, place, buffer)
                 number += 1
@@ -135,7 +136,7 @@ class Store:
 
     # --- Elements ------------------------------------------------------------------------
 
-    def _pairs(self, sums: str, first: int, columns: int, at: Tile) -> list[_Pairs]:
+    def _pairs(self, sums: str, first: int, columns: int, at: Tile) -> list[Pairs]:
         """This thread's elements of a piece, as C has them."""
         needs_place = self.finish is not None or self.problem.adds
         rows = self._rows(at) if needs_place else ["", ""]
@@ -145,7 +146,9 @@ class Store:
             places = self._columns(at, group) if needs_place else ["", ""]
             number = (first + group) // 2
             upper, lower = (
-                self._elements(sums, number + 2 * half, (row, places), batch)
+                self._elements(
+                    sums, (number + 2 * half, number + 2 * half + 1), (row, places), batch
+                )
                 for half, row in enumerate(rows)
             )
             groups.append((upper, lower))
@@ -169,18 +172,22 @@ class Store:
         return e.index(e.do("minui", place, e.do("subi", size, 1)))
 
     def _elements(
-        self, sums: str, number: int, place: tuple[str, list[str]], batch: str | None
+        self,
+        sums: str,
+        numbers: tuple[int, int],
+        place: tuple[str, list[str]],
+        batch: str | None,
     ) -> tuple[str, str]:
-        """Two neighbours."""
+        """Two neighbours, of these numbers among the sums."""
         e = self.e
         row, columns = place
         values = [
-            e.value(f"llvm.extractvalue {sums}[{number + side}] : {self.sums}") for side in range(2)
+            e.value(f"llvm.extractvalue {sums}[{number}] : {self.sums}") for number in numbers
         ]
         if self.problem.adds:
             before = self._load_pair(row, columns, batch)
             values = [
-                e.value(f"arith.addf {convert(e, old, self.c.element, 'f32')}, {new} : f32")
+                add_sums(e, convert(e, old, self.c.element, self.sum), new, self.sum)
                 for old, new in zip(before, values, strict=True)
             ]
         if self.finish is not None:
@@ -189,7 +196,7 @@ class Store:
                 for value, column in zip(values, columns, strict=True)
             )
         else:
-            left, right = (convert(e, value, "f32", self.c.element) for value in values)
+            left, right = (convert(e, value, self.sum, self.c.element) for value in values)
         return left, right
 
     def _load_pair(self, row: str, columns: list[str], batch: str | None) -> list[str]:
@@ -218,7 +225,7 @@ class Store:
     # --- To shared memory ----------------------------------------------------------------
 
     def _write_halves(
-        self, groups: list[_Pairs], address: str, pitch: int, *, is_swizzled: bool
+        self, groups: list[Pairs], address: str, pitch: int, *, is_swizzled: bool
     ) -> None:
         """Elements of 16 bits: 16 columns at once, as four matrices of 8 x 8, of whose 32 rows
         each lane gives the address of one."""
@@ -243,7 +250,7 @@ class Store:
         return self.e.value(f"llvm.bitcast {self._vector(pair)} : {self.pair} to i32")
 
     def _write_words(
-        self, groups: list[_Pairs], address: str, pitch: int, *, is_swizzled: bool
+        self, groups: list[Pairs], address: str, pitch: int, *, is_swizzled: bool
     ) -> None:
         """Elements of 32 bits: each lane writes its own."""
         e = self.e
@@ -285,7 +292,7 @@ class Store:
 
     def _store_by_rows(self, at: Tile, address: str, columns: int) -> None:
         e = self.e
-        zero, one, rows = (e.constant(number, "i32") for number in (0, 1, _ROWS))
+        zero, one, rows = (e.constant(number, "i32") for number in (0, 1, PIECE_ROWS))
         with e.block(f"scf.for %r = {zero} to {rows} step {one} : i32"):
             row = e.do("addi", at.row, "%r")
             is_row = e.compare("ult", row, self.sizes[0])
@@ -308,3 +315,7 @@ class Store:
         places = [at.row, at.column] if at.batch is None else [at.batch, at.row, at.column]
         indices = ", ".join([e.index(place) for place in places])
         e.line(f"memref.store {value}, %c[{indices}] : {c.type}")
+
+
+def add_sums(e: Emitter, left: str, right: str, type_: str) -> str:
+    return e.value(f"arith.{'addi' if type_ == 'i32' else 'addf'} {left}, {right} : {type_}")

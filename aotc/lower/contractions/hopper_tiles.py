@@ -11,16 +11,34 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix
+from aotc.lower.rewrites.tensor_map_types import ROUNDS_TO_TF32
 
 SPACE = "#gpu.address_space<workgroup>"
 SHARED = f"memref<?xi8, {SPACE}>"
 
-DEPTH = 64  # elements of K in a tile: a row of 128 bytes
-K_OF_WGMMA = 16
-SWIZZLED = 128  # bytes: the widest row that is swizzled
+SWIZZLED = 128  # bytes: the widest row that is swizzled, and a tile's part of K
+WGMMA_BYTES = 32  # of K, that one wgmma multiplies
+# The same, in elements of 16 bits.
+DEPTH, K_OF_WGMMA = SWIZZLED // 2, WGMMA_BYTES // 2
 SLAB = 64 * SWIZZLED  # bytes of 64 swizzled rows
 
 _ALIGNMENT = 16  # bytes: of addresses, and of the distance of rows
+
+
+# What wgmma calls its operands, by the types of matrices.
+WGMMA_TYPES = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "f8E4M3FN": "e4m3",
+    "f8E5M2": "e5m2",
+    "i8": "s8",
+    "f32": "tf32",
+}
+
+
+def depth_of(element: str) -> int:
+    """How many elements of K a tile has: a row of 128 bytes."""
+    return SWIZZLED // ELEMENT_BYTES[element]
 
 
 def is_aligned(matrix: Matrix) -> bool:
@@ -67,8 +85,8 @@ class Body(Emitter):
 class Operand(Struct, frozen=True):
     """A or B: its tile in a stage, of `extent` rows or columns of C's tile.
 
-    Where K is contiguous, the tile is `extent` rows of 64 elements of K. Else it is slabs, each
-    64 rows of K of 64 elements, beside each other in the matrix and behind each other in shared
+    Where K is contiguous, the tile is `extent` rows of 128 bytes of K. Else it is slabs, each as
+    many rows of K of 128 bytes, beside each other in the matrix and behind each other in shared
     memory. `in_one`: one box has all slabs, as the matrix divides into them.
 
     So many blocks of a cluster have the same tile: they are its `sharers`. Each of them fetches a
@@ -87,28 +105,40 @@ class Operand(Struct, frozen=True):
         matrix: Matrix, extent: int, *, is_deep: bool, batched: bool, sharers: int = 1
     ) -> Operand:
         across = matrix.sizes[1]
+        width = depth_of(matrix.element)
         in_one = (
-            not is_deep and extent % (64 * sharers) == 0 and across is not None and across % 64 == 0
+            not is_deep
+            and extent % (width * sharers) == 0
+            and across is not None
+            and across % width == 0
         )
         return Operand(matrix, extent, is_deep, in_one, batched, sharers)
 
     @property
+    def depth(self) -> int:
+        return depth_of(self.matrix.element)
+
+    @property
     def slabs(self) -> int:
-        return -(-self.extent // 64)
+        return -(-self.extent // self.depth)
 
     @property
     def bytes(self) -> int:
-        return self.extent * SWIZZLED if self.is_deep else self.slabs * SLAB
+        return self.extent * SWIZZLED if self.is_deep else self.slabs * self.slab_bytes
+
+    @property
+    def slab_bytes(self) -> int:
+        return self.depth * SWIZZLED
 
     @property
     def box(self) -> tuple[int, ...]:
         """Of one load, outermost first."""
         outer = (1,) if self.batched else ()
         if self.is_deep:
-            return (*outer, self.extent // self.sharers, DEPTH)
+            return (*outer, self.extent // self.sharers, self.depth)
         if self.in_one:
-            return (*outer, self.slabs // self.sharers, DEPTH, 64)
-        return (*outer, self._slab_rows, 64)
+            return (*outer, self.slabs // self.sharers, self.depth, self.depth)
+        return (*outer, self._slab_rows, self.depth)
 
     @property
     def _has_whole_slabs(self) -> bool:
@@ -118,7 +148,7 @@ class Operand(Struct, frozen=True):
     @property
     def _slab_rows(self) -> int:
         """Of one load, where each is of one slab."""
-        return DEPTH if self._has_whole_slabs else DEPTH // self.sharers
+        return self.depth if self._has_whole_slabs else self.depth // self.sharers
 
     @property
     def tile(self) -> str:
@@ -130,7 +160,11 @@ class Operand(Struct, frozen=True):
         return map_type(self.tile)
 
     def make_map(self, e: Body, name: str) -> str:
-        return make_map(e, name, self.matrix, self.box, self.map_type, in_slabs=self.in_one)
+        return make_map(
+            *(e, name, self.matrix, self.box, self.map_type),
+            in_slabs=self.in_one,
+            rounds_to_tf32=self.matrix.element == "f32",
+        )
 
     @property
     def layout(self) -> int:
@@ -143,8 +177,8 @@ class Operand(Struct, frozen=True):
     @property
     def step(self) -> int:
         """From a wgmma's descriptor to the next one's along K."""
-        bytes_ = K_OF_WGMMA * (2 if self.is_deep else SWIZZLED)
-        return bytes_ >> 4
+        rows = WGMMA_BYTES // ELEMENT_BYTES[self.matrix.element]
+        return (WGMMA_BYTES if self.is_deep else rows * SWIZZLED) >> 4
 
     def coordinates(
         self, e: Body, at: str, k: str, batch: str | None, part: str
@@ -159,22 +193,23 @@ class Operand(Struct, frozen=True):
             yield offset, [e.index(k), e.index(e.do("addi", at, first)), *outer]
         elif self.in_one:
             first = self._times(e, part, self.slabs // self.sharers)
-            slab = e.do("addi", e.do("shrui", at, 6), first)
-            yield e.do("muli", first, SLAB), [e.constant(0), e.index(k), e.index(slab), *outer]
+            slab = e.do("addi", e.do("divui", at, self.depth), first)
+            offset = e.do("muli", first, self.slab_bytes)
+            yield offset, [e.constant(0), e.index(k), e.index(slab), *outer]
         elif self._has_whole_slabs:
             count = self.slabs // self.sharers
             first = self._times(e, part, count)
             for number in range(count):
                 slab = e.do("addi", first, number)
-                place = e.do("addi", at, e.do("muli", slab, 64))
-                yield e.do("muli", slab, SLAB), [e.index(place), e.index(k), *outer]
+                place = e.do("addi", at, e.do("muli", slab, self.depth))
+                yield e.do("muli", slab, self.slab_bytes), [e.index(place), e.index(k), *outer]
         else:
             row = self._times(e, part, self._slab_rows)
             depth = e.index(e.do("addi", k, row))
             offset = e.do("muli", row, SWIZZLED)
             for number in range(self.slabs):
-                place = e.index(e.do("addi", at, 64 * number))
-                yield e.do("addi", offset, number * SLAB), [place, depth, *outer]
+                place = e.index(e.do("addi", at, self.depth * number))
+                yield e.do("addi", offset, number * self.slab_bytes), [place, depth, *outer]
 
     def _times(self, e: Body, part: str, size: int) -> str:
         return e.constant(0, "i32") if self.sharers == 1 else e.do("muli", part, size)
@@ -192,10 +227,11 @@ def tile_type(box: tuple[int, ...], element: str) -> str:
     return f"memref<{'x'.join(map(str, box))}x{element}, {SPACE}>"
 
 
-def map_type(tile: str, *, is_swizzled: bool = True) -> str:
-    """The type of a descriptor for such tiles. (Where rows begin at no multiples of 32 bytes, an L2
-    cache that fetched 256 bytes at once would fetch what nobody asks for.)"""
-    swizzle = "swizzle_128b" if is_swizzled else "none"
+def map_type(tile: str, swizzled: int = SWIZZLED) -> str:
+    """The type of a descriptor for such tiles; `swizzled`: bytes of rows that are, or 0. (Where
+    rows begin at no multiples of 32 bytes, an L2 cache that fetched 256 bytes at once would fetch
+    what nobody asks for.)"""
+    swizzle = f"swizzle_{swizzled}b" if swizzled else "none"
     return (
         f"!nvgpu.tensormap.descriptor<tensor = {tile}, swizzle = {swizzle}, "
         "l2promo = l2promo_128b, oob = zero, interleave = none>"
@@ -203,9 +239,17 @@ def map_type(tile: str, *, is_swizzled: bool = True) -> str:
 
 
 def make_map(
-    e: Body, name: str, matrix: Matrix, box: tuple[int, ...], type_: str, *, in_slabs: bool = False
+    e: Body,
+    name: str,
+    matrix: Matrix,
+    box: tuple[int, ...],
+    type_: str,
+    *,
+    in_slabs: bool = False,
+    rounds_to_tf32: bool = False,
 ) -> str:
-    """A descriptor of the matrix; `in_slabs`, of its slabs of 64 columns. Of the host's part.
+    """A descriptor of the matrix; `in_slabs`, of its slabs of 128 bytes of columns;
+    `rounds_to_tf32`: what is loaded by it is rounded. Of the host's part.
 
     TMA knows no size and no distance of 0. A matrix without elements is said to have some, which
     nobody reads.
@@ -217,9 +261,10 @@ def make_map(
     sizes = [e.do("maxui", size, 1, "index") for size in sizes]
     strides = [e.do("maxui", stride, least, "index") for stride in strides[:-1]]
     if in_slabs:
-        slabs = e.do("divui", sizes[-1], 64, "index")
-        sizes = [*sizes[:-2], slabs, sizes[-2], "64"]
-        strides = [*strides[:-1], "64", strides[-1]]
+        width = depth_of(matrix.element)
+        slabs = e.do("divui", sizes[-1], width, "index")
+        sizes = [*sizes[:-2], slabs, sizes[-2], str(width)]
+        strides = [*strides[:-1], str(width), strides[-1]]
     shape = "x".join("?" if size.startswith("%") else size for size in sizes)
     distances = ", ".join("?" if stride.startswith("%") else stride for stride in strides)
     view = f"memref<{shape}x{matrix.element}, strided<[{distances}, 1], offset: ?>>"
@@ -230,7 +275,11 @@ def make_map(
     ranked = f"memref<*x{matrix.element}>"
     any_ = e.value(f"memref.cast {cast} : {view} to {ranked}")
     box_sizes = ", ".join([e.constant(size) for size in box])
-    return e.value(f"nvgpu.tma.create.descriptor {any_} box[{box_sizes}] : {ranked} -> {type_}")
+    # Else the tensor cores would cut off what tf32 has no bits for.
+    rounds = f" {{{ROUNDS_TO_TF32}}}" if rounds_to_tf32 else ""
+    return e.value(
+        f"nvgpu.tma.create.descriptor {any_} box[{box_sizes}]{rounds} : {ranked} -> {type_}"
+    )
 
 
 def _extract(

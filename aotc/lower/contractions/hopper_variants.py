@@ -5,9 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.lower.contractions.problem import Problem
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Problem
+from aotc.lower.rewrites.float8 import FLOAT8
 
 _WARPGROUP = 128  # threads
+# By the number of warpgroups that multiply: for how many sums each of their threads has registers,
+# where those of a stage stand beside the others.
+MOST_PROMOTED = {1: 192, 2: 192, 3: 96}
 
 
 class Variant(Struct, frozen=True):
@@ -22,6 +26,10 @@ class Variant(Struct, frozen=True):
     many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
     below and beside each other a cluster of blocks makes. `buffers`: of each warp that stores.
     `swaps`: rows and columns are those of C transposed, which is B transposed times A transposed.
+
+    `promotes`: each stage's sums are made by themselves, and added to the tile's by threads, as
+    tensor cores keep about 14 bits of sums of f8; `parts` of the columns one after the other, which
+    take fewer registers.
     """
 
     n: int = 256
@@ -35,6 +43,8 @@ class Variant(Struct, frozen=True):
     across: int = 1
     buffers: int = 2
     swaps: bool = False
+    promotes: bool = False
+    parts: int = 1
 
     @property
     def m(self) -> int:
@@ -67,6 +77,9 @@ _IN_CLUSTERS = (
     *(Variant(n=n) for n in (256, 224, 192, 128, 64)),
     Variant(n=128, consumers=1),
 )
+# Of these those for other elements than such of 16 bits, which are brought by as many bytes but
+# multiplied faster: others were not seen to be better.
+_OTHERS = tuple(shape for shape in _ALONE if shape.consumers < 3 and shape.n not in (224, 160))
 # Of C transposed. Where a tile has columns of B else, in slabs of 64, it has rows of A then, which
 # lie along K: any number of them.
 _SWAPPED = (
@@ -86,6 +99,10 @@ _CLUSTERS = ((2, 1, 132), (1, 2, 132), (2, 2, 120))
 
 def shapes(problem: Problem) -> tuple[Variant, ...]:
     """Variants that are worth a try, but for their stages; for many tiles first, then for fewer."""
+    if ELEMENT_BYTES[problem.a.element] != 2:
+        others = tuple(replace(shape, swaps=has_fragments(problem)) for shape in _OTHERS)
+        promotes = problem.exact_sums or problem.a.element in FLOAT8
+        return tuple(map(_promoting, others)) if promotes else others
     alone, in_clusters = _ALONE, _IN_CLUSTERS
     if not problem.a.transposed and not problem.b.transposed:
         alone += _SWAPPED
@@ -96,3 +113,24 @@ def shapes(problem: Problem) -> tuple[Variant, ...]:
         for down, across, blocks in _CLUSTERS
     )
     return (*alone, *together)
+
+
+def has_fragments(problem: Problem) -> bool:
+    """Whether B is the left operand, from registers: of elements of other than 16 bits, wgmma reads
+    from shared memory those alone that lie along K."""
+    return ELEMENT_BYTES[problem.a.element] != 2 and not problem.b.transposed
+
+
+def sums_of(variant: Variant) -> int:
+    """How many a thread has at once."""
+    each = variant.m_blocks * variant.n // 2
+    return each + each // variant.parts if variant.promotes else each
+
+
+def _promoting(shape: Variant) -> Variant:
+    """With as few parts as leave registers for the sums of one."""
+    parts = 1
+    most = max(MOST_PROMOTED[shape.consumers], 16 + shape.m_blocks * shape.n // 2)
+    while sums_of(replace(shape, promotes=True, parts=parts)) > most:
+        parts += 1
+    return replace(shape, promotes=True, parts=parts)
