@@ -22,6 +22,7 @@ from aotc.lower.contractions import (
     skinny,
     tensor_cores,
 )
+from aotc.lower.contractions.copied import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER, Copied
 from aotc.lower.contractions.gathered import Gathered
 from aotc.lower.contractions.peaks import gpu_of, peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
@@ -32,9 +33,10 @@ from aotc.lower.tensors.products import LEAST_WORK
 from aotc.request import Chip, unique
 
 # By the names that files of what was measured have them.
-FAMILIES = {family.NAME: family for family in (hopper, hopper_f64, tensor_cores, simt, skinny)}
+_OF_HOPPER = (hopper, hopper_f64, ALONG_K, THRICE_ON_HOPPER)
+_OF_ANY_GPU = (THRICE, tensor_cores, AS_F16, simt)
+FAMILIES = {family.NAME: family for family in (*_OF_HOPPER, *_OF_ANY_GPU, skinny)}
 _HOPPER = Chip("sm_90a")
-_OF_HOPPER = (hopper, hopper_f64)
 # Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
 # smaller ones are taken, that suit the size SMALL.
 _MANY_TILES = 100
@@ -95,6 +97,11 @@ class Choice(Struct, frozen=True):
         """The host function that launches the kernel, as text."""
         return str(self.family.function(self.problem, self.variant, name, finish))
 
+    @property
+    def is_of_copies(self) -> bool:
+        """Whether it copies matrices that others take as they are: of large ones alone."""
+        return isinstance(self.family, Copied) and not self.family.is_forced
+
     def __str__(self) -> str:
         where = {ANY_GPU: "GPUs", CPU: "the CPU"}.get(self.target, self.target)
         if self.family is skinny:
@@ -123,14 +130,15 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
             found += _measured(problem, own, chip)
         elif is_wgmma:
             found.append(_stripped(best[0]))
-        elif best:
-            found += best
         else:
+            found += best
+        if not own and (not best or best[-1].is_of_copies):
             others.append(chip)
     families = _families_of(problem)
     if others:
         found += _best(problem, families, ANY_GPU, others)
-    anywhere = _best(_anywhere(problem), families, ANY_GPU, others or chips)[:1]
+    uncopied = [family for family in families if family is not THRICE]
+    anywhere = _best(_anywhere(problem), uncopied, ANY_GPU, others or chips)[:1]
     return [*found, *_for_all(anywhere)] if anywhere else []
 
 
@@ -148,22 +156,25 @@ def _families_of(problem: Problem, chip: Chip | None = None) -> list[Any]:
     """What can multiply on the chip, or on any GPU, the best one first."""
     few = min(size for size in (problem.m, problem.n, _FEW + 1) if size is not None)
     if few <= _FEW:
-        return [skinny, tensor_cores, simt]
-    return [*(_OF_HOPPER if chip == _HOPPER else ()), tensor_cores, simt]
+        return [skinny, *_OF_ANY_GPU]
+    return [*(_OF_HOPPER if chip == _HOPPER else ()), *_OF_ANY_GPU]
 
 
 def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
     """The best kernels of a family that is for this chip alone, if any of them is right, and one of
-    them for any address, if it takes that."""
+    them for any address, if it takes that without copies."""
     families = [family for family in _families_of(problem, chip) if family in _OF_HOPPER]
     best = _best(problem, families, chip.name, [chip])
-    unaligned = _for_all(_best(_anywhere(problem), families, chip.name, [chip])[:1])
+    uncopied = [family for family in families if not isinstance(family, Copied)]
+    unaligned = _for_all(_best(_anywhere(problem), uncopied, chip.name, [chip])[:1])
     return [*best, *(choice for choice in unaligned if choice not in best)]
 
 
 def _stripped(choice: Choice) -> Choice:
     """Of sizes that are known a few columns may be left to another kernel."""
     problem = choice.problem
+    if ELEMENT_BYTES[problem.a.element] != 2:
+        return choice
     able = [one for one in hopper.variants(problem) if hopper.can_take(problem, one)]
     strip = hopper_strip.strip(problem, able, choice.variant)
     return choice if strip is None else replace(choice, family=hopper_strip, variant=strip)
@@ -254,6 +265,13 @@ def _best(
         if family is skinny:  # as fast as memory, all of them
             return [large]
         small = Choice(family, _best_for(family, problem, able, chips), problem, target)
+        if large.is_of_copies and not is_known:
+            # What is small is not worth a copy.
+            rest = families[families.index(family) + 1 :]
+            return [
+                replace(large, least_tiles=_MANY_TILES),
+                *_best(problem, rest, target, chips),
+            ]
         return [small] if is_known else [replace(large, least_tiles=_MANY_TILES), small]
     return []
 
@@ -275,6 +293,12 @@ def _clocks(
     """How long a multiprocessor is expected to be busy; `at_most`, no less than it takes for as
     many products at its peak, which makes families comparable."""
     m, n, k = sizes
+    if isinstance(family, Copied):
+        inner = family.inner(problem)
+        assert inner is not None
+        sizes = (m, n, k * family.parts(problem))
+        clocks = _clocks(family.family, inner, variant, sizes, chip, at_most=at_most)
+        return clocks + family.LAUNCH_CLOCKS
     splits = getattr(variant, "splits", 1)
     tiles = -(-m // variant.m) * -(-n // variant.n) * splits
     if family is hopper:
