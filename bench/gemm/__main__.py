@@ -28,11 +28,12 @@ LAYERS = ((4096, 4096), (11008, 4096), (4096, 11008), (32000, 4096))
 LONG = ((1000, 1000, 8000), (256, 256, 16384), (512, 512, 8192))
 EXACT_SQUARES = (512, 1024, 2048, 4096, 8192)
 SQUARES = (512, 768, 1024, 1536, 2048, 3000, 4096, 5000, 8192, 16384)
+LARGE = (4096, 8192)
 
 
 class Case(Struct, frozen=True):
     """C = A · B of elements `element`, accumulated and stored as `result`; sizes of 0 are not known
-    when it is built. `layout`: n or t for A and B as they lie."""
+    when it is built. `layout`: n or t for A and B as they lie. `allows`: tf32 or 3xtf32 for f32."""
 
     name: str
     element: str
@@ -41,6 +42,7 @@ class Case(Struct, frozen=True):
     m: int = 0
     n: int = 0
     k: int = 0
+    allows: str = ""
 
 
 def cases() -> list[Case]:
@@ -67,6 +69,19 @@ def cases() -> list[Case]:
         for element in ("bf16", "f32", "f64")
         for layout in ("nt", "nn")
     ]
+    for layout in ("nt", "nn"):
+        found += [
+            Case(f"f8_{layout}", "f8E4M3FN", "bf16", layout),
+            Case(f"f8_f32_{layout}", "f8E4M3FN", "f32", layout),
+            Case(f"i8_{layout}", "i8", "i32", layout),
+            *(Case(f"f8_{layout}_{n}", "f8E4M3FN", "bf16", layout, n, n, n) for n in LARGE),
+            *(Case(f"i8_{layout}_{n}", "i8", "i32", layout, n, n, n) for n in LARGE),
+        ]
+    found += [
+        Case(f"{allowed}_{layout}", "f32", "f32", layout, allows=allowed)
+        for allowed in ("tf32", "3xtf32")
+        for layout in ("nn", "nt", "tn", "tt")
+    ]
     return found
 
 
@@ -85,7 +100,7 @@ def module(case: Case) -> str:
     return f"""
 func.func @{case.name}(%A: {types[0]}, %B: {types[1]}, %C: {types[2]})
     attributes {{llvm.emit_c_interface}} {{
-  %zero = arith.constant 0.0 : {case.result}
+  %zero = arith.constant {"0" if case.result == "i32" else "0.0"} : {case.result}
   linalg.fill ins(%zero : {case.result}) outs(%C : {types[2]})
   linalg.matmul indexing_maps = [{maps}]
       ins(%A, %B : {types[0]}, {types[1]}) outs(%C : {types[2]})
@@ -113,6 +128,8 @@ def _build_one(out: Path, chip: str, case: Case) -> None:
         emit="shared",
         chips=(chip,),
         cpu_kernels=False,
+        allow_tf32=case.allows == "tf32",
+        allow_3xtf32=case.allows == "3xtf32",
         out=f"{out}/{case.name}/",
     )
 

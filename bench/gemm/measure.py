@@ -34,9 +34,14 @@ DTYPES = {
     "bf16": torch.bfloat16,
     "f32": torch.float32,
     "f64": torch.float64,
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "i8": torch.int8,
+    "i32": torch.int32,
 }
 # Bounds on |C - exact| / |exact|, by the type of the result: of its rounding, and of sums in f32.
-TOLERANCE = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-5, "f64": 1e-14}
+TOLERANCE = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-5, "f64": 1e-14, "i32": 0.0}
+# Likewise, where factors are rounded to tf32, or sums of f8 are those of tensor cores.
+TF32_TOLERANCE, F8_TOLERANCE = 1e-3, 3e-4
 CHECKED = (
     *((256, 256, 256), (1000, 1000, 1000), (3000, 2008, 1000), (256, 304, 128), (33, 65, 17)),
     *((127, 1025, 36), (304, 8, 1024), (8, 304, 104), (1, 1, 1), (1, 4096, 8), (4096, 64, 4096)),
@@ -77,13 +82,42 @@ def entry(case: dict[str, Any]) -> Any:
 def operands(case: dict[str, Any], m: int, n: int, k: int, offset: int = 0) -> tuple[Any, Any, Any]:
     def matrix(rows: int, columns: int, dtype: Any) -> Any:
         flat = torch.rand(rows * columns + offset, device="cuda", dtype=torch.float32) - 0.5
+        if dtype is torch.int8:
+            flat *= 200
         return flat.to(dtype)[offset:].view(rows, columns)
 
     dtype = DTYPES[case["element"]]
     a = matrix(*((m, k) if case["layout"][0] == "n" else (k, m)), dtype)
     b = matrix(*((k, n) if case["layout"][1] == "n" else (n, k)), dtype)
-    c = torch.full((m, n), float("nan"), device="cuda", dtype=DTYPES[case["result"]])
+    c = torch.empty((m, n), device="cuda", dtype=DTYPES[case["result"]])
+    poison(c)
     return a, b, c
+
+
+def poison(c: Any) -> None:
+    c.fill_(float("nan") if c.is_floating_point() else -1)
+
+
+def tolerance(case: dict[str, Any]) -> float:
+    bound = TOLERANCE[case["result"]]
+    if case["allows"] == "tf32":
+        return TF32_TOLERANCE
+    return max(bound, F8_TOLERANCE) if case["element"].startswith("f8") else bound
+
+
+def library(case: dict[str, Any], a: Any, b: Any, c: Any) -> Any:
+    """cuBLAS's product, as PyTorch has it, of M x K and K x N into `c`. Of f8 it takes no other
+    B than one that is contiguous along K: who has that otherwise has it copied, before."""
+    if case["element"] == "i8":
+        return lambda: torch._int_mm(a, b, out=c)
+    if not case["element"].startswith("f8"):
+        out = c if c.dtype == a.dtype else c.to(a.dtype)
+        return lambda: torch.mm(a, b, out=out)
+    scale = torch.ones((), device="cuda")
+    along_k = b if b.stride(0) == 1 else b.T.contiguous().T
+    return lambda: torch._scaled_mm(
+        a, along_k, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16
+    )
 
 
 def seen(case: dict[str, Any], a: Any, b: Any) -> tuple[Any, Any]:
@@ -103,13 +137,13 @@ def check(case: dict[str, Any], call: Any) -> list[dict[str, Any]]:
             a, b, c = operands(case, m, n, k, offset)
             call(a, b, c)
             first = c.clone()
-            c.fill_(float("nan"))
+            poison(c)
             call(a, b, c)
             left, right = seen(case, a, b)
             exact = left.double() @ right.double()
             error = ((c.double() - exact).norm() / exact.norm()).item()
             same = torch.equal(first, c)
-            if not error <= TOLERANCE[case["result"]] or not same:
+            if not error <= tolerance(case) or not same:
                 wrong.append(
                     {"name": case["name"], "shape": shape, "offset": offset, "error": error,
                      "same": same}
@@ -125,16 +159,14 @@ def measure(
     bytes_ = (m * k + k * n + m * n) * size
     count = max(1, min(MOST_SETS, int(ROTATED_BYTES / bytes_)))
     sets = [operands(case, m, n, k) for _ in range(count)]
-    views = [(*seen(case, a, b), c) for a, b, c in sets]
-    same_type = case["element"] == case["result"]
-    others = [c if same_type else c.to(DTYPES[case["element"]]) for _, _, c in sets]
+    torch.backends.cuda.matmul.allow_tf32 = case["allows"] == "tf32"
+    others = [library(case, *seen(case, a, b), c) for a, b, c in sets]
 
     def ours(i: int) -> None:
         call(*sets[i % count])
 
     def cublas(i: int) -> None:
-        a, b, _ = views[i % count]
-        torch.mm(a, b, out=others[i % count])
+        others[i % count]()
 
     runs = {"ours": ours, "cublas": cublas}
     calls = max(1, min(200, int(BURST_SECONDS / _once(cublas))))
