@@ -13,6 +13,8 @@ TYPES = {
     "f64": "f64",
     "c64": "complex<f32>",
     "c128": "complex<f64>",
+    "f8e4m3fn": "f8E4M3FN",
+    "f8e5m2": "f8E5M2",
 }
 
 

@@ -15,11 +15,15 @@ static int failures;
   } while (0)
 #define GOOD(call) CHECK((call) == AOTC_OK)
 
-// f16 and bf16 are their bits: 1.5 and -2 in each.
+// f16, bf16 and f8 are their bits: 1.5 and -2 in each.
 #define F16_A 0x3e00
 #define F16_B 0xc000
 #define BF16_A 0x3fc0
 #define BF16_B 0xc000
+#define F8E4M3FN_A 0x3c
+#define F8E4M3FN_B 0xc0
+#define F8E5M2_A 0x3e
+#define F8E5M2_B 0xc0
 
 static const aotc_c64 c64_a = {1.5f, -2.0f}, c64_b = {0.25f, 8.0f};
 static const aotc_c128 c128_a = {1.5, -2.0}, c128_b = {0.1, 8.0};
@@ -85,6 +89,8 @@ static void check_elements(void) {
   BOTH(f64, aotc_memref_f64, double, 0.1, -1e300);
   BOTH(c64, aotc_memref_c64, aotc_c64, c64_a, c64_b);
   BOTH(c128, aotc_memref_c128, aotc_c128, c128_a, c128_b);
+  BOTH(f8e4m3fn, aotc_memref_f8e4m3fn, uint8_t, F8E4M3FN_A, F8E4M3FN_B);
+  BOTH(f8e5m2, aotc_memref_f8e5m2, uint8_t, F8E5M2_A, F8E5M2_B);
 }
 
 static void check_layouts(void) {

@@ -70,9 +70,10 @@ def compile_and_run(table: str, check: str, folder: Path) -> None:
 CHECKS = {
     "nothing": "p->entry_count == 1 && p->entries[0].arguments == NULL && p->kernels == NULL && "
     'p->entries[0].result_count == 0 && strcmp(p->version, "1.2.3") == 0',
-    "every_dtype": "p->entries[0].argument_count == 15 && p->entries[0].results[0].rank == 1 && "
+    "every_dtype": "p->entries[0].argument_count == 17 && p->entries[0].results[0].rank == 1 && "
     "p->entries[0].arguments[0].dtype == AOTC_DTYPE_BOOL && "
-    "p->entries[0].arguments[14].dtype == AOTC_DTYPE_C128 && p->entries[0].arguments[0].rank == -1",
+    "p->entries[0].arguments[14].dtype == AOTC_DTYPE_C128 && "
+    "p->entries[0].arguments[16].dtype == AOTC_DTYPE_F8E5M2 && p->entries[0].arguments[0].rank == -1",
     "layouts": "p->entries[0].arguments[1].rank == 0 && "
     "p->entries[0].arguments[1].shape == NULL && "
     "p->entries[0].arguments[2].shape[0] == AOTC_DYNAMIC && "
