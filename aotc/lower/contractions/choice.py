@@ -17,7 +17,6 @@ from aotc.lower.contractions import (
     hopper,
     hopper_f64,
     hopper_menu,
-    hopper_strip,
     simt,
     skinny,
     tensor_cores,
@@ -128,8 +127,6 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
             found.append(_menu(best[0]))
         elif own:
             found += _measured(problem, own, chip)
-        elif is_wgmma:
-            found.append(_stripped(best[0]))
         else:
             found += best
         if not own and (not best or best[-1].is_of_copies):
@@ -168,16 +165,6 @@ def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
     uncopied = [family for family in families if not isinstance(family, Copied)]
     unaligned = _for_all(_best(_anywhere(problem), uncopied, chip.name, [chip])[:1])
     return [*best, *(choice for choice in unaligned if choice not in best)]
-
-
-def _stripped(choice: Choice) -> Choice:
-    """Of sizes that are known a few columns may be left to another kernel."""
-    problem = choice.problem
-    if ELEMENT_BYTES[problem.a.element] != 2:
-        return choice
-    able = [one for one in hopper.variants(problem) if hopper.can_take(problem, one)]
-    strip = hopper_strip.strip(problem, able, choice.variant)
-    return choice if strip is None else replace(choice, family=hopper_strip, variant=strip)
 
 
 def _menu(large: Choice) -> Choice:

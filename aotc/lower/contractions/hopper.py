@@ -59,7 +59,7 @@ _TICKS = 10_000_000  # of one try to wait, which is repeated
 
 # Stages: what there is room for, up to so many; of the largest tiles three were seen to be best.
 _MOST_STAGES, _MOST_OF_LARGEST = 8, 3
-_ROWS_OF_GROUP = 2048
+_GROUP = 16
 
 
 def can_take(problem: Problem, variant: Variant) -> bool:
@@ -103,7 +103,7 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     """Those worth a try, the best one for large problems first."""
     found = []
     for shape in shapes(problem):
-        shape = replace(shape, group=max(_ROWS_OF_GROUP // (shape.m * shape.down), 1))
+        shape = replace(shape, group=_GROUP // shape.down)
         both = (_with_stages(problem, replace(shape, buffers=buffers)) for buffers in (2, 1))
         found.append(max(both, key=lambda one: one.stages))
     return tuple(variant for variant in found if can_take(problem, variant))

@@ -38,10 +38,10 @@ class Rates(Struct, frozen=True):
 
     bytes_multiplied: float = 2 * 1780
     line: float = 1.744
-    latency: float = 566
+    latency: float = 400
     both: float = 0.6
-    together: float = 60
-    power: float = 0.05
+    together: float = 55
+    power: float = 0.15
     stored: float = 80
     launch: float = 1700
     cluster: float = 2170

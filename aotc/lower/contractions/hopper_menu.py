@@ -17,7 +17,7 @@ from aotc.lower.contractions.writer import Writer
 NAME = hopper.NAME
 # Squares of these sizes get what is best for them: those in the middle of what is common, and two
 # with rows at no multiples of 32 bytes.
-_SIZES = (4096, 1536, 1024, 512, 3000, 5000)
+_SIZES = (4096, 16384, 1536, 1024, 512, 1000, 3000, 5000)
 
 
 class Menu(Struct, frozen=True):

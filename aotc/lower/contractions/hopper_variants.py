@@ -72,7 +72,7 @@ _ALONE = (
     Variant(n=128, ping_pong=True),
 )
 _IN_CLUSTERS = (
-    *(Variant(n=n, m_blocks=2) for n in (192, 160, 128)),
+    *(Variant(n=n, m_blocks=2) for n in (192, 160)),
     Variant(n=192, consumers=3),
     *(Variant(n=n) for n in (256, 224, 192, 128, 64)),
     Variant(n=128, consumers=1),
@@ -83,18 +83,18 @@ _OTHERS = tuple(shape for shape in _ALONE if shape.consumers < 3 and shape.n not
 # Of C transposed. Where a tile has columns of B else, in slabs of 64, it has rows of A then, which
 # lie along K: any number of them.
 _SWAPPED = (
-    *(Variant(n=n, swaps=True) for n in (224, 208, 176, 160, 144, 112, 96)),
+    *(Variant(n=n, swaps=True) for n in (208, 176, 160, 144, 112, 96)),
     *(Variant(n=n, consumers=3, swaps=True) for n in (112, 96, 80)),
     *(Variant(n=n, consumers=1, swaps=True) for n in (112, 96, 80)),
 )
 _SWAPPED_IN_CLUSTERS = (
-    *(Variant(n=n, m_blocks=2, swaps=True) for n in (176, 160, 144)),
-    *(Variant(n=n, consumers=3, swaps=True) for n in (176, 160)),
-    *(Variant(n=n, swaps=True) for n in (240, 224, 208, 176)),
+    Variant(n=160, m_blocks=2, swaps=True),
+    Variant(n=192, consumers=3, swaps=True),
+    *(Variant(n=n, swaps=True) for n in (208, 176)),
 )
 # Clusters: how many blocks down and across, and how many such blocks run at once. What one costs
 # at its beginning and at its end is more than small tiles gain.
-_CLUSTERS = ((2, 1, 132), (1, 2, 132), (2, 2, 120))
+_CLUSTERS = ((1, 2, 132), (2, 1, 132), (2, 2, 120))
 
 
 def shapes(problem: Problem) -> tuple[Variant, ...]:
@@ -106,7 +106,7 @@ def shapes(problem: Problem) -> tuple[Variant, ...]:
     alone, in_clusters = _ALONE, _IN_CLUSTERS
     if not problem.a.transposed and not problem.b.transposed:
         alone += _SWAPPED
-        in_clusters += _SWAPPED_IN_CLUSTERS
+        in_clusters = _SWAPPED_IN_CLUSTERS + in_clusters
     together = (
         replace(shape, down=down, across=across, blocks=blocks)
         for shape in in_clusters

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotc.lower.contractions.choice import Choice
-from aotc.lower.contractions.hopper_strip import Strip
 from aotc.lower.contractions.peaks import kind_of, peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES
 from aotc.lower.contractions.tuned import LARGE, SMALL, matrices, sizes_at, sizes_of
@@ -42,8 +41,6 @@ def _why(choice: Choice) -> str:
     if choice.is_menu:
         tiles = ", ".join(f"{one.m}x{one.n}" for one in choice.variant.variants)
         return f"the program chooses among {tiles} when it knows the sizes"
-    if isinstance(choice.variant, Strip):
-        return f"for {choice.variant.columns} columns, full tiles; the others by one pass over A"
     count = len(choice.family.variants(choice.problem))
     if choice.least_tiles or not choice.has_model:
         return f"the first of {count}"
