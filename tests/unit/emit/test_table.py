@@ -73,7 +73,8 @@ CHECKS = {
     "every_dtype": "p->entries[0].argument_count == 17 && p->entries[0].results[0].rank == 1 && "
     "p->entries[0].arguments[0].dtype == AOTC_DTYPE_BOOL && "
     "p->entries[0].arguments[14].dtype == AOTC_DTYPE_C128 && "
-    "p->entries[0].arguments[16].dtype == AOTC_DTYPE_F8E5M2 && p->entries[0].arguments[0].rank == -1",
+    "p->entries[0].arguments[16].dtype == AOTC_DTYPE_F8E5M2 && "
+    "p->entries[0].arguments[0].rank == -1",
     "layouts": "p->entries[0].arguments[1].rank == 0 && "
     "p->entries[0].arguments[1].shape == NULL && "
     "p->entries[0].arguments[2].shape[0] == AOTC_DYNAMIC && "
