@@ -47,6 +47,8 @@ _FEW = 8
 _FAR_SLOWER = 1.5
 _MOST_CANDIDATES = 12
 _MOST_OF_OTHERS = 3
+# Below so many multiply-adds of a vector a loop is as fast, which has a thread for each element.
+_LEAST_OF_VECTORS = 64 * 64
 
 _P = TypeVar("_P", bound=Problem)
 
@@ -112,7 +114,8 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
     """The kernels for a problem, the best one first; the last one takes matrices at any address.
     None at all where loops are as good, or no kernel is right. `measured`: what was found fastest
     for this problem; raises ValueError for what this aotc has no more."""
-    if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < LEAST_WORK:
+    least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
+    if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
         return []
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
         return []

@@ -22,6 +22,7 @@ from aotc.lower.contractions.reasons import reasons
 from aotc.lower.contractions.recognise import Product, recognise_product
 from aotc.lower.contractions.recognise_gathered import recognise_gathered
 from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, variant_of
+from aotc.lower.contractions.vectors import row_view
 from aotc.lower.kernels.outlining import ANY_GPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
@@ -170,6 +171,7 @@ def _text(
     """A function of A, B and C that ends with one operation, in which the kernels are launched;
     with loops an `scf.if`, whose second region is for them."""
     emitter = _Dispatch(product)
+    arguments = emitter.arguments(product)
     capability = emitter.value(f"func.call @{CAPABILITY}() : () -> i32")
     if cpu is not None or with_loops:
         is_gpu = emitter.compare("sge", capability, LEAST_CAPABILITY)
@@ -184,7 +186,6 @@ def _text(
     else:
         emitter.line("scf.yield")
     emitter.close()
-    arguments = ", ".join(f"%{name}: {matrix.type}" for name, matrix in emitter.matrices.items())
     return f"func.func @choice({arguments}) {{\n{emitter.text()}\n  return\n}}\n{DECLARATION}"
 
 
@@ -203,6 +204,19 @@ class _Dispatch(Emitter):
 
     def name(self) -> str:
         return f"{super().name()}_choice"
+
+    def arguments(self, product: Product) -> str:
+        """Of the function; a vector among them is made a matrix of one row here."""
+        found = []
+        values = {"a": product.a, "b": product.b, "c": product.c}
+        for name, value in values.items():
+            given = f"%{name}"
+            if product.has_rows and name != "b":
+                given = f"%{name}_vector"
+                for line in row_view(f"%{name}", given, ir.MemRefType(value.type)):
+                    self.line(line)
+            found.append(f"{given}: {value.type}")
+        return ", ".join(found)
 
     def compare(self, predicate: str, value: str, number: int) -> str:
         return self.value(f"arith.cmpi {predicate}, {value}, {self.constant(number, 'i32')} : i32")

@@ -11,6 +11,7 @@ from aotc import ops
 from aotc.lower.analysis.access import looks_at_no_element
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
+from aotc.lower.contractions.vectors import row_type, vector_roles
 from aotc.lower.tensors.generics import body_of, maps_of
 from aotc.mlir import ir
 
@@ -23,7 +24,8 @@ _HARMLESS = ("memref.alloc", "memref.dim", "memref.dealloc", "cf.assert")
 
 class Product(Struct):
     """A product in a module: the operation, A, B and C, and what fills C with zeros in front of it,
-    if nothing else has C in between."""
+    if nothing else has C in between. `has_rows`: A and C are vectors, and the problem's are of one
+    row each."""
 
     operation: Any
     a: Any
@@ -31,6 +33,7 @@ class Product(Struct):
     c: Any
     problem: Problem
     fill: Any | None
+    has_rows: bool = False
 
 
 def recognise_product(
@@ -51,11 +54,12 @@ def recognise_product(
     roles = _roles(generic)
     if roles is None:
         return None
-    batched, order, transposed = roles
+    batched, order, transposed, has_rows = roles
     a, b, c = (values[i] for i in order)
-    left = matrix_of(a, batched, transposed[0])
-    right = matrix_of(b, batched, transposed[1])
-    result = matrix_of(c, batched, transposed=False)
+    seen = row_type if has_rows else ir.MemRefType
+    left = matrix_of_type(seen(ir.MemRefType(a.type)), transposed[0])
+    right = matrix_of_type(ir.MemRefType(b.type), transposed[1])
+    result = matrix_of_type(seen(ir.MemRefType(c.type)), transposed=False)
     if left is None or right is None or result is None:
         return None
     fill = fill_of(generic, c, roots)
@@ -69,7 +73,7 @@ def recognise_product(
         allow_tf32=allow_tf32 or _is_fast(generic),
         allow_3xtf32=allow_3xtf32,
     )
-    return Product(generic, a, b, c, problem, fill)
+    return Product(generic, a, b, c, problem, fill, has_rows)
 
 
 def multiplies(generic: Any) -> bool:
@@ -101,14 +105,18 @@ def _unwidened(value: Any) -> Any:
     return value
 
 
-def _roles(generic: Any) -> tuple[bool, tuple[int, int, int], tuple[bool, bool]] | None:
-    """Whether there is a batch; which operands are A, B and C; whether A and B are transposed."""
+def _roles(generic: Any) -> tuple[bool, tuple[int, int, int], tuple[bool, bool], bool] | None:
+    """Whether there is a batch; which operands are A, B and C; whether A and B are transposed;
+    whether A and C are vectors."""
     kinds = ["reduction" in str(k) for k in ir.ArrayAttr(generic.attributes["iterator_types"])]
     places = []
     for map_ in maps_of(generic):
         if not all(isinstance(result, ir.AffineDimExpr) for result in map_.results):
             return None
         places.append([ir.AffineDimExpr(result).position for result in map_.results])
+    if vector := vector_roles(places, kinds):
+        which, is_transposed, batched = vector
+        return batched, (which, 1 - which, 2), (False, is_transposed), True
     if sum(kinds) != 1 or len(kinds) not in (3, 4) or any(len(p) != len(kinds) - 1 for p in places):
         return None
     batched = len(kinds) == 4
@@ -118,14 +126,20 @@ def _roles(generic: Any) -> tuple[bool, tuple[int, int, int], tuple[bool, bool]]
     one, other, result = (place[1:] if batched else place for place in places)
     row, column = result
     if sorted(one) == sorted((row, depth)) and sorted(other) == sorted((depth, column)):
-        return batched, (0, 1, 2), (one == [depth, row], other == [column, depth])
+        return batched, (0, 1, 2), (one == [depth, row], other == [column, depth]), False
     if sorted(other) == sorted((row, depth)) and sorted(one) == sorted((depth, column)):
-        return batched, (1, 0, 2), (other == [depth, row], one == [column, depth])
+        return batched, (1, 0, 2), (other == [depth, row], one == [column, depth]), False
     return None
 
 
 def matrix_of(value: Any, batched: bool, transposed: bool) -> Matrix | None:
-    type_ = ir.MemRefType(value.type)
+    """None for layouts that no kernel takes."""
+    assert ir.MemRefType(value.type).rank == 2 + batched
+    return matrix_of_type(ir.MemRefType(value.type), transposed)
+
+
+def matrix_of_type(type_: Any, transposed: bool) -> Matrix | None:
+    """Likewise, a buffer of that type."""
     element = str(type_.element_type)
     strides, _ = type_.get_strides_and_offset()
     if element not in ELEMENT_BYTES or strides[-1] != 1 or type_.memory_space is not None:
