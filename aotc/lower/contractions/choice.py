@@ -19,6 +19,7 @@ from aotc.lower.contractions import (
     hopper_menu,
     simt,
     skinny,
+    streamed,
     tensor_cores,
 )
 from aotc.lower.contractions.copied import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER, Copied
@@ -105,7 +106,7 @@ class Choice(Struct, frozen=True):
 
     def __str__(self) -> str:
         where = {ANY_GPU: "GPUs", CPU: "the CPU"}.get(self.target, self.target)
-        if self.family is skinny:
+        if self.family in (skinny, streamed):
             return f"{self.family.NAME} on {where}"
         return f"{self.family.NAME} with tiles of {self.variant.m}x{self.variant.n} on {where}"
 
@@ -236,9 +237,12 @@ def _choose_gathered(problem: Gathered) -> list[Choice]:
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, of matrices at any address; None where loops must do."""
     problem = _anywhere(problem)
-    family = blocked_gathered if isinstance(problem, Gathered) else blocked
-    able = [one for one in family.variants(problem) if family.can_take(problem, one)]
-    return Choice(family, able[0], problem, CPU) if able else None
+    families = (blocked_gathered,) if isinstance(problem, Gathered) else (streamed, blocked)
+    for family in families:
+        for variant in family.variants(problem):
+            if family.can_take(problem, variant):
+                return Choice(family, variant, problem, CPU)
+    return None
 
 
 def _best(
