@@ -385,7 +385,7 @@ def test_descriptors_address_the_blocks_own_memory(block: int) -> None:
     """Of a block of a cluster, addresses have its number in their highest byte, where a descriptor
     has what it says of the tile."""
     kernel = hopper._Kernel(problem(), Variant(n=128))
-    descriptor = kernel.products._descriptor(kernel.b, "%address")
+    descriptor = kernel.b.descriptor(kernel.e, "%address")
     values = evaluate(kernel.e.lines, {"%address": block << 24 | 0x12400})
     assert values[descriptor] == kernel.b.layout | 0x1240
 

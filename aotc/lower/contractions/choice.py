@@ -23,6 +23,7 @@ from aotc.lower.contractions import (
     tensor_cores,
 )
 from aotc.lower.contractions.copied import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER, Copied
+from aotc.lower.contractions.few_rows import few_rows
 from aotc.lower.contractions.gathered import Gathered
 from aotc.lower.contractions.peaks import gpu_of, peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
@@ -56,8 +57,9 @@ _P = TypeVar("_P", bound=Problem)
 
 class Choice(Struct, frozen=True):
     """A kernel for `problem`, whose matrices are aligned as that says: a family's variant, and what
-    it is launched on, a chip or ANY_GPU. Fewer tiles than `least_tiles` are for the next choice.
-    `entry` is what says that it is the fastest, where that was measured."""
+    it is launched on, a chip or ANY_GPU. Fewer tiles than `least_tiles` are for the next choice,
+    and so are other numbers of rows than from the first of `rows` to the second. `entry` is what
+    says that it is the fastest, where that was measured."""
 
     family: Any
     variant: Any
@@ -65,6 +67,7 @@ class Choice(Struct, frozen=True):
     target: str
     least_tiles: int = 0
     entry: Entry | None = None
+    rows: tuple[int, int] | None = None
 
     @property
     def has_model(self) -> bool:
@@ -74,7 +77,8 @@ class Choice(Struct, frozen=True):
     @property
     def sizes(self) -> Sizes:
         """The sizes that it is meant for."""
-        return sizes_at(self.problem, LARGE if self.least_tiles else SMALL)
+        m, n, k = sizes_at(self.problem, LARGE if self.least_tiles else SMALL)
+        return (self.rows[1] if self.rows else m), n, k
 
     @property
     def is_menu(self) -> bool:
@@ -125,6 +129,10 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
         own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
+        few = [] if own else _few_rows(problem, chip)
+        found += few
+        if few and few[0].rows is None:
+            continue
         best = _best_on(problem, chip)
         is_wgmma = bool(best) and best[0].family is hopper
         if is_wgmma and len(best) > 1:
@@ -159,6 +167,14 @@ def _families_of(problem: Problem, chip: Chip | None = None) -> list[Any]:
     if few <= _FEW:
         return [skinny, *_OF_ANY_GPU]
     return [*(_OF_HOPPER if chip == _HOPPER else ()), *_OF_ANY_GPU]
+
+
+def _few_rows(problem: Problem, chip: Chip) -> list[Choice]:
+    """What few rows have kernels of their own for on the chip."""
+    return [
+        Choice(few.family, few.variant, few.problem, chip.name, rows=few.rows)
+        for few in (few_rows(problem) if chip == _HOPPER else [])
+    ]
 
 
 def _best_on(problem: Problem, chip: Chip) -> list[Choice]:

@@ -232,6 +232,10 @@ class _Dispatch(Emitter):
             conditions += self._alignment(name, matrix)
         if first.least_tiles:
             conditions.append(self._has_tiles(first))
+        if first.target != ANY_GPU and problem.k is None:
+            conditions.append(self._has_depth())
+        if first.rows is not None:
+            conditions += self._has_rows(*first.rows)
         if not conditions or not others:
             self.kernel(first)
             return
@@ -264,6 +268,20 @@ class _Dispatch(Emitter):
             count = self.value(f"arith.muli {count}, {tiles} : index")
         least = self.constant(choice.least_tiles)
         return self.value(f"arith.cmpi uge, {count}, {least} : index")
+
+    def _has_depth(self) -> str:
+        """Whether K is not 0: TMA wants an address, and what has no elements may have none."""
+        matrix = self.matrices["a"]
+        place = self.constant(self._rank(matrix) - (2 if matrix.transposed else 1))
+        depth = self.value(f"memref.dim %a, {place} : {matrix.type}")
+        return self._is(depth, "ne", 0)
+
+    def _has_rows(self, least: int, most: int) -> list[str]:
+        """Whether C has so many."""
+        matrix = self.matrices["c"]
+        place = self.constant(self._rank(matrix) - 2)
+        rows = self.value(f"memref.dim %c, {place} : {matrix.type}")
+        return [self._is(rows, "uge", least), self._is(rows, "ule", most)]
 
     def _alignment(self, name: str, matrix: Matrix) -> list[str]:
         """Whether rows begin at multiples of what the matrix's `alignment` says."""

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from aotc.lower.contractions import hopper_cost
 from aotc.lower.contractions.hopper_cluster import Cluster
 from aotc.lower.contractions.hopper_products import Products, PromotedProducts, Ring, Sizes
+from aotc.lower.contractions.hopper_split import Exchange, can_split
 from aotc.lower.contractions.hopper_store import Store
 from aotc.lower.contractions.hopper_swapped_store import SwappedStore, can_store_swapped
 from aotc.lower.contractions.hopper_tiles import (
@@ -66,11 +67,14 @@ def can_take(problem: Problem, variant: Variant) -> bool:
     """Whether the kernel is right for the problem."""
     return (
         _are_types_known(problem)
+        and problem.k != 0
         and is_aligned(problem.a)
         and is_aligned(problem.b)
         and _is_possible(variant)
         and _can_swap(problem, variant)
-        and _Kernel(problem, variant).shared_bytes <= _SHARED_BYTES
+        and can_split(problem, variant)
+        and (kernel := _Kernel(problem, variant)).shared_bytes <= _SHARED_BYTES
+        and kernel.exchange.bytes <= kernel.ring_bytes
     )
 
 
@@ -176,7 +180,8 @@ class _Kernel:
             a, b, left, right = b, a, right, left
             self.names = ("%b", "%a")
         down, across = variant.down, variant.across
-        self.a = Operand.of(a, variant.m, is_deep=left, batched=batched, sharers=across)
+        rows = variant.few or variant.m
+        self.a = Operand.of(a, rows, is_deep=left, batched=batched, sharers=across)
         self.b = Operand.of(b, variant.n, is_deep=right, batched=batched, sharers=down)
         self.depth = depth_of(a.element)
         self.stage_bytes = self.a.bytes + self.b.bytes
@@ -188,12 +193,13 @@ class _Kernel:
             f"!nvgpu.mbarrier.group<memorySpace = {SPACE}, num_barriers = {variant.stages}>"
         )
         self.e = Body()
-        self.cluster = Cluster(self.e, variant.down, variant.across)
+        self.cluster = Cluster(self.e, variant.down, variant.across, variant.splits)
+        self.exchange = Exchange(self.e, variant)
         self.turns = Turns(self.e)
         store: type[Store] = SwappedStore if self.swaps else Store
         if self.swaps and ELEMENT_BYTES[a.element] != 2:
             store = TransposedStore
-        self.store = store(self.e, problem, variant.n, finish, variant.buffers)
+        self.store = store(self.e, problem, self.exchange.columns, finish, variant.buffers)
         ring = Ring(
             self._stage, lambda count: self._wait(self.full, count), self._release, self.stage_bytes
         )
@@ -252,13 +258,15 @@ class _Kernel:
 
     def _blocks(self) -> str:
         """As few as make the tiles in as many turns as all would: more would have nothing to do
-        in the last turn, and share the power before."""
+        in the last turn, and share the power before. Where blocks divide K, as many as tiles."""
         e, variant = self.e, self.variant
         down = e.do("ceildivui", self.host_m, variant.m * variant.down, "index")
         across = e.do("ceildivui", self.host_n, variant.n * variant.across, "index")
         tiles = e.do("muli", down, across, "index")
         if self.host_batch is not None:
             tiles = e.do("muli", tiles, self.host_batch, "index")
+        if variant.splits > 1:
+            return e.do("muli", tiles, variant.splits, "index")
         turns = e.do("ceildivui", tiles, variant.blocks // variant.cluster, "index")
         clusters = e.do("ceildivui", tiles, turns, "index")
         return e.do("muli", clusters, variant.cluster, "index")
@@ -283,6 +291,7 @@ class _Kernel:
         """What a thread knows of itself and of its block."""
         e = self.e
         self.cluster.begin(e.i32("%bx"), e.i32("%gx"))
+        self.exchange.begin()
         self.lane = e.do("andi", thread, 31)
         # The same for all lanes, which a shuffle tells the compiler.
         everyone, first, last = (e.constant(number, "i32") for number in (-1, 0, 31))
@@ -311,6 +320,9 @@ class _Kernel:
             self.tiles = e.do("muli", self.tiles, e.i32(self.host_batch))
         # With K = 0 there is one, behind K's end: zeros.
         stages = e.do("divui", e.do("addi", self.k, self.depth - 1), self.depth)
+        if variant.splits > 1:
+            self.stages_of_tile, self.first_k = self.exchange.divide(stages, self.k)
+            return
         self.stages_of_tile = e.do("maxui", stages, 1)
         has_none = e.compare("eq", self.k, 0)
         behind, zero = e.constant(self.depth, "i32"), e.constant(0, "i32")
@@ -338,7 +350,8 @@ class _Kernel:
         self.cluster.arrive_all()
         # All this may be done while the kernel before ends, and the next one may do it from now on.
         e.line("nvvm.griddepcontrol wait")
-        e.line("nvvm.griddepcontrol launch_dependents")
+        if variant.is_early:
+            e.line("nvvm.griddepcontrol launch_dependents")
         self.cluster.await_all()
 
     def _tile(self, number: str) -> Tile:
@@ -463,8 +476,8 @@ class _Kernel:
                 self.turns.give(consumer)
             sums = self.products.finish(sums, last_stage)
             tile = self._tile("%tile")
-            row = e.do("addi", tile.row, self.first_row)
-            self.store.store(sums, Tile(row, tile.column, tile.batch))
+            tile = Tile(e.do("addi", tile.row, self.first_row), tile.column, tile.batch)
+            self.exchange.store(sums, tile, self.address, consumer, self.store)
             e.line(f"scf.yield {e.do('addi', '%count', counts)} : i32")
         self.store.end()
 

@@ -13,14 +13,15 @@ from aotc.lower.contractions.hopper_tiles import Body
 
 
 class Cluster:
-    """Of `down` times `across` blocks; of one, there is nothing to do.
+    """Of `down` times `across` blocks; of one, there is nothing to do. With `splits` it is of that
+    many which divide K of one tile (`hopper_split`), and share nothing.
 
     `begin` is first. `number` and `count`: of this cluster, and of all. `below` and `beside`: where
     this block is in its cluster. All are names of i32 values.
     """
 
-    def __init__(self, e: Body, down: int, across: int) -> None:
-        self.e, self.down, self.across = e, down, across
+    def __init__(self, e: Body, down: int, across: int, splits: int = 1) -> None:
+        self.e, self.down, self.across, self.splits = e, down, across, splits
 
     @property
     def size(self) -> int:
@@ -33,13 +34,15 @@ class Cluster:
 
     def launched(self) -> str:
         """What a gpu.launch says of it. Of the host's part."""
-        if self.size == 1:
+        if self.size * self.splits == 1:
             return ""
-        size, one = self.e.constant(self.size), self.e.constant(1)
+        size, one = self.e.constant(self.size * self.splits), self.e.constant(1)
         return f"clusters(%cx, %cy, %cz) in (%ox = {size}, %oy = {one}, %oz = {one}) "
 
     def begin(self, block: str, blocks: str) -> None:
         e = self.e
+        if self.splits > 1:
+            block, blocks = (e.do("divui", one, self.splits) for one in (block, blocks))
         self.number, self.count = e.do("divui", block, self.size), e.do("divui", blocks, self.size)
         rank = e.do("remui", block, self.size)
         self.below, self.beside = e.do("remui", rank, self.down), e.do("divui", rank, self.down)

@@ -48,6 +48,9 @@ class Rates(Struct, frozen=True):
 
 
 H200 = Rates()
+# How many blocks run at once in clusters that divide K, by the size of a cluster: clusters lie in
+# parts of the chip, and not all have as many multiprocessors.
+_BLOCKS_OF_PARTS = {2: 132, 3: 132, 4: 120, 8: 112}
 
 
 class Sizes(Struct, frozen=True):
@@ -77,9 +80,9 @@ def clocks(
     longest = w.maximum(w.maximum(fetch, products), both)
     power = w.divide(w.multiply(fetch, round(rates.power * 256)), 256)
     stage = w.add(w.add(longest, power), together)
-    depth = w.divide_up(sizes.k, a.depth)
+    depth = w.divide_up(sizes.k, a.depth * variant.splits)
     stored = round(variant.m * variant.n / rates.stored)
-    once = round(rates.launch + (rates.cluster if variant.cluster > 1 else 0.0))
+    once = round(rates.launch + (rates.cluster if variant.cluster * variant.splits > 1 else 0.0))
     turns = _turns(w, variant, sizes)
     if variant.ping_pong:
         # One tile is multiplied while the one before is stored.
@@ -102,4 +105,5 @@ def _turns(w: Writer, variant: Variant, sizes: Sizes) -> Index:
     """How many tiles a block makes, at most."""
     down = w.divide_up(sizes.m, variant.m * variant.down)
     across = w.divide_up(sizes.n, variant.n * variant.across)
-    return w.divide_up(w.multiply(down, across), variant.blocks // variant.cluster)
+    blocks = _BLOCKS_OF_PARTS.get(variant.splits, variant.blocks)
+    return w.divide_up(w.multiply(down, across), blocks // (variant.cluster * variant.splits))

@@ -19,8 +19,6 @@ from aotc.lower.contractions.problem import ELEMENT_BYTES
 
 _STEPS = range(SWIZZLED // WGMMA_BYTES)  # of a stage
 
-_MOST_SHARED = 1 << 18  # bytes of shared memory that a wgmma's descriptor can address
-
 
 class Sizes(Struct, frozen=True):
     """Of what a warpgroup makes: 64 rows for each block, and columns, of which `parts` follow each
@@ -68,15 +66,8 @@ class Products:
             self.fragments.prepare(self.sizes.blocks)
         else:
             at = e.do("muli", part, self.sizes.blocks * SLAB)
-            self.left_descriptor = self._descriptor(self.left, e.do("addi", address, at))
-        self.right_descriptor = self._descriptor(self.right, e.do("addi", address, self.left.bytes))
-
-    def _descriptor(self, operand: Operand, address: str) -> str:
-        e = self.e
-        # In a cluster, addresses have the block's number above.
-        place = e.do("andi", address, _MOST_SHARED - 1)
-        units = e.value(f"arith.extui {e.do('shrui', place, 4)} : i32 to i64")
-        return e.do("ori", units, operand.layout, "i64")
+            self.left_descriptor = self.left.descriptor(e, e.do("addi", address, at))
+        self.right_descriptor = self.right.descriptor(e, e.do("addi", address, self.left.bytes))
 
     def add(self, count: str, stages: str) -> tuple[list[str], str]:
         """The sums of so many stages, from a count's on, while the last products are still being

@@ -22,6 +22,7 @@ WGMMA_BYTES = 32  # of K, that one wgmma multiplies
 DEPTH, K_OF_WGMMA = SWIZZLED // 2, WGMMA_BYTES // 2
 SLAB = 64 * SWIZZLED  # bytes of 64 swizzled rows
 
+_MOST_SHARED = 1 << 18  # bytes of shared memory that a wgmma's descriptor can address
 _ALIGNMENT = 16  # bytes: of addresses, and of the distance of rows
 
 
@@ -173,6 +174,13 @@ class Operand(Struct, frozen=True):
         slabs are, which is of no meaning where K is contiguous."""
         slab = 16 if self.is_deep else SLAB
         return 1 << 62 | (8 * SWIZZLED >> 4) << 32 | (slab >> 4) << 16
+
+    def descriptor(self, e: Body, address: str) -> str:
+        """Of the tile at an address in shared memory, an i64."""
+        # In a cluster, addresses have the block's number above.
+        place = e.do("andi", address, _MOST_SHARED - 1)
+        units = e.value(f"arith.extui {e.do('shrui', place, 4)} : i32 to i64")
+        return e.do("ori", units, self.layout, "i64")
 
     @property
     def step(self) -> int:

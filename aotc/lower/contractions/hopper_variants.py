@@ -30,6 +30,10 @@ class Variant(Struct, frozen=True):
     `promotes`: each stage's sums are made by themselves, and added to the tile's by threads, as
     tensor cores keep about 14 bits of sums of f8; `parts` of the columns one after the other, which
     take fewer registers.
+    `splits`: so many blocks, a cluster of another kind, divide K (`hopper_split`). `few`: C has no
+    more rows, and only they are fetched of A (a multiple of 8, 0 for all); tensor cores multiply
+    what lies behind them, too, and nobody stores that. `is_early`: the next kernel's blocks may
+    come from the beginning, else when this one's have multiplied.
     """
 
     n: int = 256
@@ -45,6 +49,9 @@ class Variant(Struct, frozen=True):
     swaps: bool = False
     promotes: bool = False
     parts: int = 1
+    splits: int = 1
+    few: int = 0
+    is_early: bool = True
 
     @property
     def m(self) -> int:

@@ -32,6 +32,9 @@ def _when(choice: Choice) -> str:
         if matrix.alignment > ELEMENT_BYTES[matrix.element]
     ]
     place = f"rows at multiples of {'/'.join(unique(aligned))} bytes" if aligned else "any address"
+    if choice.rows is not None:
+        least, most = choice.rows
+        place = f"{f'{least} to {most} rows' if least < most else 'one row'}, {place}"
     return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place
 
 
@@ -41,7 +44,10 @@ def _why(choice: Choice) -> str:
     if choice.is_menu:
         tiles = ", ".join(f"{one.m}x{one.n}" for one in choice.variant.variants)
         return f"the program chooses among {tiles} when it knows the sizes"
-    count = len(choice.family.variants(choice.problem))
+    known = choice.family.variants(choice.problem)
+    if choice.variant not in known:
+        return "made for few rows, or few tiles"
+    count = len(known)
     if choice.least_tiles or not choice.has_model:
         return f"the first of {count}"
     return f"of {count} the fewest clocks"

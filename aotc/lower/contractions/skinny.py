@@ -20,12 +20,19 @@ from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Probl
 from aotc.lower.contractions.scalar import Operands, finished, has_known_types, sum_type
 from aotc.lower.contractions.writer import Buffer, Writer, converted
 
+MOST_FEW = 8  # rows or columns
 NAME = "one pass over the large matrix"
 _WARP = 32
 _WIDEST_ACCESS = 16  # bytes
+_WIDEST_OF_BYTES = 8  # elements of a byte take many instructions
 _SHARED_BYTES = 48 * 1024
 _SUMMING_THREADS = 128
 _MANY_SUMS = 64
+# Strips of a matrix whose rows do not lie along k, as an H200 with 132 multiprocessors likes them.
+_FEW_STRIPS, _ENOUGH_STRIPS, _MANY_STRIPS = 120, 160, 264
+
+# Blocks of this kernel come while the one before ends, and the next one's while this one does.
+_EARLY = ("nvvm.griddepcontrol wait", "nvvm.griddepcontrol launch_dependents")
 
 # Of k and how many of k: the elements of an access each.
 _Load = Callable[[Index, int], list[list[str]]]
@@ -41,7 +48,8 @@ class Variant(Struct, frozen=True):
 
     `load_bytes`: what an access to the large matrix brings, a power of two up to 16. `depth`: how
     many accesses a thread begins before it uses the first. `splits`: so many blocks divide k.
-    `is_right`: the small matrix is B.
+    `is_right`: the small matrix is B. `is_early`: the kernel waits for the one before it, which may
+    still run then (from sm_90 on).
     """
 
     small: int
@@ -53,6 +61,7 @@ class Variant(Struct, frozen=True):
     lanes: int = 32
     splits: int = 1
     is_right: bool = False
+    is_early: bool = False
 
 
 class _Side(Struct, frozen=True):
@@ -102,21 +111,18 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     element_bytes = ELEMENT_BYTES[large.matrix.element]
     widest = gcd(_WIDEST_ACCESS, large.matrix.alignment)
     if large.is_along:
-        # Many rows at once save loads and conversions of the small matrix, where that has many.
         shapes = (
-            (8, 1, 2, 2),
-            (8, 1, 4, 1),
-            (8, 1, 1, 4),
-            (4, 4, 2, 2),
-            (8, 8, 1, 4),
-            (8, 2, 2, 2),
+            *_shapes_along(problem, few, widest // element_bytes),
+            *((4, 4, 2, 2), (8, 1, 2, 2), (8, 1, 4, 1), (8, 1, 1, 4), (8, 8, 1, 4), (8, 2, 2, 2)),
         )
         found = [
             Variant(few, warps, widest, depth, rows, along, is_right=is_right)
-            for warps, along, rows, depth in sorted(shapes, key=lambda s: few > 3 and -s[2])
+            for warps, along, rows, depth in shapes
         ]
     else:
         # Narrower accesses where a thread would have too many sums; they are of more lanes then.
+        if few == 1 and element_bytes == 1:
+            widest = min(widest, _WIDEST_OF_BYTES)
         while widest > element_bytes and few * widest // element_bytes > _MANY_SUMS:
             widest //= 2
         found = [
@@ -127,12 +133,34 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
                 is_right=is_right,
             )
             for warps, lanes, depth, splits in (
+                *_shapes_across(large, few, widest // element_bytes),
                 *((16, 4, 8, 1), (16, 4, 4, 1), (16, 8, 8, 1), (16, 8, 4, 1), (16, 4, 16, 1)),
                 *((8, 8, 8, 4), (8, 16, 4, 8), (8, 4, 4, 1), (16, 2, 8, 1), (8, 8, 4, 1)),
             )
         ]
     able = (variant for variant in found if can_take(problem, variant))
     return tuple(dict.fromkeys(able))
+
+
+def _shapes_along(problem: Problem, few: int, width: int) -> list[tuple[int, int, int, int]]:
+    """Warps, those of them along k, rows, depth: for one row, as many loads at once as there are
+    in k. (Of more, two rows save loads and conversions of the small matrix.)"""
+    if few > 1:
+        return []
+    k = problem.k or 1 << 30
+    turn = _WARP * width  # of a warp
+    along = next((warps for warps in (4, 2) if warps * turn * 4 <= k), 1)
+    return [(4, along, 1, 8 if 4 * turn * 8 <= k else 4)]
+
+
+def _shapes_across(large: _Side, few: int, width: int) -> list[tuple[int, int, int, int]]:
+    """Warps, lanes side by side, depth, splits: for one row, strips as wide as leave enough of them
+    for all multiprocessors, and fewer loads of a thread where there are many."""
+    if few > 1:
+        return []
+    columns = (large.extent or 1 << 12) // width
+    lanes = 8 if columns >= 8 * _ENOUGH_STRIPS else 4 if columns >= 4 * _FEW_STRIPS else 2
+    return [(16, lanes, 4 if columns > lanes * _MANY_STRIPS else 8, 1)]
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
@@ -201,7 +229,8 @@ class _Kernel(_Shape):
             blocks = w.multiply(blocks, count)
         if splits > 1:
             self._make_partial()
-        w.launch(blocks, self.threads, self.shared_bytes, partial(self.body, counts))
+        first = _EARLY if self.variant.is_early else ()
+        w.launch(blocks, self.threads, self.shared_bytes, partial(self.body, counts), first)
         if self.partial:
             elements = w.multiply(o.batches, w.multiply(o.m, o.n))
             blocks = w.divide_up(elements, _SUMMING_THREADS)

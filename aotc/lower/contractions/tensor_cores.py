@@ -153,7 +153,7 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     )
     split = tuple(
         replace(tile, splits=splits)
-        for tile in (*tiles[:1], Variant(64, 64, deep, 2, 2, 4))
+        for tile in (*tiles[:1], Variant(64, 64, deep, 2, 2, 4), *tiles[-1:])
         for splits in (2, 4, 8, 16)
         if _is_worth_splitting(problem, tile, splits)
     )

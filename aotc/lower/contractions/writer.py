@@ -137,10 +137,16 @@ class Writer(IndexWriter):
         return [f"{result}#{number}" for number in range(len(types))]
 
     def launch(
-        self, blocks: Index, threads: int, shared_bytes: int, body: Callable[[], None]
+        self,
+        blocks: Index,
+        threads: int,
+        shared_bytes: int,
+        body: Callable[[], None],
+        first: Sequence[str] = (),
     ) -> None:
         """A kernel whose blocks and threads, `%block` and `%thread`, count in x. `body` finds its
-        shared memory in `%shared`, if there is any, at a multiple of 16 bytes."""
+        shared memory in `%shared`, if there is any, at a multiple of 16 bytes. `first`: lines in
+        front of everything."""
         if blocks == 0:
             return
         is_known = isinstance(blocks, int)
@@ -157,6 +163,8 @@ class Writer(IndexWriter):
             f"threads(%thread, {sizes[3]}, {sizes[4]}) "
             f"in ({sizes[5]} = {size}, {sizes[6]} = {one}, {sizes[7]} = {one}){dynamic} {{"
         )
+        for line in first:
+            self.line(line)
         if shared_bytes:
             # Not workgroup(...): such a buffer is only aligned as its elements are.
             self.line(f"%shared = gpu.dynamic_shared_memory : {_BYTES}")
