@@ -14,7 +14,7 @@ import numpy as np
 from helpers.command import build_here
 from numpy.typing import NDArray
 
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix, Problem
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix, Place, Problem
 
 DTYPES: dict[str, Any] = {
     "f64": np.float64,
@@ -155,11 +155,15 @@ def build(
     return folder / "products"
 
 
-def clamped(emitter: Emitter, total: str, row: str, column: str) -> str:
+def clamped(emitter: Emitter, totals: Sequence[str], place: Place) -> list[str]:
     """A finish, f32 to f32: the sum and its column, at least its row."""
-    numbers = []
-    for place in (row, column):
-        integer = emitter.value(f"arith.index_cast {place} : index to i32")
-        numbers.append(emitter.value(f"arith.sitofp {integer} : i32 to f32"))
-    shifted = emitter.value(f"arith.addf {total}, {numbers[1]} : f32")
-    return emitter.value(f"arith.maximumf {shifted}, {numbers[0]} : f32")
+
+    def number(index: str) -> str:
+        integer = emitter.value(f"arith.index_cast {index} : index to i32")
+        return emitter.value(f"arith.sitofp {integer} : i32 to f32")
+
+    least, results = number(place.row), []
+    for total, column in zip(totals, place.columns, strict=True):
+        shifted = emitter.value(f"arith.addf {total}, {number(column)} : f32")
+        results.append(emitter.value(f"arith.maximumf {shifted}, {least} : f32"))
+    return results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 
 from aotc.lower.contractions.blocked import Variant, can_take, function, variants
-from aotc.lower.contractions.problem import Emitter, Matrix, Problem
+from aotc.lower.contractions.problem import Emitter, Matrix, Place, Problem
 
 DTYPES = {
     "f64": np.dtype(np.float64),
@@ -79,9 +80,9 @@ class Case:
         return made.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
 
 
-def take_positive(emitter: Emitter, total: str, row: str, column: str) -> str:
+def take_positive(emitter: Emitter, totals: Sequence[str], place: Place) -> list[str]:
     zero = emitter.constant("0.0", "f32")
-    return emitter.value(f"arith.maximumf {total}, {zero} : f32")
+    return [emitter.value(f"arith.maximumf {total}, {zero} : f32") for total in totals]
 
 
 CASES = (

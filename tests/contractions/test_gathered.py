@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import aotc
 from aotc.lower.contractions import blocked, blocked_gathered
 from aotc.lower.contractions import gathered_simt as simt
 from aotc.lower.contractions import gathered_tensor_cores as tensor_cores
-from aotc.lower.contractions.problem import Emitter
+from aotc.lower.contractions.problem import Emitter, Place
 
 HALF = {"element": "f16", "result": "f32"}
 BYTES = {"element": "i8", "result": "i32"}
@@ -172,12 +173,15 @@ def test_result_is_numpys(library: Library, case: Contraction, variant: Any) -> 
 def test_what_is_stored_is_finished(variant: Any, tmp_path: Path) -> None:
     """Once, whether K is made in parts or not: with the row, and the column among all images'."""
 
-    def finish(emitter: Emitter, total: str, row: str, column: str) -> str:
+    def finish(emitter: Emitter, totals: Sequence[str], place: Place) -> list[str]:
         thousand = emitter.constant(1000)
-        number = emitter.value(f"arith.muli {row}, {thousand} : index")
-        number = emitter.value(f"arith.addi {number}, {column} : index")
-        integer = emitter.value(f"arith.index_cast {number} : index to i32")
-        return emitter.value(f"arith.sitofp {integer} : i32 to f32")
+        row = emitter.value(f"arith.muli {place.row}, {thousand} : index")
+        results = []
+        for column in place.columns:
+            number = emitter.value(f"arith.addi {row}, {column} : index")
+            integer = emitter.value(f"arith.index_cast {number} : index to i32")
+            results.append(emitter.value(f"arith.sitofp {integer} : i32 to f32"))
+        return results
 
     case = replace(STRIDED, name="finished", **(HALF if family_of(variant) is tensor_cores else {}))
     library = build_library(text_of(case, variant, finish), tmp_path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,15 @@ from aotc.lower.contractions.hopper_cluster import Cluster
 from aotc.lower.contractions.hopper_store import Store
 from aotc.lower.contractions.hopper_swapped_store import SwappedStore
 from aotc.lower.contractions.hopper_tiles import Body, Operand
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Finish, Matrix, Problem, convert
+from aotc.lower.contractions.problem import (
+    ELEMENT_BYTES,
+    Emitter,
+    Finish,
+    Matrix,
+    Place,
+    Problem,
+    convert,
+)
 from aotc.mlir import ir
 
 Aotc = Callable[..., Outcome]
@@ -98,9 +106,10 @@ func.func @gemm({arguments}) attributes {{llvm.emit_c_interface}} {{
 """
 
 
-def relu(e: Emitter, value: str, row: str, column: str) -> str:
+def relu(e: Emitter, values: Sequence[str], place: Place) -> list[str]:
     zero = e.constant("0.0", "f32")
-    return convert(e, e.value(f"arith.maximumf {value}, {zero} : f32"), "f32", "f16")
+    larger = [e.value(f"arith.maximumf {value}, {zero} : f32") for value in values]
+    return [convert(e, value, "f32", "f16") for value in larger]
 
 
 # --- What it takes -------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from aotc.lower.contractions import tensor_cores
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix, Problem
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix, Place, Problem
 from aotc.lower.contractions.tensor_cores import Variant
 
 Array = NDArray[Any]
@@ -240,14 +240,15 @@ def test_product_is_numpys(tmp_path: Path, name: str) -> None:
         check(program, product, size)
 
 
-def add_place(emitter: Emitter, sum_: str, row: str, column: str) -> str:
+def add_place(emitter: Emitter, sums: Sequence[str], place: Place) -> list[str]:
     """The sum + row + 2 · column."""
-    value = sum_
-    for index in (row, column, column):
-        number = emitter.value(f"arith.index_cast {index} : index to i32")
-        added = emitter.value(f"arith.sitofp {number} : i32 to f32")
-        value = emitter.value(f"arith.addf {value}, {added} : f32")
-    return value
+    values = list(sums)
+    for i, column in enumerate(place.columns):
+        for index in (place.row, column, column):
+            number = emitter.value(f"arith.index_cast {index} : index to i32")
+            added = emitter.value(f"arith.sitofp {number} : i32 to f32")
+            values[i] = emitter.value(f"arith.addf {values[i]}, {added} : f32")
+    return values
 
 
 @pytest.mark.parametrize("splits", [1, 2])

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from aotc.lower.contractions.blocked_writer import BlockWriter, Buffer
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem
 
 NAME = "blocks"
 _WORKGROUP = "#gpu.address_space<workgroup>"
@@ -91,7 +91,7 @@ def _columns(problem: Problem, variant: Variant) -> int:
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """func.func @NAME(%a, %b, %c), whose gpu.launch is for the CPU device."""
+    """func.func @NAME(%a, %b, %c, ...), whose gpu.launch is for the CPU device."""
     return Kernel(problem, variant, finish).function(name)
 
 
@@ -138,8 +138,7 @@ class Kernel(BlockWriter):
         self._launch(m, n, k, batches)
         e.close()
         e.line("return")
-        arguments = f"%a: {p.a.type}, %b: {p.b.type}, %c: {p.c.type}"
-        return f"func.func @{name}({arguments}) {{\n{e.text()}\n}}\n"
+        return f"func.func @{name}({p.signature}) {{\n{e.text()}\n}}\n"
 
     def _launch(self, m: str, n: str, k: str, batches: str) -> None:
         e = self._emitter
@@ -537,4 +536,6 @@ class Kernel(BlockWriter):
         if self._finish is None:
             return self._narrow(total, self._problem.c.element)
         value = self._convert(total, self._type, target=self._problem.accumulator)
-        return self._finish(self._emitter, value, row, column)
+        batch = "%bz" if self._problem.batched else None
+        [result] = self._finish(self._emitter, [value], Place(batch, row, [column]))
+        return result

@@ -62,8 +62,7 @@ class _Kernel(blocked.Kernel):
         self._launch(m, n, k, batches)
         w.close()
         w.line("return")
-        arguments = f"%a: {p.a.type}, %b: {p.b.type}, %c: {p.c.type}"
-        return f"func.func @{name}({arguments}) {{\n{w.text()}\n}}\n"
+        return f"func.func @{name}({p.signature}) {{\n{w.text()}\n}}\n"
 
     # ---------------------------------------------------------------------------------------------
     # Tables

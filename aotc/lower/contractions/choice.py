@@ -26,7 +26,7 @@ from aotc.lower.contractions.copied import ALONG_K, AS_F16, THRICE, THRICE_ON_HO
 from aotc.lower.contractions.few_rows import few_rows
 from aotc.lower.contractions.gathered import Gathered
 from aotc.lower.contractions.peaks import gpu_of, peak_of
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Extra, Finish, Matrix, Problem
 from aotc.lower.contractions.tuned import LARGE, SMALL, Entry, Sizes, sizes_at, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, CPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
@@ -53,6 +53,7 @@ _MOST_OF_OTHERS = 3
 _LEAST_OF_VECTORS = 64 * 64
 
 _P = TypeVar("_P", bound=Problem)
+_Buffer = TypeVar("_Buffer", Matrix, Extra)
 
 
 class Choice(Struct, frozen=True):
@@ -323,10 +324,10 @@ def _clocks(
 
 def _anywhere(problem: _P) -> _P:
     """The same, of matrices of which no address is known."""
-    return replace(
-        problem, a=_unaligned(problem.a), b=_unaligned(problem.b), c=_unaligned(problem.c)
-    )
+    a, b, c = (_unaligned(matrix) for matrix in (problem.a, problem.b, problem.c))
+    extras = tuple(_unaligned(extra) for extra in problem.extras)
+    return replace(problem, a=a, b=b, c=c, extras=extras)
 
 
-def _unaligned(matrix: Matrix) -> Matrix:
-    return replace(matrix, alignment=ELEMENT_BYTES[matrix.element])
+def _unaligned(buffer: _Buffer) -> _Buffer:
+    return replace(buffer, alignment=ELEMENT_BYTES.get(buffer.element or "", 1))

@@ -110,11 +110,10 @@ class Copied:
         assert inner is not None
         assert plan is not None
         w = _Writer()
-        a, b, c = problem.a, problem.b, problem.c
-        w.open(f"func.func @{name}(%a: {a.type}, %b: {b.type}, %c: {c.type}) {{")
+        w.open(f"func.func @{name}({problem.signature}) {{")
         launches = {
             own: _Launch(w, own, matrix, copy, batched=problem.batched)
-            for own, matrix, copy in (("%a", a, plan[0]), ("%b", b, plan[1]))
+            for own, matrix, copy in (("%a", problem.a, plan[0]), ("%b", problem.b, plan[1]))
             if copy is not None
         }
         names = {own: launch.begin() for own, launch in launches.items()}

@@ -10,22 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.contractions.choice import FAMILIES, Choice, choose, choose_for_cpu
 from aotc.lower.contractions.flattened import flattened
+from aotc.lower.contractions.fusion import Fused, fuse, remove_temporary, unfused
 from aotc.lower.contractions.gathered import Gathered
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix, Problem
+from aotc.lower.contractions.narrow import narrow_results
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Extra, Matrix, Problem
 from aotc.lower.contractions.reasons import reasons
 from aotc.lower.contractions.recognise import Product, recognise_product
 from aotc.lower.contractions.recognise_gathered import recognise_gathered
 from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, variant_of
-from aotc.lower.contractions.vectors import row_view
 from aotc.lower.kernels.outlining import ANY_GPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
+from aotc.lower.tensors.generics import has_reduction
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip
@@ -43,16 +48,28 @@ _ALIGNED = ("memref.alloc", "memref.get_global")
 def choose_product_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
     """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place."""
     with module.context:
-        is_any = False
         roots = Roots(Functions(module))
         inside = called_inside(module)
-        for function in functions_of(module):
-            if symbol_of(function) in inside:
-                continue
-            for generic in ops.find(function, "linalg.generic"):
-                if ops.enclosing(generic, *PARALLEL) is None:
-                    is_any |= _replace(generic, roots, request, remarks)
-        if is_any:
+        generics = [
+            generic
+            for function in functions_of(module)
+            if symbol_of(function) not in inside
+            for generic in ops.find(function, "linalg.generic")
+            if ops.enclosing(generic, *PARALLEL) is None and has_reduction(generic)
+        ]
+        products = _products(generics, roots, request)
+        narrow_results(
+            [one for one in products if not isinstance(one.problem, Gathered) and not one.has_rows]
+        )
+        taken: list[_Taken] = []
+        for number, product in enumerate(products):
+            done = [operation for one in taken for operation in one.fused.replaced]
+            later = [other.c for other in products[number + 1 :]]
+            taken.append(_take(product, roots, (done, later), request, remarks))
+        # From below: what a product takes with it is not before it.
+        for one in reversed(taken):
+            one.replace()
+        if taken:
             declare_capability(module)
 
 
@@ -83,40 +100,90 @@ def declare_capability(module: Any) -> None:
     declaration.operation.move_after(functions[-1])
 
 
-def _replace(generic: Any, roots: Roots, request: BuildRequest, remarks: Remarks) -> bool:
-    product = _recognise(generic, roots, request)
-    if product is None:
-        return False
-    chips = chips_of(request)
-    measured = _measured(product.problem, generic, request, remarks)
-    choices = choose(product.problem, chips, measured)
-    if not choices:
-        return False
-    if not isinstance(product.problem, Gathered):  # those are not timed
-        remarks.products.append(product.problem)
-    cpu = choose_for_cpu(product.problem) if request.cpu_kernels else None
-    with_loops = request.cpu_kernels and cpu is None
-    words = ", else ".join(map(str, choices))
-    if request.cpu_kernels:
-        words += "; loops on the CPU" if cpu is None else f"; {cpu}"
-    remarks.add(STEP, generic.location, f"a product of matrices: {words}")
-    for line in reasons(choices, chips):
-        remarks.add(STEP, generic.location, line)
-    with generic.location:
-        parsed = ir.Module.parse(_text(product, choices, cpu, with_loops=with_loops))
-    body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
-    *_, choice, _ = body.operations
-    name_modules(choice.operation)
-    ops.replace_by_body(generic, body, [product.a, product.b, product.c])
-    replaced = [product.fill, generic] if product.fill is not None else [generic]
-    if with_loops:
-        (end,) = choice.operation.regions[1].blocks[0].operations
-        for operation in replaced:
-            operation.move_before(end.operation)
-    else:
-        for operation in reversed(replaced):
+class _Taken(Struct):
+    """A product and its kernels. `with_loops`: those of the CPU are loops."""
+
+    fused: Fused
+    choices: list[Choice]
+    cpu: Choice | None
+    with_loops: bool
+
+    def __str__(self) -> str:
+        words = ", else ".join(map(str, self.choices))
+        if self.with_loops:
+            words += "; loops on the CPU"
+        elif self.cpu is not None:
+            words += f"; {self.cpu}"
+        steps = " and what is done with it" if self.fused.epilogue else ""
+        return f"a product of matrices{steps}: {words}"
+
+    def replace(self) -> None:
+        """Puts the kernels where the last of the operations is that they do."""
+        fused = self.fused
+        last = fused.replaced[-1]
+        with last.location:
+            parsed = ir.Module.parse(_text(self))
+            with ir.InsertionPoint(last):
+                operands = [operand.make() for operand in fused.operands]
+        body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
+        *_, choice, _ = body.operations
+        name_modules(choice.operation)
+        ops.replace_by_body(last, body, operands)
+        if self.with_loops:
+            (end,) = choice.operation.regions[1].blocks[0].operations
+            for operation in fused.replaced:
+                operation.move_before(end.operation)
+            return
+        for operation in reversed(fused.replaced):
             operation.erase()
-    return True
+        for temporary in fused.temporaries:
+            remove_temporary(temporary)
+
+
+def _products(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> list[Product]:
+    """Those that are to have kernels."""
+    products = []
+    for generic in generics:
+        with generic.location:
+            product = _recognise(generic, roots, request)
+        if product is not None and choose(product.problem, chips_of(request)):
+            products.append(product)
+    return products
+
+
+def _take(
+    product: Product,
+    roots: Roots,
+    others: tuple[Sequence[Any], Sequence[Any]],
+    request: BuildRequest,
+    remarks: Remarks,
+) -> _Taken:
+    """The product with what is fused to it, if that can have the kernels that it has alone.
+    `others`: as `fuse` is told of them."""
+    location = product.operation.location
+    alone = kept = _with_kernels(unfused(product), request, remarks)
+    with location:
+        more = _with_kernels(fuse(product, roots, *others), request, remarks)
+    # What some family cannot store stays an operation of its own.
+    if _families(more) == _families(alone):
+        kept = more
+    if not isinstance(product.problem, Gathered):  # those are not timed
+        remarks.products.append(replace(kept.fused.problem, extras=()))
+    remarks.add(STEP, location, str(kept))
+    for line in reasons(kept.choices, chips_of(request)):
+        remarks.add(STEP, location, line)
+    return kept
+
+
+def _families(taken: _Taken) -> list[Any]:
+    return [*(choice.family for choice in taken.choices), taken.cpu is None]
+
+
+def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Taken:
+    measured = _measured(fused.problem, fused.replaced[-1], request, remarks)
+    choices = choose(fused.problem, chips_of(request), measured)
+    cpu = choose_for_cpu(fused.problem) if request.cpu_kernels else None
+    return _Taken(fused, choices, cpu, request.cpu_kernels and cpu is None)
 
 
 def _measured(
@@ -165,58 +232,41 @@ def chips_of(request: BuildRequest) -> list[Chip]:
     return [*request.cubin_chips, *([request.ptx] if request.ptx else [])]
 
 
-def _text(
-    product: Product, choices: Sequence[Choice], cpu: Choice | None, *, with_loops: bool
-) -> str:
-    """A function of A, B and C that ends with one operation, in which the kernels are launched;
-    with loops an `scf.if`, whose second region is for them."""
-    emitter = _Dispatch(product)
-    arguments = emitter.arguments(product)
+def _text(taken: _Taken) -> str:
+    """A function of A, B, C and the extras that ends with one operation, in which the kernels are
+    launched; with loops an `scf.if`, whose second region is for them."""
+    emitter = _Dispatch(taken.fused)
     capability = emitter.value(f"func.call @{CAPABILITY}() : () -> i32")
-    if cpu is not None or with_loops:
+    if taken.cpu is not None or taken.with_loops:
         is_gpu = emitter.compare("sge", capability, LEAST_CAPABILITY)
         emitter.open(f"scf.if {is_gpu} {{")
     else:
         emitter.open("scf.execute_region {")
-    emitter.choose(capability, choices)
-    if cpu is not None or with_loops:
+    emitter.choose(capability, taken.choices)
+    if taken.cpu is not None or taken.with_loops:
         emitter.otherwise()
-        if cpu is not None:
-            emitter.kernel(cpu)
+        if taken.cpu is not None:
+            emitter.kernel(taken.cpu)
     else:
         emitter.line("scf.yield")
     emitter.close()
-    return f"func.func @choice({arguments}) {{\n{emitter.text()}\n  return\n}}\n{DECLARATION}"
+    signature = taken.fused.problem.signature
+    return f"func.func @choice({signature}) {{\n{emitter.text()}\n  return\n}}\n{DECLARATION}"
 
 
 class _Dispatch(Emitter):
     """The nest of conditions around kernels. Names are its own: those of kernels stand within."""
 
-    def __init__(self, product: Product) -> None:
+    def __init__(self, fused: Fused) -> None:
         super().__init__()
-        problem = product.problem
-        self.matrices = {"a": problem.a, "b": problem.b, "c": problem.c}
-        values = {"a": product.a, "b": product.b, "c": product.c}
+        self._problem, self._epilogue = fused.problem, fused.epilogue
         self._is_aligned = {
-            name: (owner := ops.defining(value)) is not None and owner.name in _ALIGNED
-            for name, value in values.items()
+            name: (owner := ops.defining(operand.value)) is not None and owner.name in _ALIGNED
+            for name, operand in zip(_buffers(fused.problem), fused.operands, strict=True)
         }
 
     def name(self) -> str:
         return f"{super().name()}_choice"
-
-    def arguments(self, product: Product) -> str:
-        """Of the function; a vector among them is made a matrix of one row here."""
-        found = []
-        values = {"a": product.a, "b": product.b, "c": product.c}
-        for name, value in values.items():
-            given = f"%{name}"
-            if product.has_rows and name != "b":
-                given = f"%{name}_vector"
-                for line in row_view(f"%{name}", given, ir.MemRefType(value.type)):
-                    self.line(line)
-            found.append(f"{given}: {value.type}")
-        return ", ".join(found)
 
     def compare(self, predicate: str, value: str, number: int) -> str:
         return self.value(f"arith.cmpi {predicate}, {value}, {self.constant(number, 'i32')} : i32")
@@ -227,12 +277,12 @@ class _Dispatch(Emitter):
         conditions = []
         if first.target != ANY_GPU:
             conditions.append(self.compare("eq", capability, Chip(first.target).capability))
-        problem = first.problem
-        for name, matrix in (("a", problem.a), ("b", problem.b), ("c", problem.c)):
-            conditions += self._alignment(name, matrix)
+        for name, buffer in _buffers(first.problem).items():
+            if buffer.element is not None:
+                conditions += self._alignment(name, buffer)
         if first.least_tiles:
             conditions.append(self._has_tiles(first))
-        if first.target != ANY_GPU and problem.k is None:
+        if first.target != ANY_GPU and first.problem.k is None:
             conditions.append(self._has_depth())
         if first.rows is not None:
             conditions += self._has_rows(*first.rows)
@@ -249,7 +299,8 @@ class _Dispatch(Emitter):
         self.close()
 
     def kernel(self, choice: Choice) -> None:
-        _, *body, _, _ = choice.write("kernel").strip().splitlines()
+        finish = self._epilogue.finish(choice.problem.extras) if self._epilogue else None
+        _, *body, _, _ = choice.write("kernel", finish).strip().splitlines()
         self.open("scf.execute_region {")
         for line in body:
             self.line(line)
@@ -258,7 +309,7 @@ class _Dispatch(Emitter):
 
     def _has_tiles(self, choice: Choice) -> str:
         """Whether C has as many tiles as the choice wants."""
-        matrix = self.matrices["c"]
+        matrix = self._problem.c
         last = self._rank(matrix) - 1
         count = self.constant(1)
         for dimension, tile in ((last - 1, choice.variant.m), (last, choice.variant.n)):
@@ -271,39 +322,40 @@ class _Dispatch(Emitter):
 
     def _has_depth(self) -> str:
         """Whether K is not 0: TMA wants an address, and what has no elements may have none."""
-        matrix = self.matrices["a"]
+        matrix = self._problem.a
         place = self.constant(self._rank(matrix) - (2 if matrix.transposed else 1))
         depth = self.value(f"memref.dim %a, {place} : {matrix.type}")
         return self._is(depth, "ne", 0)
 
     def _has_rows(self, least: int, most: int) -> list[str]:
         """Whether C has so many."""
-        matrix = self.matrices["c"]
+        matrix = self._problem.c
         place = self.constant(self._rank(matrix) - 2)
         rows = self.value(f"memref.dim %c, {place} : {matrix.type}")
         return [self._is(rows, "uge", least), self._is(rows, "ule", most)]
 
-    def _alignment(self, name: str, matrix: Matrix) -> list[str]:
-        """Whether rows begin at multiples of what the matrix's `alignment` says."""
-        size = ELEMENT_BYTES[matrix.element]
-        if matrix.alignment <= size:
+    def _alignment(self, name: str, buffer: Matrix | Extra) -> list[str]:
+        """Whether rows begin at multiples of what the buffer's `alignment` says."""
+        size = ELEMENT_BYTES.get(buffer.element or "", 1)
+        if buffer.alignment <= size:
             return []
         parts, distances_exist = [], list[str]()
         if not self._is_aligned[name]:
-            address = f"memref.extract_aligned_pointer_as_index %{name} : {matrix.type} -> index"
+            address = f"memref.extract_aligned_pointer_as_index %{name} : {buffer.type} -> index"
             parts.append(self.value(address))
-        if ir.MemRefType(ir.Type.parse(matrix.type)).layout != _identity(self._rank(matrix)):
-            offset, distances = self._strides(name, matrix)
+        type_ = ir.MemRefType(ir.Type.parse(buffer.type))
+        if type_.layout != _identity(type_.rank):
+            offset, distances = self._strides(name, buffer)
             parts += [self._bytes(number, size) for number in (offset, *distances)]
-            # TMA has no distance of 0.
-            distances_exist = [self._is(distance, "ne", 0) for distance in distances]
-        elif matrix.pitch is None:
-            last = self.constant(self._rank(matrix) - 1)
-            pitch = self.value(f"memref.dim %{name}, {last} : {matrix.type}")
+            if isinstance(buffer, Matrix):  # TMA has no distance of 0
+                distances_exist = [self._is(distance, "ne", 0) for distance in distances]
+        elif _has_unknown_rows(buffer, type_):
+            last = self.constant(type_.rank - 1)
+            pitch = self.value(f"memref.dim %{name}, {last} : {buffer.type}")
             parts.append(self._bytes(pitch, size))
         if not parts:
             return []
-        return [*distances_exist, self._are_multiples(parts, matrix.alignment)]
+        return [*distances_exist, self._are_multiples(parts, buffer.alignment)]
 
     def _are_multiples(self, numbers: Sequence[str], of: int) -> str:
         """Of a power of two."""
@@ -319,19 +371,32 @@ class _Dispatch(Emitter):
     def _bytes(self, elements: str, size: int) -> str:
         return self.value(f"arith.muli {elements}, {self.constant(size)} : index")
 
-    def _rank(self, matrix: Matrix) -> int:
-        return int(ir.MemRefType(ir.Type.parse(matrix.type)).rank)
+    def _rank(self, buffer: Matrix | Extra) -> int:
+        return int(ir.MemRefType(ir.Type.parse(buffer.type)).rank)
 
-    def _strides(self, name: str, matrix: Matrix) -> tuple[str, list[str]]:
+    def _strides(self, name: str, buffer: Matrix | Extra) -> tuple[str, list[str]]:
         """The first element's offset, and the distances of rows and of matrices, in elements."""
-        rank = self._rank(matrix)
+        rank = self._rank(buffer)
         results = self.name()
-        types = ", ".join([f"memref<{matrix.element}>", *["index"] * (1 + 2 * rank)])
+        types = ", ".join([f"memref<{buffer.element}>", *["index"] * (1 + 2 * rank)])
         self.line(
             f"{results}:{2 + 2 * rank} = memref.extract_strided_metadata %{name} "
-            f": {matrix.type} -> {types}"
+            f": {buffer.type} -> {types}"
         )
         return f"{results}#1", [f"{results}#{2 + rank + i}" for i in range(rank - 1)]
+
+
+def _has_unknown_rows(buffer: Matrix | Extra, type_: Any) -> bool:
+    """Whether it is not known how far rows lie apart, which follow each other."""
+    if isinstance(buffer, Matrix):
+        return buffer.pitch is None
+    return bool(type_.rank > 1 and type_.is_dynamic_dim(type_.rank - 1))
+
+
+def _buffers(problem: Problem) -> dict[str, Matrix | Extra]:
+    """The arguments of kernels, by their names."""
+    extras = {f"e{number}": extra for number, extra in enumerate(problem.extras)}
+    return {"a": problem.a, "b": problem.b, "c": problem.c, **extras}
 
 
 def _identity(rank: int) -> Any:

@@ -24,7 +24,7 @@ from aotc.lower.contractions.gathered import (
     offset,
 )
 from aotc.lower.contractions.indices import Index
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem, convert
 from aotc.lower.contractions.scalar import Operands, has_known_types, sum_type
 from aotc.lower.contractions.simt_tiles import Side
 from aotc.lower.contractions.writer import Buffer, Writer
@@ -122,8 +122,7 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
     assert isinstance(problem, Gathered)
     w = Writer()
     _Launches(w, problem, variant, finish).write()
-    signature = f"%a: {problem.a.type}, %b: {problem.b.type}, %c: {problem.c.type}"
-    return f"func.func @{name}({signature}) {{\n{w.text()}\n}}\n"
+    return f"func.func @{name}({problem.signature}) {{\n{w.text()}\n}}\n"
 
 
 def _sides(
@@ -245,15 +244,15 @@ class _Launches:
         w, problem = self.w, self.problem
         element = problem.c.element
         olds = w.load(self.c.buffer, [at], len(sums)) if problem.adds else None
-        values = []
+        values: list[str] = []
         for number, total in enumerate(sums):
             if olds:
                 old = convert(w, olds[number], element, self.type)
                 total = w.sum(old, total, self.type)
             total = convert(w, total, self.type, problem.accumulator)
             if self.finish:
-                place = w.index(row), w.index(w.add(column, number))
-                values.append(self.finish(w, total, *place))
+                place = Place(None, w.index(row), [w.index(w.add(column, number))])
+                values += self.finish(w, [total], place)
             else:
                 values.append(convert(w, total, problem.accumulator, element))
         w.store(self.c.buffer, [at], values)

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from aotc.lower.contractions.gathered import Gathered, Operand, count_of, likely_count, offset
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
+from aotc.lower.contractions.problem import Place as ElementPlace
 from aotc.lower.contractions.split_sums import launch, partial_of
 from aotc.lower.contractions.tensor_core_kernel import Kernel
-from aotc.lower.contractions.tensor_core_store import Store, add_sums, result_of
+from aotc.lower.contractions.tensor_core_store import Store, add_sums, results_of
 from aotc.lower.contractions.tensor_core_tiles import (
     CHUNK_BYTES,
     SHARED,
@@ -134,8 +135,7 @@ def expected_clocks(problem: Problem, variant: Variant) -> float:
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     assert isinstance(problem, Gathered)
     w = Writer()
-    a, b, c = problem.a, problem.b, problem.c
-    w.open(f"func.func @{name}(%a: {a.type}, %b: {b.type}, %c: {c.type}) {{")
+    w.open(f"func.func @{name}({problem.signature}) {{")
     _Launches(w, _as_tiles(problem), variant, finish).write()
     w.line("return")
     w.close()
@@ -239,10 +239,9 @@ class _Launches:
                 add_sums(w, convert(w, old, element, sum_type), new, sum_type)
                 for old, new in zip(before, sums, strict=True)
             ]
-        values = [
-            result_of(w, problem, total, w.index(row), w.index(w.add(column, number)), self.finish)
-            for number, total in enumerate(totals)
-        ]
+        columns = [w.index(w.add(column, number)) for number in range(len(totals))]
+        where = ElementPlace(w.index(batch), w.index(row), columns)
+        values = results_of(w, problem, totals, where, self.finish)
         type_ = f"vector<{len(values)}x{element}>"
         stored = w.value(f"vector.from_elements {', '.join(values)} : {type_}")
         w.store_vector(stored, place, c.buffer.type, len(values), element)

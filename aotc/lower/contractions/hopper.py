@@ -135,7 +135,7 @@ def operands(problem: Problem, variant: Variant) -> tuple[Operand, Operand]:
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """`func.func @name(%a, %b, %c)`, which launches the kernel."""
+    """`func.func @name(%a, %b, %c, ...)`, which launches the kernel."""
     return _Kernel(problem, variant, finish).text(name)
 
 
@@ -210,7 +210,7 @@ class _Kernel:
     # --- The host's part -----------------------------------------------------------------
 
     def text(self, name: str) -> str:
-        e, problem = self.e, self.problem
+        e = self.e
         self._find_sizes()
         with e.block(f"scf.if {self._is_there()}"):
             self.a_map, self.b_map = (
@@ -219,8 +219,7 @@ class _Kernel:
             )
             self.store.make_maps()
             self._launch()
-        arguments = f"%a: {problem.a.type}, %b: {problem.b.type}, %c: {problem.c.type}"
-        return f"func.func @{name}({arguments}) {{\n{e.text()}\n  return\n}}"
+        return f"func.func @{name}({self.problem.signature}) {{\n{e.text()}\n  return\n}}"
 
     def _find_sizes(self) -> None:
         problem = self.problem

@@ -61,8 +61,7 @@ def function(problem: Problem, menu: Menu, name: str, finish: Finish | None = No
         hopper_cost.clocks(w, *hopper.operands(problem, one), one, sizes) for one in menu.variants
     ]
     w.launch_fastest(menu.variants, clocks, finish)
-    arguments = f"%a: {problem.a.type}, %b: {problem.b.type}, %c: {problem.c.type}"
-    return f"func.func @{name}({arguments}) {{\n{w.text()}\n  return\n}}"
+    return f"func.func @{name}({problem.signature}) {{\n{w.text()}\n  return\n}}"
 
 
 class _Chooser(Writer):

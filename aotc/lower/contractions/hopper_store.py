@@ -7,6 +7,7 @@ the warp itself stores row after row.
 
 from __future__ import annotations
 
+from aotc.lower.contractions.hopper_extras import Extras, Neighbours
 from aotc.lower.contractions.hopper_tiles import (
     SHARED,
     SWIZZLED,
@@ -17,7 +18,14 @@ from aotc.lower.contractions.hopper_tiles import (
     map_type,
     tile_type,
 )
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Finish, Problem, convert
+from aotc.lower.contractions.problem import (
+    ELEMENT_BYTES,
+    Emitter,
+    Finish,
+    Place,
+    Problem,
+    convert,
+)
 
 PIECE_ROWS = 16
 PIECE_BYTES = PIECE_ROWS * SWIZZLED
@@ -47,6 +55,7 @@ class Store:
         self.sum = "i32" if problem.a.element == "i8" else "f32"
         self.sums = f"!llvm.struct<({', '.join([self.sum] * (n // 2))})>"
         self.pair = f"vector<2x{self.c.element}>"
+        self.extras = Extras(e, problem, PIECE_ROWS, self.columns)
         # Descriptors, by the width of pieces.
         self.maps: dict[int, str] = {}
 
@@ -83,24 +92,38 @@ class Store:
         self.shared, self.address, self.offset = shared, address, offset
         self.lane, self.sizes = lane, sizes
         self.is_first_lane = self.e.compare("eq", lane, 0)
+        self.extras.begin(lane, sizes)
 
     def store(self, sums: list[str], tile: Tile) -> None:
         """`tile`: where the warp's rows of the first sums begin; the next ones are 64 below."""
         e = self.e
         firsts = range(0, self.n, self.columns)
-        is_odd = len(sums) * len(firsts) % self.buffers != 0
-        number = 0
-        for block, block_sums in enumerate(sums):
-            row = e.do("addi", tile.row, 64 * block)
-            for first in firsts:
-                # An odd number of pieces: this tile begins with the buffer that the one before
-                # ended with.
-                in_use = 0 if is_odd and number == 0 else self.buffers - 1
-                self._await_buffer(in_use)
-                buffer = e.do("addi", self.offset, number % self.buffers * PIECE_BYTES)
-                place = Tile(row, e.do("addi", tile.column, first), tile.batch)
-                self._store_piece(block_sums, first, place, buffer)
-                number += 1
+        pieces = [
+            (block_sums, first, self._place(tile, block, first))
+            for block, block_sums in enumerate(sums)
+            for first in firsts
+        ]
+        is_odd = len(pieces) % self.buffers != 0
+        loaded = self._load_extras(*pieces[0][1:])
+        for number, (block_sums, first, place) in enumerate(pieces):
+            # What the next piece needs comes while this one is stored.
+            following = self._load_extras(*pieces[number + 1][1:]) if pieces[number + 1 :] else {}
+            # An odd number of pieces: this tile begins with the buffer that the one before ended
+            # with.
+            in_use = 0 if is_odd and number == 0 else self.buffers - 1
+            self._await_buffer(in_use)
+            buffer = e.do("addi", self.offset, number % self.buffers * PIECE_BYTES)
+            self._store_piece(block_sums, first, place, buffer, loaded)
+            loaded = following
+
+    def _place(self, tile: Tile, block: int, first: int) -> Tile:
+        e = self.e
+        row, column = e.do("addi", tile.row, 64 * block), e.do("addi", tile.column, first)
+        return Tile(row, column, tile.batch)
+
+    def _load_extras(self, first: int, at: Tile) -> dict[int, list[str]]:
+        """Of a piece that is as wide as others."""
+        return self.extras.load(at) if self.n - first >= self.columns else {}
 
     def end(self) -> None:
         """A block's shared memory stays until TMA has read it."""
@@ -119,15 +142,20 @@ class Store:
         everyone = self.e.constant(-1, "i32")
         self.e.line(f"nvvm.bar.warp.sync {everyone} : i32")
 
-    def _store_piece(self, sums: str, first: int, at: Tile, buffer: str) -> None:
-        """The piece from the tile's column `first` on, to C's `at`, by the buffer at an offset."""
+    def _store_piece(
+        self, sums: str, first: int, at: Tile, buffer: str, loaded: dict[int, list[str]]
+    ) -> None:
+        """The piece from the tile's column `first` on, to C's `at`, by the buffer at an offset, and
+        with what has been loaded of extras."""
         columns = min(self.columns, self.n - first)
         # TMA swizzles rows of 128 bytes alone.
         is_swizzled = columns == self.columns or not self.by_tma
         pitch = SWIZZLED if is_swizzled else columns * self.element_bytes
         address = self.e.do("addi", self.address, buffer)
         write = self._write_words if self.element_bytes == 4 else self._write_halves
-        write(self._pairs(sums, first, columns, at), address, pitch, is_swizzled=is_swizzled)
+        given = self.extras.turn(loaded, address)
+        pairs = self._pairs(sums, first, columns, at, given)
+        write(pairs, address, pitch, is_swizzled=is_swizzled)
         if self.by_tma:
             self._store_by_tma(at, buffer, columns)
         else:
@@ -136,7 +164,9 @@ class Store:
 
     # --- Elements ------------------------------------------------------------------------
 
-    def _pairs(self, sums: str, first: int, columns: int, at: Tile) -> list[Pairs]:
+    def _pairs(
+        self, sums: str, first: int, columns: int, at: Tile, given: dict[int, Neighbours]
+    ) -> list[Pairs]:
         """This thread's elements of a piece, as C has them."""
         needs_place = self.finish is not None or self.problem.adds
         rows = self._rows(at) if needs_place else ["", ""]
@@ -147,7 +177,11 @@ class Store:
             number = (first + group) // 2
             upper, lower = (
                 self._elements(
-                    sums, (number + 2 * half, number + 2 * half + 1), (row, places), batch
+                    sums,
+                    (number + 2 * half, number + 2 * half + 1),
+                    (row, places),
+                    batch,
+                    {extra: pairs[group // 8, half] for extra, pairs in given.items()},
                 )
                 for half, row in enumerate(rows)
             )
@@ -177,6 +211,7 @@ class Store:
         numbers: tuple[int, int],
         place: tuple[str, list[str]],
         batch: str | None,
+        given: dict[int, tuple[str, str]],
     ) -> tuple[str, str]:
         """Two neighbours, of these numbers among the sums."""
         e = self.e
@@ -191,25 +226,35 @@ class Store:
                 for old, new in zip(before, values, strict=True)
             ]
         if self.finish is not None:
-            left, right = (
-                self.finish(e, value, row, column)
-                for value, column in zip(values, columns, strict=True)
-            )
+            if self._are_pairs_whole():
+                columns = self._last_pair(columns)
+            at = Place(batch, row, columns, self._are_pairs_whole(), given)
+            left, right = self.finish(e, values, at)
         else:
             left, right = (convert(e, value, self.sum, self.c.element) for value in values)
         return left, right
+
+    def _are_pairs_whole(self) -> bool:
+        """Whether all rows begin at multiples of 16 bytes, and none ends between two neighbours:
+        both are inside or none is."""
+        n = self.problem.n
+        return self.by_tma and n is not None and n % 2 == 0
+
+    def _last_pair(self, columns: list[str]) -> list[str]:
+        """Two columns that are whole; behind C's last ones, these."""
+        e, n = self.e, self.problem.n
+        assert n is not None
+        return [
+            e.value(f"arith.minui {column}, {e.constant(n - 2 + side)} : index")
+            for side, column in enumerate(columns)
+        ]
 
     def _load_pair(self, row: str, columns: list[str], batch: str | None) -> list[str]:
         """What C has there."""
         e = self.e
         front = [] if batch is None else [batch]
-        n = self.problem.n
-        # Where all rows begin at multiples of 16 bytes, and none ends between two neighbours,
-        # both are inside or none is, and then the last two are loaded.
-        if self.by_tma and n is not None and n % 2 == 0:
-            last = e.constant(n - 2)
-            first = e.value(f"arith.minui {columns[0]}, {last} : index")
-            place = ", ".join([*front, row, first])
+        if self._are_pairs_whole():
+            place = ", ".join([*front, row, self._last_pair(columns)[0]])
             both = e.value(
                 f"vector.load %c[{place}] {{alignment = {2 * self.element_bytes} : i64}} "
                 f": {self.c.type}, {self.pair}"

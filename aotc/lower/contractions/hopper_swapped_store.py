@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from aotc.lower.contractions.hopper_store import Store
 from aotc.lower.contractions.hopper_tiles import SWIZZLED, Tile, is_aligned, make_map, map_type
-from aotc.lower.contractions.problem import Problem, convert
+from aotc.lower.contractions.problem import Place, Problem, convert
 
 _ROWS = 64
 _BYTES = _ROWS * SWIZZLED
@@ -123,8 +123,9 @@ class SwappedStore(Store):
         above = e.do("addi", at.row, e.do("shli", e.do("andi", self.lane, 3), 1))
         places = [self._inside(e.do("addi", above, row + side), self.sizes[0]) for side in range(2)]
         inside = self._inside(column, self.sizes[1])
-        first, second = (
-            self.finish(e, value, place, inside)
+        batch = None if at.batch is None else e.index(at.batch)
+        [first], [second] = (
+            self.finish(e, [value], Place(batch, place, [inside]))
             for value, place in zip(values, places, strict=True)
         )
         return first, second

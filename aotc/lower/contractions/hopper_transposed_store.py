@@ -7,6 +7,7 @@ is room for, 32 of 32 bits or 64 of 16.
 
 from __future__ import annotations
 
+from aotc.lower.contractions.hopper_extras import Neighbours
 from aotc.lower.contractions.hopper_store import (
     PIECE_BYTES,
     PIECE_ROWS,
@@ -36,18 +37,26 @@ class TransposedStore(Store):
     def _map_type(self, columns: int) -> str:
         return map_type(self._tile_type(columns), self.row_bytes)
 
-    def _store_piece(self, sums: str, first: int, at: Tile, buffer: str) -> None:
+    def _load_extras(self, first: int, at: Tile) -> dict[int, list[str]]:
+        """None: each element is read where it is needed."""
+        return {}
+
+    def _store_piece(
+        self, sums: str, first: int, at: Tile, buffer: str, loaded: dict[int, list[str]]
+    ) -> None:
         rows = min(self.columns, self.n - first)
         at = Tile(at.column, at.row, at.batch)
         address = self.e.do("addi", self.address, buffer)
-        self._write(self._pairs(sums, first, rows, at), address)
+        self._write(self._pairs(sums, first, rows, at, {}), address)
         if self.by_tma:
             self._store_by_tma(at, buffer, rows)
         else:
             self._synchronize_warp()
             self._store_by_rows(at, address, rows)
 
-    def _pairs(self, sums: str, first: int, columns: int, at: Tile) -> list[Pairs]:
+    def _pairs(
+        self, sums: str, first: int, columns: int, at: Tile, given: dict[int, Neighbours]
+    ) -> list[Pairs]:
         """Of 8 rows of C: this lane's neighbours in one, and in the next one."""
         e = self.e
         needs_place = self.finish is not None or self.problem.adds
@@ -58,7 +67,7 @@ class TransposedStore(Store):
             rows = self._own_rows(at, group) if needs_place else ["", ""]
             number = (first + group) // 2
             upper, lower = (
-                self._elements(sums, (number + side, number + 2 + side), (row, places), batch)
+                self._elements(sums, (number + side, number + 2 + side), (row, places), batch, {})
                 for side, row in enumerate(rows)
             )
             groups.append((upper, lower))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -39,6 +39,33 @@ class Matrix(Struct, frozen=True):
     transposed: bool = False
 
 
+class Axis(Struct, frozen=True):
+    """Where an element of C is: its `batch`, `row` or `column`, divided by `divisor`, of which
+    `modulus` takes the remainder: an outer and an inner dimension that rows are counted over."""
+
+    name: str
+    divisor: int = 1
+    modulus: int | None = None
+
+
+class Extra(Struct, frozen=True):
+    """What is read to make an element of C from its sum: a buffer, and the axis of C along each of
+    its dimensions (none: a scalar in a buffer); or, without an element type, a scalar itself.
+
+    `alignment`: how many bytes the address of each row's first element is a multiple of.
+    """
+
+    type: str
+    element: str | None
+    axes: tuple[Axis, ...]
+    alignment: int
+
+    @property
+    def is_along_rows(self) -> bool:
+        """Whether neighbours in a row of C read neighbours of it."""
+        return self.axes[-1:] == (Axis("column"),)
+
+
 class Problem(Struct, frozen=True):
     """C = A · B, or C += A · B: A is M x K, B is K x N (`transposed`: as they lie), C is M x N.
 
@@ -46,7 +73,8 @@ class Problem(Struct, frozen=True):
     matrices are those of one dimension in front, which all three have. `allow_tf32`: elements of
     f32 may be rounded to tf32 before they are multiplied; `allow_3xtf32`: they may be parted into
     sums of two of tf32 each, of whose products the least one is left out. `exact_sums`: what tensor
-    cores add is added to other sums before it loses bits.
+    cores add is added to other sums before it loses bits. `extras` are further operands, `%e0` and
+    so on, for what is done with sums before they are stored.
     """
 
     a: Matrix
@@ -58,6 +86,14 @@ class Problem(Struct, frozen=True):
     allow_tf32: bool = False
     allow_3xtf32: bool = False
     exact_sums: bool = False
+    extras: tuple[Extra, ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """The arguments of a family's function."""
+        types = {"a": self.a.type, "b": self.b.type, "c": self.c.type}
+        types |= {f"e{number}": extra.type for number, extra in enumerate(self.extras)}
+        return ", ".join(f"%{name}: {type_}" for name, type_ in types.items())
 
     @property
     def m(self) -> int | None:
@@ -72,10 +108,25 @@ class Problem(Struct, frozen=True):
         return self.a.sizes[0 if self.a.transposed else 1]
 
 
-# What a sum becomes before it is stored: of an emitter, the sum (a value of the accumulator's
-# type), its row and its column (values of type index), a value of C's element type. Called where
-# row and column are inside of C.
-Finish = Callable[["Emitter", str, str, str], str]
+class Place(Struct, frozen=True):
+    """Of elements of C that are neighbours in a row: their batch (None: there is none), their row,
+    and the column of each, values of type index.
+
+    `is_whole`: the first column is a multiple of how many there are, and the others follow it.
+    Without that a column may be there twice, as one behind C's last is. `given`: what extras have
+    there, by their numbers, of those that the kernel has read itself.
+    """
+
+    batch: str | None
+    row: str
+    columns: Sequence[str]
+    is_whole: bool = False
+    given: Mapping[int, Sequence[str]] = {}
+
+
+# What sums become before they are stored: of an emitter, sums (values of the accumulator's type)
+# and where they are, values of C's element type. Places are inside of C.
+Finish = Callable[["Emitter", Sequence[str], Place], Sequence[str]]
 
 
 class Emitter:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.lower.analysis.access import looks_at_no_element
 from aotc.lower.analysis.aliasing import Roots
+from aotc.lower.contractions.collapsed import Groups, collapsed_type, each
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.lower.contractions.vectors import row_type, vector_roles
 from aotc.lower.tensors.generics import body_of, maps_of
@@ -24,8 +25,10 @@ _HARMLESS = ("memref.alloc", "memref.dim", "memref.dealloc", "cf.assert")
 
 class Product(Struct):
     """A product in a module: the operation, A, B and C, and what fills C with zeros in front of it,
-    if nothing else has C in between. `has_rows`: A and C are vectors, and the problem's are of one
-    row each."""
+    if nothing else has C in between.
+
+    `outer`: how many dimensions of A and of C, that follow each other, are the problem's rows.
+    `has_rows`: A and C are vectors, and the problem's are of one row each."""
 
     operation: Any
     a: Any
@@ -34,6 +37,14 @@ class Product(Struct):
     problem: Problem
     fill: Any | None
     has_rows: bool = False
+    outer: int = 1
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """Of A and C, which dimensions are a matrix's."""
+        if self.problem.batched:
+            return each(3)
+        return [list(range(self.outer)), [self.outer]]
 
 
 def recognise_product(
@@ -54,12 +65,17 @@ def recognise_product(
     roles = _roles(generic)
     if roles is None:
         return None
-    batched, order, transposed, has_rows = roles
-    a, b, c = (values[i] for i in order)
-    seen = row_type if has_rows else ir.MemRefType
-    left = matrix_of_type(seen(ir.MemRefType(a.type)), transposed[0])
-    right = matrix_of_type(ir.MemRefType(b.type), transposed[1])
-    result = matrix_of_type(seen(ir.MemRefType(c.type)), transposed=False)
+    a, b, c = (values[i] for i in roles.order)
+    right = matrix_of(b, roles.is_batched, roles.transposed[1])
+    if roles.has_rows:
+        left, result = (
+            matrix_of_type(row_type(ir.MemRefType(one.type)), batched=roles.is_batched)
+            for one in (a, c)
+        )
+    else:
+        rows = [list(range(roles.outer)), [roles.outer]] if roles.outer > 1 else None
+        left = matrix_of(a, roles.is_batched, roles.transposed[0], rows)
+        result = matrix_of(c, roles.is_batched, transposed=False, groups=rows)
     if left is None or right is None or result is None:
         return None
     fill = fill_of(generic, c, roots)
@@ -69,11 +85,11 @@ def recognise_product(
         result,
         accumulator_of(result.element),
         adds=fill is None,
-        batched=batched,
+        batched=roles.is_batched,
         allow_tf32=allow_tf32 or _is_fast(generic),
         allow_3xtf32=allow_3xtf32,
     )
-    return Product(generic, a, b, c, problem, fill, has_rows)
+    return Product(generic, a, b, c, problem, fill, roles.has_rows, roles.outer)
 
 
 def multiplies(generic: Any) -> bool:
@@ -105,9 +121,18 @@ def _unwidened(value: Any) -> Any:
     return value
 
 
-def _roles(generic: Any) -> tuple[bool, tuple[int, int, int], tuple[bool, bool], bool] | None:
-    """Whether there is a batch; which operands are A, B and C; whether A and B are transposed;
-    whether A and C are vectors."""
+class _Roles(Struct, frozen=True):
+    """Whether there is a batch; which operands are A, B and C; whether A and B are transposed; over
+    how many dimensions rows of A and C are counted; whether they are vectors."""
+
+    is_batched: bool
+    order: tuple[int, int, int]
+    transposed: tuple[bool, bool]
+    outer: int = 1
+    has_rows: bool = False
+
+
+def _roles(generic: Any) -> _Roles | None:
     kinds = ["reduction" in str(k) for k in ir.ArrayAttr(generic.attributes["iterator_types"])]
     places = []
     for map_ in maps_of(generic):
@@ -116,33 +141,55 @@ def _roles(generic: Any) -> tuple[bool, tuple[int, int, int], tuple[bool, bool],
         places.append([ir.AffineDimExpr(result).position for result in map_.results])
     if vector := vector_roles(places, kinds):
         which, is_transposed, batched = vector
-        return batched, (which, 1 - which, 2), (False, is_transposed), True
-    if sum(kinds) != 1 or len(kinds) not in (3, 4) or any(len(p) != len(kinds) - 1 for p in places):
+        order = (which, 1 - which, 2)
+        return _Roles(batched, order, (False, is_transposed), has_rows=True)
+    if sum(kinds) != 1:
+        return None
+    depth = kinds.index(True)
+    if len(kinds) > 3 and (roles := _counted_roles(places, depth)):
+        return roles
+    if len(kinds) not in (3, 4) or any(len(p) != len(kinds) - 1 for p in places):
         return None
     batched = len(kinds) == 4
     if batched and len({place[0] for place in places}) != 1:
         return None
-    depth = kinds.index(True)
     one, other, result = (place[1:] if batched else place for place in places)
     row, column = result
     if sorted(one) == sorted((row, depth)) and sorted(other) == sorted((depth, column)):
-        return batched, (0, 1, 2), (one == [depth, row], other == [column, depth]), False
+        return _Roles(batched, (0, 1, 2), (one == [depth, row], other == [column, depth]))
     if sorted(other) == sorted((row, depth)) and sorted(one) == sorted((depth, column)):
-        return batched, (1, 0, 2), (other == [depth, row], one == [column, depth]), False
+        return _Roles(batched, (1, 0, 2), (other == [depth, row], one == [column, depth]))
     return None
 
 
-def matrix_of(value: Any, batched: bool, transposed: bool) -> Matrix | None:
-    """None for layouts that no kernel takes."""
-    assert ir.MemRefType(value.type).rank == 2 + batched
-    return matrix_of_type(ir.MemRefType(value.type), transposed)
+def _counted_roles(places: list[list[int]], depth: int) -> _Roles | None:
+    """Of a matrix whose rows are counted over several dimensions, in A and C alike (a linear layer
+    on sequences)."""
+    *outer, column = places[2]
+    for a, b in ((0, 1), (1, 0)):
+        if places[a] == [*outer, depth] and sorted(places[b]) == sorted((depth, column)):
+            return _Roles(False, (a, b, 2), (False, places[b] == [column, depth]), len(outer))
+    return None
 
 
-def matrix_of_type(type_: Any, transposed: bool) -> Matrix | None:
-    """Likewise, a buffer of that type."""
+def matrix_of(
+    value: Any, batched: bool, transposed: bool, groups: Groups | None = None
+) -> Matrix | None:
+    """Of a buffer whose dimensions, by groups, are those of a matrix."""
+    type_ = collapsed_type(value, groups) if groups else ir.MemRefType(value.type)
+    return None if type_ is None else matrix_of_type(type_, batched=batched, transposed=transposed)
+
+
+def matrix_of_type(type_: Any, *, batched: bool, transposed: bool = False) -> Matrix | None:
+    """Of a buffer's type: two dimensions, or three. None for a layout that no kernel takes."""
     element = str(type_.element_type)
     strides, _ = type_.get_strides_and_offset()
-    if element not in ELEMENT_BYTES or strides[-1] != 1 or type_.memory_space is not None:
+    if (
+        type_.rank != 2 + batched
+        or element not in ELEMENT_BYTES
+        or strides[-1] != 1
+        or type_.memory_space is not None
+    ):
         return None
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     pitch = None if strides[-2] == unknown else int(strides[-2])

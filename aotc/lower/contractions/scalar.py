@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aotc.lower.contractions.indices import Index
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
+from aotc.lower.contractions.problem import (
+    ELEMENT_BYTES,
+    Finish,
+    Matrix,
+    Place,
+    Problem,
+    convert,
+)
 from aotc.lower.contractions.writer import Buffer, Writer
 
 _TYPES = ("f64", "f32", "f16", "bf16", "i32", "i8")
@@ -53,24 +62,36 @@ class Operands:
         """The indices of an element, as it lies."""
         return [batch, row, column] if self.problem.batched else [row, column]
 
-    @property
-    def signature(self) -> str:
-        return f"%a: {self.a.type}, %b: {self.b.type}, %c: {self.c.type}"
-
 
 def finished(
     writer: Writer,
     operands: Operands,
     finish: Finish | None,
-    total: str,
+    totals: Sequence[str],
     at: tuple[Index, Index, Index],
-) -> str:
-    """What is stored for a sum, at a batch, a row and a column inside of C."""
+    *,
+    is_whole: bool = False,
+) -> Sequence[str]:
+    """What is stored for sums, of which the first is at a batch, a row and a column; all are inside
+    of C. `is_whole`: the column is a multiple of how many they are."""
     problem, type_ = operands.problem, sum_type(operands.problem)
+    batch, row, column = at
+    columns = [writer.add(column, number) for number in range(len(totals))]
     if problem.adds:
-        [old] = writer.load(operands.c, operands.at(*at))
-        total = writer.sum(convert(writer, old, problem.c.element, type_), total, type_)
-    rounded = convert(writer, total, type_, problem.accumulator)
+        totals = [
+            _added(writer, operands, total, (batch, row, place))
+            for total, place in zip(totals, columns, strict=True)
+        ]
+    rounded = [convert(writer, total, type_, problem.accumulator) for total in totals]
     if finish:
-        return finish(writer, rounded, writer.index(at[1]), writer.index(at[2]))
-    return convert(writer, rounded, problem.accumulator, problem.c.element)
+        front = writer.index(batch) if problem.batched else None
+        places = [writer.index(place) for place in columns]
+        return finish(writer, rounded, Place(front, writer.index(row), places, is_whole))
+    return [convert(writer, total, problem.accumulator, problem.c.element) for total in rounded]
+
+
+def _added(writer: Writer, operands: Operands, total: str, at: tuple[Index, Index, Index]) -> str:
+    """A sum, and what C has there."""
+    type_ = sum_type(operands.problem)
+    [old] = writer.load(operands.c, operands.at(*at))
+    return writer.sum(convert(writer, old, operands.c.element, type_), total, type_)

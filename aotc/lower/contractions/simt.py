@@ -166,7 +166,7 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
         add_parts(after, problem, variant.splits, sizes, finish)
         writer.go_on(after)
     writer.line("return")
-    return f"func.func @{name}({operands.signature}) {{\n{writer.text()}\n}}\n"
+    return f"func.func @{name}({problem.signature}) {{\n{writer.text()}\n}}\n"
 
 
 def _launch(
@@ -540,9 +540,8 @@ class Kernel:
                 one_by_one()
 
     def _store_group(self, row: Index, column: Index, sums: Sequence[str]) -> None:
-        w = self.writer
-        values = [self._finished(row, w.add(column, i), sum_) for i, sum_ in enumerate(sums)]
-        w.store(self.target, self._target_at(row, column), values)
+        values = self._finished(row, column, sums)
+        self.writer.store(self.target, self._target_at(row, column), values)
 
     def _store_each(self, row: Index, column: Index, sums: Sequence[str]) -> None:
         w = self.writer
@@ -553,18 +552,19 @@ class Kernel:
 
     def _store_one(self, row: Index, column: Index, sum_: str) -> None:
         place = self._target_at(row, column)
-        self.writer.store(self.target, place, [self._finished(row, column, sum_)])
+        self.writer.store(self.target, place, self._finished(row, column, [sum_]))
 
     def _target_at(self, row: Index, column: Index) -> list[Index]:
         if self.is_partial:
             return [self.part, row, column]
         return self.operands.at(self.batch, row, column)
 
-    def _finished(self, row: Index, column: Index, sum_: str) -> str:
+    def _finished(self, row: Index, column: Index, sums: Sequence[str]) -> Sequence[str]:
+        """Of one sum, or of a group, which begins at a multiple of its columns."""
         if self.is_partial:
-            return sum_
+            return sums
         at = (self.batch, row, column)
-        return finished(self.writer, self.operands, self.finish, sum_, at)
+        return finished(self.writer, self.operands, self.finish, sums, at, is_whole=True)
 
 
 def _zeros(writer: Writer, element: str, count: int) -> list[str]:

@@ -167,7 +167,7 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
     writer = Writer()
     operands = Operands(writer, problem)
     _Kernel(problem, variant, writer, operands, finish).write()
-    return f"func.func @{name}({operands.signature}) {{\n{writer.text()}\n}}\n"
+    return f"func.func @{name}({problem.signature}) {{\n{writer.text()}\n}}\n"
 
 
 class _Shape:
@@ -475,7 +475,7 @@ class _Kernel(_Shape):
 
     def _store_result(self, at: tuple[Index, Index, Index], total: str) -> None:
         w, o = self.writer, self.operands
-        w.store(o.c, o.at(*at), [finished(w, o, self.finish, total, at)])
+        w.store(o.c, o.at(*at), finished(w, o, self.finish, [total], at))
 
     def _make_partial(self) -> None:
         """The buffer of the sums of blocks: for each batch and split, a matrix like C."""

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from msgspec.structs import replace
 
 from aotc.lower.contractions.indices import Index
-from aotc.lower.contractions.problem import Finish, Matrix, Problem, convert
-from aotc.lower.contractions.tensor_core_store import add_sums, result_of
+from aotc.lower.contractions.problem import Finish, Matrix, Place, Problem, convert
+from aotc.lower.contractions.tensor_core_store import add_sums, results_of
 from aotc.lower.contractions.tensor_core_tiles import CHUNK_BYTES, INSTRUCTIONS, Sizes
 from aotc.lower.contractions.tensor_core_writer import Writer
 
@@ -64,7 +64,8 @@ def add_parts(
                 before = w.value(f"memref.load %c{at} : {c.type}")
                 before = convert(w, before, c.element, partial.accumulator)
                 total = add_sums(w, before, total, partial.accumulator)
-            value = result_of(w, problem, total, row, column, finish)
+            place = Place(batch if problem.batched else None, row, [column])
+            [value] = results_of(w, problem, [total], place, finish)
             w.line(f"memref.store {value}, %c{at} : {c.type}")
     w.line(f"memref.dealloc {SUMS} : {partial.c.type}")
 

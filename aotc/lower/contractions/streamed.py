@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from aotc.lower.contractions.blocked import computed_in
 from aotc.lower.contractions.blocked_writer import BlockWriter, Buffer
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem
 
 NAME = "one pass over the matrix"
 _WORKGROUP = "#gpu.address_space<workgroup>"
@@ -82,8 +82,7 @@ class _Kernel(BlockWriter):
         self._launch(n, k, batches)
         e.close()
         e.line("return")
-        arguments = f"%a: {p.a.type}, %b: {p.b.type}, %c: {p.c.type}"
-        return f"func.func @{name}({arguments}) {{\n{e.text()}\n}}\n"
+        return f"func.func @{name}({p.signature}) {{\n{e.text()}\n}}\n"
 
     def _size(self, name: str, matrix: Matrix, dimension: int) -> str:
         number = self._number(dimension)
@@ -241,5 +240,7 @@ class _Kernel(BlockWriter):
         if self._finish is None:
             value = self._convert(value, p.accumulator, target=p.c.element)
         else:
-            value = self._finish(self._emitter, value, row, column)
+            [value] = self._finish(
+                self._emitter, [value], Place("%bz" if p.batched else None, row, [column])
+            )
         self._store(value, self._c, row, column)

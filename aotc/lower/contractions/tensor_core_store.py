@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import Finish, Problem, convert
+from aotc.lower.contractions.problem import Place as ElementPlace
 from aotc.lower.contractions.tensor_core_tiles import (
     INSTRUCTIONS,
     WARP,
@@ -127,10 +128,11 @@ class Store:
                 add_sums(w, convert(w, old, c.element, sum_type), new, sum_type)
                 for old, new in zip(before, sums, strict=True)
             ]
-        values = []
-        for number, sum_ in enumerate(sums):
-            place = w.index(row), w.index(w.add(column, number))
-            values.append(result_of(w, self.problem, sum_, *place, finish))
+        columns = [w.index(w.add(column, number)) for number in range(width)]
+        batch = self.place.batch[0] if self.place.batch else None
+        # `width` divides the tile, and so the first column.
+        place = ElementPlace(batch, w.index(row), columns, is_whole=True)
+        values = results_of(w, self.problem, sums, place, finish)
         type_ = f"vector<{width}x{c.element}>"
         stored = w.value(f"vector.from_elements {', '.join(values)} : {type_}")
         w.store_vector(stored, f"{self.target}{at}", c.type, width, c.element)
@@ -140,11 +142,12 @@ def add_sums(w: Writer, left: str, right: str, type_: str) -> str:
     return w.value(f"arith.{'addi' if type_ == 'i32' else 'addf'} {left}, {right} : {type_}")
 
 
-def result_of(
-    w: Writer, problem: Problem, sum_: str, row: str, column: str, finish: Finish | None
-) -> str:
-    """What C gets for a sum."""
-    total = convert(w, sum_, INSTRUCTIONS[problem.a.element].sum, problem.accumulator)
-    if finish is None:
-        return convert(w, total, problem.accumulator, problem.c.element)
-    return finish(w, total, row, column)
+def results_of(
+    w: Writer, problem: Problem, sums: Sequence[str], place: ElementPlace, finish: Finish | None
+) -> Sequence[str]:
+    """What C gets for sums."""
+    type_ = INSTRUCTIONS[problem.a.element].sum
+    totals = [convert(w, sum_, type_, problem.accumulator) for sum_ in sums]
+    if finish is not None:
+        return finish(w, totals, place)
+    return [convert(w, total, problem.accumulator, problem.c.element) for total in totals]

@@ -176,8 +176,7 @@ def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     """The text of a function that takes A, B and C, and launches the kernel."""
     w = Writer()
-    a, b, c = problem.a, problem.b, problem.c
-    w.open(f"func.func @{name}(%a: {a.type}, %b: {b.type}, %c: {c.type}) {{")
+    w.open(f"func.func @{name}({problem.signature}) {{")
     sizes = _sizes(w, problem)
     if variant.splits == 1:
         _launch_product(w, problem, variant, sizes, finish)

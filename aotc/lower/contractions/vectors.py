@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from aotc import ops
 from aotc.mlir import ir
 
 
@@ -51,22 +52,24 @@ def row_type(type_: Any) -> Any:
     return ir.MemRefType.get(shape, type_.element_type, layout, loc=place)
 
 
-def row_view(name: str, source: str, type_: Any) -> list[str]:
-    """Lines that make the view `name` of `source`, a vector of `type_`."""
-    lines, sizes = [], []
+def as_row(vector: Any) -> Any:
+    """That view at the insertion point."""
+    type_ = ir.MemRefType(vector.type)
+    unknown = ir.ShapedType.get_dynamic_size()
+    sizes, known = [], []
     for dimension in range(type_.rank):
-        if not type_.is_dynamic_dim(dimension):
-            sizes.append(str(type_.shape[dimension]))
-            continue
-        number, size = f"{name}_at{dimension}", f"{name}_size{dimension}"
-        lines.append(f"{number} = arith.constant {dimension} : index")
-        lines.append(f"{size} = memref.dim {source}, {number} : {type_}")
-        sizes.append(size)
-    groups = "[[0, 1]]" if type_.rank == 1 else "[[0], [1, 2]]"
-    shape = ", ".join([*sizes[:-1], "1", sizes[-1]])
+        if type_.is_dynamic_dim(dimension):
+            place = ops.constant_index(dimension)
+            sizes.append(ops.index_op("memref.dim", vector, place))
+        known.append(unknown if type_.is_dynamic_dim(dimension) else type_.shape[dimension])
+    known.insert(-1, 1)
+    i64 = ir.IntegerType.get_signless(64)
+    groups = [[0, 1]] if type_.rank == 1 else [[0], [1, 2]]
+    attributes = {
+        "reassociation": ir.ArrayAttr.get(
+            [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in group]) for group in groups]
+        ),
+        "static_output_shape": ir.DenseI64ArrayAttr.get(known),
+    }
     view = row_type(type_)
-    lines.append(
-        f"{name} = memref.expand_shape {source} {groups} output_shape [{shape}] "
-        f": {type_} into {view}"
-    )
-    return lines
+    return ops.create("memref.expand_shape", [vector, *sizes], [view], attributes).result

@@ -64,7 +64,8 @@ def _has_kernels(generic: Any) -> bool:
 
 
 def _repeated_operands(generic: Any) -> list[Any]:
-    """The tensors, as they were made, of which a reduction reads an element more than once."""
+    """The tensors, as they were made, of which a reduction reads an element more than once. One
+    that is only widened for it is held as it was before: products widen what they read."""
     if not has_reduction(generic):
         return []
     loops = set().union(*(turning_loops(generic, i) for i in range(len(generic.operands))))

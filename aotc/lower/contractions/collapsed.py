@@ -1,0 +1,59 @@
+"""Buffers as matrices: dimensions that follow each other in memory are one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+# Of each dimension of the result, those that it is made of.
+Groups = Sequence[Sequence[int]]
+
+
+def collapsed_type(value: Any, groups: Groups) -> Any | None:
+    """The type of the view that `collapse` makes; None where the dimensions of a group are known
+    not to follow each other, or not known to."""
+    type_ = ir.MemRefType(value.type)
+    if all(len(group) == 1 for group in groups):
+        return type_
+    dynamic = ir.ShapedType.get_dynamic_size()
+    shape = [dynamic if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)]
+    sizes = [
+        dynamic if any(shape[i] == dynamic for i in group) else prod(shape[i] for i in group)
+        for group in groups
+    ]
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+    if type_.layout == identity:
+        return ir.MemRefType.get(sizes, type_.element_type, memory_space=type_.memory_space)
+    strides, offset = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    for group in groups:
+        for outer, inner in pairwise(group):
+            known = unknown not in (strides[outer], strides[inner]) and shape[inner] != dynamic
+            if not known or strides[outer] != strides[inner] * shape[inner]:
+                return None
+    layout = ir.StridedLayoutAttr.get(offset, [strides[group[-1]] for group in groups])
+    return ir.MemRefType.get(sizes, type_.element_type, layout, type_.memory_space)
+
+
+def collapse(value: Any, groups: Groups) -> Any:
+    """The view of it at the insertion point, of a buffer of which `collapsed_type` is known."""
+    type_ = collapsed_type(value, groups)
+    assert type_ is not None
+    if type_ == value.type:
+        return value
+    i64 = ir.IntegerType.get_signless(64)
+    reassociation = ir.ArrayAttr.get(
+        [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in group]) for group in groups]
+    )
+    attributes = {"reassociation": reassociation}
+    return ops.create("memref.collapse_shape", [value], [type_], attributes).result
+
+
+def each(rank: int) -> list[list[int]]:
+    """The groups that change nothing."""
+    return [[i] for i in range(rank)]

@@ -1,0 +1,292 @@
+"""What is done with a product is fused to it, where that is right; and it computes the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import aotc
+
+Array = NDArray[Any]
+
+DTYPES: dict[str, Any] = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+}
+TOLERANCES = {"f64": 1e-12, "f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
+M, N, K = 72, 96, 64
+IDENTITY = "(i, j) -> (i, j)"
+FILL = """
+  %zero = arith.constant 0.0 : {t}
+  linalg.fill ins(%zero : {t}) outs(%T : memref<{m}x{n}x{t}>)"""
+PRODUCT = """
+  linalg.matmul ins(%A, %B : memref<{m}x{k}x{e}>, memref<{k}x{n}x{e}>)
+      outs(%T : memref<{m}x{n}x{t}>)"""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An operand of the function that the elementwise operation reads: its map's results, and how
+    NumPy spreads it over C."""
+
+    map: str
+    shape: tuple[int, ...]
+    element: str = "f32"
+    spread: Callable[[Array], Array] = lambda array: array
+
+
+ROW = Extra("(i, j) -> (j)", (N,))
+COLUMN = Extra("(i, j) -> (i)", (M,), spread=lambda array: array[:, None])
+WHOLE = Extra(IDENTITY, (M, N))
+TURNED = Extra("(i, j) -> (j, i)", (N, M), spread=lambda array: array.T)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`body`: of %s, the product's element, and %e0 and so on; `exact`: the same in f64."""
+
+    name: str
+    body: str
+    exact: Callable[..., Array]
+    extras: tuple[Extra, ...] = ()
+    element: str = "f32"
+    total: str = "f32"
+    result: str = "f32"
+    dynamic: bool = False
+
+    def text(self, name: str = "", m: int = M, n: int = N, k: int = K) -> str:
+        sizes: dict[str, Any] = {"m": m, "n": n, "k": k}
+        if self.dynamic:
+            sizes = dict.fromkeys("mnk", "?")
+        known = {**sizes, "e": self.element, "t": self.total}
+        rows, columns = sizes["m"], sizes["n"]
+        types = [f"memref<{rows}x{sizes['k']}x{self.element}>"]
+        types.append(f"memref<{sizes['k']}x{columns}x{self.element}>")
+        types.append(f"memref<{rows}x{columns}x{self.result}>")
+        for extra in self.extras:
+            shape = "".join(f"{'?' if self.dynamic else size}x" for size in extra.shape)
+            types.append(f"memref<{shape}{extra.element}>")
+        names = ["A", "B", "D", *(f"E{i}" for i in range(len(self.extras)))]
+        arguments = ", ".join(f"%{n}: {t}" for n, t in zip(names, types, strict=True))
+        dims, room = "", ""
+        if self.dynamic:
+            dims = f"""
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.dim %D, %c0 : {types[2]}
+  %n = memref.dim %D, %c1 : {types[2]}"""
+            room = "%m, %n"
+        temporary = f"memref<{rows}x{columns}x{self.total}>"
+        return f"""
+func.func @{name or self.name}({arguments}) attributes {{llvm.emit_c_interface}} {{{dims}
+  %T = memref.alloc({room}) : {temporary}
+{FILL.format(**known)}{PRODUCT.format(**known)}
+{self.elementwise("%T", temporary, "%D", types[2], types[3:])}
+  memref.dealloc %T : {temporary}
+  return
+}}
+"""
+
+    def elementwise(self, source: str, type_: str, target: str, result: str, types: Any) -> str:
+        maps = [IDENTITY, *(extra.map for extra in self.extras), IDENTITY]
+        values = [source, *(f"%E{i}" for i in range(len(types)))]
+        inputs = ", ".join(values)
+        elements = [self.total, *(extra.element for extra in self.extras)]
+        names = ["%s", *(f"%e{i}" for i in range(len(types)))]
+        arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, elements, strict=True))
+        return f"""
+  linalg.generic {{indexing_maps = [{", ".join(f"affine_map<{m}>" for m in maps)}],
+                  iterator_types = ["parallel", "parallel"]}}
+      ins({inputs} : {", ".join([type_, *types])}) outs({target} : {result}) {{
+  ^bb0({arguments}, %out: {self.result}):
+    {self.body}
+    linalg.yield %r : {self.result}
+  }}"""
+
+
+def relu(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def gelu(x: Array) -> Array:
+    return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+
+
+def gelu_tanh(x: Array) -> Array:
+    return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+
+BIAS = "%x = arith.addf %s, %e0 : f32\n"
+HALF_BIAS = "%w = arith.extf %e0 : f16 to f32\n %x = arith.addf %s, %w : f32\n"
+ERF = """
+    %half = arith.constant 0.5 : f32
+    %one = arith.constant 1.0 : f32
+    %root = arith.constant 0.70710678 : f32
+    %y = arith.mulf %x, %root : f32
+    %z = math.erf %y : f32
+    %u = arith.addf %z, %one : f32
+    %v = arith.mulf %u, %half : f32
+    %g = arith.mulf %x, %v : f32
+"""
+TANH = """
+    %half = arith.constant 0.5 : f32
+    %one = arith.constant 1.0 : f32
+    %c = arith.constant 0.044715 : f32
+    %d = arith.constant 0.7978845608 : f32
+    %x2 = arith.mulf %x, %x : f32
+    %x3 = arith.mulf %x2, %x : f32
+    %y = arith.mulf %x3, %c : f32
+    %y2 = arith.addf %x, %y : f32
+    %y3 = arith.mulf %y2, %d : f32
+    %z = math.tanh %y3 : f32
+    %u = arith.addf %z, %one : f32
+    %v = arith.mulf %u, %half : f32
+    %g = arith.mulf %x, %v : f32
+"""
+SIGMOID = """
+    %one = arith.constant 1.0 : f32
+    %y = arith.negf %x : f32
+    %z = math.exp %y : f32
+    %u = arith.addf %z, %one : f32
+    %v = arith.divf %one, %u : f32
+"""
+HALVES = {"element": "f16", "result": "f16"}
+F16_ROW, F16_WHOLE = Extra(ROW.map, ROW.shape, "f16"), Extra(IDENTITY, (M, N), "f16")
+CASES = (
+    Case("bias_row", BIAS.replace("%x", "%r"), lambda p, b: p + b, (ROW,)),
+    Case("bias_column", BIAS.replace("%x", "%r"), lambda p, b: p + b, (COLUMN,)),
+    Case("residual", BIAS.replace("%x", "%r"), lambda p, b: p + b, (WHOLE,)),
+    Case("turned", BIAS.replace("%x", "%r"), lambda p, b: p + b, (TURNED,)),
+    Case(
+        "scale",
+        "%k = arith.constant 0.125 : f32\n %r = arith.mulf %s, %k : f32",
+        lambda p: p / 8,
+    ),
+    Case(
+        "relu",
+        BIAS + "%zero2 = arith.constant 0.0 : f32\n %r = arith.maximumf %x, %zero2 : f32",
+        lambda p, b: relu(p + b),
+        (ROW,),
+    ),
+    Case(
+        "gelu",
+        HALF_BIAS + ERF + "%r = arith.truncf %g : f32 to f16",
+        lambda p, b: gelu(p + b),
+        (F16_ROW,),
+        **HALVES,
+    ),
+    Case(
+        "gelu_tanh",
+        HALF_BIAS + TANH + "%r = arith.truncf %g : f32 to f16",
+        lambda p, b: gelu_tanh(p + b),
+        (F16_ROW,),
+        dynamic=True,
+        **HALVES,
+    ),
+    Case(
+        "silu",
+        BIAS + SIGMOID + "%r = arith.mulf %x, %v : f32",
+        lambda p, b: (p + b) * sigmoid(p + b),
+        (ROW,),
+        dynamic=True,
+    ),
+    Case("cast", "%r = arith.truncf %s : f32 to f16", lambda p: p, **HALVES),
+    Case(
+        "chain",
+        HALF_BIAS
+        + SIGMOID
+        + """
+    %f = arith.extf %e1 : f16 to f32
+    %h = arith.mulf %v, %f : f32
+    %t = arith.addf %h, %e2 : f32
+    %r = arith.truncf %t : f32 to f16
+""",
+        lambda p, b, f, c: sigmoid(p + b) * f + c,
+        (F16_ROW, F16_WHOLE, COLUMN),
+        **HALVES,
+    ),
+    Case(
+        "place",
+        """
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %below = arith.cmpi ule, %j, %i : index
+    %low = arith.constant -1.0e+30 : f32
+    %r = arith.select %below, %s, %low : f32
+""",
+        lambda p: np.where(np.tri(*p.shape, dtype=bool), p, -1e30),
+    ),
+    Case("doubles", "%r = arith.mulf %s, %e0 : f64", lambda p, b: p * b,
+         (Extra(ROW.map, ROW.shape, "f64"),), "f64", "f64", "f64"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A library of all cases, whose GPU kernels are built besides."""
+    return built("".join(case.text() for case in CASES), tmp_path_factory.mktemp("fused"))
+
+
+def built(text: str, folder: Path, **options: Any) -> Any:
+    options.setdefault("chips", ("sm_80", "sm_90a"))
+    artifact = aotc.build(text, emit="shared", out=f"{folder}/", name="built", **options)
+    return aotc.load(artifact.path)
+
+
+def kernels(text: str, folder: Path) -> int:
+    """How many kernels of loops there are: of what is not fused."""
+    artifact = aotc.build(text, emit="shared", out=f"{folder}/", name="built", chips=("sm_80",))
+    return sum(kernel.module == "built_kernels" for kernel in artifact.manifest.kernels)
+
+
+def random(shape: tuple[int, ...], element: str, seed: int) -> Array:
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(DTYPES[element])
+
+
+def check(case: Case, function: Any, m: int = M, n: int = N, k: int = K) -> None:
+    a, b = random((m, k), case.element, 1), random((k, n), case.element, 2)
+    sizes = {M: m, N: n}
+    extras = [
+        random(tuple(sizes[size] for size in extra.shape), extra.element, 3 + i)
+        for i, extra in enumerate(case.extras)
+    ]
+    d = np.full((m, n), np.nan, DTYPES[case.result])
+    function(a, b, d, *extras)
+    wide = [
+        extra.spread(array.astype(np.float64))
+        for extra, array in zip(case.extras, extras, strict=True)
+    ]
+    exact = case.exact(a.astype(np.float64) @ b.astype(np.float64), *wide)
+    tolerance = TOLERANCES[case.result]
+    np.testing.assert_allclose(d.astype(np.float64), exact, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_product_and_what_is_done_with_it(case: Case, library: Any) -> None:
+    check(case, getattr(library, case.name))
+
+
+@pytest.mark.parametrize("sizes", [(1, 96, 70), (72, 1, 33), (5, 7, 0), (130, 35, 17), (0, 4, 4)])
+def test_sizes_that_are_not_known(library: Any, sizes: tuple[int, int, int]) -> None:
+    for case in CASES:
+        if case.dynamic:
+            check(case, getattr(library, case.name), *sizes)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_no_kernel_is_left_beside_the_product(case: Case, tmp_path: Path) -> None:
+    assert kernels(case.text(), tmp_path) == 0
