@@ -18,7 +18,10 @@ _BARRIER = 4
 
 
 def can_store_swapped(problem: Problem) -> bool:
-    return problem.c.element in ("f16", "bf16") and is_aligned(problem.c) and not problem.adds
+    # Of further matrices a thread would read single elements, of a column.
+    reads_matrices = any(len(extra.axes) > 1 for extra in problem.extras)
+    is_stored = problem.c.element in ("f16", "bf16") and is_aligned(problem.c)
+    return is_stored and not problem.adds and not reads_matrices
 
 
 class SwappedStore(Store):
