@@ -281,6 +281,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "cpu kernels": str(r.cpu_kernels),
         "tf32": str(r.allow_tf32),
         "3xtf32": str(r.allow_3xtf32),
+        "untested kernels": str(r.untested_kernels),
         "prefix": r.prefix,
         "name": r.name,
         "runtime": "shared" if r.shares_runtime else "static",

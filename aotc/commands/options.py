@@ -18,7 +18,7 @@ from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
 _SAME_NAME = (
     *("ptx", "target", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
     *("runtime", "tuned", "save_temps", "warnings", "frontend", "frontend_options"),
-    *("allow_tf32", "allow_3xtf32"),
+    *("allow_tf32", "allow_3xtf32", "untested_kernels"),
 )
 TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
 
@@ -152,6 +152,12 @@ def build_options(command: Any) -> Any:
             is_flag=True,
             help="Products of f32 may be made of three products of tf32: nearly as exact as f32, "
             "and faster.",
+        ),
+        click.option(
+            "--untested-kernels",
+            is_flag=True,
+            help="Take kernels that no GPU has run yet, where there are some: products by tcgen05 "
+            "on sm_100.",
         ),
         click.option(
             "--prefix",

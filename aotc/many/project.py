@@ -39,11 +39,12 @@ _TEXT = "a text"
 _FLAG = "true or false"
 _NUMBER = "a number"
 _TABLE = "a table of texts"
+_FLAGS = ("debug", "cpu_kernels", "allow_tf32", "allow_3xtf32", "untested_kernels")
 KEYS = {
     **dict.fromkeys(("inputs", "emit", "chips", "target", "entries", "warnings"), _TEXTS),
     **dict.fromkeys(("out", "weights", "ptx", "pipeline", "memory", "block", "tuned"), _TEXT),
     **dict.fromkeys(("prefix", "runtime", "frontend"), _TEXT),
-    **dict.fromkeys(("debug", "cpu_kernels", "allow_tf32", "allow_3xtf32"), _FLAG),
+    **dict.fromkeys(_FLAGS, _FLAG),
     "optimization": _NUMBER,
     "frontend_options": _TABLE,
 }

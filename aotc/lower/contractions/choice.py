@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.lower.contractions import (
+    blackwell,
     blocked,
     blocked_gathered,
     gathered_simt,
@@ -37,7 +38,7 @@ from aotc.request import Chip, unique
 _OF_HOPPER = (hopper, hopper_f64, ALONG_K, THRICE_ON_HOPPER)
 _OF_ANY_GPU = (THRICE, tensor_cores, AS_F16, simt)
 FAMILIES = {family.NAME: family for family in (*_OF_HOPPER, *_OF_ANY_GPU, skinny)}
-_HOPPER = Chip("sm_90a")
+_HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
 # Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
 # smaller ones are taken, that suit the size SMALL.
 _MANY_TILES = 100
@@ -116,10 +117,17 @@ class Choice(Struct, frozen=True):
         return f"{self.family.NAME} with tiles of {self.variant.m}x{self.variant.n} on {where}"
 
 
-def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = ()) -> list[Choice]:
+def choose(
+    problem: Problem,
+    chips: Sequence[Chip],
+    measured: Sequence[Entry] = (),
+    *,
+    untested: bool = False,
+) -> list[Choice]:
     """The kernels for a problem, the best one first; the last one takes matrices at any address.
     None at all where loops are as good, or no kernel is right. `measured`: what was found fastest
-    for this problem; raises ValueError for what this aotc has no more."""
+    for this problem; raises ValueError for what this aotc has no more. `untested`: kernels may be
+    taken that no GPU has run yet."""
     least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
     if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
         return []
@@ -129,6 +137,9 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
         return _choose_gathered(problem)
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
+        if untested and (new := _untested(problem, chip)):
+            found += new
+            continue
         own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
         few = [] if own else _few_rows(problem, chip)
         found += few
@@ -150,6 +161,13 @@ def choose(problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry] = 
     uncopied = [family for family in families if family is not THRICE]
     anywhere = _best(_anywhere(problem), uncopied, ANY_GPU, others or chips)[:1]
     return [*found, *_for_all(anywhere)] if anywhere else []
+
+
+def _untested(problem: Problem, chip: Chip) -> list[Choice]:
+    """What no GPU has run yet."""
+    if chip.capability != _BLACKWELL.capability:
+        return []
+    return _best(problem, [blackwell], _BLACKWELL.name, [_BLACKWELL])
 
 
 def _for_all(choices: Sequence[Choice]) -> list[Choice]:

@@ -146,7 +146,7 @@ def _products(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> l
     for generic in generics:
         with generic.location:
             product = _recognise(generic, roots, request)
-        if product is not None and choose(product.problem, chips_of(request)):
+        if product is not None and _choose(product.problem, request):
             products.append(product)
     return products
 
@@ -179,9 +179,15 @@ def _families(taken: _Taken) -> list[Any]:
     return [*(choice.family for choice in taken.choices), taken.cpu is None]
 
 
+def _choose(
+    problem: Problem, request: BuildRequest, measured: Sequence[Entry] = ()
+) -> list[Choice]:
+    return choose(problem, chips_of(request), measured, untested=request.untested_kernels)
+
+
 def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Taken:
     measured = _measured(fused.problem, fused.replaced[-1], request, remarks)
-    choices = choose(fused.problem, chips_of(request), measured)
+    choices = _choose(fused.problem, request, measured)
     cpu = choose_for_cpu(fused.problem) if request.cpu_kernels else None
     return _Taken(fused, choices, cpu, request.cpu_kernels and cpu is None)
 
