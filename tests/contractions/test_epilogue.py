@@ -178,5 +178,5 @@ def test_hopper_builds(
     kernels = artifact.manifest.kernels
     assert len(kernels) == len(texts) > 1
     for kernel in kernels:
-        # With three warpgroups that multiply, a word or two.
-        assert all(one.spill_stores <= 16 for one in kernel.resources)
+        # Where sums leave few registers (tiles of 256x160, or three warpgroups), some words.
+        assert all(one.spill_stores <= 32 for one in kernel.resources)

@@ -141,7 +141,9 @@ def choose(
             found += new
             continue
         own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
-        few = [] if own else _few_rows(problem, chip)
+        few = _few_rows(problem, chip)
+        if own and any(one.rows is None for one in few):
+            few = []
         found += few
         if few and few[0].rows is None:
             continue
