@@ -33,7 +33,7 @@ LARGE = (4096, 8192)
 
 class Case(Struct, frozen=True):
     """C = A · B of elements `element`, accumulated and stored as `result`; sizes of 0 are not known
-    when it is built. `layout`: n or t for A and B as they lie. `allows`: tf32 or 3xtf32 for f32."""
+    when it is built. `layout`: n or t for A and B as they lie. `allows`: tf32 or tf32x3 for f32."""
 
     name: str
     element: str
@@ -79,7 +79,7 @@ def cases() -> list[Case]:
         ]
     found += [
         Case(f"{allowed}_{layout}", "f32", "f32", layout, allows=allowed)
-        for allowed in ("tf32", "3xtf32")
+        for allowed in ("tf32", "tf32x3")
         for layout in ("nn", "nt", "tn", "tt")
     ]
     return found
@@ -129,7 +129,7 @@ def _build_one(out: Path, chip: str, case: Case) -> None:
         chips=(chip,),
         cpu_kernels=False,
         allow_tf32=case.allows == "tf32",
-        allow_3xtf32=case.allows == "3xtf32",
+        allow_3xtf32=case.allows == "tf32x3",
         out=f"{out}/{case.name}/",
     )
 

@@ -152,7 +152,7 @@ def check(case: dict[str, Any], call: Any) -> list[dict[str, Any]]:
 
 
 def measure(
-    case: dict[str, Any], call: Any, m: int, n: int, k: int, *, sustained: bool
+    case: dict[str, Any], call: Any, m: int, n: int, k: int, *, rounds: int, sustained: bool
 ) -> dict[str, Any]:
     """One line of the table."""
     size = DTYPES[case["element"]].itemsize
@@ -172,7 +172,7 @@ def measure(
     calls = max(1, min(200, int(BURST_SECONDS / _once(cublas))))
     graphs = {name: _graph(run, calls) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name in random.sample(list(runs), len(runs)):
             time.sleep(PAUSE_SECONDS)
             times[name].append(_timed(graphs[name], 1) / calls)
@@ -242,6 +242,7 @@ def main() -> int:
     parser.add_argument("--cases", default="")
     parser.add_argument("--sizes", default="1024,2048,4096,8192")
     parser.add_argument("--limit", type=float, default=500)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--no-check", action="store_true")
     parser.add_argument("--sustained", action="store_true")
     options = parser.parse_args()
@@ -263,7 +264,7 @@ def main() -> int:
             if time.monotonic() > end:
                 print("no time left", flush=True)
                 return 1
-            line = measure(case, call, *shape, sustained=options.sustained)
+            line = measure(case, call, *shape, rounds=options.rounds, sustained=options.sustained)
             print(json.dumps(line), flush=True)
     print(f"{len(wrong)} wrong", flush=True)
     return 1 if wrong else 0

@@ -71,8 +71,16 @@ static bool make_memory_pool(const aotc_rt_driver *driver, aotc_rt_context *cont
   };
   cuuint64_t kept_bytes = UINT64_MAX;
   CUmemoryPool pool = NULL;
-  if (!AOTC_RT_TRY(driver, mem_pool_create, (&pool, &properties), "cuda:%d",
-                   (int)context->description.ordinal)) {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  if (!aotc_rt_capture_relax(driver, &mode)) {
+    return false;
+  }
+  bool is_made = AOTC_RT_TRY(driver, mem_pool_create, (&pool, &properties), "cuda:%d",
+                             (int)context->description.ordinal);
+  if (!aotc_rt_capture_restore(driver, mode) || !is_made) {
+    if (is_made) {
+      driver->mem_pool_destroy(pool);
+    }
     return false;
   }
   if (!AOTC_RT_TRY(driver, mem_pool_set_attribute,

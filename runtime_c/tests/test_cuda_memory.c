@@ -59,8 +59,9 @@ static void memory_kinds_use_their_calls(void) {
 static void memory_of_a_graph_is_freed_in_it(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
+  driver->is_capturing = true; // the first use is in a capture, which makes the context's pool
   void *stream = mgpuStreamCreate();
-  driver->is_capturing = true; // then the driver knows nothing of the memory
+  // The driver knows nothing of the memory yet.
   void *captured = mgpuMemAlloc(200, stream, 0);
   int since = driver->call_count;
   mgpuMemFree(captured, stream);

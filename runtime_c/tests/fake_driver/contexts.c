@@ -226,11 +226,12 @@ EXPORT CUresult CUDAAPI cuCtxSynchronize(void) {
   return (CUresult)the_driver.asynchronous_result;
 }
 
+_Thread_local CUstreamCaptureMode the_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
 EXPORT CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
   ENTER("cuThreadExchangeStreamCaptureMode");
-  static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  CUstreamCaptureMode before = current;
-  current = *mode;
+  CUstreamCaptureMode before = the_capture_mode;
+  the_capture_mode = *mode;
   *mode = before;
   return CUDA_SUCCESS;
 }

@@ -65,6 +65,9 @@ EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
 #ifndef FAKE_OLD_DRIVER
 EXPORT CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
   ENTER("cuMemPoolCreate");
+  if (the_driver.is_capturing && the_capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+    violate("a pool made while a stream is captured");
+  }
   if (!the_driver.has_memory_pools || properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
       properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return CUDA_ERROR_NOT_SUPPORTED;

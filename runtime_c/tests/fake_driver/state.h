@@ -67,6 +67,7 @@ extern unsigned long long the_next_id;
 extern _Thread_local object *the_stack[STACK_DEPTH];
 extern _Thread_local int the_depth;
 extern late_driver the_late;
+extern _Thread_local CUstreamCaptureMode the_capture_mode;
 
 // Of things that several threads do at once.
 #define COUNT(member, by) __atomic_add_fetch(&the_driver.member, (by), __ATOMIC_RELAXED)

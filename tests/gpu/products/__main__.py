@@ -45,6 +45,7 @@ def _build_one(out: Path, case: Case) -> None:
         # What later GPUs run.
         ptx="compute_80" if case.chip == "sm_80" else None,
         cpu_kernels=False,
+        **dict.fromkeys(case.options, True),
         out=f"{out}/{case.name}/",
     )
 

@@ -29,7 +29,7 @@ class Case(Struct, frozen=True):
     `layout`: n or t for A and B as they lie. `form`: plain; batched, with a dimension in front;
     strided, whose rows are not one behind the other; or one of EPILOGUES, after sums of f32.
     `chip`: what it is built for: of sm_80, a later GPU runs the PTX; `options`: of aotc's command
-    line.
+    line, by their names in Python.
     """
 
     element: str
@@ -42,7 +42,7 @@ class Case(Struct, frozen=True):
     @property
     def name(self) -> str:
         words = [self.element, self.result, self.layout, self.form, self.chip]
-        return "_".join([*words, *(option.strip("-").replace("-", "_") for option in self.options)])
+        return "_".join([*words, *self.options])
 
 
 def cases() -> list[Case]:
@@ -60,6 +60,11 @@ def cases() -> list[Case]:
     found += [
         Case(element, result, layout, "plain", "sm_80")
         for element, result in (("f16", "f16"), ("bf16", "f32"), ("i8", "i32"))
+        for layout in LAYOUTS
+    ]
+    found += [
+        Case("f32", "f32", layout, options=(option,))
+        for option in ("allow_tf32", "allow_3xtf32")
         for layout in LAYOUTS
     ]
     return found
