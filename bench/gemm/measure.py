@@ -169,6 +169,7 @@ def measure(
         others[i % count]()
 
     runs = {"ours": ours, "cublas": cublas}
+    _once(ours)
     calls = max(1, min(200, int(BURST_SECONDS / _once(cublas))))
     graphs = {name: _graph(run, calls) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
