@@ -290,3 +290,42 @@ def test_sizes_that_are_not_known(library: Any, sizes: tuple[int, int, int]) -> 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_no_kernel_is_left_beside_the_product(case: Case, tmp_path: Path) -> None:
     assert kernels(case.text(), tmp_path) == 0
+
+
+@pytest.mark.parametrize("element", ["i64", "i16", "i1"])
+def test_what_is_read_may_be_of_types_that_no_product_has(element: str, tmp_path: Path) -> None:
+    """A weight for each column, given as a number that no matrix of a product is made of."""
+    convert = "arith.uitofp" if element == "i1" else "arith.sitofp"
+    text = f"""
+func.func @scaled(%A: memref<96x80xf32>, %B: memref<80x128xf32>, %V: memref<128x{element}>,
+                  %C: memref<96x128xf32>) attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f32
+  %T = memref.alloc() : memref<96x128xf32>
+  linalg.fill ins(%zero : f32) outs(%T : memref<96x128xf32>)
+  linalg.matmul ins(%A, %B : memref<96x80xf32>, memref<80x128xf32>) outs(%T : memref<96x128xf32>)
+  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+                                   affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]}}
+      ins(%T, %V : memref<96x128xf32>, memref<128x{element}>) outs(%C : memref<96x128xf32>) {{
+  ^bb0(%t: f32, %v: {element}, %c: f32):
+    %w = {convert} %v : {element} to f32
+    %p = arith.mulf %t, %w : f32
+    linalg.yield %p : f32
+  }}
+  memref.dealloc %T : memref<96x128xf32>
+  return
+}}
+"""
+    artifact = aotc.build(
+        text, emit="shared", name="scaled", chips=("sm_80", "sm_90a"), out=f"{tmp_path}/"
+    )
+    rng = np.random.default_rng(5)
+    a, b = (rng.random(shape, np.float32) - 0.5 for shape in ((96, 80), (80, 128)))
+    dtype = {"i64": np.int64, "i16": np.int16, "i1": np.bool_}[element]
+    v = rng.integers(0, 2, 128).astype(dtype)
+    c = np.full((96, 128), np.nan, np.float32)
+    library = aotc.load(artifact.path)
+    library.set_device("cpu")
+    library.scaled(a, b, v, c)
+    exact = a.astype(np.float64) @ b * v
+    np.testing.assert_allclose(c, exact, rtol=1e-5, atol=1e-5)

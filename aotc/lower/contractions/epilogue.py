@@ -89,20 +89,17 @@ def _read(e: Emitter, name: str, extra: Extra, place: Place) -> list[str]:
         return [name]
     if not _has_column(extra):
         return [_load(e, name, extra, place, "")]
-    count = len(place.columns)
-    if not (place.is_whole and extra.is_along_rows):
+    count, size = len(place.columns), ELEMENT_BYTES.get(extra.element)
+    if size is None or not (place.is_whole and extra.is_along_rows):
         return [_load(e, name, extra, place, column) for column in place.columns]
     width = count
-    while width > 1 and (
-        extra.alignment % (width * ELEMENT_BYTES[extra.element])
-        or width * ELEMENT_BYTES[extra.element] > _WIDEST_ACCESS
-    ):
+    while width > 1 and (extra.alignment % (width * size) or width * size > _WIDEST_ACCESS):
         width = width // 2 if width % 2 == 0 else 1
     if width == 1:
         return [_load(e, name, extra, place, column) for column in place.columns]
     values = []
     vector = f"vector<{width}x{extra.element}>"
-    alignment = width * ELEMENT_BYTES[extra.element]
+    alignment = width * size
     for first in range(0, count, width):
         at = _indices(e, extra, place, place.columns[first])
         both = e.value(
