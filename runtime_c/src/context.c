@@ -76,17 +76,14 @@ static bool make_memory_pool(const aotc_rt_driver *driver, aotc_rt_context *cont
     return false;
   }
   bool is_made = AOTC_RT_TRY(driver, mem_pool_create, (&pool, &properties), "cuda:%d",
+                             (int)context->description.ordinal) &&
+                 AOTC_RT_TRY(driver, mem_pool_set_attribute,
+                             (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept_bytes), "cuda:%d",
                              (int)context->description.ordinal);
   if (!aotc_rt_capture_restore(driver, mode) || !is_made) {
-    if (is_made) {
+    if (pool != NULL) {
       driver->mem_pool_destroy(pool);
     }
-    return false;
-  }
-  if (!AOTC_RT_TRY(driver, mem_pool_set_attribute,
-                   (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept_bytes), "cuda:%d",
-                   (int)context->description.ordinal)) {
-    driver->mem_pool_destroy(pool);
     return false;
   }
   context->memory_pool = pool;

@@ -91,6 +91,9 @@ EXPORT CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
 EXPORT CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                               void *value) {
   ENTER("cuMemPoolSetAttribute");
+  if (the_driver.is_capturing && the_capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+    violate("a pool changed while a stream is captured");
+  }
   if (!is_object(pool, OBJECT_POOL) || attribute != CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
     return CUDA_ERROR_INVALID_VALUE;
   }

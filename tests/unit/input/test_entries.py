@@ -109,7 +109,7 @@ def test_shapes_and_layouts(
 @pytest.mark.parametrize(
     "type_",
     [
-        *("i2", "i24", "i128", "f8E4M3FN", "f128", "vector<4xf32>", "tensor<*xf32>", "none"),
+        *("i2", "i24", "i128", "f8E3M4", "f128", "vector<4xf32>", "tensor<*xf32>", "none"),
         *("memref<*xf32>", "memref<4xi4>", "memref<4xvector<4xf32>>", "memref<4xmemref<4xf32>>"),
         *("!llvm.ptr", "!gpu.async.token", "complex<f16>", "tuple<i32>", "memref<4xcomplex<i32>>"),
     ],
