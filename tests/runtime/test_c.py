@@ -33,6 +33,7 @@ from aotc.toolchain import runtime_library
 # Which libcuda.so.1 each program finds.
 PROGRAMS = {
     "cuda_constants": "new",
+    "cuda_contexts": "new",
     "cuda_devices": "new",
     "cuda_entry_life": "new",
     "cuda_entry_pointers": "new",
