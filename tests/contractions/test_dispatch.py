@@ -243,3 +243,34 @@ def test_wide_copies_need_every_matrix_aligned(layout: str, widest: bool, tmp_pa
     text = module("4x64x64xf16", f"4x64x128xf16, {layout}", "4x64x128xf16", "batch_matmul")
     found = kernels(text, tmp_path, chips=("sm_90",))
     assert ("built_kernels_sm_90a" in found) == widest
+
+
+def test_what_an_operation_loads_by_itself_is_seen(tmp_path: Path) -> None:
+    """Between a fill and the product, a body reads C, which its operation is not given."""
+    text = """
+func.func @product(%A: memref<96x64xf32>, %B: memref<64x128xf32>, %C: memref<96x128xf32>,
+                   %D: memref<96x128xf32>) attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%C : memref<96x128xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]} outs(%D : memref<96x128xf32>) {
+  ^bb0(%d: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %c = memref.load %C[%i, %j] : memref<96x128xf32>
+    linalg.yield %c : f32
+  }
+  linalg.matmul ins(%A, %B : memref<96x64xf32>, memref<64x128xf32>)
+      outs(%C : memref<96x128xf32>)
+  return
+}
+"""
+    artifact = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_80",))
+    library = aotc.load(artifact.path)
+    library.set_device("cpu")
+    rng = np.random.default_rng(3)
+    a, b = (rng.random(shape, np.float32) for shape in ((96, 64), (64, 128)))
+    c, d = (np.full((96, 128), np.nan, np.float32) for _ in range(2))
+    library.product(a, b, c, d)
+    np.testing.assert_array_equal(d, np.zeros_like(d))
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-5)

@@ -228,7 +228,9 @@ def fill_of(generic: Any, c: Any, roots: Roots) -> Any | None:
 def _is_harmless(operation: Any, c: Any, roots: Roots) -> bool:
     """Whether it cannot touch C, which it is not given."""
     if operation.name == "linalg.generic":
-        buffers = [value for value in operation.operands if isinstance(value.type, ir.MemRefType)]
+        # Its body may load from buffers that are no operands of its own.
+        values = [value for one in ops.walk(operation) for value in one.operands]
+        buffers = [value for value in values if isinstance(value.type, ir.MemRefType)]
         return not any(roots.may_overlap(value, c) for value in buffers)
     return operation.name in _HARMLESS or operation.name.startswith("arith.")
 
