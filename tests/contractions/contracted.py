@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
-from aotc.lower.contractions.gathered import Gathered
-from aotc.lower.contractions.recognise_gathered import recognise_gathered
+from aotc.lower.contractions.gathered.problem import Gathered
+from aotc.lower.contractions.gathered.recognise import recognise_gathered
 from aotc.mlir import ir
 
 DTYPES: dict[str, Any] = {

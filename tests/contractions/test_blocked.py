@@ -17,7 +17,7 @@ from helpers.command import build_here
 from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 
-from aotc.lower.contractions.blocked import Variant, can_take, function, variants
+from aotc.lower.contractions.cpu.blocked import Variant, can_take, function, variants
 from aotc.lower.contractions.problem import Emitter, Matrix, Place, Problem
 
 DTYPES = {

@@ -8,11 +8,12 @@ import pytest
 from contractions.scalar_products import Product, build, call
 from msgspec.structs import replace
 
-from aotc.lower.contractions import hopper, tensor_cores
 from aotc.lower.contractions.choice import choose
 from aotc.lower.contractions.copied import ALONG_K, AS_F16, THRICE, Copied
+from aotc.lower.contractions.hopper import family as hopper
 from aotc.lower.contractions.problem import Problem
-from aotc.lower.contractions.tensor_cores import Variant
+from aotc.lower.contractions.tensor_cores import family as tensor_cores
+from aotc.lower.contractions.tensor_cores.family import Variant
 from aotc.request import Chip
 
 SMALL = Variant(64, 64, 16, 2, 2, 2)

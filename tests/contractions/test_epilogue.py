@@ -11,9 +11,13 @@ from contractions.scalar_products import entry
 from numpy.typing import NDArray
 
 import aotc
-from aotc.lower.contractions import blocked, hopper, simt, skinny, tensor_cores
+from aotc.lower.contractions import skinny
+from aotc.lower.contractions.cpu import blocked
 from aotc.lower.contractions.epilogue import Epilogue, Step
+from aotc.lower.contractions.hopper import family as hopper
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Axis, Extra, Matrix, Problem
+from aotc.lower.contractions.simt import family as simt
+from aotc.lower.contractions.tensor_cores import family as tensor_cores
 
 Array = NDArray[Any]
 

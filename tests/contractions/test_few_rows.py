@@ -9,8 +9,9 @@ from contractions.scalar_products import Product
 from contractions.test_dispatch import TRANSPOSED_B, explanation, module
 
 import aotc
-from aotc.lower.contractions import hopper, skinny
-from aotc.lower.contractions.few_rows import FewRows, few_rows
+from aotc.lower.contractions import skinny
+from aotc.lower.contractions.hopper import family as hopper
+from aotc.lower.contractions.hopper.few_rows import FewRows, few_rows
 
 HALF = {"element": "f16", "result": "f16", "dynamic": "", "alignment": 16}
 

@@ -12,8 +12,8 @@ from contractions.contracted import Contraction
 from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 
-from aotc.lower.contractions.flattened import flattened
-from aotc.lower.contractions.gathered import Gathered
+from aotc.lower.contractions.gathered.flattened import flattened
+from aotc.lower.contractions.gathered.problem import Gathered
 
 # A linear layer of a batch of sequences.
 LINEAR = Contraction(

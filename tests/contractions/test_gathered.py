@@ -18,9 +18,9 @@ from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 
 import aotc
-from aotc.lower.contractions import blocked, blocked_gathered
-from aotc.lower.contractions import gathered_simt as simt
-from aotc.lower.contractions import gathered_tensor_cores as tensor_cores
+from aotc.lower.contractions.cpu import blocked
+from aotc.lower.contractions.gathered import blocked as blocked_gathered
+from aotc.lower.contractions.gathered import simt, tensor_cores
 from aotc.lower.contractions.problem import Emitter, Place
 
 HALF = {"element": "f16", "result": "f32"}

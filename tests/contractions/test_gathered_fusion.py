@@ -16,12 +16,12 @@ from helpers.shared import made_once, shared_folder
 
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
-from aotc.lower.contractions import blocked, blocked_gathered
-from aotc.lower.contractions import gathered_simt as simt
-from aotc.lower.contractions import gathered_tensor_cores as tensor_cores
-from aotc.lower.contractions.fusion import Fused, fuse
-from aotc.lower.contractions.gathered import Gathered
-from aotc.lower.contractions.recognise_gathered import recognise_gathered
+from aotc.lower.contractions.cpu import blocked
+from aotc.lower.contractions.fusion.fuse import Fused, fuse
+from aotc.lower.contractions.gathered import blocked as blocked_gathered
+from aotc.lower.contractions.gathered import simt, tensor_cores
+from aotc.lower.contractions.gathered.problem import Gathered
+from aotc.lower.contractions.gathered.recognise import recognise_gathered
 from aotc.mlir import ir
 
 

@@ -16,12 +16,12 @@ import pytest
 from e2e.support import run
 from helpers.command import Outcome
 
-from aotc.lower.contractions import hopper
-from aotc.lower.contractions.hopper import Variant
-from aotc.lower.contractions.hopper_cluster import Cluster
-from aotc.lower.contractions.hopper_store import Store
-from aotc.lower.contractions.hopper_swapped_store import SwappedStore
-from aotc.lower.contractions.hopper_tiles import Body, Operand
+from aotc.lower.contractions.hopper import family as hopper
+from aotc.lower.contractions.hopper.cluster import Cluster
+from aotc.lower.contractions.hopper.family import Variant
+from aotc.lower.contractions.hopper.store import Store
+from aotc.lower.contractions.hopper.swapped_store import SwappedStore
+from aotc.lower.contractions.hopper.tiles import Body, Operand
 from aotc.lower.contractions.problem import (
     ELEMENT_BYTES,
     Emitter,

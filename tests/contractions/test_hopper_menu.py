@@ -7,10 +7,12 @@ import re
 import pytest
 from contractions.test_hopper import problem
 
-from aotc.lower.contractions import hopper, hopper_cost, hopper_menu
-from aotc.lower.contractions.hopper_cost import Sizes
+from aotc.lower.contractions.hopper import cost
+from aotc.lower.contractions.hopper import family as hopper
+from aotc.lower.contractions.hopper import menu as hopper_menu
+from aotc.lower.contractions.hopper.cost import Sizes
 from aotc.lower.contractions.problem import Finish
-from aotc.lower.contractions.writer import Writer
+from aotc.lower.contractions.writing.writer import Writer
 from aotc.mlir import ir
 
 OPERATIONS = {
@@ -41,9 +43,7 @@ def test_programs_compute_what_the_model_says(transposed: str) -> None:
     variants = hopper.variants(p)
     w = hopper_menu._Chooser(p)
     names = Sizes("%m", "%n", "%k", "%a", "%b")
-    clocks = [
-        hopper_cost.clocks(w, *hopper.operands(p, variant), variant, names) for variant in variants
-    ]
+    clocks = [cost.clocks(w, *hopper.operands(p, variant), variant, names) for variant in variants]
     for sizes in (Sizes(4096, 4096, 4096, 4096, 4096), Sizes(1, 1, 0, 8, 8)):
         check(p, variants, w.lines, clocks, sizes)
     check(p, variants, w.lines, clocks, Sizes(3000, 1000, 777, 3000, 1008))
@@ -66,7 +66,7 @@ def check(
     values = evaluate(lines, {name: int(value) for name, value in given.items()})
     for variant, name in zip(variants, clocks, strict=True):
         operands = hopper.operands(p, variant)
-        assert values[str(name)] == hopper_cost.clocks(Writer(), *operands, variant, sizes)
+        assert values[str(name)] == cost.clocks(Writer(), *operands, variant, sizes)
 
 
 @pytest.mark.parametrize("batch", [None, 3])

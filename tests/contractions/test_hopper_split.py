@@ -12,10 +12,10 @@ import pytest
 from contractions.test_hopper import OPERATIONS, evaluate, module, problem
 from helpers.command import Outcome
 
-from aotc.lower.contractions import hopper
-from aotc.lower.contractions.hopper_split import Exchange, parts_of
-from aotc.lower.contractions.hopper_tiles import Body
-from aotc.lower.contractions.hopper_variants import Variant
+from aotc.lower.contractions.hopper import family as hopper
+from aotc.lower.contractions.hopper.split import Exchange, parts_of
+from aotc.lower.contractions.hopper.tiles import Body
+from aotc.lower.contractions.hopper.variants import Variant
 
 SPLIT = Variant(n=64, consumers=1, stages=4, splits=4)
 

@@ -17,11 +17,11 @@ from contractions.test_hopper import evaluate, matrix, module, place_of
 from helpers.command import Outcome
 from msgspec.structs import replace
 
-from aotc.lower.contractions import hopper
-from aotc.lower.contractions.hopper import Variant
-from aotc.lower.contractions.hopper_fragments import Fragments
-from aotc.lower.contractions.hopper_tiles import Body
-from aotc.lower.contractions.hopper_transposed_store import TransposedStore
+from aotc.lower.contractions.hopper import family as hopper
+from aotc.lower.contractions.hopper.family import Variant
+from aotc.lower.contractions.hopper.fragments import Fragments
+from aotc.lower.contractions.hopper.tiles import Body
+from aotc.lower.contractions.hopper.transposed_store import TransposedStore
 from aotc.lower.contractions.problem import Problem
 from aotc.mlir import ir
 

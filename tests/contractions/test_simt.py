@@ -11,9 +11,9 @@ from contractions.scalar_products import Product, build, call, clamped
 from e2e.support import run
 from helpers.command import build_here
 
-from aotc.lower.contractions import simt
 from aotc.lower.contractions.problem import Problem
-from aotc.lower.contractions.simt import Variant
+from aotc.lower.contractions.simt import family as simt
+from aotc.lower.contractions.simt.family import Variant
 
 # Small tiles: several on a side, soon compiled.
 COPIES = Variant(32, 32, 8, 32, 16, 4, 4, 3, 4)

@@ -11,7 +11,7 @@ import pytest
 from contractions.scalar_products import Product, build, call, clamped
 from e2e.support import run
 
-from aotc.lower.contractions import streamed
+from aotc.lower.contractions.cpu import streamed
 
 # N and K: none, less than a vector and than a group of rows, just over them, several blocks.
 SIZES = [(1, 1), (3, 7), (70, 133), (5, 0), (0, 5), (300, 16), (1030, 37)]

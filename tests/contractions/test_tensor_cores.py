@@ -18,9 +18,9 @@ from helpers.command import Outcome, build_here
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from aotc.lower.contractions import tensor_cores
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix, Place, Problem
-from aotc.lower.contractions.tensor_cores import Variant
+from aotc.lower.contractions.tensor_cores import family as tensor_cores
+from aotc.lower.contractions.tensor_cores.family import Variant
 
 Array = NDArray[Any]
 

@@ -14,9 +14,11 @@ from msgspec.structs import replace
 
 import aotc as package
 from aotc.errors import InputError
-from aotc.lower.contractions import hopper, simt, tensor_cores
 from aotc.lower.contractions.choice import candidates, choose
+from aotc.lower.contractions.hopper import family as hopper
 from aotc.lower.contractions.problem import Matrix, Problem
+from aotc.lower.contractions.simt import family as simt
+from aotc.lower.contractions.tensor_cores import family as tensor_cores
 from aotc.lower.contractions.tuned import (
     LARGE,
     SMALL,

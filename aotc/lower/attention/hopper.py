@@ -24,8 +24,8 @@ from aotc.lower.attention.masks import MaskReader
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.products import ROWS, Operand, Products
 from aotc.lower.attention.softmax import Rows, Softmax
-from aotc.lower.contractions.hopper_store import Store
-from aotc.lower.contractions.hopper_tiles import (
+from aotc.lower.contractions.hopper.store import Store
+from aotc.lower.contractions.hopper.tiles import (
     DEPTH,
     K_OF_WGMMA,
     SHARED,

@@ -6,7 +6,7 @@ import math
 
 from aotc.lower.attention.problem import Mask
 from aotc.lower.attention.recognise import BATCH, KEY, QUERY
-from aotc.lower.contractions.hopper_tiles import Body
+from aotc.lower.contractions.hopper.tiles import Body
 from aotc.lower.contractions.problem import convert
 
 

@@ -5,7 +5,7 @@ Q, K and V lie there as tiles: slabs of 64 columns, rows of 128 bytes, swizzled,
 
 from __future__ import annotations
 
-from aotc.lower.contractions.hopper_tiles import (
+from aotc.lower.contractions.hopper.tiles import (
     DEPTH,
     K_OF_WGMMA,
     SWIZZLED,
@@ -38,7 +38,7 @@ class Operand:
     @property
     def layout(self) -> int:
         """What a wgmma's descriptor says of the tile, less its address: see
-        `contractions.hopper_tiles`."""
+        `contractions.hopper.tiles`."""
         return 1 << 62 | (8 * SWIZZLED >> 4) << 32 | (self.slab_bytes >> 4) << 16
 
     def along_columns(self, step: int) -> int:

@@ -11,7 +11,7 @@ import math
 
 from msgspec import Struct
 
-from aotc.lower.contractions.hopper_tiles import Body
+from aotc.lower.contractions.hopper.tiles import Body
 
 _MINUS_INFINITY = "0xFF800000"
 

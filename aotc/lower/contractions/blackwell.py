@@ -16,7 +16,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.lower.contractions.hopper_tiles import (
+from aotc.lower.contractions.hopper.tiles import (
     DEPTH,
     SHARED,
     SPACE,

@@ -9,25 +9,21 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.lower.contractions import (
-    blackwell,
-    blocked,
-    blocked_gathered,
-    gathered_simt,
-    gathered_tensor_cores,
-    hopper,
-    hopper_f64,
-    hopper_menu,
-    simt,
-    skinny,
-    streamed,
-    tensor_cores,
-)
+from aotc.lower.contractions import blackwell, skinny
 from aotc.lower.contractions.copied import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER, Copied
-from aotc.lower.contractions.few_rows import few_rows
-from aotc.lower.contractions.gathered import Gathered
+from aotc.lower.contractions.cpu import blocked, streamed
+from aotc.lower.contractions.gathered import blocked as blocked_gathered
+from aotc.lower.contractions.gathered import simt as gathered_simt
+from aotc.lower.contractions.gathered import tensor_cores as gathered_tensor_cores
+from aotc.lower.contractions.gathered.problem import Gathered
+from aotc.lower.contractions.hopper import family as hopper
+from aotc.lower.contractions.hopper import menu as hopper_menu
+from aotc.lower.contractions.hopper.few_rows import few_rows
 from aotc.lower.contractions.peaks import gpu_of, peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Extra, Finish, Matrix, Problem
+from aotc.lower.contractions.simt import family as simt
+from aotc.lower.contractions.tensor_cores import family as tensor_cores
+from aotc.lower.contractions.tensor_cores import hopper_f64
 from aotc.lower.contractions.tuned import LARGE, SMALL, Entry, Sizes, sizes_at, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, CPU
 from aotc.lower.placement_names import LEAST_CAPABILITY

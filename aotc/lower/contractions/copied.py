@@ -16,11 +16,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.lower.contractions import hopper, tensor_cores
-from aotc.lower.contractions.indices import Index
+from aotc.lower.contractions.hopper import family as hopper
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
-from aotc.lower.contractions.tensor_core_tiles import SHARED, WORKGROUP
-from aotc.lower.contractions.tensor_core_writer import Writer
+from aotc.lower.contractions.tensor_cores import family as tensor_cores
+from aotc.lower.contractions.tensor_cores.tiles import SHARED, WORKGROUP
+from aotc.lower.contractions.tensor_cores.writer import Writer
+from aotc.lower.contractions.writing.indices import Index
 from aotc.lower.rewrites.float8 import FLOAT8
 
 # A block copies a square tile: a column for each lane, by so many warps.

@@ -18,14 +18,14 @@ from aotc.input.entries import functions_of
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.contractions.choice import FAMILIES, Choice, choose, choose_for_cpu
-from aotc.lower.contractions.flattened import flattened
-from aotc.lower.contractions.fusion import Fused, fuse, remove_temporary, unfused
-from aotc.lower.contractions.gathered import Gathered
-from aotc.lower.contractions.narrow import narrow_results
+from aotc.lower.contractions.fusion.fuse import Fused, fuse, remove_temporary, unfused
+from aotc.lower.contractions.fusion.narrow import narrow_results
+from aotc.lower.contractions.gathered.flattened import flattened
+from aotc.lower.contractions.gathered.problem import Gathered
+from aotc.lower.contractions.gathered.recognise import recognise_gathered
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Extra, Matrix, Problem
 from aotc.lower.contractions.reasons import reasons
 from aotc.lower.contractions.recognise import Product, recognise_product
-from aotc.lower.contractions.recognise_gathered import recognise_gathered
 from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY

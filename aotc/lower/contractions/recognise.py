@@ -10,7 +10,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.lower.analysis.access import looks_at_no_element
 from aotc.lower.analysis.aliasing import Roots
-from aotc.lower.contractions.collapsed import Groups, collapsed_type, each
+from aotc.lower.contractions.fusion.collapsed import Groups, collapsed_type, each
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.lower.contractions.vectors import row_type, vector_roles
 from aotc.lower.tensors.generics import body_of, maps_of

@@ -15,10 +15,10 @@ from math import gcd
 
 from msgspec import Struct
 
-from aotc.lower.contractions.indices import Index
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
-from aotc.lower.contractions.scalar import Operands, finished, has_known_types, sum_type
-from aotc.lower.contractions.writer import Buffer, Writer, converted
+from aotc.lower.contractions.writing.indices import Index
+from aotc.lower.contractions.writing.scalar import Operands, finished, has_known_types, sum_type
+from aotc.lower.contractions.writing.writer import Buffer, Writer, converted
 
 MOST_FEW = 8  # rows or columns
 NAME = "one pass over the large matrix"

@@ -1,0 +1,143 @@
+"""Parameters of kernels of `hopper`, and those that are worth a try."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Problem
+from aotc.lower.rewrites.float8 import FLOAT8
+
+_WARPGROUP = 128  # threads
+# By the number of warpgroups that multiply: for how many sums each of their threads has registers,
+# where those of a stage stand beside the others.
+MOST_PROMOTED = {1: 192, 2: 192, 3: 96}
+
+
+class Variant(Struct, frozen=True):
+    """Parameters of a kernel.
+
+    A tile of C has `n` columns (a multiple of 16, at most 256) and 64 rows for each of the
+    `m_blocks` of each of the `consumers`, the warpgroups that multiply. In `ping_pong`, two
+    consumers have a tile each, and one stores while the other one multiplies.
+
+    `stages`: of the ring. `group`: how many tiles of a column of C follow each other, so that
+    the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
+    many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
+    below and beside each other a cluster of blocks makes. `buffers`: of each warp that stores.
+    `swaps`: rows and columns are those of C transposed, which is B transposed times A transposed.
+
+    `promotes`: each stage's sums are made by themselves, and added to the tile's by threads, as
+    tensor cores keep about 14 bits of sums of f8; `parts` of the columns one after the other, which
+    take fewer registers.
+    `splits`: so many blocks, a cluster of another kind, divide K (`split`). `few`: C has no
+    more rows, and only they are fetched of A (a multiple of 8, 0 for all); tensor cores multiply
+    what lies behind them, too, and nobody stores that. `is_early`: the next kernel's blocks may
+    come from the beginning, else when this one's have multiplied.
+    """
+
+    n: int = 256
+    consumers: int = 2
+    m_blocks: int = 1
+    stages: int = 4
+    group: int = 16
+    ping_pong: bool = False
+    blocks: int = 132
+    down: int = 1
+    across: int = 1
+    buffers: int = 2
+    swaps: bool = False
+    promotes: bool = False
+    parts: int = 1
+    splits: int = 1
+    few: int = 0
+    is_early: bool = True
+
+    @property
+    def m(self) -> int:
+        """Rows of a tile."""
+        return 64 * self.m_blocks * (1 if self.ping_pong else self.consumers)
+
+    @property
+    def threads(self) -> int:
+        return _WARPGROUP * (1 + self.consumers)
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return self.down * self.across
+
+
+_ALONE = (
+    Variant(n=256),
+    *(Variant(n=n) for n in (224, 192, 160, 128)),
+    Variant(n=128, m_blocks=2, ping_pong=True),
+    *(Variant(n=n, consumers=3) for n in (128, 96)),
+    Variant(n=256, consumers=1),
+    Variant(n=64),
+    *(Variant(n=n, consumers=1) for n in (128, 96, 64, 32)),
+    Variant(n=128, ping_pong=True),
+)
+_IN_CLUSTERS = (
+    *(Variant(n=n, m_blocks=2) for n in (192, 160)),
+    Variant(n=192, consumers=3),
+    *(Variant(n=n) for n in (256, 224, 192, 128, 64)),
+    Variant(n=128, consumers=1),
+)
+# Of these those for other elements than such of 16 bits, which are brought by as many bytes but
+# multiplied faster: others were not seen to be better.
+_OTHERS = tuple(shape for shape in _ALONE if shape.consumers < 3 and shape.n not in (224, 160))
+# Of C transposed. Where a tile has columns of B else, in slabs of 64, it has rows of A then, which
+# lie along K: any number of them.
+_SWAPPED = (
+    *(Variant(n=n, swaps=True) for n in (208, 176, 160, 144, 112, 96)),
+    *(Variant(n=n, consumers=3, swaps=True) for n in (112, 96, 80)),
+    *(Variant(n=n, consumers=1, swaps=True) for n in (112, 96, 80)),
+)
+_SWAPPED_IN_CLUSTERS = (
+    Variant(n=160, m_blocks=2, swaps=True),
+    Variant(n=192, consumers=3, swaps=True),
+    *(Variant(n=n, swaps=True) for n in (208, 176)),
+)
+# Clusters: how many blocks down and across, and how many such blocks run at once. What one costs
+# at its beginning and at its end is more than small tiles gain.
+_CLUSTERS = ((1, 2, 132), (2, 1, 132), (2, 2, 120))
+
+
+def shapes(problem: Problem) -> tuple[Variant, ...]:
+    """Variants that are worth a try, but for their stages; for many tiles first, then for fewer."""
+    if ELEMENT_BYTES[problem.a.element] != 2:
+        others = tuple(replace(shape, swaps=has_fragments(problem)) for shape in _OTHERS)
+        promotes = problem.exact_sums or problem.a.element in FLOAT8
+        return tuple(map(_promoting, others)) if promotes else others
+    alone, in_clusters = _ALONE, _IN_CLUSTERS
+    if not problem.a.transposed and not problem.b.transposed:
+        alone += _SWAPPED
+        in_clusters = _SWAPPED_IN_CLUSTERS + in_clusters
+    together = (
+        replace(shape, down=down, across=across, blocks=blocks)
+        for shape in in_clusters
+        for down, across, blocks in _CLUSTERS
+    )
+    return (*alone, *together)
+
+
+def has_fragments(problem: Problem) -> bool:
+    """Whether B is the left operand, from registers: of elements of other than 16 bits, wgmma reads
+    from shared memory those alone that lie along K."""
+    return ELEMENT_BYTES[problem.a.element] != 2 and not problem.b.transposed
+
+
+def sums_of(variant: Variant) -> int:
+    """How many a thread has at once."""
+    each = variant.m_blocks * variant.n // 2
+    return each + each // variant.parts if variant.promotes else each
+
+
+def _promoting(shape: Variant) -> Variant:
+    """With as few parts as leave registers for the sums of one."""
+    parts = 1
+    most = max(MOST_PROMOTED[shape.consumers], 16 + shape.m_blocks * shape.n // 2)
+    while sums_of(replace(shape, promotes=True, parts=parts)) > most:
+        parts += 1
+    return replace(shape, promotes=True, parts=parts)

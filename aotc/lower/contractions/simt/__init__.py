@@ -1,0 +1,2 @@
+"""Products on the ordinary units: `family` writes the kernel, `tiles` says how matrices lie in it.
+"""

@@ -1,0 +1,84 @@
+"""Sums of parts of K → C: the second kernel of a product whose K several blocks share.
+
+The first one stores the sums of each part; this one adds them in the order of K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from aotc.lower.contractions.problem import Finish, Matrix, Place, Problem, convert
+from aotc.lower.contractions.tensor_cores.store import add_sums, results_of
+from aotc.lower.contractions.tensor_cores.tiles import CHUNK_BYTES, INSTRUCTIONS, Sizes
+from aotc.lower.contractions.tensor_cores.writer import Writer
+from aotc.lower.contractions.writing.indices import Index
+
+# The buffer of sums: parts, those of a batch one after the other, of rows and columns.
+SUMS = "%sums"
+_THREADS = 256
+
+
+def partial_of(problem: Problem) -> Problem:
+    """The product whose C are sums of parts of K. Its rows begin at multiples of 16 bytes."""
+    type_ = INSTRUCTIONS[problem.a.element].sum
+    sums = Matrix(f"memref<?x?x?x{type_}>", type_, (problem.m, problem.n), None, CHUNK_BYTES)
+    return replace(problem, c=sums, accumulator=type_, adds=False)
+
+
+def allocate_parts(w: Writer, problem: Problem, splits: int, sizes: Sizes) -> Index:
+    """Makes the buffer, and says how many parts it has."""
+    pitch = w.multiply(w.divide_up(sizes.n, 4), 4)
+    parts = w.multiply(sizes.batches, splits)
+    rooms = ", ".join(w.index(size) for size in (parts, sizes.m, pitch))
+    w.line(f"{SUMS} = memref.alloc({rooms}) : {partial_of(problem).c.type}")
+    return parts
+
+
+def add_parts(
+    w: Writer, problem: Problem, splits: int, sizes: Sizes, finish: Finish | None
+) -> None:
+    """Launches the kernel, and gives the buffer back: a thread for each element of C, a block for a
+    part of a row."""
+    partial, c = partial_of(problem), problem.c
+    across = w.divide_up(sizes.n, _THREADS)
+    blocks = w.multiply(w.multiply(sizes.batches, sizes.m), across)
+    with launch(w, blocks, _THREADS, 0):
+        rows, across = w.index(sizes.m), w.index(across)
+        line = w.value(f"arith.divui %bx, {across} : index")
+        first = w.multiply(w.value(f"arith.remui %bx, {across} : index"), _THREADS)
+        column = w.index(w.add(first, "%tx"))
+        batch = w.value(f"arith.divui {line}, {rows} : index")
+        row = w.value(f"arith.remui {line}, {rows} : index")
+        with w.where(w.is_less(column, sizes.n)):
+            first_part = w.multiply(batch, splits)
+            total = ""
+            for split in range(splits):
+                at = w.at(w.add(first_part, split), row, column)
+                one = w.value(f"memref.load {SUMS}{at} : {partial.c.type}")
+                total = add_sums(w, total, one, partial.accumulator) if total else one
+            at = w.at(*((batch,) if problem.batched else ()), row, column)
+            if problem.adds:
+                before = w.value(f"memref.load %c{at} : {c.type}")
+                before = convert(w, before, c.element, partial.accumulator)
+                total = add_sums(w, before, total, partial.accumulator)
+            place = Place(batch if problem.batched else None, row, [column])
+            [value] = results_of(w, problem, [total], place, finish)
+            w.line(f"memref.store {value}, %c{at} : {c.type}")
+    w.line(f"memref.dealloc {SUMS} : {partial.c.type}")
+
+
+@contextmanager
+def launch(w: Writer, blocks: Index, threads: int, shared: int) -> Iterator[None]:
+    """The body of a launch, which is none where there are no blocks: the runtime refuses those."""
+    with w.where(w.is_less(0, blocks)):
+        grid, one, block = w.index(blocks), w.index(1), w.index(threads)
+        bytes_ = w.constant(shared, "i32")
+        w.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {grid}, %gy = {one}, %gz = {one})")
+        w.line(f"    threads(%tx, %ty, %tz) in (%sx = {block}, %sy = {one}, %sz = {one})")
+        w.open(f"    dynamic_shared_memory_size {bytes_} {{")
+        yield
+        w.line("gpu.terminator")
+        w.close()
