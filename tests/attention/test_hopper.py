@@ -12,10 +12,13 @@ from msgspec.structs import replace
 
 from aotc.lower.attention import hopper
 from aotc.lower.attention.choice import choose
+from aotc.lower.attention.family import Candidate
 from aotc.lower.attention.hopper import Variant
+from aotc.lower.attention.hopper_menu import HOPPER
 from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.contractions.problem import Matrix
 from aotc.mlir import ir
+from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
 
@@ -54,6 +57,12 @@ def problem(
     )
 
 
+def chosen(p: Attention) -> list[Candidate]:
+    """Hopper's kernels for it."""
+    choices = [one for one in choose(p, [Chip("sm_90a")]) if one.family is HOPPER]
+    return [candidate for choice in choices for candidate in choice.candidates]
+
+
 def module(p: Attention, variant: Variant) -> str:
     types = [p.q.type, p.k.type, p.v.type, p.o.type, *([p.mask.type] if p.mask else [])]
     arguments = ", ".join(f"%{i}: {type_}" for i, type_ in enumerate(types))
@@ -79,7 +88,7 @@ func.func @attention({arguments}) attributes {{llvm.emit_c_interface}} {{
     ],
 )
 def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
-    assert choose(p) == [], why
+    assert chosen(p) == [], why
 
 
 @pytest.mark.parametrize(
@@ -94,12 +103,12 @@ def test_impossible_variants_are_refused(variant: Variant) -> None:
 def test_tiles_are_chosen_by_their_number() -> None:
     """Few, and then smaller ones; of numbers that are not known, each size there is."""
     rows = {
-        tokens: [choice.variant.m for choice in choose(problem(16, tokens, tokens))]
+        tokens: [choice.variant.m for choice in chosen(problem(16, tokens, tokens))]
         for tokens in (512, 1024, 4096)
     }
     assert rows == {512: [64], 1024: [128], 4096: [192]}
-    assert [choice.variant.m for choice in choose(problem())] == [192, 128, 64]
-    assert [choice.variant.m for choice in choose(problem(depth=128))] == [128, 64]
+    assert [choice.variant.m for choice in chosen(problem())] == [192, 128, 64]
+    assert [choice.variant.m for choice in chosen(problem(depth=128))] == [128, 64]
 
 
 PROBLEMS = {
@@ -115,7 +124,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_text_is_a_module(name: str) -> None:
-    choices = choose(PROBLEMS[name])
+    choices = chosen(PROBLEMS[name])
     assert choices
     for choice in choices:
         with ir.Context(), ir.Location.unknown():
@@ -132,7 +141,7 @@ def test_sums_stay_in_registers(
     """ptxas takes it with the registers that there are, without stack, and says nothing of
     products that wait for each other."""
     p = PROBLEMS[name]
-    variant = choose(p)[number].variant
+    variant = chosen(p)[number].variant
     path, out = mlir_file(module(p, variant)), tmp_path / "out"
     command = ("build", path, "--chip", "sm_90a", "--emit", "ptx,cubin", "-o", f"{out}/")
     assert "warning" not in aotc(*command).succeeded().stderr

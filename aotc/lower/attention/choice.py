@@ -1,66 +1,86 @@
-"""Which variants of a kernel attention gets."""
+"""Which kernels attention gets, for which GPUs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
+from msgspec.structs import replace
 
-from aotc.lower.attention import hopper
-from aotc.lower.attention.hopper import Variant
+from aotc.lower.attention.family import Candidate, Family
+from aotc.lower.attention.hopper_menu import HOPPER
 from aotc.lower.attention.problem import Attention
-from aotc.request import Chip
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
+from aotc.lower.kernels.outlining import ANY_GPU
+from aotc.lower.placement_names import LEAST_CAPABILITY
+from aotc.request import Chip, unique
 
-CHIP = Chip("sm_90a")
-# Of an H100 and H200.
-MULTIPROCESSORS = 132
-# So many matrices of a batch are gone through at once, where rows see different numbers of keys:
-# with fewer, the longest tiles of each group come at its end.
-_GROUP = 16
-# What a tile of so many warpgroups takes, up to 64 columns and up to 128: 64 rows for each of them,
-# by how fast they were seen to be on an H200.
-_COSTS = {64: {3: 192, 2: 160, 1: 103}, 128: {2: 128, 1: 91}, 256: {2: 128, 1: 91}}
+# Of those for the same GPUs, the first one that takes a problem has it.
+FAMILIES: tuple[Family, ...] = (HOPPER,)
 
 
 class Choice(Struct, frozen=True):
-    """A variant, and what one tile of it costs."""
+    """Kernels of a family for `problem`, whose matrices are aligned as that says; of several, the
+    program takes the one whose `cost` is the least."""
 
-    variant: Variant
-    cost: int
+    family: Family
+    problem: Attention
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def target(self) -> str:
+        """What they are launched on."""
+        return ANY_GPU if self.family.chip is None else self.family.chip.name
+
+    def __str__(self) -> str:
+        tiles = " or ".join(f"{one.variant.m}x{one.variant.keys}" for one in self.candidates)
+        where = "GPUs" if self.family.chip is None else self.family.chip.name
+        return f"{self.family.name} with tiles of {tiles} on {where}"
 
 
-def choose(problem: Attention) -> list[Choice]:
-    """The variants for a problem: one, or, of sizes that are not known, several, of which `cost`
-    says the best one. None at all where the kernel takes no such problem."""
-    if problem.depth is None:
-        return []
-    costs = next((of for most, of in _COSTS.items() if problem.depth <= most), {})
-    able = [
-        Choice(variant, cost)
-        for consumers, cost in costs.items()
-        if (variant := _variant(problem, consumers)) is not None
-    ]
+def choose(problem: Attention, chips: Sequence[Chip]) -> list[Choice]:
+    """The kernels for a problem in a build for these chips, the best one first. None at all where
+    no kernel takes it."""
+    found = []
+    others = list(chips)
+    for family in FAMILIES:
+        if family.chip is None:
+            continue
+        own = [chip for chip in others if chip.capability == family.chip.capability]
+        if own and (choice := _choice(family, problem)) is not None:
+            found.append(choice)
+            others = [chip for chip in others if chip not in own]
+    if any(chip.capability < LEAST_CAPABILITY for chip in chips):
+        return found
+    # What has a kernel of its own has none for matrices at other addresses.
+    for one in unique(([problem] if others else []) + [_anywhere(problem)]):
+        general = (_choice(family, one) for family in FAMILIES if family.chip is None)
+        found += [choice for choice in general if choice is not None][:1]
+    return found
+
+
+def _choice(family: Family, problem: Attention) -> Choice | None:
+    able = family.candidates(problem)
     rows, batch = problem.q.sizes[0], problem.batch
-    if rows is None or batch is None or not able:
-        return able
-    return [min(able, key=lambda one: _cost(one, rows, batch, causal=problem.causal))]
+    if rows is not None and batch is not None and able:
+        able = [min(able, key=lambda one: cost(family, one, rows, batch, causal=problem.causal))]
+    return Choice(family, problem, tuple(able)) if able else None
 
 
-def _variant(problem: Attention, consumers: int) -> Variant | None:
-    """With as many keys in a block as there is room for."""
-    # Of rows that see different numbers of keys, the GPU itself hands out tiles as blocks end.
-    group, blocks = (_GROUP, 0) if problem.causal else (1, MULTIPROCESSORS)
-    found = [
-        Variant(consumers=consumers, keys=keys, group=group, blocks=blocks)
-        for keys in (128, 64, 32)
-        # With 128, more of a mask is in registers than the others leave.
-        if problem.mask is None or keys < 128
-    ]
-    return next((one for one in found if hopper.can_take(problem, one)), None)
-
-
-def _cost(choice: Choice, rows: int, batch: int, *, causal: bool) -> int:
+def cost(family: Family, one: Candidate, rows: int, batch: int, *, causal: bool) -> int:
     """As `dispatch` computes it where sizes are not known: of equal tiles, so many turns; of
     causal ones, which take half of that on average, what the longest takes at least."""
-    tiles = -(-rows // choice.variant.m) * batch
+    tiles = -(-rows // one.variant.m) * batch
     if causal:
-        return max(tiles, 2 * MULTIPROCESSORS) * choice.cost
-    return -(-tiles // MULTIPROCESSORS) * choice.cost
+        return int(max(tiles, 2 * family.at_once) * one.cost)
+    return int(-(-tiles // family.at_once) * one.cost)
+
+
+def _anywhere(problem: Attention) -> Attention:
+    """The same, of matrices of which no address is known."""
+    q, k, v, o = (_unaligned(one) for one in (problem.q, problem.k, problem.v, problem.o))
+    return replace(problem, q=q, k=k, v=v, o=o)
+
+
+def _unaligned(matrix: Matrix) -> Matrix:
+    return replace(matrix, alignment=ELEMENT_BYTES.get(matrix.element, 1))

@@ -1,5 +1,5 @@
-"""Calls of functions with attention's operations → a choice between those and a kernel, made when
-they are to be called: on a GPU of Hopper's, with matrices at addresses that TMA takes."""
+"""Calls of functions with attention's operations → a choice between kernels and those, made when
+they are to be called: by the GPU's compute capability, and by the addresses of matrices."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
-from aotc.lower.attention import hopper
-from aotc.lower.attention.choice import CHIP, MULTIPROCESSORS, Choice, choose
+from aotc.lower.attention.choice import Choice, choose
+from aotc.lower.attention.family import Candidate
 from aotc.lower.attention.lying import Lying
 from aotc.lower.attention.outline import CAUSAL, FORMS, OPERANDS, PLACES, SCALE, ZERO, problem_of
 from aotc.lower.attention.problem import Attention
 from aotc.lower.contractions.dispatch import (
     DECLARATION,
     TARGET,
+    chips_of,
     declare_capability,
     name_modules,
 )
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter
-from aotc.lower.placement_names import CAPABILITY
+from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
+from aotc.request import BuildRequest, Chip
 
 STEP = "aotc-choose-attention-kernels"
 _NAMES = ("q", "k", "v", "c", "m")
-_ALIGNMENT = 16
 
 
-def choose_attention_kernels(module: Any, remarks: Remarks) -> None:
+def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
     """Changes `module`, in which tensors are buffers, in place."""
     with module.context:
         functions = {
@@ -42,14 +43,14 @@ def choose_attention_kernels(module: Any, remarks: Remarks) -> None:
         for call in ops.find(module.operation, "func.call"):
             function = functions.get(ops.callee_of(call))
             if function is not None:
-                is_any |= _replace(call, function, remarks)
+                is_any |= _replace(call, function, chips_of(request), remarks)
         if is_any:
             declare_capability(module)
 
 
-def _replace(call: Any, function: Any, remarks: Remarks) -> bool:
+def _replace(call: Any, function: Any, chips: Sequence[Chip], remarks: Remarks) -> bool:
     problem = _problem(call, function)
-    choices = [] if problem is None else choose(problem)
+    choices = [] if problem is None else choose(problem, chips)
     if problem is None or not choices:
         return False
     what = "causal attention" if problem.causal else "attention"
@@ -57,26 +58,24 @@ def _replace(call: Any, function: Any, remarks: Remarks) -> bool:
         what += " with a mask"
     if any(problem.heads):
         what += " of heads in rows"
-    remarks.add(
-        STEP,
-        call.location,
-        f"{what}: {hopper.NAME} with tiles of {' or '.join(map(_words, choices))} on {CHIP.name}, "
-        "else as it was written",
-    )
+    kernels = ", else ".join(map(str, choices))
+    remarks.add(STEP, call.location, f"{what}: one kernel, {kernels}, else as it was written")
     operands = _operands(call, function)
     with call.location:
         parsed = ir.Module.parse(_text(problem, choices, _lying(operands, function)))
     body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
     *_, choice, _ = body.operations
     name_modules(choice.operation)
-    (end,) = choice.operation.regions[1].blocks[0].operations
+    end = _last_end(choice.operation)
     ops.replace_by_body(call, body, operands)
-    call.move_before(end.operation)
+    call.move_before(end)
     return True
 
 
-def _words(choice: Choice) -> str:
-    return f"{choice.variant.m}x{choice.variant.keys}"
+def _last_end(choice: Any) -> Any:
+    """The end of what is done where none of an `scf.if`'s conditions holds."""
+    *before, end = choice.regions[1].blocks[0].operations
+    return _last_end(before[-1].operation) if before else end.operation
 
 
 def _problem(call: Any, function: Any) -> Attention | None:
@@ -129,47 +128,23 @@ def _lying(operands: Sequence[Any], function: Any) -> list[Lying]:
 
 
 def _text(problem: Attention, choices: Sequence[Choice], lying: Sequence[Lying]) -> str:
-    """A function of Q, K, V, the result and perhaps a mask that ends with an `scf.if`, whose second
+    """A function of Q, K, V, the result and perhaps a mask that ends with an `scf.if`, whose last
     region is for the call."""
     e = _Dispatch()
     capability = e.value(f"func.call @{CAPABILITY}() : () -> i32")
-    number = e.constant(CHIP.capability, "i32")
-    conditions = [e.value(f"arith.cmpi eq, {capability}, {number} : i32")]
-    arguments, bytes_ = [], []
+    arguments, distances = [], []
     for name, one in zip(_NAMES, lying, strict=False):
         wanted = one.matrix.type
         given = f"%{name}" if str(one.type) == wanted else f"%{name}_given"
         arguments.append(f"{given}: {one.type}")
-        if given != f"%{name}":
-            two = e.constant(ELEMENT_BYTES[one.matrix.element])
-            bytes_ += [
-                e.value(f"arith.muli {count}, {two} : index")
-                for count in one.write(e, given, f"%{name}")
-            ]
-        bytes_.append(_address(e, f"%{name}", wanted))
+        dynamic = one.write(e, given, f"%{name}") if given != f"%{name}" else []
+        distances.append([e.bytes(count, one.matrix.element) for count in dynamic])
     if problem.mask is not None:
         arguments.append(f"%m: {problem.mask.type}")
-    bits = bytes_[0]
-    for one_more in bytes_[1:]:
-        bits = e.value(f"arith.ori {bits}, {one_more} : index")
-    low = e.value(f"arith.andi {bits}, {e.constant(_ALIGNMENT - 1)} : index")
-    conditions.append(e.value(f"arith.cmpi eq, {low}, {e.constant(0)} : index"))
-    if problem.k.sizes[0] is None:
-        # Over no keys, the sums of O are 0, and not 0 / 0.
-        keys = e.value(f"memref.dim %k, {e.constant(1)} : {problem.k.type}")
-        conditions.append(e.value(f"arith.cmpi ne, {keys}, {e.constant(0)} : index"))
-    all_hold = conditions[0]
-    for condition in conditions[1:]:
-        all_hold = e.value(f"arith.andi {all_hold}, {condition} : i1")
-    e.open(f"scf.if {all_hold} {{")
-    e.choose(problem, choices)
-    e.otherwise()
-    e.close()
+    # Over no keys, the sums of O are 0, and not 0 / 0.
+    is_any = [] if problem.k.sizes[0] is not None else [e.has_keys(problem)]
+    e.choose(choices, capability, distances, is_any)
     return f"func.func @choice({', '.join(arguments)}) {{\n{e.text()}\n  return\n}}\n{DECLARATION}"
-
-
-def _address(e: Emitter, name: str, type_: str) -> str:
-    return e.value(f"memref.extract_aligned_pointer_as_index {name} : {type_} -> index")
 
 
 class _Dispatch(Emitter):
@@ -178,46 +153,95 @@ class _Dispatch(Emitter):
     def name(self) -> str:
         return f"{super().name()}_choice"
 
-    def choose(self, problem: Attention, choices: Sequence[Choice]) -> None:
-        """The one that costs least."""
-        costs = [self._cost(problem, one) for one in choices] if len(choices) > 1 else []
-        self._choose(problem, choices, costs)
+    def bytes(self, count: str, element: str) -> str:
+        return self.value(f"arith.muli {count}, {self.constant(ELEMENT_BYTES[element])} : index")
 
-    def _choose(self, problem: Attention, choices: Sequence[Choice], costs: list[str]) -> None:
+    def has_keys(self, problem: Attention) -> str:
+        keys = self.value(f"memref.dim %k, {self.constant(1)} : {problem.k.type}")
+        return self.value(f"arith.cmpi ne, {keys}, {self.constant(0)} : index")
+
+    def choose(
+        self,
+        choices: Sequence[Choice],
+        capability: str,
+        distances: Sequence[Sequence[str]],
+        conditions: Sequence[str],
+    ) -> None:
+        """The first one that can be launched. `distances`: of each matrix what is not known of its
+        offset and strides, in bytes; `conditions`: of all choices."""
         first, *others = choices
+        alike = [self._runs_there(first, capability), *conditions]
+        alike += self._alignment(first, distances)
+        all_hold = alike[0]
+        for condition in alike[1:]:
+            all_hold = self.value(f"arith.andi {all_hold}, {condition} : i1")
+        self.open(f"scf.if {all_hold} {{")
+        able = first.candidates
+        costs = [self._cost(first, one) for one in able] if len(able) > 1 else []
+        self._candidates(first, able, costs)
+        self.otherwise()
+        if others:
+            self.choose(others, capability, distances, conditions)
+        self.close()
+
+    def _runs_there(self, choice: Choice, capability: str) -> str:
+        chip = choice.family.chip
+        predicate, number = ("sge", LEAST_CAPABILITY) if chip is None else ("eq", chip.capability)
+        wanted = self.constant(number, "i32")
+        return self.value(f"arith.cmpi {predicate}, {capability}, {wanted} : i32")
+
+    def _alignment(self, choice: Choice, distances: Sequence[Sequence[str]]) -> list[str]:
+        """Whether matrices lie as the choice's problem says."""
+        problem, found = choice.problem, []
+        matrices = (problem.q, problem.k, problem.v, problem.o)
+        for name, matrix, unknown in zip(_NAMES, matrices, distances, strict=False):
+            if matrix.alignment <= ELEMENT_BYTES[matrix.element]:
+                continue
+            bits = self.value(
+                f"memref.extract_aligned_pointer_as_index %{name} : {matrix.type} -> index"
+            )
+            for distance in unknown:
+                bits = self.value(f"arith.ori {bits}, {distance} : index")
+            low = self.value(f"arith.andi {bits}, {self.constant(matrix.alignment - 1)} : index")
+            found.append(self.value(f"arith.cmpi eq, {low}, {self.constant(0)} : index"))
+        return found
+
+    def _candidates(self, choice: Choice, able: Sequence[Candidate], costs: Sequence[str]) -> None:
+        """The one that costs least."""
+        first, *others = able
         if not others:
-            self._kernel(problem, first)
+            self._kernel(choice, first)
             return
         least = costs[0]
         for cost in costs[1:]:
             least = self.value(f"arith.minui {least}, {cost} : index")
         is_best = self.value(f"arith.cmpi eq, {costs[0]}, {least} : index")
         self.open(f"scf.if {is_best} {{")
-        self._kernel(problem, first)
+        self._kernel(choice, first)
         self.otherwise()
-        self._choose(problem, others, costs[1:])
+        self._candidates(choice, others, costs[1:])
         self.close()
 
-    def _cost(self, problem: Attention, choice: Choice) -> str:
-        """See `choice`."""
+    def _cost(self, choice: Choice, one: Candidate) -> str:
+        """See `choice.cost`."""
+        problem, at_once = choice.problem, choice.family.at_once
         batch, rows = (
             self.value(f"memref.dim %q, {self.constant(i)} : {problem.q.type}") for i in (0, 1)
         )
-        down = self.value(f"arith.ceildivui {rows}, {self.constant(choice.variant.m)} : index")
+        down = self.value(f"arith.ceildivui {rows}, {self.constant(one.variant.m)} : index")
         tiles = self.value(f"arith.muli {down}, {batch} : index")
         if problem.causal:
-            least = self.constant(2 * MULTIPROCESSORS)
+            least = self.constant(2 * at_once)
             turns = self.value(f"arith.maxui {tiles}, {least} : index")
         else:
-            many = self.constant(MULTIPROCESSORS)
-            turns = self.value(f"arith.ceildivui {tiles}, {many} : index")
-        return self.value(f"arith.muli {turns}, {self.constant(choice.cost)} : index")
+            turns = self.value(f"arith.ceildivui {tiles}, {self.constant(at_once)} : index")
+        return self.value(f"arith.muli {turns}, {self.constant(one.cost)} : index")
 
-    def _kernel(self, problem: Attention, choice: Choice) -> None:
-        text = hopper.function(problem, choice.variant, "kernel")
+    def _kernel(self, choice: Choice, one: Candidate) -> None:
+        text = choice.family.function(choice.problem, one.variant, "kernel")
         _, *body, _, _ = text.strip().splitlines()
         self.open("scf.execute_region {")
         for line in body:
             self.line(line)
         self.line("scf.yield")
-        self.close(f'}} {{{TARGET} = "{CHIP.name}"}}')
+        self.close(f'}} {{{TARGET} = "{choice.target}"}}')

@@ -37,7 +37,7 @@ from aotc.lower.contractions.hopper.tiles import (
 )
 from aotc.lower.contractions.problem import Matrix, Problem
 
-NAME = "one kernel (wgmma)"
+NAME = "wgmma"
 _WARPGROUP = 128  # threads
 # Of a block at most, less what aligns the stages behind the barriers.
 _SHARED_BYTES = 232448 - 1024

@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
-from aotc.lower.attention.choice import CHIP, choose
+from aotc.lower.attention.choice import choose
 from aotc.lower.attention.lying import Lying, sizes_of
 from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.attention.recognise import Found, recognise_attention
@@ -34,8 +34,7 @@ _NAME = "aotc_attention"
 
 def outline_attention(module: Any, request: BuildRequest) -> None:
     """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
-    if all(chip.capability != CHIP.capability for chip in chips_of(request)):
-        return
+    chips = chips_of(request)
     with module.context:
         inside = called_inside(module)
         number = 0
@@ -47,7 +46,7 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                 if found is None or ops.enclosing(generic, *PARALLEL) is not None:
                     continue
                 problem = _problem(found)
-                if problem is not None and choose(problem):
+                if problem is not None and choose(problem, chips):
                     number += _outline(module, function, found, number)
 
 

@@ -127,7 +127,7 @@ def _outline_attention(lowering: Lowering, options: Options) -> None:
 def _choose_attention_kernels(lowering: Lowering, options: Options) -> None:
     from aotc.lower.attention.dispatch import choose_attention_kernels
 
-    choose_attention_kernels(lowering.source.module, lowering.remarks)
+    choose_attention_kernels(lowering.source.module, lowering.request, lowering.remarks)
 
 
 def _fold_constants(lowering: Lowering, options: Options) -> None:

@@ -1,0 +1,46 @@
+"""Which variants of Hopper's kernel attention gets."""
+
+from __future__ import annotations
+
+from aotc.lower.attention import hopper
+from aotc.lower.attention.family import Candidate, Family
+from aotc.lower.attention.hopper import Variant
+from aotc.lower.attention.problem import Attention
+from aotc.request import Chip
+
+# Of an H100 and H200.
+_MULTIPROCESSORS = 132
+# So many matrices of a batch are gone through at once, where rows see different numbers of keys:
+# with fewer, the longest tiles of each group come at its end.
+_GROUP = 16
+# What a tile of so many warpgroups takes, up to 64 columns and up to 128: 64 rows for each of them,
+# by how fast they were seen to be on an H200.
+_COSTS = {64: {3: 192, 2: 160, 1: 103}, 128: {2: 128, 1: 91}, 256: {2: 128, 1: 91}}
+
+
+def candidates(problem: Attention) -> list[Candidate]:
+    """See `Family`."""
+    if problem.depth is None:
+        return []
+    costs = next((of for most, of in _COSTS.items() if problem.depth <= most), {})
+    return [
+        Candidate(variant, cost)
+        for consumers, cost in costs.items()
+        if (variant := _variant(problem, consumers)) is not None
+    ]
+
+
+def _variant(problem: Attention, consumers: int) -> Variant | None:
+    """With as many keys in a block as there is room for."""
+    # Of rows that see different numbers of keys, the GPU itself hands out tiles as blocks end.
+    group, blocks = (_GROUP, 0) if problem.causal else (1, _MULTIPROCESSORS)
+    found = [
+        Variant(consumers=consumers, keys=keys, group=group, blocks=blocks)
+        for keys in (128, 64, 32)
+        # With 128, more of a mask is in registers than the others leave.
+        if problem.mask is None or keys < 128
+    ]
+    return next((one for one in found if hopper.can_take(problem, one)), None)
+
+
+HOPPER = Family(hopper.NAME, Chip("sm_90a"), _MULTIPROCESSORS, candidates, hopper.function)
