@@ -7,8 +7,8 @@ registers; sums = sums · factor + exponentials · V. Scores are never in memory
 exponentials of a block, its products of the block before are under way, and those of the other
 warpgroups, which take turns.
 
-Between both kinds is a ring of stages in shared memory, each a block of K or one of V, in the order
-of their use: K, K, V, K, V, … V. Barriers as in `contractions.hopper`; Q has a place of its own.
+Between both kinds is a ring of stages (`contractions.hopper.ring`), each a block of K or one of V,
+in the order of their use: K, K, V, K, V, … V. Q has a ring of its own, of one stage.
 
 Scores and sums are f32. Exponentials become Q's type before the second product, and are divided by
 their sum after it: in another order than the operation says, with the same error bounds.
@@ -24,26 +24,22 @@ from aotc.lower.attention.masks import MaskReader
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.products import ROWS, Operand, Products
 from aotc.lower.attention.softmax import Rows, Softmax
+from aotc.lower.contractions.hopper.block import SHARED_BYTES, WARPGROUP, Block, in_groups
+from aotc.lower.contractions.hopper.ring import Ring
 from aotc.lower.contractions.hopper.store import Store
 from aotc.lower.contractions.hopper.tiles import (
     DEPTH,
     K_OF_WGMMA,
-    SHARED,
-    SPACE,
     SWIZZLED,
     Body,
     Tile,
     is_aligned,
 )
-from aotc.lower.contractions.problem import Matrix, Problem
+from aotc.lower.contractions.problem import Problem
 
 NAME = "wgmma"
-_WARPGROUP = 128  # threads
-# Of a block at most, less what aligns the stages behind the barriers.
-_SHARED_BYTES = 232448 - 1024
 # Registers of a thread that fetches, and of one that computes, by the number of warpgroups that do.
 _REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160)}
-_TICKS = 10_000_000  # of one try to wait, which is repeated
 
 
 class Variant(Struct, frozen=True):
@@ -69,7 +65,7 @@ class Variant(Struct, frozen=True):
 
     @property
     def threads(self) -> int:
-        return _WARPGROUP * (1 + self.consumers)
+        return WARPGROUP * (1 + self.consumers)
 
 
 def can_take(problem: Attention, variant: Variant) -> bool:
@@ -86,7 +82,7 @@ def can_take(problem: Attention, variant: Variant) -> bool:
         and all(is_aligned(matrix) and not matrix.transposed for matrix in matrices)
         and problem.scale > 0
         and _is_possible(variant)
-        and _Kernel(problem, variant).shared_bytes <= _SHARED_BYTES
+        and _Kernel(problem, variant).shared_bytes <= SHARED_BYTES
     )
 
 
@@ -116,14 +112,13 @@ class _Kernel:
         self.q = Operand(problem.q, variant.m, self.depth, heads[0])
         self.k = Operand(problem.k, variant.keys, self.depth, heads[1])
         self.v = Operand(problem.v, variant.keys, self.depth, heads[2])
-        self.stage_bytes = self.k.bytes
-        self.ring_bytes = variant.stages * self.stage_bytes
-        self.shared_bytes = (
-            self.q.bytes + self.ring_bytes + Store.shared_bytes(4 * variant.consumers)
-        )
-        self.ring = _barriers(variant.stages)
-        self.single = _barriers(1)
         self.e = Body()
+        self.block = Block(self.e)
+        self.ring = Ring(self.e, variant.stages, self.k.bytes)
+        self.q_ring = Ring(self.e, 1, self.q.bytes)
+        self.shared_bytes = (
+            self.q.bytes + self.ring.bytes + Store.shared_bytes(4 * variant.consumers)
+        )
         self.products = Products(self.e, self.q, self.k, self.v)
         mask = problem.mask
         self.softmax = Softmax(self.e, problem.scale, self.element, masked=mask is not None)
@@ -138,8 +133,9 @@ class _Kernel:
         types = {"q": problem.q.type, "k": problem.k.type, "v": problem.v.type, "c": problem.o.type}
         if problem.mask is not None:
             types["m"] = problem.mask.type
-        self.host_batch, self.host_queries = (self._dim("%q", problem.q, i) for i in (0, 1))
-        self.host_keys = self._dim("%k", problem.k, 1)
+        size = self.block.size
+        self.host_batch, self.host_queries = (size("%q", problem.q, i) for i in (0, 1))
+        self.host_keys = size("%k", problem.k, 1)
         if problem.heads[0]:
             self.host_batch = e.do("muli", self.host_batch, problem.heads[0], "index")
         elements = e.do("muli", self.host_batch, self.host_queries, "index")
@@ -148,104 +144,57 @@ class _Kernel:
             self.k_map = self.k.make_map(e, "%k")
             self.v_map = self.v.make_map(e, "%v")
             self.store.make_maps()
-            self._launch()
+            threads = self.variant.threads
+            self.block.launch(self._blocks(), threads, self.shared_bytes, self._body)
         arguments = ", ".join(f"%{key}: {type_}" for key, type_ in types.items())
         return f"func.func @{name}({arguments}) {{\n{e.text()}\n  return\n}}"
 
-    def _dim(self, name: str, matrix: Matrix, number: int) -> str:
-        which = self.e.constant(number)
-        return self.e.value(f"memref.dim {name}, {which} : {matrix.type}")
-
-    def _launch(self) -> None:
+    def _blocks(self) -> str:
         e = self.e
         down = e.do("ceildivui", self.host_queries, self.variant.m, "index")
         blocks = e.do("muli", down, self.host_batch, "index")
         if self.variant.blocks:
             blocks = e.do("minui", blocks, self.variant.blocks, "index")
-        one, threads = e.constant(1), e.constant(self.variant.threads)
-        bytes_ = e.constant(self.shared_bytes, "i32")
-        e.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {blocks}, %gy = {one}, %gz = {one})")
-        e.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
-        with e.block(f"    dynamic_shared_memory_size {bytes_}"):
-            self._body()
-            e.line("gpu.terminator")
+        return blocks
 
     # --- The kernel ----------------------------------------------------------------------
 
     def _body(self) -> None:
-        e = self.e
-        thread = e.i32("%tx")
-        self._find_block(thread)
+        self.block.begin()
         self._count_tiles()
-        self._make_barriers(e.compare("eq", thread, 0))
-        is_producer = e.compare("eq", self.warpgroup, 0)
-        e.open(f"scf.if {is_producer} {{")
-        self._produce()
-        e.otherwise()
-        self._consume()
-        e.close()
-
-    def _find_block(self, thread: str) -> None:
-        """What a thread knows of itself and of its block."""
-        e = self.e
-        self.block, self.grid = e.i32("%bx"), e.i32("%gx")
-        self.lane = e.do("andi", thread, 31)
-        # The same for all lanes, which a shuffle tells the compiler.
-        everyone, first, last = (e.constant(number, "i32") for number in (-1, 0, 31))
-        warp = e.do("shrui", thread, 5)
-        self.warp = e.value(f"nvvm.shfl.sync idx {everyone}, {warp}, {first}, {last} : i32 -> i32")
-        self.warpgroup = e.do("shrui", self.warp, 2)
-        self.shared = e.value(f"gpu.dynamic_shared_memory : {SHARED}")
-        address = e.value(
-            f"memref.extract_aligned_pointer_as_index {self.shared} : {SHARED} -> index"
-        )
-        self.address = e.i32(address)
+        self._begin_rings()
+        registers = _REGISTERS[self.variant.consumers]
+        self.block.divide(self._produce, self._consume, registers)
 
     def _count_tiles(self) -> None:
         e, problem = self.e, self.problem
-        self.queries = self._size(problem.q.sizes[0], self.host_queries)
-        self.keys = self._size(problem.k.sizes[0], self.host_keys)
+        self.queries = self.block.known(problem.q.sizes[0], self.host_queries)
+        self.keys = self.block.known(problem.k.sizes[0], self.host_keys)
         self.batch = e.i32(self.host_batch)
         self.down = e.do("divui", e.do("addi", self.queries, self.variant.m - 1), self.variant.m)
         self.tiles = e.do("muli", self.down, self.batch)
 
-    def _size(self, known: int | None, size: str) -> str:
-        return self.e.i32(size) if known is None else self.e.constant(known, "i32")
-
-    def _make_barriers(self, is_first: str) -> None:
-        e, variant = self.e, self.variant
-        self.full, self.empty = (e.value(f"nvgpu.mbarrier.create -> {self.ring}") for _ in "kv")
-        self.q_full, self.q_empty = (
-            e.value(f"nvgpu.mbarrier.create -> {self.single}") for _ in range(2)
+    def _begin_rings(self) -> None:
+        rings = (self.ring, self.q_ring)
+        for ring in rings:
+            ring.make()
+        with self.block.first_thread():
+            for ring in rings:
+                ring.begin(4 * self.variant.consumers)
+        maps = (self.q_map, self.k_map, self.v_map)
+        operands = (self.q, self.k, self.v)
+        self.block.prefetch(
+            [(map_, operand.map_type) for map_, operand in zip(maps, operands, strict=True)]
         )
-        with e.block(f"scf.if {is_first}"):
-            # A stage is filled by one thread, and emptied by the warps that read it.
-            one, arrivals, zero = e.constant(1), e.constant(4 * variant.consumers), e.constant(0)
-            for number in range(variant.stages):
-                stage = e.constant(number)
-                e.line(f"nvgpu.mbarrier.init {self.full}[{stage}], {one} : {self.ring}")
-                e.line(f"nvgpu.mbarrier.init {self.empty}[{stage}], {arrivals} : {self.ring}")
-            e.line(f"nvgpu.mbarrier.init {self.q_full}[{zero}], {one} : {self.single}")
-            e.line(f"nvgpu.mbarrier.init {self.q_empty}[{zero}], {arrivals} : {self.single}")
-            e.line("nvvm.fence.mbarrier.init")
-        for map_, operand in ((self.q_map, self.q), (self.k_map, self.k), (self.v_map, self.v)):
-            e.line(
-                f"nvgpu.tma.prefetch.descriptor {map_}, predicate = {is_first} : {operand.map_type}"
-            )
-        e.line("gpu.barrier")
+        self.e.line("gpu.barrier")
 
     def _tile(self, number: str) -> Tile:
         """Tiles are counted over `group` matrices of the batch, then down; causal ones up, as the
         last rows have the most keys, and what takes longest comes first."""
         e, variant = self.e, self.variant
-        in_group = e.do("muli", self.down, variant.group)
-        first = e.do("muli", e.do("divui", number, in_group), variant.group)
-        place = e.do("remui", number, in_group)
-        width = e.do("minui", e.do("subi", self.batch, first), variant.group)
-        row = e.do("divui", place, width)
+        batch, row = in_groups(e, number, (self.batch, self.down), variant.group)
         if self.problem.causal:
             row = e.do("subi", e.do("subi", self.down, 1), row)
-        batch = e.do("addi", first, e.do("remui", place, width))
         return Tile(e.do("muli", row, variant.m), e.constant(0, "i32"), batch)
 
     def _key_blocks(self, tile: Tile) -> str:
@@ -256,48 +205,10 @@ class _Kernel:
             seen = e.do("minui", seen, e.do("addi", tile.row, self.variant.m))
         return e.do("divui", e.do("addi", seen, keys - 1), keys)
 
-    # --- Barriers ------------------------------------------------------------------------
-
-    def _stage(self, count: str) -> str:
-        return self.e.do("remui", count, self.variant.stages)
-
-    def _await_full(self, count: str) -> None:
-        self._wait(self.full, self.ring, self._stage(count), self._round(count))
-
-    def _await_empty(self, count: str) -> None:
-        """Until what the round before put there is read. (Nothing, in the first round: a new
-        barrier counts as one whose phase before is over.)"""
-        before = self.e.do("addi", self._round(count), 1)
-        self._wait(self.empty, self.ring, self._stage(count), before)
-
-    def _round(self, count: str) -> str:
-        return self.e.do("divui", count, self.variant.stages)
-
-    def _wait(self, barriers: str, type_: str, stage: str, phase: str) -> None:
-        e = self.e
-        parity = e.value(f"arith.trunci {phase} : i32 to i1")
-        e.line(
-            f"nvgpu.mbarrier.try_wait.parity {barriers}[{e.index(stage)}], {parity}, "
-            f"{e.constant(_TICKS)} : {type_}"
-        )
-
-    def _release(self, barriers: str, type_: str, stage: str) -> None:
-        """Each warp says that it has read what is there."""
-        e = self.e
-        with e.block(f"scf.if {self.is_first_lane}"):
-            token = type_.replace("mbarrier.group", "mbarrier.token")
-            e.value(f"nvgpu.mbarrier.arrive {barriers}[{e.index(stage)}] : {type_} -> {token}")
-
     # --- What fetches --------------------------------------------------------------------
 
     def _produce(self) -> None:
-        e = self.e
-        few, _ = _REGISTERS[self.variant.consumers]
-        e.line(f"nvvm.setmaxregister decrease {few}")
-        is_first_warp = e.compare("eq", e.do("andi", self.warp, 3), 0)
-        elected = e.value("nvvm.elect.sync -> i1")
-        with e.block(f"scf.if {e.do('andi', is_first_warp, elected, 'i1')}"):
-            self._over_tiles(self._fetch_tile)
+        self._over_tiles(self._fetch_tile)
 
     def _over_tiles(self, body: Callable[[Tile], str]) -> None:
         """`body` is given the tile, how many tiles were before, and the count of the ring's stages
@@ -305,7 +216,7 @@ class _Kernel:
         e = self.e
         zero, done = e.constant(0, "i32"), e.name()
         with e.block(
-            f"{done}:2 = scf.for %tile = {self.block} to {self.tiles} step {self.grid} "
+            f"{done}:2 = scf.for %tile = {e.i32('%bx')} to {self.tiles} step {e.i32('%gx')} "
             f"iter_args(%turn = {zero}, %count = {zero}) -> (i32, i32) : i32"
         ):
             count = body(self._tile("%tile"))
@@ -316,9 +227,7 @@ class _Kernel:
         blocks = self._key_blocks(tile)
         last = e.do("subi", blocks, 1)
         zero = e.constant(0, "i32")
-        self._wait(self.q_empty, self.single, zero, e.do("addi", "%turn", 1))
-        self._expect(self.q_full, self.single, zero, self.q.bytes)
-        self._load(self.q, self.q_map, self._at(self.q_full, zero), zero, (tile.row, tile.batch))
+        self._fill(self.q_ring, "%turn", self.q, self.q_map, (zero, tile.row, tile.batch))
         self._fetch(self.k, self.k_map, "%count", last, tile)
         one = e.constant(1, "i32")
         with e.block(f"scf.for %j = {one} to {blocks} step {one} : i32"):
@@ -333,45 +242,33 @@ class _Kernel:
 
     def _fetch(self, operand: Operand, map_: str, count: str, number: str, tile: Tile) -> None:
         """A block of keys into the ring."""
-        e = self.e
-        self._await_empty(count)
-        stage = self._stage(count)
-        self._expect(self.full, self.ring, stage, operand.bytes)
-        offset = e.do("addi", e.do("muli", stage, self.stage_bytes), self.q.bytes)
-        row = e.do("muli", number, self.variant.keys)
-        self._load(operand, map_, self._at(self.full, stage), offset, (row, tile.batch))
+        row = self.e.do("muli", number, self.variant.keys)
+        at = self.e.constant(self.q.bytes, "i32")
+        self._fill(self.ring, count, operand, map_, (at, row, tile.batch))
 
-    def _at(self, barriers: str, stage: str) -> str:
-        return f"{barriers}[{self.e.index(stage)}]"
-
-    def _expect(self, barriers: str, type_: str, stage: str, count: int) -> None:
-        bytes_ = self.e.constant(count)
-        self.e.line(
-            f"nvgpu.mbarrier.arrive.expect_tx {self._at(barriers, stage)}, {bytes_} : {type_}"
-        )
-
-    def _load(
+    def _fill(
         self,
+        ring: Ring,
+        count: str,
         operand: Operand,
         map_: str,
-        barrier: str,
-        offset: str,
-        place: tuple[str, str | None],
+        place: tuple[str, str, str | None],
     ) -> None:
-        """Fetches the operand's tile at a row of a matrix to an offset in shared memory."""
+        """Fetches the operand's tile into a stage. `place`: where the ring is in shared memory, the
+        tile's row, and its matrix."""
         e = self.e
-        row, batch = place
+        begin, row, batch = place
         assert batch is not None
+        ring.await_empty(count)
+        stage = ring.stage(count)
+        ring.full.expect(stage, operand.bytes)
+        offset = e.do("addi", e.do("muli", stage, ring.stage_bytes), begin)
         first, batch = self._head(operand.heads, batch)
-        type_ = self.single if barrier.startswith(self.q_full) else self.ring
         for slab in range(operand.slabs):
-            at = e.index(e.do("addi", offset, slab * operand.slab_bytes))
-            tile = e.value(f"memref.view {self.shared}[{at}][] : {SHARED} to {operand.tile}")
-            column = e.index(e.do("addi", first, slab * DEPTH))
-            e.line(
-                f"nvgpu.tma.async.load {map_}[{column}, {e.index(row)}, {e.index(batch)}], "
-                f"{barrier} to {tile} : {operand.map_type}, {type_} -> {operand.tile}"
-            )
+            column = e.do("addi", first, slab * DEPTH)
+            coordinates = [e.index(one) for one in (column, row, batch)]
+            to = (e.do("addi", offset, slab * operand.slab_bytes), operand.tile)
+            self.block.load((map_, operand.map_type), coordinates, ring.full, stage, to)
 
     def _head(self, heads: int, batch: str) -> tuple[str, str]:
         """A matrix's first column, and its place in the batch."""
@@ -384,10 +281,7 @@ class _Kernel:
     # --- What computes -------------------------------------------------------------------
 
     def _consume(self) -> None:
-        e = self.e
-        _, many = _REGISTERS[self.variant.consumers]
-        e.line(f"nvvm.setmaxregister increase {many}")
-        self.consumer = e.do("subi", self.warpgroup, 1)
+        self.consumer = self.e.do("subi", self.block.warpgroup, 1)
         self._find_part()
         if self._has_turns:
             self._let_the_first_begin()
@@ -396,18 +290,20 @@ class _Kernel:
 
     def _find_part(self) -> None:
         """Where this warpgroup's rows are, its operands, and its buffers."""
-        e = self.e
-        own = e.do("addi", self.address, e.do("muli", self.consumer, ROWS * SWIZZLED))
-        self.products.begin(own, e.do("addi", self.address, self.q.bytes))
-        warp_rows = e.do("muli", e.do("andi", self.warp, 3), 16)
+        e, block = self.e, self.block
+        own = e.do("addi", block.address, e.do("muli", self.consumer, ROWS * SWIZZLED))
+        self.products.begin(own, e.do("addi", block.address, self.q.bytes))
+        warp_rows = e.do("muli", e.do("andi", block.warp, 3), 16)
         self.warp_row = e.do("addi", e.do("muli", self.consumer, ROWS), warp_rows)
-        warp = e.do("subi", self.warp, 4)
-        offset = self.q.bytes + self.ring_bytes
+        warp = e.do("subi", block.warp, 4)
+        offset = self.q.bytes + self.ring.bytes
         buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), offset)
         columns = e.constant(self.depth * max(self.problem.heads[3], 1), "i32")
-        self.store.begin(self.shared, self.address, buffers, self.lane, (self.queries, columns))
-        self.is_first_lane = e.compare("eq", self.lane, 0)
-        self.softmax.begin(self.lane)
+        sizes = (self.queries, columns)
+        self.store.begin(block.shared, block.address, buffers, block.lane, sizes)
+        for ring in (self.ring, self.q_ring):
+            ring.begin_reader(block.lane)
+        self.softmax.begin(block.lane)
 
     def _compute_tile(self, tile: Tile) -> str:
         e = self.e
@@ -418,13 +314,13 @@ class _Kernel:
         if self.mask is not None and tile.batch is not None:
             both = (self.first_row, e.do("addi", self.first_row, 8))
             self.mask.begin_tile(tile.batch, both, (self.queries, self.keys))
-        zero, one = e.constant(0, "i32"), e.constant(1, "i32")
-        self._wait(self.q_full, self.single, zero, "%turn")
-        self._await_full("%count")
-        stage = self._stage("%count")
+        one = e.constant(1, "i32")
+        self.q_ring.await_full("%turn")
+        self.ring.await_full("%count")
+        stage = self.ring.stage("%count")
         e.line("nvvm.wgmma.fence.aligned")
         scores = self.products.unpacked(self.products.multiply_q(stage), 0, [])
-        self._release(self.empty, self.ring, stage)
+        self.ring.release(stage)
         scores = self._hide(self._masked(scores, last), last)
         terms, rows, _ = self.softmax.add(scores, self.softmax.nothing())
         words = self.softmax.words(terms)
@@ -440,15 +336,15 @@ class _Kernel:
             state = self._over_blocks(state, (one, first_unhidden), last, hides=True)
         state = self._over_blocks(state, (first_unhidden, blocks), last, hides=False)
 
-        self._release(self.q_empty, self.single, e.constant(0, "i32"))
+        self.q_ring.release(e.constant(0, "i32"))
         words, rows, sums = self._split(state)
         end = e.do("addi", "%count", e.do("shli", blocks, 1))
         before = e.do("subi", end, 1)
-        self._await_full(before)
+        self.ring.await_full(before)
         e.line("nvvm.wgmma.fence.aligned")
-        stage = self._stage(before)
+        stage = self.ring.stage(before)
         sums = self.products.unpacked(self.products.multiply_v(stage, words, sums), 0, words)
-        self._release(self.empty, self.ring, stage)
+        self.ring.release(stage)
         sums = self.softmax.scaled(
             sums, self.softmax.inverses(rows, masked_are_zero=self.problem.masked_rows_are_zero)
         )
@@ -491,23 +387,23 @@ class _Kernel:
         words, rows, sums = self._split(state)
         v_count = e.do("addi", "%count", e.do("shli", j, 1))
         k_count = e.do("subi", v_count, 1)
-        k_stage, v_stage = self._stage(k_count), self._stage(v_count)
-        self._await_full(k_count)
+        k_stage, v_stage = self.ring.stage(k_count), self.ring.stage(v_count)
+        self.ring.await_full(k_count)
         self._await_turn()
         e.line("nvvm.wgmma.fence.aligned")
         packed_scores = self.products.multiply_q(k_stage)
-        self._await_full(v_count)
+        self.ring.await_full(v_count)
         packed_sums = self.products.multiply_v(v_stage, words, sums)
         self._give_turn()
         scores = self.products.unpacked(packed_scores, 1, [])
-        self._release(self.empty, self.ring, k_stage)
+        self.ring.release(k_stage)
         number = e.do("subi", last, j)
         scores = self._masked(scores, number)
         if hides:
             scores = self._hide(scores, number)
         terms, rows, factors = self.softmax.add(scores, rows)
         sums = self.products.unpacked(packed_sums, 0, words)
-        self._release(self.empty, self.ring, v_stage)
+        self.ring.release(v_stage)
         words = self.softmax.words(terms)
         sums = self.softmax.scaled(sums, factors)
         return [*words, *rows.largest, *rows.sums, *sums]
@@ -543,7 +439,7 @@ class _Kernel:
         return self.variant.takes_turns and self.variant.consumers > 1
 
     def _turn(self, number: str) -> str:
-        return f"id = {number} number_of_threads = {self.e.constant(2 * _WARPGROUP, 'i32')}"
+        return f"id = {number} number_of_threads = {self.e.constant(2 * WARPGROUP, 'i32')}"
 
     def _await_turn(self) -> None:
         if self._has_turns:
@@ -559,7 +455,3 @@ class _Kernel:
         is_last = self.e.compare("eq", self.consumer, self.variant.consumers - 1)
         with self.e.block(f"scf.if {is_last}"):
             self._give_turn()
-
-
-def _barriers(count: int) -> str:
-    return f"!nvgpu.mbarrier.group<memorySpace = {SPACE}, num_barriers = {count}>"

@@ -11,21 +11,13 @@ for alone (`--untested-kernels`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.lower.contractions.hopper.tiles import (
-    DEPTH,
-    SHARED,
-    SPACE,
-    Body,
-    Operand,
-    Tile,
-    is_aligned,
-)
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem, convert
+from aotc.lower.contractions.hopper.block import Block, in_groups
+from aotc.lower.contractions.hopper.ring import Barriers, Ring
+from aotc.lower.contractions.hopper.tiles import DEPTH, Body, Operand, Tile, is_aligned
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Place, Problem, convert
 
 NAME = "tcgen05"
 # Warps: four that store, one that fetches, one that multiplies.
@@ -35,7 +27,6 @@ _ROWS = 128  # of a tile: a lane of tensor memory each
 _K = 16  # of one tcgen05.mma
 # Of a block at most, less what aligns the stages behind the barriers, and tensor memory's address.
 _SHARED_BYTES = 232448 - 2048
-_TICKS = 10_000_000  # of one try to wait, which is repeated
 _LOADED = 32  # columns that a thread loads from tensor memory at once
 _STORED_BYTES = 16
 
@@ -65,7 +56,7 @@ def can_take(problem: Problem, variant: Variant) -> bool:
         and is_aligned(problem.b)
         and variant.n in range(_LOADED, 257, _LOADED)
         and variant.stages >= 2
-        and _Kernel(problem, variant).ring_bytes <= _SHARED_BYTES
+        and _Kernel(problem, variant).ring.bytes <= _SHARED_BYTES
     )
 
 
@@ -75,7 +66,7 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     found = []
     for n in (256, 192, 128, 64):
         one = Variant(n=n)
-        stages = min(_SHARED_BYTES // _Kernel(problem, one).stage_bytes, 8)
+        stages = min(_SHARED_BYTES // _Kernel(problem, one).ring.stage_bytes, 8)
         found.append(replace(one, stages=stages))
     return tuple(variant for variant in found if can_take(problem, variant))
 
@@ -108,84 +99,50 @@ class _Kernel:
         batched = problem.batched
         self.a = Operand.of(a, variant.m, is_deep=not a.transposed, batched=batched)
         self.b = Operand.of(b, variant.n, is_deep=b.transposed, batched=batched)
-        self.stage_bytes = self.a.bytes + self.b.bytes
-        self.ring_bytes = variant.stages * self.stage_bytes
         self.e = Body()
-        # Of the ring, and one for the sums.
-        self.barriers = (
-            f"!nvgpu.mbarrier.group<memorySpace = {SPACE}, num_barriers = {variant.stages}>"
-        )
-        self.one_barrier = f"!nvgpu.mbarrier.group<memorySpace = {SPACE}>"
+        self.block = Block(self.e)
+        self.ring = Ring(self.e, variant.stages, self.a.bytes + self.b.bytes)
+        self.done = Barriers(self.e)  # of the sums
 
     # --- The host's part -----------------------------------------------------------------
 
     def text(self, name: str) -> str:
-        e, problem = self.e, self.problem
+        e, problem, size = self.e, self.problem, self.block.size
         first = 1 if problem.batched else 0
-        self.host_m = self._dim("%c", problem.c, first)
-        self.host_n = self._dim("%c", problem.c, first + 1)
-        self.host_k = self._dim("%a", problem.a, first + (0 if problem.a.transposed else 1))
+        self.host_m = size("%c", problem.c, first)
+        self.host_n = size("%c", problem.c, first + 1)
+        self.host_k = size("%a", problem.a, first + (0 if problem.a.transposed else 1))
         down = e.do("ceildivui", self.host_m, self.variant.m, "index")
         across = e.do("ceildivui", self.host_n, self.variant.n, "index")
         blocks = e.do("muli", down, across, "index")
         if problem.batched:
-            blocks = e.do("muli", blocks, self._dim("%c", problem.c, 0), "index")
+            blocks = e.do("muli", blocks, size("%c", problem.c, 0), "index")
         with e.block(f"scf.if {e.compare('ne', blocks, 0, 'index')}"):
             self.a_map = self.a.make_map(e, "%a")
             self.b_map = self.b.make_map(e, "%b")
-            self._launch(blocks)
+            # Behind the ring is tensor memory's address.
+            self.block.launch(blocks, _THREADS, self.ring.bytes + 16, self._body)
         return f"func.func @{name}({problem.signature}) {{\n{e.text()}\n  return\n}}"
-
-    def _dim(self, name: str, matrix: Matrix, number: int) -> str:
-        which = self.e.constant(number)
-        return self.e.value(f"memref.dim {name}, {which} : {matrix.type}")
-
-    def _launch(self, blocks: str) -> None:
-        e = self.e
-        one, threads = e.constant(1), e.constant(_THREADS)
-        # Behind the ring is tensor memory's address.
-        bytes_ = e.constant(self.ring_bytes + 16, "i32")
-        e.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {blocks}, %gy = {one}, %gz = {one})")
-        e.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
-        with e.block(f"    dynamic_shared_memory_size {bytes_}"):
-            self._body()
-            e.line("gpu.terminator")
 
     # --- The kernel ----------------------------------------------------------------------
 
     def _body(self) -> None:
         e = self.e
-        thread = e.i32("%tx")
-        everyone, first, last = (e.constant(number, "i32") for number in (-1, 0, 31))
-        warp = e.do("shrui", thread, 5)
-        # The same for all lanes, which a shuffle tells the compiler.
-        self.warp = e.value(f"nvvm.shfl.sync idx {everyone}, {warp}, {first}, {last} : i32 -> i32")
-        self.thread = thread
-        self.shared = e.value(f"gpu.dynamic_shared_memory : {SHARED}")
-        address = e.value(
-            f"memref.extract_aligned_pointer_as_index {self.shared} : {SHARED} -> index"
-        )
-        self.address = e.i32(address)
+        self.block.begin()
         self._find_tile()
-        self._begin(e.compare("eq", thread, 0))
-        self._branch(_FETCHING, self._fetch_all)
-        self._branch(_MULTIPLYING, self._multiply)
-        stores = e.compare("ult", self.warp, _STORING)
+        self._begin()
+        with self.block.one_thread_of(_FETCHING):
+            self._fetch_all()
+        with self.block.one_thread_of(_MULTIPLYING):
+            self._multiply()
+        stores = e.compare("ult", self.block.warp, _STORING)
         with e.block(f"scf.if {stores}"):
             self._store()
         e.line("nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>")
         e.line("gpu.barrier")
-        with e.block(f"scf.if {e.compare('eq', self.warp, _MULTIPLYING)}"):
+        with e.block(f"scf.if {e.compare('eq', self.block.warp, _MULTIPLYING)}"):
             columns = e.constant(self._columns(), "i32")
             e.line(f"nvvm.tcgen05.dealloc {self.sums}, {columns} : !llvm.ptr<6>, i32")
-
-    def _branch(self, warp: int, body: Callable[[], None]) -> None:
-        """What one thread of a warp does."""
-        e = self.e
-        is_warp = e.compare("eq", self.warp, warp)
-        elected = e.value("nvvm.elect.sync -> i1")
-        with e.block(f"scf.if {e.do('andi', is_warp, elected, 'i1')}"):
-            body()
 
     def _columns(self) -> int:
         """Of tensor memory: a power of two."""
@@ -194,9 +151,9 @@ class _Kernel:
     def _find_tile(self) -> None:
         """The block's tile; tiles are counted down `group` rows of tiles, then across."""
         e, variant, problem = self.e, self.variant, self.problem
-        self.m = self._size(problem.m, self.host_m)
-        self.n = self._size(problem.n, self.host_n)
-        k = self._size(problem.k, self.host_k)
+        known = self.block.known
+        self.m, self.n = known(problem.m, self.host_m), known(problem.n, self.host_n)
+        k = known(problem.k, self.host_k)
         stages = e.do("divui", e.do("addi", k, DEPTH - 1), DEPTH)
         # With K = 0 there is one, behind K's end: zeros.
         self.stages_of_tile = e.do("maxui", stages, 1)
@@ -209,36 +166,20 @@ class _Kernel:
         if problem.batched:
             tiles = e.do("muli", down, across)
             batch, number = e.do("divui", number, tiles), e.do("remui", number, tiles)
-        in_group = e.do("muli", across, variant.group)
-        first = e.do("muli", e.do("divui", number, in_group), variant.group)
-        place = e.do("remui", number, in_group)
-        height = e.do("minui", e.do("subi", down, first), variant.group)
-        row = e.do("addi", first, e.do("remui", place, height))
-        column = e.do("divui", place, height)
+        row, column = in_groups(e, number, (down, across), variant.group)
         self.tile = Tile(e.do("muli", row, variant.m), e.do("muli", column, variant.n), batch)
 
-    def _size(self, known: int | None, size: str) -> str:
-        return self.e.i32(size) if known is None else self.e.constant(known, "i32")
-
-    def _begin(self, is_first: str) -> None:
+    def _begin(self) -> None:
         """Barriers, and the block's part of tensor memory, whose address all threads get."""
-        e, variant = self.e, self.variant
-        self.full, self.empty = (
-            e.value(f"nvgpu.mbarrier.create -> {self.barriers}") for _ in range(2)
-        )
-        self.done = e.value(f"nvgpu.mbarrier.create -> {self.one_barrier}")
-        with e.block(f"scf.if {is_first}"):
-            one = e.constant(1)
-            for number in range(variant.stages):
-                stage = e.constant(number)
-                for barriers in (self.full, self.empty):
-                    e.line(f"nvgpu.mbarrier.init {barriers}[{stage}], {one} : {self.barriers}")
-            e.line(f"nvgpu.mbarrier.init {self.done}[{e.constant(0)}], {one} : {self.one_barrier}")
-            e.line("nvvm.fence.mbarrier.init")
-        for map_, type_ in ((self.a_map, self.a.map_type), (self.b_map, self.b.map_type)):
-            e.line(f"nvgpu.tma.prefetch.descriptor {map_}, predicate = {is_first} : {type_}")
-        slot = e.pointer(e.do("addi", self.address, self.ring_bytes))
-        with e.block(f"scf.if {e.compare('eq', self.warp, _MULTIPLYING)}"):
+        e = self.e
+        self.ring.make()
+        self.done.make()
+        with self.block.first_thread():
+            self.ring.begin(1)
+            self.done.begin(e.constant(0), e.constant(1))
+        self.block.prefetch([(self.a_map, self.a.map_type), (self.b_map, self.b.map_type)])
+        slot = e.pointer(e.do("addi", self.block.address, self.ring.bytes))
+        with e.block(f"scf.if {e.compare('eq', self.block.warp, _MULTIPLYING)}"):
             columns = e.constant(self._columns(), "i32")
             e.line(f"nvvm.tcgen05.alloc {slot}, {columns} : !llvm.ptr<3>, i32")
             e.line("nvvm.tcgen05.relinquish_alloc_permit")
@@ -251,46 +192,28 @@ class _Kernel:
     def _tensor_memory(self, address: str) -> str:
         return self.e.value(f"llvm.inttoptr {address} : i32 to !llvm.ptr<6>")
 
-    def _wait(self, barriers: str, type_: str, number: str, phase: str) -> None:
-        e = self.e
-        parity = e.value(f"arith.trunci {phase} : i32 to i1")
-        ticks = e.constant(_TICKS)
-        e.line(f"nvgpu.mbarrier.try_wait.parity {barriers}[{number}], {parity}, {ticks} : {type_}")
-
     # --- What fetches --------------------------------------------------------------------
 
     def _fetch_all(self) -> None:
         e = self.e
         zero, one = e.constant(0, "i32"), e.constant(1, "i32")
         with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
-            stage, phase = self._stage("%k")
-            # A stage is empty when what the round before put there is multiplied. (A new barrier
-            # counts as one whose phase before is over.)
-            self._wait(self.empty, self.barriers, e.index(stage), e.do("addi", phase, 1))
-            barrier, bytes_ = f"{self.full}[{e.index(stage)}]", e.constant(self.stage_bytes)
-            e.line(f"nvgpu.mbarrier.arrive.expect_tx {barrier}, {bytes_} : {self.barriers}")
+            self.ring.await_empty("%k")
+            stage = self.ring.stage("%k")
+            self.ring.full.expect(stage, self.ring.stage_bytes)
             depth = e.do("addi", e.do("muli", "%k", DEPTH), self.first_k)
-            a_at = e.do("muli", stage, self.stage_bytes)
+            a_at = e.do("muli", stage, self.ring.stage_bytes)
             b_at = e.do("addi", a_at, self.a.bytes)
-            self._load(self.a, self.a_map, barrier, a_at, self.tile.row, depth)
-            self._load(self.b, self.b_map, barrier, b_at, self.tile.column, depth)
-
-    def _stage(self, count: str) -> tuple[str, str]:
-        """The place in the ring, and the phase of its barriers."""
-        stages = self.variant.stages
-        return self.e.do("remui", count, stages), self.e.do("divui", count, stages)
+            self._load(self.a, self.a_map, stage, a_at, self.tile.row, depth)
+            self._load(self.b, self.b_map, stage, b_at, self.tile.column, depth)
 
     def _load(
-        self, operand: Operand, map_: str, barrier: str, offset: str, at: str, depth: str
+        self, operand: Operand, map_: str, stage: str, offset: str, at: str, depth: str
     ) -> None:
         e = self.e
         for more, coordinates in operand.coordinates(e, at, depth, self.tile.batch, ""):
-            place = e.index(e.do("addi", offset, more))
-            tile = e.value(f"memref.view {self.shared}[{place}][] : {SHARED} to {operand.tile}")
-            e.line(
-                f"nvgpu.tma.async.load {map_}[{', '.join(coordinates)}], {barrier} to {tile} "
-                f": {operand.map_type}, {self.barriers} -> {operand.tile}"
-            )
+            to = (e.do("addi", offset, more), operand.tile)
+            self.block.load((map_, operand.map_type), coordinates, self.ring.full, stage, to)
 
     # --- What multiplies -----------------------------------------------------------------
 
@@ -298,15 +221,15 @@ class _Kernel:
         """The tensor cores say themselves that they have read a stage, and that all is summed."""
         e = self.e
         what = e.constant(self._instruction(), "i32")
-        a = self._descriptor(self.a, self.address)
-        b = self._descriptor(self.b, e.do("addi", self.address, self.a.bytes))
+        a = self._descriptor(self.a, self.block.address)
+        b = self._descriptor(self.b, e.do("addi", self.block.address, self.a.bytes))
         zero, one = e.constant(0, "i32"), e.constant(1, "i32")
         with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
-            stage, phase = self._stage("%k")
-            self._wait(self.full, self.barriers, e.index(stage), phase)
+            self.ring.await_full("%k")
+            stage = self.ring.stage("%k")
             e.line("nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>")
             wide = e.value(f"arith.extui {stage} : i32 to i64")
-            offset = e.do("muli", wide, self.stage_bytes >> 4, "i64")
+            offset = e.do("muli", wide, self.ring.stage_bytes >> 4, "i64")
             a_stage, b_stage = e.do("addi", a, offset, "i64"), e.do("addi", b, offset, "i64")
             is_later = e.compare("ne", "%k", 0)
             for step in range(DEPTH // _K):
@@ -319,14 +242,13 @@ class _Kernel:
                     "{kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} "
                     ": (!llvm.ptr<6>, i64, i64, i32, i1)"
                 )
-            self._commit(f"{self.empty}[{e.index(stage)}] : {self.barriers}")
-        self._commit(f"{self.done}[{e.constant(0)}] : {self.one_barrier}")
+            self._commit(self.ring.empty, stage)
+        self._commit(self.done, zero)
 
-    def _commit(self, barrier: str) -> None:
+    def _commit(self, barriers: Barriers, stage: str) -> None:
         """The barrier's phase ends when all products that were begun are made."""
         e = self.e
-        address = e.value(f"nvgpu.mbarrier.get {barrier} -> i32")
-        e.line(f"nvvm.tcgen05.commit {e.pointer(address)} : !llvm.ptr<3>")
+        e.line(f"nvvm.tcgen05.commit {e.pointer(barriers.address(stage))} : !llvm.ptr<3>")
 
     def _instruction(self) -> int:
         """What is multiplied (PTX manual, «Instruction descriptor», of kind f16): sums of f32; the
@@ -352,12 +274,13 @@ class _Kernel:
     def _store(self) -> None:
         """A thread has a row."""
         e = self.e
-        self._wait(self.done, self.one_barrier, e.constant(0), e.constant(0, "i32"))
+        first_phase = e.constant(0, "i32")
+        self.done.wait(first_phase, first_phase)
         e.line("nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>")
-        row = e.do("addi", self.tile.row, self.thread)
+        row = e.do("addi", self.tile.row, self.block.thread)
         is_row = e.compare("ult", row, self.m)
         # An address in tensor memory is a lane in its upper half, and a column.
-        lanes = e.do("shli", e.do("muli", self.warp, 32), 16)
+        lanes = e.do("shli", e.do("muli", self.block.warp, 32), 16)
         first = e.do("addi", self.sums_address, lanes)
         zero, end, step = (e.constant(i, "i32") for i in (0, self.variant.n, _LOADED))
         with e.block(f"scf.for %first = {zero} to {end} step {step} : i32"):

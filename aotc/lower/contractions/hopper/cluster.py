@@ -9,6 +9,7 @@ Blocks are numbered down, then across.
 
 from __future__ import annotations
 
+from aotc.lower.contractions.hopper.ring import Ring
 from aotc.lower.contractions.hopper.tiles import Body
 
 
@@ -90,3 +91,23 @@ class Cluster:
         there = e.value(f"nvvm.mapa {e.pointer(barrier)}, {number} : !llvm.ptr<3> -> !llvm.ptr<7>")
         # No scope of the cluster: that would be a fence of all memory, each time.
         e.line(f"nvvm.mbarrier.arrive {there} : !llvm.ptr<7>")
+
+
+class SharedRing(Ring):
+    """Of stages that other blocks of the cluster write to, too."""
+
+    def __init__(self, e: Body, cluster: Cluster, stages: int, stage_bytes: int) -> None:
+        super().__init__(e, stages, stage_bytes)
+        self.cluster = cluster
+
+    def begin_reader(self, lane: str) -> None:
+        self.lane = lane
+        self.arrives = self.cluster.is_sharer(lane)
+
+    def release(self, stage: str) -> None:
+        """Each warp says so to all blocks that write there."""
+        if self.cluster.size == 1:
+            super().release(stage)
+            return
+        with self.e.block(f"scf.if {self.arrives}"):
+            self.cluster.arrive(self.empty.address(stage), self.lane)

@@ -1,10 +1,8 @@
 """Products of f16 and bf16 on Hopper (sm_90a): TMA brings tiles, warpgroups multiply them (wgmma).
 
 A block is one warpgroup that fetches and one or two that multiply, and makes one tile of C after
-the other. Between them is a ring of stages in shared memory, each with a tile of A and one of B,
-64 deep: a barrier says that a stage is full (TMA counts its bytes), another that it is empty (each
-warp that multiplies arrives). All count stages from the kernel's beginning, over all tiles; a
-count says the place in the ring and the phase of its barriers.
+the other. Between them is a ring of stages (`ring`), each with a tile of A and one of B, 64 deep;
+each warp that multiplies says when it has read one.
 
 Blocks of a cluster share what they fetch (`cluster`): then tiles are counted by clusters, of
 which each block makes its own.
@@ -17,20 +15,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aotc.lower.contractions.hopper import cost
-from aotc.lower.contractions.hopper.cluster import Cluster
-from aotc.lower.contractions.hopper.products import Products, PromotedProducts, Ring, Sizes
+from aotc.lower.contractions.hopper.block import SHARED_BYTES, Block, in_groups
+from aotc.lower.contractions.hopper.cluster import Cluster, SharedRing
+from aotc.lower.contractions.hopper.products import Products, PromotedProducts, Sizes
 from aotc.lower.contractions.hopper.split import Exchange, can_split
 from aotc.lower.contractions.hopper.store import Store
 from aotc.lower.contractions.hopper.swapped_store import SwappedStore, can_store_swapped
-from aotc.lower.contractions.hopper.tiles import (
-    SHARED,
-    SPACE,
-    Body,
-    Operand,
-    Tile,
-    depth_of,
-    is_aligned,
-)
+from aotc.lower.contractions.hopper.tiles import Body, Operand, Tile, depth_of, is_aligned
 from aotc.lower.contractions.hopper.transposed_store import TransposedStore
 from aotc.lower.contractions.hopper.turns import Turns
 from aotc.lower.contractions.hopper.variants import (
@@ -40,14 +31,11 @@ from aotc.lower.contractions.hopper.variants import (
     shapes,
     sums_of,
 )
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Problem
 from aotc.lower.contractions.writing.writer import Writer
 from aotc.lower.rewrites.float8 import FLOAT8
 
 NAME = "wgmma"
-_WARPGROUP = 128  # threads
-# Of a block at most, less what aligns the stages behind the barriers.
-_SHARED_BYTES = 232448 - 1024
 # By the number of warpgroups that multiply: for how many sums each of their threads has registers,
 # and for how many where fragments of A have some, or where those of a stage stand beside the
 # others; and the registers of a thread that fetches, and of one that multiplies. All warpgroups
@@ -55,9 +43,6 @@ _SHARED_BYTES = 232448 - 1024
 _MOST_SUMS = {1: 128, 2: 192, 3: 96}
 _MOST_SUMS_BESIDE_FRAGMENTS = {1: 128, 2: 128, 3: 64}
 _REGISTERS = {2: (40, 232), 3: (32, 160)}
-_TICKS = 10_000_000  # of one try to wait, which is repeated
-
-
 # Stages: what there is room for, up to so many; of the largest tiles three were seen to be best.
 _MOST_STAGES, _MOST_OF_LARGEST = 8, 3
 _GROUP = 16
@@ -73,8 +58,8 @@ def can_take(problem: Problem, variant: Variant) -> bool:
         and _is_possible(variant)
         and _can_swap(problem, variant)
         and can_split(problem, variant)
-        and (kernel := _Kernel(problem, variant)).shared_bytes <= _SHARED_BYTES
-        and kernel.exchange.bytes <= kernel.ring_bytes
+        and (kernel := _Kernel(problem, variant)).shared_bytes <= SHARED_BYTES
+        and kernel.exchange.bytes <= kernel.ring.bytes
     )
 
 
@@ -115,10 +100,10 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
 
 def _with_stages(problem: Problem, shape: Variant) -> Variant:
     """With as many as there is room for."""
-    room = _SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
+    room = SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
     is_largest = (shape.n, shape.m, shape.cluster, shape.swaps) == (256, 128, 1, False)
     most = _MOST_OF_LARGEST if is_largest else _MOST_STAGES
-    return replace(shape, stages=min(room // _Kernel(problem, shape).stage_bytes, most))
+    return replace(shape, stages=min(room // _Kernel(problem, shape).ring.stage_bytes, most))
 
 
 def clocks(problem: Problem, variant: Variant, m: int, n: int, k: int) -> float:
@@ -184,28 +169,23 @@ class _Kernel:
         self.a = Operand.of(a, rows, is_deep=left, batched=batched, sharers=across)
         self.b = Operand.of(b, variant.n, is_deep=right, batched=batched, sharers=down)
         self.depth = depth_of(a.element)
-        self.stage_bytes = self.a.bytes + self.b.bytes
-        self.ring_bytes = variant.stages * self.stage_bytes
-        self.shared_bytes = self.ring_bytes + Store.shared_bytes(
+        self.e = Body()
+        self.block = Block(self.e)
+        self.cluster = Cluster(self.e, variant.down, variant.across, variant.splits)
+        stage_bytes = self.a.bytes + self.b.bytes
+        self.ring = SharedRing(self.e, self.cluster, variant.stages, stage_bytes)
+        self.shared_bytes = self.ring.bytes + Store.shared_bytes(
             4 * variant.consumers, variant.buffers
         )
-        self.barriers = (
-            f"!nvgpu.mbarrier.group<memorySpace = {SPACE}, num_barriers = {variant.stages}>"
-        )
-        self.e = Body()
-        self.cluster = Cluster(self.e, variant.down, variant.across, variant.splits)
         self.exchange = Exchange(self.e, variant)
         self.turns = Turns(self.e)
         store: type[Store] = SwappedStore if self.swaps else Store
         if self.swaps and ELEMENT_BYTES[a.element] != 2:
             store = TransposedStore
         self.store = store(self.e, problem, self.exchange.columns, finish, variant.buffers)
-        ring = Ring(
-            self._stage, lambda count: self._wait(self.full, count), self._release, self.stage_bytes
-        )
         make = PromotedProducts if variant.promotes else Products
         sizes = Sizes(variant.m_blocks, variant.n, variant.parts)
-        self.products = make(self.e, (self.a, self.b), sizes, ring, self.store.sum)
+        self.products = make(self.e, (self.a, self.b), sizes, self.ring, self.store.sum)
 
     # --- The host's part -----------------------------------------------------------------
 
@@ -218,22 +198,21 @@ class _Kernel:
                 for operand, name in zip((self.a, self.b), self.names, strict=True)
             )
             self.store.make_maps()
-            self._launch()
+            blocks, threads = self._blocks(), self.variant.threads
+            self.block.launch(
+                blocks, threads, self.shared_bytes, self._body, self.cluster.launched()
+            )
         return f"func.func @{name}({self.problem.signature}) {{\n{e.text()}\n  return\n}}"
 
     def _find_sizes(self) -> None:
-        problem = self.problem
+        problem, size = self.problem, self.block.size
         first = 1 if problem.batched else 0
-        self.host_m = self._dim("%c", problem.c, first)
-        self.host_n = self._dim("%c", problem.c, first + 1)
-        self.host_k = self._dim("%a", problem.a, first + (0 if problem.a.transposed else 1))
-        self.host_batch = self._dim("%c", problem.c, 0) if problem.batched else None
+        self.host_m = size("%c", problem.c, first)
+        self.host_n = size("%c", problem.c, first + 1)
+        self.host_k = size("%a", problem.a, first + (0 if problem.a.transposed else 1))
+        self.host_batch = size("%c", problem.c, 0) if problem.batched else None
         if self.swaps:
             self.host_m, self.host_n = self.host_n, self.host_m
-
-    def _dim(self, name: str, matrix: Matrix, number: int) -> str:
-        which = self.e.constant(number)
-        return self.e.value(f"memref.dim {name}, {which} : {matrix.type}")
 
     def _is_there(self) -> str:
         """Whether C has elements."""
@@ -242,18 +221,6 @@ class _Kernel:
         if self.host_batch is not None:
             elements = e.do("muli", elements, self.host_batch, "index")
         return e.compare("ne", elements, 0, "index")
-
-    def _launch(self) -> None:
-        e = self.e
-        blocks, one = self._blocks(), e.constant(1)
-        threads = e.constant(self.variant.threads)
-        bytes_ = e.constant(self.shared_bytes, "i32")
-        e.line(f"gpu.launch {self.cluster.launched()}blocks(%bx, %by, %bz)")
-        e.line(f"    in (%gx = {blocks}, %gy = {one}, %gz = {one})")
-        e.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
-        with e.block(f"    dynamic_shared_memory_size {bytes_}"):
-            self._body()
-            e.line("gpu.terminator")
 
     def _blocks(self) -> str:
         """As few as make the tiles in as many turns as all would: more would have nothing to do
@@ -274,41 +241,21 @@ class _Kernel:
 
     def _body(self) -> None:
         e = self.e
-        thread = e.i32("%tx")
-        self._find_block(thread)
-        self._count_tiles()
-        self._make_barriers(e.compare("eq", thread, 0))
-        is_producer = e.compare("eq", self.warpgroup, 0)
-        e.open(f"scf.if {is_producer} {{")
-        self._produce()
-        e.otherwise()
-        self._consume()
-        e.close()
-        self.cluster.end()
-
-    def _find_block(self, thread: str) -> None:
-        """What a thread knows of itself and of its block."""
-        e = self.e
         self.cluster.begin(e.i32("%bx"), e.i32("%gx"))
         self.exchange.begin()
-        self.lane = e.do("andi", thread, 31)
-        # The same for all lanes, which a shuffle tells the compiler.
-        everyone, first, last = (e.constant(number, "i32") for number in (-1, 0, 31))
-        warp = e.do("shrui", thread, 5)
-        self.warp = e.value(f"nvvm.shfl.sync idx {everyone}, {warp}, {first}, {last} : i32 -> i32")
-        self.warpgroup = e.do("shrui", self.warp, 2)
-        self.shared = e.value(f"gpu.dynamic_shared_memory : {SHARED}")
-        address = e.value(
-            f"memref.extract_aligned_pointer_as_index {self.shared} : {SHARED} -> index"
-        )
-        self.address = e.i32(address)
+        self.block.begin()
+        self._count_tiles()
+        self._begin_ring()
+        registers = _REGISTERS.get(self.variant.consumers)
+        self.block.divide(self._produce, self._consume, registers)
+        self.cluster.end()
 
     def _count_tiles(self) -> None:
         e, problem, variant = self.e, self.problem, self.variant
         sizes = (problem.n, problem.m) if self.swaps else (problem.m, problem.n)
-        self.m = self._size(sizes[0], self.host_m)
-        self.n = self._size(sizes[1], self.host_n)
-        self.k = self._size(problem.k, self.host_k)
+        known = self.block.known
+        self.m, self.n = known(sizes[0], self.host_m), known(sizes[1], self.host_n)
+        self.k = known(problem.k, self.host_k)
         # Of tiles of whole clusters.
         rows, columns = variant.m * variant.down, variant.n * variant.across
         self.down = e.do("divui", e.do("addi", self.m, rows - 1), rows)
@@ -327,25 +274,13 @@ class _Kernel:
         behind, zero = e.constant(self.depth, "i32"), e.constant(0, "i32")
         self.first_k = e.value(f"arith.select {has_none}, {behind}, {zero} : i32")
 
-    def _size(self, known: int | None, size: str) -> str:
-        return self.e.i32(size) if known is None else self.e.constant(known, "i32")
-
-    def _make_barriers(self, is_first: str) -> None:
+    def _begin_ring(self) -> None:
         e, variant = self.e, self.variant
-        self.full, self.empty = (
-            e.value(f"nvgpu.mbarrier.create -> {self.barriers}") for _ in range(2)
-        )
-        with e.block(f"scf.if {is_first}"):
-            # A stage is filled by one thread, and emptied by the warps that multiply it.
+        self.ring.make()
+        with self.block.first_thread():
             warps = 4 if variant.ping_pong else 4 * variant.consumers
-            one, arrivals = e.constant(1), e.constant(warps * self.cluster.sharers)
-            for number in range(variant.stages):
-                stage = e.constant(number)
-                e.line(f"nvgpu.mbarrier.init {self.full}[{stage}], {one} : {self.barriers}")
-                e.line(f"nvgpu.mbarrier.init {self.empty}[{stage}], {arrivals} : {self.barriers}")
-            e.line("nvvm.fence.mbarrier.init")
-        for map_, type_ in ((self.a_map, self.a.map_type), (self.b_map, self.b.map_type)):
-            e.line(f"nvgpu.tma.prefetch.descriptor {map_}, predicate = {is_first} : {type_}")
+            self.ring.begin(warps * self.cluster.sharers)
+        self.block.prefetch([(self.a_map, self.a.map_type), (self.b_map, self.b.map_type)])
         self.cluster.arrive_all()
         # All this may be done while the kernel before ends, and the next one may do it from now on.
         e.line("nvvm.griddepcontrol wait")
@@ -354,84 +289,51 @@ class _Kernel:
         self.cluster.await_all()
 
     def _tile(self, number: str) -> Tile:
-        """This block's, of a cluster's. They are counted down `group` rows of tiles, then across;
-        then in the next rows."""
+        """This block's, of a cluster's."""
         e, variant = self.e, self.variant
         batch = None
         if self.problem.batched:
             batch = e.do("divui", number, self.tiles_of_one)
             number = e.do("remui", number, self.tiles_of_one)
-        in_group = e.do("muli", self.across, variant.group)
-        first = e.do("muli", e.do("divui", number, in_group), variant.group)
-        place = e.do("remui", number, in_group)
-        height = e.do("minui", e.do("subi", self.down, first), variant.group)
-        row = e.do("addi", first, e.do("remui", place, height))
-        column = e.do("divui", place, height)
+        row, column = in_groups(e, number, (self.down, self.across), variant.group)
         row = e.do("addi", e.do("muli", row, variant.down), self.cluster.below)
         column = e.do("addi", e.do("muli", column, variant.across), self.cluster.beside)
         return Tile(e.do("muli", row, variant.m), e.do("muli", column, variant.n), batch)
-
-    def _stage(self, count: str) -> str:
-        return self.e.do("remui", count, self.variant.stages)
-
-    def _wait(self, barriers: str, count: str, *, for_round_before: bool = False) -> None:
-        """Until the count's stage is full; or, of the barriers that say that it is empty, until
-        what the round before put there is done with. (Nothing, in the first round: a new barrier
-        counts as one whose phase before is over.)"""
-        e = self.e
-        stage = e.index(self._stage(count))
-        phase = e.do("divui", count, self.variant.stages)
-        if for_round_before:
-            phase = e.do("addi", phase, 1)
-        parity = e.value(f"arith.trunci {phase} : i32 to i1")
-        ticks = e.constant(_TICKS)
-        e.line(
-            f"nvgpu.mbarrier.try_wait.parity {barriers}[{stage}], {parity}, {ticks} "
-            f": {self.barriers}"
-        )
 
     # --- What fetches --------------------------------------------------------------------
 
     def _produce(self) -> None:
         e = self.e
-        if self.variant.consumers > 1:
-            few, _ = _REGISTERS[self.variant.consumers]
-            e.line(f"nvvm.setmaxregister decrease {few}")
-        is_first_warp = e.compare("eq", self.warp, 0)
-        elected = e.value("nvvm.elect.sync -> i1")
-        fetches = e.do("andi", is_first_warp, elected, "i1")
-        with e.block(f"scf.if {fetches}"):
-            zero, one = e.constant(0, "i32"), e.constant(1, "i32")
-            masks = self.cluster.masks()
-            tiles = f"{self.cluster.number} to {self.tiles} step {self.cluster.count}"
-            loop = f"{e.name()} = scf.for %tile = {tiles}"
-            with e.block(f"{loop} iter_args(%count = {zero}) -> (i32) : i32"):
-                tile = self._tile("%tile")
-                with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
-                    self._fetch(tile, "%k", e.do("addi", "%count", "%k"), masks)
-                count = e.do("addi", "%count", self.stages_of_tile)
-                e.line(f"scf.yield {count} : i32")
+        zero, one = e.constant(0, "i32"), e.constant(1, "i32")
+        masks = self.cluster.masks()
+        tiles = f"{self.cluster.number} to {self.tiles} step {self.cluster.count}"
+        loop = f"{e.name()} = scf.for %tile = {tiles}"
+        with e.block(f"{loop} iter_args(%count = {zero}) -> (i32) : i32"):
+            tile = self._tile("%tile")
+            with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
+                self._fetch(tile, "%k", e.do("addi", "%count", "%k"), masks)
+            count = e.do("addi", "%count", self.stages_of_tile)
+            e.line(f"scf.yield {count} : i32")
 
     def _fetch(self, tile: Tile, k: str, count: str, masks: tuple[str, str]) -> None:
         e = self.e
-        self._wait(self.empty, count, for_round_before=True)
-        stage = self._stage(count)
-        barrier, bytes_ = f"{self.full}[{e.index(stage)}]", e.constant(self.stage_bytes)
-        e.line(f"nvgpu.mbarrier.arrive.expect_tx {barrier}, {bytes_} : {self.barriers}")
+        self.ring.await_empty(count)
+        stage = self.ring.stage(count)
+        self.ring.full.expect(stage, self.ring.stage_bytes)
         depth = e.do("addi", e.do("muli", k, self.depth), self.first_k)
-        a_at = e.do("muli", stage, self.stage_bytes)
+        a_at = e.do("muli", stage, self.ring.stage_bytes)
         b_at = e.do("addi", a_at, self.a.bytes)
         # Blocks with the same rows of A differ in their columns, and the other way round.
         a_place = (tile.row, depth, tile.batch, self.cluster.beside)
-        self._load(self.a, self.a_map, barrier, a_at, a_place, masks[0])
+        self._load(self.a, self.a_map, stage, a_at, a_place, masks[0])
         b_place = (tile.column, depth, tile.batch, self.cluster.below)
-        self._load(self.b, self.b_map, barrier, b_at, b_place, masks[1])
+        self._load(self.b, self.b_map, stage, b_at, b_place, masks[1])
 
     def _load(
         self,
         operand: Operand,
         map_: str,
-        barrier: str,
+        stage: str,
         offset: str,
         place: tuple[str, str, str | None, str],
         mask: str,
@@ -439,23 +341,16 @@ class _Kernel:
         """Fetches the operand's tile at a place in the matrix, or this block's part of it, to an
         offset in shared memory, of all blocks that share it."""
         e = self.e
-        to_all = f" multicast_mask = {mask}" if operand.sharers > 1 else ""
+        descriptor, to_all = (map_, operand.map_type), mask if operand.sharers > 1 else ""
         for more, coordinates in operand.coordinates(e, *place):
-            at = e.index(e.do("addi", offset, more))
-            tile = e.value(f"memref.view {self.shared}[{at}][] : {SHARED} to {operand.tile}")
-            e.line(
-                f"nvgpu.tma.async.load {map_}[{', '.join(coordinates)}], {barrier} to {tile}"
-                f"{to_all} : {operand.map_type}, {self.barriers} -> {operand.tile}"
-            )
+            to = (e.do("addi", offset, more), operand.tile)
+            self.block.load(descriptor, coordinates, self.ring.full, stage, to, to_all)
 
     # --- What multiplies -----------------------------------------------------------------
 
     def _consume(self) -> None:
         e, variant = self.e, self.variant
-        if variant.consumers > 1:
-            _, many = _REGISTERS[variant.consumers]
-            e.line(f"nvvm.setmaxregister increase {many}")
-        consumer = e.do("subi", self.warpgroup, 1)
+        consumer = e.do("subi", self.block.warpgroup, 1)
         self._find_part(consumer)
         first, step = self.cluster.number, self.cluster.count
         count, counts = e.constant(0, "i32"), self.stages_of_tile
@@ -476,35 +371,21 @@ class _Kernel:
             sums = self.products.finish(sums, last_stage)
             tile = self._tile("%tile")
             tile = Tile(e.do("addi", tile.row, self.first_row), tile.column, tile.batch)
-            self.exchange.store(sums, tile, self.address, consumer, self.store)
+            self.exchange.store(sums, tile, self.block.address, consumer, self.store)
             e.line(f"scf.yield {e.do('addi', '%count', counts)} : i32")
         self.store.end()
 
     def _find_part(self, consumer: str) -> None:
         """Where this warp's rows are in the tile, and its operands in a stage."""
-        e, variant = self.e, self.variant
+        e, block, variant = self.e, self.block, self.variant
         part = e.constant(0, "i32") if variant.ping_pong else consumer
-        warp_rows = e.do("muli", e.do("andi", self.warp, 3), 16)
+        warp_rows = e.do("muli", e.do("andi", block.warp, 3), 16)
         self.first_row = e.do("addi", e.do("muli", part, 64 * variant.m_blocks), warp_rows)
-        self.products.begin(self.address, part, self.lane, self.first_row)
-        warp = e.do("subi", self.warp, 4)
+        self.products.begin(block.address, part, block.lane, self.first_row)
+        warp = e.do("subi", block.warp, 4)
         buffers = e.do(
-            "addi", e.do("muli", warp, Store.shared_bytes(1, variant.buffers)), self.ring_bytes
+            "addi", e.do("muli", warp, Store.shared_bytes(1, variant.buffers)), self.ring.bytes
         )
         sizes = (self.n, self.m) if self.swaps else (self.m, self.n)
-        self.store.begin(self.shared, self.address, buffers, self.lane, sizes)
-        self.releases = self.cluster.is_sharer(self.lane)
-
-    def _release(self, stage: str) -> None:
-        """Each warp says that it has read the stage, to all blocks that write there."""
-        e = self.e
-        with e.block(f"scf.if {self.releases}"):
-            place = f"{self.empty}[{e.index(stage)}] : {self.barriers}"
-            if self.cluster.size > 1:
-                barrier = e.value(f"nvgpu.mbarrier.get {place} -> i32")
-                self.cluster.arrive(barrier, self.lane)
-                return
-            e.value(
-                f"nvgpu.mbarrier.arrive {place} -> !nvgpu.mbarrier.token<memorySpace = {SPACE}, "
-                f"num_barriers = {self.variant.stages}>"
-            )
+        self.store.begin(block.shared, block.address, buffers, block.lane, sizes)
+        self.ring.begin_reader(block.lane)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from aotc.lower.contractions.hopper.fragments import REGISTERS, Fragments
+from aotc.lower.contractions.hopper.ring import Ring
 from aotc.lower.contractions.hopper.tiles import (
     SLAB,
     SWIZZLED,
@@ -27,16 +26,6 @@ class Sizes(Struct, frozen=True):
     blocks: int
     n: int
     parts: int
-
-
-class Ring(Struct, frozen=True):
-    """The stages: which one a count's is, how to wait until that is full, how to say that a stage
-    has been read, and the bytes of one."""
-
-    stage: Callable[[str], str]
-    wait: Callable[[str], None]
-    release: Callable[[str], None]
-    bytes: int
 
 
 class Products:
@@ -76,7 +65,7 @@ class Products:
         # The first stage's products are not added to anything: there are no zeros to write.
         nothing = self._undefined()
         first_stage = ring.stage(count)
-        ring.wait(count)
+        ring.await_full(count)
         if self.reads_fragments:
             self._read_fragments(first_stage)
         sums = self._multiply(first_stage, nothing, is_first=True)
@@ -90,7 +79,7 @@ class Products:
         ):
             at = e.do("addi", count, "%k")
             stage = ring.stage(at)
-            ring.wait(at)
+            ring.await_full(at)
             if self.reads_fragments:
                 # Registers that are multiplied stay as they are until that is done.
                 self._read_fragments(stage)
@@ -121,7 +110,7 @@ class Products:
         """`part`: of the tile's columns."""
         e = self.e
         wide = e.value(f"arith.extui {stage} : i32 to i64")
-        offset = e.do("muli", wide, self.ring.bytes >> 4, "i64")
+        offset = e.do("muli", wide, self.ring.stage_bytes >> 4, "i64")
         right = e.do("addi", self.right_descriptor, offset, "i64")
         left = ""
         if not self.reads_fragments:
@@ -190,7 +179,7 @@ class Products:
 
     def _read_fragments(self, stage: str) -> None:
         """Those of a stage: by step along K, and by block of rows."""
-        offset = self.e.do("muli", stage, self.ring.bytes)
+        offset = self.e.do("muli", stage, self.ring.stage_bytes)
         self.read = {
             (step, block): self.fragments.read(offset, block, step)
             for step in _STEPS
@@ -258,7 +247,7 @@ class PromotedProducts(Products):
         ):
             at = e.do("addi", count, "%k")
             stage = ring.stage(at)
-            ring.wait(at)
+            ring.await_full(at)
             if self.reads_fragments:
                 self._read_fragments(stage)
             totals = names
