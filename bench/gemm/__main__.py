@@ -4,7 +4,8 @@
 
 makes the folder OUT: a library for each type, transposition and shape, and `run`. That needs a GPU
 and PyTorch, whose matmul is cuBLAS's; it holds results against f64's, and prints a line of JSON for
-each. `run --help` says what can be asked for.
+each. A product with a bias and gelu is timed against cuBLAS and a second kernel, and against
+torch.compile. `run --help` says what can be asked for.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 # Rows of activations, and the sizes of a transformer's layers.
 ROWS = (1, 8, 16, 64, 512, 4096)
 LAYERS = ((4096, 4096), (11008, 4096), (4096, 11008), (32000, 4096))
+TRANSFORMER = tuple((m, *layer) for layer in LAYERS for m in ROWS)
 # Much of K for little of C.
 LONG = ((1000, 1000, 8000), (256, 256, 16384), (512, 512, 8192))
 EXACT_SQUARES = (512, 1024, 2048, 4096, 8192)
@@ -33,7 +35,9 @@ LARGE = (4096, 8192)
 
 class Case(Struct, frozen=True):
     """C = A · B of elements `element`, accumulated and stored as `result`; sizes of 0 are not known
-    when it is built. `layout`: n or t for A and B as they lie. `allows`: tf32 or tf32x3 for f32."""
+    when it is built. `layout`: n or t for A and B as they lie. `allows`: tf32 or tf32x3 for f32.
+    `has_gelu`: a bias along columns is added to sums of f32, and gelu (by erf) is done with them,
+    in the same entry."""
 
     name: str
     element: str
@@ -43,6 +47,7 @@ class Case(Struct, frozen=True):
     n: int = 0
     k: int = 0
     allows: str = ""
+    has_gelu: bool = False
 
 
 def cases() -> list[Case]:
@@ -62,7 +67,12 @@ def cases() -> list[Case]:
     found += [
         Case(f"f16_{layout}_{m}x{n}x{k}", "f16", "f16", layout, m, n, k)
         for layout in ("nt", "nn")
-        for m, n, k in (*((m, *layer) for layer in LAYERS for m in ROWS), *LONG)
+        for m, n, k in (*TRANSFORMER, *LONG)
+    ]
+    found += [
+        Case(f"gelu_{layout}_{m}x{n}x{k}", "f16", "f16", layout, m, n, k, has_gelu=True)
+        for layout in ("nt", "nn")
+        for m, n, k in TRANSFORMER
     ]
     found += [
         Case(f"{element}_{layout}_1x8192x8192", element, element, layout, 1, 8192, 8192)
@@ -88,15 +98,18 @@ def cases() -> list[Case]:
 def module(case: Case) -> str:
     """The entry, as text."""
 
-    def type_(rows: int, columns: int, element: str) -> str:
-        return f"memref<{rows or '?'}x{columns or '?'}x{element}>"
+    def sizes(*sizes: int) -> str:
+        return "".join(f"{size or '?'}x" for size in sizes)
 
-    a = (case.m, case.k) if case.layout[0] == "n" else (case.k, case.m)
-    b = (case.k, case.n) if case.layout[1] == "n" else (case.n, case.k)
-    types = [type_(*a, case.element), type_(*b, case.element), type_(case.m, case.n, case.result)]
+    a = sizes(*((case.m, case.k) if case.layout[0] == "n" else (case.k, case.m)))
+    b = sizes(*((case.k, case.n) if case.layout[1] == "n" else (case.n, case.k)))
+    c = sizes(case.m, case.n)
     rows = "(m, n, k) -> (m, k)" if case.layout[0] == "n" else "(m, n, k) -> (k, m)"
     columns = "(m, n, k) -> (k, n)" if case.layout[1] == "n" else "(m, n, k) -> (n, k)"
     maps = ", ".join(f"affine_map<{one}>" for one in (rows, columns, "(m, n, k) -> (m, n)"))
+    if case.has_gelu:
+        return _GELU.format(name=case.name, a=a, b=b, c=c, n=sizes(case.n), maps=maps)
+    types = [f"memref<{one}{case.element}>" for one in (a, b)] + [f"memref<{c}{case.result}>"]
     return f"""
 func.func @{case.name}(%A: {types[0]}, %B: {types[1]}, %C: {types[2]})
     attributes {{llvm.emit_c_interface}} {{
@@ -109,13 +122,46 @@ func.func @{case.name}(%A: {types[0]}, %B: {types[1]}, %C: {types[2]})
 """
 
 
+_GELU = """
+func.func @{name}(%A: memref<{a}f16>, %B: memref<{b}f16>, %bias: memref<{n}f16>,
+                  %C: memref<{c}f16>) attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  %one = arith.constant 1.0 : f32
+  %root = arith.constant 0.707106769 : f32
+  %sums = memref.alloc() : memref<{c}f32>
+  linalg.fill ins(%zero : f32) outs(%sums : memref<{c}f32>)
+  linalg.matmul indexing_maps = [{maps}]
+      ins(%A, %B : memref<{a}f16>, memref<{b}f16>) outs(%sums : memref<{c}f32>)
+  linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+                                   affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]}}
+      ins(%sums, %bias : memref<{c}f32>, memref<{n}f16>) outs(%C : memref<{c}f16>) {{
+  ^bb0(%sum: f32, %b: f16, %_: f16):
+    %wide = arith.extf %b : f16 to f32
+    %x = arith.addf %sum, %wide : f32
+    %inner = arith.mulf %x, %root : f32
+    %erf = math.erf %inner : f32
+    %more = arith.addf %erf, %one : f32
+    %halved = arith.mulf %x, %half : f32
+    %gelu = arith.mulf %halved, %more : f32
+    %y = arith.truncf %gelu : f32 to f16
+    linalg.yield %y : f16
+  }}
+  memref.dealloc %sums : memref<{c}f32>
+  return
+}}
+"""
+
+
 def build(out: Path, chip: str = "sm_90a") -> None:
     """Fills the folder `out`."""
     chosen = cases()
     with ProcessPoolExecutor() as pool:
         list(pool.map(functools.partial(_build_one, out, chip), chosen))
     (out / "cases.json").write_text(json.dumps(to_builtins(chosen)))
-    shutil.copyfile(HERE / "measure.py", out / "measure.py")
+    for name in ("measure.py", "rivals.py"):
+        shutil.copyfile(HERE / name, out / name)
     run = out / "run"
     run.write_text('#!/bin/sh\ncd "$(dirname "$0")" && exec python3 measure.py "$@"\n')
     run.chmod(0o755)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import importlib
 import json
 import math
@@ -20,6 +21,7 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,9 @@ try:
     torch = importlib.import_module("torch")
 except ImportError:
     sys.exit("measure: there is no PyTorch here")
+
+# Beside this file, there where it runs.
+rivals = importlib.import_module("rivals")
 
 HERE = Path(__file__).resolve().parent
 DTYPES = {
@@ -67,11 +72,11 @@ def entry(case: dict[str, Any]) -> Any:
     is_static = bool(case["m"])
     pointer, size = ctypes.c_void_p, ctypes.c_int64
     each = [pointer] if is_static else [pointer, size, size]
-    function.argtypes = [*each * 3, pointer]
+    function.argtypes = [*each * (4 if case["has_gelu"] else 3), pointer]
 
-    def call(a: Any, b: Any, c: Any) -> None:
+    def call(*operands: Any) -> None:
         arguments: list[int] = []
-        for x in (a, b, c):
+        for x in operands:
             arguments += [x.data_ptr()] if is_static else [x.data_ptr(), *x.shape]
         if function(*arguments, torch.cuda.current_stream().cuda_stream) != 0:
             sys.exit(f"{name}: {message().decode()}")
@@ -79,7 +84,9 @@ def entry(case: dict[str, Any]) -> Any:
     return call
 
 
-def operands(case: dict[str, Any], m: int, n: int, k: int, offset: int = 0) -> tuple[Any, Any, Any]:
+def operands(case: dict[str, Any], m: int, n: int, k: int, offset: int = 0) -> tuple[Any, ...]:
+    """A, B, the bias if there is one, and C."""
+
     def matrix(rows: int, columns: int, dtype: Any) -> Any:
         flat = torch.rand(rows * columns + offset, device="cuda", dtype=torch.float32) - 0.5
         if dtype is torch.int8:
@@ -89,9 +96,10 @@ def operands(case: dict[str, Any], m: int, n: int, k: int, offset: int = 0) -> t
     dtype = DTYPES[case["element"]]
     a = matrix(*((m, k) if case["layout"][0] == "n" else (k, m)), dtype)
     b = matrix(*((k, n) if case["layout"][1] == "n" else (n, k)), dtype)
+    bias = (matrix(1, n, dtype)[0],) if case["has_gelu"] else ()
     c = torch.empty((m, n), device="cuda", dtype=DTYPES[case["result"]])
     poison(c)
-    return a, b, c
+    return a, b, *bias, c
 
 
 def poison(c: Any) -> None:
@@ -105,24 +113,11 @@ def tolerance(case: dict[str, Any]) -> float:
     return max(bound, F8_TOLERANCE) if case["element"].startswith("f8") else bound
 
 
-def library(case: dict[str, Any], a: Any, b: Any, c: Any) -> Any:
-    """cuBLAS's product, as PyTorch has it, of M x K and K x N into `c`. Of f8 it takes no other
-    B than one that is contiguous along K: who has that otherwise has it copied, before."""
-    if case["element"] == "i8":
-        return lambda: torch._int_mm(a, b, out=c)
-    if not case["element"].startswith("f8"):
-        out = c if c.dtype == a.dtype else c.to(a.dtype)
-        return lambda: torch.mm(a, b, out=out)
-    scale = torch.ones((), device="cuda")
-    along_k = b if b.stride(0) == 1 else b.T.contiguous().T
-    return lambda: torch._scaled_mm(
-        a, along_k, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16
-    )
-
-
-def seen(case: dict[str, Any], a: Any, b: Any) -> tuple[Any, Any]:
-    """A as M x K and B as K x N."""
-    return (a if case["layout"][0] == "n" else a.T, b if case["layout"][1] == "n" else b.T)
+def exact_of(case: dict[str, Any], a: Any, b: Any, *bias: Any) -> Any:
+    """In f64."""
+    left, right = rivals.seen(case, a, b)
+    exact = left.double() @ right.double()
+    return torch.nn.functional.gelu(exact + bias[0].double()) if bias else exact
 
 
 def check(case: dict[str, Any], call: Any) -> list[dict[str, Any]]:
@@ -134,13 +129,12 @@ def check(case: dict[str, Any], call: Any) -> list[dict[str, Any]]:
             continue
         for offset in (0, 1):
             m, n, k = shape
-            a, b, c = operands(case, m, n, k, offset)
-            call(a, b, c)
+            *given, c = operands(case, m, n, k, offset)
+            call(*given, c)
             first = c.clone()
             poison(c)
-            call(a, b, c)
-            left, right = seen(case, a, b)
-            exact = left.double() @ right.double()
+            call(*given, c)
+            exact = exact_of(case, *given)
             error = ((c.double() - exact).norm() / exact.norm()).item()
             same = torch.equal(first, c)
             if not error <= tolerance(case) or not same:
@@ -160,17 +154,13 @@ def measure(
     count = max(1, min(MOST_SETS, int(ROTATED_BYTES / bytes_)))
     sets = [operands(case, m, n, k) for _ in range(count)]
     torch.backends.cuda.matmul.allow_tf32 = case["allows"] == "tf32"
-    others = [library(case, *seen(case, a, b), c) for a, b, c in sets]
-
-    def ours(i: int) -> None:
-        call(*sets[i % count])
-
-    def cublas(i: int) -> None:
-        others[i % count]()
-
-    runs = {"ours": ours, "cublas": cublas}
-    _once(ours)
-    calls = max(1, min(200, int(BURST_SECONDS / _once(cublas))))
+    others = rivals.rivals(case, sets)
+    runs = {
+        "ours": lambda i: call(*sets[i % count]),
+        **{name: functools.partial(_run, each) for name, each in others.items()},
+    }
+    _once(runs["ours"])
+    calls = max(1, min(200, int(BURST_SECONDS / _once(runs["cublas"]))))
     graphs = {name: _graph(run, calls) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
@@ -185,16 +175,23 @@ def measure(
             "sustained": round(2e-12 * m * n * k / of_call["ours"], 1),
             "sustained_of_cublas": round(of_call["cublas"] / of_call["ours"], 3),
         }
+    if case["has_gelu"]:
+        more["of_compiled"] = round(seconds["compiled"] / seconds["ours"], 3)
     return {
         "name": case["name"],
         "shape": [m, n, k],
         "tflop_per_s": round(2e-12 * m * n * k / seconds["ours"], 1),
         "cublas": round(2e-12 * m * n * k / seconds["cublas"], 1),
         "gb_per_s": round(1e-9 * bytes_ / seconds["ours"]),
+        "microseconds": {name: round(1e6 * taken, 2) for name, taken in seconds.items()},
         "of_cublas": round(seconds["cublas"] / seconds["ours"], 3),
         "calls": calls,
         **more,
     }
+
+
+def _run(each: Sequence[Callable[[], Any]], i: int) -> None:
+    each[i % len(each)]()
 
 
 def _sustained(graphs: dict[str, Any]) -> dict[str, float]:
