@@ -1,1 +1,1 @@
-"""Products on the ordinary units: `family` writes the kernel, `tiles` says how matrices lie in it."""
+"""Products on the ordinary units: `family` writes the kernel, `tiles` says how matrices lie."""
