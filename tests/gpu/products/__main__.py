@@ -1,54 +1,83 @@
-"""Products of matrices of random sizes, held against f64 on a GPU.
+"""Products of matrices of random sizes, and what is like them, held against f64 on a GPU.
 
-    python -m tests.gpu.products OUT
+    python -m tests.gpu.products OUT [--only LIST,...] [--names WORD,...] [--every N] [--jobs N]
 
-makes the folder OUT: a library for each of `cases`, and `check`, for a machine with a GPU and
-PyTorch.
+makes the folder OUT: a library for each program, and `check`, for a machine with a GPU and PyTorch.
+LIST: one of LISTS; without it all of them. WORD: what a program's name begins with. N: of what is
+left one in N.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
 import shutil
-import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from msgspec import to_builtins
-
 import aotc
-from tests.gpu.products.cases import Case, cases, module
+from tests.gpu.products import attention, cases, convolutions, epilogues, rare
+from tests.gpu.products.program import Program
 
-HERE = Path(__file__).resolve().parent
+DEVICE = Path(__file__).resolve().parent / "device"
+LISTS = {
+    "products": cases.programs,
+    "convolutions": lambda: [one.program for one in convolutions.cases()],
+    "epilogues": lambda: [one.program for one in epilogues.cases()],
+    "rare": lambda: [one.program for one in rare.cases()],
+    "attention": lambda: [one.program for one in attention.cases()],
+}
 
 
-def build(out: Path) -> None:
+def chosen(only: Sequence[str], names: Sequence[str], every: int) -> list[Program]:
+    """The programs of these lists whose names begin so."""
+    found = [program for name in only or LISTS for program in LISTS[name]()]
+    found = [one for one in found if not names or one.name.startswith(tuple(names))]
+    return found[::every]
+
+
+def build(out: Path, programs: Sequence[Program], jobs: int | None = None) -> None:
     """Fills the folder `out`."""
-    chosen = cases()
-    with ProcessPoolExecutor() as pool:
-        list(pool.map(functools.partial(_build_one, out), chosen))
-    described = [{**to_builtins(case), "name": case.name} for case in chosen]
-    (out / "cases.json").write_text(json.dumps(described))
-    shutil.copyfile(HERE / "check.py", out / "check.py")
+    with ProcessPoolExecutor(jobs) as pool:
+        list(pool.map(functools.partial(_build_one, out), programs))
+    (out / "cases.json").write_text(json.dumps([program.described for program in programs]))
+    for module in DEVICE.glob("*.py"):
+        shutil.copyfile(module, out / module.name)
     run = out / "check"
     run.write_text('#!/bin/sh\ncd "$(dirname "$0")" && exec python3 check.py "$@"\n')
     run.chmod(0o755)
 
 
-def _build_one(out: Path, case: Case) -> None:
+def _build_one(out: Path, program: Program) -> None:
     aotc.build(
-        module(case),
-        name=case.name,
+        program.text,
+        name=program.name,
         emit="shared",
-        chips=(case.chip,),
+        chips=(program.chip,),
         # What later GPUs run.
-        ptx="compute_80" if case.chip == "sm_80" else None,
+        ptx="compute_80" if program.chip == "sm_80" else None,
         cpu_kernels=False,
-        **dict.fromkeys(case.options, True),
-        out=f"{out}/{case.name}/",
+        **dict.fromkeys(program.options, True),
+        out=f"{out}/{program.name}/",
     )
 
 
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", type=_words, default=[])
+    parser.add_argument("--names", type=_words, default=[])
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--jobs", type=int)
+    options = parser.parse_args()
+    build(options.out, chosen(options.only, options.names, options.every), options.jobs)
+
+
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    main()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+
+from tests.gpu.products.program import Program
 
 # Elements of A and B, and of C.
 TYPES = (
@@ -68,6 +70,19 @@ def cases() -> list[Case]:
         for layout in LAYOUTS
     ]
     return found
+
+
+def programs() -> list[Program]:
+    return [
+        Program(
+            case.name,
+            module(case),
+            {**to_builtins(case), "kind": "product", "strided": case.form == "strided"},
+            case.chip,
+            case.options,
+        )
+        for case in cases()
+    ]
 
 
 def module(case: Case) -> str:

@@ -1,0 +1,143 @@
+"""Contractions along any loops, and what is done with them, in f64."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from entry import Draw, Result
+from rounding import of_result, of_sums
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# Of gelu and silu: no slope is above it.
+_STEEPEST = 1.13
+# Of functions such as exp and erf in f32.
+_OF_FUNCTIONS = 2.0**-20
+
+
+def terms(place: str) -> list[tuple[str, int]]:
+    """Loops, each with how many elements its turns are from each other."""
+    found = []
+    for term in place.split(" + "):
+        loop, _, factor = term.partition("*")
+        found.append((loop, int(factor or 1)))
+    return found
+
+
+class Trial:
+    """A contraction of random sizes and operands."""
+
+    def __init__(self, case: dict[str, Any], rng: random.Random, largest: int) -> None:
+        self.case = case
+        dynamic = [loop for loop, size in case["loops"].items() if not size]
+        most = case["most"]
+        self.loops = {
+            loop: size or _any_size(rng, min(largest, most.get(loop, largest)))
+            for loop, size in case["loops"].items()
+        }
+        self.shape = {loop: self.loops[loop] for loop in dynamic}
+        draw = Draw(rng, is_strided=case["strided"])
+        self.operands = [
+            draw.operand(self._shape(one["places"]), one["element"]) for one in case["operands"]
+        ]
+        self.result: Result = draw.result(
+            self._shape(case["result"]["places"]), case["result"]["element"]
+        )
+
+    @staticmethod
+    def types(case: dict[str, Any]) -> list[list[int]]:
+        """Of each argument, the sizes that its type says."""
+        found = []
+        for one in (*case["operands"], case["result"]):
+            moves = [terms(place) for place in one["places"]]
+            found.append([int(all(case["loops"][loop] for loop, _ in move)) for move in moves])
+        return found
+
+    def _shape(self, places: Sequence[str]) -> list[int]:
+        return [
+            sum((self.loops[loop] - 1) * factor for loop, factor in terms(place)) + 1
+            for place in places
+        ]
+
+    def expected(self) -> tuple[Any, Any]:
+        """Each element in f64, and how far the result's may be from it."""
+        case = self.case
+        value, bound = self._product(1)
+        if case["steps"]:
+            # Steps are done in f32, or in f64, of sums that are rounded to their own type first.
+            name = {"i32": "f32"}.get(case["sums"], case["sums"])
+            bound = bound + of_result(name, value)
+        for step in case["steps"]:
+            value, bound = self._step(value, bound, *step)
+        return value, bound + of_result(case["result"]["element"], value)
+
+    def _product(self, right: int) -> tuple[Any, Any]:
+        case = self.case
+        letters = dict(zip(case["loops"], _LETTERS, strict=False))
+        views, words = [], []
+        for number in (0, right):
+            view, loops = self._view(number)
+            views.append(view)
+            words.append("".join(letters[loop] for loop in loops))
+        made = "".join(letters[loop] for loop in case["result"]["places"])
+        equation = f"{','.join(words)}->{made}"
+        k = math.prod(n for loop, n in self.loops.items() if letters[loop] not in made)
+        part = of_sums(case, k, case["operands"][0]["element"], case["sums"])
+        exact = torch.einsum(equation, *views)
+        return exact, part * torch.einsum(equation, *(view.abs() for view in views))
+
+    def _view(self, number: int) -> tuple[Any, list[str]]:
+        """An operand with a dimension for each loop that moves in it."""
+        operand = self.operands[number].double().contiguous()
+        strides: dict[str, int] = {}
+        places = self.case["operands"][number]["places"]
+        for place, stride in zip(places, operand.stride(), strict=True):
+            for loop, factor in terms(place):
+                strides[loop] = strides.get(loop, 0) + factor * stride
+        shape = [self.loops[loop] for loop in strides]
+        return operand.as_strided(shape, list(strides.values())), list(strides)
+
+    def _step(self, value: Any, bound: Any, name: str, *numbers: Any) -> tuple[Any, Any]:
+        rounding = 2.0**-52 if self.case["sums"] == "f64" else 2.0**-23
+        if name in ("add", "times"):
+            other, off = self._spread(numbers[0]), 0.0
+        elif name == "product":
+            other, off = self._product(numbers[0])
+        if name == "add":
+            exact = value + other
+            return exact, bound + rounding * exact.abs()
+        if name in ("times", "product"):
+            exact = value * other
+            off = bound * other.abs() + off * value.abs() + bound * off
+            return exact, off + rounding * exact.abs()
+        if name == "scale":
+            return value * numbers[0], bound * numbers[0] + rounding * value.abs()
+        if name == "relu":
+            return value.clamp(min=0), bound
+        if name == "round":
+            return value, bound + of_result(numbers[0], value)
+        functions = {"silu": torch.nn.functional.silu, "gelu": torch.nn.functional.gelu}
+        exact = functions[name](value)
+        return exact, _STEEPEST * bound + _OF_FUNCTIONS * (value.abs() + exact.abs())
+
+    def _spread(self, number: int) -> Any:
+        """An operand along the result's dimensions."""
+        places = self.case["operands"][number]["places"]
+        result = self.case["result"]["places"]
+        operand = self.operands[number].double()
+        order = sorted(range(len(places)), key=lambda i: result.index(places[i]))
+        shape = [self.loops[loop] if loop in places else 1 for loop in result]
+        return operand.permute(order).reshape(shape)
+
+
+def _any_size(rng: random.Random, largest: int) -> int:
+    """Of any magnitude, every second one a multiple of 8, some of them few."""
+    size = rng.randint(1, largest)
+    if rng.random() < 0.25:
+        size = round(math.exp(rng.uniform(0, math.log(largest))))
+    if rng.random() < 0.5 and largest >= 8:
+        size = max(8, size // 8 * 8)
+    return size

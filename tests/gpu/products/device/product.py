@@ -1,0 +1,73 @@
+"""Products of two matrices, in any transposition, in f64."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import torch
+from entry import Draw
+from rounding import of_result, of_sums
+
+
+class Trial:
+    """A product of random sizes and operands."""
+
+    def __init__(self, case: dict[str, Any], rng: random.Random, largest: int) -> None:
+        self.case = case
+        m, n, k = _sizes(rng, largest)
+        self.shape, self.k = (m, n, k), k
+        batch = (rng.choice((1, 2, 3)),) if case["form"] == "batched" else ()
+        is_strided = case["form"] == "strided"
+        element = case["element"]
+        draw = Draw(rng, is_strided=is_strided)
+        rows = (m, k) if case["layout"][0] == "n" else (k, m)
+        columns = (k, n) if case["layout"][1] == "n" else (n, k)
+        a = draw.operand((*batch, *rows), element)
+        if is_strided and rng.random() < 0.1:
+            a = a[:1].expand(a.shape)  # rows that are one, at a distance of 0
+        others = ((n,), (m, n)) if case["form"] == "gelu" else ()
+        self.operands = [
+            a,
+            draw.operand((*batch, *columns), element),
+            *(draw.operand(shape, element) for shape in others),
+        ]
+        self.result = draw.result((*batch, m, n), case["result"])
+
+    @staticmethod
+    def types(_case: dict[str, Any]) -> None:
+        """No size is known."""
+
+    def expected(self) -> tuple[Any, Any]:
+        """Each element in f64, and how far the result's may be from it."""
+        case = self.case
+        a, b, *others = self.operands
+        left = (a if case["layout"][0] == "n" else a.mT).double()
+        right = (b if case["layout"][1] == "n" else b.mT).double()
+        exact = left @ right
+        sums = "f64" if case["result"] == "f64" else "f32"
+        bound = of_sums(case, self.k, case["element"], sums) * (left.abs() @ right.abs())
+        if case["form"] == "relu":
+            exact = exact.clamp(min=0)
+        elif case["form"] == "gelu":
+            bias, residual = (other.double() for other in others)
+            inner = exact * 0.125 + bias
+            gelu = inner * 0.5 * (1 + torch.erf(inner * math.sqrt(0.5)))
+            exact = gelu + residual
+            # The slope of gelu is below 1.13; some operations in f32 follow.
+            bound = 1.13 * 0.125 * bound + 2.0**-20 * (1 + inner.abs() + exact.abs())
+        return exact, bound + of_result(case["result"], exact)
+
+
+def _sizes(rng: random.Random, largest: int) -> tuple[int, int, int]:
+    """M, N and K: of any magnitude, every second one a multiple of 8, some of them few."""
+    found = []
+    for _ in range(3):
+        size = rng.randint(1, largest)
+        if rng.random() < 0.25:
+            size = round(math.exp(rng.uniform(0, math.log(largest))))
+        if rng.random() < 0.5:
+            size = max(8, size // 8 * 8)
+        found.append(size)
+    return found[0], found[1], found[2]

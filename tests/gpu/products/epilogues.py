@@ -1,0 +1,93 @@
+"""What is done with a product: biases, residuals, activations, casts, gates, in chains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.gpu.products.contraction import Contraction, Operand
+
+# By their names: what is done, with operands that have an element for each column (`row`), for each
+# row (`column`), for both, or another B (`gate`).
+_STEPS: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "silu": (("silu",),),
+    "row": (("add", "row"),),
+    "column": (("add", "column"),),
+    "residual": (("add", "matrix"), ("relu",)),
+    "scales": (("times", "column"), ("times", "row")),
+    "chain": (("add", "row"), ("silu",), ("times", "matrix"), ("scale", 0.125), ("add", "column")),
+    "rounds": (("round", "f16"), ("add", "row"), ("round", "bf16"), ("gelu",)),
+    "gate": (("silu",), ("product", "gate")),
+    "gate_gelu": (("gelu",), ("product", "gate"), ("add", "matrix")),
+}
+# Elements of A and B, of sums, and of the result.
+_TYPES = (
+    ("f16", "f32", "f16"),
+    ("f16", "f32", "f32"),
+    ("f16", "f16", "f16"),
+    ("f16", "f16", "f32"),
+    ("bf16", "f32", "bf16"),
+    ("bf16", "bf16", "f32"),
+    ("bf16", "f32", "f16"),
+    ("f32", "f32", "f32"),
+    ("f32", "f32", "f16"),
+    ("f64", "f64", "f64"),
+    ("i8", "i32", "f32"),
+    ("i8", "i32", "f16"),
+    ("f8E4M3FN", "f32", "bf16"),
+)
+_PLACES = {"row": ("n",), "column": ("m",), "matrix": ("m", "n")}
+
+
+def cases() -> list[Contraction]:
+    found = []
+    for number, types in enumerate(_TYPES):
+        for count, name in enumerate(_STEPS):
+            chip = "sm_80" if (number + count) % 3 == 2 and types[0][:2] != "f8" else "sm_90a"
+            found.append(_case(types, name, chip, place=number + count))
+    found += [
+        Contraction(
+            f"cast_{'_'.join(types)}",
+            {"m": 0, "n": 0, "k": 0},
+            Operand(types[0], ("m", "k")),
+            Operand(types[0], ("n", "k")),
+            Operand(types[2], ("m", "n")),
+            sums=types[1],
+            steps=(("scale", 1.0),),
+            chip=chip,
+        )
+        for types in _TYPES
+        if types[1] != types[2]
+        for chip in ("sm_90a", "sm_80")
+        if types[0][:2] != "f8" or chip == "sm_90a"
+    ]
+    return found
+
+
+def _case(types: tuple[str, str, str], name: str, chip: str, *, place: int) -> Contraction:
+    """B is transposed or not, sizes are known or not, steps are one operation or several."""
+    element, sums, result = types
+    extra = "f32" if element in ("i8", "f8E4M3FN") else element
+    b = ("k", "n") if place % 2 else ("n", "k")
+    loops = {"m": 0, "n": 0, "k": 0} if place % 4 < 3 else {"m": 200, "n": 136, "k": 328}
+    more: list[Operand] = []
+    steps = []
+    for step, *of in _STEPS[name]:
+        if step in ("add", "times"):
+            more.append(Operand(extra, _PLACES[of[0]]))
+            of = [len(more) + 1]
+        elif step == "product":
+            more.append(Operand(element, b))
+            of = [len(more) + 1]
+        steps.append((step, *of))
+    return Contraction(
+        "_".join([name, *types]),
+        loops,
+        Operand(element, ("m", "k")),
+        Operand(element, b),
+        Operand(result, ("m", "n")),
+        sums=sums,
+        more=tuple(more),
+        steps=tuple(steps),
+        apart=place % 3 == 0,
+        chip=chip,
+    )
