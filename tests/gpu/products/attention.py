@@ -14,7 +14,7 @@ class Attention(Struct, frozen=True):
     """softmax(Q · Kᵀ · depth^-0.5 + mask) · V, of sizes that are 0 where they are not known.
 
     `mask`: none, causal, or one of _PLACES, of elements `mask_element`, which are added; i8: 0
-    hides a key. `seen_by`: a causal mask is selected, or added, as frontends do.
+    hides a key.
     """
 
     element: str
@@ -208,4 +208,19 @@ def cases() -> list[Attention]:
         Attention("bf16", 96, "rows", "i8", 4, 77, 77),
         Attention("f16", 256, "padding", "f16", 2, 65, 130),
     ]
+    found += [
+        Attention(element, depth, mask, "f16" if mask == "rows" else "", chip="sm_80")
+        for element, depth, mask in (
+            ("f16", 64, "none"),
+            ("f16", 128, "causal"),
+            ("bf16", 64, "causal"),
+            ("bf16", 96, "none"),
+            ("f16", 16, "rows"),
+            ("f16", 80, "causal"),
+            ("bf16", 256, "none"),
+        )
+    ]
+    found += [Attention("f32", depth, mask, chip=chip)
+              for depth, mask, chip in ((64, "none", "sm_90a"), (128, "causal", "sm_80"),
+                                        (40, "none", "sm_80"))]  # fmt: skip
     return list(dict.fromkeys(found))

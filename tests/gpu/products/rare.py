@@ -35,6 +35,7 @@ def cases() -> list[Contraction]:
             # One matrix for each of a batch.
             ("broadcast", "b m k", "k n", "b m n"),
             ("broadcast_left", "m k", "b n k", "b m n"),
+            ("batch_strided", "b m k", "b n k", "b m n"),
         ):
             loops = dict.fromkeys("".join((c + a).split()), 0)
             if name == "matvec_turned":
@@ -105,5 +106,6 @@ def _contraction(
         Operand(element, tuple(a.split())),
         Operand(right or element, tuple(b.split())),
         Operand(result, tuple(c.split())),
+        strided="strided" in name,
         chip=chip,
     )

@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import float8
 import torch
 from entry import Draw, Result
 from rounding import of_result, of_sums
@@ -16,6 +17,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _STEEPEST = 1.13
 # Of functions such as exp and erf in f32.
 _OF_FUNCTIONS = 2.0**-20
+# How often operands with strides have one of 0.
+_SHARED = 0.3
 
 
 def terms(place: str) -> list[tuple[str, int]]:
@@ -43,6 +46,11 @@ class Trial:
         self.operands = [
             draw.operand(self._shape(one["places"]), one["element"]) for one in case["operands"]
         ]
+        if case["strided"] and rng.random() < _SHARED:
+            # All along its first dimension are one, at a distance of 0.
+            number = rng.randrange(2)
+            one = self.operands[number]
+            self.operands[number] = one[:1].expand(one.shape)
         self.result: Result = draw.result(
             self._shape(case["result"]["places"]), case["result"]["element"]
         )
@@ -62,19 +70,22 @@ class Trial:
             for place in places
         ]
 
-    def expected(self) -> tuple[Any, Any]:
-        """Each element in f64, and how far the result's may be from it."""
+    def expected(self) -> list[tuple[Any, Any]]:
+        """Each element in f64, and how far the result's may be from it; one of these must be. Sums
+        of f8 are exact ones, or those of Hopper's tensor cores, as the kernel is."""
+        is_f8 = self.case["operands"][0]["element"].startswith("f8")
+        return [self._expected(of_f8=of_f8) for of_f8 in ((False, True) if is_f8 else (False,))]
+
+    def _expected(self, *, of_f8: bool) -> tuple[Any, Any]:
         case = self.case
+        self.of_f8 = of_f8
         value, bound = self._product(1)
-        if case["steps"]:
-            # Steps are done in f32, or in f64, of sums that are rounded to their own type first.
-            name = {"i32": "f32"}.get(case["sums"], case["sums"])
-            bound = bound + of_result(name, value)
         for step in case["steps"]:
             value, bound = self._step(value, bound, *step)
         return value, bound + of_result(case["result"]["element"], value)
 
     def _product(self, right: int) -> tuple[Any, Any]:
+        """As steps read it: in f32 or f64, of sums that are rounded to their own type first."""
         case = self.case
         letters = dict(zip(case["loops"], _LETTERS, strict=False))
         views, words = [], []
@@ -86,8 +97,37 @@ class Trial:
         equation = f"{','.join(words)}->{made}"
         k = math.prod(n for loop, n in self.loops.items() if letters[loop] not in made)
         part = of_sums(case, k, case["operands"][0]["element"], case["sums"])
-        exact = torch.einsum(equation, *views)
-        return exact, part * torch.einsum(equation, *(view.abs() for view in views))
+        bound = part * torch.einsum(equation, *(view.abs() for view in views))
+        value = torch.einsum(equation, *views)
+        if self.of_f8:
+            value = self._sums_of_f8(value, views, words, made, right)
+        if case["steps"]:
+            name = {"i32": "f32"}.get(case["sums"], case["sums"])
+            bound = bound + of_result(name, value)
+        return value, bound
+
+    def _sums_of_f8(
+        self, like: Any, views: Sequence[Any], words: Sequence[str], made: str, right: int
+    ) -> Any:
+        """As matrices: loops of both and the result in front, then those of one, and the rest."""
+        left, other = words
+        both = "".join(x for x in left if x in other and x in made)
+        rows = "".join(x for x in left if x not in other)
+        columns = "".join(x for x in other if x not in left)
+        depth = "".join(x for x in left if x not in made)
+        sizes = dict(zip(_LETTERS, self.loops.values(), strict=False))
+        matrices = []
+        for number, view, word, order in (
+            (0, views[0], left, (both, rows, depth)),
+            (right, views[1], other, (both, depth, columns)),
+        ):
+            turned = torch.einsum(f"{word}->{''.join(order)}", view)
+            shape = [math.prod(sizes[x] for x in group) for group in order]
+            dtype = self.operands[number].dtype
+            matrices.append(turned.reshape(shape).to(dtype))
+        sums = float8.sums(*matrices).double()
+        sums = sums.reshape([sizes[x] for x in both + rows + columns])
+        return torch.einsum(f"{both + rows + columns}->{made}", sums).reshape(like.shape)
 
     def _view(self, number: int) -> tuple[Any, list[str]]:
         """An operand with a dimension for each loop that moves in it."""

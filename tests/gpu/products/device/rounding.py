@@ -8,8 +8,6 @@ from typing import Any
 ROUNDING = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8, "i32": 0.0}
 # The least difference of two elements, halved.
 _SMALLEST = {"f64": 0.0, "f32": 2.0**-150, "f16": 2.0**-25, "bf16": 2.0**-134, "i32": 0.0}
-# Tensor cores keep 14 bits or so of sums of f8, of 128 products at most.
-_OF_F8 = 2.0**-12
 # Of operands, where a case is built to round them before they are multiplied.
 _ALLOWED = {"allow_tf32": 2.0**-10, "allow_3xtf32": 2.0**-21}
 
@@ -21,7 +19,6 @@ def of_sums(case: dict[str, Any], k: int, element: str, sums: str) -> float:
         return 0.0
     # Tensor cores cut sums off, which has one direction: the bound grows with K, not its root.
     part = (8 + k / 4) * (2.0**-53 if sums == "f64" else 2.0**-24)
-    part += _OF_F8 * element.startswith("f8")
     if element == "f32":
         part += sum(_ALLOWED[option] * 2 for option in case["options"])
     return part
