@@ -41,6 +41,8 @@ def size_of(type_: Any) -> Size:
         return Size(2 * element.bytes, element.alignment)
     if isinstance(type_, ir.VectorType):
         return _vector(type_)
+    if isinstance(type_, ir.FloatType):
+        return _whole(type_.width)
     return _Parser(str(type_)).parse()
 
 
@@ -58,7 +60,10 @@ def memref_bytes(type_: Any) -> int:
 def _vector(type_: Any) -> Size:
     """A vector of more dimensions is an array of vectors."""
     element = type_.element_type
-    bits = 64 if isinstance(element, ir.IndexType) else _bits(str(element))
+    if isinstance(element, ir.IndexType):
+        bits = 64
+    else:
+        bits = element.width if isinstance(element, ir.FloatType) else _bits(str(element))
     *outer, inner = list(type_.shape) or [1]
     innermost = _whole(bits * inner)
     return Size(math.prod(outer) * innermost.bytes, innermost.alignment)

@@ -105,3 +105,22 @@ def test_arrays_of_ml_dtypes_are_taken(source: str, tmp_path: Path) -> None:
         y = np.zeros(256, np.float32)
         getattr(library, f"points_{source}_f32")(given, y)
         np.testing.assert_array_equal(y, every.view(FLOAT8[source]).astype(np.float32))
+
+
+def test_tiles_in_shared_memory(tmp_path: Path) -> None:
+    """A transposition goes through them."""
+    text = """
+func.func @turn(%x: memref<65x100xf8E5M2>, %y: memref<100x65xf8E5M2>)
+    attributes {llvm.emit_c_interface} {
+  linalg.transpose ins(%x : memref<65x100xf8E5M2>) outs(%y : memref<100x65xf8E5M2>)
+    permutation = [1, 0]
+  return
+}
+"""
+    artifact = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="turn", chips="sm_80")
+    library = aotc.load(artifact)
+    library.set_device("cpu")
+    x = np.arange(6500).astype(np.uint8).reshape(65, 100)
+    y = np.zeros((100, 65), np.uint8)
+    library.turn(x, y)
+    np.testing.assert_array_equal(y, x.T)

@@ -55,7 +55,9 @@ def choose_product_kernels(module: Any, request: BuildRequest, remarks: Remarks)
             for function in functions_of(module)
             if symbol_of(function) not in inside
             for generic in ops.find(function, "linalg.generic")
-            if ops.enclosing(generic, *PARALLEL) is None and has_reduction(generic)
+            if ops.enclosing(generic, *PARALLEL) is None
+            and has_reduction(generic)
+            and not _is_empty(generic)
         ]
         products = _products(generics, roots, request)
         narrow_results(
@@ -71,6 +73,12 @@ def choose_product_kernels(module: Any, request: BuildRequest, remarks: Remarks)
             one.replace()
         if taken:
             declare_capability(module)
+
+
+def _is_empty(generic: Any) -> bool:
+    """Whether an operand is known to have no elements: there is nothing to multiply."""
+    types = [value.type for value in generic.operands if isinstance(value.type, ir.MemRefType)]
+    return any(0 in list(type_.shape) for type_ in types)
 
 
 def called_inside(module: Any) -> set[str]:
