@@ -95,10 +95,12 @@ class Lying(Struct, frozen=True):
             dynamic if static is None else str(static)
             for dynamic, static in zip((outer, row), known, strict=True)
         ]
-        batch, columns = (self.batch or 0) // self.heads, (self.columns or 0) * self.heads
+        batch = names[2] if self.batch is None else self.batch // self.heads
+        count = names[2 + rows] if self.rows is None else self.rows
+        columns = (self.columns or 0) * self.heads
         e.line(
             f"{name} = memref.reinterpret_cast {names[0]} to offset: [{names[1]}], "
-            f"sizes: [{batch}, {self.rows}, {columns}], strides: [{', '.join(distances)}, 1] "
+            f"sizes: [{batch}, {count}, {columns}], strides: [{', '.join(distances)}, 1] "
             f": {element} to {matrix.type}"
         )
         dynamic = [one for one in distances if one.startswith("%")]

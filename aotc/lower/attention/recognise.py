@@ -455,10 +455,12 @@ def _operand(element: Element, row: str, column: str) -> Operand | None:
     *front, before, last = places
     if (before, last) == (row, column):
         return Operand(tensor) if _is_batch(front) and type_.rank > 2 else None
-    size = type_.get_dim_size(type_.rank - 1)
-    if not type_.has_static_shape:
+    if type_.is_dynamic_dim(type_.rank - 1):
         return None
+    size = type_.get_dim_size(type_.rank - 1)
     if last == column and front and front[-1] == row and _is_batch([*front[:-1], before]):
+        if type_.is_dynamic_dim(type_.rank - 2):
+            return None
         return Operand(tensor, type_.get_dim_size(type_.rank - 2), apart=True)
     if before == row and isinstance(last, tuple) and last[0] == "joined":
         (head, inner), depth = last[1], last[2]
@@ -497,15 +499,15 @@ def _result_of(product: Any) -> Operand:
         if user.name in RESHAPES:
             value = user.results[0]
             # Two dimensions for the batch, and others as they are.
-            is_static = value.type.has_static_shape
-            if not is_static or list(value.type.shape)[-2:] != [queries, columns]:
+            is_known = not any(value.type.is_dynamic_dim(i) for i in range(1, value.type.rank))
+            if not is_known or list(value.type.shape)[-2:] != [queries, columns]:
                 return found
         elif _narrows(user):
             value = user.results[0]
             found = Operand(value)
-        elif value.type.has_static_shape and _puts_heads_inside(user):
+        elif not value.type.is_dynamic_dim(len(shape) - 3) and _puts_heads_inside(user):
             heads = shape[-3]
-            is_all = len(shape) == 3 or shape[0] * heads == batch
+            is_all = len(shape) == 3 or value.type.is_dynamic_dim(0) or shape[0] * heads == batch
             return Operand(user.results[0], heads, apart=True) if is_all else found
         else:
             return found

@@ -77,6 +77,9 @@ _TENSORS = (
         # Sizes are not negative: what asserts it is gone.
         "int-range-optimizations",
         "canonicalize",
+        "cse",
+        "aotc-settle-sizes",
+        "canonicalize",
         "aotc-trim-windows",
         "func.func(convert-elementwise-to-linalg,linalg-fold-unit-extent-dims)",
         "func.func(linalg-generalize-named-ops)",

@@ -1,0 +1,139 @@
+"""Sizes and broadcasts that are found out when the program runs, although they are known before.
+
+PyTorch's programs for a batch of any size part a dimension by a division that undoes a product, and
+ask wherever they broadcast whether the batch is 1. Both come out as what was there before: then
+equal sizes are one value, and a tensor that is broadcast to its own size is that tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.tensors.generics import body_of, maps_of
+from aotc.mlir import ir
+
+_EQ = 0
+
+
+def settle_sizes(module: Any) -> None:
+    """Changes `module`, on tensors and without equal operations (`cse`), in place."""
+    with module.context:
+        for division in ops.find(module.operation, "arith.divsi"):
+            _undo_product(division)
+        for generic in ops.find(module.operation, "linalg.generic"):
+            _drop_broadcast(generic)
+
+
+def _undo_product(division: Any) -> None:
+    """(x * n) / n is x."""
+    dividend, divisor = ops.defining(division.operands[0]), ops.known_index(division.operands[1])
+    if dividend is None or dividend.name != "affine.apply" or not divisor or divisor < 0:
+        return
+    map_ = ir.AffineMapAttr(dividend.attributes["map"]).value
+    (product,) = map_.results
+    quotient = ir.AffineExpr.get_floor_div(product, divisor)
+    if ir.AffineExpr.get_mul(quotient, divisor) != product:
+        return  # it has a remainder
+    operands = list(dividend.operands)
+    divided = ir.AffineMap.get(map_.n_dims, map_.n_symbols, [quotient])
+    (quotient,) = divided.results  # of the class that it has become
+    if isinstance(quotient, ir.AffineDimExpr):
+        found = operands[quotient.position]
+    elif isinstance(quotient, ir.AffineSymbolExpr):
+        found = operands[map_.n_dims + quotient.position]
+    else:
+        with division.location, ir.InsertionPoint(division):
+            attributes = {"map": ir.AffineMapAttr.get(divided)}
+            found = ops.create("affine.apply", operands, [ops.index()], attributes).result
+    division.results[0].replace_all_uses_with(found)
+    division.erase()
+
+
+def _drop_broadcast(generic: Any) -> None:
+    """Where each element of a new tensor is the one at its own place in another of the same
+    sizes, that takes its place."""
+    inputs, outputs = ops.operand_groups(generic)
+    if inputs or len(outputs) != 1 or not isinstance(outputs[0].type, ir.RankedTensorType):
+        return
+    out = outputs[0]
+    (map_,) = maps_of(generic)
+    if map_ != ir.AffineMap.get_identity(map_.n_dims):
+        return
+    read = ops.defining(body_of(generic)[-1].operands[0])
+    if read is None or read.name != "tensor.extract":
+        return
+    source, *indices = read.operands
+    if source.type != out.type or not ops.is_made_outside(source, generic):
+        return
+    for dimension, index in enumerate(indices):
+        size = _size(out, dimension)
+        if size is None or size != _size(source, dimension):
+            return
+        if not _counts(index, dimension, size):
+            return
+    generic.results[0].replace_all_uses_with(source)
+    generic.erase()
+
+
+def _counts(index: Any, dimension: int, size: Any) -> bool:
+    """Whether it is the loop's index along the dimension, of which it is perhaps asked whether its
+    size is 1: then 0, which is the same."""
+    owner = ops.defining(index)
+    if owner is not None and owner.name == "arith.select":
+        condition, zero, other = owner.operands
+        if ops.known_index(zero) != 0 or not _is_one(condition, size):
+            return False
+        owner = ops.defining(other)
+    if owner is None or owner.name != "linalg.index":
+        return False
+    return bool(ir.IntegerAttr(owner.attributes["dim"]).value == dimension)
+
+
+def _is_one(condition: Any, size: Any) -> bool:
+    """Whether it asks if the size is 1."""
+    owner = ops.defining(condition)
+    if owner is None or owner.name != "arith.cmpi":
+        return False
+    if ir.IntegerAttr(owner.attributes["predicate"]).value != _EQ:
+        return False
+    values = [_key(operand) for operand in owner.operands]
+    return size in values and 1 in values
+
+
+def _size(tensor: Any, dimension: int) -> Any | None:
+    """What stands for a tensor's size: equal for sizes that are known to be; None if that is not
+    known."""
+    if not tensor.type.is_dynamic_dim(dimension):
+        return int(tensor.type.get_dim_size(dimension))
+    owner = ops.defining(tensor)
+    while owner is not None and owner.name.startswith("linalg."):
+        # It writes into the last ones of its operands.
+        tensor = owner.operands[list(owner.results).index(tensor) - len(owner.results)]
+        owner = ops.defining(tensor)
+    dynamic = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)]
+    if owner is None:
+        return (tensor, dimension)
+    if owner.name == "tensor.empty":
+        return _key(owner.operands[dynamic.index(dimension)])
+    if owner.name == "tensor.expand_shape":
+        return _key(owner.operands[1 + dynamic.index(dimension)])
+    if owner.name == "tensor.collapse_shape":
+        groups = ir.ArrayAttr(owner.attributes["reassociation"])
+        group = [ir.IntegerAttr(i).value for i in ir.ArrayAttr(groups[dimension])]
+        return _size(owner.operands[0], group[0]) if len(group) == 1 else None
+    return None
+
+
+def _key(value: Any) -> Any:
+    """A number, a tensor's size, or the value."""
+    known = ops.known_index(value)
+    if known is not None:
+        return known
+    owner = ops.defining(value)
+    if owner is not None and owner.name == "tensor.dim":
+        dimension = ops.known_index(owner.operands[1])
+        if dimension is not None:
+            found = _size(owner.operands[0], dimension)
+            return value if found is None else found
+    return value
