@@ -7,6 +7,7 @@ fills it runs in front of all. One for each is filled by the loop that goes on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
@@ -18,18 +19,17 @@ def separate_fills(module: Any) -> None:
     """Changes `module` in place: run where named operations are `linalg.generic`."""
     with module.context:
         for generic in ops.find(module.operation, "linalg.generic"):
-            if (value := _value(generic)) is not None:
+            value, sizes = _value(generic), _sizes(generic)
+            if value is not None and sizes is not None:
                 _reshape(generic.results[0], value)
-                _part(generic.results[0], value)
+                _part(generic.results[0], value, sizes)
 
 
 def _value(generic: Any) -> Any | None:
-    """The scalar that a tensor of static shape is filled with."""
+    """The scalar that a tensor is filled with."""
     inputs, _ = ops.operand_groups(generic)
     end, *others = reversed(body_of(generic))
     if others or len(generic.results) != 1 or len(inputs) > 1:
-        return None
-    if not generic.results[0].type.has_static_shape:
         return None
     (yielded,) = end.operands
     if not inputs:
@@ -37,6 +37,16 @@ def _value(generic: Any) -> Any | None:
     is_scalar = not isinstance(inputs[0].type, ir.ShapedType)
     is_it = yielded == generic.regions[0].blocks[0].arguments[0]
     return inputs[0] if is_scalar and is_it else None
+
+
+def _sizes(generic: Any) -> list[Any] | None:
+    """Those of its result that the type does not say; None if they are not seen."""
+    if not generic.results or generic.results[0].type.has_static_shape:
+        return []
+    _, (out, *_) = ops.operand_groups(generic)
+    maker = ops.defining(out)
+    is_new = maker is not None and maker.name == "tensor.empty"
+    return list(maker.operands) if is_new else None
 
 
 def _reshape(filled: Any, value: Any) -> None:
@@ -52,12 +62,12 @@ def _reshape(filled: Any, value: Any) -> None:
             _part(other, value)
 
 
-def _part(filled: Any, value: Any) -> None:
+def _part(filled: Any, value: Any, sizes: Sequence[Any] = ()) -> None:
     """Gives each operation that writes into the tensor its own."""
     for use in [use for use in filled.uses if _is_written(use)]:
         user = use.owner.operation
         with user.location, ir.InsertionPoint(user):
-            user.operands[use.operand_number] = _fill(filled.type, value)
+            user.operands[use.operand_number] = _fill(filled.type, value, sizes)
 
 
 def _is_written(use: Any) -> bool:
@@ -68,6 +78,6 @@ def _is_written(use: Any) -> bool:
     return bool(use.operand_number >= len(inputs))
 
 
-def _fill(type_: Any, value: Any) -> Any:
+def _fill(type_: Any, value: Any, sizes: Sequence[Any] = ()) -> Any:
     """A tensor filled with `value`, at the insertion point."""
-    return create_spread(value, type_, ir.AffineMap.get(type_.rank, 0, []))
+    return create_spread(value, type_, ir.AffineMap.get(type_.rank, 0, []), sizes)

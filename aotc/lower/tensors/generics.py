@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
@@ -43,10 +44,10 @@ def turning_loops(generic: Any, operand: int) -> set[int]:
     }
 
 
-def create_spread(source: Any, type_: Any, map_: Any) -> Any:
-    """A tensor of `type_` with the elements of `source`, a tensor or a scalar, that `map_` says, at
-    the insertion point."""
-    empty = ops.create("tensor.empty", [], [type_]).result
+def create_spread(source: Any, type_: Any, map_: Any, sizes: Sequence[Any] = ()) -> Any:
+    """A tensor of `type_`, and of `sizes` where that does not say them, with the elements of
+    `source`, a tensor or a scalar, that `map_` says, at the insertion point."""
+    empty = ops.create("tensor.empty", list(sizes), [type_]).result
     maps = [map_, ir.AffineMap.get_identity(type_.rank)]
     parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
     generic = ops.create(

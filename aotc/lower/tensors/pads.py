@@ -13,14 +13,18 @@ from aotc.mlir import ir
 
 
 def expand_pads(module: Any) -> None:
-    """Changes the pads of known sizes in `module`, in place."""
+    """Changes the pads in `module`, in place, that pad dimensions of known sizes; others, as a
+    batch, may have any."""
     with module.context:
         for pad in ops.find(module.operation, "tensor.pad"):
             value = _value(pad)
             source, result = pad.operands[0].type, pad.results[0].type
             low = list(ir.DenseI64ArrayAttr(pad.attributes["static_low"]))
             high = list(ir.DenseI64ArrayAttr(pad.attributes["static_high"]))
-            is_known = source.has_static_shape and result.has_static_shape
+            is_known = not any(
+                (low[i] or high[i] or not result.is_dynamic_dim(i)) and source.is_dynamic_dim(i)
+                for i in range(source.rank)
+            )
             if value is None or not is_known or min(low + high, default=0) < 0 or 0 in source.shape:
                 continue
             _expand(pad, value, low, high)
@@ -65,9 +69,17 @@ def _expand(pad: Any, value: Any, low: list[int], high: list[int]) -> None:
         f"%chosen = arith.select {inside}, %read, %value : {element}",
     ]
     body = "\n".join(lines)
+    dynamic = [i for i in range(rank) if result.is_dynamic_dim(i)]
+    sizes = "\n".join(
+        f"%dim{i} = arith.constant {i} : index\n"
+        f"%count{i} = tensor.dim %source, %dim{i} : {source}"
+        for i in dynamic
+    )
+    counts = ", ".join(f"%count{i}" for i in dynamic)
     text = f"""
 func.func @pad(%source: {source}, %value: {element}) -> {result} {{
-  %empty = tensor.empty() : {result}
+{sizes}
+  %empty = tensor.empty({counts}) : {result}
   %padded = linalg.generic {{indexing_maps = [{identity}], iterator_types = [{kinds}]}}
       outs(%empty : {result}) {{
   ^bb0(%unused: {element}):
