@@ -64,6 +64,7 @@ def test_what_is_found(
         ("pytorch_mask", "attention with a mask:"),
         ("pytorch_heads_in_rows", "causal attention of heads in rows:"),
         ("pytorch_heads_in_rows_of_one", "causal attention of heads in rows:"),
+        ("pytorch_heads_in_rows_of_any_batch", "causal attention of heads in rows:"),
         ("pytorch_heads_apart", "attention of heads in rows:"),
     ],
 )
@@ -74,7 +75,14 @@ def test_what_pytorch_makes_is_found(
     assert said(text, aotc, mlir_file, tmp_path, "sm_90a").startswith(what)
 
 
-@pytest.mark.parametrize("name", ["pytorch_heads_in_rows", "pytorch_heads_in_rows_of_one"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pytorch_heads_in_rows",
+        "pytorch_heads_in_rows_of_one",
+        "pytorch_heads_in_rows_of_any_batch",
+    ],
+)
 def test_heads_are_read_and_written_where_they_are(
     name: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:

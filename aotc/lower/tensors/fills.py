@@ -45,8 +45,9 @@ def _sizes(generic: Any) -> list[Any] | None:
         return []
     _, (out, *_) = ops.operand_groups(generic)
     maker = ops.defining(out)
-    is_new = maker is not None and maker.name == "tensor.empty"
-    return list(maker.operands) if is_new else None
+    if maker is None or maker.name != "tensor.empty":
+        return None
+    return list(maker.operands)
 
 
 def _reshape(filled: Any, value: Any) -> None:

@@ -71,8 +71,7 @@ def _expand(pad: Any, value: Any, low: list[int], high: list[int]) -> None:
     body = "\n".join(lines)
     dynamic = [i for i in range(rank) if result.is_dynamic_dim(i)]
     sizes = "\n".join(
-        f"%dim{i} = arith.constant {i} : index\n"
-        f"%count{i} = tensor.dim %source, %dim{i} : {source}"
+        f"%dim{i} = arith.constant {i} : index\n%count{i} = tensor.dim %source, %dim{i} : {source}"
         for i in dynamic
     )
     counts = ", ".join(f"%count{i}" for i in dynamic)

@@ -271,3 +271,51 @@ func.func @bits(%x: tensor<37x45xf32>) -> (tensor<37xi1>, tensor<37xi1>, tensor<
     text = build(program, emit="mlir", out=tmp_path / "x.mlir", chips="sm_90").path.read_text()
     assert text.count("gpu.launch_func") == 1
     assert text.count("gpu.subgroup_reduce") == 3
+
+
+PADDED = f"""
+func.func @pad(%x: tensor<?x3xf32>) -> tensor<?x6xf32> {ATTRIBUTE} {{
+  %one = arith.constant 1.0 : f32
+  %y = tensor.pad %x low[0, 1] high[0, 2] {{
+  ^bb0(%i: index, %j: index):
+    tensor.yield %one : f32
+  }} : tensor<?x3xf32> to tensor<?x6xf32>
+  return %y : tensor<?x6xf32>
+}}"""
+# Both begin from one tensor of zeros, as equal operations become one.
+SUMS = f"""
+func.func @sums(%x: tensor<?x8xf32>) -> (tensor<?xf32>, tensor<?xf32>) {ATTRIBUTE} {{
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %rows = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %empty = tensor.empty(%rows) : tensor<?xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<?xf32>) -> tensor<?xf32>
+  %sum = linalg.reduce {{ arith.addf }} ins(%x : tensor<?x8xf32>) outs(%zeros : tensor<?xf32>)
+      dimensions = [1]
+  %largest = linalg.reduce {{ arith.maximumf }} ins(%x : tensor<?x8xf32>)
+      outs(%zeros : tensor<?xf32>) dimensions = [1]
+  return %sum, %largest : tensor<?xf32>, tensor<?xf32>
+}}"""
+
+
+def test_one_loop_for_each_tensor_of_any_size(tmp_path: Path) -> None:
+    """What is padded is written once; what is filled is filled by the loop that goes on."""
+    for text in (PADDED, SUMS):
+        module = build(text, emit="mlir", out=tmp_path / "out.mlir", chips="sm_90").path.read_text()
+        assert module.count("gpu.launch_func") == 1
+        assert "memref.copy" not in module
+
+
+def test_pads_of_any_batch(tmp_path: Path) -> None:
+    library = build_library(PADDED, tmp_path)
+    for rows in (0, 5):
+        x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
+        padded = np.pad(x, ((0, 0), (1, 2)), constant_values=1)
+        np.testing.assert_array_equal(library.call("pad", x), padded)
+
+
+def test_two_results_from_one_fill_of_any_size(tmp_path: Path) -> None:
+    x = np.arange(40, dtype=np.float32).reshape(5, 8) - 20
+    sums, largest = build_library(SUMS, tmp_path).call("sums", x)
+    np.testing.assert_array_equal(sums, x.sum(1))
+    np.testing.assert_array_equal(largest, np.maximum(x.max(1), 0))
