@@ -22,6 +22,8 @@ LOADS = Variant(32, 32, 8, 32, 16, 4, 4, 2, 0)
 F64 = Variant(32, 16, 8, 16, 16, 4, 2, 3, 8)
 
 SIZES = [(1, 1, 1), (1, 70, 9), (33, 1, 40), (32, 32, 8), (37, 65, 31), (64, 96, 24), (5, 3, 0)]
+# Of several parts of K, the last one with less.
+SIZES.append((33, 20, 300))
 
 
 def _products() -> list[tuple[Product, Variant]]:
@@ -59,6 +61,11 @@ def _products() -> list[tuple[Product, Variant]]:
             msgspec.structs.replace(COPIES, splits=3),
         ),
         (replace(base, name="sizes_split"), msgspec.structs.replace(COPIES, splits=4)),
+        (replace(base, name="sizes_parts"), msgspec.structs.replace(COPIES, splits=0)),
+        (
+            Product("batched_parts", 37, 40, 200, batches=3, adds=True),
+            msgspec.structs.replace(COPIES, splits=0),
+        ),
         (Product("split_f64", 33, 18, 50, **_same("f64")), msgspec.structs.replace(F64, splits=2)),
         (Product("large", 260, 130, 20), Variant(256, 128, 8, 64, 64, 16, 8, 3, 4)),
     ]
@@ -95,13 +102,22 @@ def test_products_are_right(program: Path, product: Product, tmp_path: Path) -> 
     assert call(program, product, tmp_path) == ""
 
 
-@pytest.mark.parametrize("name", ["sizes", "sizes_loads", "sizes_split"])
+@pytest.mark.parametrize("name", ["sizes", "sizes_loads", "sizes_split", "sizes_parts"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_any_sizes_are_right(
     program: Path, name: str, size: tuple[int, int, int], tmp_path: Path
 ) -> None:
     m, n, k = size
     assert call(program, Product(name, m, n, k), tmp_path) == ""
+
+
+def test_parts_of_k_are_as_many_as_a_gpu_has_use_for() -> None:
+    """Not more than blocks at once, than steps are worth, or than a second kernel adds soon."""
+    variant = msgspec.structs.replace(COPIES, splits=0)
+    sizes = {(64, 64, 4096): 32, (512, 512, 4096): 1, (256, 512, 4096): 2, (64, 64, 200): 3}
+    for size, splits in sizes.items():
+        assert simt.for_sizes(variant, *size).splits == splits, size
+    assert simt.for_sizes(variant, 64, 64, 0).splits == 1
 
 
 @pytest.mark.parametrize("size", [(0, 0, 4), (3, 0, 4), (0, 5, 0)], ids=str)

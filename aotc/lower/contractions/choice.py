@@ -24,7 +24,7 @@ from aotc.lower.contractions.problem import ELEMENT_BYTES, Extra, Finish, Matrix
 from aotc.lower.contractions.simt import family as simt
 from aotc.lower.contractions.tensor_cores import family as tensor_cores
 from aotc.lower.contractions.tensor_cores import hopper_f64
-from aotc.lower.contractions.tuned import LARGE, SMALL, Entry, Sizes, sizes_at, variant_of
+from aotc.lower.contractions.tuned import LARGE, SMALL, TINY, Entry, Sizes, sizes_at, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, CPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
 from aotc.lower.tensors.products import LEAST_WORK
@@ -56,8 +56,10 @@ _Buffer = TypeVar("_Buffer", Matrix, Extra)
 class Choice(Struct, frozen=True):
     """A kernel for `problem`, whose matrices are aligned as that says: a family's variant, and what
     it is launched on, a chip or ANY_GPU. Fewer tiles than `least_tiles` are for the next choice,
-    and so are other numbers of rows than from the first of `rows` to the second. `entry` is what
-    says that it is the fastest, where that was measured."""
+    and so are more than `most_tiles` (0: any number), other numbers of rows than from the first of
+    `rows` to the second, and a K of less than `least_depth`. `entry` is what
+    says that it is the fastest, where that was measured. `unknown`: what it takes sizes for that
+    are not known."""
 
     family: Any
     variant: Any
@@ -66,6 +68,9 @@ class Choice(Struct, frozen=True):
     least_tiles: int = 0
     entry: Entry | None = None
     rows: tuple[int, int] | None = None
+    unknown: int = SMALL
+    most_tiles: int = 0
+    least_depth: int = 0
 
     @property
     def has_model(self) -> bool:
@@ -75,7 +80,7 @@ class Choice(Struct, frozen=True):
     @property
     def sizes(self) -> Sizes:
         """The sizes that it is meant for."""
-        m, n, k = sizes_at(self.problem, LARGE if self.least_tiles else SMALL)
+        m, n, k = sizes_at(self.problem, self.unknown)
         return (self.rows[1] if self.rows else m), n, k
 
     @property
@@ -282,25 +287,40 @@ def _best(
     problem: Problem, families: Sequence[Any], target: str, chips: Sequence[Chip]
 ) -> list[Choice]:
     """The variant of the first family that can take the problem that is expected to be fastest on
-    the chips. Of sizes that are not known, one for large matrices, and one for smaller ones."""
+    the chips. Of sizes that are not known, one for large matrices, one for smaller ones, and, where
+    the family has such a one, one for few tiles."""
     is_known = bool(problem.m and problem.n and problem.k)
     for family in families:
         able = [one for one in family.variants(problem) if family.can_take(problem, one)]
         if not able:
             continue
-        large = Choice(family, able[0], problem, target)
+        first = Choice(family, able[0], problem, target)
         if family is skinny:  # as fast as memory, all of them
-            return [large]
+            return [first]
         small = Choice(family, _best_for(family, problem, able, chips), problem, target)
-        if large.is_of_copies and not is_known:
+        if is_known:
+            return [small]
+        large = replace(first, least_tiles=_MANY_TILES, unknown=LARGE)
+        if large.is_of_copies:
             # What is small is not worth a copy.
             rest = families[families.index(family) + 1 :]
-            return [
-                replace(large, least_tiles=_MANY_TILES),
-                *_best(problem, rest, target, chips),
-            ]
-        return [small] if is_known else [replace(large, least_tiles=_MANY_TILES), small]
+            return [large, *_best(problem, rest, target, chips)]
+        return [large, *_of_few_tiles(small), small]
     return []
+
+
+def _of_few_tiles(small: Choice) -> list[Choice]:
+    """Of a family that has such a one, the kernel for where even smaller tiles are few."""
+    family, variant = small.family, small.variant
+    if not hasattr(family, "of_few_tiles"):
+        return []
+    few, least_depth = family.of_few_tiles(small.problem)
+    depth = small.problem.k
+    if few is None or (depth is not None and depth < least_depth):
+        return []
+    most = _MANY_TILES * variant.m * variant.n // (few.m * few.n)
+    choice = replace(small, variant=few, unknown=TINY, most_tiles=most, least_depth=least_depth)
+    return [choice]
 
 
 def _best_for(family: Any, problem: Problem, able: Sequence[Any], chips: Sequence[Chip]) -> Any:
@@ -327,6 +347,9 @@ def _clocks(
         clocks = _clocks(family.family, inner, variant, sizes, chip, at_most=at_most)
         return clocks + family.LAUNCH_CLOCKS
     splits = getattr(variant, "splits", 1)
+    if not splits:
+        variant = family.for_sizes(variant, m, n, k)
+        splits = variant.splits
     tiles = -(-m // variant.m) * -(-n // variant.n) * splits
     if family is hopper:
         clocks = float(hopper.clocks(problem, variant, m, n, k))

@@ -295,9 +295,12 @@ class _Dispatch(Emitter):
             if buffer.element is not None:
                 conditions += self._alignment(name, buffer)
         if first.least_tiles:
-            conditions.append(self._has_tiles(first))
-        if first.target != ANY_GPU and first.problem.k is None:
-            conditions.append(self._has_depth())
+            conditions.append(self._is(self._tiles(first), "uge", first.least_tiles))
+        if first.most_tiles:
+            conditions.append(self._is(self._tiles(first), "ule", first.most_tiles))
+        if first.problem.k is None and (first.least_depth or first.target != ANY_GPU):
+            # At least 1: TMA wants an address, and what has no elements may have none.
+            conditions.append(self._is(self._depth(), "uge", max(1, first.least_depth)))
         if first.rows is not None:
             conditions += self._has_rows(*first.rows)
         if not conditions or not others:
@@ -321,25 +324,24 @@ class _Dispatch(Emitter):
         self.line("scf.yield")
         self.close(f'}} {{{TARGET} = "{choice.target}"}}')
 
-    def _has_tiles(self, choice: Choice) -> str:
-        """Whether C has as many tiles as the choice wants."""
+    def _tiles(self, choice: Choice) -> str:
+        """How many tiles C has, those of a batch together."""
         matrix = self._problem.c
         last = self._rank(matrix) - 1
         count = self.constant(1)
-        for dimension, tile in ((last - 1, choice.variant.m), (last, choice.variant.n)):
+        tiles = {last - 1: choice.variant.m, last: choice.variant.n}
+        for dimension in range(last + 1):
             place = self.constant(dimension)
             size = self.value(f"memref.dim %c, {place} : {matrix.type}")
-            tiles = self.value(f"arith.ceildivui {size}, {self.constant(tile)} : index")
-            count = self.value(f"arith.muli {count}, {tiles} : index")
-        least = self.constant(choice.least_tiles)
-        return self.value(f"arith.cmpi uge, {count}, {least} : index")
+            tile = self.constant(tiles.get(dimension, 1))
+            number = self.value(f"arith.ceildivui {size}, {tile} : index")
+            count = self.value(f"arith.muli {count}, {number} : index")
+        return count
 
-    def _has_depth(self) -> str:
-        """Whether K is not 0: TMA wants an address, and what has no elements may have none."""
+    def _depth(self) -> str:
         matrix = self._problem.a
         place = self.constant(self._rank(matrix) - (2 if matrix.transposed else 1))
-        depth = self.value(f"memref.dim %a, {place} : {matrix.type}")
-        return self._is(depth, "ne", 0)
+        return self.value(f"memref.dim %a, {place} : {matrix.type}")
 
     def _has_rows(self, least: int, most: int) -> list[str]:
         """Whether C has so many."""

@@ -35,6 +35,9 @@ def _when(choice: Choice) -> str:
     if choice.rows is not None:
         least, most = choice.rows
         place = f"{f'{least} to {most} rows' if least < most else 'one row'}, {place}"
+    if choice.most_tiles:
+        depth = f", K of {choice.least_depth} and more" if choice.least_depth else ""
+        return f"up to {choice.most_tiles} tiles{depth}, {place}"
     return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place
 
 
@@ -44,6 +47,9 @@ def _why(choice: Choice) -> str:
     if choice.is_menu:
         tiles = ", ".join(f"{one.m}x{one.n}" for one in choice.variant.variants)
         return f"the program chooses among {tiles} when it knows the sizes"
+    if choice.most_tiles:
+        is_split = getattr(choice.variant, "splits", 1) != 1
+        return "made for few tiles" + (", in parts of K" if is_split else "")
     known = choice.family.variants(choice.problem)
     if choice.variant not in known:
         return "made for few rows, or few tiles"

@@ -23,8 +23,8 @@ from aotc.lower.contractions.problem import Matrix, Problem
 
 FORMAT = 1
 # What sizes that are not known are when kernels are timed: of the kernel for many tiles, and of
-# the one for fewer.
-LARGE, SMALL = 4096, 1024
+# the one for fewer. (That for fewest is not timed.)
+LARGE, SMALL, TINY = 4096, 1024, 512
 
 Sizes = tuple[int, int, int]
 

@@ -24,6 +24,7 @@ from aotc.lower.contractions.gathered.problem import (
 )
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem, convert
 from aotc.lower.contractions.simt import family as simt
+from aotc.lower.contractions.simt import kernel as simt_kernel
 from aotc.lower.contractions.simt import tiles as simt_tiles
 from aotc.lower.contractions.simt.tiles import Side
 from aotc.lower.contractions.writing.indices import Index
@@ -259,7 +260,7 @@ class _Launches:
         w.store(self.c.buffer, [at], values)
 
 
-class _Kernel(simt.Kernel):
+class _Kernel(simt_kernel.Kernel):
     """`sums`: where sums of parts of K go, if there are parts."""
 
     def __init__(self, launches: _Launches, sums: Buffer | None) -> None:
@@ -341,7 +342,7 @@ class _Kernel(simt.Kernel):
 
         w.loop("%thread", length, self.variant.threads, [], [], turn)
 
-    def _source(self, side: int, k0: Index, piece: simt.Piece) -> list[Index]:
+    def _source(self, side: int, k0: Index, piece: simt_kernel.Piece) -> list[Index]:
         w, table, digits = self.writer, self.tables[side], self.given[side].depth
         k = w.add(k0, piece.depth)
         if table:

@@ -1,1 +1,2 @@
-"""Products on the ordinary units: `family` writes the kernel, `tiles` says how matrices lie."""
+"""Products on the ordinary units: `family` says which and launches, `kernel` is what a block does,
+`tiles` how matrices lie in shared memory."""

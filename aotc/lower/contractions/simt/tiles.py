@@ -22,7 +22,7 @@ class Variant(Struct, frozen=True):
     along the tile (the others come by elements). 0: loads and stores instead, which convert, with
     two stages. `group`: blocks that follow each other are in this many rows of tiles, so that they
     find each other's A and B in the L2 cache. K is made in `splits` parts, whose sums another
-    kernel adds where they are more than one.
+    kernel adds where they are more than one; 0: the program says in how many, when it knows sizes.
     """
 
     m: int

@@ -21,6 +21,8 @@ _ALONE = 0.7
 _FETCHED = 512
 _ENOUGH_THREADS = 256
 _START_CLOCKS, _BLOCK_CLOCKS = 3000, 500
+# Of products of few tiles.
+_SMALL_TILE = (32, 64)
 
 
 def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
@@ -59,6 +61,11 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     width = 16 if can_take(problem, tiles[0]) else 8
     widened = (replace(tile, copy_bytes=width) for tile in tiles)
     return tuple(variant for variant in widened if can_take(problem, variant))
+
+
+def of_few_tiles(problem: Problem) -> tuple[Variant | None, int]:
+    """For products of few tiles, of sizes that are not known, and the least K that it is for."""
+    return next((one for one in variants(problem) if (one.m, one.n) == _SMALL_TILE), None), 0
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:

@@ -28,7 +28,7 @@ def partial_of(problem: Problem) -> Problem:
     return replace(problem, c=sums, accumulator=type_, adds=False)
 
 
-def allocate_parts(w: Writer, problem: Problem, splits: int, sizes: Sizes) -> Index:
+def allocate_parts(w: Writer, problem: Problem, splits: Index, sizes: Sizes) -> Index:
     """Makes the buffer, and says how many parts it has."""
     pitch = w.multiply(w.divide_up(sizes.n, 4), 4)
     parts = w.multiply(sizes.batches, splits)
@@ -38,7 +38,7 @@ def allocate_parts(w: Writer, problem: Problem, splits: int, sizes: Sizes) -> In
 
 
 def add_parts(
-    w: Writer, problem: Problem, splits: int, sizes: Sizes, finish: Finish | None
+    w: Writer, problem: Problem, splits: Index, sizes: Sizes, finish: Finish | None
 ) -> None:
     """Launches the kernel, and gives the buffer back: a thread for each element of C, a block for a
     part of a row."""
@@ -53,12 +53,7 @@ def add_parts(
         batch = w.value(f"arith.divui {line}, {rows} : index")
         row = w.value(f"arith.remui {line}, {rows} : index")
         with w.where(w.is_less(column, sizes.n)):
-            first_part = w.multiply(batch, splits)
-            total = ""
-            for split in range(splits):
-                at = w.at(w.add(first_part, split), row, column)
-                one = w.value(f"memref.load {SUMS}{at} : {partial.c.type}")
-                total = add_sums(w, total, one, partial.accumulator) if total else one
+            total = _total(w, partial, splits, w.multiply(batch, splits), (row, column))
             at = w.at(*((batch,) if problem.batched else ()), row, column)
             if problem.adds:
                 before = w.value(f"memref.load %c{at} : {c.type}")
@@ -68,6 +63,24 @@ def add_parts(
             [value] = results_of(w, problem, [total], place, finish)
             w.line(f"memref.store {value}, %c{at} : {c.type}")
     w.line(f"memref.dealloc {SUMS} : {partial.c.type}")
+
+
+def _total(w: Writer, partial: Problem, splits: Index, first: Index, place: tuple[str, str]) -> str:
+    """The sum of the parts from `first` on, in their order."""
+
+    def part(number: Index) -> str:
+        return w.value(f"memref.load {SUMS}{w.at(w.add(first, number), *place)} : {partial.c.type}")
+
+    def with_next(number: str, total: str) -> list[str]:
+        return [add_sums(w, total, part(w.add(number, 1)), partial.accumulator)]
+
+    if isinstance(splits, int):
+        total = part(0)
+        for number in range(1, splits):
+            total = add_sums(w, total, part(number), partial.accumulator)
+        return total
+    [total] = w.loop(w.subtract(splits, 1), [(partial.accumulator, part(0))], with_next)
+    return total
 
 
 @contextmanager

@@ -30,8 +30,8 @@ class Writer(IndexWriter):
             return max(x, y)
         return self._binary("maxsi", x, y)
 
-    def divide_up(self, x: Index, y: int) -> Index:
-        return self.divide(self.add(x, y - 1), y)
+    def divide_up(self, x: Index, y: Index) -> Index:
+        return self.divide(self.add(x, self.subtract(y, 1)), y)
 
     def less(self, x: Index, y: Index) -> str:
         return self.value(f"arith.cmpi ult, {self.index(x)}, {self.index(y)} : index")
