@@ -106,9 +106,9 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
         *(((64, 32, 8), (32, 16, 4, 4)), ((32, 32, 8), (16, 16, 4, 2))),
     ]
     if ELEMENT_BYTES[element] == 4:
-        large = [((256, 128, 16), (64, 64, 16, 8)), ((128, 256, 16), (64, 64, 8, 16))]
-        # Elements of rows along k come one by one: an A of those is the shorter side.
-        if not problem.a.transposed and not problem.b.transposed:
+        large = [((128, 256, 16), (64, 64, 8, 16)), ((256, 128, 16), (64, 64, 16, 8))]
+        # Elements of rows along k come one by one: a B alone of those is the shorter side.
+        if problem.a.transposed and problem.b.transposed:
             large.reverse()
         sizes = [
             *(*large, ((256, 128, 8), (64, 64, 16, 8))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import prod
 
@@ -218,16 +218,20 @@ class Kernel:
         is_whole = depth is not None and depth % self.variant.k == 0
         return w.less(k0 if is_whole else w.add(k0, piece.depth), self.operands.k)
 
-    def _copy(self, k0: Index, stage: Index) -> str:
-        """Begins asynchronous copies of the tiles from `k0` on."""
-        w, copies = self.writer, []
-        for number, side in enumerate(self.sides):
-            for piece in self.pieces[number]:
-                there = self._there(k0, piece)
-                at, place = self._source(number, k0, piece), [stage, piece.depth, piece.place]
-                source, to = self.buffers[number], self.tiles[number]
-                copies.append(w.copy_async(source, at, to, place, side.width, there))
-        return w.end_copies(copies)
+    def _copies(self, k0: Index, stage: Index) -> list[Callable[[], str]]:
+        """Of the tiles from `k0` on: each begins an asynchronous copy."""
+
+        def copy(number: int, piece: Piece) -> str:
+            there = self._there(k0, piece)
+            at, place = self._source(number, k0, piece), [stage, piece.depth, piece.place]
+            source, to, width = self.buffers[number], self.tiles[number], self.sides[number].width
+            return self.writer.copy_async(source, at, to, place, width, there)
+
+        return [
+            partial(copy, number, piece)
+            for number, pieces in enumerate(self.pieces)
+            for piece in pieces
+        ]
 
     def _there(self, k0: Index, piece: Piece) -> Index:
         """How many elements of a piece are inside of the matrix."""
@@ -285,33 +289,45 @@ class Kernel:
 
         A turn begins with the last products of the tile before: what it has read of its own tile,
         behind a barrier, is on its way meanwhile. (The assembler moves products in front of a
-        barrier, but not to another turn.)
+        barrier, but not to another turn.) Copies are begun one by one, between products: all at
+        once they would be in each other's way, and products behind them would wait.
         """
         variant, w = self.variant, self.writer
         is_async = variant.copy_bytes > 0
-        group = ""
+        group, ahead = "", variant.stages - 1
         if is_async:
-            for stage in range(variant.stages):
-                group = self._copy(w.add(self.first_k, stage * variant.k), stage)
-            w.wait_copies(group, variant.stages - 1)
+            for stage in range(ahead):
+                for copy in self._copies(w.add(self.first_k, stage * variant.k), stage):
+                    copy()
+                group = w.end_copies()
+            w.wait_copies(group, ahead - 1)
         else:
             self._put(self._load(self.first_k), 0)
         w.barrier()
         held = variant.thread_m + variant.thread_n
         nothing = [w.zero(self.type)] * (held + variant.thread_m * variant.thread_n)
-        carried = [w.index(0), *self._read(0, 0), *nothing]
+        carried = [w.index(0), w.index(ahead), *self._read(0, 0), *nothing]
+        if is_async:
+            self._copies(w.add(self.first_k, ahead * variant.k), ahead)[0]()
 
         def turn(k0: str, given: list[str]) -> list[str]:
-            used, factors, last = given[0], given[1 : 1 + held], given[1 + held : 1 + 2 * held]
-            loaded = [] if is_async else self._load(w.add(k0, variant.k))
-            sums = self._add_products(last, given[1 + 2 * held :])
+            used, free, *rest = given
+            factors, last, sums = rest[:held], rest[held : 2 * held], rest[2 * held :]
+            loaded, copies = [], []
+            if is_async:
+                copies = self._copies(w.add(k0, ahead * variant.k), free)[1:]
+            else:
+                loaded = self._load(w.add(k0, variant.k))
+            sums = self._add_products(last, sums)
             for k in range(1, variant.k):
                 following = self._read(used, k)
+                for copy in copies[k - 1 :: variant.k - 1]:
+                    copy()
                 sums = self._add_products(factors, sums)
                 factors = following
             next_used = self._after(used)
             if is_async:
-                w.wait_copies(group, variant.stages - 2)
+                w.wait_copies(w.end_copies(), ahead - 1)
             else:
                 self._put(loaded, next_used)
             # All have read the whole of this tile, and all parts of the next are there.
@@ -319,12 +335,12 @@ class Kernel:
             first = self._read(next_used, 0)
             if is_async:
                 # Behind the reads: what comes after them may write, so they stay in this turn.
-                self._copy(w.add(k0, variant.stages * variant.k), used)
-            return [w.index(next_used), *first, *factors, *sums]
+                self._copies(w.add(k0, variant.stages * variant.k), used)[0]()
+            return [w.index(next_used), used, *first, *factors, *sums]
 
-        types = ["index", *[self.type] * (held + len(nothing))]
-        done = w.loop(self.first_k, self.last_k, variant.k, carried, types, turn)
-        return self._add_products(done[1 + held : 1 + 2 * held], done[1 + 2 * held :])
+        types = ["index", "index", *[self.type] * (held + len(nothing))]
+        done = w.loop(self.first_k, self.last_k, variant.k, carried, types, turn)[2 + held :]
+        return self._add_products(done[:held], done[held:])
 
     def _after(self, stage: Index) -> Index:
         w = self.writer
@@ -332,15 +348,19 @@ class Kernel:
         return w.select(w.equal(following, self.variant.stages), 0, following)
 
     def _add_products(self, factors: Sequence[str], sums: Sequence[str]) -> list[str]:
-        """The sums, row by row, with the products of a column of A and a row of B."""
-        w, added = self.writer, list(sums)
+        """The sums with the products of a column of A and a row of B."""
+        w, added, row_length = self.writer, list(sums), self.variant.thread_n
         column, row = factors[: self.variant.thread_m], factors[self.variant.thread_m :]
-        for m, x in enumerate(column):
-            # There and back: each product has an operand of the last one, whose register is read
-            # once.
-            for n in range(len(row))[:: -1 if m % 2 else 1]:
-                place = m * len(row) + n
-                added[place] = w.multiply_add(x, row[n], added[place], self.type)
+        places = [(m, n) for m in range(len(column)) for n in range(len(row))]
+        # Along the shorter of both, there and back: each product has an operand of the last one,
+        # whose register is read once.
+        if len(row) > len(column):
+            places.sort(key=lambda at: (at[1], at[0] if at[1] % 2 == 0 else -at[0]))
+        else:
+            places.sort(key=lambda at: (at[0], at[1] if at[0] % 2 == 0 else -at[1]))
+        for m, n in places:
+            place = m * row_length + n
+            added[place] = w.multiply_add(column[m], row[n], added[place], self.type)
         return added
 
     # --- To memory ----------------------------------------------------------------------------

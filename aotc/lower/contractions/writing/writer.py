@@ -237,9 +237,10 @@ class Writer(IndexWriter):
             f"{count}, {self.index(there)}{bypass} : {source.type} to {to.type}"
         )
 
-    def end_copies(self, copies: Sequence[str]) -> str:
-        """Makes a group of them."""
-        return self.value(f"nvgpu.device_async_create_group {', '.join(copies)}")
+    def end_copies(self) -> str:
+        """Makes a group of those that were begun since the last one."""
+        group = '"nvgpu.device_async_create_group"() : () -> !nvgpu.device.async.token'
+        return self.value(group)
 
     def wait_copies(self, group: str, pending: int) -> None:
         """Waits until of this thread's groups at most `pending`, the last ones, are under way."""
