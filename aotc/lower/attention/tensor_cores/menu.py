@@ -1,0 +1,46 @@
+"""Which variants of the kernel attention gets."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from aotc.lower.attention.family import Candidate, Family
+from aotc.lower.attention.problem import Attention
+from aotc.lower.attention.tensor_cores import kernel
+from aotc.lower.attention.tensor_cores.kernel import Variant
+
+NAME = "mma.sync"
+# Two blocks on each multiprocessor of an A100.
+_AT_ONCE = 216
+# So many matrices of a batch are gone through at once, where rows see different numbers of keys.
+_GROUP = 16
+# What a tile of 64 rows takes, where one of 128 takes 100: as it was seen on an H200.
+_COSTS = {2: 100, 1: 57}
+
+
+def candidates(problem: Attention) -> list[Candidate]:
+    """See `Family`."""
+    able = [variant for tiles in _COSTS if (variant := _variant(problem, tiles)) is not None]
+    return [Candidate(variant, _COSTS[variant.tiles]) for variant in able]
+
+
+def _variant(problem: Attention, tiles: int) -> Variant | None:
+    """The best one with so many tiles of 16 rows for each warp, of which the scores and sums are to
+    stay in registers."""
+    depth = problem.depth or 0
+    is_aligned = all(one.alignment % 16 == 0 for one in (problem.q, problem.k, problem.v))
+    if tiles > 1 and (depth > 128 or not is_aligned or problem.mask is not None):
+        return None
+    if depth <= 64 and tiles > 1:
+        best = Variant(stages=2, holds_q=True)
+    elif tiles > 1:
+        best = Variant(keys=64 if depth <= 96 else 32)
+    else:
+        best = Variant(tiles=1, holds_q=is_aligned and depth <= 128)
+    if problem.causal:
+        best = replace(best, group=_GROUP)
+    found = (replace(best, keys=keys) for keys in (best.keys, 32))
+    return next((one for one in found if kernel.can_take(problem, one)), None)
+
+
+TENSOR_CORES = Family(NAME, None, _AT_ONCE, candidates, kernel.function)
