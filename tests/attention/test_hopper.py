@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from attention import problems
+from attention.problems import problem
 from helpers.command import Outcome
 from msgspec.structs import replace
 
@@ -16,45 +18,12 @@ from aotc.lower.attention.family import Candidate
 from aotc.lower.attention.hopper import Variant
 from aotc.lower.attention.hopper_menu import HOPPER
 from aotc.lower.attention.problem import Attention, Mask
-from aotc.lower.contractions.problem import Matrix
 from aotc.mlir import ir
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
 
 MASK = Mask("memref<?x1x?x?xf16>", "f16", ("b/4", "0", "i", "j"))
-
-
-def matrix(
-    batch: int | None, rows: int | None, columns: int | None, element: str = "f16"
-) -> Matrix:
-    sizes = "x".join("?" if n is None else str(n) for n in (batch, rows, columns))
-    alignment = 2 if columns is None or columns % 8 else 16
-    return Matrix(f"memref<{sizes}x{element}>", element, (rows, columns), columns, alignment)
-
-
-def problem(
-    batch: int | None = None,
-    queries: int | None = None,
-    keys: int | None = None,
-    depth: int | None = 64,
-    *,
-    element: str = "f16",
-    result: str = "f16",
-    scale: float = 0.125,
-    causal: bool = False,
-    mask: Mask | None = None,
-) -> Attention:
-    return Attention(
-        q=matrix(batch, queries, depth, element),
-        k=matrix(batch, keys, depth, element),
-        v=matrix(batch, keys, depth, element),
-        o=matrix(batch, queries, depth, result),
-        scale=scale,
-        batch=batch,
-        causal=causal,
-        mask=mask,
-    )
 
 
 def chosen(p: Attention) -> list[Candidate]:
@@ -64,15 +33,7 @@ def chosen(p: Attention) -> list[Candidate]:
 
 
 def module(p: Attention, variant: Variant) -> str:
-    types = [p.q.type, p.k.type, p.v.type, p.o.type, *([p.mask.type] if p.mask else [])]
-    arguments = ", ".join(f"%{i}: {type_}" for i, type_ in enumerate(types))
-    names = ", ".join(f"%{i}" for i in range(len(types)))
-    return f"""{hopper.function(p, variant, "kernel")}
-func.func @attention({arguments}) attributes {{llvm.emit_c_interface}} {{
-  call @kernel({names}) : ({", ".join(types)}) -> ()
-  return
-}}
-"""
+    return problems.module(hopper.function(p, variant, "kernel"), p)
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,12 @@ def exact(
     return np.asarray(weights / weights.sum(-1, keepdims=True) @ v)
 
 
-def operands(*outer: int, queries: int = 70, keys: int = 131) -> list[np.ndarray]:
+def operands(
+    *outer: int, queries: int = 70, keys: int = 131, dtype: type = np.float16
+) -> list[np.ndarray]:
     random = np.random.default_rng(3)
     rows = (queries, keys, keys)
-    return [random.standard_normal((*outer, n, 64)).astype(np.float16) for n in rows]
+    return [random.standard_normal((*outer, n, 64)).astype(dtype) for n in rows]
 
 
 @pytest.mark.parametrize(
@@ -94,3 +96,14 @@ def test_attention_of_unknown_sizes_is_right(mask: str | None, tmp_path: Path) -
         result = library.attention(q, k, v)
         expected = exact(q, k, v, causal=mask is not None)
         np.testing.assert_allclose(result, expected, rtol=0, atol=4e-3)
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
+def test_f32_is_not_rounded(chip: str, tmp_path: Path) -> None:
+    """Where no GPU has a kernel, operations are those of f32, too."""
+    text = attention(element="f32", mask=CAUSAL)
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=(chip,))
+    q, k, v = operands(2, dtype=np.float32)
+    result = np.full(q.shape, np.nan, np.float32)
+    aotc.load(built.path).attention(q, k, v, result)
+    np.testing.assert_allclose(result, exact(q, k, v, causal=True), rtol=0, atol=2e-6)

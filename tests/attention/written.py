@@ -52,7 +52,11 @@ def attention(
     mask_body = f"{SCALED}{mask}\n    linalg.yield %seen : f32" if mask else (
         f"{SCALED}\n    linalg.yield %scaled : f32"
     )  # fmt: skip
-    narrowed = f"\n    %n = arith.truncf %score : f32 to {element}\n    linalg.yield %n : {element}"
+    narrowed = (
+        "\n    linalg.yield %score : f32"
+        if element == "f32"
+        else f"\n    %n = arith.truncf %score : f32 to {element}\n    linalg.yield %n : {element}"
+    )
     return f"""
 func.func @attention(%q: {q}, %k: {k}, %v: {k}) -> {q} attributes {{llvm.emit_c_interface}} {{
   %zero = arith.constant 0.0 : f32

@@ -4,5 +4,5 @@
 function of its operations, and `dispatch` calls that where no kernel can run. `problem` says what
 is computed, and `lying` how matrices lie. `choice` takes kernels of the families that there are
 (`family`): `hopper_menu` has Hopper's, which `hopper` writes, of which `products`, `softmax` and
-`masks` are parts.
+`masks` are parts; `simt` is the room of the one for f32.
 """

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.hopper_menu import HOPPER
 from aotc.lower.attention.problem import Attention
+from aotc.lower.attention.simt.menu import SIMT
 from aotc.lower.attention.tensor_cores.menu import TENSOR_CORES
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
 from aotc.lower.kernels.outlining import ANY_GPU
@@ -17,7 +18,7 @@ from aotc.lower.placement_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
 # Of those for the same GPUs, the first one that takes a problem has it.
-FAMILIES: tuple[Family, ...] = (HOPPER, TENSOR_CORES)
+FAMILIES: tuple[Family, ...] = (HOPPER, TENSOR_CORES, SIMT)
 
 
 class Choice(Struct, frozen=True):

@@ -29,6 +29,7 @@ from aotc.lower.tensors.generics import RESHAPES, body_of, has_reduction, maps_o
 from aotc.mlir import ir
 
 _CASTS = ("extf", "truncf")
+_OF_16_BITS = ("f16", "bf16")
 _INDEX_CASTS = ("index_cast", "index_castui", "extsi", "extui", "trunci")
 BATCH, QUERY, KEY = "b", "i", "j"
 _BATCH, _QUERY, _KEY, _COLUMN = BATCH, QUERY, KEY, "d"
@@ -112,7 +113,7 @@ class _Recognition:
             raise _NotAttentionError
         result = product.results[0]
         rank = result.type.rank if isinstance(result.type, ir.RankedTensorType) else 0
-        if rank != 3:
+        if rank != 3 or not _is_narrow(result):
             raise _NotAttentionError
         terms, values = self._product(Element(result, (_BATCH, _QUERY, _COLUMN)), _KEY)
         # Which is which is seen when the first is looked at.
@@ -124,6 +125,8 @@ class _Recognition:
 
     def _with_scores(self, product: Any, scores: Expression, v: Operand, *, is_safe: bool) -> Found:
         parts = self._parts(scores, 0)
+        if not _is_narrow(parts.tensor):
+            raise _NotAttentionError
         first, second = self._factors(parts.product)
         symbol = parts.product.symbol
         q, q_scale = self._operand(first, _QUERY, symbol)
@@ -311,14 +314,16 @@ class _Recognition:
         return first, second
 
     def _operand(self, expression: Expression, row: str, column: str) -> tuple[Operand, float]:
-        """The tensor of 16 bits that a factor is, as far back as it lies in a way that a kernel can
-        read, and what it was multiplied by since."""
-        scale, found = 1.0, None
+        """The tensor that a factor is, as far back as it lies in a way that a kernel can read, and
+        what it was multiplied by since. Of f32 that was 16 bits before, or is made that, it is the
+        16 bits."""
+        scale, found, has_16_bits = 1.0, None, False
         for _ in range(_MOST_STEPS):
             if isinstance(expression, Element):
                 operand = _operand(expression, row, column)
-                if operand is not None:
-                    found = (operand, scale)
+                is_16_bits = str(expression.tensor.type.element_type) in _OF_16_BITS
+                if operand is not None and (is_16_bits or not has_16_bits):
+                    found, has_16_bits = (operand, scale), is_16_bits
                 before = self.reader.step(expression)
                 if before is None:
                     break
@@ -441,10 +446,10 @@ def _place(place: Any, symbol: str, to: str) -> Any:
 
 
 def _operand(element: Element, row: str, column: str) -> Operand | None:
-    """The element's tensor, if it lies in a way that a kernel can read, and has 16 bits."""
+    """The element's tensor, if it lies in a way that a kernel can read, and has such a type."""
     tensor, index = element.tensor, element.index
     type_ = ir.RankedTensorType(tensor.type)
-    if str(type_.element_type) not in ("f16", "bf16") or type_.rank not in (2, 3, 4):
+    if str(type_.element_type) not in (*_OF_16_BITS, "f32") or type_.rank not in (2, 3, 4):
         return None
     for i, place in enumerate(index):
         if place == 0 and (type_.is_dynamic_dim(i) or type_.get_dim_size(i) != 1):
@@ -467,6 +472,11 @@ def _operand(element: Element, row: str, column: str) -> Operand | None:
         if inner == column and _is_batch([*front, head]):
             return Operand(tensor, size // depth)
     return None
+
+
+def _is_narrow(tensor: Any) -> bool:
+    """Whether sums of f32 are at least as wide as its elements."""
+    return str(tensor.type.element_type) in (*_OF_16_BITS, "f32")
 
 
 def _is_batch(places: Any) -> bool:

@@ -1,0 +1,52 @@
+"""Problems for the families of kernels, without a module that they are of."""
+
+from __future__ import annotations
+
+from aotc.lower.attention.problem import Attention, Mask
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
+
+
+def matrix(
+    batch: int | None, rows: int | None, columns: int | None, element: str = "f16"
+) -> Matrix:
+    sizes = "x".join("?" if n is None else str(n) for n in (batch, rows, columns))
+    bytes_ = ELEMENT_BYTES[element]
+    alignment = bytes_ if columns is None or columns * bytes_ % 16 else 16
+    return Matrix(f"memref<{sizes}x{element}>", element, (rows, columns), columns, alignment)
+
+
+def problem(
+    batch: int | None = None,
+    queries: int | None = None,
+    keys: int | None = None,
+    depth: int | None = 64,
+    *,
+    element: str = "f16",
+    result: str = "f16",
+    scale: float = 0.125,
+    causal: bool = False,
+    mask: Mask | None = None,
+) -> Attention:
+    return Attention(
+        q=matrix(batch, queries, depth, element),
+        k=matrix(batch, keys, depth, element),
+        v=matrix(batch, keys, depth, element),
+        o=matrix(batch, queries, depth, result),
+        scale=scale,
+        batch=batch,
+        causal=causal,
+        mask=mask,
+    )
+
+
+def module(function: str, p: Attention) -> str:
+    """With an entry that calls `function`, the text of a family's @kernel for the problem."""
+    types = [p.q.type, p.k.type, p.v.type, p.o.type, *([p.mask.type] if p.mask else [])]
+    arguments = ", ".join(f"%{i}: {type_}" for i, type_ in enumerate(types))
+    names = ", ".join(f"%{i}" for i in range(len(types)))
+    return f"""{function}
+func.func @attention({arguments}) attributes {{llvm.emit_c_interface}} {{
+  call @kernel({names}) : ({", ".join(types)}) -> ()
+  return
+}}
+"""
