@@ -66,15 +66,6 @@ def test_tiles_are_as_wide_as_leaves_each_multiprocessor_one(
     assert (few.variant.n, few.variant.blocks) == (width, blocks)
 
 
-@pytest.mark.parametrize(
-    ("m", "n", "k", "splits"),
-    [(1000, 1000, 8000, 2), (512, 512, 8192, 3), (256, 256, 16384, 8)],
-)
-def test_much_of_k_for_little_of_c_is_divided(m: int, n: int, k: int, splits: int) -> None:
-    [few] = found(m, n, k)
-    assert few.variant.splits == splits
-
-
 @pytest.mark.parametrize("size", [512, 1024, 4096])
 def test_squares_are_not_divided(size: int) -> None:
     assert found(size, size, size) == []

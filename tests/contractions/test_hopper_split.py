@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from contractions.test_hopper import OPERATIONS, evaluate, module, problem
 from helpers.command import Outcome
@@ -58,19 +59,23 @@ def traced(
         sums, "%address", "%part", "%thread", lambda *values: stored.append((values[0], values[1]))
     )
     lines = exchange.e.lines
-    # What every thread writes where.
-    memory: dict[int, tuple[int, int, int, int]] = {}
-    for consumer, thread in itertools.product(range(exchange.consumers), range(128)):
-        values = evaluate_all(lines, {**given, "%part": consumer, "%thread": thread})
+    # What all threads of all blocks write to this one.
+    memory: dict[int, tuple[int, int, int, int, int]] = {}
+    threads = np.arange(128)
+    for rank, consumer in itertools.product(range(exchange.splits), range(exchange.consumers)):
+        own = {**given, "%rank": rank, "%part": consumer, "%thread": threads}
+        values = evaluate_all(lines, own)
         for line in lines:
             if not line.strip().startswith("llvm.store"):
                 continue
             vector, place = re.findall(r"%\w+", line)
-            for number, name in enumerate(values[vector]):
-                block, i = values[name]
-                address = values[place] + 4 * number
+            peer, first = values[place]
+            if peer != given["%rank"]:
+                continue
+            for thread, (number, name) in itertools.product(threads, enumerate(values[vector])):
+                address = int(first[thread]) + 4 * number
                 assert address not in memory
-                memory[address] = consumer, thread, block, i
+                memory[address] = rank, consumer, int(thread), *values[name]
     assert max(memory) + 4 == exchange.bytes == 4 * len(memory)
     values = evaluate_all(lines, given)
     [(results, first)] = stored
@@ -78,12 +83,13 @@ def traced(
     for block, result in enumerate(results):
         for i, name in values[result].items():
             number, terms = values[name]
-            found[block, i] = [(peer, *memory[address + 4 * number]) for peer, address in terms]
+            found[block, i] = [memory[address + 4 * number] for address in terms]
     return found, values[first]
 
 
-def evaluate_all(lines: list[str], given: dict[str, int]) -> dict[str, Any]:
-    """`evaluate`, and structs as dicts, sums of vectors as lists of (block, address)."""
+def evaluate_all(lines: list[str], given: dict[str, Any]) -> dict[str, Any]:
+    """`evaluate`, and structs as dicts, addresses in other blocks as (block, address), sums of
+    vectors as lists of addresses."""
     values: dict[str, Any] = dict(given)
     for line in lines:
         words = re.findall(r"%\w+", line)
@@ -159,5 +165,5 @@ def test_a_cluster_is_launched(
     ptx = next(out.glob("*.ptx")).read_text()
     assert ".reqnctapercluster 4, 1, 1" in ptx
     assert ptx.count("barrier.cluster.wait") == 2
-    # Of two pieces of 8 columns, from each of four blocks.
-    assert ptx.count("ld.shared::cluster.v4") == 8
+    # To each of four blocks its part, two pieces of 8 columns.
+    assert ptx.count("st.shared::cluster.v4") == 8

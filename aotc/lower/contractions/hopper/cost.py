@@ -32,8 +32,8 @@ class Rates(Struct, frozen=True):
     until the first of a ring's stages is there. `both`: the part of what tensor cores and lines
     take together that a stage takes at least. `together`: for each other block of a cluster, which
     a stage waits for. `power`: the part of what lines take that slows a stage down in any case.
-    `stored`: elements of C that are stored in a clock. `launch` and `cluster`: for the launch, and
-    for one of clusters besides.
+    `stored`: elements of C that are stored in a clock. `added`: bytes of slices' sums, likewise.
+    `launch` and `cluster`: for the launch, and for one of clusters besides.
     """
 
     bytes_multiplied: float = 2 * 1780
@@ -43,6 +43,7 @@ class Rates(Struct, frozen=True):
     together: float = 55
     power: float = 0.15
     stored: float = 80
+    added: float = 10
     launch: float = 1700
     cluster: float = 2170
 
@@ -80,13 +81,19 @@ def clocks(
     longest = w.maximum(w.maximum(fetch, products), both)
     power = w.divide(w.multiply(fetch, round(rates.power * 256)), 256)
     stage = w.add(w.add(longest, power), together)
-    depth = w.divide_up(sizes.k, a.depth * variant.splits)
+    depth = w.divide_up(sizes.k, a.depth * variant.splits * variant.slices)
     stored = round(variant.m * variant.n / rates.stored)
-    once = round(rates.launch + (rates.cluster if variant.cluster * variant.splits > 1 else 0.0))
+    once: Index = round(
+        rates.launch + (rates.cluster if variant.cluster * variant.splits > 1 else 0.0)
+    )
     turns = _turns(w, variant, sizes)
+    if variant.slices > 1:
+        # Sums are written by one kernel, and read by another.
+        written = w.multiply(w.multiply(sizes.m, sizes.n), 4 * variant.slices)
+        once = w.add(once, w.divide(written, round(rates.added * variant.blocks)))
     if variant.ping_pong:
         # One tile is multiplied while the one before is stored.
-        return w.add(w.multiply(turns, w.multiply(depth, stage)), once + stored)
+        return w.add(w.multiply(turns, w.multiply(depth, stage)), w.add(once, stored))
     return w.add(w.multiply(turns, w.add(w.multiply(depth, stage), stored)), once)
 
 
@@ -106,4 +113,5 @@ def _turns(w: Writer, variant: Variant, sizes: Sizes) -> Index:
     down = w.divide_up(sizes.m, variant.m * variant.down)
     across = w.divide_up(sizes.n, variant.n * variant.across)
     blocks = _BLOCKS_OF_PARTS.get(variant.splits, variant.blocks)
-    return w.divide_up(w.multiply(down, across), blocks // (variant.cluster * variant.splits))
+    tiles = w.multiply(w.multiply(down, across), variant.slices)
+    return w.divide_up(tiles, blocks // (variant.cluster * variant.splits))

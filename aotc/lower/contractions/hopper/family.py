@@ -18,6 +18,7 @@ from aotc.lower.contractions.hopper import cost
 from aotc.lower.contractions.hopper.block import SHARED_BYTES, Block, in_groups
 from aotc.lower.contractions.hopper.cluster import Cluster, SharedRing
 from aotc.lower.contractions.hopper.products import Products, PromotedProducts, Sizes
+from aotc.lower.contractions.hopper.slices import Slices, can_slice
 from aotc.lower.contractions.hopper.split import Exchange, can_split
 from aotc.lower.contractions.hopper.store import Store
 from aotc.lower.contractions.hopper.swapped_store import SwappedStore, can_store_swapped
@@ -58,6 +59,7 @@ def can_take(problem: Problem, variant: Variant) -> bool:
         and _is_possible(variant)
         and _can_swap(problem, variant)
         and can_split(problem, variant)
+        and can_slice(problem, variant)
         and (kernel := _Kernel(problem, variant)).shared_bytes <= SHARED_BYTES
         and kernel.exchange.bytes <= kernel.ring.bytes
     )
@@ -182,7 +184,9 @@ class _Kernel:
         store: type[Store] = SwappedStore if self.swaps else Store
         if self.swaps and ELEMENT_BYTES[a.element] != 2:
             store = TransposedStore
-        self.store = store(self.e, problem, self.exchange.columns, finish, variant.buffers)
+        self.slices = Slices(self.e, problem, variant, finish)
+        stored, finish = self.slices.first
+        self.store = store(self.e, stored, self.exchange.columns, finish, variant.buffers)
         make = PromotedProducts if variant.promotes else Products
         sizes = Sizes(variant.m_blocks, variant.n, variant.parts)
         self.products = make(self.e, (self.a, self.b), sizes, self.ring, self.store.sum)
@@ -197,11 +201,13 @@ class _Kernel:
                 operand.make_map(e, name)
                 for operand, name in zip((self.a, self.b), self.names, strict=True)
             )
-            self.store.make_maps()
+            self.slices.allocate(self.host_m, self.host_n)
+            self.store.make_maps(self.slices.target)
             blocks, threads = self._blocks(), self.variant.threads
             self.block.launch(
                 blocks, threads, self.shared_bytes, self._body, self.cluster.launched()
             )
+            self.slices.add(self.host_m, self.host_n)
         return f"func.func @{name}({self.problem.signature}) {{\n{e.text()}\n  return\n}}"
 
     def _find_sizes(self) -> None:
@@ -211,6 +217,8 @@ class _Kernel:
         self.host_n = size("%c", problem.c, first + 1)
         self.host_k = size("%a", problem.a, first + (0 if problem.a.transposed else 1))
         self.host_batch = size("%c", problem.c, 0) if problem.batched else None
+        if self.variant.slices > 1:
+            self.host_batch = self.e.constant(self.variant.slices)
         if self.swaps:
             self.host_m, self.host_n = self.host_n, self.host_m
 
@@ -266,6 +274,9 @@ class _Kernel:
             self.tiles = e.do("muli", self.tiles, e.i32(self.host_batch))
         # With K = 0 there is one, behind K's end: zeros.
         stages = e.do("divui", e.do("addi", self.k, self.depth - 1), self.depth)
+        if variant.slices > 1:
+            self.stages_of_tile, self.first_k = self.slices.divide(stages), e.constant(0, "i32")
+            return
         if variant.splits > 1:
             self.stages_of_tile, self.first_k = self.exchange.divide(stages, self.k)
             return
@@ -292,7 +303,7 @@ class _Kernel:
         """This block's, of a cluster's."""
         e, variant = self.e, self.variant
         batch = None
-        if self.problem.batched:
+        if self.problem.batched or variant.slices > 1:
             batch = e.do("divui", number, self.tiles_of_one)
             number = e.do("remui", number, self.tiles_of_one)
         row, column = in_groups(e, number, (self.down, self.across), variant.group)
@@ -310,17 +321,18 @@ class _Kernel:
         loop = f"{e.name()} = scf.for %tile = {tiles}"
         with e.block(f"{loop} iter_args(%count = {zero}) -> (i32) : i32"):
             tile = self._tile("%tile")
+            tile, first_k = self.slices.place(tile, self.first_k)
             with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
-                self._fetch(tile, "%k", e.do("addi", "%count", "%k"), masks)
+                depth = e.do("addi", e.do("muli", "%k", self.depth), first_k)
+                self._fetch(tile, depth, e.do("addi", "%count", "%k"), masks)
             count = e.do("addi", "%count", self.stages_of_tile)
             e.line(f"scf.yield {count} : i32")
 
-    def _fetch(self, tile: Tile, k: str, count: str, masks: tuple[str, str]) -> None:
+    def _fetch(self, tile: Tile, depth: str, count: str, masks: tuple[str, str]) -> None:
         e = self.e
         self.ring.await_empty(count)
         stage = self.ring.stage(count)
         self.ring.full.expect(stage, self.ring.stage_bytes)
-        depth = e.do("addi", e.do("muli", k, self.depth), self.first_k)
         a_at = e.do("muli", stage, self.ring.stage_bytes)
         b_at = e.do("addi", a_at, self.a.bytes)
         # Blocks with the same rows of A differ in their columns, and the other way round.

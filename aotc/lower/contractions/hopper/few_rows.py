@@ -36,8 +36,6 @@ _LEAST_DEPTH = 256
 # One pass over a B whose rows lie along N is faster where there are so many columns; where there
 # are more, the next kernel's blocks would be in the way of this one's last ones.
 _MANY_COLUMNS, _TOO_MANY_COLUMNS = 8448, 16896
-# Much of K, for little of C.
-_LONG, _VERY_LONG = 4096, 8192
 
 
 class FewRows(Struct, frozen=True):
@@ -56,7 +54,7 @@ def few_rows(problem: Problem) -> list[FewRows]:
     if problem.n is not None and problem.n <= skinny.MOST_FEW and problem.m != 1:
         return []
     if problem.m is not None:
-        found = _kernel(problem, problem.m) or _long(problem)
+        found = _kernel(problem, problem.m)
         return [FewRows(*found, problem, None)] if found and problem.m > 0 else []
     ranges = ((1, 1), (2, _ROWS_OF_TWO), (_ROWS_OF_TWO + 1, MOST_ROWS))
     kernels = []
@@ -124,24 +122,6 @@ def _splits(problem: Problem) -> int:
     tiles = max(1, -(-problem.n // 64))
     fitting = max(_MULTIPROCESSORS // tiles, 2 if tiles <= _MANY_TILES else 1)
     return min(fitting, most, MOST_SPLITS)
-
-
-def _long(problem: Problem) -> tuple[Any, Any] | None:
-    """Of so little of C that K is to be divided: in parts as many as there is room for clusters."""
-    m, n, k = problem.m, problem.n, problem.k
-    if not (m and n and k) or problem.batched or k < _LONG:
-        return None
-    large = -(-m // 128) * -(-n // 128)
-    small = -(-m // 64) * -(-n // 128)
-    if 100 <= 2 * large <= _MULTIPROCESSORS:
-        variant = Variant(n=128, consumers=1, m_blocks=2, stages=6, splits=2)
-    elif 80 <= 3 * small <= _MULTIPROCESSORS:
-        variant = Variant(n=128, consumers=1, stages=6, splits=3)
-    elif k >= _VERY_LONG and 8 * small <= 112:
-        variant = Variant(n=128, consumers=1, stages=6, splits=8)
-    else:
-        return None
-    return (hopper, variant) if hopper.can_take(problem, variant) else None
 
 
 def _with_rows(problem: Problem, rows: int) -> Problem:

@@ -1,8 +1,8 @@
 """Where blocks of a cluster divide K (`hopper`): their sums → sums of all, in each block a part.
 
-A block writes its sums to its own shared memory, in the place of the ring. Then each block reads
-its part of the columns from every block, through the cluster's shared memory, and adds in the
-order of the blocks: no buffer, no second kernel, and the same bits each run.
+A block writes each part of its sums' columns to the shared memory of the block that stores it, in
+the place of the ring. That one adds what all have written, in the order of the blocks: no buffer,
+no second kernel, and the same bits each run.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class Exchange:
 
     @property
     def bytes(self) -> int:
-        """Of shared memory, for a block's sums."""
+        """Of shared memory, for the sums of a part's columns from each block."""
         rows = 64 * self.m_blocks * self.consumers
-        return rows * self.n * 4 if self.splits > 1 else 0
+        return rows * self.columns * self.splits * 4 if self.splits > 1 else 0
 
     @property
     def columns(self) -> int:
@@ -113,40 +113,44 @@ class Exchange:
         the first of them. `part`: of the consumer; `thread`: in it. All consumers must come here,
         once."""
         e = self.e
-        pieces = self.n // 8
-        own = e.do("muli", part, self.m_blocks * pieces * _PIECE_BYTES)
-        base = e.do("addi", e.do("addi", address, own), e.do("muli", thread, 4 * _PIECE))
-        # All warps have read their operands: the ring is free.
-        count = e.constant(_WARPGROUP * self.consumers, "i32")
-        e.line(f"nvvm.barrier id = {e.constant(1, 'i32')} number_of_threads = {count}")
-        for block, values in enumerate(sums):
-            for piece in range(pieces):
-                self._write(values, piece, base, block * pieces + piece)
+        pieces = self.columns // 8  # of a part
+        of_consumer = self.m_blocks * pieces * _PIECE_BYTES
+        of_block = of_consumer * self.consumers
+        base = e.do("addi", address, e.do("muli", part, of_consumer))
+        base = e.do("addi", base, e.do("muli", thread, 4 * _PIECE))
+        # All warps of the cluster have read their operands: its rings are free.
+        self._meet()
+        own = e.do("addi", base, e.do("muli", self.rank, of_block))
+        for rank in range(self.parts):
+            there = self._peer(own, rank)
+            for block, values in enumerate(sums):
+                for piece in range(pieces):
+                    self._write(values, rank * pieces + piece, there, block * pieces + piece)
         self._meet()
         has_part = e.compare("ult", self.rank, self.parts)
         with e.block(f"scf.if {has_part}"):
             first = e.do("muli", self.rank, self.columns)
-            begin = e.do("muli", self.rank, self.columns // 8 * _PIECE_BYTES)
-            others = [self._peer(e.do("addi", base, begin), rank) for rank in range(self.splits)]
-            found = [self._read(others, block * pieces) for block in range(self.m_blocks)]
+            blocks = [e.do("addi", base, rank * of_block) for rank in range(self.splits)]
+            found = [self._read(blocks, block * pieces) for block in range(self.m_blocks)]
             store(found, first)
-        # Nobody leaves while others read what it has written.
-        self._meet()
 
     def _meet(self) -> None:
         """Of the threads of the cluster; those that have ended are not waited for."""
         self.e.line("nvvm.cluster.arrive")
         self.e.line("nvvm.cluster.wait")
 
-    def _write(self, sums: str, piece: int, base: str, place: int) -> None:
+    def _write(self, sums: str, piece: int, there: str, place: int) -> None:
         e, type_ = self.e, sums_type(self.n)
         values = [
             e.value(f"llvm.extractvalue {sums}[{piece * _PIECE + i}] : {type_}")
             for i in range(_PIECE)
         ]
         vector = e.value(f"vector.from_elements {', '.join(values)} : {_PIECE_TYPE}")
-        at = e.pointer(e.do("addi", base, place * _PIECE_BYTES))
-        e.line(f"llvm.store {vector}, {at} {{alignment = 16 : i64}} : {_PIECE_TYPE}, !llvm.ptr<3>")
+        at = e.value(
+            f"llvm.getelementptr {there}[{place * _PIECE_BYTES}] : (!llvm.ptr<7>) -> !llvm.ptr<7>, "
+            "i8"
+        )
+        e.line(f"llvm.store {vector}, {at} {{alignment = 16 : i64}} : {_PIECE_TYPE}, !llvm.ptr<7>")
 
     def _peer(self, address: str, rank: int) -> str:
         """The same address in another block."""
@@ -162,11 +166,9 @@ class Exchange:
             place = (first + piece) * _PIECE_BYTES
             total = ""
             for block in blocks:
-                at = e.value(
-                    f"llvm.getelementptr {block}[{place}] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8"
-                )
+                at = e.pointer(e.do("addi", block, place))
                 one = e.value(
-                    f"llvm.load {at} {{alignment = 16 : i64}} : !llvm.ptr<7> -> {_PIECE_TYPE}"
+                    f"llvm.load {at} {{alignment = 16 : i64}} : !llvm.ptr<3> -> {_PIECE_TYPE}"
                 )
                 total = e.value(f"arith.addf {total}, {one} : {_PIECE_TYPE}") if total else one
             for i in range(_PIECE):

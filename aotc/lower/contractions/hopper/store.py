@@ -65,13 +65,14 @@ class Store:
 
     # --- The host's part -----------------------------------------------------------------
 
-    def make_maps(self) -> None:
-        """The last piece of a tile may be narrower: more would be the next tile's."""
+    def make_maps(self, target: str) -> None:
+        """`target`: what C is called. The last piece of a tile may be narrower: more would be the
+        next tile's."""
         if not self.by_tma:
             return
         for columns in {min(self.columns, self.n), self.n % self.columns} - {0}:
             self.maps[columns] = make_map(
-                self.e, "%c", self.c, self._box(columns), self._map_type(columns)
+                self.e, target, self.c, self._box(columns), self._map_type(columns)
             )
 
     def _box(self, columns: int) -> tuple[int, ...]:

@@ -27,10 +27,12 @@ def can_store_swapped(problem: Problem) -> bool:
 class SwappedStore(Store):
     """Tiles have `n` rows of C: what a tile of C transposed calls columns."""
 
-    def make_maps(self) -> None:
+    def make_maps(self, target: str) -> None:
         """The last piece of a tile may have fewer rows."""
         for rows in {min(_ROWS, self.n), self.n % _ROWS} - {0}:
-            self.maps[rows] = make_map(self.e, "%c", self.c, self._box(rows), self._map_type(rows))
+            self.maps[rows] = make_map(
+                self.e, target, self.c, self._box(rows), self._map_type(rows)
+            )
 
     def _box(self, rows: int) -> tuple[int, ...]:
         return (1, rows, self.columns) if self.problem.batched else (rows, self.columns)

@@ -30,7 +30,8 @@ class Variant(Struct, frozen=True):
     `promotes`: each stage's sums are made by themselves, and added to the tile's by threads, as
     tensor cores keep about 14 bits of sums of f8; `parts` of the columns one after the other, which
     take fewer registers.
-    `splits`: so many blocks, a cluster of another kind, divide K (`split`). `few`: C has no
+    `splits`: so many blocks, a cluster of another kind, divide K (`split`). `slices`: K has so
+    many, each with blocks of its own, whose sums a second kernel adds (`slices`). `few`: C has no
     more rows, and only they are fetched of A (a multiple of 8, 0 for all); tensor cores multiply
     what lies behind them, too, and nobody stores that. `is_early`: the next kernel's blocks may
     come from the beginning, else when this one's have multiplied.
@@ -50,6 +51,7 @@ class Variant(Struct, frozen=True):
     promotes: bool = False
     parts: int = 1
     splits: int = 1
+    slices: int = 1
     few: int = 0
     is_early: bool = True
 
@@ -77,6 +79,7 @@ _ALONE = (
     Variant(n=64),
     *(Variant(n=n, consumers=1) for n in (128, 96, 64, 32)),
     Variant(n=128, ping_pong=True),
+    *(Variant(n=n, m_blocks=2) for n in (192, 176, 160)),
 )
 _IN_CLUSTERS = (
     *(Variant(n=n, m_blocks=2) for n in (192, 160)),
@@ -91,6 +94,7 @@ _OTHERS = tuple(shape for shape in _ALONE if shape.consumers < 3 and shape.n not
 # lie along K: any number of them.
 _SWAPPED = (
     *(Variant(n=n, swaps=True) for n in (208, 176, 160, 144, 112, 96)),
+    Variant(n=176, m_blocks=2, swaps=True),
     *(Variant(n=n, consumers=3, swaps=True) for n in (112, 96, 80)),
     *(Variant(n=n, consumers=1, swaps=True) for n in (112, 96, 80)),
 )
@@ -102,6 +106,17 @@ _SWAPPED_IN_CLUSTERS = (
 # Clusters: how many blocks down and across, and how many such blocks run at once. What one costs
 # at its beginning and at its end is more than small tiles gain.
 _CLUSTERS = ((1, 2, 132), (2, 1, 132), (2, 2, 120))
+
+
+# Of so few tiles that K is divided: by slices, and by pairs of blocks.
+_SLICED = (
+    *(Variant(n=128, consumers=1, m_blocks=m_blocks) for m_blocks in (1, 2)),
+    Variant(n=128, m_blocks=2),
+    Variant(n=256),
+)
+_IN_PAIRS = tuple(replace(shape, splits=2) for shape in _SLICED[1:])
+# What a part of K has at least, in elements.
+_LEAST_DEPTH = 256
 
 
 def shapes(problem: Problem) -> tuple[Variant, ...]:
@@ -119,7 +134,21 @@ def shapes(problem: Problem) -> tuple[Variant, ...]:
         for shape in in_clusters
         for down, across, blocks in _CLUSTERS
     )
-    return (*alone, *together)
+    return (*alone, *together, *_dividing(problem))
+
+
+def _dividing(problem: Problem) -> list[Variant]:
+    """Those that divide K, where there are too few tiles for all multiprocessors."""
+    m, n, k = problem.m, problem.n, problem.k
+    if not (m and n and k) or problem.batched:
+        return []
+    found = []
+    for shape in (*_SLICED, *_IN_PAIRS):
+        blocks = -(-m // shape.m) * -(-n // shape.n) * shape.splits
+        slices = min(shape.blocks // blocks, k // _LEAST_DEPTH) if shape.splits == 1 else 1
+        if blocks <= shape.blocks and slices * shape.splits > 1:
+            found.append(replace(shape, slices=slices))
+    return found
 
 
 def has_fragments(problem: Problem) -> bool:
