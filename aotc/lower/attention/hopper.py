@@ -143,7 +143,7 @@ class _Kernel:
             self.q_map = self.q.make_map(e, "%q")
             self.k_map = self.k.make_map(e, "%k")
             self.v_map = self.v.make_map(e, "%v")
-            self.store.make_maps()
+            self.store.make_maps("%c")
             threads = self.variant.threads
             self.block.launch(self._blocks(), threads, self.shared_bytes, self._body)
         arguments = ", ".join(f"%{key}: {type_}" for key, type_ in types.items())

@@ -184,7 +184,6 @@ class _Kernel:
         first_row, first_column = w.add(first, own_row), w.add(operand.column, own_column)
         is_whole = isinstance(limit, int) and limit % tile.rows == 0
         all_there = w.select(w.less(first, limit), width, 0) if is_whole else 0
-        copies = []
         for number, piece in product(range(tile.rows // rows), range(self.depth // width // lanes)):
             row = w.add(own_row, number * rows)
             column = w.add(own_column, piece * lanes * width)
@@ -194,8 +193,8 @@ class _Kernel:
             )
             there = all_there if is_whole else w.select(w.less(source_row, limit), width, 0)
             at = [operand.batch, source_row, source_column]
-            copies.append(w.copy_async(operand.buffer, at, to, [row, column], width, there))
-        return w.end_copies(copies)
+            w.copy_async(operand.buffer, at, to, [row, column], width, there)
+        return w.end_copies()
 
     # --- Blocks of keys ------------------------------------------------------------------
 
