@@ -5,11 +5,15 @@
   https://dmlc.github.io/dlpack/latest/
 * `__cuda_array_interface__` (CuPy, Numba, PyTorch): GPU memory.
   https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
+
+PyTorch's tensors are asked by their own methods where these say the same: DLPack's capsule of one
+takes as long to make as a small kernel to run.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -47,6 +51,16 @@ _NAMED = {
 }
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _DEVICES = (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED)
+# PyTorch's names for element types.
+_TORCH = {
+    **{f"int{8 * dtype.bytes}": dtype for dtype in (Dtype.I8, Dtype.I16, Dtype.I32, Dtype.I64)},
+    **{f"uint{8 * dtype.bytes}": dtype for dtype in (Dtype.U8, Dtype.U16, Dtype.U32, Dtype.U64)},
+    **{f"float{8 * dtype.bytes}": dtype for dtype in (Dtype.F16, Dtype.F32, Dtype.F64)},
+    **_NAMED,
+    "bool": Dtype.BOOL,
+    "complex64": Dtype.C64,
+    "complex128": Dtype.C128,
+}
 # The packages whose arrays nobody writes to.
 _IMMUTABLE = ("jax", "jaxlib")
 # In `__dlpack__(stream=...)`: CUDA's default stream of the process.
@@ -79,6 +93,8 @@ class Array(NamedTuple):
 def array_of(thing: Any, stream: int | None) -> Array:
     """What `thing` says of its elements, which are ready for work on `stream` (None: CUDA's default
     stream). Raises InputError for what is no array, or of elements that aotc has not."""
+    if type(thing).__module__ == "torch" and (found := _of_torch(thing, stream)) is not None:
+        return found
     if hasattr(thing, "__array_interface__"):
         if hasattr(thing, "__array__") and not hasattr(thing, "__setitem__"):
             # A number of NumPy's, whose interface shows a copy that is gone already.
@@ -129,6 +145,33 @@ def _packed(shape: Sequence[int]) -> tuple[int, ...]:
         strides.insert(0, step)
         step *= max(size, 1)
     return tuple(strides)
+
+
+def _of_torch(thing: Any, stream: int | None) -> Array | None:
+    """None for what DLPack is to be asked for: it refuses some tensors, and waits for others' work
+    on another stream."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    if type(thing) is not torch.Tensor or thing.layout is not torch.strided:
+        return None
+    if thing.requires_grad or thing.is_conj() or thing.is_neg():
+        return None
+    dtype = _torch_dtype(thing.dtype)
+    if dtype is None:
+        return None
+    if thing.is_cuda:
+        own = 0 if stream in (None, _LEGACY_STREAM) else stream
+        device = torch.cuda.current_device()
+        if thing.get_device() != device or torch.cuda.current_stream().cuda_stream != own:
+            return None
+    elif not thing.is_cpu:
+        return None
+    return Array(thing.data_ptr(), dtype, tuple(thing.shape), thing.stride(), False, thing)
+
+
+@functools.cache
+def _torch_dtype(dtype: Any) -> Dtype | None:
+    return _TORCH.get(str(dtype).removeprefix("torch."))
 
 
 class _DLTensor(ctypes.Structure):

@@ -89,6 +89,8 @@ _TENSORS = (
     *_steps(
         "attention is one function, in front of which a kernel can be called: while its operations "
         "are as they were written, and before its mask is a constant of its size",
+        # What several layers begin from is each one's own.
+        "aotc-separate-fills",
         "aotc-outline-attention",
     ),
     *_steps("", "aotc-fold-constants"),

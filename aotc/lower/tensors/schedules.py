@@ -8,6 +8,7 @@ from aotc import ops
 from aotc.input.source import Source
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.contractions import expand_contractions
+from aotc.lower.rewrites.powers import expand_powers
 from aotc.lower.tensors.gather import expand_gathers
 from aotc.lower.tensors.pads import expand_pads
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
@@ -55,6 +56,7 @@ def decompose(source: Source) -> None:
     if present:
         _decompose(source, present)
     expand_pads(module)
+    expand_powers(module)
 
 
 def _decompose(source: Source, present: list[str]) -> None:

@@ -1,0 +1,45 @@
+"""`math.fpowi` with a small exponent that is known → products.
+
+PyTorch's gelu has x³ in it. A GPU calls a function for that which multiplies in a loop; products are
+a part of what the operation is fused to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+_LARGEST = 4
+# What is multiplied in f32, to be rounded once.
+_NARROW = ("f16", "bf16")
+
+
+def expand_powers(module: Any) -> None:
+    """Changes `module` in place."""
+    with module.context:
+        for power in ops.find(module.operation, "math.fpowi"):
+            exponent = ops.defining(power.operands[1])
+            if exponent is None or exponent.name != "arith.constant":
+                continue
+            value = exponent.attributes["value"]
+            is_number = isinstance(value, ir.IntegerAttr)
+            if is_number and 2 <= ir.IntegerAttr(value).value <= _LARGEST:
+                with power.location, ir.InsertionPoint(power):
+                    made = _product(power.operands[0], ir.IntegerAttr(value).value)
+                power.results[0].replace_all_uses_with(made)
+                power.erase()
+
+
+def _product(value: Any, times: int) -> Any:
+    """x², x² · x or x² · x², at the insertion point."""
+    own = value.type
+    is_narrow = str(own) in _NARROW
+    if is_narrow:
+        value = ops.unary("arith.extf", value, ir.F32Type.get())
+    square = ops.binary("arith.mulf", value, value)
+    made = square
+    if times > 2:
+        made = ops.binary("arith.mulf", square, value if times == 3 else square)
+    return ops.unary("arith.truncf", made, own) if is_narrow else made
