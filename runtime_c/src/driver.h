@@ -59,6 +59,7 @@
   X(REQUIRED, event_elapsed_time, "cuEventElapsedTime", aotc_rt_event_elapsed_time)                \
   X(REQUIRED, mem_alloc, "cuMemAlloc_v2", cuMemAlloc_v2)                                           \
   X(REQUIRED, mem_alloc_managed, "cuMemAllocManaged", cuMemAllocManaged)                           \
+  X(OPTIONAL, mem_prefetch_async, "cuMemPrefetchAsync", aotc_rt_mem_prefetch_async)                \
   X(REQUIRED, mem_free, "cuMemFree_v2", cuMemFree_v2)                                              \
   X(OPTIONAL, mem_pool_create, "cuMemPoolCreate", cuMemPoolCreate)                                 \
   X(OPTIONAL, mem_pool_destroy, "cuMemPoolDestroy", cuMemPoolDestroy)                              \
@@ -77,6 +78,8 @@
 // The type of the "cuEventElapsedTime" that every driver has; cuda.h 13 declares its successor
 // only.
 typedef CUresult CUDAAPI aotc_rt_event_elapsed_time(float *, CUevent, CUevent);
+// Likewise.
+typedef CUresult CUDAAPI aotc_rt_mem_prefetch_async(CUdeviceptr, size_t, CUdevice, CUstream);
 
 // One name per symbol, for messages.
 typedef enum aotc_rt_call {

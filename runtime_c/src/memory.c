@@ -5,6 +5,8 @@
 #include "state.h"
 
 #define HOST_ALIGNMENT 64
+// A page of host-shared memory, as GPUs have them.
+#define SHARED_PAGE_BYTES 65536
 
 void *aotc_rt_host_allocate(uint64_t bytes) {
   void *pointer = NULL;
@@ -36,6 +38,15 @@ static void *allocate_managed(aotc_rt_scope *scope, uint64_t bytes) {
              : NULL;
 }
 
+// Kernels would stop at each page of new host-shared memory that they are the first to touch, which
+// takes far longer than to write it. It is a hint: not every device can, and nothing depends on it.
+static void bring_to_device(aotc_rt_scope *scope, void *pointer, uint64_t bytes, CUstream stream) {
+  if (pointer != NULL && bytes >= SHARED_PAGE_BYTES && scope->driver->mem_prefetch_async != NULL) {
+    scope->driver->mem_prefetch_async(aotc_rt_address_of(pointer), bytes, scope->context->device,
+                                      stream);
+  }
+}
+
 static void *allocate_in_stream(aotc_rt_scope *scope, uint64_t bytes, CUstream stream) {
   CUdeviceptr address = 0;
   return AOTC_RT_TRY(scope->driver, mem_alloc_from_pool_async,
@@ -58,6 +69,7 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
     pointer = NULL;
   } else if (is_host_shared != 0) {
     pointer = allocate_managed(&scope, bytes);
+    bring_to_device(&scope, pointer, bytes, order);
   } else if (order != NULL && has_stream_ordered_memory(&scope)) {
     pointer = allocate_in_stream(&scope, bytes, order);
   } else {

@@ -87,10 +87,11 @@ static bool is_driver_open(void) {
 // Failures
 
 static void every_symbol_is_called(void) {
-  scenario_check_symbols(true, "cuModuleLoadDataEx cuModuleUnload cuGetErrorName cuGetErrorString "
-                               "cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing "
-                               "cuMemPoolDestroy cuStreamDestroy_v2"); // those two:
-                                                                       // test_cuda_entry_life.c
+  scenario_check_symbols(
+      true, "cuModuleLoadDataEx cuModuleUnload cuGetErrorName cuGetErrorString "
+            "cuMemPrefetchAsync cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing "
+            "cuMemPoolDestroy cuStreamDestroy_v2"); // those two:
+                                                    // test_cuda_entry_life.c
 }
 
 static void every_call_fails_unknown(void) {

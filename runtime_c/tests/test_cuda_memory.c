@@ -40,6 +40,11 @@ static void memory_kinds_use_their_calls(void) {
   void *shared = mgpuMemAlloc(0, stream, 1);
   CHECK(was_called(driver, since, "cuMemAllocManaged"));
   CHECK_INT(1, driver->last_allocation_bytes);
+  CHECK(!was_called(driver, since, "cuMemPrefetchAsync"));
+  // Pages that kernels would have to wait for are brought to them.
+  void *pages = mgpuMemAlloc(1 << 16, stream, 1);
+  CHECK(was_called(driver, since, "cuMemPrefetchAsync"));
+  mgpuMemFree(pages, NULL);
 
   since = driver->call_count;
   mgpuMemFree(plain, stream); // not of a stream: freed when the device is done
@@ -74,6 +79,21 @@ static void memory_of_a_graph_is_freed_in_it(void) {
   driver->is_capturing = false;
   mgpuMemFree(unknown, stream);
   CHECK_FAILED(AOTC_DRIVER_FAILED, "cuPointerGetAttribute failed with CUDA_ERROR_INVALID_VALUE");
+}
+
+// Nothing depends on where pages are.
+static void shared_memory_that_cannot_be_brought(void) {
+  fake_driver *driver = scenario_driver();
+  setenv("AOTC_DEVICE", "cuda", 1);
+  driver->fail_symbol = "cuMemPrefetchAsync";
+  driver->fail_at = 1;
+  driver->fail_result = CUDA_ERROR_INVALID_DEVICE;
+  void *shared = mgpuMemAlloc(1 << 20, NULL, 1);
+  CHECK(shared != NULL);
+  CHECK_NO_FAILURE();
+  mgpuMemFree(shared, NULL);
+  CHECK_INT(0, driver->live_memory);
+  CHECK_TEXT("", driver->violation);
 }
 
 // Host code goes on with host-shared memory that it did not get.
@@ -402,6 +422,7 @@ int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(memory_kinds_use_their_calls),
       CHECK_TEST(failed_host_shared_memory_is_the_hosts),
+      CHECK_TEST(shared_memory_that_cannot_be_brought),
       CHECK_TEST(memory_of_a_graph_is_freed_in_it),
       CHECK_TEST(device_without_memory_pools),
       CHECK_TEST(fills_and_copies_count_elements),

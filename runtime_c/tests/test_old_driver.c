@@ -13,13 +13,14 @@
 static char image[] = FAKE_IMAGE("90", "add");
 
 static void every_symbol_is_called(void) {
-  scenario_check_symbols(false, "cuCtxGetId cuLibraryLoadData cuLibraryGetModule cuLibraryUnload "
-                                "cuLaunchKernelEx cuMemPoolCreate cuMemPoolDestroy "
-                                "cuMemPoolSetAttribute cuMemAllocFromPoolAsync cuMemFreeAsync "
-                                "cuTensorMapEncodeTiled cuCtxSynchronize cuGetErrorName "
-                                "cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing "
-                                "cuStreamDestroy_v2 "
-                                "cuGetErrorString");
+  scenario_check_symbols(
+      false, "cuCtxGetId cuLibraryLoadData cuLibraryGetModule cuLibraryUnload "
+             "cuLaunchKernelEx cuMemPoolCreate cuMemPoolDestroy "
+             "cuMemPoolSetAttribute cuMemAllocFromPoolAsync cuMemFreeAsync cuMemPrefetchAsync "
+             "cuTensorMapEncodeTiled cuCtxSynchronize cuGetErrorName "
+             "cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing "
+             "cuStreamDestroy_v2 "
+             "cuGetErrorString");
 }
 
 static void every_call_fails_unknown(void) {

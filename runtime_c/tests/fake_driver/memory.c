@@ -57,6 +57,23 @@ EXPORT CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *address, size_t bytes, un
                                        : CUDA_ERROR_INVALID_VALUE;
 }
 
+#ifndef FAKE_OLD_DRIVER
+// The one that cuda.h 13 does not declare any more.
+#undef cuMemPrefetchAsync
+EXPORT CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
+                                           CUstream stream);
+EXPORT CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device,
+                                           CUstream stream) {
+  ENTER_WITH_CONTEXT("cuMemPrefetchAsync");
+  if (fake_kind_of((void *)(uintptr_t)address) != FAKE_MANAGED || bytes == 0) {
+    violate("memory that is not managed is prefetched");
+  }
+  (void)device;
+  (void)stream;
+  return CUDA_SUCCESS;
+}
+#endif
+
 EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr address) {
   ENTER_WITH_CONTEXT("cuMemFree_v2");
   return release(address, false, true);
