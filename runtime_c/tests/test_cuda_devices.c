@@ -87,11 +87,11 @@ static bool is_driver_open(void) {
 // Failures
 
 static void every_symbol_is_called(void) {
+  // The last three: test_cuda_entry_life.c, test_cuda_memory.c
   scenario_check_symbols(
       true, "cuModuleLoadDataEx cuModuleUnload cuGetErrorName cuGetErrorString "
-            "cuMemPrefetchAsync cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing "
-            "cuMemPoolDestroy cuStreamDestroy_v2"); // those two:
-                                                    // test_cuda_entry_life.c
+            "cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing cuMemPoolDestroy "
+            "cuStreamDestroy_v2 cuMemPrefetchAsync");
 }
 
 static void every_call_fails_unknown(void) {

@@ -1,7 +1,7 @@
 """`math.fpowi` with a small exponent that is known → products.
 
-PyTorch's gelu has x³ in it. A GPU calls a function for that which multiplies in a loop; products are
-a part of what the operation is fused to.
+PyTorch's gelu has x³ in it. A GPU calls a function for that, which multiplies in a loop; products
+are a part of what the operation is fused to.
 """
 
 from __future__ import annotations
