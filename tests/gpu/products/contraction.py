@@ -29,6 +29,8 @@ class Contraction(Struct, frozen=True):
         relu, silu, gelu
         round T          to the type T, and back
 
+    `begins`: C begins from zeros; with "adds" from what it has, with "row" from a vector along its
+    last dimension, which is the first one of `more`.
     `apart`: each step is an operation of its own. `turned`: B's two dimensions, which
     `linalg.transpose` gives it in front of the product, as they are in the argument.
     `strided`: operands' rows are not one behind the other. `most`: of a loop's size that is drawn.
@@ -43,6 +45,7 @@ class Contraction(Struct, frozen=True):
     sums: str = ""
     more: tuple[Operand, ...] = ()
     steps: tuple[tuple[Any, ...], ...] = ()
+    begins: str = ""
     apart: bool = False
     turned: bool = False
     strided: bool = False
@@ -60,6 +63,7 @@ class Contraction(Struct, frozen=True):
             "result": {"element": self.result.element, "places": self.result.places},
             "sums": self._sums,
             "steps": self.steps,
+            "begins": self.begins,
             "strided": self.strided,
             "most": self.most,
         }
@@ -117,13 +121,14 @@ class _Writer:
             f"{name}: {self.buffer(one)}"
             for name, one in zip([*names, "%result"], [*self.operands, of.result], strict=True)
         ]
-        if of.steps or of.turned:
+        if of.steps or of.turned or of.begins == "row":
             self._on_tensors(names, result)
         else:
             zero = self.zero(of.result.element)
             out = self.buffer(of.result)
-            self.lines.append(f"  linalg.fill ins({zero} : {of.result.element})"
-                              f" outs(%result : {out})")  # fmt: skip
+            if not of.begins:
+                self.lines.append(f"  linalg.fill ins({zero} : {of.result.element})"
+                                  f" outs(%result : {out})")  # fmt: skip
             self.lines.append("  " + self.product(names[:2], [self.buffer(of.a), self.buffer(of.b)],
                                                   "%result", out))  # fmt: skip
         body = "\n".join(self.lines)
@@ -207,7 +212,14 @@ class _Writer:
         of, sums = self.of, self.of._sums
         type_ = self.type(of.result, sums)
         zero, empty = self.zero(sums), self.empty(of.result, sums)
-        filled = self.value(f"linalg.fill ins({zero} : {sums}) outs({empty} : {type_}) -> {type_}")
+        if of.begins == "row":
+            row = self.type(of.more[0])
+            places = list(range(len(of.result.places) - 1))
+            operation = f"linalg.broadcast ins({values[2]} : {row}) outs({empty} : {type_})"
+            filled = self.value(f"{operation} dimensions = {places}")
+        else:
+            operation = f"linalg.fill ins({zero} : {sums}) outs({empty} : {type_})"
+            filled = self.value(f"{operation} -> {type_}")
         b, b_type = values[right], self.type(of.b)
         if of.turned:
             b, b_type = self._turned(b)

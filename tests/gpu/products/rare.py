@@ -50,7 +50,33 @@ def cases() -> list[Contraction]:
             }  # fmt: skip
             name = f"rows{rows}_{'nt' if layout == 'n k' else 'nn'}_{types}"
             found.append(_contraction(name, loops, "m k", layout, "m n", element, result, "sm_90a"))
-    return [*found, *_of_f8(), *thrice()]
+    return [*found, *_begun(), *_of_f8(), *thrice()]
+
+
+def _begun() -> list[Contraction]:
+    """From what C has, or from a bias."""
+    return [
+        Contraction(
+            f"{begins}_{name}_{element}_{result}",
+            loops,
+            Operand(element, tuple(a.split())),
+            Operand(element, tuple(b.split())),
+            Operand(result, tuple(c.split())),
+            more=(Operand(result, (c.split()[-1],)),) if begins == "row" else (),
+            begins=begins,
+            chip=chip,
+        )
+        for number, (element, result) in enumerate(_TYPES)
+        for begins in ("adds", "row")
+        for name, loops, a, b, c in (
+            ("plain", {"m": 0, "n": 0, "k": 0}, "m k", "n k", "m n"),
+            ("split", {"m": 64, "n": 136, "k": 4096}, "m k", "k n", "m n"),
+            ("batch", {"b": 0, "m": 40, "n": 72, "k": 200}, "b m k", "b k n", "b m n"),
+            ("vector", {"n": 0, "k": 0}, "k", "n k", "n"),
+            ("mixed", {"i": 9, "j": 33, "q": 13, "k": 77}, "k i", "q k j", "i q j"),
+        )
+        for chip in (_CHIPS[number % 2],)
+    ]
 
 
 def _of_f8() -> list[Contraction]:

@@ -46,6 +46,10 @@ class Trial:
             self.mask = mask.double()
         self.operands.append(mask)
 
+    def looked_at(self) -> Any:
+        """What of the result `expected` has."""
+        return self.result.values
+
     @staticmethod
     def types(case: dict[str, Any]) -> list[list[int]]:
         """Of each argument, the sizes that its type says."""

@@ -1,16 +1,19 @@
 """Holds the libraries beside this file against f64, at random sizes.
 
     ./check [--cases WORD,...] [--every N] [--count 200] [--largest 3000] [--seed 0]
-            [--limit SECONDS] [--sanitize]
+            [--limit SECONDS] [--huge] [--sanitize [TOOL,...]]
 
 Operands are random; results begin as NaN, and in a second run as 77 (integers: as -1), between
 guards that must stay. Each element is within the bound of its sum's and its result's rounding,
 integers are equal; the second run gives the same bits. One line of JSON for each case, whose
 `error` is the largest one, in parts of what is allowed; the last line says how many were wrong.
 
---sanitize runs all that under NVIDIA's compute-sanitizer, which is to be in PATH: once looking for
-accesses outside of any allocation, once for races in shared memory. It is slow: name few cases, or
-one in N, few and small sizes.
+--huge is of plain products alone: those of matrices with more than 2^31 elements, on a GPU with
+80 GB or more.
+
+--sanitize runs all that under NVIDIA's compute-sanitizer, which is to be in PATH: without a TOOL
+once looking for accesses outside of any allocation (memcheck), once for races in shared memory
+(racecheck). It is slow: name few cases, or one in N, few and small sizes.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import attention
@@ -32,6 +36,7 @@ import torch
 from entry import HERE, Entry
 
 KINDS = {"product": product, "contraction": contraction, "attention": attention}
+_MOST_WRONG = 5
 SANITIZERS = ("memcheck", "racecheck")
 # In the names of all kernels of ours, as the programs' names end with their chips.
 OURS = "kns=_sm_"
@@ -47,7 +52,7 @@ def what_is_wrong(entry: Entry, trial: Any) -> tuple[str, float]:
         bits.append(result.bits())
         if number == 0:
             what, used = min(
-                (_compared(result.values.double(), *one) for one in trial.expected()),
+                (_compared(trial.looked_at().double(), *one) for one in trial.expected()),
                 key=lambda found: found[1],
             )
             if what:
@@ -76,14 +81,17 @@ def _compared(found: Any, exact: Any, bound: Any) -> tuple[str, float]:
     )
 
 
-def check(case: dict[str, Any], count: int, largest: int, rng: random.Random) -> tuple[int, float]:
+def check(
+    case: dict[str, Any], count: int, largest: int, rng: random.Random, *, huge: bool = False
+) -> tuple[int, float]:
     """How many of so many trials are wrong, which are printed; and how much of the error that is
     allowed the others have at most."""
     kind = KINDS[case["kind"]]
     entry = Entry(case["name"], kind.Trial.types(case), is_strided=case["strided"])
     wrong, most = 0, 0.0
-    for _ in range(count):
-        trial = kind.Trial(case, rng, largest)
+    trials = range(len(product.HUGE) if huge else count)
+    for number in trials:
+        trial = kind.Trial(case, rng, largest, *([number] if huge else []))
         try:
             what, used = what_is_wrong(entry, trial)
         except RuntimeError as error:
@@ -92,18 +100,18 @@ def check(case: dict[str, Any], count: int, largest: int, rng: random.Random) ->
             wrong += 1
             said = {"name": case["name"], "shape": trial.shape, "wrong": what}
             print(json.dumps(said), flush=True)
-            if wrong == 5:
+            if wrong == _MOST_WRONG:
                 break
         else:
             most = max(most, used)
     return wrong, most
 
 
-def sanitize(arguments: list[str]) -> int:
-    """Runs this program with these arguments under each of SANITIZERS. No buffer has a neighbour in
-    its allocation there."""
+def sanitize(tools: Sequence[str], arguments: Sequence[str]) -> int:
+    """Runs this program with these arguments under each tool. No buffer has a neighbour in its
+    allocation there."""
     wrong = 0
-    for tool in SANITIZERS:
+    for tool in tools:
         command = ["compute-sanitizer", "--tool", tool, "--kernel-name", OURS]
         command += ["--error-exitcode", "1", "--print-limit", "20", sys.executable, __file__]
         environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
@@ -121,10 +129,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=500)
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--huge", action="store_true")
+    parser.add_argument("--sanitize", nargs="?", const=",".join(SANITIZERS))
     options = parser.parse_args()
     if options.sanitize:
-        return sanitize([one for one in sys.argv[1:] if one != "--sanitize"])
+        given = vars(options).items()
+        others = [f"--{name}={value}" for name, value in given if name not in ("huge", "sanitize")]
+        return sanitize(options.sanitize.split(","), others)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.manual_seed(options.seed)
     end = time.monotonic() + options.limit
@@ -132,13 +143,15 @@ def main() -> int:
     wrong = done = 0
     cases = json.loads((HERE / "cases.json").read_text())
     cases = [case for case in cases if not words or case["name"].startswith(tuple(words))]
+    if options.huge:
+        cases = [case for case in cases if case.get("form") == "plain"]
     for case in cases[:: options.every]:
         if time.monotonic() > end:
             print("no time left", flush=True)
             return 1
         start = time.monotonic()
         rng = random.Random(f"{options.seed} {case['name']}")
-        found, most = check(case, options.count, options.largest, rng)
+        found, most = check(case, options.count, options.largest, rng, huge=options.huge)
         wrong, done = wrong + found, done + 1
         seconds = round(time.monotonic() - start, 2)
         said = {"name": case["name"], "wrong": found, "error": round(most, 3), "seconds": seconds}

@@ -17,6 +17,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _STEEPEST = 1.13
 # Of functions such as exp and erf in f32.
 _OF_FUNCTIONS = 2.0**-20
+# Of sizes: how many are 0.
+_NONE = 0.02
 # How often operands with strides have one of 0.
 _SHARED = 0.3
 
@@ -51,9 +53,14 @@ class Trial:
             number = rng.randrange(2)
             one = self.operands[number]
             self.operands[number] = one[:1].expand(one.shape)
+        result = case["result"]
         self.result: Result = draw.result(
-            self._shape(case["result"]["places"]), case["result"]["element"]
+            self._shape(result["places"]), result["element"], adds=case["begins"] == "adds"
         )
+
+    def looked_at(self) -> Any:
+        """What of the result `expected` has."""
+        return self.result.values
 
     @staticmethod
     def types(case: dict[str, Any]) -> list[list[int]]:
@@ -66,7 +73,9 @@ class Trial:
 
     def _shape(self, places: Sequence[str]) -> list[int]:
         return [
-            sum((self.loops[loop] - 1) * factor for loop, factor in terms(place)) + 1
+            0
+            if any(not self.loops[loop] for loop, _ in terms(place))
+            else sum((self.loops[loop] - 1) * factor for loop, factor in terms(place)) + 1
             for place in places
         ]
 
@@ -80,6 +89,10 @@ class Trial:
         case = self.case
         self.of_f8 = of_f8
         value, bound = self._product(1)
+        if case["begins"] == "adds":
+            value, bound = self._plus(value, bound, self.result.before.double())
+        elif case["begins"] == "row":
+            value, bound = self._plus(value, bound, self._spread(2))
         for step in case["steps"]:
             value, bound = self._step(value, bound, *step)
         return value, bound + of_result(case["result"]["element"], value)
@@ -140,6 +153,11 @@ class Trial:
         shape = [self.loops[loop] for loop in strides]
         return operand.as_strided(shape, list(strides.values())), list(strides)
 
+    def _plus(self, value: Any, bound: Any, other: Any) -> tuple[Any, Any]:
+        """What sums begin from is added to them, before they are rounded, or is one of them."""
+        part = 2 * of_sums(self.case, 1, "f32", self.case["sums"])
+        return value + other, bound + part * (value.abs() + other.abs()) * value.isfinite()
+
     def _step(self, value: Any, bound: Any, name: str, *numbers: Any) -> tuple[Any, Any]:
         rounding = 2.0**-52 if self.case["sums"] == "f64" else 2.0**-23
         if name in ("add", "times"):
@@ -175,6 +193,8 @@ class Trial:
 
 def _any_size(rng: random.Random, largest: int) -> int:
     """Of any magnitude, every second one a multiple of 8, some of them few."""
+    if rng.random() < _NONE:
+        return 0
     size = rng.randint(1, largest)
     if rng.random() < 0.25:
         size = round(math.exp(rng.uniform(0, math.log(largest))))

@@ -86,25 +86,33 @@ class Draw:
         offset, more = self._place(element)
         dtype = DTYPES[element]
         *outer, columns = shape
-        flat = math.prod(outer) * (columns + more) + offset
-        if dtype == torch.int8:
+        count = math.prod(outer) * (columns + more)
+        # What has no elements has an address for all that.
+        flat = max(1, count + offset)
+        if not dtype.is_floating_point:
             values = torch.randint(-128, 128, (flat,), device="cuda", dtype=dtype)
         elif normal:
             values = (torch.randn(flat, device="cuda") * normal).to(dtype)
         else:
             values = (torch.rand(flat, device="cuda") * 2 - 1).to(dtype)
-        return values[offset:].view(*outer, columns + more)[..., :columns]
+        return values[offset : offset + count].view(*outer, columns + more)[..., :columns]
 
-    def result(self, shape: Sequence[int], element: str) -> Result:
-        return Result(shape, element, *self._place(element))
+    def result(self, shape: Sequence[int], element: str, *, adds: bool = False) -> Result:
+        """`adds`: it is to be added to."""
+        before = self.operand(shape, element) if adds else None
+        return Result(shape, element, *self._place(element), before)
 
 
 class Result:
-    """What an entry writes, between guards: `values`, in the memory `whole`."""
+    """What an entry writes, between guards: `values`, in the memory `whole`. `before`: what they
+    are to be before that; None if it is of no meaning."""
 
-    def __init__(self, shape: Sequence[int], element: str, offset: int, more: int) -> None:
+    def __init__(
+        self, shape: Sequence[int], element: str, offset: int, more: int, before: Any | None
+    ) -> None:
         *outer, columns = shape
         count = math.prod(outer) * (columns + more)
+        self.before = before
         self.is_integer = element.startswith("i")
         self.whole = torch.empty(count + 2 * GUARD + offset, device="cuda", dtype=DTYPES[element])
         inner = self.whole[GUARD + offset : GUARD + offset + count]
@@ -114,6 +122,8 @@ class Result:
         """Of two kinds, so that no result can have both by chance."""
         poisons = (-1, 77) if self.is_integer else (math.nan, 77.0)
         self.whole.fill_(poisons[number])
+        if self.before is not None:
+            self.values.copy_(self.before)
         self._poison = self.whole.clone()
 
     def bits(self) -> Any:
