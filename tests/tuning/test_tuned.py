@@ -186,7 +186,8 @@ def test_the_key_is_read_by_people() -> None:
     ("text", "reason"),
     [
         ("nothing", "Expecting value"),
-        ("[]", "its format is None, and this aotc knows 1"),
+        ("[]", "it has no 'format'"),
+        ("[" * 100_000, "it is nested too deeply"),
         ('{"format": 2, "products": []}', "its format is 2, and this aotc knows 1"),
         ('{"format": 1}', "missing required field `products`"),
         ('{"format": 1, "products": [{"chip": "sm_90a"}]}', "missing required field `problem`"),

@@ -60,12 +60,17 @@ def parse_tuned(text: str, name: str = "the file of --tuned") -> tuple[Entry, ..
 
     try:
         document = json.loads(text)
-        found = document["format"] if isinstance(document, dict) else None
+        found = document.get("format") if isinstance(document, dict) else None
         if found == FORMAT:
             return convert(document, _Document).products
-        reason = f"its format is {found}, and this aotc knows {FORMAT}"
-    except (ValueError, KeyError, ValidationError) as error:
-        reason = str(error) if not isinstance(error, KeyError) else "it has no 'format'"
+        if found is None:
+            reason = "it has no 'format'"
+        else:
+            reason = f"its format is {found}, and this aotc knows {FORMAT}"
+    except (ValueError, ValidationError) as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "it is nested too deeply"
     raise InputError(f"{name} is not what aotc tune writes: {reason}.")
 
 

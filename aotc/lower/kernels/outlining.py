@@ -77,7 +77,7 @@ def _share(module: Any, gpu_module: Any) -> None:
         op for op, shape in zip(kernels, shapes, strict=True) if shapes.count(shape) > 1
     ):
         own = symbol_of(kernel)
-        text = str(kernel).replace(f"@{own}(", "@(", 1)
+        text = kernel.get_asm(use_local_scope=True).replace(f"@{own}(", "@(", 1)
         if text not in kept:
             kept[text] = own
             continue
