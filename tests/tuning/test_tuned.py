@@ -260,6 +260,10 @@ def test_the_function_takes_it_too(measured: Callable[..., Path]) -> None:
             {"variant": {**to_builtins(hopper.Variant()), "n": 24}},
             "cannot take it",
         ),
+        (  # no kernel that would be timed
+            {"variant": {**to_builtins(hopper.variants(square(256))[-1]), "blocks": 10**9}},
+            "cannot take it",
+        ),
     ],
 )
 def test_what_is_stale_is_left_out_with_a_warning(

@@ -139,7 +139,7 @@ def variant_of(entry: Entry, families: dict[str, Any], problem: Problem) -> tupl
         variant = convert(entry.variant, family.Variant)
     except ValidationError as error:
         raise ValueError(str(error)) from None
-    if not family.can_take(problem, variant):
+    if variant not in family.variants(problem) or not family.can_take(problem, variant):
         raise ValueError(f"'{entry.kernel}' of {_shown(entry)} cannot take it")
     return family, variant
 
