@@ -1,4 +1,4 @@
-"""A row times a matrix, for the CPU device, against NumPy in double precision."""
+"""A matrix with one row or column, for the CPU device, against NumPy in double precision."""
 
 from __future__ import annotations
 
@@ -39,6 +39,15 @@ def _products() -> list[Product]:
             replace(wide, name=f"{word}_adds", adds=True),
             replace(wide, name=f"{word}_batched", batches=3, adds=True),
             replace(wide, name=f"{word}_strided", dynamic="", pitches=pitches),
+            replace(wide, name=f"{word}_upright", transposed_a=True),
+        ]
+        column = Product(f"column_{word}", 70, 1, 133, dynamic="mk", transposed_a=turned)
+        found += [
+            column,
+            replace(column, name=f"{column.name}_lying", transposed_b=True),
+            replace(column, name=f"{column.name}_batched", batches=3, adds=True),
+            replace(column, name=f"{column.name}_strided", dynamic="", pitches={"a": 144}),
+            replace(column, name=f"{column.name}_i8", **i8),
         ]
     return found
 
@@ -90,7 +99,25 @@ def test_what_is_stored_is_finished(turned: bool, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_column_is_finished(turned: bool, tmp_path: Path) -> None:
+    """Along rows."""
+    product = Product("finished", 34, 1, 3, dynamic="mk", transposed_a=turned)
+    [variant] = streamed.variants(product.problem)
+    text = streamed.function(product.problem, variant, product.name, clamped)
+    program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
+    a, b = np.full((34, 3), -2, np.float32), np.ones((3, 1), np.float32)
+    expected = np.maximum(-6.0, np.arange(34)).astype(np.float32)[:, None]
+    for name, matrix in (("a", a.T.copy() if turned else a), ("b", b), ("expected", expected)):
+        np.save(tmp_path / f"{name}.npy", matrix)
+    words = ["--a", f"{tmp_path}/a.npy", "--b", f"{tmp_path}/b.npy", "--dim", "c=34x1"]
+    words += ["--expect", f"c={tmp_path}/expected.npy", "--device", "cpu"]
+    done = run(program, *words)
+    assert done.returncode == 0, done.stderr
+
+
 def test_other_products_are_refused() -> None:
-    assert streamed.variants(Product("rows", 2, 64, 64, dynamic="").problem) == ()
-    column = Product("column", 1, 64, 64, dynamic="", transposed_a=True)
-    assert streamed.variants(column.problem) == ()
+    one = Product("one", 2, 64, 64, dynamic="")
+    apart = {"transposed_a": True, "pitches": {"a": 2}}
+    for other in (one, replace(one, m=1, **apart), replace(one, n=1, pitches={"c": 2})):
+        assert streamed.variants(other.problem) == ()

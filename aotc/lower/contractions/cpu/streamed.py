@@ -1,5 +1,7 @@
 """A row times a matrix, for the CPU device: memory decides, so nothing is packed.
 
+A matrix times a column is that, too, of C, B and A transposed.
+
 Where K is contiguous in B, a thread multiplies some rows of B with A's row at a time, a vector of
 each, and adds the elements of each sum at the end. Where it is not, it has the sums of a strip of
 columns in its cache, and adds some rows of B to them at a time.
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.lower.contractions.cpu.blocked import computed_in
 from aotc.lower.contractions.cpu.writer import BlockWriter, Buffer
@@ -36,21 +39,50 @@ class Variant(Struct, frozen=True):
 
 
 def can_take(problem: Problem, variant: Variant) -> bool:
+    problem_of_row = _of_row(problem)
+    if problem_of_row is None:
+        return False
     elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
     columns = _VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
-    group = variant.rows if problem.b.transposed else columns
+    group = variant.rows if problem_of_row.b.transposed else columns
     return (
-        problem.m == 1
-        and not problem.a.transposed
-        and (elements <= set(_FLOATS) or elements <= set(_INTEGERS))
+        (elements <= set(_FLOATS) or elements <= set(_INTEGERS))
         and variant.least % group == 0
         and variant.most % group == 0
     )
 
 
 def variants(problem: Problem) -> tuple[Variant, ...]:
-    found = Variant(4, 4, 64, 64) if problem.b.transposed else Variant(8, 256, 1024, 32)
+    of_row = _of_row(problem)
+    if of_row is None:
+        return ()
+    found = Variant(4, 4, 64, 64) if of_row.b.transposed else Variant(8, 256, 1024, 32)
     return (found,) if can_take(problem, found) else ()
+
+
+def _of_row(problem: Problem) -> Problem | None:
+    """The same with one row, of views of the vectors; None if there is neither one row nor one
+    column, or the vector's elements do not follow each other."""
+    if problem.m == 1:
+        a = _as_row(problem.a, problem.batched)
+        return None if a is None else replace(problem, a=a)
+    a, c = (_as_row(matrix, problem.batched) for matrix in (problem.b, problem.c))
+    if problem.n != 1 or a is None or c is None:
+        return None
+    b = replace(problem.a, transposed=not problem.a.transposed)
+    return replace(problem, a=a, b=b, c=c)
+
+
+def _as_row(matrix: Matrix, batched: bool) -> Matrix | None:
+    """The vector that it is, as `_Kernel` sees it."""
+    rows, columns = matrix.sizes
+    if rows == 1:
+        return replace(matrix, transposed=False)
+    if columns != 1 or matrix.pitch != 1:
+        return None
+    sizes, strides = ("?x1x?", "?, 1, 1") if batched else ("1x?", "1, 1")
+    type_ = f"memref<{sizes}x{matrix.element}, strided<[{strides}], offset: ?>>"
+    return replace(matrix, type=type_, sizes=(1, rows), transposed=False)
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
@@ -60,33 +92,55 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
 
 class _Kernel(BlockWriter):
     def __init__(self, problem: Problem, variant: Variant, finish: Finish | None) -> None:
-        self._problem, self._variant, self._finish = problem, variant, finish
+        seen = _of_row(problem)
+        assert seen is not None
+        self._problem, self._variant, self._finish = seen, variant, finish
+        self._signature, self._is_column = problem.signature, problem.m != 1
         type_ = computed_in(problem)
         super().__init__(type_, _VECTOR_BYTES // ELEMENT_BYTES[type_])
-        leading = ("%bz",) if problem.batched else ()
-        self._a, self._b, self._c = (
-            Buffer(name, matrix.type, matrix.element, leading)
-            for name, matrix in (("%a", problem.a), ("%b", problem.b), ("%c", problem.c))
-        )
+        a, b = ("%a", problem.a), ("%b", problem.b)
+        row, matrix = (b, a) if self._is_column else (a, b)
+        self._a = self._seen(*row, seen.a)
+        self._b = self._seen(*matrix, seen.b)
+        self._c = self._seen("%c", problem.c, seen.c)
+
+    def _seen(self, name: str, given: Matrix, matrix: Matrix) -> Buffer:
+        """An argument, or a view of it."""
+        e, batch = self._emitter, int(self._problem.batched)
+        if given.type != matrix.type:
+            known, rank = e.name(), 2 + batch
+            types = ", ".join([f"memref<{given.element}>", *["index"] * (1 + 2 * rank)])
+            e.line(
+                f"{known}:{2 + 2 * rank} = memref.extract_strided_metadata {name} "
+                f": {given.type} -> {types}"
+            )
+            sizes = [*(f"{known}#2" for _ in range(batch)), "1", f"{known}#{2 + batch}"]
+            strides = [*(f"{known}#{2 + rank}" for _ in range(batch)), "1", "1"]
+            name = e.value(
+                f"memref.reinterpret_cast {name} to offset: [{known}#1], "
+                f"sizes: [{', '.join(sizes)}], strides: [{', '.join(strides)}] "
+                f": {given.type} to {matrix.type}"
+            )
+        return Buffer(name, matrix.type, matrix.element, ("%bz",) if batch else ())
 
     # --- The host's part -------------------------------------------------------------------------
 
     def function(self, name: str) -> str:
         e, p = self._emitter, self._problem
         first = 1 if p.batched else 0
-        n, k = self._size("%c", p.c, first + 1), self._size("%a", p.a, first + 1)
-        batches = self._size("%c", p.c, 0) if p.batched else self._number(1)
+        n, k = self._size(self._c, first + 1), self._size(self._a, first + 1)
+        batches = self._size(self._c, 0) if p.batched else self._number(1)
         # A launch of no blocks is an error.
         elements = self._op("muli", n, batches)
         e.open(f"scf.if {self._compare('ne', elements, self._number(0))} {{")
         self._launch(n, k, batches)
         e.close()
         e.line("return")
-        return f"func.func @{name}({p.signature}) {{\n{e.text()}\n}}\n"
+        return f"func.func @{name}({self._signature}) {{\n{e.text()}\n}}\n"
 
-    def _size(self, name: str, matrix: Matrix, dimension: int) -> str:
+    def _size(self, buffer: Buffer, dimension: int) -> str:
         number = self._number(dimension)
-        return self._emitter.value(f"memref.dim {name}, {number} : {matrix.type}")
+        return self._emitter.value(f"memref.dim {buffer.name}, {number} : {buffer.type}")
 
     def _launch(self, n: str, k: str, batches: str) -> None:
         e, v, one = self._emitter, self._variant, self._number(1)
@@ -240,7 +294,7 @@ class _Kernel(BlockWriter):
         if self._finish is None:
             value = self._convert(value, p.accumulator, target=p.c.element)
         else:
-            [value] = self._finish(
-                self._emitter, [value], Place("%bz" if p.batched else None, row, [column])
-            )
+            at, along = (column, row) if self._is_column else (row, column)
+            place = Place("%bz" if p.batched else None, at, [along])
+            [value] = self._finish(self._emitter, [value], place)
         self._store(value, self._c, row, column)
