@@ -41,6 +41,13 @@ CASES = {
         ),
         "40x256 256x72 40x72",
     ),
+    "rows and the depth of two": (
+        Contraction(
+            *("both", {"b": 3, "s": 35, "h": 4, "d": 18, "n": 80}),
+            *(("b", "s", "h", "d"), ("h", "d", "n"), ("b", "s", "n")),
+        ),
+        "105x72 72x80 105x80",
+    ),
     "dimensions of one": (
         Contraction(
             *("ones", {"n": 1, "i": 64, "o": 1, "j": 72, "k": 64}),
@@ -60,6 +67,15 @@ def test_dimensions_become_one(name: str) -> None:
     assert not isinstance(problem, Gathered)
     types = [matrix.type for matrix in (problem.a, problem.b, problem.c)]
     assert types == [f"memref<{shape}xf32>" for shape in shapes.split()]
+
+
+@pytest.mark.parametrize("name", ["rows", "a batch of any size", "rows and the depth of two"])
+def test_the_result_stays_the_buffer_that_it_is(name: str) -> None:
+    """So that what is done with it is found, and done in the product's kernel."""
+    case, _ = CASES[name]
+    found = case.found(flattened)
+    assert found is not None
+    assert found.outer == 2  # dimensions of C that are rows
 
 
 @pytest.mark.parametrize(

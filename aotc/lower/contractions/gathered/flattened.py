@@ -39,10 +39,12 @@ def flattened(product: Product) -> Product | None:
     turned_b = _is_turned(depth, columns, "b")
     if turned_a is None or turned_b is None or columns.steps["c"] != 1:
         return None
+    each = None if batch or turned_a else _rows_apart(product, rows, columns)
+    down = each or (rows,)
     shapes = {
-        "a": (depth, rows) if turned_a else (rows, depth),
+        "a": (depth, rows) if turned_a else (*down, depth),
         "b": (columns, depth) if turned_b else (depth, columns),
-        "c": (rows, columns),
+        "c": (*down, columns),
     }
     values = {"a": product.a, "b": product.b, "c": product.c}
     front = (batch,) if batch else ()
@@ -50,10 +52,11 @@ def flattened(product: Product) -> Product | None:
         return None
     views = {name: _view(product, values, name, (*front, *shape)) for name, shape in shapes.items()}
     is_batched = batch is not None
+    groups = [[*range(len(down))], [len(down)]] if each else None
     matrices = (
-        matrix_of(views["a"], is_batched, turned_a),
+        matrix_of(views["a"], is_batched, turned_a, groups),
         matrix_of(views["b"], is_batched, turned_b),
-        matrix_of(views["c"], is_batched, transposed=False),
+        matrix_of(views["c"], is_batched, transposed=False, groups=groups),
     )
     left, right, result = matrices
     if left is None or right is None or result is None:
@@ -65,7 +68,26 @@ def flattened(product: Product) -> Product | None:
         allow_tf32=problem.allow_tf32,
         allow_3xtf32=problem.allow_3xtf32,
     )
-    return replace(product, a=views["a"], b=views["b"], c=views["c"], problem=plain)
+    return replace(
+        product, a=views["a"], b=views["b"], c=views["c"], problem=plain, outer=len(down)
+    )
+
+
+def _rows_apart(product: Product, rows: _Role, columns: _Role) -> tuple[_Role, ...] | None:
+    """A role for each loop of the rows, where C has these dimensions already: what is done with it
+    is done along them, and is found if C stays the buffer that it is."""
+    problem = product.problem
+    assert isinstance(problem, Gathered)
+    found = [_one(problem, (loop,), "ac") for loop in rows.loops]
+    each = tuple(role for role in found if role is not None)
+    shape = (*each, columns)
+    type_ = ir.MemRefType(product.c.type)
+    if len(each) < 2 or len(each) < len(found) or len(shape) != type_.rank:
+        return None
+    sizes = [None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)]
+    lies_so = [_known_size(role) for role in shape] == sizes
+    steps = tuple(role.steps["c"] for role in shape)
+    return each if lies_so and steps == problem.strides[2] else None
 
 
 def _roles(problem: Gathered) -> tuple[_Role | None, _Role, _Role, _Role] | None:
