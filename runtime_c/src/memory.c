@@ -38,10 +38,20 @@ static void *allocate_managed(aotc_rt_scope *scope, uint64_t bytes) {
              : NULL;
 }
 
+// Whether work that is enqueued there is only recorded, for a graph.
+static bool is_capturing(const aotc_rt_driver *driver, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = driver->stream_is_capturing(stream, &status);
+  return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+         (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
 // Kernels would stop at each page of new host-shared memory that they are the first to touch, which
 // takes far longer than to write it. It is a hint: not every device can, and nothing depends on it.
+// A capture would be lost by it.
 static void bring_to_device(aotc_rt_scope *scope, void *pointer, uint64_t bytes, CUstream stream) {
-  if (pointer != NULL && bytes >= SHARED_PAGE_BYTES && scope->driver->mem_prefetch_async != NULL) {
+  if (pointer != NULL && bytes >= SHARED_PAGE_BYTES && scope->driver->mem_prefetch_async != NULL &&
+      !is_capturing(scope->driver, stream)) {
     scope->driver->mem_prefetch_async(aotc_rt_address_of(pointer), bytes, scope->context->device,
                                       stream);
   }
@@ -79,14 +89,6 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
     pointer = NULL;
   }
   return pointer == NULL && is_host_shared != 0 ? aotc_rt_stand_in_allocate(bytes) : pointer;
-}
-
-// Whether work that is enqueued there is only recorded, for a graph.
-static bool is_capturing(const aotc_rt_driver *driver, CUstream stream) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = driver->stream_is_capturing(stream, &status);
-  return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-         (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
 // Whether the driver frees this memory in stream order; false when it does not say.

@@ -45,6 +45,9 @@ static void memory_kinds_use_their_calls(void) {
   void *pages = mgpuMemAlloc(1 << 16, stream, 1);
   CHECK(was_called(driver, since, "cuMemPrefetchAsync"));
   mgpuMemFree(pages, NULL);
+  driver->is_capturing = true;
+  mgpuMemFree(mgpuMemAlloc(1 << 16, stream, 1), NULL); // not in a capture, which would be lost
+  driver->is_capturing = false;
 
   since = driver->call_count;
   mgpuMemFree(plain, stream); // not of a stream: freed when the device is done

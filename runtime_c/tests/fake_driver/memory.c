@@ -68,6 +68,9 @@ EXPORT CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CU
   if (fake_kind_of((void *)(uintptr_t)address) != FAKE_MANAGED || bytes == 0) {
     violate("memory that is not managed is prefetched");
   }
+  if (the_driver.is_capturing) {
+    violate("memory is prefetched in a capture");
+  }
   (void)device;
   (void)stream;
   return CUDA_SUCCESS;
