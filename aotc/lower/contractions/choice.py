@@ -311,16 +311,15 @@ def _best(
 
 def _of_few_tiles(small: Choice) -> list[Choice]:
     """Of a family that has such a one, the kernel for where even smaller tiles are few."""
-    family, variant = small.family, small.variant
-    if not hasattr(family, "of_few_tiles"):
+    family, depth = small.family, small.problem.k
+    found = hasattr(family, "of_few_tiles") and family.of_few_tiles(small.problem)
+    if not found:
         return []
-    few, least_depth = family.of_few_tiles(small.problem)
-    depth = small.problem.k
-    if few is None or (depth is not None and depth < least_depth):
+    variant, most, least_depth = found
+    if depth is not None and depth < least_depth:
         return []
-    most = _MANY_TILES * variant.m * variant.n // (few.m * few.n)
-    choice = replace(small, variant=few, unknown=TINY, most_tiles=most, least_depth=least_depth)
-    return [choice]
+    few = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_depth=least_depth)
+    return [few]
 
 
 def _best_for(family: Any, problem: Problem, able: Sequence[Any], chips: Sequence[Chip]) -> Any:

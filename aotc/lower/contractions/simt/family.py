@@ -36,21 +36,22 @@ _SHARED_BYTES = 160 * 1024
 _MANY_BLOCKS = 264
 _FEW_STEPS = 8
 # Of products of few tiles: their size, and in how many parts K is at most.
-_SMALL_TILE = (64, 128)
+_SMALL_TILE = (64, 64)
 _MOST_SPLITS = 32
 # How many tiles are worth a try by loads where asynchronous copies can bring them.
 _LOADING_TOO = 3
 
 
-# Of a multiprocessor: multiply-adds of f32 in a clock; how many of them there are, by how many
-# elements a thread makes, against those that fetch; which part of a multiprocessor blocks of less
-# than 8 warps have alone, at most; clocks until the first tile is there, and of a second kernel.
-_MULTIPLY_ADDS = 128
+# Of a multiprocessor, as measured: multiply-adds of f32 in a clock; how many of them there are, by
+# how many elements a thread makes, against those that fetch; which part of a multiprocessor blocks
+# of less than 8 warps have alone, at most; clocks until the first tile is there, and that a second
+# kernel takes with the memory for what it adds.
+_MULTIPLY_ADDS = 116
 _OVERHEAD = 16
-_ALONE = 0.7
+_ALONE = 0.9
 _ENOUGH_THREADS, _LEAST_THREADS = 256, 128
 _START_CLOCKS = 2000
-_SUM_CLOCKS = 5000
+_SUM_CLOCKS = 20000
 
 
 def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
@@ -112,8 +113,8 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
             large.reverse()
         sizes = [
             *(*large, ((256, 128, 8), (64, 64, 16, 8))),
-            *(((64, 128, 8), (64, 32, 8, 8)), ((128, 64, 8), (64, 32, 8, 8))),
-            *(((128, 128, 8), (64, 32, 8, 8)), ((128, 64, 16), (64, 32, 8, 8))),
+            *(((128, 64, 16), (64, 32, 8, 8)), ((64, 128, 8), (64, 32, 8, 8))),
+            *(((128, 64, 8), (64, 32, 8, 8)), ((128, 128, 8), (64, 32, 8, 8))),
             *(((128, 128, 16), (64, 32, 8, 8)), ((128, 128, 8), (64, 64, 16, 8))),
             *(((64, 64, 8), (64, 32, 8, 8)), ((64, 64, 16), (32, 32, 8, 4))),
             *(((64, 64, 16), (32, 16, 4, 4)), ((32, 64, 16), (32, 16, 4, 4))),
@@ -148,12 +149,15 @@ def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool
     return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
 
 
-def of_few_tiles(problem: Problem) -> tuple[Variant | None, int]:
-    """For products of few tiles, of sizes that are not known, and the least K that it is for."""
-    able = (replace(variant, splits=0) for variant in variants(problem) if variant.copy_bytes)
-    small = (one for one in able if (one.m, one.n) == _SMALL_TILE and can_take(problem, one))
-    found = next(small, None)
-    return found, 2 * _FEW_STEPS * found.k if found else 0
+def of_few_tiles(problem: Problem) -> tuple[Variant, int, int] | None:
+    """For products of few tiles, of sizes that are not known: up to so many of its tiles, and from
+    such a K on."""
+    for variant in variants(problem):
+        split = replace(variant, splits=0)
+        is_small = (split.m, split.n) == _SMALL_TILE and split.threads >= _LEAST_THREADS
+        if is_small and split.copy_bytes and can_take(problem, split):
+            return split, _MANY_BLOCKS // 2, 2 * _FEW_STEPS * split.k
+    return None
 
 
 def for_sizes(variant: Variant, m: int, n: int, k: int) -> Variant:

@@ -22,7 +22,7 @@ _FETCHED = 512
 _ENOUGH_THREADS = 256
 _START_CLOCKS, _BLOCK_CLOCKS = 3000, 500
 # Of products of few tiles.
-_SMALL_TILE = (32, 64)
+_SMALL_TILE, _FEW_TILES = (32, 64), 400
 
 
 def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
@@ -63,9 +63,11 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     return tuple(variant for variant in widened if can_take(problem, variant))
 
 
-def of_few_tiles(problem: Problem) -> tuple[Variant | None, int]:
-    """For products of few tiles, of sizes that are not known, and the least K that it is for."""
-    return next((one for one in variants(problem) if (one.m, one.n) == _SMALL_TILE), None), 0
+def of_few_tiles(problem: Problem) -> tuple[Variant, int, int] | None:
+    """For products of few tiles, of sizes that are not known: up to so many of its tiles, and from
+    such a K on."""
+    small = (one for one in variants(problem) if (one.m, one.n) == _SMALL_TILE)
+    return next(((one, _FEW_TILES, 0) for one in small), None)
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:

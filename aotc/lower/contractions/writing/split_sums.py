@@ -19,6 +19,8 @@ from aotc.lower.contractions.writing.indices import Index
 # The buffer of sums: parts, those of a batch one after the other, of rows and columns.
 SUMS = "%sums"
 _THREADS = 256
+# How many parts a thread reads at once, where it is not known how many there are.
+_AT_ONCE = 4
 
 
 def partial_of(problem: Problem) -> Problem:
@@ -71,15 +73,24 @@ def _total(w: Writer, partial: Problem, splits: Index, first: Index, place: tupl
     def part(number: Index) -> str:
         return w.value(f"memref.load {SUMS}{w.at(w.add(first, number), *place)} : {partial.c.type}")
 
-    def with_next(number: str, total: str) -> list[str]:
-        return [add_sums(w, total, part(w.add(number, 1)), partial.accumulator)]
+    def with_some(step: str, total: str) -> list[str]:
+        # Read at once: each alone would wait for memory. Behind the last one, that one again.
+        begin = w.add(w.multiply(step, _AT_ONCE), 1)
+        numbers = [w.add(begin, number) for number in range(_AT_ONCE)]
+        read = [part(w.least(number, w.subtract(splits, 1))) for number in numbers]
+        for number, one in zip(numbers, read, strict=True):
+            more, is_one = add_sums(w, total, one, type_), w.is_less(number, splits)
+            total = w.value(f"arith.select {is_one}, {more}, {total} : {type_}")
+        return [total]
 
+    type_ = partial.accumulator
     if isinstance(splits, int):
         total = part(0)
         for number in range(1, splits):
-            total = add_sums(w, total, part(number), partial.accumulator)
+            total = add_sums(w, total, part(number), type_)
         return total
-    [total] = w.loop(w.subtract(splits, 1), [(partial.accumulator, part(0))], with_next)
+    steps = w.divide_up(w.subtract(splits, 1), _AT_ONCE)
+    [total] = w.loop(steps, [(type_, part(0))], with_some)
     return total
 
 
