@@ -30,7 +30,8 @@ _VECTOR_BYTES = 64
 
 class Variant(Struct, frozen=True):
     """`rows` of B are read at a time. A block has at most `most` elements of C and at least
-    `least`: as many as make `blocks` of them."""
+    `least`: as many as make `blocks` of them. (A strip of columns touches a page in each row of B,
+    so few wide ones are faster than one for each of many cores.)"""
 
     rows: int
     least: int
@@ -56,7 +57,7 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     of_row = _of_row(problem)
     if of_row is None:
         return ()
-    found = Variant(4, 4, 64, 64) if of_row.b.transposed else Variant(8, 256, 1024, 32)
+    found = Variant(4, 4, 64, 64) if of_row.b.transposed else Variant(8, 256, 1024, 4)
     return (found,) if can_take(problem, found) else ()
 
 
