@@ -67,6 +67,10 @@ def _products() -> list[tuple[Product, Variant]]:
             msgspec.structs.replace(COPIES, splits=0),
         ),
         (Product("split_f64", 33, 18, 50, **_same("f64")), msgspec.structs.replace(F64, splits=2)),
+        (
+            Product("split_i32", 33, 34, 50, **_same("i32")),
+            msgspec.structs.replace(COPIES, splits=2),
+        ),
         (Product("large", 260, 130, 20), Variant(256, 128, 8, 64, 64, 16, 8, 3, 4)),
     ]
     return made

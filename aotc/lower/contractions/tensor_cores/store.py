@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from aotc.lower.contractions.problem import Finish, Problem, convert
 from aotc.lower.contractions.problem import Place as ElementPlace
 from aotc.lower.contractions.tensor_cores.tiles import (
-    INSTRUCTIONS,
     WARP,
     Place,
     Sizes,
@@ -18,6 +17,7 @@ from aotc.lower.contractions.tensor_cores.tiles import (
 )
 from aotc.lower.contractions.tensor_cores.writer import Writer
 from aotc.lower.contractions.writing.indices import Index
+from aotc.lower.contractions.writing.scalar import sum_type
 
 
 class Store:
@@ -118,14 +118,14 @@ class Store:
         width: int,
         finish: Finish | None,
     ) -> None:
-        w, c, sum_type = self.w, self.problem.c, self.instruction.sum
+        w, c, summed = self.w, self.problem.c, self.instruction.sum
         at = w.at(self.place.warp, own_row, own_column)
-        sums = w.load_vector(f"%staged{at}", staging.type, width, sum_type)
+        sums = w.load_vector(f"%staged{at}", staging.type, width, summed)
         at = w.at(*self.at, row, column)
         if self.problem.adds:
             before = w.load_vector(f"{self.target}{at}", c.type, width, c.element)
             sums = [
-                add_sums(w, convert(w, old, c.element, sum_type), new, sum_type)
+                add_sums(w, convert(w, old, c.element, summed), new, summed)
                 for old, new in zip(before, sums, strict=True)
             ]
         columns = [w.index(w.add(column, number)) for number in range(width)]
@@ -146,8 +146,7 @@ def results_of(
     w: Writer, problem: Problem, sums: Sequence[str], place: ElementPlace, finish: Finish | None
 ) -> Sequence[str]:
     """What C gets for sums."""
-    type_ = INSTRUCTIONS[problem.a.element].sum
-    totals = [convert(w, sum_, type_, problem.accumulator) for sum_ in sums]
+    totals = [convert(w, sum_, sum_type(problem), problem.accumulator) for sum_ in sums]
     if finish is not None:
         return finish(w, totals, place)
     return [convert(w, total, problem.accumulator, problem.c.element) for total in totals]

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from aotc.lower.contractions.problem import Finish, Matrix, Place, Problem, convert
 from aotc.lower.contractions.tensor_cores.store import add_sums, results_of
-from aotc.lower.contractions.tensor_cores.tiles import CHUNK_BYTES, INSTRUCTIONS, Sizes
+from aotc.lower.contractions.tensor_cores.tiles import CHUNK_BYTES, Sizes
 from aotc.lower.contractions.tensor_cores.writer import Writer
 from aotc.lower.contractions.writing.indices import Index
+from aotc.lower.contractions.writing.scalar import sum_type
 
 # The buffer of sums: parts, those of a batch one after the other, of rows and columns.
 SUMS = "%sums"
@@ -25,7 +26,7 @@ _AT_ONCE = 4
 
 def partial_of(problem: Problem) -> Problem:
     """The product whose C are sums of parts of K. Its rows begin at multiples of 16 bytes."""
-    type_ = INSTRUCTIONS[problem.a.element].sum
+    type_ = sum_type(problem)
     sums = Matrix(f"memref<?x?x?x{type_}>", type_, (problem.m, problem.n), None, CHUNK_BYTES)
     return replace(problem, c=sums, accumulator=type_, adds=False)
 
