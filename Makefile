@@ -11,7 +11,7 @@
 #   make bench-gemm   build/bench-gemm: products of matrices against cuBLAS, likewise
 #   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
 #   make model-bundle build/model-bundle: models of PyTorch, for a machine with a GPU and PyTorch
-#   make gpu-products build/gpu-products: products of random sizes, likewise, against f64
+#   make gpu-products build/gpu-products: products and attention of random sizes, likewise, against f64
 #   make lint         linters alone
 #   make clean        removes what these make, but not .venv
 #

@@ -20,6 +20,7 @@ from pathlib import Path
 import aotc
 from tests.gpu.products import attention, cases, convolutions, epilogues, rare
 from tests.gpu.products.program import Program
+from tests.gpu.products.proof import PROOF
 
 DEVICE = Path(__file__).resolve().parent / "device"
 LISTS = {
@@ -41,7 +42,7 @@ def chosen(only: Sequence[str], names: Sequence[str], every: int) -> list[Progra
 def build(out: Path, programs: Sequence[Program], jobs: int | None = None) -> None:
     """Fills the folder `out`."""
     with ProcessPoolExecutor(jobs) as pool:
-        list(pool.map(functools.partial(_build_one, out), programs))
+        list(pool.map(functools.partial(_build_one, out), [*programs, PROOF]))
     (out / "cases.json").write_text(json.dumps([program.described for program in programs]))
     for module in DEVICE.glob("*.py"):
         shutil.copyfile(module, out / module.name)

@@ -183,6 +183,37 @@ _CAUSAL = """\
     %is_seen = arith.cmpi ule, %key, %query : index
     %seen = arith.select %is_seen, %scaled, %least : f32
 """
+# What kernels of other families have: elements, columns, masks.
+_OF_MMA_SYNC = (
+    ("f16", 16, "causal"),
+    ("bf16", 32),
+    ("f16", 48, "padding", "i8"),
+    ("f16", 64),
+    ("bf16", 64, "causal"),
+    ("f16", 64, "rows", "i8"),
+    ("f16", 80, "keys", "f16"),
+    ("bf16", 96),
+    ("f16", 128, "causal"),
+    ("bf16", 128, "all", "f32"),
+    ("f16", 160),
+    ("bf16", 192, "causal"),
+    ("f16", 256, "padding", "f16"),
+    ("f16", 64, "causal", "", 2, 197, 197),
+)
+_OF_F32 = (
+    (8,),
+    (40, "causal"),
+    (64,),
+    (64, "causal"),
+    (64, "rows", "i8"),
+    (72, "padding", "f32"),
+    (96, "keys", "f32"),
+    (128,),
+    (128, "causal"),
+    (136, "all", "f32"),
+    (256, "causal"),
+    (64, "none", "", 2, 197, 131),
+)
 
 
 def cases() -> list[Attention]:
@@ -208,19 +239,9 @@ def cases() -> list[Attention]:
         Attention("bf16", 96, "rows", "i8", 4, 77, 77),
         Attention("f16", 256, "padding", "f16", 2, 65, 130),
     ]
+    found += [Attention(*one, chip="sm_80") for one in _OF_MMA_SYNC]
     found += [
-        Attention(element, depth, mask, "f16" if mask == "rows" else "", chip="sm_80")
-        for element, depth, mask in (
-            ("f16", 64, "none"),
-            ("f16", 128, "causal"),
-            ("bf16", 64, "causal"),
-            ("bf16", 96, "none"),
-            ("f16", 16, "rows"),
-            ("f16", 80, "causal"),
-            ("bf16", 256, "none"),
-        )
+        Attention("f32", *one, chip="sm_80" if number % 2 else "sm_90a")
+        for number, one in enumerate(_OF_F32)
     ]
-    found += [Attention("f32", depth, mask, chip=chip)
-              for depth, mask, chip in ((64, "none", "sm_90a"), (128, "causal", "sm_80"),
-                                        (40, "none", "sm_80"))]  # fmt: skip
     return list(dict.fromkeys(found))

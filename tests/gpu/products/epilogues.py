@@ -81,6 +81,8 @@ def _case(types: tuple[str, str, str], name: str, chip: str, *, place: int) -> C
             more.append(Operand(element, b))
             of = [len(more) + 1]
         steps.append((step, *of))
+        if step == "product" and element == "i8":
+            steps.append(("scale", _OF_I8))
     return Contraction(
         "_".join([name, *types]),
         loops,

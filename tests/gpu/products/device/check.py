@@ -40,6 +40,8 @@ _MOST_WRONG = 5
 SANITIZERS = ("memcheck", "racecheck")
 # In the names of all kernels of ours, as the programs' names end with their chips.
 OURS = "kns=_sm_"
+# That of `proof`.
+WRONG_KERNEL = "proof_sm_90a_kernel"
 
 
 def what_is_wrong(entry: Entry, trial: Any) -> tuple[str, float]:
@@ -108,17 +110,33 @@ def check(
 
 
 def sanitize(tools: Sequence[str], arguments: Sequence[str]) -> int:
-    """Runs this program with these arguments under each tool. No buffer has a neighbour in its
-    allocation there."""
+    """Runs this program with these arguments under each tool, which first has to find something in
+    a kernel that is wrong."""
     wrong = 0
     for tool in tools:
-        command = ["compute-sanitizer", "--tool", tool, "--kernel-name", OURS]
-        command += ["--error-exitcode", "1", "--print-limit", "20", sys.executable, __file__]
-        environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
         print(f"{tool}:", flush=True)
-        done = subprocess.run([*command, *arguments], env=environment, check=False)
-        wrong += done.returncode != 0
+        proof = _sanitized(tool, "proof.py", capture_output=True)
+        is_looking = WRONG_KERNEL in proof.stdout
+        if not is_looking:
+            print(f"it found nothing in a kernel that is wrong: {proof.stdout}{proof.stderr}")
+        done = _sanitized(tool, "check.py", *arguments)
+        wrong += not is_looking or done.returncode != 0
     return int(wrong > 0)
+
+
+def _sanitized(tool: str, *command: str, capture_output: bool = False) -> Any:
+    """What became of it. No buffer has a neighbour in its allocation."""
+    sanitizer = ["compute-sanitizer", "--tool", tool, "--kernel-name", OURS]
+    sanitizer += ["--error-exitcode", "1", "--print-limit", "20", sys.executable]
+    environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    return subprocess.run(
+        [*sanitizer, *command],
+        env=environment,
+        cwd=HERE,
+        check=False,
+        text=True,
+        capture_output=capture_output,
+    )
 
 
 def main() -> int:
