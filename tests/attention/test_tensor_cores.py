@@ -19,8 +19,8 @@ import aotc as aotc_
 from aotc.lower.attention.choice import choose
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.tensor_cores import kernel
-from aotc.lower.attention.tensor_cores.kernel import Variant
 from aotc.lower.attention.tensor_cores.menu import candidates
+from aotc.lower.attention.tensor_cores.tiles import Variant
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
@@ -87,19 +87,21 @@ def check(p: Attention, variant: Variant, folder: Path, sizes: tuple[int, int, i
     np.testing.assert_allclose(result.astype(float), expected, rtol=0, atol=bound)
 
 
+# Of each kind of element, of columns, and of variant some.
+AHEAD = Variant(tiles=1, keys=32, stages=2, ahead=True)
 RUN = {
     "64": (problem(), Variant()),
-    "64, causal, two stages": (problem(causal=True), Variant(tiles=1, stages=2, group=2)),
-    "64, Q in registers": (problem(causal=True), Variant(warps=2, keys=32, holds_q=True)),
+    "64, causal, ahead": (problem(causal=True), replace(AHEAD, tiles=2, group=2)),
+    "64, Q in registers": (problem(causal=True), replace(AHEAD, warps=2, holds_q=True)),
+    "64, not aligned": (unaligned(problem()), AHEAD),
     "16, bf16": (problem(depth=16, element="bf16", result="bf16", scale=0.25), Variant()),
-    "40, causal": (problem(depth=40, causal=True, scale=40**-0.5), Variant(tiles=1, stages=2)),
-    "48, f32": (problem(depth=48, result="f32", scale=48**-0.5), Variant(keys=32)),
-    "80, a mask": (problem(depth=80, mask=MASK, scale=80**-0.5), Variant(tiles=1)),
-    "64, not aligned": (unaligned(problem()), Variant(tiles=1)),
-    "72, a causal mask": (
-        problem(depth=72, mask=MASK, causal=True, scale=72**-0.5),
-        Variant(tiles=1, keys=32),
+    "40, causal": (
+        problem(depth=40, causal=True, scale=40**-0.5),
+        Variant(tiles=1, stages=2, holds_q=True),
     ),
+    "48, f32": (problem(depth=48, result="f32", scale=48**-0.5), replace(AHEAD, tiles=2)),
+    "72, a causal mask": (problem(depth=72, mask=MASK, causal=True, scale=72**-0.5), AHEAD),
+    "80, a mask": (problem(depth=80, mask=MASK, scale=80**-0.5), Variant(tiles=1)),
 }
 
 
@@ -128,7 +130,9 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
     assert candidates(p) == [], why
 
 
-@pytest.mark.parametrize("variant", [Variant(keys=40), Variant(stages=3), Variant(keys=256)])
+@pytest.mark.parametrize(
+    "variant", [Variant(keys=40), Variant(stages=3), Variant(ahead=True), Variant(keys=256)]
+)
 def test_impossible_variants_are_refused(variant: Variant) -> None:
     assert kernel.can_take(problem(depth=128), Variant())
     assert not kernel.can_take(problem(depth=128), variant)

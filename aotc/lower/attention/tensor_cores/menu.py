@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.tensor_cores import kernel
-from aotc.lower.attention.tensor_cores.kernel import Variant
+from aotc.lower.attention.tensor_cores.tiles import Variant
 
 NAME = "mma.sync"
 # Two blocks on each multiprocessor of an A100.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.lower.attention.tensor_cores.operands import CHUNK, COLUMNS, Operand
+from aotc.lower.attention.tensor_cores.tiles import TILE
 from aotc.lower.contractions.hopper.tiles import Body
 
-TILE = 16  # rows of Q
 _SUMS = "vector<2x2xf32>"  # of 8 columns
 
 

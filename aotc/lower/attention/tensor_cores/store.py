@@ -13,11 +13,10 @@ from msgspec import Struct
 
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.tensor_cores.operands import CHUNK, Operand
-from aotc.lower.attention.tensor_cores.products import TILE
+from aotc.lower.attention.tensor_cores.tiles import TILE, WARP
 from aotc.lower.contractions.hopper.tiles import Body
 from aotc.lower.contractions.problem import ELEMENT_BYTES, convert
 
-_WARP = 32
 _ALIGNMENT = 16
 
 
@@ -93,8 +92,8 @@ class Store:
     def _store_staged(self, rows: int, place: Place, lane: str) -> None:
         e = self.e
         chunks = self.depth // CHUNK
-        width = min(chunks & -chunks, _WARP)
-        rows_at_once = _WARP // width
+        width = min(chunks & -chunks, WARP)
+        rows_at_once = WARP // width
         chunk = f"vector<{CHUNK}x{self.element}> "
         alignment = f"{{alignment = {_ALIGNMENT} : i64}}"
         own_row = e.do("divui", lane, width)

@@ -1,0 +1,42 @@
+"""What a block of threads makes of O: a kernel's parameters, and a tile's place."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+WARP = 32
+TILE = 16  # rows of Q, of one product
+
+
+class Variant(Struct, frozen=True):
+    """Parameters of a kernel.
+
+    `warps`, each with `tiles` of 16 rows of Q. `keys`: of a block of K. `stages`: how many blocks
+    of K and of V there is room for. `ahead`: see `blocks`. `holds_q`: Q is in registers. `group`:
+    how many matrices of the batch are gone through at once, so that their K and V are in the L2
+    cache.
+    """
+
+    warps: int = 4
+    tiles: int = 2
+    keys: int = 64
+    stages: int = 1
+    ahead: bool = False
+    holds_q: bool = False
+    group: int = 1
+
+    @property
+    def m(self) -> int:
+        """Rows of a tile of O."""
+        return TILE * self.tiles * self.warps
+
+    @property
+    def threads(self) -> int:
+        return WARP * self.warps
+
+
+class Tile(Struct, frozen=True):
+    """A tile's first row, and its batch, which counts heads: i32 values."""
+
+    row: str
+    batch: str
