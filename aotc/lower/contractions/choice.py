@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -135,7 +135,7 @@ def choose(
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
         return []
     if isinstance(problem, Gathered):
-        return _choose_gathered(problem)
+        return list(_choose_gathered(problem))
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
         if untested and (new := _untested(problem, chip)):
@@ -259,8 +259,9 @@ def _not_far_slower(
     return [able[i] for i in order if clocks[i] <= _FAR_SLOWER * clocks[order[0]]]
 
 
-def _choose_gathered(problem: Gathered) -> list[Choice]:
-    """As they lie, and at any address."""
+@lru_cache(maxsize=64)
+def _choose_gathered(problem: Gathered) -> tuple[Choice, ...]:
+    """As they lie, and at any address. Kept, for networks have many convolutions of one size."""
     found = []
     for one in dict.fromkeys((problem, _anywhere(problem))):
         for family in (gathered_tensor_cores, gathered_simt):
@@ -269,7 +270,7 @@ def _choose_gathered(problem: Gathered) -> list[Choice]:
                 best = min(able, key=partial(family.expected_clocks, one))
                 found.append(Choice(family, best, one, ANY_GPU))
                 break
-    return found
+    return tuple(found)
 
 
 def choose_for_cpu(problem: Problem) -> Choice | None:
