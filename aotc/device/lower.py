@@ -10,6 +10,7 @@ from typing import Any
 from aotc import ops
 from aotc.device.exchanges import expand_exchanges
 from aotc.device.matrices import replace_elementwise
+from aotc.device.tanh import replace_narrow_tanh
 from aotc.device.wide_products import replace_wide_products
 from aotc.input.source import Source
 from aotc.lower.kernels.outlining import lowered_kernels
@@ -90,6 +91,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         lower_tensor_maps(device)
         take_points_together(device)
         replace_questions(device)
+        replace_narrow_tanh(device)
         expand_float8(device)
         expand_atomic_products(device)
         _call_powers(device)
