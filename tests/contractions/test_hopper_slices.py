@@ -10,10 +10,12 @@ import pytest
 from contractions.test_hopper import Aotc, evaluate, module, problem, relu
 from msgspec.structs import replace
 
+from aotc.lower.contractions.choice import choose
 from aotc.lower.contractions.hopper import family as hopper
 from aotc.lower.contractions.hopper.slices import Slices
 from aotc.lower.contractions.hopper.tiles import Body, Tile
 from aotc.lower.contractions.hopper.variants import Variant
+from aotc.request import Chip
 
 SLICED = Variant(n=64, consumers=1, stages=4, slices=3)
 
@@ -34,6 +36,27 @@ def test_each_step_of_k_is_of_one_slice(slices: int, k: int) -> None:
         done += [values[first] + 64 * i for i in range(values[own])]
     assert done == [64 * i for i in range(len(done))]
     assert len(done) >= stages
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "tile", "slices", "splits"),
+    [
+        (1000, 1000, 8000, (256, 128), 4, 1),
+        (512, 512, 8192, (64, 128), 4, 1),
+        (256, 256, 16384, (64, 128), 16, 1),
+        (512, 4096, 11008, (128, 256), 1, 2),
+        (512, 11008, 4096, (256, 176), 1, 1),
+        (512, 512, 512, (64, 64), 1, 1),
+    ],
+)
+def test_few_tiles_are_divided_where_k_is_long(
+    m: int, n: int, k: int, tile: tuple[int, int], slices: int, splits: int
+) -> None:
+    """As was measured to be fastest."""
+    [first, *_] = choose(problem(m=m, n=n, k=k), [Chip("sm_90a")])
+    found = first.variant
+    assert (found.m, found.n) == tile
+    assert (found.slices, found.splits) == (slices, splits)
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,11 @@ class Rates(Struct, frozen=True):
     until the first of a ring's stages is there. `both`: the part of what tensor cores and lines
     take together that a stage takes at least. `together`: for each other block of a cluster, which
     a stage waits for. `power`: the part of what lines take that slows a stage down in any case.
-    `stored`: elements of C that are stored in a clock. `added`: bytes of slices' sums, likewise.
-    `launch` and `cluster`: for the launch, and for one of clusters besides.
+    `stored`: elements of C that are stored in a clock. `launch` and `cluster`: for the launch, and
+    for one of clusters besides. Where blocks of a cluster divide K: `apart`, how much longer a
+    stage takes, as neighbours on the chip have nothing in common, and `exchanged`, bytes of sums.
+    Of slices: `sliced`, the part of a stage (all blocks make one tile, at the same time); `added`,
+    bytes of sums, and `second`, for the kernel that adds them.
     """
 
     bytes_multiplied: float = 2 * 1780
@@ -43,9 +46,13 @@ class Rates(Struct, frozen=True):
     together: float = 55
     power: float = 0.15
     stored: float = 80
-    added: float = 10
     launch: float = 1700
     cluster: float = 2170
+    apart: float = 1.05
+    exchanged: float = 50
+    sliced: float = 0.9
+    added: float = 11
+    second: float = 4700
 
 
 H200 = Rates()
@@ -81,20 +88,37 @@ def clocks(
     longest = w.maximum(w.maximum(fetch, products), both)
     power = w.divide(w.multiply(fetch, round(rates.power * 256)), 256)
     stage = w.add(w.add(longest, power), together)
+    stage = w.divide(w.multiply(stage, round(_of_stage(variant, rates) * 256)), 256)
     depth = w.divide_up(sizes.k, a.depth * variant.splits * variant.slices)
     stored = round(variant.m * variant.n / rates.stored)
-    once: Index = round(
-        rates.launch + (rates.cluster if variant.cluster * variant.splits > 1 else 0.0)
-    )
+    once = w.add(_once(variant, rates), _adding(w, variant, sizes, rates))
     turns = _turns(w, variant, sizes)
-    if variant.slices > 1:
-        # Sums are written by one kernel, and read by another.
-        written = w.multiply(w.multiply(sizes.m, sizes.n), 4 * variant.slices)
-        once = w.add(once, w.divide(written, round(rates.added * variant.blocks)))
     if variant.ping_pong:
         # One tile is multiplied while the one before is stored.
         return w.add(w.multiply(turns, w.multiply(depth, stage)), w.add(once, stored))
     return w.add(w.multiply(turns, w.add(w.multiply(depth, stage), stored)), once)
+
+
+def _of_stage(variant: Variant, rates: Rates) -> float:
+    """What a stage takes where K is divided, of what it takes else."""
+    if variant.slices > 1:
+        return rates.sliced
+    return rates.apart if variant.splits > 1 else 1.0
+
+
+def _once(variant: Variant, rates: Rates) -> int:
+    """What a block takes at its beginning and at its end."""
+    clusters = rates.cluster if variant.cluster * variant.splits > 1 else 0.0
+    exchange = 4 * variant.m * variant.n / rates.exchanged if variant.splits > 1 else 0.0
+    return round(rates.launch + clusters + exchange)
+
+
+def _adding(w: Writer, variant: Variant, sizes: Sizes, rates: Rates) -> Index:
+    """For slices' sums, which one kernel writes and another one reads."""
+    if variant.slices == 1:
+        return 0
+    written = w.multiply(w.multiply(sizes.m, sizes.n), 4 * variant.slices)
+    return w.add(w.divide(written, round(rates.added * variant.blocks)), round(rates.second))
 
 
 def _lines(w: Writer, operand: Operand, extent: int, pitch: Index, rates: Rates) -> Index:

@@ -103,7 +103,8 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
 def _with_stages(problem: Problem, shape: Variant) -> Variant:
     """With as many as there is room for."""
     room = SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
-    is_largest = (shape.n, shape.m, shape.cluster, shape.swaps) == (256, 128, 1, False)
+    blocks = shape.cluster * shape.splits
+    is_largest = (shape.n, shape.m, blocks, shape.swaps) == (256, 128, 1, False)
     most = _MOST_OF_LARGEST if is_largest else _MOST_STAGES
     return replace(shape, stages=min(room // _Kernel(problem, shape).ring.stage_bytes, most))
 

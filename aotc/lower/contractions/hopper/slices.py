@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aotc.lower.contractions.hopper.variants import Variant
 
 _SUMS, _SUMS_TYPE = "%sums", "memref<?x?x?xf32>"
-_THREADS = 256
+_THREADS = 128
 # Sums that a thread reads at once.
 _WIDTH = 4
 _VECTOR = f"vector<{_WIDTH}xf32>"

@@ -79,7 +79,6 @@ _ALONE = (
     Variant(n=64),
     *(Variant(n=n, consumers=1) for n in (128, 96, 64, 32)),
     Variant(n=128, ping_pong=True),
-    *(Variant(n=n, m_blocks=2) for n in (192, 176, 160)),
 )
 _IN_CLUSTERS = (
     *(Variant(n=n, m_blocks=2) for n in (192, 160)),
@@ -94,7 +93,6 @@ _OTHERS = tuple(shape for shape in _ALONE if shape.consumers < 3 and shape.n not
 # lie along K: any number of them.
 _SWAPPED = (
     *(Variant(n=n, swaps=True) for n in (208, 176, 160, 144, 112, 96)),
-    Variant(n=176, m_blocks=2, swaps=True),
     *(Variant(n=n, consumers=3, swaps=True) for n in (112, 96, 80)),
     *(Variant(n=n, consumers=1, swaps=True) for n in (112, 96, 80)),
 )
@@ -108,15 +106,19 @@ _SWAPPED_IN_CLUSTERS = (
 _CLUSTERS = ((1, 2, 132), (2, 1, 132), (2, 2, 120))
 
 
-# Of so few tiles that K is divided: by slices, and by pairs of blocks.
+# Of few tiles. Larger ones than else, which two turns at most make; and such as divide K, by slices
+# and by pairs of blocks.
+_LARGER = Variant(n=176, m_blocks=2)
+_MOST_LARGER = 2 * _LARGER.blocks
 _SLICED = (
     *(Variant(n=128, consumers=1, m_blocks=m_blocks) for m_blocks in (1, 2)),
     Variant(n=128, m_blocks=2),
-    Variant(n=256),
 )
-_IN_PAIRS = tuple(replace(shape, splits=2) for shape in _SLICED[1:])
-# What a part of K has at least, in elements.
+_IN_PAIRS = tuple(replace(shape, splits=2) for shape in (Variant(n=256), *_SLICED[1:]))
+# What a slice has of K at least, in elements; and so many slices of the largest tiles: two are for
+# a pair.
 _LEAST_DEPTH = 256
+_LEAST_OF_LARGEST = 3
 
 
 def shapes(problem: Problem) -> tuple[Variant, ...]:
@@ -134,20 +136,26 @@ def shapes(problem: Problem) -> tuple[Variant, ...]:
         for shape in in_clusters
         for down, across, blocks in _CLUSTERS
     )
-    return (*alone, *together, *_dividing(problem))
+    return (*alone, *together, *_of_few_tiles(problem))
 
 
-def _dividing(problem: Problem) -> list[Variant]:
-    """Those that divide K, where there are too few tiles for all multiprocessors."""
+def _of_few_tiles(problem: Problem) -> list[Variant]:
+    """Those that are worth a try where there are few of their tiles."""
     m, n, k = problem.m, problem.n, problem.k
     if not (m and n and k) or problem.batched:
         return []
+    swapped = not problem.a.transposed and not problem.b.transposed
+    rows, columns = (n, m) if swapped else (m, n)
     found = []
-    for shape in (*_SLICED, *_IN_PAIRS):
-        blocks = -(-m // shape.m) * -(-n // shape.n) * shape.splits
-        slices = min(shape.blocks // blocks, k // _LEAST_DEPTH) if shape.splits == 1 else 1
-        if blocks <= shape.blocks and slices * shape.splits > 1:
+    if -(-rows // _LARGER.m) * -(-columns // _LARGER.n) <= _MOST_LARGER:
+        found.append(replace(_LARGER, swaps=swapped))
+    for shape in _SLICED:
+        slices = min(shape.blocks // (-(-m // shape.m) * -(-n // shape.n)), k // _LEAST_DEPTH)
+        if slices >= (_LEAST_OF_LARGEST if shape == _SLICED[-1] else 2):
             found.append(replace(shape, slices=slices))
+    for shape in _IN_PAIRS:
+        if -(-m // shape.m) * -(-n // shape.n) * shape.splits <= shape.blocks:
+            found.append(shape)
     return found
 
 
