@@ -9,6 +9,7 @@
 #   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
 #   make bench-bandwidth build/bench-bandwidth: how near kernels come to a copy, likewise
 #   make bench-gemm   build/bench-gemm: products of matrices against cuBLAS, likewise
+#   make bench-attention build/bench-attention: attention against PyTorch's, likewise
 #   make gpu-bundle   build/gpu-bundle: what a machine with a GPU and without Python runs
 #   make model-bundle build/model-bundle: models of PyTorch, for a machine with a GPU and PyTorch
 #   make gpu-products build/gpu-products: products and attention of random sizes, likewise, against f64
@@ -31,7 +32,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
-  gpu-bundle gpu-products model-bundle lint setup clean property
+  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -88,6 +89,9 @@ bench-ladder: $(INSTALLED)
 
 bench-gemm: $(INSTALLED)
 	$(RUN) -m bench.gemm build/bench-gemm
+
+bench-attention: $(INSTALLED)
+	$(RUN) -m bench.attention build/bench-attention
 
 gpu-bundle: $(INSTALLED)
 	$(RUN) -m SCons -Q gpu-bundle

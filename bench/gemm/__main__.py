@@ -160,8 +160,8 @@ def build(out: Path, chip: str = "sm_90a") -> None:
     with ProcessPoolExecutor() as pool:
         list(pool.map(functools.partial(_build_one, out, chip), chosen))
     (out / "cases.json").write_text(json.dumps(to_builtins(chosen)))
-    for name in ("measure.py", "rivals.py"):
-        shutil.copyfile(HERE / name, out / name)
+    for module in (HERE / "measure.py", HERE / "rivals.py", HERE.parent / "bursts.py"):
+        shutil.copyfile(module, out / module.name)
     run = out / "run"
     run.write_text('#!/bin/sh\ncd "$(dirname "$0")" && exec python3 measure.py "$@"\n')
     run.chmod(0o755)

@@ -3,10 +3,8 @@
     ./run [--cases WORD,...] [--sizes 1024,4096] [--sustained] [--limit SECONDS]
 
 First each entry is held against a product in f64, in a C that was filled with NaN, twice: the bits
-must be the same. Then ours and cuBLAS take turns in bursts of some milliseconds, each a CUDA graph,
-with a pause before it (a GPU at its power limit slows down whoever comes second), in an order that
-is drawn anew; buffers rotate, so that no operand is in the cache. Medians of bursts, by events.
-`--sustained` adds rates without pauses, at the power that the GPU can keep up.
+must be the same. Then ours and cuBLAS take turns, as `bursts` says. `--sustained` adds rates without
+pauses, at the power that the GPU can keep up.
 """
 
 from __future__ import annotations
@@ -17,8 +15,6 @@ import functools
 import importlib
 import json
 import math
-import random
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +27,7 @@ except ImportError:
     sys.exit("measure: there is no PyTorch here")
 
 # Beside this file, there where it runs.
+bursts = importlib.import_module("bursts")
 rivals = importlib.import_module("rivals")
 
 HERE = Path(__file__).resolve().parent
@@ -53,13 +50,6 @@ CHECKED = (
 )
 # Of f64 on a GPU, some seconds.
 MOST_CHECKED = 10**12
-ROUNDS = 15
-BURST_SECONDS = 3e-3
-PAUSE_SECONDS = 0.04
-SUSTAINED_SECONDS = 0.5
-SUSTAINED_TURNS = 3
-ROTATED_BYTES = 200e6
-MOST_SETS = 16
 
 
 def entry(case: dict[str, Any]) -> Any:
@@ -151,7 +141,7 @@ def measure(
     """One line of the table."""
     size = DTYPES[case["element"]].itemsize
     bytes_ = (m * k + k * n + m * n) * size
-    count = max(1, min(MOST_SETS, int(ROTATED_BYTES / bytes_)))
+    count = bursts.sets_of(bytes_)
     sets = [operands(case, m, n, k) for _ in range(count)]
     torch.backends.cuda.matmul.allow_tf32 = case["allows"] == "tf32"
     others = rivals.rivals(case, sets)
@@ -159,18 +149,11 @@ def measure(
         "ours": lambda i: call(*sets[i % count]),
         **{name: functools.partial(_run, each) for name, each in others.items()},
     }
-    _once(runs["ours"])
-    calls = max(1, min(200, int(BURST_SECONDS / _once(runs["cublas"]))))
-    graphs = {name: _graph(run, calls) for name, run in runs.items()}
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        for name in random.sample(list(runs), len(runs)):
-            time.sleep(PAUSE_SECONDS)
-            times[name].append(_timed(graphs[name], 1) / calls)
-    seconds = {name: statistics.median(taken) for name, taken in times.items()}
+    timed = bursts.Bursts(runs, "cublas")
+    seconds = timed.medians(rounds)
     more = {}
     if sustained:
-        of_call = {name: taken / calls for name, taken in _sustained(graphs).items()}
+        of_call = timed.sustained()
         more = {
             "sustained": round(2e-12 * m * n * k / of_call["ours"], 1),
             "sustained_of_cublas": round(of_call["cublas"] / of_call["ours"], 3),
@@ -185,7 +168,7 @@ def measure(
         "gb_per_s": round(1e-9 * bytes_ / seconds["ours"]),
         "microseconds": {name: round(1e6 * taken, 2) for name, taken in seconds.items()},
         "of_cublas": round(seconds["cublas"] / seconds["ours"], 3),
-        "calls": calls,
+        "calls": timed.calls,
         **more,
     }
 
@@ -194,53 +177,12 @@ def _run(each: Sequence[Callable[[], Any]], i: int) -> None:
     each[i % len(each)]()
 
 
-def _sustained(graphs: dict[str, Any]) -> dict[str, float]:
-    """Seconds of a replay, in the second half of each turn: the median of turns."""
-    times: dict[str, list[float]] = {name: [] for name in graphs}
-    for _ in range(SUSTAINED_TURNS):
-        for name in random.sample(list(graphs), len(graphs)):
-            once = _timed(graphs[name], 1)
-            replays = max(1, round(SUSTAINED_SECONDS / 2 / once))
-            _timed(graphs[name], replays)
-            times[name].append(_timed(graphs[name], replays) / replays)
-    return {name: statistics.median(taken) for name, taken in times.items()}
-
-
-def _timed(graph: Any, replays: int) -> float:
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    for _ in range(replays):
-        graph.replay()
-    end.record()
-    torch.cuda.synchronize()
-    return float(start.elapsed_time(end) * 1e-3)
-
-
-def _graph(run: Any, calls: int) -> Any:
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for i in range(calls):
-            run(i)
-    return graph
-
-
-def _once(run: Any) -> float:
-    for i in range(3):
-        run(i)
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for i in range(5):
-        run(i)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / 5
-
-
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", default="")
     parser.add_argument("--sizes", default="1024,2048,4096,8192")
     parser.add_argument("--limit", type=float, default=500)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--rounds", type=int, default=bursts.ROUNDS)
     parser.add_argument("--no-check", action="store_true")
     parser.add_argument("--sustained", action="store_true")
     options = parser.parse_args()

@@ -1,0 +1,69 @@
+"""Attention, as aotc builds it of linalg, against PyTorch's scaled_dot_product_attention.
+
+    python -m bench.attention OUT
+
+makes the folder OUT: a library for each type, number of columns and of tokens, causal and not, with
+16 heads, for Hopper, and in 16 bits for other GPUs (PTX of sm_80), and `run`. That needs a GPU and
+PyTorch; it holds results against f64's, and prints a line of JSON for each.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import aotc
+from tests.gpu.products.attention import Attention
+
+HERE = Path(__file__).resolve().parent
+HEADS = 16
+COLUMNS = (64, 128)
+TOKENS = (512, 1024, 2048, 4096, 8192)
+HOPPER, PORTABLE = "sm_90a", "sm_80"
+# Elements and chips. f32 has the same kernels on all chips.
+KINDS = (("f16", HOPPER), ("bf16", HOPPER), ("f32", HOPPER), ("f16", PORTABLE))
+
+
+def cases() -> list[Attention]:
+    return [
+        Attention(element, columns, mask, "", HEADS, tokens, tokens, chip)
+        for element, chip in KINDS
+        for columns in COLUMNS
+        for mask in ("none", "causal")
+        for tokens in TOKENS
+    ]
+
+
+def build(out: Path) -> None:
+    """Fills the folder `out`."""
+    chosen = cases()
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(functools.partial(_build_one, out), chosen))
+    described = [case.program.described for case in chosen]
+    (out / "cases.json").write_text(json.dumps(described))
+    for module in (HERE / "measure.py", HERE.parent / "bursts.py"):
+        shutil.copyfile(module, out / module.name)
+    run = out / "run"
+    run.write_text('#!/bin/sh\ncd "$(dirname "$0")" && exec python3 measure.py "$@"\n')
+    run.chmod(0o755)
+
+
+def _build_one(out: Path, case: Attention) -> None:
+    aotc.build(
+        case.program.text,
+        name=case.name,
+        emit="shared",
+        chips=(case.chip,),
+        # What later GPUs run.
+        ptx="compute_80" if case.chip == PORTABLE else None,
+        cpu_kernels=False,
+        out=f"{out}/{case.name}/",
+    )
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))
