@@ -56,14 +56,36 @@ class Operand:
         own_row = e.do("divui", thread, self.width)
         own_column = e.do("muli", e.do("remui", thread, self.width), CHUNK)
         self.row, self.to = e.index(own_row), e.index(own_column)
-        self.column = self.to
-        if self.heads:
-            first = e.do("muli", e.do("remui", batch, self.heads), self.columns)
-            self.column = e.index(e.do("addi", first, own_column))
-            batch = e.do("divui", batch, self.heads)
-        self.batch = e.index(batch)
+        self._find(e, batch)
         if self.padded > self.columns:
             self._fill_up(e, thread)
+
+    def _find(self, e: Body, batch: str) -> None:
+        """What this thread copies of the first tile, as a vector: one address to keep in
+        registers."""
+        column = self.to
+        if self.heads:
+            first = e.do("muli", e.do("remui", batch, self.heads), self.columns)
+            column = e.do("addi", column, e.index(first), "index")
+            batch = e.do("divui", batch, self.heads)
+        names = [e.name() for _ in range(8)]
+        element = f"memref<{self.matrix.element}>"
+        e.line(
+            f"{', '.join(names)} = memref.extract_strided_metadata %{self.name} "
+            f": {self.matrix.type} -> {', '.join([element, *['index'] * 7])}"
+        )
+        start, offset, _, _, _, between, self.stride, _ = names
+        first = e.do("addi", offset, e.do("muli", e.index(batch), between, "index"), "index")
+        first = e.do("addi", first, column, "index")
+        before = e.do("muli", self.row, self.stride, "index")
+        own = e.do("addi", first, before, "index")
+        # To the first row, which is there.
+        self.back = e.do("subi", e.constant(0), before, "index")
+        self.own_type = f"memref<?x{self.matrix.element}, strided<[1], offset: ?>>"
+        self.own = e.value(
+            f"memref.reinterpret_cast {start} to offset: [{own}], sizes: [{self.stride}], "
+            f"strides: [1] : {element} to {self.own_type}"
+        )
 
     def _fill_up(self, e: Body, thread: str) -> None:
         row = f"vector<{CHUNK}x{self.matrix.element}>"
@@ -82,8 +104,10 @@ class Operand:
         """Begins to copy the tile that begins at `row` (an i32) to a stage of the ring. `count`:
         how many rows there are, where the tile may end behind the last one; what is not there is
         0."""
-        first = e.do("addi", e.index(row), self.row, "index")
-        left = None if count is None else e.do("subi", e.index(count), first, "index")
+        first = e.do("muli", e.index(row), self.stride, "index")
+        left = None
+        if count is not None:
+            left = e.do("subi", e.index(e.do("subi", count, row)), self.row, "index")
         if self.rows >= self.rows_at_once:
             for down in range(0, self.rows, self.rows_at_once):
                 self._copy_row(e, first, down, stage, left)
@@ -93,42 +117,39 @@ class Operand:
 
     def _copy_row(self, e: Body, first: str, down: int, stage: str, left: str | None) -> None:
         """What this thread copies of a row, `down` below its first one, of which there are `left`
-        with those below."""
+        with those below. `first`: how far the tile is from the first one, in elements."""
         to = e.do("addi", self.row, down, "index")
-        at = e.do("addi", first, down, "index")
+        at = e.do("addi", first, e.do("muli", self.stride, down, "index"), "index")
         is_there = None if left is None else e.compare("sgt", left, down, "index")
         if is_there is not None:
             # The address is one of the matrix, where nothing is read, too.
-            at = e.value(f"arith.select {is_there}, {at}, {e.constant(0)} : index")
+            at = e.value(f"arith.select {is_there}, {at}, {self.back} : index")
         for number in range(self.across):
             beside = number * self.width * CHUNK
-            source = e.do("addi", self.column, beside, "index")
+            source = e.do("addi", at, beside, "index")
             target = e.do("addi", self.to, beside, "index")
             place = f"{self.ring}[{stage}, {to}, {target}]"
             if self.is_async:
-                self._copy_chunk(e, (at, source), place, is_there)
+                self._copy_chunk(e, source, place, is_there)
             else:
-                self._load_chunk(e, (at, source), place, is_there)
+                self._load_chunk(e, source, place, is_there)
 
-    def _copy_chunk(self, e: Body, at: tuple[str, str], to: str, is_there: str | None) -> None:
+    def _copy_chunk(self, e: Body, at: str, to: str, is_there: str | None) -> None:
         elements = e.constant(CHUNK)
         if is_there is not None:
             elements = e.value(f"arith.select {is_there}, {elements}, {e.constant(0)} : index")
         e.value(
-            f"nvgpu.device_async_copy %{self.name}[{self.batch}, {', '.join(at)}], "
-            f"{to}, {CHUNK}, {elements} {{bypassL1}} : {self.matrix.type} to {self.ring_type}"
+            f"nvgpu.device_async_copy {self.own}[{at}], {to}, {CHUNK}, {elements} {{bypassL1}} "
+            f": {self.own_type} to {self.ring_type}"
         )
 
-    def _load_chunk(self, e: Body, at: tuple[str, str], to: str, is_there: str | None) -> None:
+    def _load_chunk(self, e: Body, at: str, to: str, is_there: str | None) -> None:
         element = self.matrix.element
-        row, first = at
         zero = e.constant("0.0", element)
         values = []
         for number in range(CHUNK):
-            column = e.do("addi", first, number, "index")
-            value = e.value(
-                f"memref.load %{self.name}[{self.batch}, {row}, {column}] : {self.matrix.type}"
-            )
+            one = e.do("addi", at, number, "index")
+            value = e.value(f"memref.load {self.own}[{one}] : {self.own_type}")
             if is_there is not None:
                 value = e.value(f"arith.select {is_there}, {value}, {zero} : {element}")
             values.append(value)
