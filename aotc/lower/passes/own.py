@@ -27,6 +27,7 @@ from aotc.lower.tensors.fills import separate_fills
 from aotc.lower.tensors.functions import mark_tensors, return_in_arguments
 from aotc.lower.tensors.plain_sizes import settle_sizes
 from aotc.lower.tensors.products import hold_apart, let_go
+from aotc.lower.tensors.reshapes import expand_reshapes
 from aotc.lower.tensors.schedules import decompose, erase_schedules
 from aotc.lower.tensors.sizes import assert_sizes, unify_sizes
 from aotc.lower.tensors.windows import trim_windows
@@ -165,6 +166,7 @@ _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] 
     "aotc-let-go": (_on_module(let_go), ()),
     "aotc-separate-fills": (_on_module(separate_fills), ()),
     "aotc-settle-sizes": (_on_module(settle_sizes), ()),
+    "aotc-expand-reshapes": (_on_module(expand_reshapes), ()),
     "aotc-trim-windows": (_on_module(trim_windows), ()),
     "aotc-mark-tensors": (_on_module(mark_tensors), ()),
     "aotc-return-in-arguments": (_on_source(return_in_arguments), ()),

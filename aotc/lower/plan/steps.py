@@ -78,6 +78,10 @@ _TENSORS = (
         "int-range-optimizations",
         "canonicalize",
         "cse",
+        # Equal sizes are one value, which tells what a view puts together and parts.
+        "aotc-expand-reshapes",
+        "canonicalize",
+        "cse",
         "aotc-settle-sizes",
         "canonicalize",
         "aotc-trim-windows",
