@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.hopper_menu import HOPPER
-from aotc.lower.attention.problem import Attention
+from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.attention.simt.menu import SIMT
 from aotc.lower.attention.tensor_cores.menu import TENSOR_CORES
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
@@ -17,6 +18,7 @@ from aotc.lower.kernels.outlining import ANY_GPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
+_Aligned = TypeVar("_Aligned", Matrix, Mask)
 # Of those for the same GPUs, the first one that takes a problem has it.
 FAMILIES: tuple[Family, ...] = (HOPPER, TENSOR_CORES, SIMT)
 
@@ -81,8 +83,9 @@ def cost(family: Family, one: Candidate, rows: int, batch: int, *, causal: bool)
 def _anywhere(problem: Attention) -> Attention:
     """The same, of matrices of which no address is known."""
     q, k, v, o = (_unaligned(one) for one in (problem.q, problem.k, problem.v, problem.o))
-    return replace(problem, q=q, k=k, v=v, o=o)
+    mask = None if problem.mask is None else _unaligned(problem.mask)
+    return replace(problem, q=q, k=k, v=v, o=o, mask=mask)
 
 
-def _unaligned(matrix: Matrix) -> Matrix:
+def _unaligned(matrix: _Aligned) -> _Aligned:
     return replace(matrix, alignment=ELEMENT_BYTES.get(matrix.element, 1))

@@ -12,7 +12,7 @@ from aotc.lower.attention.choice import Choice, choose
 from aotc.lower.attention.family import Candidate
 from aotc.lower.attention.lying import Lying
 from aotc.lower.attention.outline import CAUSAL, FORMS, OPERANDS, PLACES, SCALE, ZERO, problem_of
-from aotc.lower.attention.problem import Attention
+from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.contractions.dispatch import (
     DECLARATION,
     TARGET,
@@ -20,7 +20,7 @@ from aotc.lower.contractions.dispatch import (
     declare_capability,
     name_modules,
 )
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter
+from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
 from aotc.mlir import ir
@@ -193,8 +193,10 @@ class _Dispatch(Emitter):
     def _alignment(self, choice: Choice, distances: Sequence[Sequence[str]]) -> list[str]:
         """Whether matrices lie as the choice's problem says."""
         problem, found = choice.problem, []
-        matrices = (problem.q, problem.k, problem.v, problem.o)
-        for name, matrix, unknown in zip(_NAMES, matrices, distances, strict=False):
+        matrices: list[Matrix | Mask] = [problem.q, problem.k, problem.v, problem.o]
+        if problem.mask is not None:
+            matrices.append(problem.mask)
+        for name, matrix, unknown in zip(_NAMES, matrices, (*distances, ()), strict=False):
             if matrix.alignment <= ELEMENT_BYTES[matrix.element]:
                 continue
             bits = self.value(
@@ -228,6 +230,8 @@ class _Dispatch(Emitter):
         batch, rows = (
             self.value(f"memref.dim %q, {self.constant(i)} : {problem.q.type}") for i in (0, 1)
         )
+        if problem.heads[0]:
+            batch = self.value(f"arith.muli {batch}, {self.constant(problem.heads[0])} : index")
         down = self.value(f"arith.ceildivui {rows}, {self.constant(one.variant.m)} : index")
         tiles = self.value(f"arith.muli {down}, {batch} : index")
         if problem.heads[0]:

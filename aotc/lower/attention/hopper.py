@@ -10,6 +10,8 @@ warpgroups, which take turns.
 Between both kinds is a ring of stages (`contractions.hopper.ring`), each a block of K or one of V,
 in the order of their use: K, K, V, K, V, … V. Q has a ring of its own, of one stage.
 
+What a causal warpgroup does not see, and the next ones of its tile do, it skips.
+
 Scores and sums are f32. Exponentials become Q's type before the second product, and are divided by
 their sum after it: in another order than the operation says, with the same error bounds.
 """
@@ -20,7 +22,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from aotc.lower.attention.masks import MaskReader
+from aotc.lower.attention.masks import MaskReader, MaskTiles, has_tiles
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.products import ROWS, Operand, Products
 from aotc.lower.attention.softmax import Rows, Softmax
@@ -40,6 +42,7 @@ from aotc.lower.contractions.problem import Problem
 NAME = "wgmma"
 # Registers of a thread that fetches, and of one that computes, by the number of warpgroups that do.
 _REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160)}
+_MASK_STAGES = 2
 
 
 class Variant(Struct, frozen=True):
@@ -116,13 +119,19 @@ class _Kernel:
         self.block = Block(self.e)
         self.ring = Ring(self.e, variant.stages, self.k.bytes)
         self.q_ring = Ring(self.e, 1, self.q.bytes)
-        self.shared_bytes = (
-            self.q.bytes + self.ring.bytes + Store.shared_bytes(4 * variant.consumers)
-        )
         self.products = Products(self.e, self.q, self.k, self.v)
         mask = problem.mask
         self.softmax = Softmax(self.e, problem.scale, self.element, masked=mask is not None)
-        self.mask = None if mask is None else MaskReader(self.e, mask, variant.keys)
+        self.mask_reader = self.mask_tiles = None
+        if mask is not None and has_tiles(mask):
+            self.mask_tiles = MaskTiles(self.e, mask, variant.m, variant.keys)
+        elif mask is not None:
+            self.mask_reader = MaskReader(self.e, mask, variant.keys)
+        mask_bytes = 0 if self.mask_tiles is None else self.mask_tiles.stage_bytes
+        self.mask_ring = Ring(self.e, _MASK_STAGES, mask_bytes)
+        self.mask_begin = self.q.bytes + self.ring.bytes
+        self.store_begin = self.mask_begin + self.mask_ring.bytes
+        self.shared_bytes = self.store_begin + Store.shared_bytes(4 * variant.consumers)
         product = Problem(problem.q, problem.v, problem.o, accumulator="f32", batched=True)
         self.store = Store(self.e, product, self.depth, None)
 
@@ -143,6 +152,8 @@ class _Kernel:
             self.q_map = self.q.make_map(e, "%q")
             self.k_map = self.k.make_map(e, "%k")
             self.v_map = self.v.make_map(e, "%v")
+            if self.mask_tiles is not None:
+                self.mask_map = self.mask_tiles.make_map("%m")
             self.store.make_maps("%c")
             threads = self.variant.threads
             self.block.launch(self._blocks(), threads, self.shared_bytes, self._body)
@@ -175,7 +186,9 @@ class _Kernel:
         self.tiles = e.do("muli", self.down, self.batch)
 
     def _begin_rings(self) -> None:
-        rings = (self.ring, self.q_ring)
+        rings = [self.ring, self.q_ring]
+        if self.mask_tiles is not None:
+            rings.append(self.mask_ring)
         for ring in rings:
             ring.make()
         with self.block.first_thread():
@@ -189,20 +202,26 @@ class _Kernel:
         self.e.line("gpu.barrier")
 
     def _tile(self, number: str) -> Tile:
-        """Tiles are counted over `group` matrices of the batch, then down; causal ones up, as the
-        last rows have the most keys, and what takes longest comes first."""
+        """Tiles are counted over `group` matrices of the batch, then down. Causal ones are counted
+        up, as the last rows have the most keys, and what takes longest comes first; and from the
+        last rows, so that of tiles that are not full the first one is, which has the fewest keys:
+        it may begin in front of the matrix, where TMA reads zeros."""
         e, variant = self.e, self.variant
         batch, row = in_groups(e, number, (self.batch, self.down), variant.group)
+        first = e.do("muli", row, variant.m)
         if self.problem.causal:
-            row = e.do("subi", e.do("subi", self.down, 1), row)
-        return Tile(e.do("muli", row, variant.m), e.constant(0, "i32"), batch)
+            # Of a warpgroup's rows all are there then, or none in front.
+            parts = e.do("divui", e.do("addi", self.queries, ROWS - 1), ROWS)
+            last = e.do("subi", e.do("muli", parts, ROWS), variant.m)
+            first = e.do("subi", last, first)
+        return Tile(first, e.constant(0, "i32"), batch)
 
-    def _key_blocks(self, tile: Tile) -> str:
-        """How many blocks of keys the tile's rows see."""
+    def _key_blocks(self, end: str) -> str:
+        """How many blocks of keys the rows in front of `end` see, one of them at least."""
         e, keys = self.e, self.variant.keys
         seen = self.keys
         if self.problem.causal:
-            seen = e.do("minui", seen, e.do("addi", tile.row, self.variant.m))
+            seen = e.do("minui", seen, e.do("maxsi", end, 1))
         return e.do("divui", e.do("addi", seen, keys - 1), keys)
 
     # --- What fetches --------------------------------------------------------------------
@@ -224,11 +243,12 @@ class _Kernel:
 
     def _fetch_tile(self, tile: Tile) -> str:
         e = self.e
-        blocks = self._key_blocks(tile)
+        blocks = self._key_blocks(e.do("addi", tile.row, self.variant.m))
         last = e.do("subi", blocks, 1)
         zero = e.constant(0, "i32")
         self._fill(self.q_ring, "%turn", self.q, self.q_map, (zero, tile.row, tile.batch))
         self._fetch(self.k, self.k_map, "%count", last, tile)
+        self._fetch_mask(zero, last, tile)
         one = e.constant(1, "i32")
         with e.block(f"scf.for %j = {one} to {blocks} step {one} : i32"):
             # K's block j, and V's j - 1.
@@ -236,6 +256,7 @@ class _Kernel:
             number = e.do("subi", last, "%j")
             self._fetch(self.k, self.k_map, e.do("subi", count, 1), number, tile)
             self._fetch(self.v, self.v_map, count, e.do("addi", number, 1), tile)
+            self._fetch_mask("%j", number, tile)
         end = e.do("addi", "%count", e.do("shli", blocks, 1))
         self._fetch(self.v, self.v_map, e.do("subi", end, 1), zero, tile)
         return end
@@ -245,6 +266,26 @@ class _Kernel:
         row = self.e.do("muli", number, self.variant.keys)
         at = self.e.constant(self.q.bytes, "i32")
         self._fill(self.ring, count, operand, map_, (at, row, tile.batch))
+
+    def _fetch_mask(self, j: str, number: str, tile: Tile) -> None:
+        """That of a block of keys, the tile's j-th."""
+        e, tiles, ring = self.e, self.mask_tiles, self.mask_ring
+        if tiles is None:
+            return
+        assert tile.batch is not None
+        count = self._mask_count(j)
+        ring.await_empty(count)
+        stage = ring.stage(count)
+        ring.full.expect(stage, tiles.bytes)
+        offset = e.do("addi", e.do("muli", stage, ring.stage_bytes), self.mask_begin)
+        first = e.do("muli", number, self.variant.keys)
+        for more, coordinates in tiles.coordinates(tile.batch, tile.row, first):
+            to = (e.do("addi", offset, more), tiles.tile)
+            self.block.load((self.mask_map, tiles.map_type), coordinates, ring.full, stage, to)
+
+    def _mask_count(self, j: str) -> str:
+        """There is one for a block of K and one of V."""
+        return self.e.do("addi", self.e.do("shrui", "%count", 1), j)
 
     def _fill(
         self,
@@ -296,44 +337,52 @@ class _Kernel:
         warp_rows = e.do("muli", e.do("andi", block.warp, 3), 16)
         self.warp_row = e.do("addi", e.do("muli", self.consumer, ROWS), warp_rows)
         warp = e.do("subi", block.warp, 4)
-        offset = self.q.bytes + self.ring.bytes
-        buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), offset)
+        buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), self.store_begin)
         columns = e.constant(self.depth * max(self.problem.heads[3], 1), "i32")
         sizes = (self.queries, columns)
         self.store.begin(block.shared, block.address, buffers, block.lane, sizes)
-        for ring in (self.ring, self.q_ring):
+        for ring in (self.ring, self.q_ring, self.mask_ring):
             ring.begin_reader(block.lane)
+        if self.mask_tiles is not None:
+            self.mask_tiles.begin(self.warp_row, block.lane)
         self.softmax.begin(block.lane)
 
     def _compute_tile(self, tile: Tile) -> str:
         e = self.e
-        blocks = self._key_blocks(tile)
+        blocks = self._key_blocks(e.do("addi", tile.row, self.variant.m))
         last = e.do("subi", blocks, 1)
         row = e.do("addi", tile.row, self.warp_row)
         self.first_row = e.do("addi", row, self.softmax.row)
-        if self.mask is not None and tile.batch is not None:
+        if self.mask_reader is not None and tile.batch is not None:
             both = (self.first_row, e.do("addi", self.first_row, 8))
-            self.mask.begin_tile(tile.batch, both, (self.queries, self.keys))
-        one = e.constant(1, "i32")
+            self.mask_reader.begin_tile(tile.batch, both, (self.queries, self.keys))
+        own_row = e.do("addi", tile.row, e.do("muli", self.consumer, ROWS))
+        skipped = e.constant(0, "i32")
+        if self._can_skip:
+            own = self._key_blocks(e.do("addi", own_row, ROWS))
+            skipped = e.do("subi", blocks, own)
+            self._skip(skipped)
         self.q_ring.await_full("%turn")
-        self.ring.await_full("%count")
-        stage = self.ring.stage("%count")
+        k_count = self._k_count(skipped)
+        self.ring.await_full(k_count)
+        stage = self.ring.stage(k_count)
         e.line("nvvm.wgmma.fence.aligned")
         scores = self.products.unpacked(self.products.multiply_q(stage), 0, [])
         self.ring.release(stage)
-        scores = self._hide(self._masked(scores, last), last)
+        number = e.do("subi", last, skipped)
+        scores = self._hide(self._masked(scores, number, skipped), number)
         terms, rows, _ = self.softmax.add(scores, self.softmax.nothing())
         words = self.softmax.words(terms)
         nothing = e.constant("0.0", "f32")
         state = [*words, *rows.largest, *rows.sums, *[nothing] * (self.depth // 2)]
 
-        first_unhidden = one
-        if self.problem.causal and self.variant.keys % self.variant.m:
+        first_unhidden = first = e.do("addi", skipped, 1)
+        if self.problem.causal and self.variant.keys % ROWS:
             # Blocks that the first rows do not see to their end.
-            whole = e.do("divui", e.do("addi", tile.row, 1), self.variant.keys)
-            whole = e.do("minui", whole, blocks)
-            first_unhidden = e.do("maxui", e.do("subi", blocks, whole), one)
-            state = self._over_blocks(state, (one, first_unhidden), last, hides=True)
+            behind = e.do("maxsi", e.do("addi", own_row, 1), 0)
+            whole = e.do("minui", e.do("divui", behind, self.variant.keys), blocks)
+            first_unhidden = e.do("maxui", e.do("subi", blocks, whole), first)
+            state = self._over_blocks(state, (first, first_unhidden), last, hides=True)
         state = self._over_blocks(state, (first_unhidden, blocks), last, hides=False)
 
         self.q_ring.release(e.constant(0, "i32"))
@@ -350,8 +399,39 @@ class _Kernel:
         )
         assert tile.batch is not None
         column, batch = self._head(self.problem.heads[3], tile.batch)
-        self.store.store([self.products.packed(sums)], Tile(row, column, batch))
+        # TMA stores nothing that begins in front of a matrix.
+        is_there = e.compare("sge", own_row, 0)
+        with e.block(f"scf.if {is_there}"):
+            self.store.store([self.products.packed(sums)], Tile(row, column, batch))
         return end
+
+    @property
+    def _can_skip(self) -> bool:
+        """Whether a warpgroup may see fewer blocks of keys than the tile's last one does."""
+        return self.problem.causal and self.variant.consumers > 1
+
+    def _skip(self, count: str) -> None:
+        """So many blocks, which this warpgroup does not see: it lets the others have its turns."""
+        e = self.e
+        zero, one = e.constant(0, "i32"), e.constant(1, "i32")
+        with e.block(f"scf.for %skipped = {zero} to {count} step {one} : i32"):
+            following = e.do("addi", "%skipped", 1)
+            self._pass(self.ring, self._k_count("%skipped"))
+            self._await_turn()
+            self._give_turn()
+            self._pass(self.ring, e.do("addi", "%count", e.do("shli", following, 1)))
+            if self.mask_tiles is not None:
+                self._pass(self.mask_ring, self._mask_count("%skipped"))
+
+    def _pass(self, ring: Ring, count: str) -> None:
+        ring.await_full(count)
+        ring.release(ring.stage(count))
+
+    def _k_count(self, j: str) -> str:
+        """Of the tile's j-th block of K. All but the first one are one in front of V's."""
+        e = self.e
+        before = e.do("subi", e.do("shli", j, 1), e.do("minui", j, 1))
+        return e.do("addi", "%count", before)
 
     def _split(self, state: list[str]) -> tuple[list[str], Rows, list[str]]:
         """The terms as words, the rows, the sums of O."""
@@ -398,7 +478,7 @@ class _Kernel:
         scores = self.products.unpacked(packed_scores, 1, [])
         self.ring.release(k_stage)
         number = e.do("subi", last, j)
-        scores = self._masked(scores, number)
+        scores = self._masked(scores, number, j)
         if hides:
             scores = self._hide(scores, number)
         terms, rows, factors = self.softmax.add(scores, rows)
@@ -408,13 +488,23 @@ class _Kernel:
         sums = self.softmax.scaled(sums, factors)
         return [*words, *rows.largest, *rows.sums, *sums]
 
-    def _masked(self, scores: list[str], number: str) -> list[str]:
+    def _masked(self, scores: list[str], number: str, j: str) -> list[str]:
         """With the mask of the block's scores."""
-        e = self.e
-        if self.mask is None:
+        e, block = self.e, self.block
+        if self.mask_reader is not None:
+            first = e.do("addi", e.do("muli", number, self.variant.keys), self.softmax.column)
+            return self.softmax.with_mask(scores, self.mask_reader.read(first))
+        if self.mask_tiles is None:
             return scores
-        first = e.do("addi", e.do("muli", number, self.variant.keys), self.softmax.column)
-        return self.softmax.with_mask(scores, self.mask.read(first))
+        count, ring = self._mask_count(j), self.mask_ring
+        ring.await_full(count)
+        stage = ring.stage(count)
+        offset = e.do("addi", e.do("muli", stage, ring.stage_bytes), self.mask_begin)
+        scores = self.softmax.with_mask(
+            scores, self.mask_tiles.read(e.do("addi", block.address, offset))
+        )
+        ring.release(stage)
+        return scores
 
     def _hide(self, scores: list[str], number: str) -> list[str]:
         """Without keys that are not there, and those behind a causal row."""

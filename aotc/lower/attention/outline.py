@@ -7,16 +7,18 @@ on all other devices it is what it was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.attention.choice import choose
-from aotc.lower.attention.lying import Lying, sizes_of
+from aotc.lower.attention.lying import ALIGNMENT, Lying, sizes_of
 from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.attention.recognise import Found, recognise_attention
 from aotc.lower.contractions.dispatch import PARALLEL, called_inside, chips_of
+from aotc.lower.contractions.problem import ELEMENT_BYTES
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest
@@ -108,8 +110,11 @@ def _places(found: Found) -> tuple[str, ...]:
 
 def _mask(type_: Any, places: tuple[str, ...]) -> Mask:
     element = str(type_.element_type)
-    sizes = "x".join("?" if size is None else str(size) for size in sizes_of(type_))
-    return Mask(f"memref<{sizes}x{element}>", element, places)
+    sizes = sizes_of(type_)
+    shape = "x".join("?" if size is None else str(size) for size in sizes)
+    row = 0 if sizes[-1] is None else sizes[-1] * ELEMENT_BYTES[element]
+    alignment = math.gcd(row, ALIGNMENT) if row else ELEMENT_BYTES[element]
+    return Mask(f"memref<{shape}x{element}>", element, places, alignment)
 
 
 def _outline(module: Any, function: Any, found: Found, number: int) -> bool:

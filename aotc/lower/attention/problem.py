@@ -10,11 +10,12 @@ from aotc.lower.contractions.problem import Matrix
 class Mask(Struct, frozen=True):
     """What is added to scores: the type of its buffer, its elements' type, and what each of its
     dimensions is: a score's batch `b`, that by or modulo a number (`b/12`, `b%12`), its query `i`,
-    its key `j`, the last one; or 0."""
+    its key `j`, the last one; or 0. `alignment`: of all rows, in bytes."""
 
     type: str
     element: str
     places: tuple[str, ...]
+    alignment: int = 1
 
 
 class Attention(Struct, frozen=True):

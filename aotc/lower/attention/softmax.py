@@ -27,15 +27,16 @@ class Softmax:
     """Writes it for scores that are multiplied by `scale`, into values of `element` (f16, bf16)."""
 
     def __init__(self, e: Body, scale: float, element: str, *, masked: bool) -> None:
-        """`masked`: scores come with a mask (`with_mask`), as powers of 2."""
+        """`masked`: scores come with a mask (`with_mask`), and are scaled by that."""
         self.e, self.element, self.masked = e, element, masked
-        # exp(scale * x) = exp2(factor * x)
-        self.scale = scale * math.log2(math.e)
+        self.scale = scale
 
     def begin(self, lane: str) -> None:
         e = self.e
-        self.scores_factor = e.constant(repr(self.scale), "f32")
-        self.factor = e.constant("1.0", "f32") if self.masked else self.scores_factor
+        self.scale_value = e.constant(repr(self.scale), "f32")
+        # exp(scale * x) = exp2(factor * x)
+        factor = (1.0 if self.masked else self.scale) * math.log2(math.e)
+        self.factor = e.constant(repr(factor), "f32")
         # This thread's first column of 8, and its first row of 16.
         self.column = e.do("shli", e.do("andi", lane, 3), 1)
         self.row = e.do("shrui", lane, 2)
@@ -50,7 +51,7 @@ class Softmax:
     def with_mask(self, scores: list[str], mask: list[str]) -> list[str]:
         """scale * score + mask."""
         return [
-            self.e.value(f"math.fma {score}, {self.scores_factor}, {one} : f32")
+            self.e.value(f"math.fma {score}, {self.scale_value}, {one} : f32")
             for score, one in zip(scores, mask, strict=True)
         ]
 
