@@ -11,7 +11,7 @@ from msgspec import Struct
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Matrix
 from aotc.mlir import ir
 
-_ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
+ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
 
 
 class Lying(Struct, frozen=True):
@@ -60,7 +60,7 @@ class Lying(Struct, frozen=True):
             element=element,
             sizes=(self.rows, columns),
             pitch=pitch,
-            alignment=math.gcd(_ALIGNMENT, *(size * bytes_ for size in known)),
+            alignment=math.gcd(ALIGNMENT, *(size * bytes_ for size in known)),
         )
 
     def write(self, e: Emitter, given: str, name: str) -> list[str]:
@@ -70,7 +70,15 @@ class Lying(Struct, frozen=True):
         if self.strides is not None:
             return self._reinterpret(e, given, name, matrix)
         groups = "[[0], [1], [2, 3]]" if self.apart else "[[0, 1], [2], [3]]"
-        if self.type.rank == 4:
+        if self.type.rank == 2:
+            rows = str(self.rows)
+            if self.rows is None:
+                rows = e.value(f"memref.dim {given}, {e.constant(0)} : {self.type}")
+            line = (
+                f"memref.expand_shape {given} [[0, 1], [2]] output_shape [1, {rows}, "
+                f"{self.columns}] : {self.type} into {matrix.type}"
+            )
+        elif self.type.rank == 4:
             line = f"memref.collapse_shape {given} {groups} : {self.type} into {matrix.type}"
         else:
             line = f"memref.cast {given} : {self.type} to {matrix.type}"

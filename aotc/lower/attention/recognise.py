@@ -34,6 +34,7 @@ _INDEX_CASTS = ("index_cast", "index_castui", "extsi", "extui", "trunci")
 BATCH, QUERY, KEY = "b", "i", "j"
 _BATCH, _QUERY, _KEY, _COLUMN = BATCH, QUERY, KEY, "d"
 _MOST_STEPS = 64
+_MOST_DIMENSIONS = 4
 # Of arith.cmpi and arith.cmpf.
 _COMPARISONS = {
     "cmpi 2": ("<", True),
@@ -51,9 +52,10 @@ _FLOAT_EQUAL = "cmpf 1"
 
 
 class Operand(Struct, frozen=True):
-    """A tensor of batch, rows and columns, the batch in one dimension or two; or, with `heads`, of
-    rows that have so many heads beside each other, and what is left of the batch in front, if it is
-    not 1. `apart`: heads have a dimension of their own, in front of the columns of each."""
+    """A tensor of batch, rows and columns, the batch in two dimensions, one or none; or, with
+    `heads`, of rows that have so many heads beside each other, and what is left of the batch in
+    front, if it is not 1. `apart`: heads have a dimension of their own, in front of the columns of
+    each."""
 
     tensor: Any
     heads: int = 0
@@ -112,10 +114,10 @@ class _Recognition:
         if not has_reduction(product) or len(product.results) != 1:
             raise _NotAttentionError
         result = product.results[0]
-        rank = result.type.rank if isinstance(result.type, ir.RankedTensorType) else 0
-        if rank != 3 or not _is_narrow(result):
+        if not _is_narrow(result):
             raise _NotAttentionError
-        terms, values = self._product(Element(result, (_BATCH, _QUERY, _COLUMN)), _KEY)
+        self.batch = _batch_of(result.type)
+        terms, values = self._product(Element(result, (*self.batch, _QUERY, _COLUMN)), _KEY)
         # Which is which is seen when the first is looked at.
         v, factor = self._operand(values, _KEY, _COLUMN)
         if factor != 1.0:
@@ -320,7 +322,7 @@ class _Recognition:
         scale, found, has_16_bits = 1.0, None, False
         for _ in range(_MOST_STEPS):
             if isinstance(expression, Element):
-                operand = _operand(expression, row, column)
+                operand = _operand(expression, row, column, is_batched=bool(self.batch))
                 is_16_bits = str(expression.tensor.type.element_type) in _OF_16_BITS
                 if operand is not None and (is_16_bits or not has_16_bits):
                     found, has_16_bits = (operand, scale), is_16_bits
@@ -445,7 +447,17 @@ def _place(place: Any, symbol: str, to: str) -> Any:
     return to if place == symbol else place
 
 
-def _operand(element: Element, row: str, column: str) -> Operand | None:
+def _batch_of(type_: Any) -> Index:
+    """The places of the batch in a product."""
+    if type_.rank == 4 and not type_.is_dynamic_dim(1):
+        heads = int(type_.get_dim_size(1))
+        return (("high", _BATCH, heads), ("low", _BATCH, heads))
+    if type_.rank not in (2, 3):
+        raise _NotAttentionError
+    return (_BATCH,) if type_.rank == 3 else ()
+
+
+def _operand(element: Element, row: str, column: str, *, is_batched: bool) -> Operand | None:
     """The element's tensor, if it lies in a way that a kernel can read, and has such a type."""
     tensor, index = element.tensor, element.index
     type_ = ir.RankedTensorType(tensor.type)
@@ -459,7 +471,7 @@ def _operand(element: Element, row: str, column: str) -> Operand | None:
         return None
     *front, before, last = places
     if (before, last) == (row, column):
-        return Operand(tensor) if _is_batch(front) and type_.rank > 2 else None
+        return Operand(tensor) if (_is_batch(front) if is_batched else not front) else None
     if type_.is_dynamic_dim(type_.rank - 1):
         return None
     size = type_.get_dim_size(type_.rank - 1)
@@ -499,7 +511,7 @@ def _result_of(product: Any) -> Operand:
     in rows."""
     value = product.results[0]
     found = Operand(value)
-    batch, queries, columns = value.type.shape
+    batch = list(value.type.shape)[:-2]
     while True:
         users = [use.owner.operation for use in value.uses]
         if len(users) != 1:
@@ -508,19 +520,25 @@ def _result_of(product: Any) -> Operand:
         shape = list(value.type.shape)
         if user.name in RESHAPES:
             value = user.results[0]
-            # Two dimensions for the batch, and others as they are.
-            is_known = not any(value.type.is_dynamic_dim(i) for i in range(1, value.type.rank))
-            if not is_known or list(value.type.shape)[-2:] != [queries, columns]:
+            if not _keeps_rows(user):
                 return found
         elif _narrows(user):
             value = user.results[0]
             found = Operand(value)
-        elif not value.type.is_dynamic_dim(len(shape) - 3) and _puts_heads_inside(user):
+        elif _puts_heads_inside(user) and not value.type.is_dynamic_dim(len(shape) - 3):
             heads = shape[-3]
-            is_all = len(shape) == 3 or value.type.is_dynamic_dim(0) or shape[0] * heads == batch
+            is_all = len(shape) == 3 or value.type.is_dynamic_dim(0)
+            is_all = is_all or shape[0] * heads == math.prod(batch)
             return Operand(user.results[0], heads, apart=True) if is_all else found
         else:
             return found
+
+
+def _keeps_rows(reshape: Any) -> bool:
+    """Whether rows and columns stay dimensions of their own, the last ones."""
+    lengths = [len(ir.ArrayAttr(one)) for one in ir.ArrayAttr(reshape.attributes["reassociation"])]
+    rank = reshape.results[0].type.rank
+    return len(lengths) > 2 and lengths[-2:] == [1, 1] and rank <= _MOST_DIMENSIONS
 
 
 def _puts_heads_inside(operation: Any) -> bool:
