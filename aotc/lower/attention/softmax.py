@@ -85,7 +85,8 @@ class Softmax:
             least, zero = e.constant(_MINUS_INFINITY, "f32"), e.constant("0.0", "f32")
             is_none = e.value(f"arith.cmpf oeq, {highest}, {least} : f32")
             taken = e.value(f"arith.select {is_none}, {zero}, {highest} : f32")
-            taken = e.value(f"arith.mulf {taken}, {self.factor} : f32")
+            if not self.masked:
+                taken = e.value(f"arith.mulf {taken}, {self.factor} : f32")
             taken = e.value(f"arith.negf {taken} : f32")
             factor = self._exp(before.largest[half], taken)
             for i in numbers:
@@ -160,9 +161,14 @@ class Softmax:
         return chains[0]
 
     def _exp(self, score: str, taken: str) -> str:
-        """exp2(score * factor + taken)"""
+        """exp2(score * factor + taken); of scores with a mask, exp2((score + taken) * factor), as
+        that may have the least number there is, which times the factor would be -infinity."""
         e = self.e
-        power = e.value(f"math.fma {score}, {self.factor}, {taken} : f32")
+        if self.masked:
+            difference = e.value(f"arith.addf {score}, {taken} : f32")
+            power = e.value(f"arith.mulf {difference}, {self.factor} : f32")
+        else:
+            power = e.value(f"math.fma {score}, {self.factor}, {taken} : f32")
         return e.value(
             f'llvm.inline_asm asm_dialect = att "ex2.approx.ftz.f32 $0, $1;", "=f,f" {power} '
             ": (f32) -> f32"
