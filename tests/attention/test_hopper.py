@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from attention import problems
 from attention.problems import problem
+from contractions.test_hopper import evaluate
 from helpers.command import Outcome
 from msgspec.structs import replace
 
@@ -23,7 +25,8 @@ from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
 
-MASK = Mask("memref<?x1x?x?xf16>", "f16", ("b/4", "0", "i", "j"))
+MASK = Mask("memref<?x1x?x?xf16>", "f16", ("b/4", "0", "i", "j"), 2)
+ALIGNED_MASK = Mask("memref<?x1x?x136xf16>", "f16", ("b/4", "0", "i", "j"), 16)
 
 
 def chosen(p: Attention) -> list[Candidate]:
@@ -76,9 +79,13 @@ PROBLEMS = {
     "64": problem(),
     "64, causal": problem(causal=True),
     "80": problem(depth=80, element="bf16", result="f32"),
-    "96, a mask": problem(depth=96, mask=MASK),
+    "64, a mask": problem(mask=ALIGNED_MASK),
+    "96, a mask that threads read": problem(depth=96, mask=MASK),
     "128, causal": problem(3, 100, 200, 128, causal=True),
-    "128, a mask": problem(depth=128, mask=replace(MASK, places=("0", "0", "0", "j"))),
+    "96, causal, and a mask of f32": problem(
+        depth=96, causal=True, mask=Mask("memref<?x136xf32>", "f32", ("i", "j"), 16)
+    ),
+    "128, a mask": problem(depth=128, mask=replace(ALIGNED_MASK, places=("0", "0", "0", "j"))),
     "256": problem(depth=256),
 }
 
@@ -94,7 +101,10 @@ def test_text_is_a_module(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("64", 0), ("64, causal", 0), ("96, a mask", 0), ("128, causal", -1), ("128, a mask", 0)],
+    [
+        *(("64", 0), ("64, causal", 0), ("64, a mask", 0), ("96, a mask that threads read", 0)),
+        *(("96, causal, and a mask of f32", 0), ("128, causal", -1), ("128, a mask", 0)),
+    ],
 )
 def test_sums_stay_in_registers(
     name: str, number: int, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
@@ -114,3 +124,36 @@ def test_sums_stay_in_registers(
     ptx = next(out.glob("*.ptx")).read_text()
     second = rf"m64n{p.depth}k16.f32.f16.f16 \{{[^}}]+\}}, \{{%r\d+, "
     assert len(re.findall(second, ptx)) >= variant.keys // 16
+
+
+@pytest.mark.parametrize("consumers", [1, 2, 3])
+@pytest.mark.parametrize("queries", [1, 64, 190, 1024])
+@pytest.mark.parametrize("causal", [False, True])
+def test_each_row_is_in_one_tile(consumers: int, queries: int, causal: bool) -> None:
+    """Those of a warpgroup are all in front of a matrix, or none is; and what sees the most keys is
+    first."""
+    variant = Variant(consumers=consumers, group=2)
+    kernel = hopper._Kernel(problem(causal=causal), variant)
+    kernel.batch, kernel.down, kernel.queries = "%batch", "%down", "%queries"
+    tile = kernel._tile("%number")
+    down = -(-queries // variant.m)
+    seen, firsts = [], []
+    for number in range(3 * down):
+        given = {"%batch": 3, "%down": down, "%queries": queries, "%number": number}
+        values = evaluate(kernel.e.lines, given)
+        assert tile.batch is not None
+        first = values[tile.row]
+        assert first % 64 == 0
+        firsts.append(first)
+        rows = range(max(first, 0), min(first + variant.m, queries))
+        seen += [(values[tile.batch], row) for row in rows]
+    assert sorted(seen) == sorted(itertools.product(range(3), range(queries)))
+    assert not causal or firsts[: 2 * down] == sorted(firsts[: 2 * down], reverse=True)
+
+
+def test_blocks_of_k_are_where_they_are_fetched() -> None:
+    """The ring has K, K, V, K, V and so on."""
+    kernel = hopper._Kernel(problem(), Variant())
+    count = kernel._k_count("%j")
+    places = [evaluate(kernel.e.lines, {"%count": 100, "%j": j})[count] for j in range(4)]
+    assert places == [100, 101, 103, 105]

@@ -72,10 +72,13 @@ def test_what_is_found(
         ("pytorch_heads_in_rows", "causal attention of heads in rows:"),
         ("pytorch_heads_in_rows_of_one", "causal attention of heads in rows:"),
         ("pytorch_heads_in_rows_of_any_batch", "causal attention of heads in rows:"),
+        ("pytorch_heads_in_rows_of_any_size", "causal attention of heads in rows:"),
         ("pytorch_heads_apart", "attention of heads in rows:"),
+        ("no_batch", "attention:"),
+        ("batch_and_heads", "attention:"),
     ],
 )
-def test_what_pytorch_makes_is_found(
+def test_what_comes_in_other_forms_is_found(
     name: str, what: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
     text = (INPUTS / f"{name}.mlir").read_text()

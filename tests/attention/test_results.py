@@ -35,6 +35,12 @@ def operands(
     return [random.standard_normal((*outer, n, 64)).astype(dtype) for n in rows]
 
 
+def heads_of(x: np.ndarray, heads: int) -> list[np.ndarray]:
+    """Q, K and V, of rows that have all heads of each beside each other."""
+    parts = (part.reshape(*x.shape[:2], heads, -1) for part in np.split(x, 3, axis=2))
+    return [np.swapaxes(part, 1, 2) for part in parts]
+
+
 @pytest.mark.parametrize(
     ("name", "outer", "causal"),
     [
@@ -67,9 +73,30 @@ def test_heads_beside_each_other_are_right(name: str, batch: int, tmp_path: Path
     x = random.standard_normal((batch, 70, 3 * 2 * 64)).astype(np.float16)
     result = np.full((batch, 70, 2 * 64), np.nan, np.float16)
     aotc.load(built.path).attention(x, result)
-    q, k, v = (np.swapaxes(part.reshape(batch, 70, 2, 64), 1, 2) for part in np.split(x, 3, axis=2))
-    expected = np.swapaxes(exact(q, k, v, causal=True), 1, 2).reshape(result.shape)
+    expected = np.swapaxes(exact(*heads_of(x, 2), causal=True), 1, 2).reshape(result.shape)
     np.testing.assert_allclose(result, expected, rtol=0, atol=4e-3)
+
+
+@pytest.mark.parametrize(("name", "outer"), [("no_batch", ()), ("batch_and_heads", (2, 3))])
+def test_a_batch_has_any_dimensions(name: str, outer: tuple[int, ...], tmp_path: Path) -> None:
+    text = (INPUTS / f"{name}.mlir").read_text()
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    q, k, v = operands(*outer)
+    result = np.full(q.shape, np.nan, np.float16)
+    aotc.load(built.path).attention(q, k, v, result)
+    np.testing.assert_allclose(result, exact(q, k, v, causal=False), rtol=0, atol=4e-3)
+
+
+def test_heads_in_rows_of_any_size_are_right(tmp_path: Path) -> None:
+    text = (INPUTS / "pytorch_heads_in_rows_of_any_size.mlir").read_text()
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90a",))
+    library = aotc.load(built.path)
+    random = np.random.default_rng(6)
+    for batch, tokens in ((2, 70), (1, 2), (3, 131)):
+        x = random.standard_normal((batch, tokens, 3 * 2 * 64)).astype(np.float16)
+        expected = exact(*heads_of(x, 2), causal=True)
+        expected = np.swapaxes(expected, 1, 2).reshape(batch, tokens, 2 * 64)
+        np.testing.assert_allclose(library.attention(x), expected, rtol=0, atol=4e-3)
 
 
 def test_a_mask_is_added(tmp_path: Path) -> None:
