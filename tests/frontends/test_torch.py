@@ -158,6 +158,30 @@ def test_threads(tmp_path: Path) -> None:
     assert list(warnings.filters) == filters
 
 
+class Attention(torch.nn.Module):
+    def forward(self, q: Any, k: Any, v: Any) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def test_sizes_of_one_symbol_are_one(tmp_path: Path) -> None:
+    """Others are an error, where a batch of 1 would else be broadcast."""
+    batch, queries, keys = (torch.export.Dim(name, max=4096) for name in ("b", "i", "j"))
+    shapes = ({0: batch, 2: queries}, {0: batch, 2: keys}, {0: batch, 2: keys})
+
+    def inputs(batch: int, queries: int, keys: int) -> Any:
+        sizes = ((batch, 2, rows, 64) for rows in (queries, keys, keys))
+        return tuple(torch.randn(one, dtype=torch.float16) for one in sizes)
+
+    module, given = Attention(), inputs(2, 70, 131)
+    artifact = _build(module, given, "attention", tmp_path, dynamic_shapes=shapes)
+    for one in (given, inputs(1, 3, 5)):
+        _check(artifact, "attention", module, one, torch.float16)
+    q, (k, v) = inputs(2, 8, 8)[0], inputs(1, 8, 8)[1:]
+    message = "'k' has another size in dimension 0 than 'q' in dimension 0"
+    with pytest.raises(aotc.LibraryError, match=message):
+        aotc.load(artifact.path).attention(q.numpy(), k.numpy(), v.numpy())
+
+
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "x.pt2"
     path.write_bytes(b"no archive")
