@@ -11,6 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.tensors.generics import body_of, maps_of
+from aotc.lower.tensors.size_products import ONE, Product, product_of, size_of
 from aotc.mlir import ir
 
 _EQ = 0
@@ -67,8 +68,8 @@ def _drop_broadcast(generic: Any) -> None:
     if source.type != out.type or not ops.is_made_outside(source, generic):
         return
     for dimension, index in enumerate(indices):
-        size = _size(out, dimension)
-        if size is None or size != _size(source, dimension):
+        size = size_of(out, dimension)
+        if size != size_of(source, dimension):
             return
         if not _counts(index, dimension, size):
             return
@@ -76,7 +77,7 @@ def _drop_broadcast(generic: Any) -> None:
     generic.erase()
 
 
-def _counts(index: Any, dimension: int, size: Any) -> bool:
+def _counts(index: Any, dimension: int, size: Product) -> bool:
     """Whether it is the loop's index along the dimension, of which it is perhaps asked whether its
     size is 1: then 0, which is the same."""
     owner = ops.defining(index)
@@ -90,50 +91,12 @@ def _counts(index: Any, dimension: int, size: Any) -> bool:
     return bool(ir.IntegerAttr(owner.attributes["dim"]).value == dimension)
 
 
-def _is_one(condition: Any, size: Any) -> bool:
+def _is_one(condition: Any, size: Product) -> bool:
     """Whether it asks if the size is 1."""
     owner = ops.defining(condition)
     if owner is None or owner.name != "arith.cmpi":
         return False
     if ir.IntegerAttr(owner.attributes["predicate"]).value != _EQ:
         return False
-    values = [_key(operand) for operand in owner.operands]
-    return size in values and 1 in values
-
-
-def _size(tensor: Any, dimension: int) -> Any | None:
-    """What stands for a tensor's size: equal for sizes that are known to be; None if that is not
-    known."""
-    if not tensor.type.is_dynamic_dim(dimension):
-        return int(tensor.type.get_dim_size(dimension))
-    owner = ops.defining(tensor)
-    while owner is not None and owner.name.startswith("linalg."):
-        # It writes into the last ones of its operands.
-        tensor = owner.operands[list(owner.results).index(tensor) - len(owner.results)]
-        owner = ops.defining(tensor)
-    dynamic = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)]
-    if owner is None:
-        return (tensor, dimension)
-    if owner.name == "tensor.empty":
-        return _key(owner.operands[dynamic.index(dimension)])
-    if owner.name == "tensor.expand_shape":
-        return _key(owner.operands[1 + dynamic.index(dimension)])
-    if owner.name == "tensor.collapse_shape":
-        groups = ir.ArrayAttr(owner.attributes["reassociation"])
-        group = [ir.IntegerAttr(i).value for i in ir.ArrayAttr(groups[dimension])]
-        return _size(owner.operands[0], group[0]) if len(group) == 1 else None
-    return None
-
-
-def _key(value: Any) -> Any:
-    """A number, a tensor's size, or the value."""
-    known = ops.known_index(value)
-    if known is not None:
-        return known
-    owner = ops.defining(value)
-    if owner is not None and owner.name == "tensor.dim":
-        dimension = ops.known_index(owner.operands[1])
-        if dimension is not None:
-            found = _size(owner.operands[0], dimension)
-            return value if found is None else found
-    return value
+    values = [product_of(operand) for operand in owner.operands]
+    return size in values and ONE in values

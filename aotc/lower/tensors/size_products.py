@@ -1,0 +1,137 @@
+"""Sizes of tensors as products of what is not known of them: equal ones are seen to be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.mlir import ir
+
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
+
+
+class Product(Struct, frozen=True):
+    """A number times values, each as often as it is a factor."""
+
+    number: int
+    values: tuple[tuple[Any, int], ...] = ()
+
+    @staticmethod
+    def of(number: int, values: Counter[Any]) -> Product:
+        return Product(number, tuple((one, count) for one, count in values.items() if count))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Product)
+            and self.number == other.number
+            and dict(self.values) == dict(other.values)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.number, frozenset(self.values)))
+
+    def times(self, other: Product) -> Product:
+        return Product.of(
+            self.number * other.number, Counter(dict(self.values)) + Counter(dict(other.values))
+        )
+
+    def divided_by(self, other: Product) -> Product | None:
+        """None for a division that does not come out even."""
+        values, divisors = Counter(dict(self.values)), Counter(dict(other.values))
+        if not other.number or self.number % other.number or divisors - values:
+            return None
+        return Product.of(self.number // other.number, values - divisors)
+
+
+ONE = Product(1)
+
+
+class Size(Struct, frozen=True):
+    """Of a tensor along a dimension: never negative."""
+
+    tensor: Any
+    dimension: int
+
+
+def product_of(value: Any) -> Product:
+    """What a number is a product of; of itself, if of nothing else."""
+    known = ops.known_index(value)
+    if known is not None:
+        return Product(known)
+    owner = ops.defining(value)
+    if owner is not None and owner.name in _CASTS:
+        return product_of(owner.operands[0])
+    if owner is not None and owner.name == "arith.muli":
+        left, right = map(product_of, owner.operands)
+        return left.times(right)
+    if owner is not None and owner.name == "arith.divsi":
+        left, right = map(product_of, owner.operands)
+        quotient = left.divided_by(right)
+        if quotient is not None:
+            return quotient
+    if owner is not None and owner.name == "affine.apply":
+        multiple = _multiple(owner)
+        if multiple is not None:
+            return multiple
+    if owner is not None and owner.name == "tensor.dim":
+        dimension = ops.known_index(owner.operands[1])
+        if dimension is not None:
+            return size_of(owner.operands[0], dimension)
+    return Product(1, ((value, 1),))
+
+
+def _multiple(apply: Any) -> Product | None:
+    """Of one operand, by a number."""
+    map_ = ir.AffineMapAttr(apply.attributes["map"]).value
+    (product,) = map_.results
+    if len(apply.operands) != 1 or not isinstance(product, ir.AffineMulExpr):
+        return None
+    factor = ir.AffineMulExpr(product).rhs
+    if not isinstance(factor, ir.AffineConstantExpr):
+        return None
+    if not isinstance(ir.AffineMulExpr(product).lhs, ir.AffineDimExpr | ir.AffineSymbolExpr):
+        return None
+    number = ir.AffineConstantExpr(factor).value
+    return product_of(apply.operands[0]).times(Product(number))
+
+
+def size_of(tensor: Any, dimension: int) -> Product:
+    """Of a tensor along a dimension: equal for sizes that are known to be."""
+    if not tensor.type.is_dynamic_dim(dimension):
+        return Product(int(tensor.type.get_dim_size(dimension)))
+    owner = ops.defining(tensor)
+    while owner is not None and owner.name.startswith("linalg."):
+        # It writes into the last ones of its operands.
+        tensor = owner.operands[list(owner.results).index(tensor) - len(owner.results)]
+        owner = ops.defining(tensor)
+    number = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)].index(dimension)
+    if owner is not None and owner.name == "tensor.empty":
+        return product_of(owner.operands[number])
+    if owner is not None and owner.name == "tensor.expand_shape":
+        return product_of(owner.operands[1 + number])
+    if owner is not None and owner.name == "tensor.extract_slice":
+        source, _, sizes, _ = ops.operand_groups(owner)
+        if source[0].type.rank == tensor.type.rank:
+            return product_of(sizes[number])
+    if owner is not None and owner.name == "tensor.collapse_shape":
+        groups = ir.ArrayAttr(owner.attributes["reassociation"])
+        found = ONE
+        for place in ir.ArrayAttr(groups[dimension]):
+            found = found.times(size_of(owner.operands[0], ir.IntegerAttr(place).value))
+        return found
+    if owner is not None and owner.name == "tensor.reshape":
+        asked = asked_sizes(owner)
+        if asked is not None:
+            return product_of(asked[dimension])
+    return Product(1, ((Size(tensor, dimension), 1),))
+
+
+def asked_sizes(reshape: Any) -> list[Any] | None:
+    """The sizes that a reshape is to give."""
+    maker = ops.defining(reshape.operands[1])
+    if maker is None or maker.name != "tensor.from_elements":
+        return None
+    return list(maker.operands)
