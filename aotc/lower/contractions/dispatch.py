@@ -8,6 +8,7 @@ of 16 bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -25,7 +26,8 @@ from aotc.lower.contractions.gathered.problem import Gathered
 from aotc.lower.contractions.gathered.recognise import recognise_gathered
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Extra, Matrix, Problem
 from aotc.lower.contractions.reasons import reasons
-from aotc.lower.contractions.recognise import Product, recognise_product
+from aotc.lower.contractions.recognise import Product, multiplies, recognise_product
+from aotc.lower.contractions.repeated import repeat
 from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
@@ -222,12 +224,17 @@ def _measured(
 
 
 def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Product | None:
-    product = recognise_product(
-        generic, roots, allow_tf32=request.allow_tf32, allow_3xtf32=request.allow_3xtf32
+    recognise = partial(
+        recognise_product,
+        allow_tf32=request.allow_tf32,
+        allow_3xtf32=request.allow_3xtf32,
     )
+    product = recognise(generic, roots)
     if product is None:
         product = recognise_gathered(generic, roots, allow_tf32=request.allow_tf32)
         product = product and (flattened(product) or product)
+    if product is None and multiplies(generic) and repeat(generic):
+        product = recognise(generic, roots)
     return product
 
 

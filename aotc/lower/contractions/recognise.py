@@ -20,7 +20,14 @@ _WIDENING = ("arith.extf", "arith.extsi")
 # What accumulates as itself; all other floats as f32, integers as i32.
 _WIDE = ("f64", "f32", "i32")
 # What may stand between a product and what fills its result: it knows no other way to that.
-_HARMLESS = ("memref.alloc", "memref.dim", "memref.dealloc", "cf.assert")
+_HARMLESS = (
+    "memref.alloc",
+    "memref.dim",
+    "memref.dealloc",
+    "memref.extract_strided_metadata",
+    "memref.reinterpret_cast",
+    "cf.assert",
+)
 
 
 class Product(Struct):
