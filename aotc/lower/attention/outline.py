@@ -43,6 +43,7 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
         for function in functions_of(module):
             if symbol_of(function) in inside:
                 continue
+            _part_empties(function)
             for generic in ops.find(function, "linalg.generic"):
                 found = recognise_attention(generic)
                 if found is None or ops.enclosing(generic, *PARALLEL) is not None:
@@ -137,6 +138,16 @@ def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
         outlined = _function(name, found, arguments)
         _move(moved, outlined, arguments)
     return True
+
+
+def _part_empties(function: Any) -> None:
+    """Gives each use its own empty tensor: one that other operations have, too, would be a buffer
+    of the caller's, which a kernel has no need of."""
+    for empty in ops.find(function, "tensor.empty"):
+        _, *others = list(empty.results[0].uses) or [None]
+        for use in others:
+            copy = empty.clone(ir.InsertionPoint(empty))
+            use.owner.operands[use.operand_number] = copy.results[0]
 
 
 def _is_made_by(value: Any, operations: list[Any]) -> bool:
