@@ -259,18 +259,23 @@ def test_weights_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "launches"),
-    [("product", 1), ("mlp", 3), ("lenet", 8), ("resnet18", 39), ("block", 9), ("embedded", 40)],
+    ("name", "launches", "allocations"),
+    [
+        *(("product", 1, 0), ("mlp", 3, 1), ("lenet", 13, 2), ("resnet18", 41, 2)),
+        *(("block", 20, 4), ("embedded", 52, 13)),
+    ],
 )
-def test_what_a_call_does(name: str, launches: int, tmp_path: Path) -> None:
-    """One allocation, no copy, no wait, and no kernel that another could do the work of."""
+def test_what_a_call_does(name: str, launches: int, allocations: int, tmp_path: Path) -> None:
+    """One allocation, no copy, no wait, and no kernel that another could do the work of: where
+    kernels are to be chosen from, each counts. Attention's are two, and the operations that it
+    was; kernels that divide K have an allocation of their own."""
     module, inputs = made(SMALL[name]), inputs_of(SMALL[name], 8)
     built = aotc.torch.build(
         module, inputs, name=name, emit="mlir", out=tmp_path / "x.mlir", chips=CHIP
     )
     text = built.path.read_text()
     assert text.count("gpu.launch_func") == launches
-    assert text.count("= gpu.alloc") == (0 if name == "product" else 1)
+    assert text.count("= gpu.alloc") == allocations
     assert "memref.alloc" not in text
     assert "gpu.memcpy" not in text
     assert "aotc_wait" not in text
