@@ -3,8 +3,8 @@
     ./run [--cases WORD,...] [--sizes 1024,4096] [--sustained] [--limit SECONDS]
 
 First each entry is held against a product in f64, in a C that was filled with NaN, twice: the bits
-must be the same. Then ours and cuBLAS take turns, as `bursts` says. `--sustained` adds rates without
-pauses, at the power that the GPU can keep up.
+must be the same. Then ours and cuBLAS take turns, as `bursts` says. `--sustained` adds rates
+without pauses, at the power that the GPU can keep up.
 """
 
 from __future__ import annotations
