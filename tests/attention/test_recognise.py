@@ -135,7 +135,7 @@ def test_what_is_something_else(
         (
             "sm_80",
             "attention: one kernel, mma.sync with tiles of 64x64 on GPUs, "
-            "else mma.sync with tiles of 64x64 on GPUs, else as it was written",
+            "else mma.sync with tiles of 64x32 on GPUs, else as it was written",
         ),
         ("sm_75", ""),
     ],

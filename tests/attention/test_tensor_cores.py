@@ -88,24 +88,23 @@ def check(p: Attention, variant: Variant, folder: Path, sizes: tuple[int, int, i
 
 
 # Of each kind of element, of columns, and of variant some: small ones, which are built sooner.
-ONE_STAGE = Variant(warps=2, tiles=1, keys=16)
-AHEAD = replace(ONE_STAGE, stages=2, ahead=True)
+SMALL = Variant(warps=2, tiles=1, keys=16)
 RUN = {
-    "64": (problem(), replace(ONE_STAGE, keys=32)),
-    "64, causal, ahead": (problem(causal=True), replace(AHEAD, tiles=2, group=2)),
-    "64, Q in registers": (problem(causal=True), replace(AHEAD, warps=4, holds_q=True)),
-    "64, not aligned": (unaligned(problem()), AHEAD),
+    "64": (problem(), replace(SMALL, keys=32)),
+    "64, causal, two tiles": (problem(causal=True), replace(SMALL, tiles=2, group=2)),
+    "64, Q in registers": (problem(causal=True), replace(SMALL, warps=4, holds_q=True)),
+    "64, not aligned": (unaligned(problem()), SMALL),
     "16, bf16": (
         problem(depth=16, element="bf16", result="bf16", scale=0.25),
-        replace(ONE_STAGE, tiles=2),
+        replace(SMALL, tiles=2),
     ),
     "40, causal": (
         problem(depth=40, causal=True, scale=40**-0.5),
-        replace(ONE_STAGE, stages=2, holds_q=True),
+        replace(SMALL, holds_q=True),
     ),
-    "48, f32": (problem(depth=48, result="f32", scale=48**-0.5), AHEAD),
-    "72, a causal mask": (problem(depth=72, mask=MASK, causal=True, scale=72**-0.5), AHEAD),
-    "80, a mask": (problem(depth=80, mask=MASK, scale=80**-0.5), ONE_STAGE),
+    "48, f32": (problem(depth=48, result="f32", scale=48**-0.5), SMALL),
+    "72, a causal mask": (problem(depth=72, mask=MASK, causal=True, scale=72**-0.5), SMALL),
+    "80, a mask": (problem(depth=80, mask=MASK, scale=80**-0.5), SMALL),
 }
 
 
@@ -135,7 +134,7 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
 
 
 @pytest.mark.parametrize(
-    "variant", [Variant(keys=40), Variant(stages=3), Variant(ahead=True), Variant(keys=256)]
+    "variant", [Variant(keys=40), Variant(keys=256), Variant(tiles=4, warps=8)]
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
     assert kernel.can_take(problem(depth=128), Variant())
@@ -164,6 +163,7 @@ FITTING = {
     "96": problem(depth=96),
     "128": problem(depth=128),
     "128, causal": problem(3, 100, 200, 128, causal=True),
+    "128, a mask": problem(depth=128, mask=MASK),
     "128, not aligned": unaligned(problem(depth=128)),
     "256, causal": problem(depth=256, causal=True),
 }

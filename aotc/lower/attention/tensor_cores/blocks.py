@@ -1,12 +1,8 @@
 """How a block of threads goes over K and V, in blocks of keys, the last one first.
 
-Of a block of keys, scores are made, become terms, and those sums of O. What comes from memory
-meanwhile, and what is computed beside what, is the variant's:
-
-- one stage: V comes while the block's scores are made, and the next K while its sums are;
-- two stages: the next K and V come while the block is computed;
-- `ahead`, with two stages: the scores of the next block are made beside the terms of this one, and
-  K comes a block earlier.
+Of a block of keys, scores are made, become terms, and those sums of O. The scores of the next block
+are made beside the terms of this one, so that the tensor cores have something to do meanwhile; V
+comes a block before it is needed, and K two.
 """
 
 from __future__ import annotations
@@ -82,19 +78,18 @@ class Blocks:
 
     def compute(self, tile: Tile) -> list[list[str]]:
         """The rows of O of each of the warp's tiles."""
-        e, variant = self.e, self.variant
+        e = self.e
         state = self._first(tile)
-        begin, end = e.constant(0, "i32"), self.last if variant.ahead else self.count
+        begin, end = e.constant(0, "i32"), self.last
         hidden = self._hidden(tile)
         if hidden is not None:
             hidden = e.do("minui", hidden, end)
             state = self._over(state, (begin, hidden), hides=True)
             begin = hidden
         state = self._over(state, (begin, end), hides=False)
-        if variant.ahead:
-            self._await()
-            stage = e.index(e.do("andi", self.last, 1))
-            state = self._added(state, stage, e.constant(0, "i32"), hides=hidden is not None)
+        self._await()
+        stage = e.index(e.do("andi", self.last, 1))
+        state = self._added(state, stage, e.constant(0, "i32"), hides=hidden is not None)
         return [
             self.softmax.scaled(list(sums), self._inverses(rows))
             for rows, sums in zip(state.rows, state.sums, strict=True)
@@ -111,23 +106,15 @@ class Blocks:
         is_whole = queries is not None and queries % variant.m == 0
         self.q.copy(e, tile.row, stage, None if is_whole else self.queries)
         self.k.copy(e, row, stage, self._key_count)
-        if variant.stages > 1 and not variant.ahead:
-            self.v.copy(e, row, stage, self._key_count)
         # Any group will do to wait for all.
         self.group = self._commit()
-        self.held: list[str] = []
-        if variant.holds_q:
-            self._await()
-            self.held = self.products.q_fragments()
-        scores: list[list[str]] = []
-        if variant.ahead:
-            if not variant.holds_q:
-                self._await()
-            self.v.copy(e, row, stage, self._key_count)
-            with e.block(f"scf.if {e.compare('ne', self.last, 0)}"):
-                self.k.copy(e, e.do("subi", row, variant.keys), e.constant(1), None)
-            self._commit()
-            scores = self.products.multiply_q(stage, self.held)
+        self._await()
+        self.held = self.products.q_fragments() if variant.holds_q else []
+        self.v.copy(e, row, stage, self._key_count)
+        with e.block(f"scf.if {e.compare('ne', self.last, 0)}"):
+            self.k.copy(e, e.do("subi", row, variant.keys), e.constant(1), None)
+        self._commit()
+        scores = self.products.multiply_q(stage, self.held)
         nothing = (e.constant("0.0", "f32"),) * (self.v.padded // 2)
         rows = self.softmax.nothing()
         return _State(
@@ -169,39 +156,20 @@ class Blocks:
         return state.named([f"{done}#{i}" for i in range(len(names))])
 
     def _turn(self, state: _State, j: str, *, hides: bool) -> _State:
-        """Block j's terms and sums, and its scores, or, ahead, the next one's."""
+        """Block j's terms and sums, and the next one's scores."""
         e, keys = self.e, self.variant.keys
         number = e.do("subi", self.last, j)
         row = e.do("muli", number, keys)
         following = e.do("subi", row, keys)
-        self._await()
-        if self.variant.stages == 1:
-            stage = e.constant(0)
-            self.v.copy(e, row, stage, self._key_count if hides else None)
-            self._commit()
-            scores = self.products.multiply_q(stage, self.held)
-            self._await()
-            with e.block(f"scf.if {e.compare('ne', number, 0)}"):
-                self.k.copy(e, following, stage, None)
-            self._commit()
-            return self._added(self._with(state, scores), stage, row, hides=hides)
         odd = e.do("andi", j, 1)
         stage, other = e.index(odd), e.index(e.do("xori", odd, 1))
-        if not self.variant.ahead:
-            with e.block(f"scf.if {e.compare('ne', number, 0)}"):
-                self.k.copy(e, following, other, None)
-                self.v.copy(e, following, other, None)
-            self._commit()
-            scores = self.products.multiply_q(stage, self.held)
-            return self._added(self._with(state, scores), stage, row, hides=hides)
+        self._await()
         with e.block(f"scf.if {e.compare('ugt', number, 1)}"):
             self.k.copy(e, e.do("subi", following, keys), stage, None)
         self.v.copy(e, following, other, None)
         self._commit()
         scores = self.products.multiply_q(other, self.held)
-        return self._with(self._added(state, stage, row, hides=hides), scores)
-
-    def _with(self, state: _State, scores: list[list[str]]) -> _State:
+        state = self._added(state, stage, row, hides=hides)
         return _State(tuple(map(tuple, scores)), state.rows, state.sums)
 
     def _added(self, state: _State, stage: str, row: str, *, hides: bool) -> _State:

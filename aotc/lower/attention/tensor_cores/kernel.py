@@ -14,7 +14,7 @@ from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.tensor_cores.blocks import Blocks
 from aotc.lower.attention.tensor_cores.operands import CHUNK, Operand
 from aotc.lower.attention.tensor_cores.store import Place, Store
-from aotc.lower.attention.tensor_cores.tiles import TILE, WARP, Tile, Variant
+from aotc.lower.attention.tensor_cores.tiles import STAGES, TILE, WARP, Tile, Variant
 from aotc.lower.contractions.hopper.tiles import SHARED, Body
 from aotc.lower.contractions.problem import Matrix
 
@@ -36,7 +36,6 @@ def can_take(problem: Attention, variant: Variant) -> bool:
         all(one.element == problem.q.element and not one.transposed for one in matrices)
         and problem.o.element in (problem.q.element, "f32")
         and variant.keys % TILE == 0
-        and variant.stages in ((2,) if variant.ahead else (1, 2))
         and all(one.is_shared_evenly for one in (kernel.q, kernel.k, kernel.v))
         and kernel.shared_bytes <= _SHARED_BYTES
     )
@@ -54,7 +53,7 @@ class _Kernel:
         self.problem, self.variant = problem, variant
         self.depth = problem.depth or 0
         heads, threads = problem.heads, variant.threads
-        ring = (variant.stages, variant.keys, self.depth)
+        ring = (STAGES, variant.keys, self.depth)
         self.q = Operand("q", problem.q, (1, variant.m, self.depth), heads[0], threads)
         self.k = Operand("k", problem.k, ring, heads[1], threads)
         self.v = Operand("v", problem.v, ring, heads[2], threads)

@@ -15,7 +15,7 @@ _AT_ONCE = 216
 # So many matrices of a batch are gone through at once, where rows see different numbers of keys.
 _GROUP = 16
 # What a tile of 64 rows takes, where one of 128 takes 100: as it was seen on an H200.
-_COSTS = {2: 100, 1: 57}
+_COSTS = {2: 100, 1: 56}
 
 
 def candidates(problem: Attention) -> list[Candidate]:
@@ -31,16 +31,15 @@ def _variant(problem: Attention, tiles: int) -> Variant | None:
     is_aligned = all(one.alignment % 16 == 0 for one in (problem.q, problem.k, problem.v))
     if tiles > 1 and (depth > 128 or not is_aligned or problem.mask is not None):
         return None
-    if depth <= 64 and tiles > 1:
-        best = Variant(stages=2, holds_q=True)
-    elif tiles > 1:
-        best = Variant(keys=64 if depth <= 96 else 32)
+    if tiles > 1:
+        best = Variant(keys=32, holds_q=depth <= 64)
     else:
-        best = Variant(tiles=1, holds_q=is_aligned and depth <= 128)
+        holds_q = is_aligned and depth <= 128
+        keys = 64 if holds_q and problem.mask is None else 32
+        best = Variant(tiles=1, keys=keys, holds_q=holds_q)
     if problem.causal:
         best = replace(best, group=_GROUP)
-    found = (replace(best, keys=keys) for keys in (best.keys, 32))
-    return next((one for one in found if kernel.can_take(problem, one)), None)
+    return best if kernel.can_take(problem, best) else None
 
 
 TENSOR_CORES = Family(NAME, None, _AT_ONCE, candidates, kernel.function)

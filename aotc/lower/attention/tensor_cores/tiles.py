@@ -5,23 +5,21 @@ from __future__ import annotations
 from msgspec import Struct
 
 WARP = 32
+STAGES = 2  # blocks of K, and of V, that there is room for
 TILE = 16  # rows of Q, of one product
 
 
 class Variant(Struct, frozen=True):
     """Parameters of a kernel.
 
-    `warps`, each with `tiles` of 16 rows of Q. `keys`: of a block of K. `stages`: how many blocks
-    of K and of V there is room for. `ahead`: see `blocks`. `holds_q`: Q is in registers. `group`:
-    how many matrices of the batch are gone through at once, so that their K and V are in the L2
-    cache.
+    `warps`, each with `tiles` of 16 rows of Q. `keys`: of a block of K. `holds_q`: Q is in
+    registers. `group`: how many matrices of the batch are gone through at once, so that their K and
+    V are in the L2 cache.
     """
 
     warps: int = 4
     tiles: int = 2
-    keys: int = 64
-    stages: int = 1
-    ahead: bool = False
+    keys: int = 32
     holds_q: bool = False
     group: int = 1
 
