@@ -20,7 +20,7 @@ import aotc as package
 from aotc.lower.attention.choice import choose
 from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.attention.simt import family as simt
-from aotc.lower.attention.simt.menu import SIMT
+from aotc.lower.attention.simt.menu import SIMT, SIMT_ON_HOPPER
 from aotc.lower.attention.simt.softmax import Softmax
 from aotc.lower.attention.simt.tiles import Variant
 from aotc.lower.contractions.problem import Matrix
@@ -75,6 +75,7 @@ CASES = {
     "24": (f32(depth=24, causal=True), EIGHT),
     "48_wide": (f32(depth=48), WIDE),
     "80_wide": (f32(depth=80, causal=True), replace(WIDE, steps=1)),
+    "few_keys": (f32(depth=40), replace(EIGHT, warps=4, across=8, keys=8)),
     "unaligned": (unaligned(f32(depth=40, causal=True)), SMALL),
     "heads": (in_rows(f32(depth=16, causal=True), 3), SMALL),
     "mask": (f32(depth=16, mask=MASK), SMALL),
@@ -207,7 +208,7 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
     [Variant(rows=6), Variant(across=32), Variant(keys=48), Variant(warps=3), Variant(steps=3)],
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
-    possible = Variant(keys=32)
+    possible = Variant(across=16)
     assert simt.can_take(f32(), possible)
     assert not simt.can_take(f32(), variant)
 
@@ -228,10 +229,13 @@ def test_impossible_variants_are_refused(variant: Variant) -> None:
 def test_sums_stay_in_registers(
     p: Attention, chip: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """ptxas takes every variant with the registers that there are, without stack, and scores and
-    sums are multiply-adds."""
+    """ptxas takes every variant with the registers that there are, and scores and sums are
+    multiply-adds. (A few places that are used once in a block of keys may be on the stack, for the
+    sake of another block of threads.)"""
     candidates = SIMT.candidates(p)
     assert candidates
+    if chip == "sm_90a":
+        candidates += SIMT_ON_HOPPER.candidates(p)
     for number, candidate in enumerate(candidates):
         text = problems.module(simt.function(p, candidate.variant, "kernel"), p)
         out = tmp_path / f"out{number}"
@@ -241,7 +245,7 @@ def test_sums_stay_in_registers(
         said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
         registers, stack = map(int, re.findall(r"kernel +(\d+) +\d+ +(\d+)", said)[0])
         assert registers <= 255
-        assert stack == 0
+        assert stack <= 128
         ptx = next(out.glob("*.ptx")).read_text()
         variant, depth = candidate.variant, p.depth or 0
         each = variant.rows * variant.thread_keys * 4 * variant.steps

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.hopper_menu import HOPPER
 from aotc.lower.attention.problem import Attention, Mask
-from aotc.lower.attention.simt.menu import SIMT
+from aotc.lower.attention.simt.menu import SIMT, SIMT_ON_HOPPER
 from aotc.lower.attention.tensor_cores.menu import TENSOR_CORES
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
 from aotc.lower.kernels.outlining import ANY_GPU
@@ -20,7 +20,7 @@ from aotc.request import Chip, unique
 
 _Aligned = TypeVar("_Aligned", Matrix, Mask)
 # Of those for the same GPUs, the first one that takes a problem has it.
-FAMILIES: tuple[Family, ...] = (HOPPER, TENSOR_CORES, SIMT)
+FAMILIES: tuple[Family, ...] = (HOPPER, SIMT_ON_HOPPER, TENSOR_CORES, SIMT)
 
 
 class Choice(Struct, frozen=True):

@@ -4,8 +4,8 @@ A block makes a tile of O, a warp some of its rows. It goes over K and V in bloc
 scores = Q · Kᵀ, in registers; their terms go through shared memory, where the warp that has written
 them reads them as its factors of V; sums = sums · factor + terms · V, in registers. Scores never
 are in memory. K's next block is on its way while terms are multiplied by V, and V's while scores
-are made. The factors of four steps are read at once, 16 bytes of a row of Q, K or the terms: so
-nothing is transposed.
+are made. The factors of four steps are read at once, 16 bytes of a row of K or of the terms, which
+lie as they come; Q, which is copied once, is turned.
 
 Products are those of f32, added in the order of columns and of keys, as threads have them; sums are
 divided by their terms' sum at the end. That is f32 as the operations say it, in another order.
@@ -13,6 +13,7 @@ divided by their terms' sum at the end. That is f32 as the operations say it, in
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 
@@ -24,6 +25,7 @@ from aotc.lower.attention.simt.softmax import Rows, Softmax
 from aotc.lower.attention.simt.tiles import (
     BITS,
     GROUP,
+    RUN,
     WARP,
     Tile,
     Tiles,
@@ -121,7 +123,7 @@ class _Kernel:
             w.shared(tile.offset, (tile.rows, tile.pitch), ELEMENT)
             for tile in (self.tiles.q, self.tiles.k, self.tiles.v, self.tiles.terms)
         )
-        self._copy(self._operand("%q", 0), self.tiles.q, self.q_tile, self.first_row, self.queries)
+        self._copy_q(self._operand("%q", 0))
         k = self._operand("%k", 1)
         self.copy_k = partial(self._copy, k, self.tiles.k, self.k_tile)
         self.copy_v = partial(self._copy, self._operand("%v", 2), self.tiles.v, self.v_tile)
@@ -161,6 +163,7 @@ class _Kernel:
         self.warp_end = w.add(warp_row, variant.warp_rows)
         first = w.add(warp_row, w.multiply(lane_row, GROUP))
         self.rows = [w.add(first, offset) for offset in row_offsets(variant)]
+        self.row_groups = self.rows[::GROUP]
 
     def _operand(self, name: str, number: int) -> _Operand:
         w, problem = self.w, self.problem
@@ -171,6 +174,20 @@ class _Kernel:
             return _Operand(buffer, self.batch, 0, width)
         batch, head = w.unravel(self.batch, heads)
         return _Operand(buffer, batch, w.multiply(head, self.depth), width)
+
+    def _copy_q(self, q: _Operand) -> None:
+        """Begins to copy the tile's rows, turned; those behind the last one are 0."""
+        w, variant = self.w, self.variant
+        rows = variant.threads // RUN
+        own_row, own_column = w.unravel("%thread", RUN)
+        first_row, first_column = w.add(self.first_row, own_row), w.add(q.column, own_column)
+        is_whole = isinstance(self.queries, int) and self.queries % variant.m == 0
+        for number, piece in product(range(variant.m // rows), range(self.depth // RUN)):
+            row = w.add(first_row, number * rows)
+            there = 1 if is_whole else w.select(w.less(row, self.queries), 1, 0)
+            at = [q.batch, row, w.add(first_column, piece * RUN)]
+            to = [w.add(own_column, piece * RUN), w.add(own_row, number * rows)]
+            w.copy_async(q.buffer, at, self.q_tile, to, 1, there)
 
     def _copy(self, operand: _Operand, tile: Tile, to: Buffer, first: Index, limit: Index) -> str:
         """Begins to copy rows of a matrix from `first` on; those from `limit` on are 0, and perhaps
@@ -184,16 +201,23 @@ class _Kernel:
         first_row, first_column = w.add(first, own_row), w.add(operand.column, own_column)
         is_whole = isinstance(limit, int) and limit % tile.rows == 0
         all_there = w.select(w.less(first, limit), width, 0) if is_whole else 0
-        for number, piece in product(range(tile.rows // rows), range(self.depth // width // lanes)):
-            row = w.add(own_row, number * rows)
-            column = w.add(own_column, piece * lanes * width)
-            source_row, source_column = (
-                w.add(first_row, number * rows),
-                w.add(first_column, piece * lanes * width),
-            )
-            there = all_there if is_whole else w.select(w.less(source_row, limit), width, 0)
-            at = [operand.batch, source_row, source_column]
-            w.copy_async(operand.buffer, at, to, [row, column], width, there)
+
+        def copy() -> None:
+            for number, piece in product(
+                range(max(1, tile.rows // rows)), range(self.depth // width // lanes)
+            ):
+                row = w.add(own_row, number * rows)
+                column = w.add(own_column, piece * lanes * width)
+                source_row, source_column = (
+                    w.add(first_row, number * rows),
+                    w.add(first_column, piece * lanes * width),
+                )
+                there = all_there if is_whole else w.select(w.less(source_row, limit), width, 0)
+                at = [operand.batch, source_row, source_column]
+                w.copy_async(operand.buffer, at, to, [row, column], width, there)
+
+        # Of a narrow tile's rows there may be fewer than threads for them.
+        w.where(None if rows <= tile.rows else w.less(own_row, tile.rows), copy)
         return w.end_copies()
 
     # --- Blocks of keys ------------------------------------------------------------------
@@ -265,12 +289,12 @@ class _Kernel:
             scores = list(given)
             for step in range(variant.steps):
                 place = w.add(column, GROUP * step)
-                q = [w.load(self.q_tile, [row, place], GROUP) for row in self.rows]
-                for i, k_row in enumerate(k_rows):
-                    k = w.load(self.k_tile, [k_row, place], GROUP)
-                    for part, row in product(range(GROUP), range(count)):
+                k = [w.load(self.k_tile, [row, place], GROUP) for row in k_rows]
+                for part in range(GROUP):
+                    q = self._read(self.q_tile, w.add(place, part), self.row_groups)
+                    for i, row in _there_and_back(keys, count):
                         at = row * keys + i
-                        scores[at] = self._fma(q[row][part], k[part], scores[at])
+                        scores[at] = self._fma(q[row], k[i][part], scores[at])
             return scores
 
         zeros = [w.zero(ELEMENT)] * (count * keys)
@@ -313,12 +337,17 @@ class _Kernel:
                         for place, width in columns
                         for value in w.load(self.v_tile, [key, place], width)
                     ]
-                    for i, row in product(range(each), range(variant.rows)):
+                    for row, i in _there_and_back(variant.rows, each):
                         at = row * each + i
                         added[at] = self._fma(terms[row][part], v[i], added[at])
             return added
 
         return w.loop(0, across, 1, sums, [ELEMENT] * len(sums), turn)
+
+    def _read(self, tile: Buffer, row: Index, columns: Sequence[Index]) -> list[str]:
+        """Groups of neighbours in a row."""
+        found = [self.w.load(tile, [row, column], GROUP) for column in columns]
+        return [value for group in found for value in group]
 
     def _fma(self, x: str, y: str, total: str) -> str:
         return self.w.value(f"math.fma {x}, {y}, {total} : f32")
@@ -396,3 +425,10 @@ class _Kernel:
                 at = [o.batch, row, w.add(column, i)]
                 w.store(o.buffer, at, values[done + i : done + i + step])
             done += width
+
+
+def _there_and_back(count: int, each: int) -> Iterator[tuple[int, int]]:
+    """Pairs of which each has a part of the last one: that factor's register is read once."""
+    for i in range(count):
+        for j in range(each)[:: -1 if i % 2 else 1]:
+            yield i, j

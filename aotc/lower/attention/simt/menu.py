@@ -6,24 +6,42 @@ from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.simt import family
 from aotc.lower.attention.simt.tiles import Variant
+from aotc.request import Chip
 
-# On an H200, two blocks a multiprocessor.
-_AT_ONCE = 264
-# What a tile takes, up to so many columns, beside the others of them.
-_COSTS = {
-    64: ((Variant(4, 8, 8, 32, 1), 100), (Variant(4, 4, 8, 64, 1), 60)),
-    128: ((Variant(4, 8, 16, 32, 1), 100),),
-    256: ((Variant(4, 4, 8, 8, 2), 100),),
+# Up to so many columns.
+_ANYWHERE = {
+    64: Variant(4, 4, 8, 64, 1),
+    128: Variant(4, 8, 8, 16, 1),
+    256: Variant(4, 4, 8, 8, 2),
 }
+# Of an H100 and H200, whose blocks may have more shared memory: what tiles take there, one block a
+# multiprocessor.
+_MULTIPROCESSORS = 132
+_SHARED_BYTES = 227 * 1024
+_MORE_COLUMNS = ((Variant(8, 8, 16, 64, 1), 100), (Variant(4, 8, 16, 64, 1), 58))
 
 
 def candidates(problem: Attention) -> list[Candidate]:
     """See `Family`."""
     depth = problem.depth
-    if depth is None:
+    variant = next((one for most, one in _ANYWHERE.items() if depth and depth <= most), None)
+    if variant is None or not family.can_take(problem, variant):
         return []
-    able = next((of for most, of in _COSTS.items() if depth <= most), ())
-    return [Candidate(variant, cost) for variant, cost in able if family.can_take(problem, variant)]
+    return [Candidate(variant, 1)]
 
 
-SIMT = Family(family.NAME, None, _AT_ONCE, candidates, family.function)
+def _candidates_on_hopper(problem: Attention) -> list[Candidate]:
+    """Where they are better than those of all GPUs."""
+    if problem.depth is None or problem.depth <= 64:
+        return []
+    return [
+        Candidate(variant, cost)
+        for variant, cost in _MORE_COLUMNS
+        if family.can_take(problem, variant, _SHARED_BYTES)
+    ]
+
+
+SIMT = Family(family.NAME, None, _MULTIPROCESSORS, candidates, family.function)
+SIMT_ON_HOPPER = Family(
+    family.NAME, Chip("sm_90a"), _MULTIPROCESSORS, _candidates_on_hopper, family.function
+)

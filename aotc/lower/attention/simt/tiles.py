@@ -21,6 +21,9 @@ _BYTES = 4
 # Shared memory has 8 places for 16 bytes. Rows begin in all of them where a row and its padding
 # are an odd number of those.
 _PADDING = GROUP
+# Of Q threads that follow each other copy so many elements of a row: 32 bytes are what memory gives
+# at least, and turned they are in different banks.
+RUN = 8
 # Which bits of a lane's number are its row, and which its column, by `across`: shared memory serves
 # 16 lanes at once where each two that differ in the lowest bit read the same, or each two that
 # differ in the next one.
@@ -86,7 +89,12 @@ class Tile(Struct, frozen=True):
 
 
 class Tiles(Struct, frozen=True):
-    """Q, K, V, and the terms, whose keys are in the order of threads."""
+    """Q turned, a row for each column; K, V, and the terms, whose keys are in the order of threads.
+
+    So a multiply-add's sum and that one of its factors that is another in the next one may be in
+    different banks of registers: the four of a wide read are in both, by turns, and go along rows
+    of scores, or columns of O. (Of Q as it is, they would go along what is summed over.)
+    """
 
     q: Tile
     k: Tile
@@ -95,7 +103,7 @@ class Tiles(Struct, frozen=True):
 
     @staticmethod
     def of(variant: Variant, depth: int) -> Tiles:
-        q = Tile(0, variant.m, depth, _PADDING)
+        q = Tile(0, depth, variant.m, _PADDING)
         k = Tile(q.end, variant.keys, depth, _PADDING)
         # V's rows are read along: there nothing is in the same bank.
         v = Tile(k.end, variant.keys, depth, 0)
@@ -112,11 +120,11 @@ def is_possible(variant: Variant, depth: int) -> bool:
         and variant.rows % GROUP == 0
         and variant.thread_keys in (1, 2, 4, 8, 16)
         and variant.thread_keys * variant.across == variant.keys
-        and 1 <= variant.warps <= 32
-        and depth % (2 * GROUP) == 0
+        and variant.warps in (1, 2, 4, 8, 16, 32)
+        and depth % RUN == 0
         and depth % variant.across == 0
         and depth % (GROUP * variant.steps) == 0
-        and all(rows % copied_rows(variant, depth) == 0 for rows in (variant.m, variant.keys))
+        and variant.m % (variant.threads // RUN) == 0
     )
 
 
