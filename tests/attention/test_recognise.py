@@ -144,3 +144,16 @@ def test_other_gpus_have_what_they_can(
     chip: str, kernels: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
     assert said(attention(), aotc, mlir_file, tmp_path, chip) == kernels
+
+
+@pytest.mark.parametrize("name", ["pytorch", "pytorch_causal"])
+def test_nothing_is_allocated_in_front_of_kernels(
+    name: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Of a batch of 1, too, whose dimension is gone: then there is an asynchronous form."""
+    out = tmp_path / "out.mlir"
+    text = (INPUTS / f"{name}.mlir").read_text()
+    aotc("build", mlir_file(text), "--chip", "sm_90a", "--emit", "mlir", "-o", out).succeeded()
+    entry = out.read_text().partition("func.func @attention")[2].partition("\n  func.func")[0]
+    assert entry
+    assert "alloc" not in entry.partition("scf.if")[0]
