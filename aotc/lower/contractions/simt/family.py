@@ -108,10 +108,8 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     ]
     if ELEMENT_BYTES[element] == 4:
         large = [((128, 256, 16), (64, 64, 8, 16)), ((256, 128, 16), (64, 64, 16, 8))]
-        # Elements of rows along k come one by one: a B alone of those is the shorter side. And
-        # where sizes are not known, few registers are left.
-        is_known = problem.m and problem.n and problem.k
-        if not is_known or (problem.a.transposed and problem.b.transposed):
+        # Elements of rows along k come one by one: a B alone of those is the shorter side.
+        if problem.a.transposed and problem.b.transposed:
             large.reverse()
         sizes = [
             *(*large, ((256, 128, 8), (64, 64, 16, 8))),

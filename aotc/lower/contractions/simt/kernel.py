@@ -24,17 +24,15 @@ class Piece(Struct, frozen=True):
     """What a thread brings to a tile at once: from `depth` along k and from `place` along the tile.
 
     `there`: how many elements, those inside of the matrix; `is_there`: whether there are any (None:
-    always). Depth is another matter: `deeper` behind that of the thread's first piece, which is
-    `start`, an i32. Of a turned side, `left` is how far the matrix goes from the first piece on, an
-    i32, and `behind` how far behind that this piece is. One register tells of all of them.
+    always). Depth is another matter. Of a turned side, `left` is how far the matrix goes from the
+    thread's first piece on, an i32, and `behind` how far behind that this piece is: one register
+    tells of all of them.
     """
 
     depth: Index
     place: Index
     there: Index
     is_there: str | None
-    start: str
-    deeper: int
     left: str = ""
     behind: int = 0
 
@@ -122,32 +120,28 @@ class Kernel:
             counts = [variant.k // width // run, side.tile, run]
         else:
             counts = [variant.k, side.tile // width]
-        left_behind = start = ""
+        left_behind = ""
         for number in range(prod(counts) // variant.threads):
             digits = self._digits(number * variant.threads, counts)
-            deeper = number * variant.threads // prod(counts[1:])
             if side.is_turned:
                 depth = w.multiply(w.add(w.multiply(digits[0], run), digits[2]), width)
-                place, deeper = digits[1], deeper * run * width
+                place = digits[1]
             else:
                 depth, place = digits[0], w.multiply(digits[1], width)
-            start = start or w.value(f"arith.index_cast {w.index(depth)} : index to i32")
             if side.is_whole:
-                yield Piece(depth, place, width, None, start, deeper)
+                yield Piece(depth, place, width, None)
                 continue
             at = w.add(first, place)
             is_there = w.less(at, extent)
             if side.is_turned and variant.copy_bytes:
                 left_behind = left_behind or self._left(at, extent, side.tile)
                 behind = number * variant.threads // run % side.tile
-                yield Piece(depth, place, 1, is_there, start, deeper, left_behind, behind)
+                yield Piece(depth, place, 1, is_there, left_behind, behind)
                 continue
             left: Index = 1
             if not side.is_turned and width > 1:
-                left = width
-                if not side.has_whole_rows:
-                    left = w.minimum(w.subtract(extent, w.minimum(at, extent)), width)
-            yield Piece(depth, place, left, is_there, start, deeper)
+                left = w.minimum(w.subtract(extent, w.minimum(at, extent)), width)
+            yield Piece(depth, place, left, is_there)
 
     def _left(self, at: Index, extent: Index, most: int) -> str:
         """How many there are from `at` on, up to `most`: an i32."""
@@ -218,31 +212,17 @@ class Kernel:
         at = (place, depth) if self.sides[side].is_turned else (depth, place)
         return self.operands.at(self.batch, *at)
 
-    @property
-    def _has_whole_depth(self) -> bool:
-        return self.problem.k is not None and self.problem.k % self.variant.k == 0
-
-    def _depth_left(self, k0: Index) -> str:
-        """How much of K there is from `k0` on, up to a tile: an i32; of whole tiles whether there
-        is one."""
-        if self._has_whole_depth:
-            return self.writer.less(k0, self.operands.k)
-        return self._left(k0, self.operands.k, self.variant.k)
-
-    def _is_deep(self, depth_left: str, piece: Piece) -> str:
+    def _is_deep(self, k0: Index, piece: Piece) -> str:
         """Whether a piece is not behind the last k."""
-        if self._has_whole_depth:
-            return depth_left
-        w, deeper = self.writer, self.writer.constant(piece.deeper, "i32")
-        depth_left = w.value(f"arith.subi {depth_left}, {deeper} : i32")
-        return w.value(f"arith.cmpi slt, {piece.start}, {depth_left} : i32")
+        w, depth = self.writer, self.problem.k
+        is_whole = depth is not None and depth % self.variant.k == 0
+        return w.less(k0 if is_whole else w.add(k0, piece.depth), self.operands.k)
 
     def _copies(self, k0: Index, stage: Index) -> list[Callable[[], str]]:
         """Of the tiles from `k0` on: each begins an asynchronous copy."""
-        depth_left = self._depth_left(k0)
 
         def copy(number: int, piece: Piece) -> str:
-            there = self._there(depth_left, piece)
+            there = self._there(k0, piece)
             at, place = self._source(number, k0, piece), [stage, piece.depth, piece.place]
             source, to, width = self.buffers[number], self.tiles[number], self.sides[number].width
             return self.writer.copy_async(source, at, to, place, width, there)
@@ -253,25 +233,25 @@ class Kernel:
             for piece in pieces
         ]
 
-    def _there(self, depth_left: str, piece: Piece) -> Index:
+    def _there(self, k0: Index, piece: Piece) -> Index:
         """How many elements of a piece are inside of the matrix."""
-        w, is_deep = self.writer, self._is_deep(depth_left, piece)
+        w, is_deep = self.writer, self._is_deep(k0, piece)
         if not piece.left:
-            return w.select(w.both(is_deep, piece.is_there), piece.there, 0)
+            return w.select(is_deep, w.select(piece.is_there, piece.there, 0), 0)
         left = w.value(f"arith.select {is_deep}, {piece.left}, {w.constant(0, 'i32')} : i32")
         behind = w.constant(piece.behind, "i32")
         return w.select(w.value(f"arith.cmpi slt, {behind}, {left} : i32"), piece.there, 0)
 
     def _load(self, k0: Index) -> list[list[str]]:
         """The elements of the pieces from `k0` on, as they are in memory."""
-        w, loaded, depth_left = self.writer, [], self._depth_left(k0)
+        w, loaded = self.writer, []
         for number, side in enumerate(self.sides):
             element, buffer = side.matrix.element, self.buffers[number]
             for piece in self.pieces[number]:
                 at = self._source(number, k0, piece)
                 loaded.append(
                     w.choose(
-                        w.both(self._is_deep(depth_left, piece), piece.is_there),
+                        w.both(self._is_deep(k0, piece), piece.is_there),
                         [element] * side.width,
                         partial(w.load, buffer, at, side.width),
                         partial(_zeros, w, element, side.width),

@@ -54,22 +54,9 @@ class Side(Struct, frozen=True):
     width: int
 
     @property
-    def along(self) -> int | None:
-        """How long its rows are."""
-        return self.depth if self.is_turned else self.extent
-
-    @property
     def is_whole(self) -> bool:
         """Whether tiles of it never end behind its last row or column."""
         return self.extent is not None and self.extent % self.tile == 0
-
-    @property
-    def has_whole_rows(self) -> bool:
-        """Whether each of its rows has a multiple of `width` elements: those that begin at such
-        multiples, and follow each other, do."""
-        if self.along is None:
-            return self.matrix.pitch is None and "strided" not in self.matrix.type
-        return self.along % self.width == 0
 
     def shape(self, variant: Variant, element: str) -> tuple[int, int, int]:
         # What is turned is stored by neighbours into rows that follow each other: the padding puts
