@@ -96,6 +96,10 @@ class Problem(Struct, frozen=True):
         return ", ".join(f"%{name}: {type_}" for name, type_ in types.items())
 
     @property
+    def has_known_sizes(self) -> bool:
+        return None not in (self.m, self.n, self.k)
+
+    @property
     def m(self) -> int | None:
         return self.c.sizes[0]
 

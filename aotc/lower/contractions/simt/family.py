@@ -108,8 +108,10 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
     ]
     if ELEMENT_BYTES[element] == 4:
         large = [((128, 256, 16), (64, 64, 8, 16)), ((256, 128, 16), (64, 64, 16, 8))]
-        # Elements of rows along k come one by one: a B alone of those is the shorter side.
-        if problem.a.transposed and problem.b.transposed:
+        # Elements of rows along k come one by one: a B alone of those is the shorter side. (As
+        # measured; of sizes that are not known, too.)
+        turned = (problem.a.transposed, problem.b.transposed)
+        if all(turned) or (any(turned) and not problem.has_known_sizes):
             large.reverse()
         sizes = [
             *(*large, ((256, 128, 8), (64, 64, 16, 8))),

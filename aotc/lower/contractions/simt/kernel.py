@@ -18,6 +18,8 @@ from aotc.lower.contractions.writing.writer import Buffer, Writer, converted
 # Threads that follow each other take so many elements of a row whose direction is k's: 32 bytes of
 # f32 are what memory gives at least, and stores of them, turned, are in different banks.
 _RUN = 8
+# Of a thread: they leave few registers.
+_MANY_SUMS = 128
 
 
 class Piece(Struct, frozen=True):
@@ -272,6 +274,13 @@ class Kernel:
                     place = [stage, w.add(piece.depth, down), w.add(piece.place, along)]
                     w.store(self.tiles[number], place, values[i : i + step])
 
+    @property
+    def at_once(self) -> int | None:
+        """How many copies begin behind a barrier; None: all. Of sizes that are not known, addresses
+        take instructions and registers, which large parts of threads do not leave."""
+        is_large = self.variant.thread_m * self.variant.thread_n >= _MANY_SUMS
+        return 1 if self.problem.has_known_sizes or not is_large else None
+
     # --- Products -----------------------------------------------------------------------------
 
     def _read(self, stage: Index, k: int) -> list[str]:
@@ -289,8 +298,8 @@ class Kernel:
 
         A turn begins with the last products of the tile before: what it has read of its own tile,
         behind a barrier, is on its way meanwhile. (The assembler moves products in front of a
-        barrier, but not to another turn.) Copies are begun one by one, between products: all at
-        once they would be in each other's way, and products behind them would wait.
+        barrier, but not to another turn.) Copies begin one by one, between products: all at once
+        they would be in each other's way, and products behind them would wait.
         """
         variant, w = self.variant, self.writer
         is_async = variant.copy_bytes > 0
@@ -308,16 +317,18 @@ class Kernel:
         nothing = [w.zero(self.type)] * (held + variant.thread_m * variant.thread_n)
         carried = [w.index(0), w.index(ahead), *self._read(0, 0), *nothing]
         if is_async:
-            self._copies(w.add(self.first_k, ahead * variant.k), ahead)[0]()
+            copies = self._copies(w.add(self.first_k, ahead * variant.k), ahead)
+            for copy in copies[: self.at_once]:
+                copy()
 
         def turn(k0: str, given: list[str]) -> list[str]:
             used, free, *rest = given
             factors, last, sums = rest[:held], rest[held : 2 * held], rest[2 * held :]
             loaded, copies = [], []
-            if is_async:
-                copies = self._copies(w.add(k0, ahead * variant.k), free)[1:]
-            else:
+            if not is_async:
                 loaded = self._load(w.add(k0, variant.k))
+            elif self.at_once:
+                copies = self._copies(w.add(k0, ahead * variant.k), free)[self.at_once :]
             sums = self._add_products(last, sums)
             for k in range(1, variant.k):
                 following = self._read(used, k)
@@ -335,7 +346,9 @@ class Kernel:
             first = self._read(next_used, 0)
             if is_async:
                 # Behind the reads: what comes after them may write, so they stay in this turn.
-                self._copies(w.add(k0, variant.stages * variant.k), used)[0]()
+                copies = self._copies(w.add(k0, variant.stages * variant.k), used)
+                for copy in copies[: self.at_once]:
+                    copy()
             return [w.index(next_used), used, *first, *factors, *sums]
 
         types = ["index", "index", *[self.type] * (held + len(nothing))]
@@ -354,7 +367,7 @@ class Kernel:
         places = [(m, n) for m in range(len(column)) for n in range(len(row))]
         # Along the shorter of both, there and back: each product has an operand of the last one,
         # whose register is read once.
-        if len(row) > len(column):
+        if len(row) > len(column) and self.at_once == 1:
             places.sort(key=lambda at: (at[1], at[0] if at[1] % 2 == 0 else -at[0]))
         else:
             places.sort(key=lambda at: (at[0], at[1] if at[0] % 2 == 0 else -at[1]))
