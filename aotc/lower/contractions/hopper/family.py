@@ -44,6 +44,8 @@ NAME = "wgmma"
 _MOST_SUMS = {1: 128, 2: 192, 3: 96}
 _MOST_SUMS_BESIDE_FRAGMENTS = {1: 128, 2: 128, 3: 64}
 _REGISTERS = {2: (40, 232), 3: (32, 160)}
+# With more, a thread has no registers for what is read ahead of all products.
+_MOST_SUMS_AHEAD = 128
 # Stages: what there is room for, up to so many; of the largest tiles three were seen to be best.
 _MOST_STAGES, _MOST_OF_LARGEST = 8, 3
 _GROUP = 16
@@ -376,14 +378,16 @@ class _Kernel:
             self.turns.begin(consumer)
         loop = f"{e.name()} = scf.for %tile = {first} to {self.tiles} step {step}"
         with e.block(f"{loop} iter_args(%count = {count}) -> (i32) : i32"):
+            tile = self._tile("%tile")
+            tile = Tile(e.do("addi", tile.row, self.first_row), tile.column, tile.batch)
+            if variant.splits == 1 and sums_of(variant) <= _MOST_SUMS_AHEAD:
+                self.store.prepare(tile)
             if variant.ping_pong:
                 self.turns.wait(consumer)
             sums, last_stage = self.products.add("%count", self.stages_of_tile)
             if variant.ping_pong:
                 self.turns.give(consumer)
             sums = self.products.finish(sums, last_stage)
-            tile = self._tile("%tile")
-            tile = Tile(e.do("addi", tile.row, self.first_row), tile.column, tile.batch)
             self.exchange.store(sums, tile, self.block.address, consumer, self.store)
             e.line(f"scf.yield {e.do('addi', '%count', counts)} : i32")
         self.store.end()

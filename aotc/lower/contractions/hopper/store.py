@@ -7,6 +7,7 @@ the warp itself stores row after row.
 
 from __future__ import annotations
 
+from aotc.lower.contractions.hopper.column_extras import ColumnExtras
 from aotc.lower.contractions.hopper.extras import Extras, Neighbours
 from aotc.lower.contractions.hopper.tiles import (
     SHARED,
@@ -56,6 +57,9 @@ class Store:
         self.sums = f"!llvm.struct<({', '.join([self.sum] * (n // 2))})>"
         self.pair = f"vector<2x{self.c.element}>"
         self.extras = Extras(e, problem, PIECE_ROWS, self.columns)
+        self.column_extras = ColumnExtras(e, problem, has_pairs=self._are_pairs_whole())
+        # Of the next piece.
+        self.beside: dict[int, Neighbours] | None = None
         # Descriptors, by the width of pieces.
         self.maps: dict[int, str] = {}
 
@@ -95,6 +99,14 @@ class Store:
         self.is_first_lane = self.e.compare("eq", lane, 0)
         self.extras.begin(lane, sizes)
 
+    def prepare(self, tile: Tile) -> None:
+        """Begins to read what `store` needs first, for the same tile."""
+        self.beside = self._load_column_extras(0, tile)
+
+    def _load_column_extras(self, first: int, at: Tile) -> dict[int, Neighbours]:
+        """Of a piece that begins at the tile's column `first`."""
+        return self.column_extras.load(at.column, min(self.columns, self.n - first), self.lane)
+
     def store(self, sums: list[str], tile: Tile) -> None:
         """`tile`: where the warp's rows of the first sums begin; the next ones are 64 below."""
         e = self.e
@@ -106,16 +118,21 @@ class Store:
         ]
         is_odd = len(pieces) % self.buffers != 0
         loaded = self._load_extras(*pieces[0][1:])
+        if self.beside is None:
+            self.prepare(tile)
         for number, (block_sums, first, place) in enumerate(pieces):
             # What the next piece needs comes while this one is stored.
-            following = self._load_extras(*pieces[number + 1][1:]) if pieces[number + 1 :] else {}
+            following, beside = {}, None
+            if pieces[number + 1 :]:
+                following = self._load_extras(*pieces[number + 1][1:])
+                beside = self._load_column_extras(*pieces[number + 1][1:])
             # An odd number of pieces: this tile begins with the buffer that the one before ended
             # with.
             in_use = 0 if is_odd and number == 0 else self.buffers - 1
             self._await_buffer(in_use)
             buffer = e.do("addi", self.offset, number % self.buffers * PIECE_BYTES)
             self._store_piece(block_sums, first, place, buffer, loaded)
-            loaded = following
+            loaded, self.beside = following, beside
 
     def _place(self, tile: Tile, block: int, first: int) -> Tile:
         e = self.e
@@ -154,7 +171,7 @@ class Store:
         pitch = SWIZZLED if is_swizzled else columns * self.element_bytes
         address = self.e.do("addi", self.address, buffer)
         write = self._write_words if self.element_bytes == 4 else self._write_halves
-        given = self.extras.turn(loaded, address)
+        given = {**self.extras.turn(loaded, address), **(self.beside or {})}
         pairs = self._pairs(sums, first, columns, at, given)
         write(pairs, address, pitch, is_swizzled=is_swizzled)
         if self.by_tma:

@@ -55,6 +55,9 @@ class SwappedStore(Store):
         self.barrier = f"id = {number} number_of_threads = {e.constant(_WARPGROUP, 'i32')}"
         self.is_first_lane = e.do("andi", self.is_first_lane, e.compare("eq", self.warp, 0), "i1")
 
+    def prepare(self, tile: Tile) -> None:
+        """Nothing: a thread's neighbours are in rows."""
+
     def store(self, sums: list[str], tile: Tile) -> None:
         """`tile`: where the warp's rows of C transposed begin; the next ones are 64 below."""
         e = self.e

@@ -37,6 +37,9 @@ class TransposedStore(Store):
     def _map_type(self, columns: int) -> str:
         return map_type(self._tile_type(columns), self.row_bytes)
 
+    def _load_column_extras(self, first: int, at: Tile) -> dict[int, Neighbours]:
+        return {}
+
     def _load_extras(self, first: int, at: Tile) -> dict[int, list[str]]:
         """None: each element is read where it is needed."""
         return {}
