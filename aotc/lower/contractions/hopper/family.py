@@ -44,7 +44,7 @@ NAME = "wgmma"
 _MOST_SUMS = {1: 128, 2: 192, 3: 96}
 _MOST_SUMS_BESIDE_FRAGMENTS = {1: 128, 2: 128, 3: 64}
 _REGISTERS = {2: (40, 232), 3: (32, 160)}
-# With more, a thread has no registers for what is read ahead of all products.
+# With more, or with three that multiply, a thread has no registers for what is read ahead.
 _MOST_SUMS_AHEAD = 128
 # Stages: what there is room for, up to so many; of the largest tiles three were seen to be best.
 _MOST_STAGES, _MOST_OF_LARGEST = 8, 3
@@ -190,6 +190,8 @@ class _Kernel:
         self.slices = Slices(self.e, problem, variant, finish)
         stored, finish = self.slices.first
         self.store = store(self.e, stored, self.exchange.columns, finish, variant.buffers)
+        if variant.consumers == 3 or sums_of(variant) > _MOST_SUMS_AHEAD:
+            self.store.column_extras.numbers.clear()
         make = PromotedProducts if variant.promotes else Products
         sizes = Sizes(variant.m_blocks, variant.n, variant.parts)
         self.products = make(self.e, (self.a, self.b), sizes, self.ring, self.store.sum)
@@ -380,7 +382,7 @@ class _Kernel:
         with e.block(f"{loop} iter_args(%count = {count}) -> (i32) : i32"):
             tile = self._tile("%tile")
             tile = Tile(e.do("addi", tile.row, self.first_row), tile.column, tile.batch)
-            if variant.splits == 1 and sums_of(variant) <= _MOST_SUMS_AHEAD:
+            if variant.splits == 1:
                 self.store.prepare(tile)
             if variant.ping_pong:
                 self.turns.wait(consumer)
