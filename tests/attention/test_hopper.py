@@ -14,11 +14,11 @@ from contractions.test_hopper import evaluate
 from helpers.command import Outcome
 from msgspec.structs import replace
 
-from aotc.lower.attention import hopper
 from aotc.lower.attention.choice import choose
 from aotc.lower.attention.family import Candidate
-from aotc.lower.attention.hopper import Variant
-from aotc.lower.attention.hopper_menu import HOPPER
+from aotc.lower.attention.hopper import kernel as hopper
+from aotc.lower.attention.hopper.kernel import Variant
+from aotc.lower.attention.hopper.menu import HOPPER
 from aotc.lower.attention.problem import Attention, Mask
 from aotc.mlir import ir
 from aotc.request import Chip

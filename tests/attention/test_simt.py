@@ -19,7 +19,7 @@ from msgspec.structs import replace
 import aotc as package
 from aotc.lower.attention.choice import choose
 from aotc.lower.attention.problem import Attention, Mask
-from aotc.lower.attention.simt import family as simt
+from aotc.lower.attention.simt import kernel as simt
 from aotc.lower.attention.simt.menu import SIMT, SIMT_ON_HOPPER
 from aotc.lower.attention.simt.softmax import Softmax
 from aotc.lower.attention.simt.tiles import Variant

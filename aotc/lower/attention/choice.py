@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.lower.attention.family import Candidate, Family
-from aotc.lower.attention.hopper_menu import HOPPER
+from aotc.lower.attention.hopper.menu import HOPPER
 from aotc.lower.attention.problem import Attention, Mask
 from aotc.lower.attention.simt.menu import SIMT, SIMT_ON_HOPPER
 from aotc.lower.attention.tensor_cores.menu import TENSOR_CORES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.problem import Attention
-from aotc.lower.attention.simt import family
+from aotc.lower.attention.simt import kernel
 from aotc.lower.attention.simt.tiles import Variant
 from aotc.request import Chip
 
@@ -25,7 +25,7 @@ def candidates(problem: Attention) -> list[Candidate]:
     """See `Family`."""
     depth = problem.depth
     variant = next((one for most, one in _ANYWHERE.items() if depth and depth <= most), None)
-    if variant is None or not family.can_take(problem, variant):
+    if variant is None or not kernel.can_take(problem, variant):
         return []
     return [Candidate(variant, 1)]
 
@@ -37,11 +37,11 @@ def _candidates_on_hopper(problem: Attention) -> list[Candidate]:
     return [
         Candidate(variant, cost)
         for variant, cost in _MORE_COLUMNS
-        if family.can_take(problem, variant, _SHARED_BYTES)
+        if kernel.can_take(problem, variant, _SHARED_BYTES)
     ]
 
 
-SIMT = Family(family.NAME, None, _MULTIPROCESSORS, candidates, family.function)
+SIMT = Family(kernel.NAME, None, _MULTIPROCESSORS, candidates, kernel.function)
 SIMT_ON_HOPPER = Family(
-    family.NAME, Chip("sm_90a"), _MULTIPROCESSORS, _candidates_on_hopper, family.function
+    kernel.NAME, Chip("sm_90a"), _MULTIPROCESSORS, _candidates_on_hopper, kernel.function
 )
