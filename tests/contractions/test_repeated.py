@@ -61,3 +61,25 @@ def test_they_have_kernels_that_round_once(name: str, tmp_path: Path) -> None:
         library.product(a, b, c)
         exact = np.einsum(subscripts, a.astype(np.float64), b.astype(np.float64))
         np.testing.assert_allclose(c, exact, rtol=2**-10.9, atol=1e-5)
+
+
+def test_sums_of_squares_are_no_products(tmp_path: Path) -> None:
+    """They multiply and add, as a product does, but what they read is one matrix."""
+    text = """
+func.func @squares(%a: memref<?x?xf32>, %c: memref<?xf32>) attributes {llvm.emit_c_interface} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%a : memref<?x?xf32>) outs(%c : memref<?xf32>) {
+  ^bb0(%x: f32, %sum: f32):
+    %square = arith.mulf %x, %x : f32
+    %more = arith.addf %sum, %square : f32
+    linalg.yield %more : f32
+  }
+  return
+}
+"""
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_80",))
+    a = np.random.default_rng(5).uniform(-1, 1, (9, 70)).astype(np.float32)
+    c = np.ones(9, np.float32)
+    aotc.load(built.path).squares(a, c)
+    np.testing.assert_allclose(c, 1 + (a.astype(np.float64) ** 2).sum(1), rtol=1e-6)

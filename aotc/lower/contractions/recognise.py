@@ -105,10 +105,12 @@ def multiplies(generic: Any) -> bool:
     names = [op.name for op in body if op.name not in _WIDENING]
     if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
         return False
-    if len(end.operands) != 1:
+    arguments = list(generic.regions[0].blocks[0].arguments)
+    # Sums of squares have two.
+    if len(end.operands) != 1 or len(arguments) != 3:
         return False
     multiply, add = (op for op in body if op.name not in _WIDENING)
-    first, second, sum_ = generic.regions[0].blocks[0].arguments
+    first, second, sum_ = arguments
     factors = [_unwidened(factor) for factor in multiply.operands]
     both = factors in ([first, second], [second, first])
     others = [value for value in add.operands if value != multiply.result]
