@@ -21,6 +21,8 @@ _OF_FUNCTIONS = 2.0**-20
 _NONE = 0.02
 # How often operands with strides have one of 0.
 _SHARED = 0.3
+# Of one operand or result: each is there in f64, too, and some of them several times.
+_MOST_ELEMENTS = 2**26
 
 
 def terms(place: str) -> list[tuple[str, int]]:
@@ -38,11 +40,10 @@ class Trial:
     def __init__(self, case: dict[str, Any], rng: random.Random, largest: int) -> None:
         self.case = case
         dynamic = [loop for loop, size in case["loops"].items() if not size]
-        most = case["most"]
-        self.loops = {
-            loop: size or _any_size(rng, min(largest, most.get(loop, largest)))
-            for loop, size in case["loops"].items()
-        }
+        self.loops = self._drawn(rng, largest)
+        while self._most_elements() > _MOST_ELEMENTS:
+            largest = largest // 2
+            self.loops = self._drawn(rng, largest)
         self.shape = {loop: self.loops[loop] for loop in dynamic}
         draw = Draw(rng, is_strided=case["strided"])
         self.operands = [
@@ -57,6 +58,17 @@ class Trial:
         self.result: Result = draw.result(
             self._shape(result["places"]), result["element"], adds=case["begins"] == "adds"
         )
+
+    def _drawn(self, rng: random.Random, largest: int) -> dict[str, int]:
+        most = self.case["most"]
+        return {
+            loop: size or _any_size(rng, min(largest, most.get(loop, largest)))
+            for loop, size in self.case["loops"].items()
+        }
+
+    def _most_elements(self) -> int:
+        every = [*self.case["operands"], self.case["result"]]
+        return max(math.prod(self._shape(one["places"])) for one in every)
 
     def looked_at(self) -> Any:
         """What of the result `expected` has."""
