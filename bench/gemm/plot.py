@@ -22,6 +22,8 @@ from msgspec import Struct
 PEAKS = {"f16": 989, "bf16": 989, "f32": 67, "f64": 67, "f8": 1979, "i8": 1979}
 # Three products of tf32 are one of f32.
 PEAKS |= {"tf32": 495, "tf32x3": 165}
+# Products of f16, with what is done with them.
+PEAKS |= {"gelu": PEAKS["f16"]}
 
 
 class Line(Struct, frozen=True):
