@@ -2,5 +2,6 @@
 
 `recognise` finds them, as a `problem`. Where loops are one in memory, it is a product of views
 (`flattened`); else there are the kernels of the families that these modules are named after, with
-addresses of their own: `tensor_cores`, `simt`, and `blocked` for the CPU device.
+addresses of their own: `tensor_cores`, `simt`, and `blocked` for the CPU device. `parts` is where
+blocks divide K.
 """

@@ -14,6 +14,12 @@ from math import prod
 
 from msgspec.structs import replace
 
+from aotc.lower.contractions.gathered.parts import (
+    MULTIPROCESSORS,
+    clocks_of_parts,
+    depth_of_part,
+    table_length,
+)
 from aotc.lower.contractions.gathered.problem import (
     Digit,
     Gathered,
@@ -36,7 +42,6 @@ _SHARED_BYTES = 160 * 1024
 _TABLE_ENTRY = "i32"
 _TABLE_ENTRY_BYTES = 4
 _SUMMING_THREADS = 128
-_MULTIPROCESSORS = 132
 _LEAST_DEPTH = 16  # of a part of K
 
 
@@ -63,7 +68,7 @@ def can_take(problem: Problem, variant: Variant) -> bool:
     return (
         all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
         and _shared_bytes(problem, variant) <= _SHARED_BYTES
-        and (variant.splits == 1 or _depth_of_part(problem, variant) >= _LEAST_DEPTH)
+        and (variant.splits == 1 or depth_of_part(problem, variant) >= _LEAST_DEPTH)
     )
 
 
@@ -88,13 +93,10 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
 
 
 # Of a multiprocessor: multiply-adds of f32 in a clock; how many of them there are, by how many
-# elements a thread makes, against those that fetch; clocks until the first tile is there, of
-# another launch, and for each sum of a part that is written and read again.
+# elements a thread makes, against those that fetch; clocks until the first tile is there.
 _MULTIPLY_ADDS = 128
 _OVERHEAD = 24
 _START_CLOCKS = 3000
-_LAUNCH_CLOCKS = 5000
-_SUMS_EACH_CLOCK = 8
 _THREADS_TO_BE_BUSY = 256
 
 
@@ -108,16 +110,13 @@ def expected_clocks(problem: Problem, variant: Variant) -> float:
     part = each / (each + _OVERHEAD)
     depth = -(-k // variant.splits)
     at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
-    rounds = -(-tiles // (_MULTIPROCESSORS * at_once))
+    rounds = -(-tiles // (MULTIPROCESSORS * at_once))
     # Few threads do not keep a multiprocessor busy.
-    alone = min(1.0, variant.threads * min(at_once, -(-tiles // _MULTIPROCESSORS)) / 256)
-    together = min(at_once, -(-tiles // _MULTIPROCESSORS))
+    alone = min(1.0, variant.threads * min(at_once, -(-tiles // MULTIPROCESSORS)) / 256)
+    together = min(at_once, -(-tiles // MULTIPROCESSORS))
     busy = depth * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
     total = rounds * busy + _START_CLOCKS
-    if variant.splits > 1:
-        total += _LAUNCH_CLOCKS
-        total += batches * m * n * (2 * variant.splits + 1) / _MULTIPROCESSORS / _SUMS_EACH_CLOCK
-    return total
+    return total + clocks_of_parts(problem, variant.splits)
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
@@ -143,17 +142,6 @@ def _sides(
     )
 
 
-def _depth_of_part(problem: Problem, variant: Variant) -> int:
-    """How many k a block has: whole tiles."""
-    assert problem.k is not None
-    return -(-problem.k // (variant.splits * variant.k)) * variant.k
-
-
-def _table_length(problem: Problem, variant: Variant) -> int:
-    """What is fetched ahead is looked up, too."""
-    return _depth_of_part(problem, variant) + variant.stages * variant.k
-
-
 def _tile_bytes(problem: Gathered, variant: Variant) -> int:
     element = sum_type(problem)
     shapes = [side.shape(variant, element) for side in _sides(problem, variant)]
@@ -161,7 +149,7 @@ def _tile_bytes(problem: Gathered, variant: Variant) -> int:
 
 
 def _shared_bytes(problem: Gathered, variant: Variant) -> int:
-    tables = 2 * _table_length(problem, variant) * _TABLE_ENTRY_BYTES
+    tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
     return _tile_bytes(problem, variant) + tables
 
 
@@ -284,7 +272,7 @@ class _Kernel(simt_kernel.Kernel):
         tile_m, tile_n = self._tile(tile, tiles_m, tiles_n)
         self.first = (w.multiply(tile_m, v.m), w.multiply(tile_n, v.n))
         if v.splits > 1:
-            depth = _depth_of_part(self.problem, v)
+            depth = depth_of_part(self.problem, v)
             self.first_k = w.multiply(self.part_number, depth)
             self.last_k = w.minimum(w.add(self.first_k, depth), self.host.sizes.k)
             self.operands.k = self.last_k
@@ -313,7 +301,7 @@ class _Kernel(simt_kernel.Kernel):
 
     def _make_tables(self) -> list[Buffer | None]:
         """For each side where its depth leads to, if that is no plain distance."""
-        w, length = self.writer, _table_length(self.problem, self.split_variant)
+        w, length = self.writer, table_length(self.problem, self.split_variant)
         begin = _tile_bytes(self.gathered, self.split_variant)
         tables: list[Buffer | None] = []
         for given in self.given:

@@ -12,6 +12,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.lower.contractions.gathered.parts import (
+    MULTIPROCESSORS,
+    clocks_of_parts,
+    depth_of_part,
+    table_length,
+)
 from aotc.lower.contractions.gathered.problem import (
     Gathered,
     Operand,
@@ -47,7 +53,6 @@ NAME = "gathered mma.sync"
 _MOST_SHARED_BYTES = 160 * 1024
 _ENTRY_BYTES = 4
 _SUM_THREADS = 256
-_MULTIPROCESSORS = 132
 _FEW_STEPS = 1
 
 
@@ -105,14 +110,11 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
 
 
 # Of a multiprocessor, about: multiply-adds of 16 bits in a clock, elements that come one by one
-# and that come in chunks; clocks until the first tile is there, of a step's latency, of another
-# launch, and for each sum of a part that is written and read again.
+# and that come in chunks; clocks until the first tile is there, and of a step's latency.
 _MULTIPLY_ADDS = 1024
 _ELEMENTS, _CHUNKED = 16, 64
 _START_CLOCKS = 3000
 _STEP_CLOCKS = 500
-_LAUNCH_CLOCKS = 5000
-_SUMS_EACH_CLOCK = 8
 _MOST_TOGETHER = 4
 
 
@@ -130,12 +132,9 @@ def expected_clocks(problem: Problem, variant: Variant) -> float:
     )
     busy = depth * scale * max(variant.m * variant.n / _MULTIPLY_ADDS, fetched)
     alone = -(-depth // variant.k) * _STEP_CLOCKS
-    each = -(-tiles // _MULTIPROCESSORS)
+    each = -(-tiles // MULTIPROCESSORS)
     total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
-    if variant.splits > 1:
-        total += _LAUNCH_CLOCKS
-        total += batches * m * n * (2 * variant.splits + 1) / _MULTIPROCESSORS / _SUMS_EACH_CLOCK
-    return total
+    return total + clocks_of_parts(problem, variant.splits)
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
@@ -148,19 +147,8 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
     return w.text() + "\n"
 
 
-def _depth_of_part(problem: Problem, variant: Variant) -> int:
-    """How many k a block has: whole tiles."""
-    assert problem.k is not None
-    return -(-problem.k // (variant.splits * variant.k)) * variant.k
-
-
-def _table_length(problem: Problem, variant: Variant) -> int:
-    """What is fetched ahead is looked up, too."""
-    return _depth_of_part(problem, variant) + variant.stages * variant.k
-
-
 def _all_shared_bytes(problem: Problem, variant: Variant) -> int:
-    tables = 2 * _table_length(problem, variant) * _ENTRY_BYTES
+    tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
     return _first_table(problem, variant) + tables
 
 
@@ -202,8 +190,8 @@ class _Launches:
                 _Kernel(self, problem, sizes, place, part).write(self.finish)
             else:
                 batch, split = w.divide(part, v.splits), w.remainder(part, v.splits)
-                first_k = w.multiply(split, _depth_of_part(problem, v))
-                end = w.least(w.add(first_k, _depth_of_part(problem, v)), sizes.k)
+                first_k = w.multiply(split, depth_of_part(problem, v))
+                end = w.least(w.add(first_k, depth_of_part(problem, v)), sizes.k)
                 # Of the last parts there may be nothing.
                 end = w.most(first_k, end)
                 own = replace(sizes, k=end)
@@ -299,7 +287,7 @@ class _Kernel(Kernel):
         return self.host.a if side is self.a else self.host.b
 
     def _table_type(self) -> str:
-        return f"memref<{_table_length(self.problem, self.variant)}xi32, {WORKGROUP}>"
+        return f"memref<{table_length(self.problem, self.variant)}xi32, {WORKGROUP}>"
 
     def _rings(self) -> None:
         """And tables of where the depth leads to, for operands in which that is no plain
@@ -314,9 +302,9 @@ class _Kernel(Kernel):
             shared = w.value(f"gpu.dynamic_shared_memory : {SHARED}")
             view = f"memref.view {shared}[{w.index(start)}][] : {SHARED} to {type_}"
             table = self.tables[side.name] = w.value(view)
-            start += _table_length(self.problem, self.variant) * _ENTRY_BYTES
+            start += table_length(self.problem, self.variant) * _ENTRY_BYTES
             threads, number = w.index(self.variant.threads), w.name()
-            length = w.index(_table_length(self.problem, self.variant))
+            length = w.index(table_length(self.problem, self.variant))
             w.open(f"scf.for {number} = {self.place.thread} to {length} step {threads} {{")
             k = self._known(w.add(self.first_k, number), self.host.sizes.k)
             entry = w.index(offset(w, k, digits))
