@@ -63,6 +63,11 @@ def cases() -> list[Case]:
         for element in ("f16", "bf16", "f32", "f64")
         for n in (SQUARES if element.endswith("f16") else EXACT_SQUARES)
     ]
+    found += [
+        Case(f"f32_{layout}_{n}", "f32", "f32", layout, n, n, n)
+        for layout in ("nt", "tn", "tt")
+        for n in EXACT_SQUARES
+    ]
     # A weight lies as its layer's outputs x inputs in PyTorch (nt), and the other way round.
     found += [
         Case(f"f16_{layout}_{m}x{n}x{k}", "f16", "f16", layout, m, n, k)
