@@ -1,6 +1,6 @@
 """Attention, as aotc builds it of linalg, against PyTorch's scaled_dot_product_attention.
 
-    python -m bench.attention OUT
+    python -m bench.attention OUT [--cases WORD,...]
 
 makes the folder OUT: a library for each type, number of columns and of tokens, causal and not, with
 16 heads, for Hopper, and in 16 bits for other GPUs (PTX of sm_80), and `run`. That needs a GPU and
@@ -9,10 +9,10 @@ PyTorch; it holds results against f64's, and prints a line of JSON for each.
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
 import shutil
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -38,9 +38,9 @@ def cases() -> list[Attention]:
     ]
 
 
-def build(out: Path) -> None:
-    """Fills the folder `out`."""
-    chosen = cases()
+def build(out: Path, names: tuple[str, ...] = ()) -> None:
+    """Fills the folder `out` with the cases whose names begin so."""
+    chosen = [case for case in cases() if not names or case.name.startswith(names)]
     with ProcessPoolExecutor() as pool:
         list(pool.map(functools.partial(_build_one, out), chosen))
     described = [case.program.described for case in chosen]
@@ -65,5 +65,13 @@ def _build_one(out: Path, case: Attention) -> None:
     )
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("out", type=Path, help="the folder")
+    parser.add_argument("--cases", default="", help="what names begin with: f32_nn,f16")
+    options = parser.parse_args()
+    build(options.out, tuple(word for word in options.cases.split(",") if word))
+
+
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    main()

@@ -1,6 +1,6 @@
 """Products of matrices, as aotc builds them of linalg, against cuBLAS.
 
-    python -m bench.gemm OUT
+    python -m bench.gemm OUT [--cases WORD,...]
 
 makes the folder OUT: a library for each type, transposition and shape, and `run`. That needs a GPU
 and PyTorch, whose matmul is cuBLAS's; it holds results against f64's, and prints a line of JSON for
@@ -10,10 +10,10 @@ torch.compile. `run --help` says what can be asked for.
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
 import shutil
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -159,9 +159,9 @@ func.func @{name}(%A: memref<{a}f16>, %B: memref<{b}f16>, %bias: memref<{n}f16>,
 """
 
 
-def build(out: Path, chip: str = "sm_90a") -> None:
-    """Fills the folder `out`."""
-    chosen = cases()
+def build(out: Path, names: tuple[str, ...] = (), chip: str = "sm_90a") -> None:
+    """Fills the folder `out` with the cases whose names begin so."""
+    chosen = [case for case in cases() if not names or case.name.startswith(names)]
     with ProcessPoolExecutor() as pool:
         list(pool.map(functools.partial(_build_one, out, chip), chosen))
     (out / "cases.json").write_text(json.dumps(to_builtins(chosen)))
@@ -185,5 +185,13 @@ def _build_one(out: Path, chip: str, case: Case) -> None:
     )
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("out", type=Path, help="the folder")
+    parser.add_argument("--cases", default="", help="what names begin with: f32_nn,f16")
+    options = parser.parse_args()
+    build(options.out, tuple(word for word in options.cases.split(",") if word))
+
+
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    main()
