@@ -55,4 +55,6 @@ def test_tma_takes_what_is_aligned() -> None:
     rows = Mask("memref<?x512xf16>", "f16", ("i", "j"), 16)
     assert has_tiles(rows)
     assert not has_tiles(Mask("memref<?x?xf16>", "f16", ("i", "j"), 2))
+    # A box along two dimensions of queries is a cube.
+    assert not has_tiles(Mask("memref<512x512x512xf16>", "f16", ("i", "i", "j"), 16))
     assert not has_tiles(Mask("memref<1x1x1x1x1x512xf16>", "f16", ("0",) * 5 + ("j",), 16))

@@ -24,6 +24,14 @@ ADDED = (
     %seen = arith.addf %scaled, %mask : f32"""
 )
 
+# What was -infinity is infinity.
+NEGATED = (
+    CAUSAL.replace("%seen =", "%hidden =")
+    + """
+    %minus_one = arith.constant -1.0 : f32
+    %seen = arith.mulf %hidden, %minus_one : f32"""
+)
+
 # Sums and softmax are of f64, between tensors of f32.
 IN_F64 = attention().replace("f32", "f64").replace("f16", "f32").replace(
     "0xFF800000", "0xFFF0000000000000"
@@ -74,6 +82,8 @@ def test_what_is_found(
         ("pytorch_heads_in_rows_of_any_batch", "causal attention of heads in rows:"),
         ("pytorch_heads_in_rows_of_any_size", "causal attention of heads in rows:"),
         ("pytorch_heads_apart", "attention of heads in rows:"),
+        ("one_head_apart", "attention:"),
+        ("mask_on_a_diagonal", "attention with a mask:"),
         ("no_batch", "attention:"),
         ("batch_and_heads", "attention:"),
     ],
@@ -119,6 +129,8 @@ def test_heads_are_read_and_written_where_they_are(
         ("the last key is hidden, too", attention(mask=STRICTLY_CAUSAL)),
         ("keys before are hidden", attention(mask=BACKWARDS)),
         ("hidden scores are 0", attention(mask=LARGE)),
+        ("hidden scores are infinity", attention(mask=NEGATED, scale=-0.125)),
+        ("a mask is rounded first", (INPUTS / "mask_is_rounded.mlir").read_text()),
         ("no softmax", attention(scores="%masked")),
         ("the weights are a result, too", (INPUTS / "pytorch_with_weights.mlir").read_text()),
     ],

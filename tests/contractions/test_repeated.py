@@ -83,3 +83,27 @@ func.func @squares(%a: memref<?x?xf32>, %c: memref<?xf32>) attributes {llvm.emit
     c = np.ones(9, np.float32)
     aotc.load(built.path).squares(a, c)
     np.testing.assert_allclose(c, 1 + (a.astype(np.float64) ** 2).sum(1), rtol=1e-6)
+
+
+def test_what_is_in_another_memory_has_loops(tmp_path: Path) -> None:
+    """No kernel takes such a matrix, and no view is made of it."""
+    text = """
+func.func @product(%a: memref<8x64x32xf32>, %c: memref<8x64x48xf32>)
+    attributes {llvm.emit_c_interface} {
+  %b = memref.alloc() : memref<32x48xf32, 1>
+  linalg.generic {indexing_maps = [affine_map<(b, i, j, k) -> (b, i, k)>,
+                                   affine_map<(b, i, j, k) -> (k, j)>,
+                                   affine_map<(b, i, j, k) -> (b, i, j)>],
+                  iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<8x64x32xf32>, memref<32x48xf32, 1>) outs(%c : memref<8x64x48xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %z, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+"""
+    out = f"{tmp_path}/"
+    built = aotc.build(text, emit="mlir", out=out, name="built", chips=("sm_80",))
+    assert "gpu.launch" in built.path.read_text()

@@ -234,9 +234,6 @@ class _Dispatch(Emitter):
             batch = self.value(f"arith.muli {batch}, {self.constant(problem.heads[0])} : index")
         down = self.value(f"arith.ceildivui {rows}, {self.constant(one.variant.m)} : index")
         tiles = self.value(f"arith.muli {down}, {batch} : index")
-        if problem.heads[0]:
-            heads = self.constant(problem.heads[0])
-            tiles = self.value(f"arith.muli {tiles}, {heads} : index")
         if problem.causal:
             least = self.constant(2 * at_once)
             turns = self.value(f"arith.maxui {tiles}, {least} : index")

@@ -61,7 +61,9 @@ class MaskReader:
 
 def has_tiles(mask: Mask) -> bool:
     """Whether TMA takes it."""
-    return mask.alignment % _CHUNK == 0 and len(mask.places) <= _MOST_DIMENSIONS
+    # A box along two dimensions of queries would be a cube, of which a mask is the diagonal.
+    is_tile = mask.places.count(QUERY) <= 1
+    return is_tile and mask.alignment % _CHUNK == 0 and len(mask.places) <= _MOST_DIMENSIONS
 
 
 class MaskTiles:

@@ -9,6 +9,7 @@ no attention. Casts may be anywhere, as frontends put them in several places.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
@@ -155,8 +156,8 @@ class _Recognition:
             raise _NotAttentionError
         if (factor := _factor(scores)) is not None:
             parts = self._parts(scores.operands[_position_of_value(scores)], depth + 1)
-            # A mask is added as it is.
-            if parts.mask is not None:
+            # A mask is added as it is, and what is hidden is -infinity.
+            if parts.mask is not None or (parts.causal and factor <= 0):
                 raise _NotAttentionError
             return replace(parts, scale=parts.scale * factor)
         if scores.name not in ("addf", "select"):
@@ -183,7 +184,8 @@ class _Recognition:
     def _mask(self, mask: Expression) -> Element | None:
         """The tensor that is added, as far back as it has an element for each key in a row."""
         found = None
-        for element in self._steps(mask):
+        # What is rounded before it is added is another number: -1e9 is -infinity in f16.
+        for element in self._steps(mask, casts=("extf",)):
             is_float = str(element.tensor.type.element_type) in ("f16", "bf16", "f32")
             *outer, last = element.index
             if is_float and last == _KEY and all(_is_outer(place) for place in outer):
@@ -385,7 +387,7 @@ class _Recognition:
         ones, others = self._steps(_renamed(one, symbol, to)), self._steps(other)
         return any(left.is_same(right) for left in ones for right in others)
 
-    def _steps(self, expression: Expression) -> list[Element]:
+    def _steps(self, expression: Expression, casts: Collection[str] = _CASTS) -> list[Element]:
         """The elements that an expression is, one made of the other by casts."""
         found: list[Element] = []
         for _ in range(_MOST_STEPS):
@@ -395,7 +397,7 @@ class _Recognition:
                 if before is None or isinstance(before, Reduction):
                     break
                 expression = before
-            elif isinstance(expression, Operation) and expression.name in _CASTS:
+            elif isinstance(expression, Operation) and expression.name in casts:
                 (expression,) = expression.operands
             else:
                 break
@@ -470,7 +472,7 @@ def _operand(element: Element, row: str, column: str, *, is_batched: bool) -> Op
     if len(places) < 2:
         return None
     *front, before, last = places
-    if (before, last) == (row, column):
+    if (before, last) == (row, column) and tuple(index[-2:]) == (row, column):
         return Operand(tensor) if (_is_batch(front) if is_batched else not front) else None
     if type_.is_dynamic_dim(type_.rank - 1):
         return None

@@ -27,6 +27,9 @@ def repeat(generic: Any) -> bool:
     batch = ir.AffineDimExpr(first)
     if maps[1 - which].results[0] != first or batch in list(maps[which].results):
         return False
+    # No kernel takes one of another memory.
+    if any(value.type.memory_space is not None for value in generic.operands):
+        return False
     with generic.location:
         view = _view(generic.operands[which], generic.operands[2], generic)
     generic.operands[which] = view

@@ -50,7 +50,8 @@ def _holds(condition: Any) -> bool | None:
 def _expand(reshape: Any) -> None:
     source, result = reshape.operands[0], reshape.results[0]
     asked = asked_sizes(reshape)
-    if asked is None or not isinstance(source.type, ir.RankedTensorType):
+    types = (source.type, result.type)
+    if asked is None or not all(isinstance(one, ir.RankedTensorType) for one in types):
         return
     before = [size_of(source, i) for i in range(source.type.rank)]
     after = [

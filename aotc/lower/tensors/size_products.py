@@ -100,6 +100,8 @@ def _multiple(apply: Any) -> Product | None:
 
 def size_of(tensor: Any, dimension: int) -> Product:
     """Of a tensor along a dimension: equal for sizes that are known to be."""
+    if not isinstance(tensor.type, ir.RankedTensorType):
+        return Product(1, ((Size(tensor, dimension), 1),))
     if not tensor.type.is_dynamic_dim(dimension):
         return Product(int(tensor.type.get_dim_size(dimension)))
     owner = ops.defining(tensor)
