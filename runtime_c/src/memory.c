@@ -47,8 +47,8 @@ static bool is_capturing(const aotc_rt_driver *driver, CUstream stream) {
 }
 
 // Kernels would stop at each page of new host-shared memory that they are the first to touch, which
-// takes far longer than to write it. It is a hint: not every device can, and nothing depends on it.
-// A capture would be lost by it.
+// takes far longer than to write it. (What the host writes first comes back to it, page by page.)
+// It is a hint: not every device can, and nothing depends on it. A capture would be lost by it.
 static void bring_to_device(aotc_rt_scope *scope, void *pointer, uint64_t bytes, CUstream stream) {
   if (pointer != NULL && bytes >= SHARED_PAGE_BYTES && scope->driver->mem_prefetch_async != NULL &&
       !is_capturing(scope->driver, stream)) {
