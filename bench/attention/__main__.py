@@ -9,14 +9,12 @@ PyTorch; it holds results against f64's, and prints a line of JSON for each.
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
-import shutil
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import aotc
+from bench import folder
 from tests.gpu.products.attention import Attention
 
 HERE = Path(__file__).resolve().parent
@@ -41,15 +39,12 @@ def cases() -> list[Attention]:
 def build(out: Path, names: tuple[str, ...] = ()) -> None:
     """Fills the folder `out` with the cases whose names begin so."""
     chosen = [case for case in cases() if not names or case.name.startswith(names)]
-    with ProcessPoolExecutor() as pool:
-        list(pool.map(functools.partial(_build_one, out), chosen))
-    described = [case.program.described for case in chosen]
-    (out / "cases.json").write_text(json.dumps(described))
-    for module in (HERE / "measure.py", HERE.parent / "bursts.py"):
-        shutil.copyfile(module, out / module.name)
-    run = out / "run"
-    run.write_text('#!/bin/sh\ncd "$(dirname "$0")" && exec python3 measure.py "$@"\n')
-    run.chmod(0o755)
+    build_one = functools.partial(_build_one, out)
+    folder.fill(out, chosen, build_one, _described, (HERE / "measure.py",))
+
+
+def _described(case: Attention) -> dict[str, Any]:
+    return case.program.described
 
 
 def _build_one(out: Path, case: Attention) -> None:
@@ -66,11 +61,8 @@ def _build_one(out: Path, case: Attention) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("out", type=Path, help="the folder")
-    parser.add_argument("--cases", default="", help="what names begin with: f32_nn,f16")
-    options = parser.parse_args()
-    build(options.out, tuple(word for word in options.cases.split(",") if word))
+    out, names = folder.options(__doc__)
+    build(out, names)
 
 
 if __name__ == "__main__":

@@ -10,16 +10,13 @@ torch.compile. `run --help` says what can be asked for.
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
-import shutil
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
 
 import aotc
+from bench import folder
 
 HERE = Path(__file__).resolve().parent
 # Rows of activations, and the sizes of a transformer's layers.
@@ -162,14 +159,8 @@ func.func @{name}(%A: memref<{a}f16>, %B: memref<{b}f16>, %bias: memref<{n}f16>,
 def build(out: Path, names: tuple[str, ...] = (), chip: str = "sm_90a") -> None:
     """Fills the folder `out` with the cases whose names begin so."""
     chosen = [case for case in cases() if not names or case.name.startswith(names)]
-    with ProcessPoolExecutor() as pool:
-        list(pool.map(functools.partial(_build_one, out, chip), chosen))
-    (out / "cases.json").write_text(json.dumps(to_builtins(chosen)))
-    for module in (HERE / "measure.py", HERE / "rivals.py", HERE.parent / "bursts.py"):
-        shutil.copyfile(module, out / module.name)
-    run = out / "run"
-    run.write_text('#!/bin/sh\ncd "$(dirname "$0")" && exec python3 measure.py "$@"\n')
-    run.chmod(0o755)
+    modules = (HERE / "measure.py", HERE / "rivals.py")
+    folder.fill(out, chosen, functools.partial(_build_one, out, chip), to_builtins, modules)
 
 
 def _build_one(out: Path, chip: str, case: Case) -> None:
@@ -186,11 +177,8 @@ def _build_one(out: Path, chip: str, case: Case) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("out", type=Path, help="the folder")
-    parser.add_argument("--cases", default="", help="what names begin with: f32_nn,f16")
-    options = parser.parse_args()
-    build(options.out, tuple(word for word in options.cases.split(",") if word))
+    out, names = folder.options(__doc__)
+    build(out, names)
 
 
 if __name__ == "__main__":
