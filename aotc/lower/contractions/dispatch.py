@@ -24,10 +24,10 @@ from aotc.lower.contractions.fusion.narrow import narrow_results
 from aotc.lower.contractions.gathered.flattened import flattened
 from aotc.lower.contractions.gathered.problem import Gathered
 from aotc.lower.contractions.gathered.recognise import recognise_gathered
+from aotc.lower.contractions.gathered.repeated import repeat
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Extra, Matrix, Problem
 from aotc.lower.contractions.reasons import reasons
 from aotc.lower.contractions.recognise import Product, multiplies, recognise_product
-from aotc.lower.contractions.repeated import repeat
 from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, variant_of
 from aotc.lower.kernels.outlining import ANY_GPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY

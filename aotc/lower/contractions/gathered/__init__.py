@@ -1,7 +1,7 @@
 """Contractions whose operands are no matrices as they lie in memory: convolutions, and others.
 
 `recognise` finds them, as a `problem`. Where loops are one in memory, it is a product of views
-(`flattened`); else there are the kernels of the families that these modules are named after, with
-addresses of their own: `tensor_cores`, `simt`, and `blocked` for the CPU device. `parts` is where
-blocks divide K.
+(`flattened`); a batch with one matrix in common is one of a view that repeats it (`repeated`). Else
+there are the kernels of the families that these modules are named after, with addresses of their
+own: `tensor_cores`, `simt`, and `blocked` for the CPU device. `parts` is where blocks divide K.
 """
