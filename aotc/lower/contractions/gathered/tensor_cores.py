@@ -41,7 +41,6 @@ from aotc.lower.contractions.tensor_cores.tiles import (
     Place,
     Side,
     Sizes,
-    Staging,
     Variant,
     shared_bytes,
 )
@@ -466,17 +465,7 @@ class _Store(Store):
         )
         self.host, self.batch = kernel.host, kernel.batch
 
-    def _store_some(
-        self,
-        staging: Staging,
-        own_row: Index,
-        own_column: Index,
-        row: Index,
-        column: Index,
-        width: int,
-        finish: Finish | None,
+    def _store_sums(
+        self, sums: Sequence[str], row: Index, column: Index, finish: Finish | None
     ) -> None:
-        w, sum_type = self.w, self.instruction.sum
-        at = w.at(self.place.warp, own_row, own_column)
-        sums = w.load_vector(f"%staged{at}", staging.type, width, sum_type)
         self.host.store(self.batch, row, column, sums)

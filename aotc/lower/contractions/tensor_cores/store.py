@@ -118,9 +118,16 @@ class Store:
         width: int,
         finish: Finish | None,
     ) -> None:
-        w, c, summed = self.w, self.problem.c, self.instruction.sum
+        w = self.w
         at = w.at(self.place.warp, own_row, own_column)
-        sums = w.load_vector(f"%staged{at}", staging.type, width, summed)
+        sums = w.load_vector(f"%staged{at}", staging.type, width, self.instruction.sum)
+        self._store_sums(sums, row, column, finish)
+
+    def _store_sums(
+        self, sums: Sequence[str], row: Index, column: Index, finish: Finish | None
+    ) -> None:
+        """Of neighbours in a row of C, the first one at `row`, `column`."""
+        w, c, summed, width = self.w, self.problem.c, self.instruction.sum, len(sums)
         at = w.at(*self.at, row, column)
         if self.problem.adds:
             before = w.load_vector(f"{self.target}{at}", c.type, width, c.element)
