@@ -7,7 +7,7 @@ import re
 import pytest
 from contractions.test_hopper import evaluate
 
-from aotc.lower.attention.masks import MaskTiles, has_tiles
+from aotc.lower.attention.hopper.mask_tiles import MaskTiles, has_tiles
 from aotc.lower.attention.problem import Mask
 from aotc.lower.contractions.hopper.tiles import Body
 from aotc.lower.contractions.problem import ELEMENT_BYTES

@@ -22,8 +22,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from aotc.lower.attention.hopper.mask_tiles import MaskTiles, has_tiles
 from aotc.lower.attention.hopper.products import ROWS, Operand, Products
-from aotc.lower.attention.masks import MaskReader, MaskTiles, has_tiles
+from aotc.lower.attention.masks import MaskReader
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.softmax import Rows, Softmax
 from aotc.lower.contractions.hopper.block import SHARED_BYTES, WARPGROUP, Block, in_groups

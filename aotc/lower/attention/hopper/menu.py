@@ -5,7 +5,7 @@ from __future__ import annotations
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.hopper import kernel as hopper
 from aotc.lower.attention.hopper.kernel import Variant
-from aotc.lower.attention.masks import has_tiles
+from aotc.lower.attention.hopper.mask_tiles import has_tiles
 from aotc.lower.attention.problem import Attention
 from aotc.request import Chip
 
