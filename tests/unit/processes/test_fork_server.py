@@ -47,7 +47,8 @@ def test_a_crash_is_an_error(server: ForkServer) -> None:
     with pytest.raises(TaskError) as crashed:
         server.call("tasks:crash")
     error = crashed.value
-    assert (error.reason, error.step, error.said) == ("SIGSEGV", "the third node", "last words")
+    assert (error.reason, error.step, error.said) == ("SIGSEGV", "the third node", "last words\n")
+    assert error.left == b"the module"
     assert server.call("tasks:reverse", b"ab") == b"ba"
 
 
