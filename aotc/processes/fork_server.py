@@ -35,7 +35,7 @@ from msgspec import Struct
 from aotc.errors import AotcError, InternalError
 from aotc.processes.memory import gibibytes, processor_seconds, resident_memory
 from aotc.processes.owner import PROCESS
-from aotc.processes.signals import signal_name, uninterrupted
+from aotc.processes.signals import end_with_parent, signal_name, uninterrupted
 
 # Of a message to the server.
 _LARGEST = 1 << 16
@@ -398,6 +398,10 @@ class _Server:
         alive, theirs = os.pipe()
         pid = os.fork()
         if pid == 0:
+            end_with_parent(signal.SIGKILL)
+            # Whoever waits for the server's end does not wait for this process.
+            for one in (self._control, ended, *(other.ended for other in self._running)):
+                one.close()
             _work(words, files)
         os.close(theirs)
         limits = Limits(*words["limits"]) if "limits" in words else None

@@ -79,6 +79,7 @@ def test_a_server_that_ended_is_started_again(server: ForkServer) -> None:
     assert server.call("tasks:reverse", b"ab") == b"ba"
     assert server._process is not None
     pending = server.start("tasks:sleep")
+    time.sleep(0.5)  # until it runs
     os.kill(server._process.pid, signal.SIGKILL)
     with pytest.raises(TaskError):
         pending.answer()
