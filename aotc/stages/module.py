@@ -25,6 +25,7 @@ from aotc.lower.leftovers import check_kernels, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.remarks import Remarks
+from aotc.lower.rewrites.allocations import check_allocations
 from aotc.output import write_file
 from aotc.request import EmitKind
 from aotc.stages.build import Build, printed
@@ -89,6 +90,8 @@ def outline_module(build: Build) -> list[StageFile]:
     check_kernels(build.source)
     build.given = given_binaries(build.source)
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
+    for gpu_module in gpu_modules(build.module):
+        check_allocations(gpu_module)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
     if r.pipeline is not None and goes_on and not gpu_modules(build.module):
         build.warn(
