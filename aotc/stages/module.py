@@ -20,6 +20,7 @@ from aotc.input.source import Source, adopt_module, parse_source, read_source
 from aotc.lower.analysis.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
+from aotc.lower.checks.module import check_module
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.lower.leftovers import check_kernels, check_supported
 from aotc.lower.outline import outline
@@ -36,6 +37,9 @@ def load(build: Build) -> list[StageFile]:
     r = build.request
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
     build.source = _read(build, name)
+    check_module(
+        build.source, architecture=r.target.architecture, has_pipeline=r.pipeline is not None
+    )
     mark_kernels(build.module)
     build.warnings += check_input(build.source, r)
     mark_entries(build.source, r.entries, r.emit)
