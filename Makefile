@@ -3,6 +3,7 @@
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
 #   make test         linters and tests
 #   make test-frontends  PyTorch, ONNX and JAX, which it installs, against what aotc makes of them
+#   make chips        every kernel that aotc can choose, built for chips, whose cubins are read
 #   make property     new random kernels, whose values are known, on the CPU
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
@@ -17,7 +18,8 @@
 #   make clean        removes what these make, but not .venv
 #
 # PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
-# benchmark (`make bench BENCH=--help` tells them), PROPERTY=... those of `make property`.
+# benchmark (`make bench BENCH=--help` tells them), PROPERTY=... those of `make property`, CHIPS=...
+# those of `make chips`.
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -32,7 +34,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
-  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property
+  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property chips
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -73,6 +75,9 @@ test-frontends: $(INSTALLED)
 
 property: $(INSTALLED)
 	$(RUN) -m tests.property.run $(PROPERTY)
+
+chips: $(INSTALLED)
+	$(RUN) -m tests.chips.run $(CHIPS)
 
 bench: $(INSTALLED)
 	@mkdir -p build/bench

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from aotc.chips import FIRST_WITH_VARIANT
 from aotc.delivery import check_room
 from aotc.device.early_kernels import early_kernels
 from aotc.device.lower import lower_device
@@ -108,10 +109,6 @@ def translate_device(build: Build) -> list[StageFile]:
     return artifacts
 
 
-# Where the default set is refused an operation, the architecture's own variant may have it.
-_VARIANTS = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_120": "sm_120a"}
-
-
 def compile_ptx(build: Build) -> list[StageFile]:
     jobs = [(name, chip) for name, chips in build.able.items() for chip in chips]
     made = build.runner.in_parallel(
@@ -189,8 +186,9 @@ def _candidates(build: Build, gpu_module: str, chip: Chip) -> list[Chip]:
 
 
 def _variants(build: Build, chip: Chip) -> list[Chip]:
-    variant = _VARIANTS.get(chip.name) if build.request.has_default_chips else None
-    return [chip, *([Chip(variant)] if variant else [])]
+    """Where the default set is refused an operation, the architecture's own variant may have it."""
+    has_variant = build.request.has_default_chips and chip.capability >= FIRST_WITH_VARIANT
+    return [chip, *([Chip(f"{chip.name}a")] if has_variant else [])]
 
 
 def _ptx_name(build: Build, gpu_module: str, chip: Chip) -> str:
