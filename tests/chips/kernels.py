@@ -138,8 +138,18 @@ CONVOLUTIONS: tuple[Contraction, ...] = tuple(
 )
 
 
+# Of any number of images.
+_ANY_BATCH = convolution(
+    *("any", (64, 1536, 16, 16), (256, 3, 3)),
+    layout="nhwc",
+    element="f16",
+    result="f32",
+    dynamic=(("a", 0), ("c", 0)),
+)
+
+
 def gathered() -> Iterator[Gathered]:
-    for one in CONVOLUTIONS:
+    for one in (*CONVOLUTIONS, _ANY_BATCH):
         problem = one.problem
         if problem is not None:
             yield problem

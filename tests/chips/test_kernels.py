@@ -21,13 +21,17 @@ from chips.kernels import (
     products,
     shared_bytes_of,
 )
+from msgspec.structs import asdict
 
 from aotc import ops
 from aotc.chips import LIMITS, block_shared_of
 from aotc.lower.attention.problem import Attention
 from aotc.lower.checks.extents import LaunchSizes
-from aotc.lower.contractions.choice import Choice, choose
+from aotc.lower.contractions.choice import Choice, candidates, choose
 from aotc.lower.contractions.problem import Problem
+from aotc.lower.contractions.reasons import reasons
+from aotc.lower.contractions.tensor_cores import family as tensor_cores
+from aotc.lower.contractions.tuned import Entry, problem_words
 from aotc.lower.kernels.limits import excesses
 from aotc.lower.kernels.outlining import ANY_GPU
 from aotc.mlir import ir
@@ -95,6 +99,54 @@ def test_every_variant_fits_the_gpus_that_it_is_for() -> None:
         counted[kernel.family_name] += 1
     assert len(counted) == 15, counted
     assert min(counted.values()) >= 40, counted
+
+
+# f32 as tf32, of an A that lies transposed: tiles of 128x128x32, in 3 stages, are 102 KiB.
+TRANSPOSED = next(
+    problem
+    for problem in products()
+    if problem.allow_tf32
+    and problem.a.transposed
+    and not problem.b.transposed
+    and problem.m == 4096
+)
+LARGE = tensor_cores.Variant(128, 128, 32, 2, 2, 3)
+
+
+def test_what_is_timed_has_room() -> None:
+    sizes = (4096, 4096, 4096)
+    for chip, has_room in (("sm_80", True), ("sm_86", False)):
+        found = candidates(TRANSPOSED, Chip(chip), sizes)
+        assert (LARGE in [one.variant for one in found]) == has_room
+        for one in found:
+            needed = one.family.shared_bytes(TRANSPOSED, one.variant)
+            assert needed <= LIMITS[Chip(chip).capability].block_shared
+
+
+def test_what_was_measured_gives_way_where_it_has_no_room() -> None:
+    """A file of --tuned may say anything: for sm_86 the kernel is another one then."""
+    words = problem_words(TRANSPOSED)
+    for chip, expected in (("sm_80", [LARGE]), ("sm_86", [])):
+        entry = Entry(
+            *(chip, words, (4096, 4096, 4096), tensor_cores.NAME, asdict(LARGE)), 1.0, 1, "a GPU"
+        )
+        choices = choose(TRANSPOSED, [Chip(chip)], [entry])
+        assert [one.variant for one in choices if one.target == chip and one.entry] == expected
+        for one in choices:
+            needed = one.family.shared_bytes(one.problem, one.variant)
+            assert needed <= LIMITS[Chip(chip).capability].block_shared
+
+
+def test_the_reasons_name_the_gpus() -> None:
+    """A kernel for some GPUs alone says which, and the part of the peak is expected of those."""
+    chips = [Chip(name) for name in ("sm_80", "sm_86")]
+    limited = Choice(tensor_cores, LARGE, TRANSPOSED, ANY_GPU, capabilities=(80,))
+    other = Choice(tensor_cores, tensor_cores.Variant(64, 64, 32, 2, 2, 4), TRANSPOSED, ANY_GPU)
+    first, second = reasons([limited, other], chips)
+    assert "1. mma.sync with tiles of 128x128 on sm_80, " in first
+    assert "2. mma.sync with tiles of 64x64 on GPUs, " in second
+    assert ("sm_80's peak" in first, "sm_86" in first) == (True, False)
+    assert ("sm_80" in second, "sm_86's peak" in second) == (False, True)
 
 
 COVERING = {kernel.name: kernel for kernel in covering()}
