@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chips.cubins import refused, refused_of
+from chips.cubins import refusal, refused
 from chips.kernels import (
     Kernel,
     capabilities_of,
@@ -21,10 +21,12 @@ from chips.kernels import (
     products,
     shared_bytes_of,
 )
+from helpers.command import build_here
 from msgspec.structs import asdict
 
 from aotc import ops
 from aotc.chips import LIMITS, block_shared_of
+from aotc.inspect import inspect
 from aotc.lower.attention.problem import Attention
 from aotc.lower.checks.extents import LaunchSizes
 from aotc.lower.contractions.choice import Choice, candidates, choose
@@ -35,7 +37,7 @@ from aotc.lower.contractions.tuned import Entry, problem_words
 from aotc.lower.kernels.limits import excesses
 from aotc.lower.kernels.outlining import ANY_GPU
 from aotc.mlir import ir
-from aotc.request import BuildRequest, Chip, parse_ptx
+from aotc.request import DEFAULT_CHIPS, BuildRequest, Chip, parse_ptx
 
 SOURCE = Path("kernels.mlir")
 # Images for the default chips, and PTX; for one chip alone; for one, and PTX for later ones.
@@ -164,28 +166,94 @@ def test_launches_ask_for_what_plans_say() -> None:
             assert asked == shared_bytes_of(kernel) or isinstance(kernel.problem, Attention)
 
 
+def test_attention_asks_for_no_more_than_there_is() -> None:
+    """Of every depth, with a mask and without. (Those of bf16 are those of f16.)"""
+    with ir.Context(), ir.Location.unknown():
+        for kernel in kernels():
+            is_attention = isinstance(kernel.problem, Attention) and not kernel.problem.causal
+            if not is_attention or kernel.element == "bf16":
+                continue
+            module = ir.Module.parse(kernel.function("kernel"))
+            for launch in ops.find(module.operation, "gpu.launch"):
+                for capability in capabilities_of(kernel):
+                    assert list(excesses(launch, capability)) == [], kernel.name
+
+
 CHIPS = ("sm_86", "sm_80", "sm_89", "sm_120", "sm_90a", "sm_100a")
 
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_cubins_fit_their_chips(chip: str, tmp_path: Path) -> None:
     """Registers times threads, static and dynamic shared memory: a block fits a multiprocessor."""
-    count, problems = refused(list(_for(chip)), Chip(chip), tmp_path)
+    counts, problems = refused(list(_for(chip)), [Chip(chip)], tmp_path)
     assert problems == []
-    assert count > 2
+    assert counts[chip] > 2
 
 
 def _for(chip: str) -> Iterator[Kernel]:
     """Those for this chip alone, and of those for all its share."""
     others = [kernel for kernel in COVERING.values() if kernel.target == ANY_GPU]
     yield from (kernel for kernel in COVERING.values() if kernel.target == chip)
-    yield from others[CHIPS.index(chip) :: len(CHIPS)]
+    share = others[CHIPS.index(chip) :: len(CHIPS)]
+    yield from (kernel for kernel in share if Chip(chip).capability in capabilities_of(kernel))
 
 
 def test_what_does_not_fit_is_found(tmp_path: Path) -> None:
     """Of a kernel for 163 KiB, on a chip that has 99: the cubin is made, and no block fits."""
     kernel = max(COVERING.values(), key=lambda one: shared_bytes_of(one) * (one.target == ANY_GPU))
     assert 86 not in capabilities_of(kernel)
-    count, problems = refused_of([kernel], Chip("sm_86"), tmp_path)
-    assert (count, len(problems)) == (1, 1)
+    counts, problems = refused([kernel], [Chip("sm_80"), Chip("sm_86")], tmp_path)
+    assert counts == {"sm_80": 1, "sm_86": 1}
+    assert [problem.split(":")[0] for problem in problems] == ["sm_86"]
     assert f"and {shared_bytes_of(kernel)} bytes" in problems[0]
+
+
+SOFTMAX = """func.func @softmax(%a: tensor<{shape}>) -> tensor<{shape}>
+    attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %a, %c0 : tensor<{shape}>
+  %n = tensor.dim %a, %c1 : tensor<{shape}>
+  %e = tensor.empty({sizes}) : tensor<{shape}>
+  %r = linalg.softmax dimension(1) ins(%a : tensor<{shape}>) outs(%e : tensor<{shape}>)
+      -> tensor<{shape}>
+  return %r : tensor<{shape}>
+}}"""
+# Loops that are mapped: rows of any and of great length, sums of columns and of all, tiles.
+MAPPED = {
+    "rows": SOFTMAX.format(shape="?x?xf64", sizes="%m, %n"),
+    "long_rows": SOFTMAX.format(shape="64x16384xf64", sizes=""),
+    "transposed": """func.func @transposed(%a: memref<1024x512xf64>, %b: memref<512x1024xf64>)
+    attributes {llvm.emit_c_interface} {
+  linalg.transpose ins(%a : memref<1024x512xf64>) outs(%b : memref<512x1024xf64>)
+      permutation = [1, 0]
+  return
+}""",
+    **{
+        name: f"""func.func @{name}(%a: memref<?x?xf64>, %b: memref<{result}>)
+    attributes {{llvm.emit_c_interface}} {{
+  linalg.reduce ins(%a : memref<?x?xf64>) outs(%b : memref<{result}>) dimensions = [{sums}]
+      (%x: f64, %y: f64) {{
+    %s = arith.addf %x, %y : f64
+    linalg.yield %s : f64
+  }}
+  return
+}}"""
+        for name, result, sums in (("columns", "?xf64", "0"), ("total", "f64", "0, 1"))
+    },
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_mapped_loops_fit_every_chip(name: str, tmp_path: Path) -> None:
+    """Their kernels promise ptxas how many threads a block has, and have no dynamic memory."""
+    source = tmp_path / "mapped.mlir"
+    source.write_text(MAPPED[name])
+    build_here(source, "--emit", "cubin", "--no-cpu-kernels", "-o", f"{tmp_path}/out/")
+    images = [image for file in (tmp_path / "out").iterdir() for image in inspect(file).images]
+    assert len(images) == len(DEFAULT_CHIPS)
+    for image in images:
+        assert image.kernels
+        assert [refusal(kernel, Chip(image.chip), 0) for kernel in image.kernels] == [None] * len(
+            image.kernels
+        )

@@ -12,6 +12,9 @@ from helpers.fake_gpu import build_fake_driver, fake_fatbinary
 from helpers.launched import launches_on
 from helpers.shared import made_once, shared_folder
 
+from aotc import build
+from aotc.errors import InternalError
+
 # Of a large depth, for which a table in shared memory says where elements are.
 CONVOLUTION = convolution(
     "deep", (64, 1536, 16, 16), (256, 3, 3), layout="nhwc", element="f16", result="f32"
@@ -55,7 +58,7 @@ module attributes {gpu.container_module} {
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The convolution's library, with images for every GPU of the fake driver beside it."""
 
-    def build(folder: Path) -> None:
+    def make(folder: Path) -> None:
         chips = ",".join(map(str, (*ROOMY, *SCARCE, LATER)))
         kernels = ["deep_kernel", *(f"deep_kernel_{number}" for number in range(12))]
         fatbinary = fake_fatbinary(folder, *kernels, chip=chips)
@@ -65,7 +68,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         build_here(source, "--emit", "shared", "--no-cpu-kernels", *images, "-o", f"{folder}/")
         build_fake_driver(folder)
 
-    return made_once(shared_folder(tmp_path_factory) / "deep", build)
+    return made_once(shared_folder(tmp_path_factory) / "deep", make)
 
 
 @pytest.mark.parametrize("capability", [*ROOMY, *SCARCE, LATER])
@@ -75,6 +78,15 @@ def test_each_gpu_is_launched_what_it_has_room_for(library: Path, capability: in
     assert (found["status"], found["error"]) == (0, "")
     product, *_ = found["launches"]
     assert product[2] == (LARGE if capability in ROOMY else SMALL)
+
+
+def test_a_launch_that_a_gpu_would_refuse_is_no_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were a kernel chosen for GPUs without room for it, the build would end."""
+    monkeypatch.setattr("aotc.lower.contractions.choice._fitting", lambda choices, _: choices)
+    with pytest.raises(InternalError, match="160768 bytes of shared memory: sm_86 has 101376"):
+        build(CONVOLUTION.module, emit="host-mlir", out=f"{tmp_path}/", cpu_kernels=False)
 
 
 def test_a_kernel_of_the_users_fails_where_there_is_no_room(
