@@ -14,6 +14,7 @@ import pytest
 from chips.cubins import refusal, refused
 from chips.kernels import (
     Kernel,
+    attention_kernels,
     capabilities_of,
     covering,
     gathered,
@@ -151,12 +152,9 @@ def test_the_reasons_name_the_gpus() -> None:
     assert ("sm_80" in second, "sm_86's peak" in second) == (False, True)
 
 
-COVERING = {kernel.name: kernel for kernel in covering()}
-
-
 def test_launches_ask_for_what_plans_say() -> None:
     with ir.Context(), ir.Location.unknown():
-        for kernel in COVERING.values():
+        for kernel in covering():
             module = ir.Module.parse(kernel.function("kernel"))
             launches = ops.find(module.operation, "gpu.launch")
             for capability in capabilities_of(kernel):
@@ -169,9 +167,8 @@ def test_launches_ask_for_what_plans_say() -> None:
 def test_attention_asks_for_no_more_than_there_is() -> None:
     """Of every depth, with a mask and without. (Those of bf16 are those of f16.)"""
     with ir.Context(), ir.Location.unknown():
-        for kernel in kernels():
-            is_attention = isinstance(kernel.problem, Attention) and not kernel.problem.causal
-            if not is_attention or kernel.element == "bf16":
+        for kernel in attention_kernels():
+            if kernel.problem.causal or kernel.element == "bf16":
                 continue
             module = ir.Module.parse(kernel.function("kernel"))
             for launch in ops.find(module.operation, "gpu.launch"):
@@ -192,15 +189,15 @@ def test_cubins_fit_their_chips(chip: str, tmp_path: Path) -> None:
 
 def _for(chip: str) -> Iterator[Kernel]:
     """Those for this chip alone, and of those for all its share."""
-    others = [kernel for kernel in COVERING.values() if kernel.target == ANY_GPU]
-    yield from (kernel for kernel in COVERING.values() if kernel.target == chip)
+    others = [kernel for kernel in covering() if kernel.target == ANY_GPU]
+    yield from (kernel for kernel in covering() if kernel.target == chip)
     share = others[CHIPS.index(chip) :: len(CHIPS)]
     yield from (kernel for kernel in share if Chip(chip).capability in capabilities_of(kernel))
 
 
 def test_what_does_not_fit_is_found(tmp_path: Path) -> None:
     """Of a kernel for 163 KiB, on a chip that has 99: the cubin is made, and no block fits."""
-    kernel = max(COVERING.values(), key=lambda one: shared_bytes_of(one) * (one.target == ANY_GPU))
+    kernel = max(covering(), key=lambda one: shared_bytes_of(one) * (one.target == ANY_GPU))
     assert 86 not in capabilities_of(kernel)
     counts, problems = refused([kernel], [Chip("sm_80"), Chip("sm_86")], tmp_path)
     assert counts == {"sm_80": 1, "sm_86": 1}
