@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import fcntl
 import gc
 import importlib
 import os
@@ -41,10 +42,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     gc.set_threshold(200_000)
     # A thread whose tool has ended need not wait long for its turn.
     sys.setswitchinterval(0.0005)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
+    _claim_streams()
     _exit(run(arguments))
+
+
+def _claim_streams() -> None:
+    """Standard streams that are closed must not be the next files that are opened. What is written
+    to standard output then fails; what is said on stderr is lost."""
+    # In this order: each gets the lowest number that is free.
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
 def _exit(code: int) -> NoReturn:
@@ -81,8 +92,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has had enough.
         _drop_output()
         return EXIT_OK
+    except MemoryError:
+        _print_error(InternalError("Memory ran out."))
+        return EXIT_INTERNAL
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, OSError) and (error.errno in _FULL or _is_closed(error)):
             return _no_output(error)
         import traceback
 
@@ -92,13 +106,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _no_output(error: OSError) -> int:
+    if _is_closed(error):
+        problem = InputError("Cannot write: standard output is closed.")
+    else:
+        problem = InputError(
+            f"Cannot write: {error.strerror}.",
+            hint="It is standard output, or the folder for temporary files (TMPDIR).",
+        )
     _drop_output()
-    problem = InputError(
-        f"Cannot write: {error.strerror}.",
-        hint="It is standard output, or the folder for temporary files (TMPDIR).",
-    )
     _print_error(problem)
     return problem.exit_code
+
+
+def _is_closed(error: OSError) -> bool:
+    """Whether it is of a standard output that was closed when the process began."""
+    if error.errno != errno.EBADF:
+        return False
+    return fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
 
 
 def _drop_output() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotc.errors import InputError
-from aotc.output import NewFile, check_writable, write_files
+from aotc.output import NewFile, check_links, check_writable, write_files
 from aotc.request import BuildRequest, EmitKind
 from aotc.toolchain.data import SHARED_RUNTIME
 
@@ -48,6 +48,7 @@ def check_output(request: BuildRequest) -> None:
                 "name a directory (with a / at its end)."
             )
         check_writable(Path(request.out).parent)
+        check_links(Path(request.out))
 
 
 def the_only_one(request: BuildRequest, files: Sequence[StageFile]) -> StageFile:
