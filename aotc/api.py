@@ -217,7 +217,7 @@ def _manifest(request: BuildRequest, text: str) -> Manifest:
 def _words(words: str | Iterable[str]) -> tuple[str, ...]:
     """Several words, or one text of them with commas, as the command line has it."""
     if isinstance(words, str):
-        return tuple(word for word in words.split(",") if word)
+        return tuple(words.split(","))
     return tuple(words)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import fcntl
 import gc
 import importlib
 import os
@@ -41,9 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(200_000)
     # A thread whose tool has ended need not wait long for its turn.
     sys.setswitchinterval(0.0005)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
     code = run(arguments)
     # The caller ends the process at once: to take down the interpreter and all of MLIR, one by
     # one, takes longer than a stage.
@@ -78,8 +76,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has had enough.
         _drop_output()
         return EXIT_OK
+    except MemoryError:
+        _print_error(InternalError("Memory ran out."))
+        return EXIT_INTERNAL
     except Exception as error:
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, OSError) and (error.errno in _FULL or _is_closed(error)):
             return _no_output(error)
         import traceback
 
@@ -89,13 +90,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _no_output(error: OSError) -> int:
+    if _is_closed(error):
+        problem = InputError("Cannot write: standard output is closed.")
+    else:
+        problem = InputError(
+            f"Cannot write: {error.strerror}.",
+            hint="It is standard output, or the folder for temporary files (TMPDIR).",
+        )
     _drop_output()
-    problem = InputError(
-        f"Cannot write: {error.strerror}.",
-        hint="It is standard output, or the folder for temporary files (TMPDIR).",
-    )
     _print_error(problem)
     return problem.exit_code
+
+
+def _is_closed(error: OSError) -> bool:
+    """Whether it is of a standard output that was closed when the process began."""
+    if error.errno != errno.EBADF:
+        return False
+    return fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
 
 
 def _drop_output() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotc.errors import InputError
-from aotc.output import NewFile, check_temporary, check_writable, write_files
+from aotc.output import NewFile, check_links, check_temporary, check_writable, write_files
 from aotc.request import BuildRequest, EmitKind
 from aotc.toolchain.data import SHARED_RUNTIME
 
@@ -55,6 +55,7 @@ def check_output(request: BuildRequest, environment: Mapping[str, str] = os.envi
                 "name a directory (with a / at its end)."
             )
         check_writable(Path(request.out).parent)
+        check_links(Path(request.out))
         _check_count(request)
 
 

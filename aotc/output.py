@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from aotc.errors import InputError
+from aotc.pipes import is_special, open_to_write
 from aotc.processes.record import note_file
 
 _CHUNK = 1 << 20
@@ -32,7 +33,8 @@ def write_file(path: Path, content: bytes | Path, *, executable: bool = False) -
 def write_files(files: Sequence[NewFile]) -> None:
     """Writes files by way of temporary ones beside them, which are renamed when all are there.
 
-    Folders on the way are made. A symbolic link's target is what is replaced; what is there and
+    Folders on the way are made, but not those that a symbolic link leads to: its target is what is
+    replaced. What is there and
     is no regular file (a device, a pipe) is written to. Raises InputError where a place cannot be
     written: then nothing is changed.
     """
@@ -46,7 +48,7 @@ def write_files(files: Sequence[NewFile]) -> None:
                 if draft is not None:
                     draft.replace(file.path.resolve())
                 else:
-                    with file.path.open("wb") as target:
+                    with open_to_write(file.path) as target:
                         _copy(file.content, target)
     except BaseException:
         for _, draft in drafts:
@@ -66,8 +68,9 @@ def told_of(path: Path) -> Iterator[None]:
 
 def _draft(file: NewFile) -> Path | None:
     """The temporary file, whole; None for what is written to where it is."""
-    if file.path.exists() and not file.path.is_file() and not file.path.is_dir():
+    if is_special(file.path):
         return None
+    check_links(file.path)
     path = file.path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
@@ -111,11 +114,33 @@ def _copy(content: bytes | Path, target: BinaryIO) -> None:
         target.write(content)
 
 
+def check_links(path: Path) -> None:
+    """Raises InputError for a file that is a link into a folder that is not there, or in one: no
+    folder is made where a link leads."""
+    _check_folder_links(path.parent)
+    if path.is_symlink():
+        target = path.resolve()
+        if not target.parent.is_dir():
+            raise InputError(
+                f"Cannot write '{path}': it is a link to '{target}', whose folder is not there."
+            )
+
+
+def _check_folder_links(folder: Path) -> None:
+    for link in (folder, *folder.parents):
+        if link.is_symlink() and not link.exists():
+            raise InputError(
+                f"Cannot write into '{folder}': '{link}' is a link to '{link.resolve()}', which is "
+                "not there."
+            )
+
+
 def check_writable(folder: Path) -> None:
     """Raises InputError when nothing can be put into `folder`, before work is spent on it.
 
     The folder itself need not be there yet: then its nearest parent is asked.
     """
+    _check_folder_links(folder)
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent

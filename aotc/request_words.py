@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from aotc.errors import InputError
+from aotc.pipes import read_file
 from aotc.request import (
     DEFAULT_PTX,
     BuildRequest,
@@ -66,6 +67,10 @@ def make_request(
     kinds = _with_weights(kinds, weights)
     if not 0 <= optimization <= 3:
         raise InputError(f"There is no -O{optimization}: 0 to 3.")
+    if out == "":
+        raise InputError(
+            "The place for the output (-o) is empty: expected a file, a directory or -."
+        )
     parsed_chips = _chips(chips)
     request = BuildRequest(
         source=source,
@@ -76,14 +81,14 @@ def make_request(
         out=out,
         weights=weights,
         chips=parsed_chips,
-        ptx=parse_ptx(ptx or (DEFAULT_PTX if not parsed_chips else "none")),
-        target=HostTarget.parse(target) if target else HostTarget.native(),
+        ptx=parse_ptx(ptx if ptx is not None else "none" if parsed_chips else DEFAULT_PTX),
+        target=HostTarget.native() if target is None else HostTarget.parse(target),
         optimization=optimization,
         debug=debug,
         entries=tuple(entries),
         pipeline=_pipeline(pipeline),
         memory=MemoryMode(_one_of("memory", memory, [mode.value for mode in MemoryMode])),
-        block=parse_block(block) if block else None,
+        block=None if block is None else parse_block(block),
         cpu_kernels=cpu_kernels,
         allow_tf32=allow_tf32,
         allow_3xtf32=allow_3xtf32,
@@ -141,7 +146,7 @@ def _pipeline(text: str | None) -> str | None:
     if text is None or not text.startswith("@"):
         return text
     try:
-        return Path(text[1:]).read_text(encoding="utf-8")
+        return read_file(Path(text[1:])).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"Cannot read the pipeline '{text[1:]}': {reason}.") from None
@@ -152,7 +157,7 @@ def read_tuned(path: Path) -> str:
     from aotc.lower.contractions.tuned import parse_tuned
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"Cannot read '{path}' of --tuned: {reason}.") from None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from aotc.errors import InputError
 from aotc.output import told_of
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class Trace:
 
 def begin_trace(path: Path) -> None:
     """Makes the file, empty. Raises InputError where it cannot be."""
+    if path.is_fifo():
+        raise InputError(f"Cannot write '{path}': it is a pipe, and a trace is written in parts.")
     with told_of(path), path.open("wb") as file:
         file.write(b"[\n")
 

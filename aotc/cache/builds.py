@@ -28,6 +28,7 @@ from aotc.cache.store import Store
 from aotc.cache.trim import note_use
 from aotc.delivery import weights_from_artifact
 from aotc.input.place import Place
+from aotc.pipes import read_file
 from aotc.request import BuildRequest, EmitKind
 from aotc.stages.file import StageFile
 from aotc.warnings import BuildWarning
@@ -200,7 +201,7 @@ class BuildCache:
             return None, why_not
         try:
             why_not = self._too_large(r.source.stat().st_size)
-            return (r.source.read_bytes() if why_not is None else None), why_not
+            return (read_file(r.source) if why_not is None else None), why_not
         except OSError as error:  # the build will say it
             return None, error.strerror or str(error)
 

@@ -12,11 +12,13 @@ from aotc.cache.folder import cache_root
 from aotc.cache.identity import Identities
 from aotc.cache.sizes import limit_of
 from aotc.cache.store import Store
+from aotc.errors import InputError
 from aotc.request import BuildRequest
 
 FOLDER_VARIABLE = "AOTC_CACHE"
 REMOTE_VARIABLE = "AOTC_REMOTE_CACHE"
 UPLOAD_VARIABLE = "AOTC_REMOTE_CACHE_UPLOAD"
+_SWITCH = {"1": True, "yes": True, "on": True, "0": False, "no": False, "off": False}
 # In place of a folder.
 OFF = "off"
 
@@ -60,7 +62,13 @@ def open_cache(
     if url:
         from aotc.cache.remote import Remote
 
-        uploads = choice.environment.get(UPLOAD_VARIABLE, "1") not in ("0", "no", "off")
-        remote = Remote(url, uploads=uploads)
+        remote = Remote(url, uploads=_uploads(choice.environment))
     identities = Identities(store, choice.environment, tools)
     return BuildCache(request, store, identities, limit=limit, remote=remote, explains=explains)
+
+
+def _uploads(environment: Mapping[str, str]) -> bool:
+    word = environment.get(UPLOAD_VARIABLE) or "1"
+    if word not in _SWITCH:
+        raise InputError(f"{UPLOAD_VARIABLE} is '{word}': expected one of {', '.join(_SWITCH)}.")
+    return _SWITCH[word]

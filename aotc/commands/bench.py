@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from aotc.commands.option import option
 from aotc.commands.options import Commas, flat
 from aotc.errors import EXIT_OK, InputError, ToolError
 
@@ -19,62 +20,60 @@ from aotc.errors import EXIT_OK, InputError, ToolError
     "file (from --json) the table again, of two what is faster and slower.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="EXE... | RESULTS [RESULTS]")
-@click.option("--entry", "entries", multiple=True, type=Commas(), help="These entries alone.")
-@click.option(
+@option("--entry", "entries", multiple=True, type=Commas(), help="These entries alone.")
+@option(
     "--sizes", multiple=True, type=Commas(), help="Sizes, as 1000,64K,16M, for {n} in ARGUMENTS."
 )
-@click.option(
+@option(
     "--args",
     "arguments",
     metavar="ARGUMENTS",
     default="",
     help="Words for the programs, as '--dim x={n} --dim y={n}'.",
 )
-@click.option(
+@option(
     "--repeat",
     type=click.IntRange(1),
     default=20,
     show_default=True,
     help="Timed calls of a round.",
 )
-@click.option(
-    "--warmup", type=click.IntRange(0), default=3, show_default=True, help="Calls before them."
-)
-@click.option(
+@option("--warmup", type=click.IntRange(0), default=3, show_default=True, help="Calls before them.")
+@option(
     "--rounds",
     type=click.IntRange(1),
     default=5,
     show_default=True,
     help="How often each program is started. A comparison needs 5.",
 )
-@click.option("--device", help="As the programs take it: cpu, cuda, cuda:1.")
-@click.option("--flops", metavar="EXPRESSION", help="Floating-point operations of a call: 2*n**3.")
-@click.option(
+@option("--device", help="As the programs take it: cpu, cuda, cuda:1.")
+@option("--flops", metavar="EXPRESSION", help="Floating-point operations of a call: 2*n**3.")
+@option(
     "--bytes",
     "moved",
     metavar="EXPRESSION",
     help="Bytes that a call moves, if that is not what it reads and writes of its buffers.",
 )
-@click.option(
+@option(
     "--json",
     "json_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Write the results there.",
 )
-@click.option(
+@option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Draw time against size: .png, .svg, .pdf.",
 )
-@click.option(
+@option(
     "--roofline",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Measure what the device can, and draw GFLOP/s under it.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Do not say what runs.")
+@option("-q", "--quiet", is_flag=True, help="Do not say what runs.")
 def bench(
     files: Sequence[str],
     entries: Sequence[list[str]],

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from aotc.cache.builds import BuildCache
 from aotc.cache.opening import open_cache
+from aotc.commands.option import option
 from aotc.commands.options import (
     Commas,
     build_options,
@@ -41,7 +42,7 @@ from aotc.warnings import Severity, WarningOptions
     nargs=-1,
     type=click.Path(path_type=Path, allow_dash=True),
 )
-@click.option(
+@option(
     "--emit",
     multiple=True,
     type=Commas(),
@@ -50,15 +51,15 @@ from aotc.warnings import Severity, WarningOptions
     "Default: exe. "
     "Several at once: --emit shared,manifest.",
 )
-@click.option("-o", "out", metavar="PATH", help="A file, a directory, or - for text on stdout.")
-@click.option(
+@option("-o", "out", metavar="PATH", help="A file, a directory, or - for text on stdout.")
+@option(
     "--weights",
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="Put constants of 1 KiB and more there, for the artifact to map into memory when they are "
     "used first, rather than into the artifact.",
 )
-@click.option(
+@option(
     "--tune",
     is_flag=True,
     help="First time the kernels of products of matrices on this machine's GPU, and note the "

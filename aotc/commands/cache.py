@@ -15,6 +15,7 @@ from aotc.cache.opening import FOLDER_VARIABLE, CacheChoice, folder_of
 from aotc.cache.sizes import VARIABLE, limit_of, parse_size, size_text
 from aotc.cache.store import Store
 from aotc.cache.trim import Usage, clear, trim, usage
+from aotc.commands.option import option
 from aotc.errors import EXIT_OK, InputError
 
 
@@ -24,19 +25,19 @@ def cache() -> None:
 
 
 def _folder_option(command: Any) -> Any:
-    option = click.option(
+    add = option(
         "--cache",
         "folder",
         metavar="DIR",
         type=click.Path(path_type=Path),
         help=f"The folder (also {FOLDER_VARIABLE}). Default: ~/.cache/aotc.",
     )
-    return option(command)
+    return add(command)
 
 
 @cache.command("info")
 @_folder_option
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def info(folder: Path | None, as_json: bool) -> int:
     """Say where the cache is, how large, and how often it helped."""
     store = _store(folder)
@@ -62,7 +63,7 @@ def info(folder: Path | None, as_json: bool) -> int:
 
 @cache.command("trim")
 @_folder_option
-@click.option("--size", help=f"What may stay: 500M, 2G. Default: {VARIABLE}, or 4G.")
+@option("--size", help=f"What may stay: 500M, 2G. Default: {VARIABLE}, or 4G.")
 def trim_command(folder: Path | None, size: str | None) -> int:
     """Take away what was not used for longest, until the rest is small enough."""
     store = _store(folder)
@@ -79,7 +80,7 @@ def trim_command(folder: Path | None, size: str | None) -> int:
 
 @cache.command("clear")
 @_folder_option
-@click.option(
+@option(
     "--runtime", is_flag=True, help="And the runtime, harness and C libraries for host targets."
 )
 def clear_command(folder: Path | None, runtime: bool) -> int:

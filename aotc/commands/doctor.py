@@ -6,11 +6,12 @@ import os
 
 import click
 
+from aotc.commands.option import option
 from aotc.errors import EXIT_OK, ToolError
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def doctor(as_json: bool) -> int:
     """Say what is here (tools, front ends, devices), and whether builds work; try one.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aotc.chips import MAX_BLOCK_THREADS
+from aotc.commands.option import option
 from aotc.errors import EXIT_OK, InputError
 
 if TYPE_CHECKING:
@@ -19,33 +20,33 @@ _ALL = "*"
 
 @click.command("inspect")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-@click.option(
+@option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@option(
     "--ptx",
     is_flag=False,
     flag_value=_ALL,
     metavar="[NAME]",
     help="Print the PTX: all, or that for a chip or with a kernel of that name.",
 )
-@click.option(
+@option(
     "--sass",
     is_flag=False,
     flag_value=_ALL,
     metavar="[NAME]",
     help="Print the machine code, disassembled by nvdisasm, likewise.",
 )
-@click.option(
+@option(
     "--occupancy",
     metavar="CHIP",
     help="Print how many warps of each kernel fit on a multiprocessor of that chip.",
 )
-@click.option(
+@option(
     "--block",
     type=click.IntRange(1, MAX_BLOCK_THREADS),
     metavar="THREADS",
     help="With --occupancy: the threads of a block. Default: the most that the kernel takes.",
 )
-@click.option(
+@option(
     "--nvdisasm",
     type=click.Path(path_type=Path),
     metavar="FILE",

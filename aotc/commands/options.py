@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from aotc.cache.opening import CacheChoice
+from aotc.commands.option import option
 from aotc.request import DEFAULT_CHIPS, DEFAULT_PTX, BuildRequest, MemoryMode
 from aotc.request_words import make_request
 from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
@@ -29,7 +30,10 @@ class Commas(click.ParamType[list[str]]):
     name = "LIST"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
-        return value if isinstance(value, list) else [word for word in value.split(",") if word]
+        words = value if isinstance(value, list) else value.split(",")
+        if "" in words:
+            self.fail(f"'{value}' has an empty name in it.", param, ctx)
+        return words
 
 
 def flat(lists: Sequence[list[str]]) -> list[str]:
@@ -39,15 +43,15 @@ def flat(lists: Sequence[list[str]]) -> list[str]:
 def cache_options() -> list[Any]:
     """Which cache a build has."""
     return [
-        click.option("--no-cache", is_flag=True, help="Build all of it, and keep nothing."),
-        click.option(
+        option("--no-cache", is_flag=True, help="Build all of it, and keep nothing."),
+        option(
             "--cache",
             metavar="DIR",
             type=click.Path(path_type=Path),
             help="Keep what is built there (also AOTC_CACHE, which may be 'off'). Default: "
             "~/.cache/aotc.",
         ),
-        click.option(
+        option(
             "--remote-cache",
             metavar="URL",
             help="Share what is built through this server, which speaks the HTTP protocol of "
@@ -68,7 +72,7 @@ def cache_choice(options: dict[str, Any]) -> CacheChoice:
 def build_options(command: Any) -> Any:
     """The options that decide what a build makes: those of `build` and `run`."""
     options = [
-        click.option(
+        option(
             "--chip",
             "chips",
             multiple=True,
@@ -76,17 +80,17 @@ def build_options(command: Any) -> Any:
             help="GPUs to compile for, as sm_80,sm_90a; 'native' asks the driver. "
             f"Default: {','.join(DEFAULT_CHIPS)}, and PTX {DEFAULT_PTX} for later ones.",
         ),
-        click.option(
+        option(
             "--ptx",
             help=f"PTX to embed for GPUs without a cubin: compute_80, or none. Default: "
             f"{DEFAULT_PTX} with the default chips, none with --chip.",
         ),
-        click.option(
+        option(
             "--target",
             help="Host to compile for: x86_64-linux-gnu.2.28, aarch64-linux-gnu.2.28, ... "
             "Default: this machine, glibc 2.28.",
         ),
-        click.option(
+        option(
             "-O",
             "optimization",
             type=click.IntRange(0, 3),
@@ -94,34 +98,34 @@ def build_options(command: Any) -> Any:
             show_default=True,
             help="Optimization of host and device code.",
         ),
-        click.option("-g", "debug", is_flag=True, help="Keep line information, host and device."),
-        click.option(
+        option("-g", "debug", is_flag=True, help="Keep line information, host and device."),
+        option(
             "--entry",
             "entries",
             multiple=True,
             type=Commas(),
             help="Export these functions, rather than those that carry llvm.emit_c_interface.",
         ),
-        click.option(
+        option(
             "--frontend",
             metavar="NAME",
             help="Read the input by this front end, or as mlir. Default: by the file's ending; "
             "--version lists them.",
         ),
-        click.option(
+        option(
             "--frontend-option",
             "frontend_options",
             multiple=True,
             metavar="NAME=VALUE",
             help="An option of the front end.",
         ),
-        click.option(
+        option(
             "--pipeline",
             metavar="PASSES",
             help="Your own lowering, 'builtin.module(...)' or @FILE that has it, in place of "
             "aotc's: --explain prints aotc's to start from.",
         ),
-        click.option(
+        option(
             "--memory",
             type=click.Choice([mode.value for mode in MemoryMode]),
             default=MemoryMode.AUTO.value,
@@ -129,75 +133,75 @@ def build_options(command: Any) -> Any:
             help="Where buffers that kernels use are: placed by what the host does with them, left "
             "where the input has them (explicit), or in managed memory.",
         ),
-        click.option(
+        option(
             "--block",
             metavar="XxYxZ",
             help="Threads of the blocks that parallel loops are mapped to: 256, 32x8. Default: "
             "chosen by each loop's shape.",
         ),
-        click.option(
+        option(
             "--no-cpu-kernels",
             is_flag=True,
             help="Leave out the kernels' CPU forms: smaller and built faster, for GPUs alone.",
         ),
-        click.option(
+        option(
             "--allow-tf32",
             is_flag=True,
             help="Products of f32 may round what they multiply to tf32 (10 bits of fraction), for "
             "tensor cores: errors of 3e-4 in place of 1e-7.",
         ),
-        click.option(
+        option(
             "--allow-3xtf32",
             "allow_3xtf32",
             is_flag=True,
             help="Products of f32 may be made of three products of tf32: nearly as exact as f32, "
             "and faster.",
         ),
-        click.option(
+        option(
             "--untested-kernels",
             is_flag=True,
             help="Take kernels that no GPU has run yet, where there are some: products by tcgen05 "
             "on sm_100.",
         ),
-        click.option(
+        option(
             "--allow-file-directives",
             is_flag=True,
             help="The module's host code may have files of this machine read when it is assembled "
             "(.incbin, .include) and linked (llvm.dependent_libraries).",
         ),
-        click.option(
+        option(
             "--prefix",
             default="",
             help="Put this in front of all that a library exports, and of its name: one_ makes "
             "one_matmul, one_last_error, libone_matmul.so.",
         ),
-        click.option(
+        option(
             "--runtime",
             type=click.Choice(["static", "shared"]),
             default="static",
             show_default=True,
             help="A library's runtime: a part of it, or libmlir_cuda_runtime.so beside it.",
         ),
-        click.option(
+        option(
             "--tuned",
             type=click.Path(path_type=Path),
             metavar="FILE",
             help="Take the kernels for products of matrices that 'aotc tune' found fastest and "
             "noted there. Default: those that a model of the chip expects to be.",
         ),
-        click.option(
+        option(
             "--save-temps",
             type=click.Path(path_type=Path),
             metavar="DIR",
             help="Write every stage's artifacts into DIR, numbered.",
         ),
-        click.option(
+        option(
             "--explain",
             is_flag=True,
             help="Print what aotc decided, and why: the level of the input, the pipeline (as "
             "--pipeline takes it), how loops are mapped and memory is placed.",
         ),
-        click.option(
+        option(
             "-W",
             "warnings",
             multiple=True,
@@ -206,22 +210,22 @@ def build_options(command: Any) -> Any:
             "docs/warnings.md lists them.",
         ),
         *cache_options(),
-        click.option(
+        option(
             "--explain-cache",
             is_flag=True,
             help="Print what was found in the cache, and why the rest was not.",
         ),
-        click.option("--time-report", is_flag=True, help="Print how long each stage took."),
-        click.option(
+        option("--time-report", is_flag=True, help="Print how long each stage took."),
+        option(
             "--trace",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
             help="Write when each stage and tool ran, for chrome://tracing or ui.perfetto.dev.",
         ),
-        click.option("-v", "--verbose", is_flag=True, help="Print each command as it runs."),
-        click.option("-q", "--quiet", is_flag=True, help="Print errors alone."),
+        option("-v", "--verbose", is_flag=True, help="Print each command as it runs."),
+        option("-q", "--quiet", is_flag=True, help="Print errors alone."),
         *(
-            click.option(
+            option(
                 f"--{name}",
                 f"tool_{name.replace('-', '_')}",
                 type=click.Path(path_type=Path),
@@ -231,50 +235,50 @@ def build_options(command: Any) -> Any:
             for name in TOOL_OPTIONS
         ),
     ]
-    for option in reversed(options):
-        command = option(command)
+    for add in reversed(options):
+        command = add(command)
     return command
 
 
 def many_options(command: Any) -> Any:
     """The options of `build` that are for several inputs, and for build systems."""
     options = [
-        click.option(
+        option(
             "-j",
             "--jobs",
             type=click.IntRange(min=1),
             metavar="N",
             help="Build so many inputs at a time. Default: as many as there are cores.",
         ),
-        click.option(
+        option(
             "--fail-fast",
             is_flag=True,
             help="Stop at the first input that fails. Default: build the others.",
         ),
-        click.option(
+        option(
             "-MD",
             "make_depfile",
             is_flag=True,
             help="Write a depfile for Make and Ninja beside the output: NAME.d.",
         ),
-        click.option(
+        option(
             "-MF",
             "depfile",
             metavar="FILE",
             type=click.Path(path_type=Path),
             help="The depfile's place, with -MD.",
         ),
-        click.option(
+        option(
             "-MT",
             "depfile_targets",
             multiple=True,
             metavar="TARGET",
             help="The depfile's target, in place of the outputs; -MQ quotes it for Make.",
         ),
-        click.option("-MQ", "depfile_quoted_targets", multiple=True, hidden=True),
+        option("-MQ", "depfile_quoted_targets", multiple=True, hidden=True),
     ]
-    for option in reversed(options):
-        command = option(command)
+    for add in reversed(options):
+        command = add(command)
     return command
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from aotc.commands.option import option
 from aotc.commands.options import build_options, named_tools, request_of
 from aotc.errors import EXIT_OK, InputError, ToolError
 from aotc.output import check_writable
@@ -20,7 +21,7 @@ from aotc.request_words import read_tuned
 
 @click.command("tune")
 @click.argument("source", metavar="INPUT.mlir", type=click.Path(path_type=Path, allow_dash=True))
-@click.option(
+@option(
     "--bundle",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",

@@ -19,6 +19,7 @@ from aotc.input.depth import check_depth, check_levels
 from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
 from aotc.mlir import ir
+from aotc.pipes import read_file
 
 BYTECODE_MAGIC = b"ML\xefR"
 # An attribute in place of a string, which makes the parser of these bindings run out of memory, or
@@ -64,7 +65,7 @@ def read_source(path: Path) -> bytes:
     if str(path) == "-":
         return sys.stdin.buffer.read()
     try:
-        return path.read_bytes()
+        return read_file(path)
     except IsADirectoryError:
         raise InputError(f"Cannot read '{path}': it is a directory, not an .mlir file.") from None
     except OSError as error:

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from aotc.errors import InputError
 from aotc.many.plan import requests_for
 from aotc.many.toml_lines import Lines, line_of_error
+from aotc.pipes import read_file
 from aotc.request import BuildRequest, unique
 from aotc.request_words import make_request
 
@@ -272,7 +273,7 @@ def read_project(path: Path) -> Project:
 
     shown = os.path.relpath(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line, message = line_of_error(str(error), text)

@@ -33,6 +33,7 @@ _SPARED = 0.1
 
 def supervised(work: Callable[[], int], mask: Iterable[int]) -> NoReturn:
     """Runs `work` in a child, with the given signal mask, and exits with its result."""
+    _claim_streams()
     # Ignored ones (nohup, a shell's background job) stay so.
     interrupts = [one for one in _INTERRUPTS if signal.getsignal(one) is not signal.SIG_IGN]
     heard = {*interrupts, signal.SIGCHLD}
@@ -54,6 +55,18 @@ def supervised(work: Callable[[], int], mask: Iterable[int]) -> NoReturn:
         finally:
             os._exit(code)
     os._exit(_wait(child, heard, record))
+
+
+def _claim_streams() -> None:
+    """Standard streams that are closed must not be the next files that are opened. What is written
+    to standard output then fails; what is said on stderr is lost."""
+    # In this order: each gets the lowest number that is free.
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
 def _hear_our_parent_alone(interrupts: Iterable[signal.Signals]) -> None:

@@ -30,6 +30,7 @@ from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.rewrites.allocations import check_allocations
 from aotc.output import write_file
+from aotc.pipes import is_special
 from aotc.request import EmitKind
 from aotc.stages.build import Build, printed
 from aotc.stages.file import StageFile
@@ -63,7 +64,7 @@ def _read(build: Build, name: str) -> Source:
         raise InputError(f"{name} is MLIR, which takes no --frontend-option.")
     # Held no longer than it is needed: it may be large.
     content, build.content = build.content if r.content is None else r.content, None
-    if content is None and (frontend is None or str(r.source) == "-"):
+    if content is None and (frontend is None or str(r.source) == "-" or is_special(r.source)):
         content = read_source(r.source)
     if frontend is not None:
         path = r.source

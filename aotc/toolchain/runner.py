@@ -181,7 +181,17 @@ class Runner:
 
         def execute() -> Completed:
             prepared = {} if prepare is None else prepare()
-            return self._execute(command, making, input, cwd, {**prepared, **(env or {})})
+            done = self._execute(command, making, input, cwd, {**prepared, **(env or {})})
+            missing = [name for name in writes if not ((cwd or Path()) / name).is_file()]
+            if missing:
+                raise ToolError(
+                    f"{tool_name(command)} ended as if it had made {making}, and there is no "
+                    f"{', '.join(missing)}: is it the program that it should be?",
+                    command=command,
+                    stderr=done.stderr or done.stdout,
+                    hint=KEEP_HINT,
+                )
+            return done
 
         if self._cache is None or cwd is None or not writes or input is not None:
             return execute()

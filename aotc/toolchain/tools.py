@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -51,7 +52,8 @@ class _Spec(Struct, frozen=True):
 
     `files` are ends of paths in the package's list of files, the first that is there wins.
     `probe` are the arguments that make it print its version; None for a file that is not
-    a program. Its version is its package's, unless `has_own_version`.
+    a program. In what it prints, `answer` finds the version: another program does not print that.
+    Its version is its package's, unless `has_own_version`.
     """
 
     name: str
@@ -59,6 +61,8 @@ class _Spec(Struct, frozen=True):
     packages: tuple[str, ...]
     files: tuple[str, ...]
     probe: tuple[str, ...] | None = ("--version",)
+    # ptxas: «Cuda compilation tools, release 13.5, V13.5.37»: the last number is the whole.
+    answer: str = r", V([\d.]+)"
     has_own_version: bool = False
     is_folder: bool = False
     is_optional: bool = False
@@ -81,8 +85,16 @@ _SPECS = {
             ("ziglang",),
             ("ziglang/zig",),
             probe=("version",),
+            answer=r"\A(\d+\.\d+\.\d+)\S*\s*\Z",
         ),
-        _Spec("clang", "compiles LLVM IR", ("ziglang",), ("ziglang/zig",), has_own_version=True),
+        _Spec(
+            "clang",
+            "compiles LLVM IR",
+            ("ziglang",),
+            ("ziglang/zig",),
+            answer=r"clang version ([\d.]+)",
+            has_own_version=True,
+        ),
         _Spec("ptxas", "assembles PTX", ("nvidia-cuda-nvcc",), ("bin/ptxas",)),
         _Spec("fatbinary", "bundles device images", ("nvidia-cuda-nvcc",), ("bin/fatbinary",)),
         _Spec(
@@ -381,10 +393,12 @@ def _probe(
                 raise
         if process.returncode != 0:
             raise subprocess.CalledProcessError(process.returncode, command)
-        # ptxas: «Cuda compilation tools, release 13.5, V13.5.37»: the last number is the whole.
         text = answer.decode("utf-8", errors="replace")
-        line = next((line for line in text.splitlines() if ", V" in line), text)
-        return Version.parse(line.rpartition(", V")[2])
+        found = re.search(_SPECS[name].answer, text)
+        if found is None:
+            first = text.partition("\n")[0][:80]
+            raise ValueError(f"it answers '{first}', as {name} does not")
+        return Version.parse(found[1])
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise ToolError(
             f"{name} ({command[0]}, from {source}) does not say its version: {error}",

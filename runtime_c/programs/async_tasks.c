@@ -4,9 +4,11 @@
 #include "async_tasks.h"
 #include "utility.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,10 +104,17 @@ void aotc_program_failure_adopt(aotc_program_failure *failure) {
 
 static int32_t choose_limit(void) {
   const char *text = getenv("AOTC_CPU_THREADS");
-  char *end = NULL;
-  long wanted = text != NULL ? strtol(text, &end, 10) : 0;
-  if (wanted >= 1 && *end == '\0') {
-    return wanted < MOST_THREADS ? (int32_t)wanted : MOST_THREADS;
+  if (text != NULL && text[0] != '\0') {
+    char *end = NULL;
+    errno = 0;
+    long wanted = strtol(text, &end, 10);
+    if (errno == 0 && *end == '\0' && text[0] >= '0' && text[0] <= '9' && wanted >= 1) {
+      return wanted < MOST_THREADS ? (int32_t)wanted : MOST_THREADS;
+    }
+    char message[160];
+    snprintf(message, sizeof(message), "AOTC_CPU_THREADS is '%.80s'; expected a number from 1",
+             text);
+    aotc_error_adopt(AOTC_INVALID_ARGUMENT, message);
   }
   cpu_set_t set;
   int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;

@@ -60,7 +60,7 @@ int32_t aotc_rt_cpu_thread_count(void) {
 
 bool aotc_rt_describe_cpu(aotc_device *out_description) {
   int32_t threads = aotc_rt_cpu_thread_count();
-  if (threads == 0) {
+  if (threads == 0 || !aotc_rt_cpu_level_is_valid()) {
     return false;
   }
   *out_description =

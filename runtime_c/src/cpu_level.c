@@ -2,8 +2,9 @@
 #include "cpu_level.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
+
+#include "state.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -56,14 +57,28 @@ static int64_t level_of_processor(void) {
 }
 #endif
 
+// What the environment asks for; 0 when it asks for nothing, -1 when that is no level.
+static int64_t wanted_level(void) {
+  const char *text = getenv("AOTC_CPU_LEVEL");
+  if (text == NULL || text[0] == '\0') {
+    return 0;
+  }
+  return text[0] >= '1' && text[0] <= '4' && text[1] == '\0' ? text[0] - '0' : -1;
+}
+
+bool aotc_rt_cpu_level_is_valid(void) {
+  if (wanted_level() >= 0) {
+    return true;
+  }
+  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "AOTC_CPU_LEVEL is '%s'; expected 1, 2, 3 or 4",
+               getenv("AOTC_CPU_LEVEL"));
+  return false;
+}
+
 static int64_t find_level(void) {
   int64_t level = level_of_processor();
-  const char *text = getenv("AOTC_CPU_LEVEL");
-  if (text == NULL || text[0] < '0' || text[0] > '9' || text[1] != '\0') {
-    return level;
-  }
-  int64_t wanted = text[0] - '0';
-  return wanted < level ? wanted : level;
+  int64_t wanted = wanted_level();
+  return wanted > 0 && wanted < level ? wanted : level;
 }
 
 int64_t aotc_rt_cpu_level(void) {

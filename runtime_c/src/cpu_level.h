@@ -2,10 +2,14 @@
 #ifndef AOTC_RT_CPU_LEVEL_H
 #define AOTC_RT_CPU_LEVEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // On x86-64 the level of its psABI, but 1 for 2: nothing is compiled for that. 0 on others. The
-// environment's AOTC_CPU_LEVEL makes it lower.
+// environment's AOTC_CPU_LEVEL (1 to 4) makes it lower.
 int64_t aotc_rt_cpu_level(void);
+
+// Whether AOTC_CPU_LEVEL is a level, or not set; else records the failure.
+bool aotc_rt_cpu_level_is_valid(void);
 
 #endif // AOTC_RT_CPU_LEVEL_H

@@ -258,6 +258,18 @@ static bool choose_cpu_locked(aotc_rt_state *state, const aotc_rt_request *reque
   return true;
 }
 
+// Whether each launch is waited for.
+static bool parse_check(bool *out_checks) {
+  const char *text = getenv("AOTC_CHECK");
+  bool is_off = text == NULL || text[0] == '\0' || strcmp(text, "0") == 0;
+  *out_checks = !is_off;
+  if (is_off || strcmp(text, "1") == 0) {
+    return true;
+  }
+  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "AOTC_CHECK is '%s'; expected 0 or 1", text);
+  return false;
+}
+
 static bool resolve_locked(aotc_rt_state *state) {
   aotc_rt_request request;
   if (state->has_request) {
@@ -265,11 +277,12 @@ static bool resolve_locked(aotc_rt_state *state) {
   } else if (!parse_environment(&request)) {
     return false;
   }
+  if (!parse_check(&state->checks_launches)) {
+    return false;
+  }
   if (request.wish == AOTC_RT_CPU) {
     return choose_cpu_locked(state, &request, "");
   }
-  const char *checks = getenv("AOTC_CHECK");
-  state->checks_launches = checks != NULL && checks[0] != '\0' && strcmp(checks, "0") != 0;
   bool has_images = state->modules != NULL || state->infos != NULL;
   if (request.wish == AOTC_RT_AUTO && !has_images) {
     return choose_cpu_locked(state, &request, "the program holds no GPU code");

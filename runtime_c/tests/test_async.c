@@ -123,6 +123,12 @@ static void as_many_threads_as_asked_for(void) {
   blocked_threads_do_not_count();
 }
 
+static void a_wrong_number_of_threads_is_a_failure(void) {
+  setenv("AOTC_CPU_THREADS", "4x", 1);
+  CHECK(mlirAsyncRuntimGetNumWorkerThreads() > 0);
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "AOTC_CPU_THREADS is '4x'; expected a number from 1");
+}
+
 static void *emplace_later(void *token) {
   usleep(1000);
   mlirAsyncRuntimeEmplaceToken(token);
@@ -250,6 +256,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(a_task_waits_for_a_group),
       CHECK_TEST(blocked_threads_do_not_count),
       CHECK_TEST(as_many_threads_as_asked_for),
+      CHECK_TEST(a_wrong_number_of_threads_is_a_failure),
       CHECK_TEST(a_thread_of_the_programs_own_is_awaited),
       CHECK_TEST(a_failure_goes_with_the_data),
       CHECK_TEST(a_failure_goes_through_groups),

@@ -262,6 +262,29 @@ static void thread_counts_are_checked(void) {
   CHECK_INT(CPU_COUNT(&usable), device.multiprocessors);
 }
 
+static void levels_are_checked(void) {
+  static const char *const wrong[] = {"0", "5", "x", "v3", "11", " 1"};
+  setenv("AOTC_DEVICE", "cpu", 1);
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+    check_note(wrong[i]);
+    setenv("AOTC_CPU_LEVEL", wrong[i], 1);
+    CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_device_resolve(NULL));
+    CHECK_FAILED(AOTC_INVALID_ARGUMENT, "expected 1, 2, 3 or 4");
+  }
+  check_note(NULL);
+  setenv("AOTC_CPU_LEVEL", "2", 1);
+  CHECK_INT(AOTC_OK, aotc_device_resolve(NULL));
+}
+
+static void checks_are_on_or_off(void) {
+  setenv("AOTC_DEVICE", "cpu", 1);
+  setenv("AOTC_CHECK", "yes", 1);
+  CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_device_resolve(NULL));
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "AOTC_CHECK is 'yes'; expected 0 or 1");
+  setenv("AOTC_CHECK", "1", 1);
+  CHECK_INT(AOTC_OK, aotc_device_resolve(NULL));
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(memory_is_host_memory),
@@ -277,6 +300,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(statuses_have_names),
       CHECK_TEST(device_specifications_are_checked),
       CHECK_TEST(thread_counts_are_checked),
+      CHECK_TEST(levels_are_checked),
+      CHECK_TEST(checks_are_on_or_off),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

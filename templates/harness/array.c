@@ -42,9 +42,8 @@ bool harness_array_allocate(harness_array *array, const char *name, aotc_dtype d
   // The +1 is to avoid zero-byte allocations, for which malloc may return NULL.
   array->data = malloc(bytes + 1);
   if (array->data == NULL) {
-    harness_error("out of memory: '%s' of shape %s takes %llu bytes", name,
-                  harness_shape_text(rank, shape, shape_text), (unsigned long long)bytes);
-    return false;
+    harness_shape_text(rank, shape, shape_text);
+    harness_out_of_memory(harness_string("'%s' of shape %s", name, shape_text), bytes);
   }
   return true;
 }

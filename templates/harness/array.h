@@ -18,8 +18,9 @@ typedef struct harness_array {
 bool harness_shape_size(aotc_dtype dtype, int32_t rank, const int64_t *shape, uint64_t *out_count,
                         uint64_t *out_bytes);
 
-// Allocates the data of an array of that shape (not set to anything). On failure, says so on
-// stderr, for the array called `name`, and returns false. `rank` -1 is a scalar.
+// Allocates the data of an array of that shape (not set to anything). Of a shape that no memory
+// could hold, says so on stderr, for the array called `name`, and returns false; without the
+// memory, ends the process with exit code 4. `rank` -1 is a scalar.
 bool harness_array_allocate(harness_array *array, const char *name, aotc_dtype dtype, int32_t rank,
                             const int64_t *shape);
 void harness_array_free(harness_array *array);

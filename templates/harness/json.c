@@ -182,6 +182,11 @@ static uint64_t write_dimension(FILE *stream, const harness_array *array, int32_
 
 void harness_json_array(harness_json *json, const char *key, const harness_array *array) {
   begin_value(json, key);
+  if (array->count == 0) {
+    // Its shape may be of 2^62 rows of nothing.
+    fputs("[]", json->stream);
+    return;
+  }
   write_dimension(json->stream, array, 0, 0);
 }
 

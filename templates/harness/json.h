@@ -31,7 +31,7 @@ void harness_json_element(harness_json *json, const char *key, const harness_arr
                           uint64_t index);
 // A device: kind, ordinal, name, capability, multiprocessors, memory_bytes, reason.
 void harness_json_device(harness_json *json, const char *key, const aotc_device *device);
-// All elements, as nested lists.
+// All elements, as nested lists; an empty list where there is none.
 void harness_json_array(harness_json *json, const char *key, const harness_array *array);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "describe.h"
+#include "pipes.h"
 #include "plan.h"
 #include "report.h"
 #include "run.h"
@@ -46,6 +47,7 @@ static int act(const harness_options *options) {
 }
 
 int main(int argc, char **argv) {
+  harness_claim_standard_streams();
   harness_options options;
   int code = HARNESS_USAGE;
   if (harness_options_parse(argc, argv, &options)) {

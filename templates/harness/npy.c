@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "pipes.h"
+
 #define MAGIC "\x93NUMPY"
 #define MAGIC_BYTES 6
 // NumPy itself trusts no header of more than 10000 characters.
@@ -224,9 +226,9 @@ static bool read_header(harness_npy_file *file, char out_problem[HARNESS_PROBLEM
 
 bool harness_npy_open(const char *path, harness_npy_file *out_file,
                       char out_problem[HARNESS_PROBLEM_TEXT]) {
-  *out_file = (harness_npy_file){.stream = fopen(path, "rb"), .data_bytes = -1};
+  *out_file =
+      (harness_npy_file){.stream = harness_open_to_read(path, out_problem), .data_bytes = -1};
   if (out_file->stream == NULL) {
-    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "%s", strerror(errno));
     return false;
   }
   struct stat status;
@@ -304,9 +306,7 @@ bool harness_npy_read(harness_npy_file *file, harness_array *array,
   bool must_reorder = file->header.is_fortran && array->rank > 1;
   void *elements = must_reorder ? malloc(bytes + 1) : array->data;
   if (elements == NULL) {
-    snprintf(out_problem, HARNESS_PROBLEM_TEXT, "out of memory for its %llu bytes",
-             (unsigned long long)bytes);
-    return false;
+    harness_out_of_memory("an array in Fortran order", bytes);
   }
   bool is_good = fread(elements, 1, bytes, file->stream) == bytes;
   if (!is_good) {

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pipes.h"
 #include "text.h"
 
 // What the handler removes.
@@ -118,17 +119,19 @@ static int create_temporary(harness_output *output) {
 
 bool harness_output_open(harness_output *output, const char *path) {
   *output = (harness_output){.path = followed(path)};
+  char problem[HARNESS_PROBLEM_TEXT];
   if (is_special(output->path)) {
-    output->stream = fopen(output->path, "wb");
+    output->stream = harness_open_to_write(output->path, problem);
   } else {
     catch_signals();
     int descriptor = create_temporary(output);
     if (descriptor >= 0) {
       output->stream = fdopen(descriptor, "wb");
     }
+    snprintf(problem, sizeof(problem), "%s", strerror(errno));
   }
   if (output->stream == NULL) {
-    harness_error("cannot write '%s': %s", path, strerror(errno));
+    harness_error("cannot write '%s': %s", path, problem);
     discard(output);
     return false;
   }

@@ -42,6 +42,11 @@ void *harness_zeroed(size_t count, size_t size) {
   return memory;
 }
 
+void harness_out_of_memory(const char *what, uint64_t bytes) {
+  harness_error("out of memory: %s takes %llu bytes", what, (unsigned long long)bytes);
+  exit(HARNESS_DEVICE_FAILED);
+}
+
 char *harness_string(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);

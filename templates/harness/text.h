@@ -31,6 +31,9 @@ void harness_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 // Zeroed memory for small bookkeeping; never NULL: without it the process ends, with exit code 4.
 void *harness_zeroed(size_t count, size_t size);
 
+// Says that this much memory is not there for `what`, and ends the process with exit code 4.
+void harness_out_of_memory(const char *what, uint64_t bytes) __attribute__((noreturn));
+
 // A new string, printed as printf does.
 char *harness_string(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

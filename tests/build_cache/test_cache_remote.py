@@ -167,6 +167,14 @@ def test_the_environment_names_the_server(
     assert cached.build(emit="host-ll") == {"build": "found (on the server)"}
 
 
+def test_a_switch_that_is_none(cached: Cached, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who writes "false" does not want to upload: it is an error, before anything is sent."""
+    monkeypatch.setenv("AOTC_REMOTE_CACHE_UPLOAD", "false")
+    cached.build(module(), "--remote-cache", "http://localhost:1/", emit="host-ll", code=2)
+    message = "AOTC_REMOTE_CACHE_UPLOAD is 'false': expected one of 1, yes, on, 0, no, off."
+    assert cached.outcome.stderr == f"aotc: error: {message}\n"
+
+
 def test_a_password(cached: Cached, nginx: Callable[..., Nginx], tmp_path: Path) -> None:
     server = nginx(f"auth_basic cache; auth_basic_user_file {tmp_path}/nginx0/users;")
     cached.build(module(), "--remote-cache", server.url("me:secret@"), emit="host-ll")

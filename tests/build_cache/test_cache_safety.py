@@ -111,6 +111,19 @@ def test_what_is_in_the_way(tmp_path: Path) -> None:
     assert store.trouble == "Is a directory"
 
 
+def test_a_pipe_in_the_way(tmp_path: Path) -> None:
+    """It is a damaged file, which nobody waits for."""
+    store = Store(tmp_path)
+    digest = store.write_blob(b"content")
+    place = tmp_path / "cas" / digest.hash[:2] / digest.hash
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(Miss, match="damaged"):
+        store.read_blob(digest)
+    store.write_blob(b"content")
+    assert store.read_blob(digest) == b"content"
+
+
 def start(cached: Cached, out: Path, source: Path | None = None) -> subprocess.Popen[str]:
     command = [str(word) for word in cached.command()]
     command[command.index("-o") + 1] = str(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,3 +99,10 @@ def test_what_overlaps_is_on_several_lines(tmp_path: Path) -> None:
     end_trace(file)
     lines = {event["name"]: event["tid"] for event in events_of(file)}
     assert lines["a"] == lines["c"] != lines["b"]
+
+
+def test_a_pipe_is_no_trace(aotc: Aotc, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    outcome = aotc("build", SAXPY, "--trace", tmp_path / "pipe")
+    assert outcome.code == 2
+    assert "it is a pipe, and a trace is written in parts" in outcome.stderr

@@ -157,3 +157,29 @@ def test_the_exit_codes_are_the_process_s(tmp_path: Path) -> None:
     assert own_process(["build", "/nowhere.mlir"]).code == 2
     assert own_process(["build"]).code == 2
     assert own_process(["--help"]).code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "words"), [("--ptxas", "true"), ("--clang", "true"), ("--zig", "echo")]
+)
+def test_another_program_is_not_the_tool(
+    aotc: Aotc, tmp_path: Path, option: str, words: str
+) -> None:
+    """Its answer to the question for its version shows it; nothing that comes later is blamed."""
+    done = aotc("build", SAMPLE, option, f"/bin/{words}", "--chip", "sm_80", "-o", tmp_path / "out")
+    assert done.code == 3
+    assert f"(/bin/{words}, from {option}) does not say its version: it answers '" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_tool_that_makes_nothing(aotc: Aotc, tmp_path: Path) -> None:
+    """It ends with 0: what it should have made is missed at once, not by the next tool."""
+    script = tmp_path / "ptxas"
+    script.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 13.5, V13.5.37'\n")
+    script.chmod(0o755)
+    done = aotc("build", SAMPLE, "--ptxas", script, "--chip", "sm_80", "-o", tmp_path / "out")
+    assert done.code == 3
+    assert done.stderr.startswith(
+        "aotc: error: ptxas ended as if it had made the cubin for sm_80, and there is no "
+        "vector_add_kernels.sm_80.cubin: is it the program that it should be?\n"
+    )

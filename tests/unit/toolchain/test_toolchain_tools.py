@@ -150,7 +150,7 @@ def test_an_empty_variable_names_nothing() -> None:
 
 def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tools run in other folders than the one that the user named them in."""
-    script(tmp_path / "mine", "1.2.3")
+    script(tmp_path / "mine", "release 1.2, V1.2.3")
     monkeypatch.chdir(tmp_path)
     tool = Toolchain({"HOME": str(tmp_path)}, {"fatbinary": Path("mine")}).fatbinary
     assert tool.command == (str(tmp_path / "mine"),)
