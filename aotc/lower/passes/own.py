@@ -23,6 +23,7 @@ from aotc.lower.placement import place_memory
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.plan.steps import Step
 from aotc.lower.rewrites.copies import expand_copies, parallelize_copies
+from aotc.lower.rewrites.steps import assert_steps
 from aotc.lower.tensors.fills import separate_fills
 from aotc.lower.tensors.functions import mark_tensors, return_in_arguments
 from aotc.lower.tensors.plain_sizes import settle_sizes
@@ -157,6 +158,7 @@ def _on_source(change: Callable[[Source], object]) -> Callable[[Lowering, Option
 _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] = {
     "aotc-erase-schedules": (_on_module(erase_schedules), ()),
     "aotc-decompose": (_on_source(decompose), ()),
+    "aotc-assert-steps": (_on_module(assert_steps), ()),
     "aotc-mark-parallel": (_on_source(mark_parallel), ()),
     "aotc-choose-product-kernels": (_choose_product_kernels, ()),
     "aotc-outline-attention": (_outline_attention, ()),
