@@ -12,7 +12,7 @@ from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.input.entries import functions_of
 from aotc.input.source import Source
-from aotc.lower.analysis.aliasing import Roots, overlapping_loops_kept_sequential
+from aotc.lower.analysis.aliasing import Roots, some_loops_kept_sequential
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.kernels.device_functions import separate_device_functions
 from aotc.lower.kernels.operands import hoist_globals, sink_vectors
@@ -87,7 +87,7 @@ def _parallelize_loops(lowering: Lowering, options: Options) -> None:
             loops = [op for op in operations if op.name == "scf.for"]
             if loops and not any("unsignedCmp" in loop.attributes for loop in loops):
                 PassManager.parse(f"func.func({','.join(_RAISING)})").run(function)
-            with overlapping_loops_kept_sequential(function, roots):
+            with some_loops_kept_sequential(function, roots):
                 PassManager.parse("func.func(affine-parallelize)").run(function)
 
 
