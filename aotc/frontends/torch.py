@@ -16,7 +16,7 @@ from aotc.errors import InputError
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_mlir import make_entry, run_pipeline
-from aotc.frontends.torch_sizes import shared_sizes, unify_sizes
+from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_views import decompose_views
 from aotc.frontends.torch_weights import weights_hook
 
@@ -65,9 +65,8 @@ def import_program(program: Any, name: str) -> Any:
     _check_changes(program.graph_signature)
     for pipeline in _PIPELINES:
         run_pipeline(module, pipeline)
-    inputs = list(program.graph_signature.user_inputs)
-    make_entry(module, name, inputs)
-    unify_sizes(module, shared_sizes(program), inputs)
+    make_entry(module, name, list(program.graph_signature.user_inputs))
+    unify_sizes(module, program)
     return module
 
 
