@@ -49,6 +49,7 @@ def import_program(program: Any, name: str) -> Any:
         with ALONE, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = program.run_decompositions(fx_decomp_util.get_decomposition_table())
+            _add_unsaved_buffers(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
             decompose_views(program)
@@ -81,6 +82,16 @@ def _check_changes(signature: Any) -> None:
             "entry does not.",
             hint="return the new value as a result; or export the module after .eval().",
         )
+
+
+def _add_unsaved_buffers(program: Any) -> None:
+    """To the state: the importer does not look for them among the constants, where they are."""
+    unsaved = {
+        name: program.constants[name]
+        for name in program.graph_signature.inputs_to_buffers.values()
+        if name not in program.state_dict
+    }
+    program._state_dict = {**program.state_dict, **unsaved}
 
 
 def _drop_fixed_inputs(program: Any) -> None:
