@@ -246,20 +246,30 @@ def test_inputs_that_are_no_tensors(tmp_path: Path) -> None:
     assert got.tolist() == [4, 5, 6]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
-def test_weights_in_a_file(dtype: Any, tmp_path: Path) -> None:
-    """`aotc build model.pt2 --weights FILE`: read in the file, and not in the library, also where
-    kernels find them in managed memory."""
-    module, inputs = made(SMALL["mlp"], dtype), inputs_of(SMALL["mlp"], 8, dtype)
+def test_weights_in_a_file(tmp_path: Path) -> None:
+    """`aotc build model.pt2 --weights FILE`: read in the file, and not in the library."""
+    module, inputs = made(SMALL["mlp"]), inputs_of(SMALL["mlp"], 8)
     path, weights = tmp_path / "mlp.pt2", tmp_path / "lib" / "mlp.weights"
     torch.export.save(torch.export.export(module, inputs), path)
     built = aotc.build(path, emit="shared", out=f"{tmp_path}/", weights=weights, chips=CHIP)
-    _check(built, "mlp", module, inputs, dtype)
-    weight = module.first.weight.detach().numpy()
-    content, library = weights.read_bytes(), built.path.read_bytes()
-    forms = [weight.tobytes(), weight.T.tobytes()]
-    assert any(form in content for form in forms)
-    assert not any(form in library for form in forms)
+    _check(built, "mlp", module, inputs, torch.float32)
+    transposed = module.first.weight.detach().numpy().T.tobytes()
+    assert transposed in weights.read_bytes()
+    assert transposed not in built.path.read_bytes()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_16_bits_in_a_file(dtype: Any, tmp_path: Path) -> None:
+    """Also where kernels find them in managed memory."""
+    layer, file = torch.nn.Linear(512, 512).to(dtype).eval(), tmp_path / "lib" / "net.weights"
+    x = torch.randn(4, 512).to(dtype)
+    built = _build(layer, (x,), "net", tmp_path, weights=file)
+    words = layer.weight.detach().view(torch.int16).numpy()
+    forms = [words.tobytes(), words.T.tobytes()]
+    assert any(form in file.read_bytes() for form in forms)
+    assert not any(form in built.path.read_bytes() for form in forms)
+    if dtype == torch.float16:
+        _check(built, "net", layer, (x,), dtype)
 
 
 def _first_token(layer: Any, x: Any) -> Any:
