@@ -6,6 +6,7 @@ The weights become constants of the module. Nothing of a file is run: see torch_
 from __future__ import annotations
 
 import importlib.util
+import re
 import threading
 import warnings
 from collections.abc import Mapping
@@ -49,6 +50,7 @@ def import_program(program: Any, name: str) -> Any:
         with ALONE, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = program.run_decompositions(fx_decomp_util.get_decomposition_table())
+            _check_sizes(program)
             _add_unsaved_buffers(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
@@ -59,6 +61,8 @@ def import_program(program: Any, name: str) -> Any:
                 func_name=name,
                 hooks=weights_hook(),
             )
+    except InputError:
+        raise
     except Exception as error:
         raise InputError(
             f"torch-mlir cannot lower this program: {type(error).__name__}: {error}"
@@ -82,6 +86,24 @@ def _check_changes(signature: Any) -> None:
             "entry does not.",
             hint="return the new value as a result; or export the module after .eval().",
         )
+
+
+def _check_sizes(program: Any) -> None:
+    """Raises InputError for a tensor whose size is known when its elements are: of some of these,
+    torch-mlir's passes never end."""
+    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
+        free_unbacked_symbols,
+    )
+
+    for node in program.graph.nodes:
+        shape = getattr(node.meta.get("val"), "shape", ())
+        if any(not isinstance(size, int) and free_unbacked_symbols(size) for size in shape):
+            found = re.findall(r'File "(.*)", line (\d+)', node.meta.get("stack_trace") or "")
+            place = "{}:{}: error: ".format(*found[-1]) if found else ""
+            raise InputError(
+                f"{place}How many elements {node.target} gives depends on values: that is not "
+                "supported."
+            )
 
 
 def _add_unsaved_buffers(program: Any) -> None:
