@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from aotc.cache.opening import CacheChoice, open_cache
 from aotc.delivery import check_output, deliver
 from aotc.errors import InputError
 from aotc.manifest import Manifest, parse_manifest
+from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest, EmitKind
 from aotc.request_words import make_request
 from aotc.warnings import BuildWarning, Severity
@@ -194,8 +194,8 @@ def _make(
     observers: list[Observer] = [times]
     if request.save_temps is not None:
         observers.append(SaveTemps(request.save_temps))
-    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
-        build = new_build(request, Path(folder), tools=tools, cache=cache, content=content)
+    with temporary_folder() as folder:
+        build = new_build(request, folder, tools=tools, cache=cache, content=content)
         try:
             made = run_build(build, observers)
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""argv → a command of `aotc.commands`; prints errors, and is the only place that exits."""
+"""argv → a command of `aotc.commands`; prints errors, and says how the process exits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -26,7 +26,7 @@ from aotc.errors import (
     InputError,
     InternalError,
 )
-from aotc.process import PROCESS
+from aotc.processes.owner import PROCESS
 
 # What of a file that is written, and is none that we name, is the user's to mend.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -34,8 +34,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _COMMANDS = ("build", "run", "tune", "bench", "inspect", "cache", "doctor")
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command line and exits: 0, or as `aotc.errors` says."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line in a process of aotc's own; its exit code, when all is written."""
     PROCESS.is_ours = True
     # Most of what a build makes lives to its end: to look for garbage is in vain, and takes time.
     gc.set_threshold(200_000)
@@ -44,12 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
-    _exit(run(arguments))
-
-
-def _exit(code: int) -> NoReturn:
-    """Ends the process at once: to take down the interpreter and all of MLIR, one by one, takes
-    longer than a stage."""
+    code = run(arguments)
+    # The caller ends the process at once: to take down the interpreter and all of MLIR, one by
+    # one, takes longer than a stage.
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
@@ -58,7 +55,7 @@ def _exit(code: int) -> NoReturn:
     except OSError as error:
         code = code or _no_output(error)
     sys.stderr.flush()
-    os._exit(code)
+    return code
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

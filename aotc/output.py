@@ -6,12 +6,12 @@ import contextlib
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from aotc.errors import InputError
+from aotc.processes.record import note_file
 
 _CHUNK = 1 << 20
 
@@ -72,8 +72,9 @@ def _draft(file: NewFile) -> Path | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
         raise InputError(f"Cannot write '{path}': it is a directory.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    draft = Path(name)
+    draft = path.parent / f".{path.name}.{os.urandom(4).hex()}"
+    note_file(draft)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "wb") as target:
             if _link(file.content, draft):
@@ -93,6 +94,7 @@ def _link(content: bytes | Path, draft: Path) -> bool:
     if not isinstance(content, Path):
         return False
     link = draft.with_name(f"{draft.name}.link")
+    note_file(link)
     try:
         link.hardlink_to(content)
     except OSError:

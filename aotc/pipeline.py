@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.process import PROCESS
+from aotc.processes.fork_server import FORK_SERVER
+from aotc.processes.owner import PROCESS
+from aotc.processes.record import note_step
 from aotc.request import BuildRequest, EmitKind
 from aotc.stages.build import Build, Stage
 from aotc.stages.file import StageFile
@@ -114,6 +116,9 @@ def new_build(
     each command line as it runs; `jobs` is how many of them run at a time (default: the cores);
     `content` are the input's bytes, if they were read.
     """
+    context = mlir.make_context()
+    if PROCESS.is_ours:
+        FORK_SERVER.begin(context)  # before there are threads
     toolchain = Toolchain(os.environ, tools or {})
     if PROCESS.is_ours and request.makes_code:
         toolchain.expect_clang()
@@ -127,7 +132,7 @@ def new_build(
             cache=None if cache is None else cache.tools,
         ),
         folder=folder,
-        context=mlir.make_context(),
+        context=context,
         content=content,
         cache=cache,
     )
@@ -143,6 +148,7 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFil
     wanted: list[StageFile] = []
 
     def started(stage: Stage) -> None:
+        note_step(f"the stage '{stage.name}' of {build.request.source}")
         for observer in observers:
             observer.stage_started(stage.name)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from aotc.benchmark.programs import Plan, run_programs
 from aotc.benchmark.results import Ceilings, Row
 from aotc.errors import ToolError
+from aotc.processes.record import temporary_folder
 
 # Of each element: chains of multiply-adds, without a loop, so that a CPU's are vectorized, too.
 _CHAINS, _LINKS = 8, 32
@@ -35,7 +35,7 @@ def measure_ceilings(device: str | None, *, on_cpu: bool) -> Ceilings:
     from aotc.api import build
 
     kind = "cpu" if on_cpu else "gpu"
-    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
+    with temporary_folder() as folder:
         chips = ("sm_80",) if on_cpu else ()
         program = build(_module(), name="ceilings", chips=chips, out=f"{folder}/ceilings").path
         copied = _run(

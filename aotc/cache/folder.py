@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aotc.errors import InternalError, ToolError
+from aotc.processes.record import note_file
 
 # zig's own caches, in aotc's.
 ZIG_FOLDER = "zig"
@@ -101,21 +102,22 @@ def make_once(place: Path, make: Callable[[Path], None], *, expected: Sequence[s
 
 def _make(place: Path, make: Callable[[Path], None], expected: Sequence[str]) -> Path:
     import shutil
-    import tempfile
 
     if _is_whole(place, expected):  # by whoever had the lock
         return place
     try:
         if place.exists():
             shutil.rmtree(place)
-        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        draft = place.with_name(f".{place.name}-{os.urandom(4).hex()}")
+        note_file(draft)
+        draft.mkdir()
     except OSError as error:
         raise _cannot_write(error) from None
     try:
         make(draft)
         if not _is_whole(draft, expected):
             raise InternalError(f"Making {place.name} left out one of: {', '.join(expected)}.")
-        draft.chmod(0o755)  # mkdtemp's folders are private; a shared cache is not
+        draft.chmod(0o755)  # whatever the umask: others may share the cache
         try:
             draft.rename(place)
         except OSError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from aotc.delivery import deliver, the_only_one
 from aotc.errors import EXIT_OK
 from aotc.many.job import Job
 from aotc.output import write_file
+from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest, EmitKind
 from aotc.request_words import read_tuned
 from aotc.stages.file import StageFile
@@ -150,8 +150,8 @@ def write_depfile(job: Job, made: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def work_folder(parent: Path | None = None) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="aotc-", dir=parent) as folder:
-        yield Path(folder)
+    with temporary_folder(parent) as folder:
+        yield folder
 
 
 def run_stages(

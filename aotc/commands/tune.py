@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import click
 from aotc.commands.options import build_options, named_tools, request_of
 from aotc.errors import EXIT_OK, InputError, ToolError
 from aotc.output import check_writable
+from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest, Chip, HostTarget
 from aotc.request_words import read_tuned
 
@@ -74,8 +74,7 @@ def tune_here(request: BuildRequest, file: Path | None, options: Mapping[str, An
             f"Kernels are timed on this machine's GPU, and there is none: {error.message}.",
             hint="aotc tune --bundle DIR --chip sm_90a makes a folder to run on another machine.",
         ) from None
-    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
-        place = Path(folder)
+    with temporary_folder() as place:
         if not _write(request, place, chips[:1], HostTarget.native(), options):
             raise _nothing(request)
         command = [sys.executable, str(place / "measure.py"), str(file)]

@@ -6,9 +6,7 @@ import functools
 import platform
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from aotc import __version__
 from aotc.cache.folder import cache_root
@@ -16,6 +14,7 @@ from aotc.doctor.abilities import check_libc, find_abilities
 from aotc.doctor.devices import check_devices
 from aotc.doctor.report import ABILITIES, Check, Report, Status
 from aotc.errors import AotcError, ToolError
+from aotc.processes.record import temporary_folder
 from aotc.toolchain import Toolchain
 from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES, package_of, purpose_of
 
@@ -120,8 +119,8 @@ def _check_build(environment: Mapping[str, str]) -> Check:
     """Builds a program of one kernel, for all chips of the default set, and runs it on the CPU."""
     from aotc.api import build
 
-    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
-        made = build(_TRIAL, name="trial", out=Path(folder) / "trial", cache=False)
+    with temporary_folder() as folder:
+        made = build(_TRIAL, name="trial", out=folder / "trial", cache=False)
         done = subprocess.run(
             [made.path, "--x", "0", "--print", "x", "--device", "cpu"],
             env=dict(environment),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from aotc.inspect.scan import Image
 from aotc.inspect.text import UNKNOWN, table
 from aotc.inspect.view import View, printable
 from aotc.manifest import built_for_text
+from aotc.processes.record import temporary_folder
 from aotc.request import MAX_BLOCK_THREADS, Chip
 from aotc.toolchain import Runner, Toolchain
 
@@ -47,16 +47,16 @@ def sass_texts(
             "AOTC_NVDISASM",
         )
     runner = Runner(environment)
-    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
+    with temporary_folder() as folder:
         for number, (image, content) in enumerate(_chosen(view, "cubin", name)):
             file = f"{number}.cubin"
-            (Path(folder) / file).write_bytes(content.all())
+            (folder / file).write_bytes(content.all())
             done = runner.run(
                 [*tool.command, "-c", file],
                 making=f"the disassembly for {image.chip}",
-                cwd=Path(folder),
+                cwd=folder,
             )
-            (Path(folder) / file).unlink()
+            (folder / file).unlink()
             yield f"// {view.name}: {image.chip}\n{done.stdout}"
 
 

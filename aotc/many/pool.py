@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,13 +19,14 @@ from aotc.commands.messages import error_text
 from aotc.errors import EXIT_INTERNAL, EXIT_OK, InternalError
 from aotc.many.job import Ended, Job, Tally
 from aotc.many.worker import Orders, Stage
-from aotc.toolchain.interrupts import uninterrupted
+from aotc.processes.record import record_handle, temporary_folder
+from aotc.processes.signals import uninterrupted
 
 # How long a worker that was told to end may take, in seconds: MLIR's passes hear nothing.
 _PATIENCE = 5.0
 _START = (
-    "import sys; sys.path[:] = sys.argv[3:]; from aotc.many.worker import main; "
-    "main(int(sys.argv[1]), int(sys.argv[2]))"
+    "import sys; sys.path[:] = sys.argv[4:]; from aotc.many.worker import main; "
+    "main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))"
 )
 
 
@@ -47,11 +47,13 @@ class _Worker:
         ours, theirs = socket.socketpair()
         with theirs:
             # -P: a file of the current folder is no module.
-            command = [sys.executable, "-P", "-c", _START, str(theirs.fileno()), str(os.getpid())]
+            record = record_handle()
+            handles = [theirs.fileno(), *([] if record is None else [record])]
+            numbers = [theirs.fileno(), os.getpid(), -1 if record is None else record]
             self.process = subprocess.Popen(
-                [*command, *sys.path],
+                [sys.executable, "-P", "-c", _START, *map(str, numbers), *sys.path],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=handles,
                 # Ctrl-C on the terminal is for its parent alone.
                 process_group=0,
             )
@@ -107,8 +109,8 @@ def run_jobs(
     more begun. When the caller is interrupted, all processes end, and their files go.
     """
     tally = Tally(list(jobs))
-    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
-        pool = _Pool(jobs, watcher, Orders(dict(options), Path(folder)))
+    with temporary_folder() as folder:
+        pool = _Pool(jobs, watcher, Orders(dict(options), folder))
         try:
             for _ in range(min(workers, len(jobs))):
                 pool.begin(pool.start())

@@ -24,7 +24,8 @@ from msgspec import Struct
 
 from aotc.errors import EXIT_INTERNAL, EXIT_OK, AotcError, InternalError
 from aotc.many.job import Ended, Job
-from aotc.process import PROCESS
+from aotc.processes.owner import PROCESS
+from aotc.processes.record import Record, use_record
 
 # prctl(2): the signal that this process gets when its parent ends, however that ends.
 _PR_SET_PDEATHSIG = 1
@@ -61,8 +62,11 @@ class _Teller:
         pass
 
 
-def main(handle: int, parent: int) -> None:
-    """Serves the connection with that file handle until the other end closes it."""
+def main(handle: int, parent: int, record: int) -> None:
+    """Serves the connection with that file handle until the other end closes it. `record` is the
+    file descriptor of the supervisor's record, -1 without one."""
+    if record >= 0:
+        use_record(Record(record))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is the parent's, who tells us
     signal.signal(signal.SIGTERM, _interrupt)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -107,4 +111,4 @@ def _build(job: Job, orders: Orders, connection: Connection) -> Ended:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:4]))

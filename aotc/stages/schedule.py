@@ -11,9 +11,9 @@ from typing import Self
 
 from msgspec import Struct
 
+from aotc.processes.signals import uninterrupted
 from aotc.stages.build import Build, Stage
 from aotc.stages.file import StageFile
-from aotc.toolchain.interrupts import uninterrupted
 
 
 class Made(Struct, frozen=True):
@@ -109,9 +109,6 @@ class SideBySide:
         while last and last < len(self._pending) and isinstance(self._pending[last][1], Made):
             last += 1  # which was kept back until now
         self._end_all(last)
-        if not self._pending:
-            # Who forks next has no other thread.
-            self._close()
 
     def end_all(self) -> None:
         """Waits for what is still on its way, and tells of all."""

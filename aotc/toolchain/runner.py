@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from aotc.cache.folder import zig_cache
 from aotc.errors import ToolError
-from aotc.toolchain.interrupts import uninterrupted
+from aotc.processes.signals import uninterrupted
 from aotc.trace import Span
 
 T = TypeVar("T")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
@@ -25,6 +24,7 @@ from aotc.lower.contractions.choice import Choice, candidates
 from aotc.lower.contractions.problem import Matrix, Problem
 from aotc.lower.contractions.tuned import Sizes, matrices, problem_words, timed_sizes
 from aotc.output import write_file
+from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest, Chip, EmitKind, HostTarget, unique
 from aotc.warnings import WarningOptions
 
@@ -57,8 +57,8 @@ def find_products(
     found = []
     # As far as kernels are chosen; what was measured before is measured again.
     lowered = replace(request, emit=(EmitKind.MLIR,), tuned=None, save_temps=None)
-    with tempfile.TemporaryDirectory(prefix="aotc-") as folder:
-        build = new_build(lowered, Path(folder), tools=tools)
+    with temporary_folder() as folder:
+        build = new_build(lowered, folder, tools=tools)
         run_build(build)
         assert isinstance(build.explanation, Explanation)
         problems = unique(build.explanation.remarks.products)
@@ -121,8 +121,8 @@ def _build(
         cpu_kernels=False,
         warnings=WarningOptions(),
     )
-    with tempfile.TemporaryDirectory(prefix="aotc-") as place:
-        build = new_build(request, Path(place), tools=tools, jobs=1)
+    with temporary_folder() as place:
+        build = new_build(request, place, tools=tools, jobs=1)
         (library,) = run_build(build)
         write_file(folder / f"{name}.so", library.content(), executable=True)
     assert build.manifest is not None

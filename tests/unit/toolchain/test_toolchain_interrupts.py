@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from aotc.processes.signals import uninterrupted
 from aotc.toolchain import Runner
-from aotc.toolchain.interrupts import uninterrupted
 from aotc.toolchain.runner import StoppedError
 
 SLEEP = ["/bin/sleep", "300"]

@@ -58,7 +58,7 @@ def test_the_wheel_has_every_module_and_nothing_of_the_house(wheel: zipfile.ZipF
 
 
 def test_the_wheel_makes_the_command_and_names_its_license(wheel: zipfile.ZipFile) -> None:
-    assert "aotc = aotc.cli:main" in metadata(wheel, "entry_points.txt")
+    assert "aotc = aotc.__main__:main" in metadata(wheel, "entry_points.txt")
     lines = metadata(wheel, "METADATA").splitlines()
     assert "License-Expression: Apache-2.0 WITH LLVM-exception" in lines
     assert "Requires-Python: >=3.11" in lines

@@ -1,4 +1,4 @@
-"""`uninterrupted`: a few lines that Ctrl-C cannot cut in two."""
+"""Signals: their names, and `uninterrupted`: a few lines that Ctrl-C cannot cut in two."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV`; `signal 40` for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Process(Struct):
-    """`is_ours`: nothing but aotc runs in it, so that it has no threads of others and may fork."""
+    """`is_ours`: nothing but aotc runs in it, so that it may fork while it has one thread."""
 
     is_ours: bool = False
 

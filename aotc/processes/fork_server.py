@@ -1,0 +1,430 @@
+"""`FORK_SERVER`: runs tasks in processes of their own, by a process that forks one for each.
+
+The server has one thread, the MLIR bindings and a context, and nothing else. Where this process is
+aotc's and has one thread, it is forked from it; else it is a fresh Python. What a task is given and
+what it answers are in files in memory, so that nobody waits for a reader, and any number of tasks
+may be asked for at once; as many run at a time as there are cores.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import importlib
+import json
+import mmap
+import os
+import pickle
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from msgspec import Struct
+
+from aotc.errors import AotcError, InternalError
+from aotc.processes.memory import gibibytes, processor_seconds, resident_memory
+from aotc.processes.owner import PROCESS
+from aotc.processes.signals import signal_name, uninterrupted
+
+# Of a message to the server.
+_LARGEST = 1 << 16
+# How often tasks with limits are looked at, in seconds: memory can grow by gigabytes in one.
+_LOOK = 0.05
+# A task that uses no processor time waits for something that never comes; in units of its limit.
+_IDLE = 10
+# Tasks whose files may be open at a time: a process may have a thousand files.
+_MOST_OPEN = 64
+_ANSWER, _ERROR, _BUG = b"a", b"e", b"b"
+
+
+class Limits(Struct, frozen=True):
+    """What a task may use: resident memory in bytes; and seconds of processor time until it ends,
+    or tells of progress."""
+
+    memory: int
+    seconds: float
+
+
+class TaskError(Exception):
+    """A task that ended without an answer.
+
+    `reason` says how: "SIGSEGV", "more than 4.0 GiB of memory", "no progress in 10 s".
+    `step` is the last that it told of its progress, `said` what it wrote to stderr.
+    """
+
+    def __init__(self, reason: str, step: str, said: str) -> None:
+        super().__init__(reason)
+        self.reason, self.step, self.said = reason, step, said
+
+
+class Progress:
+    """For a task: tells what it does now. Its time without progress begins anew."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def tell(self, step: str) -> None:
+        content = step.encode(errors="replace")
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, content, 0)
+
+
+# A task: what it is given, its progress → its answer. Named "module:function".
+Task = Callable[[memoryview, Progress], bytes]
+
+
+class _Files(Struct, frozen=True):
+    """The files in memory of a task, by their descriptors."""
+
+    given: int
+    answer: int
+    said: int
+    step: int
+
+    def close(self) -> None:
+        for handle in (self.given, self.answer, self.said, self.step):
+            os.close(handle)
+
+
+class _Outcome(Struct, frozen=True):
+    """How a task ended, and what its files had then."""
+
+    how: str
+    answer: bytes
+    said: str
+    step: str
+
+
+class Pending:
+    """A task on its way."""
+
+    def __init__(self, files: _Files, ended: socket.socket) -> None:
+        self._files = files
+        self._ended = ended
+        self._lock = threading.Lock()
+        self._outcome: _Outcome | None = None
+
+    def answer(self) -> bytes:
+        """Waits for it, in any thread. Raises what the task raised if that is an AotcError,
+        InternalError for another exception, and TaskError where it ended otherwise."""
+        outcome = self.wait()
+        if outcome.how != "exit":
+            raise TaskError(outcome.how or "the end of its parent", outcome.step, outcome.said)
+        if outcome.said:
+            print(outcome.said, file=sys.stderr)
+        kind, answer = outcome.answer[:1], outcome.answer[1:]
+        if kind == _ERROR:
+            error = pickle.loads(answer)
+            assert isinstance(error, AotcError)
+            raise error
+        if kind == _BUG:
+            raise InternalError(answer.decode(), hint="Please report this.")
+        return answer
+
+    def wait(self) -> _Outcome:
+        """How it ended; nothing of it stays open."""
+        with self._lock:
+            if self._outcome is None:
+                how = self._ended.recv(_LARGEST).decode()
+                said, step = (
+                    _content(file).decode(errors="replace").strip()
+                    for file in (self._files.said, self._files.step)
+                )
+                self._outcome = _Outcome(how, _content(self._files.answer), said, step)
+                self._ended.close()
+                self._files.close()
+        return self._outcome
+
+
+def _content(handle: int) -> bytes:
+    size = os.fstat(handle).st_size
+    content = bytearray(size)
+    done = 0
+    while done < size:  # a read gives two gigabytes at most
+        done += os.preadv(handle, [memoryview(content)[done:]], done)
+    return bytes(content)
+
+
+def has_one_thread() -> bool:
+    """Whether this process has no thread but this one: those of libraries count, too."""
+    return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
+
+
+class ForkServer:
+    """The server of this process, which starts with the first task, and ends with this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._control: socket.socket | None = None
+        # A child of the program must not share its parent's.
+        self._parent = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        # Tasks whose files are open, the oldest first.
+        self._open: deque[Pending] = deque()
+
+    def begin(self, context: Any) -> None:
+        """Starts the server now, while this process has one thread: a fresh Python takes longer.
+        It will use the MLIR context."""
+        global _context
+        with self._lock:
+            _context = context
+            self._begin()
+
+    def start(self, task: str, *given: bytes, limits: Limits | None = None) -> Pending:
+        """Has the task "module:function" called with the bytes given, one after the other."""
+        files = _Files(*(os.memfd_create(f"aotc-{name}") for name in ("in", "out", "err", "step")))
+        for part in given:
+            _write(files.given, part)
+        ours, theirs = socket.socketpair()
+        words: dict[str, Any] = {"task": task, "path": sys.path, "folder": str(Path.cwd())}
+        if limits is not None:
+            words["limits"] = [limits.memory, limits.seconds]
+        handles = [files.given, files.answer, files.said, files.step, theirs.fileno()]
+        with theirs, self._lock:
+            control = self._begin()
+            # Of one that has ended, the closed socket says so.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                socket.send_fds(control, [json.dumps(words).encode()], handles)
+            pending = Pending(files, ours)
+            self._open.append(pending)
+            earliest = self._open.popleft() if len(self._open) > _MOST_OPEN else None
+        if earliest is not None:
+            earliest.wait()
+        return pending
+
+    def call(self, task: str, *given: bytes, limits: Limits | None = None) -> bytes:
+        """The answer of the task; see `Pending.answer`."""
+        return self.start(task, *given, limits=limits).answer()
+
+    def stop(self) -> None:
+        """When its socket is closed, it ends, and with it the tasks."""
+        with self._lock:
+            self._drop()
+
+    def _begin(self) -> socket.socket:
+        if self._control is not None and self._parent == os.getpid() and not self._has_ended():
+            return self._control
+        self._drop()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, uninterrupted():
+            if PROCESS.is_ours and has_one_thread():
+                _fork_server(ours, theirs)
+                self._process = None
+            else:
+                self._process = _start_server(theirs)
+            self._control, self._parent = ours, os.getpid()
+        return ours
+
+    def _drop(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            if self._process is not None and self._parent == os.getpid():
+                self._process.wait()
+        self._control = self._process = None
+
+    def _has_ended(self) -> bool:
+        assert self._control is not None
+        return bool(select.select([self._control], [], [], 0)[0])
+
+
+FORK_SERVER = ForkServer()
+atexit.register(FORK_SERVER.stop)
+
+
+def _write(handle: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _fork_server(ours: socket.socket, theirs: socket.socket) -> None:
+    if os.fork() == 0:
+        try:
+            ours.close()
+            _serve(theirs)
+        finally:
+            os._exit(1)
+
+
+def _start_server(theirs: socket.socket) -> subprocess.Popen[bytes]:
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as server; "
+        f"server.main({theirs.fileno()})"
+    )
+    return subprocess.Popen(
+        # -P: a file of the current folder is no module.
+        [_python(), "-P", "-c", code],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[theirs.fileno()],
+        process_group=0,  # the terminal's Ctrl-C is for the program that waits
+    )
+
+
+def _python() -> str:
+    """Python's program: an interpreter inside of another program may not know its own."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return sys.executable or str(Path(sys.exec_prefix, "bin", version))
+
+
+def main(handle: int) -> NoReturn:
+    """In a fresh Python: serves the socket with that file descriptor."""
+    global _context
+    PROCESS.is_ours = True
+    from aotc.mlir import make_context
+
+    _context = make_context()
+    _serve(socket.socket(fileno=handle))
+
+
+_context: Any = None
+
+
+def server_context() -> Any:
+    """For a task: the server's MLIR context, which it has when it begins."""
+    return _context
+
+
+def _serve(control: socket.socket) -> NoReturn:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.disable()  # it would tell of crashes that are expected
+    # What waits for the end of our parent's output need not wait for us.
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    server = _Server(control)
+    while server.hear():
+        pass
+    server.kill_all()
+    os._exit(0)
+
+
+class _Running(Struct):
+    """A task that runs: its process, which holds the other end of `alive`."""
+
+    pid: int
+    alive: int
+    ended: socket.socket
+    files: _Files
+    limits: Limits | None
+    step_time: int = 0
+    seconds: float = 0.0
+    clock: float = 0.0
+
+    def excess(self) -> str | None:
+        """Which limit the process has passed."""
+        if self.limits is None:
+            return None
+        if resident_memory(self.pid) > self.limits.memory:
+            return f"more than {gibibytes(self.limits.memory)} of memory"
+        used, now = processor_seconds(self.pid), time.monotonic()
+        changed = os.fstat(self.files.step).st_mtime_ns
+        if changed != self.step_time or not self.clock:
+            self.step_time, self.seconds, self.clock = changed, used, now
+        # Of several threads, the clock counts.
+        spent = min(used - self.seconds, now - self.clock)
+        if spent > self.limits.seconds or now - self.clock > _IDLE * self.limits.seconds:
+            return f"no progress in {self.limits.seconds:.0f} s"
+        return None
+
+
+class _Server:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._running: list[_Running] = []
+        self._waiting: deque[tuple[dict[str, Any], list[int]]] = deque()
+        self._most = len(os.sched_getaffinity(0))
+
+    def hear(self) -> bool:
+        """Waits for what comes next, and does what is due; False when nobody asks any more."""
+        limited = any(one.limits is not None for one in self._running)
+        # More are not taken than wait: their files are open.
+        control = [self._control.fileno()] if len(self._waiting) < _MOST_OPEN else []
+        alive = [one.alive for one in self._running]
+        ready = select.select([*control, *alive], [], [], _LOOK if limited else None)[0]
+        for one in list(self._running):
+            if one.alive in ready:
+                self._end(one, None)
+            elif (excess := one.excess()) is not None:
+                os.kill(one.pid, signal.SIGKILL)
+                self._end(one, excess)
+        if self._control.fileno() in ready:
+            message, handles, *_ = socket.recv_fds(self._control, _LARGEST, 5)
+            if not message:
+                return False
+            self._waiting.append((json.loads(message), handles))
+        while self._waiting and len(self._running) < self._most:
+            self._begin(*self._waiting.popleft())
+        return True
+
+    def _begin(self, words: dict[str, Any], handles: list[int]) -> None:
+        files = _Files(*handles[:4])
+        ended = socket.socket(fileno=handles[4])
+        alive, theirs = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _work(words, files)
+        os.close(theirs)
+        limits = Limits(*words["limits"]) if "limits" in words else None
+        self._running.append(_Running(pid, alive, ended, files, limits))
+
+    def _end(self, one: _Running, excess: str | None) -> None:
+        _, status = os.waitpid(one.pid, 0)
+        how = "exit"
+        if excess is not None:
+            how = excess
+        elif os.WIFSIGNALED(status):
+            how = signal_name(os.WTERMSIG(status))
+        elif os.WEXITSTATUS(status):
+            how = f"exit code {os.WEXITSTATUS(status)}"
+        with contextlib.suppress(OSError), one.ended:  # whoever asked may be gone
+            one.ended.send(how.encode())
+        os.close(one.alive)
+        one.files.close()
+        self._running.remove(one)
+
+    def kill_all(self) -> None:
+        for one in self._running:
+            os.kill(one.pid, signal.SIGKILL)
+
+
+def _work(words: dict[str, Any], files: _Files) -> NoReturn:
+    """In the task's process."""
+    code = 1
+    try:
+        os.dup2(files.said, 1)
+        os.dup2(files.said, 2)
+        sys.path[:] = words["path"]
+        with contextlib.suppress(OSError):
+            os.chdir(words["folder"])
+        _write(files.answer, _called(words["task"], files))
+        code = 0
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _called(name: str, files: _Files) -> bytes:
+    module, _, function = name.partition(":")
+    try:
+        task: Task = getattr(importlib.import_module(module), function)
+        size = os.fstat(files.given).st_size
+        given = mmap.mmap(files.given, size, prot=mmap.PROT_READ) if size else b""
+        return _ANSWER + task(memoryview(given), Progress(files.step))
+    except AotcError as error:
+        return _ERROR + pickle.dumps(error)
+    except Exception as error:
+        return _BUG + f"{traceback.format_exc()}{type(error).__name__}: {error}".encode()

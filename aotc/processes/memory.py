@@ -1,0 +1,53 @@
+"""How much memory there is, and how much a process uses; in bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+
+def available_memory() -> int:
+    """The memory that new processes may use: what the system says is available (proc(5),
+    MemAvailable), and not more than the control groups of this process leave (cgroup v2)."""
+    free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free += [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")]
+    with contextlib.suppress(OSError):
+        group = Path("/proc/self/cgroup").read_text().rpartition("::")[2].strip().lstrip("/")
+        place = _CONTROL_GROUPS / group
+        while place.is_relative_to(_CONTROL_GROUPS):
+            with contextlib.suppress(OSError, ValueError):  # "max", or no such file at the root
+                limit = int((place / "memory.max").read_text())
+                free.append(limit - int((place / "memory.current").read_text()))
+            place = place.parent
+    return max(0, min(free))
+
+
+def resident_memory(pid: int) -> int:
+    """What the process holds in memory (proc(5), statm); 0 if it has ended."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor time that all threads of the process have used, in seconds; 0 if it has
+    ended."""
+    try:
+        # Behind the name, which may have spaces: state, ..., utime, stime (proc(5), stat).
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks = int(words[11]) + int(words[12])
+    except (OSError, IndexError, ValueError):
+        return 0.0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def gibibytes(size: int) -> str:
+    """`12.5 GiB`."""
+    return f"{size / (1 << 30):.1f} GiB"

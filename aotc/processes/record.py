@@ -1,0 +1,94 @@
+"""What must be known of a process when it is killed: its unfinished files, and what it was doing.
+
+The record is a file in memory that the supervisor and all the processes under it share. Each of
+them appends to it, and the supervisor reads it when they have ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_END = b"\0"
+_FILE, _STEP = b"f", b"s"
+
+
+class Record:
+    """The record with the given file descriptor; a new one by default."""
+
+    def __init__(self, handle: int | None = None) -> None:
+        self.handle = os.memfd_create("aotc-record") if handle is None else handle
+        if handle is None:
+            import fcntl
+
+            # Several processes write to it: each write goes to the end, whole.
+            fcntl.fcntl(self.handle, fcntl.F_SETFL, os.O_APPEND)
+
+    def _append(self, kind: bytes, content: bytes) -> None:
+        os.write(self.handle, kind + content.replace(_END, b"") + _END)
+
+    def add_file(self, path: str) -> None:
+        self._append(_FILE, os.path.abspath(path).encode(errors="surrogateescape"))  # noqa: PTH100
+
+    def add_step(self, step: str) -> None:
+        self._append(_STEP, step.encode(errors="replace"))
+
+    def _lines(self, kind: bytes) -> list[str]:
+        content = os.pread(self.handle, os.fstat(self.handle).st_size, 0)
+        return [os.fsdecode(line[1:]) for line in content.split(_END)[:-1] if line.startswith(kind)]
+
+    def last_step(self) -> str:
+        """What was done last; empty if nothing was noted."""
+        return (self._lines(_STEP) or [""])[-1]
+
+    def remove_files(self) -> None:
+        """Removes the files and folders that were noted, and are still there."""
+        for path in self._lines(_FILE):
+            if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)  # noqa: PTH108
+
+
+# This process's, if it has a supervisor.
+_record: Record | None = None
+
+
+def use_record(record: Record) -> None:
+    global _record
+    _record = record
+
+
+def record_handle() -> int | None:
+    """The file descriptor of the record, for a process to be started; None if there is none."""
+    return None if _record is None else _record.handle
+
+
+def note_file(path: str | Path) -> None:
+    """Notes a file or folder that must not outlive the command; before it is made."""
+    if _record is not None:
+        _record.add_file(str(path))
+
+
+def note_step(step: str) -> None:
+    """Notes what this process does now: "the stage 'mlir'"."""
+    if _record is not None:
+        _record.add_step(step)
+
+
+@contextlib.contextmanager
+def temporary_folder(parent: str | Path | None = None) -> Iterator[Path]:
+    """A folder of intermediates, in the folder for temporary files by default. It is removed at
+    the end, also when this process is killed."""
+    place = Path(parent or tempfile.gettempdir()) / f"aotc-{os.urandom(8).hex()}"
+    note_file(place)
+    place.mkdir(mode=0o700)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,141 @@
+"""`supervised`: runs the command in a child process, and ends as it should whatever happens there.
+
+The parent has no threads, loads nothing and does nothing but wait, so that an interrupt is heard
+at once, also while MLIR is in a pass that hears none. It then kills all processes of the command,
+removes what they left, and the exit code is 130. A child that crashes, or needs more memory than
+there is, becomes an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NoReturn
+
+from aotc.processes.memory import available_memory, gibibytes, resident_memory
+from aotc.processes.record import Record, use_record
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_INTERRUPTED = 130
+# prctl(2).
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+# How often the child's memory is looked at, in seconds.
+_LOOK = 0.2
+# Of the available memory, for the rest of the machine.
+_SPARED = 0.1
+
+
+def supervised(work: Callable[[], int], mask: Iterable[int]) -> NoReturn:
+    """Runs `work` in a child, with the given signal mask, and exits with its result."""
+    # Ignored ones (nohup, a shell's background job) stay so.
+    interrupts = [one for one in _INTERRUPTS if signal.getsignal(one) is not signal.SIG_IGN]
+    heard = {*interrupts, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+    record = Record()
+    use_record(record)
+    libc = ctypes.CDLL(None)
+    # Tools whose parent was killed become our children, who are killed, too.
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+            _hear_our_parent_alone(interrupts)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            if os.getppid() == parent:
+                code = work()
+        finally:
+            os._exit(code)
+    os._exit(_wait(child, heard, record))
+
+
+def _hear_our_parent_alone(interrupts: Iterable[signal.Signals]) -> None:
+    """The terminal's Ctrl-C goes to all processes. A handler that does nothing is not inherited by
+    programs that this process starts, as ignoring a signal would be."""
+    for one in interrupts:
+        if one is not signal.SIGTERM:
+            signal.signal(one, lambda number, frame: None)
+
+
+def _wait(child: int, heard: set[signal.Signals], record: Record) -> int:
+    """Waits for the child, or for a signal to end it; the command's exit code."""
+    limit = int(available_memory() * (1 - _SPARED))
+    while True:
+        event = signal.sigtimedwait(heard, _LOOK)
+        if event is None:
+            if limit and resident_memory(child) > limit:
+                _end_all(child)
+                record.remove_files()
+                return _tell_of_memory(record.last_step(), limit)
+        elif event.si_signo != signal.SIGCHLD:
+            _end_all(child)
+            record.remove_files()
+            # A terminal has ^C on the line.
+            print("\naotc: interrupted", file=sys.stderr, flush=True)
+            return _INTERRUPTED
+        else:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended and os.WIFEXITED(status):
+                return os.WEXITSTATUS(status)
+            if ended:
+                _end_all(child)
+                record.remove_files()
+                return _tell_of_crash(record.last_step(), os.WTERMSIG(status))
+
+
+def _end_all(child: int) -> None:
+    """Kills all our children, and theirs, which become ours when their parents end."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    while True:
+        for place in Path("/proc/self/task").glob("*/children"):
+            for word in place.read_text().split():
+                os.kill(int(word), signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _tell_of_memory(step: str, limit: int) -> int:
+    from aotc.errors import InputError
+
+    return _tell(
+        InputError(
+            f"{_while(step)} needs more memory than the {gibibytes(limit)} that this machine has "
+            "left for it."
+        )
+    )
+
+
+def _tell_of_crash(step: str, number: int) -> int:
+    from aotc.errors import InternalError
+    from aotc.processes.signals import signal_name
+
+    how = signal_name(number)
+    return _tell(
+        InternalError(
+            f"{_while(step)} was ended by {how}.",
+            hint="Please report this, with the input.",
+        )
+    )
+
+
+def _while(step: str) -> str:
+    return f"The build ({step})" if step else "aotc"
+
+
+def _tell(error: Exception) -> int:
+    from aotc.commands.messages import error_text
+    from aotc.errors import AotcError
+
+    assert isinstance(error, AotcError)
+    print(error_text(error), file=sys.stderr, flush=True)
+    return error.exit_code
