@@ -261,6 +261,37 @@ def test_a_library_called_aotc(aotc: Aotc, tmp_path: Path) -> None:
     assert "cannot begin with 'aotc_'" in done.stderr
 
 
+@pytest.mark.parametrize("kind", ["static", "shared", "header"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("main", "cannot be called 'main'"),
+        ("_init", "cannot be called '_init'"),
+        ("mgpuModuleLoad", "cannot begin with 'mgpu'"),
+    ],
+)
+def test_names_are_refused_before_they_are_compiled(
+    name: str, said: str, kind: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    """What a C compiler or a linker would refuse is the input's fault."""
+    path = mlir_file(
+        f"func.func @{name}(%x: memref<?xf32>) attributes {{llvm.emit_c_interface}} {{ return }}"
+    )
+    done = aotc("build", path, "--emit", kind, "-o", f"{tmp_path}/")
+    assert (done.code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_an_entry_called_like_a_macro(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    """Compilers have macros among the names that C keeps for them."""
+    path = mlir_file(
+        "func.func @__linux__(%x: f32) attributes {llvm.emit_c_interface} { return }", "named.mlir"
+    )
+    aotc("build", path, "--emit", "shared,header", "-o", f"{tmp_path}/out/").succeeded()
+    header = next((tmp_path / "out").rglob("named.h")).read_text()
+    assert " __linux___(float x_);" in header
+
+
 @pytest.mark.parametrize("kind", ["ptx", "cubin", "device-ll"])
 def test_device_code_of_a_module_without_kernels(
     kind: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
