@@ -16,7 +16,7 @@ class Case:
     that is copied first. `arguments` are aotc's, or a program's where the first begins with `./`.
     `outputs` are the files and folders that it makes: all of them, or none. `expected` has what
     is in them if it succeeds, where that is known. `compares` says that exit code 1 tells of values
-    that differ.
+    that differ. `modules` are Python's that take long to load.
     """
 
     name: str
@@ -29,6 +29,12 @@ class Case:
     tree: Path | None = None
     expected: Mapping[str, bytes] = field(default_factory=dict)
     compares: bool = False
+    modules: tuple[str, ...] = ()
+
+    @property
+    def is_program(self) -> bool:
+        """Whether the command is a program of the folder."""
+        return self.arguments[0].startswith("./")
 
     def with_content(self, content: bytes) -> Case:
         """The same command on another input."""

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -108,14 +108,16 @@ def _onnx(shared: Shared, name: str, random: Random) -> Case:
     models = corpus.onnx_models()
     model = random.choice(models)
     kinds = ("mlir", "host-mlir", "host-mlir", "host-ll", "obj")
-    changed = mutate_model(model, models, random)
-    return _build(name, "model.onnx", changed, model, kinds, random)
+    case = _build(name, "model.onnx", mutate_model(model, models, random), model, kinds, random)
+    return replace(case, modules=("onnx", "torch_mlir.extras.onnx_importer"))
 
 
 def _torch(shared: Shared, name: str, random: Random) -> Case:
     program = random.choice(corpus.torch_programs())
     kinds = ("mlir", "host-mlir", "host-mlir", "host-ll", "obj")
-    return _build(name, "model.pt2", mutate_archive(program, random), program, kinds, random)
+    changed = mutate_archive(program, random)
+    case = _build(name, "model.pt2", changed, program, kinds, random)
+    return replace(case, modules=("torch.export", "torch_mlir.fx"))
 
 
 def _array(shared: Shared, name: str, random: Random) -> Case:

@@ -1,37 +1,41 @@
-"""Runs the command of a case in a fresh process, and says how that ended: `Ending`."""
+"""Runs the command of a case, and says how that ended: `Ending`."""
 
 from __future__ import annotations
 
-import os
 import re
-import resource
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.command import REPOSITORY
-
 from fuzz.case import Case
+from fuzz.processes import SECONDS, Finished, Forks, run
 
-# What a build may take.
-SECONDS = 20.0
-# A process that wants more memory than that is refused it, for the machine's other users.
-_LARGEST_MEMORY = 12 << 30
 # More than that for inputs of a few kilobytes is a find.
 _LARGE_MEMORY = 4 << 30
 # One screen, and some room for the notes of a diagnostic.
 _MOST_LINES = 100
 _MOST_CHARACTERS = 20_000
 
-# Messages of limits that are written down: these may end in exit code 3 or 4.
-LIMITS: tuple[re.Pattern[str], ...] = ()
+
+@dataclass(frozen=True)
+class Limit:
+    """An exit code 3 or 4 that is right: for such an input, with such a message."""
+
+    content: re.Pattern[bytes]
+    said: re.Pattern[str]
+
+    def holds(self, content: bytes, said: str) -> bool:
+        return bool(self.content.search(content) and self.said.search(said))
+
+
+LIMITS = (
+    # Assembly is the input's own, and a tool's to judge.
+    Limit(re.compile(rb"inline_asm|module_asm"), re.compile("ptxas could not|zig .*could not")),
+)
 
 
 @dataclass(frozen=True)
@@ -50,101 +54,70 @@ class Ending:
         return self.kind not in ("ok", "refused", "limit")
 
 
-def execute(case: Case) -> Ending:
-    """Runs the case in a folder of its own."""
+def execute(case: Case, forks: Forks | None = None) -> Ending:
+    """Runs the case in a folder of its own; by `forks` first, where these are given."""
+    if forks is not None and not case.is_program:
+        ending = _executed(case, forks)
+        if not ending.is_find:
+            return ending
+    return _executed(case, None)
+
+
+def _executed(case: Case, forks: Forks | None) -> Ending:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
-        place, temporary = folder / "case", folder / "tmp"
+        place, temporary, said = folder / "case", folder / "tmp", folder / "stderr"
         place.mkdir()
         temporary.mkdir()
         case.write(place)
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(REPOSITORY),
-            "TMPDIR": str(temporary),
-            "AOTC_DEVICE": "cpu",
-        }
-        command = _command(case, folder)
-        code, seconds, memory, said = _run(command, place, environment, folder)
-        if code < 0:
-            # Again, for the stack of calls: Python's handler of signals is no part of a build.
-            environment["PYTHONFAULTHANDLER"] = "1"
-            said += _run(command, place, environment, folder)[3]
-        kind = _kind(case, code, seconds, memory, said)
+        settings = {"TMPDIR": str(temporary), "AOTC_DEVICE": "cpu"}
+        if forks is not None:
+            finished = forks.run(case.arguments, place, settings, said, case.modules)
+        else:
+            command = _command(case, place)
+            finished = run(command, place, settings, said)
+        text = _text(said, folder)
+        kind = _kind(case, finished, text)
         if kind in ("ok", "refused", "limit"):
-            kind = _kind_of_files(case, place, temporary, code) or kind
-        return Ending(kind, f"{kind}: {_cause(kind, said)}", code, seconds, said)
+            kind = _kind_of_files(case, place, temporary, finished.code) or kind
+        if forks is None and finished.code < 0:
+            # Again, for the stack of calls: Python's handler of signals is no part of a build.
+            run(command, place, {**settings, "PYTHONFAULTHANDLER": "1"}, said)
+            text += _text(said, folder)
+        signature = f"{kind}: {_cause(kind, text)}"
+        return Ending(kind, signature, finished.code, finished.seconds, text)
 
 
-def _command(case: Case, folder: Path) -> list[str]:
+def _command(case: Case, place: Path) -> list[str]:
     first, *rest = case.arguments
-    if first.startswith("./"):
-        return [str(folder / "case" / first), *rest]
+    if case.is_program:
+        return [str(place / first), *rest]
     return [sys.executable, "-m", "aotc", first, *rest]
 
 
-def _run(
-    command: list[str], place: Path, environment: dict[str, str], folder: Path
-) -> tuple[int, float, int, str]:
-    """The exit code (a signal's is negative), seconds, bytes of memory at most, and stderr."""
-    said = folder / "stderr"
-    start = time.monotonic()
-    with said.open("wb") as stderr:
-        process = subprocess.Popen(
-            command,
-            cwd=place,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
-            start_new_session=True,
-        )
-    resource.prlimit(process.pid, resource.RLIMIT_DATA, (_LARGEST_MEMORY, _LARGEST_MEMORY))
-    # SIGABRT first: Python's handler, where it is on, prints where it is.
-    timers = [
-        threading.Timer(SECONDS + 0.5, _kill, [process.pid, signal.SIGABRT]),
-        threading.Timer(SECONDS + 2, _kill, [process.pid, signal.SIGKILL]),
-    ]
-    for timer in timers:
-        timer.start()
-    try:
-        _, status, usage = os.wait4(process.pid, 0)
-    except BaseException:
-        _kill(process.pid, signal.SIGKILL)
-        raise
-    finally:
-        for timer in timers:
-            timer.cancel()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.monotonic() - start
-    with said.open("rb") as stderr:
-        text = stderr.read(1 << 20).decode(errors="replace")
-    text = text.replace(str(folder), "FOLDER")
-    return process.returncode, seconds, usage.ru_maxrss << 10, text
+def _text(said: Path, folder: Path) -> str:
+    """What was written, without the name of a folder that is another each time."""
+    with said.open("rb") as file:
+        return file.read(1 << 20).decode(errors="replace").replace(str(folder), "FOLDER")
 
 
-def _kill(group: int, number: signal.Signals) -> None:
-    """Ends the process and those that it started."""
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return
-
-
-def _kind(case: Case, code: int, seconds: float, memory: int, said: str) -> str:
-    if seconds > SECONDS:
+def _kind(case: Case, finished: Finished, said: str) -> str:
+    code = finished.code
+    if finished.seconds > SECONDS:
         return "slow"
     if code < 0:
         return signal.Signals(-code).name
     if "Traceback (most recent call last)" in said:
         return "traceback"
-    if memory > _LARGE_MEMORY:
+    if finished.memory > _LARGE_MEMORY:
         return "memory"
+    if finished.left_processes:
+        return "left processes"
     if said.count("\n") > _MOST_LINES or len(said) > _MOST_CHARACTERS:
         return "flood"
     if code == 0 or (code == 1 and case.compares):
         return "ok"
-    if any(limit.search(said) for limit in LIMITS):
+    if code in (3, 4) and any(limit.holds(case.content, said) for limit in LIMITS):
         return "limit"
     if code != 2:
         return f"exit {code}"
@@ -189,6 +162,6 @@ def keep(case: Case, folder: Path) -> None:
     folder.mkdir(parents=True)
     case.write(folder)
     first, *rest = case.arguments
-    words = [first] if first.startswith("./") else ["python", "-m", "aotc", first]
+    words = [first] if case.is_program else ["python", "-m", "aotc", first]
     script = folder / "reproduce.sh"
     script.write_text(f'cd "$(dirname "$0")" && {shlex.join([*words, *rest])}\n')

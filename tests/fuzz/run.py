@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fuzz.case import Case
 from fuzz.categories import CATEGORIES, Category, Shared, case_of
 from fuzz.execution import Ending, execute, keep
+from fuzz.processes import Forks
 from fuzz.reduction import reduce
 from fuzz.screening import Screen
 
@@ -78,6 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--reduce", type=float, default=60, metavar="SECONDS", help="for each find (60)"
     )
+    parser.add_argument(
+        "--anew", action="store_true", help="start each process anew, in place of forking it"
+    )
     parser.add_argument("--verbose", action="store_true", help="print how each case ended")
     options = parser.parse_args(arguments)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
@@ -87,12 +91,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     endings: dict[str, Counter[str]] = defaultdict(Counter)
     finds: Counter[str] = Counter()
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder, Screen() as screen:
+    with (
+        tempfile.TemporaryDirectory(prefix="fuzz-") as folder,
+        Screen() as screen,
+        Forks() as forks,
+    ):
         shared = Shared(Path(folder), screen)
         for number, (category, case) in enumerate(cases(categories, seed, options.first, shared)):
             if number == options.count or time.monotonic() - start > options.seconds:
                 break
-            ending = execute(case)
+            ending = execute(case, None if options.anew else forks)
             endings[category.name][ending.kind] += 1
             if options.verbose:
                 print(f"{case.name} {ending.seconds:.1f} s {ending.signature}", flush=True)
