@@ -17,7 +17,7 @@ from aotc import mlir
 from aotc.errors import InputError
 from aotc.processes.fork_server import FORK_SERVER
 from aotc.processes.owner import PROCESS
-from aotc.processes.record import note_step
+from aotc.processes.record import Step, note_step
 from aotc.request import BuildRequest, EmitKind
 from aotc.stages.build import Build, Stage
 from aotc.stages.file import StageFile
@@ -148,7 +148,8 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFil
     wanted: list[StageFile] = []
 
     def started(stage: Stage) -> None:
-        note_step(f"the stage '{stage.name}' of {build.request.source}")
+        name = f"the stage '{stage.name}' of {build.request.source}"
+        note_step(Step(name, reads_input=not stage.takes))
         for observer in observers:
             observer.stage_started(stage.name)
 

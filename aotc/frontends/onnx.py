@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.frontends.passes import run_passes
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_mlir import make_entry
 
@@ -73,7 +74,6 @@ def _import(model: Any, name: str) -> Any:
     from torch_mlir import ir
     from torch_mlir.dialects import torch as torch_dialect
     from torch_mlir.extras import onnx_importer
-    from torch_mlir.passmanager import PassManager
 
     context = ir.Context()
     context.emit_error_diagnostics = False
@@ -84,10 +84,9 @@ def _import(model: Any, name: str) -> Any:
         info = onnx_importer.ModelInfo(model, config=onnx_importer.Config())
         module = info.create_module(context=context)
         onnx_importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
-        with context:
-            PassManager.parse(f"builtin.module({_PIPELINE})").run(module.operation)
     except (onnx_importer.OnnxImportError, ir.MLIRError) as error:
-        raise InputError(f"torch-mlir cannot lower this model: {_reason(error)}") from error
+        raise InputError(_reason(error)) from error
+    module = run_passes(module, _PIPELINE, _reason)
     return make_entry(module, name, inputs)
 
 
@@ -98,7 +97,8 @@ def _reason(error: Exception) -> str:
     lines = [line for line in text.splitlines() if not line.endswith("pass pipeline:")]
     # Behind the message is the whole operation; before it a place, of which ONNX has none.
     first = re.sub(r'^error: "[^"]*": ', "", lines[0]).partition(": %")[0]
-    return f"{operation[0]}: {first}" if operation and operation[0] not in first else first
+    named = f"{operation[0]}: {first}" if operation and operation[0] not in first else first
+    return f"torch-mlir cannot lower this model: {named}"
 
 
 def _beside(path: Path) -> list[Path]:

@@ -134,10 +134,9 @@ def _called(name: str, found: Iterable[Found]) -> Frontend:
     raise InputError(f"Unknown --frontend '{name}'. Known: {known}.")
 
 
-def run_frontend(frontend: Frontend, path: Path, options: Mapping[str, str]) -> Any:
-    """What the front end makes of the file. Raises InputError for options that it has not and for
-    a file that cannot be read, and ToolError where it is not whole, or fails otherwise than by an
-    error of aotc's families."""
+def check_usable(frontend: Frontend, path: Path, options: Mapping[str, str]) -> None:
+    """Raises InputError for options that the front end has not, and ToolError where it is not
+    whole."""
     for option in options:
         if option not in frontend.options:
             known = ", ".join(frontend.options) or "none"
@@ -150,6 +149,11 @@ def run_frontend(frontend: Frontend, path: Path, options: Mapping[str, str]) -> 
             f"'{path}' is for the front end '{frontend.name}', which lacks what it needs.",
             hint=missing,
         )
+
+
+def run_frontend(frontend: Frontend, path: Path, options: Mapping[str, str]) -> Any:
+    """What the front end makes of the file. Raises InputError for a file that cannot be read, and
+    ToolError where it fails otherwise than by an error of aotc's families."""
     try:
         return frontend.load(path, options)
     except AotcError:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.frontends.passes import run_passes
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
-from aotc.frontends.torch_mlir import make_entry, run_pipeline
+from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_sizes import shared_sizes, unify_sizes
 from aotc.frontends.torch_weights import weights_hook
 
@@ -59,7 +60,7 @@ def import_program(program: Any, name: str) -> Any:
         ) from error
     _check_changes(program.graph_signature)
     for pipeline in _PIPELINES:
-        run_pipeline(module, pipeline)
+        module = run_passes(module, pipeline)
     inputs = list(program.graph_signature.user_inputs)
     make_entry(module, name, inputs)
     unify_sizes(module, shared_sizes(program), inputs)

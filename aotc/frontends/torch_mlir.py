@@ -9,25 +9,11 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE
-from aotc.input.source import describe_diagnostics, find_place
+from aotc.input.source import find_place
 
 # What its gelu by tanh multiplies with, and what that should be.
 _WRONG_FACTOR = 0.7977240352174656
 _RIGHT_FACTOR = math.sqrt(2 / math.pi)
-
-
-def run_pipeline(module: Any, pipeline: str) -> None:
-    """Runs passes on the module, in place. Raises InputError with what MLIR says, and where."""
-    from torch_mlir import ir
-    from torch_mlir.passmanager import PassManager
-
-    module.context.emit_error_diagnostics = False
-    with module.context:
-        try:
-            PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
-        except ir.MLIRError as error:
-            said = describe_diagnostics(error, "", ())
-            raise InputError(f"torch-mlir cannot lower this program:\n{said}") from None
 
 
 def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:

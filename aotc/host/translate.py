@@ -13,7 +13,7 @@ from aotc import mlir
 from aotc.errors import InternalError
 from aotc.input.source import bytecode_of
 from aotc.mlir import ir, llvm
-from aotc.processes.fork_server import FORK_SERVER, Progress, TaskError, server_context
+from aotc.processes.fork_server import FORK_SERVER, TaskError, server_context
 from aotc.toolchain.version import Version
 
 # The version of the LLVM that reads the text; the module's bytecode follows.
@@ -42,7 +42,7 @@ class Translation:
         try:
             return self._pending.answer().decode()
         except TaskError as error:
-            raise _refusal(error.said or f"It was ended by {error.reason}.") from None
+            raise _refusal(error.said.strip() or f"It was ended by {error.reason}.") from None
 
 
 def _refusal(said: str) -> InternalError:
@@ -52,7 +52,7 @@ def _refusal(said: str) -> InternalError:
     )
 
 
-def translated(given: memoryview, progress: Progress) -> bytes:
+def translated(given: memoryview) -> bytes:
     """The task: a version and bytecode → LLVM IR text."""
     from aotc.host.llvm_text import downlevel  # not in the process that asks
 

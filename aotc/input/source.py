@@ -19,7 +19,7 @@ from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
 from aotc.mlir import ir
 
-_BYTECODE_MAGIC = b"ML\xefR"
+BYTECODE_MAGIC = b"ML\xefR"
 # An attribute in place of a string, which makes the parser of these bindings run out of memory, or
 # crash: in the form that people write, or an alias for it.
 _TOO_MUCH = re.compile(
@@ -68,7 +68,7 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
     With `locations`, the operations' locations name the file (for debug information).
     Raises InputError with file:line:column, the line and a caret.
     """
-    is_bytecode = data.startswith(_BYTECODE_MAGIC)
+    is_bytecode = data.startswith(BYTECODE_MAGIC)
     blobs = Blobs()
     if not is_bytecode:
         short = blobs.take(data)
@@ -93,24 +93,19 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
     return Source(name, lines, module)
 
 
-def adopt_module(name: str, frontend: str, module: Any, path: Path, context: Any) -> Source:
-    """The module that a front end made of the file `path`, moved into `context`.
+def adopt_module(name: str, frontend: str, bytecode: bytes, path: Path, context: Any) -> Source:
+    """The module that a front end made of the file `path`.
 
     Its locations may name the file, whose lines errors show if it is text; they become `name`'s.
-    Raises ToolError for what is no module, or none that MLIR takes.
+    Raises ToolError for a module that MLIR does not take.
     """
-    operation = getattr(module, "operation", module)
-    if not hasattr(operation, "write_bytecode"):
-        raise ToolError(
-            f"The front end '{frontend}' made no ir.Module of {name}: {type(module).__name__}."
-        )
     try:
         lines = tuple(path.read_text(encoding="utf-8").split("\n"))
     except (OSError, UnicodeDecodeError):
         lines = ()
     with context:
         try:
-            adopted = ir.Module.parse(bytecode_of(operation))
+            adopted = ir.Module.parse(bytecode)
             if str(path) != name:  # a file of ours, for what was in none
                 adopted = _rename_file(adopted, str(path), name)
             return Source(name, lines, adopted)
@@ -178,7 +173,7 @@ def _bytecode_hint(message: str, bytecode: bytes) -> str | None:
     if newer is None:
         return explain_dialect(message)
     # Behind the version: who wrote it, up to a zero byte.
-    producer = bytecode[len(_BYTECODE_MAGIC) + 1 :].split(b"\0")[0].decode("ascii", "replace")
+    producer = bytecode[len(BYTECODE_MAGIC) + 1 :].split(b"\0")[0].decode("ascii", "replace")
     return (
         f"it was written by {producer}. That can write what is read here: mlir-opt "
         f"--emit-bytecode --emit-bytecode-version={newer[1]}; or give aotc the text."

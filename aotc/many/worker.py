@@ -8,7 +8,6 @@ an `Ended` go out.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import io
 import os
@@ -26,9 +25,7 @@ from aotc.errors import EXIT_INTERNAL, EXIT_OK, AotcError, InternalError
 from aotc.many.job import Ended, Job
 from aotc.processes.owner import PROCESS
 from aotc.processes.record import Record, use_record
-
-# prctl(2): the signal that this process gets when its parent ends, however that ends.
-_PR_SET_PDEATHSIG = 1
+from aotc.processes.signals import end_with_parent
 
 
 class Orders(Struct, frozen=True):
@@ -69,7 +66,7 @@ def main(handle: int, parent: int, record: int) -> None:
         use_record(Record(record))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is the parent's, who tells us
     signal.signal(signal.SIGTERM, _interrupt)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    end_with_parent(signal.SIGTERM)
     if os.getppid() != parent:  # it ended before we asked
         return
     PROCESS.is_ours = True

@@ -35,7 +35,7 @@ from msgspec import Struct
 from aotc.errors import AotcError, InternalError
 from aotc.processes.memory import gibibytes, processor_seconds, resident_memory
 from aotc.processes.owner import PROCESS
-from aotc.processes.signals import signal_name, uninterrupted
+from aotc.processes.signals import end_with_parent, signal_name, uninterrupted
 
 # Of a message to the server.
 _LARGEST = 1 << 16
@@ -60,28 +60,44 @@ class TaskError(Exception):
     """A task that ended without an answer.
 
     `reason` says how: "SIGSEGV", "more than 4.0 GiB of memory", "no progress in 10 s".
-    `step` is the last that it told of its progress, `said` what it wrote to stderr.
+    `step` is the last that it told of its progress, `said` what it wrote to stderr, and `left`
+    what it left for this case.
     """
 
-    def __init__(self, reason: str, step: str, said: str) -> None:
+    def __init__(self, reason: str, step: str, said: str, left: bytes = b"") -> None:
         super().__init__(reason)
-        self.reason, self.step, self.said = reason, step, said
+        self.reason, self.step, self.said, self.left = reason, step, said, left
 
 
-class Progress:
-    """For a task: tells what it does now. Its time without progress begins anew."""
+class Progress(Struct, frozen=True):
+    """Of a task, by the file descriptors of its files."""
 
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
+    step: int
+    answer: int
 
-    def tell(self, step: str) -> None:
-        content = step.encode(errors="replace")
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, content, 0)
+    def tell(self, step: str, seconds: float | None = None) -> None:
+        """Tells what the task does now. Its time without progress begins anew: `seconds` of
+        processor time, by default as its limits say."""
+        content = f"{'' if seconds is None else seconds}\n{step}".encode(errors="replace")
+        os.ftruncate(self.step, 0)
+        os.pwrite(self.step, content, 0)
+
+    def leave(self, content: bytes) -> None:
+        """Leaves something for the case that there is no answer."""
+        os.ftruncate(self.answer, 0)
+        _write(self.answer, content)
 
 
-# A task: what it is given, its progress → its answer. Named "module:function".
-Task = Callable[[memoryview, Progress], bytes]
+# A task: what it is given → its answer. Named "module:function".
+Task = Callable[[memoryview], bytes]
+
+# Of the task that this process is, if it is one.
+_progress: Progress | None = None
+
+
+def task_progress() -> Progress | None:
+    """For a task, its progress; None in a process that is none."""
+    return _progress
 
 
 class _Files(Struct, frozen=True):
@@ -120,9 +136,9 @@ class Pending:
         InternalError for another exception, and TaskError where it ended otherwise."""
         outcome = self.wait()
         if outcome.how != "exit":
-            raise TaskError(outcome.how or "the end of its parent", outcome.step, outcome.said)
-        if outcome.said:
-            print(outcome.said, file=sys.stderr)
+            reason = outcome.how or "the end of its parent"
+            raise TaskError(reason, outcome.step, outcome.said, outcome.answer)
+        sys.stderr.write(outcome.said)
         kind, answer = outcome.answer[:1], outcome.answer[1:]
         if kind == _ERROR:
             error = pickle.loads(answer)
@@ -138,9 +154,10 @@ class Pending:
             if self._outcome is None:
                 how = self._ended.recv(_LARGEST).decode()
                 said, step = (
-                    _content(file).decode(errors="replace").strip()
+                    _content(file).decode(errors="replace").strip(" ")
                     for file in (self._files.said, self._files.step)
                 )
+                step = step.partition("\n")[2]
                 self._outcome = _Outcome(how, _content(self._files.answer), said, step)
                 self._ended.close()
                 self._files.close()
@@ -243,9 +260,11 @@ atexit.register(FORK_SERVER.stop)
 
 
 def _write(handle: int, content: bytes) -> None:
-    view = memoryview(content)
+    """Appends the content to the file."""
+    view, place = memoryview(content), os.fstat(handle).st_size
     while view:
-        view = view[os.write(handle, view) :]
+        done = os.pwrite(handle, view, place)
+        view, place = view[done:], place + done
 
 
 def _fork_server(ours: socket.socket, theirs: socket.socket) -> None:
@@ -323,6 +342,7 @@ class _Running(Struct):
     step_time: int = 0
     seconds: float = 0.0
     clock: float = 0.0
+    allowed: float = 0.0
 
     def excess(self) -> str | None:
         """Which limit the process has passed."""
@@ -334,10 +354,12 @@ class _Running(Struct):
         changed = os.fstat(self.files.step).st_mtime_ns
         if changed != self.step_time or not self.clock:
             self.step_time, self.seconds, self.clock = changed, used, now
+            own = os.pread(self.files.step, 32, 0).partition(b"\n")[0]
+            self.allowed = float(own) if own else self.limits.seconds
         # Of several threads, the clock counts.
         spent = min(used - self.seconds, now - self.clock)
-        if spent > self.limits.seconds or now - self.clock > _IDLE * self.limits.seconds:
-            return f"no progress in {self.limits.seconds:.0f} s"
+        if spent > self.allowed or now - self.clock > _IDLE * self.allowed:
+            return f"no progress in {self.allowed:.0f} s"
         return None
 
 
@@ -376,6 +398,10 @@ class _Server:
         alive, theirs = os.pipe()
         pid = os.fork()
         if pid == 0:
+            end_with_parent(signal.SIGKILL)
+            # Whoever waits for the server's end does not wait for this process.
+            for one in (self._control, ended, *(other.ended for other in self._running)):
+                one.close()
             _work(words, files)
         os.close(theirs)
         limits = Limits(*words["limits"]) if "limits" in words else None
@@ -410,7 +436,9 @@ def _work(words: dict[str, Any], files: _Files) -> NoReturn:
         sys.path[:] = words["path"]
         with contextlib.suppress(OSError):
             os.chdir(words["folder"])
-        _write(files.answer, _called(words["task"], files))
+        answer = _called(words["task"], files)
+        os.ftruncate(files.answer, 0)
+        _write(files.answer, answer)
         code = 0
     finally:
         sys.stderr.flush()
@@ -418,12 +446,14 @@ def _work(words: dict[str, Any], files: _Files) -> NoReturn:
 
 
 def _called(name: str, files: _Files) -> bytes:
+    global _progress
+    _progress = Progress(files.step, files.answer)
     module, _, function = name.partition(":")
     try:
         task: Task = getattr(importlib.import_module(module), function)
         size = os.fstat(files.given).st_size
         given = mmap.mmap(files.given, size, prot=mmap.PROT_READ) if size else b""
-        return _ANSWER + task(memoryview(given), Progress(files.step))
+        return _ANSWER + task(memoryview(given))
     except AotcError as error:
         return _ERROR + pickle.dumps(error)
     except Exception as error:

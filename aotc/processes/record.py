@@ -12,9 +12,18 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 _END = b"\0"
-_FILE, _STEP = b"f", b"s"
+_FILE, _READING, _WORK = b"f", b"r", b"w"
+
+
+class Step(NamedTuple):
+    """What a process does: "the stage 'mlir' of x.mlir". A crash while it reads the input is the
+    input's fault, and else a bug."""
+
+    name: str
+    reads_input: bool = False
 
 
 class Record:
@@ -34,20 +43,22 @@ class Record:
     def add_file(self, path: str) -> None:
         self._append(_FILE, os.path.abspath(path).encode(errors="surrogateescape"))  # noqa: PTH100
 
-    def add_step(self, step: str) -> None:
-        self._append(_STEP, step.encode(errors="replace"))
+    def add_step(self, step: Step) -> None:
+        self._append(_READING if step.reads_input else _WORK, step.name.encode(errors="replace"))
 
-    def _lines(self, kind: bytes) -> list[str]:
+    def _lines(self, kinds: bytes) -> list[str]:
+        """Those of one of the kinds, which are a letter each."""
         content = os.pread(self.handle, os.fstat(self.handle).st_size, 0)
-        return [os.fsdecode(line[1:]) for line in content.split(_END)[:-1] if line.startswith(kind)]
+        return [os.fsdecode(line) for line in content.split(_END)[:-1] if line[0] in kinds]
 
-    def last_step(self) -> str:
-        """What was done last; empty if nothing was noted."""
-        return (self._lines(_STEP) or [""])[-1]
+    def last_step(self) -> Step | None:
+        """What was done last, if anything was noted."""
+        lines = self._lines(_READING + _WORK)
+        return Step(lines[-1][1:], lines[-1].startswith(_READING.decode())) if lines else None
 
     def remove_files(self) -> None:
         """Removes the files and folders that were noted, and are still there."""
-        for path in self._lines(_FILE):
+        for path in (line[1:] for line in self._lines(_FILE)):
             if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -75,8 +86,8 @@ def note_file(path: str | Path) -> None:
         _record.add_file(str(path))
 
 
-def note_step(step: str) -> None:
-    """Notes what this process does now: "the stage 'mlir'"."""
+def note_step(step: Step) -> None:
+    """Notes what this process does now."""
     if _record is not None:
         _record.add_step(step)
 

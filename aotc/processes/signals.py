@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +11,15 @@ from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+# prctl(2).
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(number: int) -> None:
+    """This process gets the signal when its parent ends, however that ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def signal_name(number: int) -> str:

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from aotc.processes.memory import available_memory, gibibytes, resident_memory
-from aotc.processes.record import Record, use_record
+from aotc.processes.record import Record, Step, use_record
+from aotc.processes.signals import end_with_parent, signal_name
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTED = 130
 # prctl(2).
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 # How often the child's memory is looked at, in seconds.
 _LOOK = 0.2
 # Of the available memory, for the rest of the machine.
@@ -38,15 +39,14 @@ def supervised(work: Callable[[], int], mask: Iterable[int]) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, heard)
     record = Record()
     use_record(record)
-    libc = ctypes.CDLL(None)
     # Tools whose parent was killed become our children, who are killed, too.
-    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     parent = os.getpid()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+            end_with_parent(signal.SIGTERM)
             _hear_our_parent_alone(interrupts)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             if os.getppid() == parent:
@@ -104,7 +104,7 @@ def _end_all(child: int) -> None:
             return
 
 
-def _tell_of_memory(step: str, limit: int) -> int:
+def _tell_of_memory(step: Step | None, limit: int) -> int:
     from aotc.errors import InputError
 
     return _tell(
@@ -115,21 +115,17 @@ def _tell_of_memory(step: str, limit: int) -> int:
     )
 
 
-def _tell_of_crash(step: str, number: int) -> int:
-    from aotc.errors import InternalError
-    from aotc.processes.signals import signal_name
+def _tell_of_crash(step: Step | None, number: int) -> int:
+    from aotc.errors import InputError, InternalError
 
-    how = signal_name(number)
-    return _tell(
-        InternalError(
-            f"{_while(step)} was ended by {how}.",
-            hint="Please report this, with the input.",
-        )
-    )
+    message = f"{_while(step)} was ended by {signal_name(number)}"
+    if step is not None and step.reads_input:
+        return _tell(InputError(f"{message}: MLIR's reader does not survive this input."))
+    return _tell(InternalError(f"{message}.", hint="Please report this, with the input."))
 
 
-def _while(step: str) -> str:
-    return f"The build ({step})" if step else "aotc"
+def _while(step: Step | None) -> str:
+    return f"The build ({step.name})" if step else "aotc"
 
 
 def _tell(error: Exception) -> int:

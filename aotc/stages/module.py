@@ -6,7 +6,9 @@ from aotc import mlir
 from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
 from aotc.errors import AotcError, InputError
-from aotc.frontends.registry import frontend_for, run_frontend
+from aotc.frontends.importing import import_file
+from aotc.frontends.registry import frontend_for
+from aotc.input.bytecode import check_bytecode
 from aotc.input.entries import (
     check_program_main,
     describe_again,
@@ -59,19 +61,19 @@ def _read(build: Build, name: str) -> Source:
     if content is None and (frontend is None or str(r.source) == "-"):
         content = read_source(r.source)
     if frontend is not None:
-        mlir.with_classes()
         path = r.source
         if content is not None:
             path = build.folder / "input" / r.source.name
             write_file(path, content)
         try:
-            module = run_frontend(frontend, path, dict(r.frontend_options))
+            bytecode = import_file(frontend, path, dict(r.frontend_options), named=r.frontend)
         except AotcError as error:
             raise error.renamed(str(path), name) from None
-        return adopt_module(name, frontend.name, module, path, build.context)
+        return adopt_module(name, frontend.name, bytecode, path, build.context)
     assert content is not None
     build.input_size = len(content)
     mlir.without_classes()
+    check_bytecode(name, content)
     return parse_source(name, content, build.context, locations=r.debug)
 
 

@@ -13,12 +13,14 @@ import pytest
 from helpers.command import Outcome, aotc_command
 
 import aotc
-from aotc.frontends import Frontend
+from aotc.frontends import Frontend, importing
 
 Aotc = Callable[..., Outcome]
 
 # A language of sums: each line is a number, and the program prints their sum.
 PACKAGE = """\
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -36,6 +38,10 @@ def load(path, options):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line == "crash":
                 raise KeyError("crash")
+            if line == "die":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            while line == "hang":
+                pass
             if line == "leave":
                 sys.exit(0)
             if line == "text":
@@ -123,6 +129,20 @@ def test_python_has_them_too(tmp_path: Path) -> None:
     )
     done = subprocess.run([made.path], capture_output=True, text=True, check=True)
     assert done.stdout == "3040"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("die", "ended by SIGSEGV"), ("hang", "made no progress in 1 s")],
+)
+def test_a_front_end_that_crashes_or_hangs(
+    line: str, said: str, aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The front end's process ends, and not aotc's."""
+    monkeypatch.setattr(importing, "_SECONDS", 1)
+    outcome = _build(aotc, tmp_path, f"{line}\n")
+    expected = f"aotc: error: The import {said}, in this step: its beginning.\n"
+    assert (outcome.code, outcome.stderr) == (2, expected)
 
 
 def test_an_ending_of_mlir_may_be_read_as_mlir(aotc: Aotc, tmp_path: Path) -> None:

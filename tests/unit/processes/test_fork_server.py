@@ -47,7 +47,8 @@ def test_a_crash_is_an_error(server: ForkServer) -> None:
     with pytest.raises(TaskError) as crashed:
         server.call("tasks:crash")
     error = crashed.value
-    assert (error.reason, error.step, error.said) == ("SIGSEGV", "the third node", "last words")
+    assert (error.reason, error.step, error.said) == ("SIGSEGV", "the third node", "last words\n")
+    assert error.left == b"the module"
     assert server.call("tasks:reverse", b"ab") == b"ba"
 
 
@@ -78,6 +79,7 @@ def test_a_server_that_ended_is_started_again(server: ForkServer) -> None:
     assert server.call("tasks:reverse", b"ab") == b"ba"
     assert server._process is not None
     pending = server.start("tasks:sleep")
+    time.sleep(0.5)  # until it runs
     os.kill(server._process.pid, signal.SIGKILL)
     with pytest.raises(TaskError):
         pending.answer()

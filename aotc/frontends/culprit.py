@@ -1,0 +1,151 @@
+"""The operation of an imported module that a pipeline of torch-mlir's does not survive.
+
+Each operation is put into a module of its own, with the constants that it uses; its other operands
+are arguments. The first at which the passes crash or never end is it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from aotc.input.place import Place
+from aotc.input.source import find_place
+from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, task_progress
+
+_LIMITS = Limits(memory=4 << 30, seconds=3)
+# Larger constants are left out of the text.
+_LONGEST = 64
+# What is no node of a program, but goes with the nodes that use it.
+_CONSTANTS = (
+    "torch.constant.",
+    "torch.vtensor.literal",
+    "torch.prim.ListConstruct",
+    "torch.prim.TupleConstruct",
+    "torch.aten.Float.Scalar",
+)
+
+
+class Culprit(Struct, frozen=True):
+    """The operation as people call it, and where it is in the program, if that is known."""
+
+    operation: str
+    place: Place | None
+
+
+def printed_question(module: Any, pipeline: str) -> bytes:
+    """What `find_culprit` needs of a module, before a task runs the pipeline on it."""
+    text = module.operation.get_asm(
+        enable_debug_info=True, large_elements_limit=_LONGEST, large_resource_limit=_LONGEST
+    )
+    return json.dumps({"pipeline": pipeline, "module": text}).encode()
+
+
+def find_culprit(error: TaskError) -> Culprit | None:
+    """The operation at which a task ended that left a question; None where no single operation
+    does that."""
+    if not error.left.startswith(b'{"pipeline"'):
+        return None
+    try:
+        FORK_SERVER.call(f"{__name__}:tried", error.left, limits=_LIMITS)
+    except TaskError as again:
+        if not again.step:
+            return None
+        operation, location = json.loads(again.step)
+        return Culprit(_described(operation, location), find_place(location, ""))
+    return None
+
+
+def _described(operation: str, location: str) -> str:
+    """`'torch.aten.sort'`; of ONNX also the node's name, which its location is."""
+    is_name = location.startswith('loc("') and location.endswith('")') and location != 'loc("")'
+    return f"'{operation}'" + (f" (node '{location[5:-2]}')" if is_name else "")
+
+
+def tried(given: memoryview) -> bytes:
+    """The task of the fork server: runs the pipeline on each operation, and tells of it before."""
+    from torch_mlir import ir
+    from torch_mlir.dialects import torch as torch_dialect
+    from torch_mlir.passmanager import PassManager
+
+    question = json.loads(bytes(given))
+    progress = task_progress()
+    assert progress is not None
+    context = ir.Context()
+    context.emit_error_diagnostics = False
+    torch_dialect.register_dialect(context)
+    seen = set()
+    with context, ir.Location.unknown():
+        manager = PassManager.parse(f"builtin.module({question['pipeline']})")
+        for function, operation in _operations(ir.Module.parse(question["module"])):
+            key = operation.get_asm(use_local_scope=True).partition("=")[2]
+            if key in seen:
+                continue
+            seen.add(key)
+            progress.tell(json.dumps([_name(operation), str(operation.location)]))
+            try:
+                manager.run(_alone(ir, function, operation).operation)
+            except (ir.MLIRError, ValueError):
+                continue  # refused, or no module: neither crashes
+    return b""
+
+
+def _operations(module: Any) -> Iterator[tuple[Any, Any]]:
+    """The operations of functions' bodies, with their functions."""
+    for function in module.body.operations:
+        for region in function.operation.regions:
+            for block in region:
+                for operation in block.operations:
+                    one = operation.operation
+                    if one.results and not _is_constant(one):
+                        yield function.operation, one
+
+
+def _name(operation: Any) -> str:
+    """Of ONNX's operations, which are one of torch-mlir's, their own name."""
+    if operation.name == "torch.operator":
+        return str(operation.attributes["name"]).strip('"')
+    return str(operation.name)
+
+
+def _is_constant(operation: Any) -> bool:
+    return operation.name.startswith(_CONSTANTS) or _name(operation) == "onnx.Constant"
+
+
+def _alone(ir: Any, function: Any, operation: Any) -> Any:
+    """A module with the operation alone, in a function like its own."""
+    needed = [operation]
+    for one in needed:  # which grows
+        for operand in one.operands:
+            maker = getattr(operand.owner, "operation", None)
+            if maker is not None and _is_constant(maker) and maker not in needed:
+                needed.append(maker)
+    needed.reverse()
+    made = {result for one in needed for result in one.results}
+    given = [operand for one in needed for operand in one.operands if operand not in made]
+    given = list(dict.fromkeys(given))
+    module = ir.Module.create()
+    type_ = ir.FunctionType.get(
+        [value.type for value in given], [result.type for result in operation.results]
+    )
+    attributes = {
+        named: function.attributes[named]
+        for named in function.attributes
+        if named not in ("function_type", "arg_attrs", "res_attrs")
+    }
+    attributes["function_type"] = ir.TypeAttr.get(type_)
+    with ir.InsertionPoint(module.body):
+        copy = ir.Operation.create("func.func", regions=1, attributes=attributes)
+    block = copy.regions[0].blocks.append(*(value.type for value in given))
+    values = dict(zip(given, block.arguments, strict=True))
+    with ir.InsertionPoint(block):
+        for one in needed:
+            clone = one.clone().operation
+            for place, operand in enumerate(one.operands):
+                clone.operands[place] = values[operand]
+            values |= dict(zip(one.results, clone.results, strict=True))
+        ir.Operation.create("func.return", operands=list(clone.results))
+    return module

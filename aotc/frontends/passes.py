@@ -1,0 +1,113 @@
+"""Passes of torch-mlir on a module that a front end made, one by one, so that one that crashes or
+never ends can be named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.frontends.culprit import printed_question
+from aotc.input.source import bytecode_of, describe_diagnostics
+from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, task_progress
+from aotc.processes.memory import available_memory
+
+# Of processor time for one pass, and for each operation: far more than any pass needs.
+_SECONDS, _SECONDS_EACH = 6.0, 0.01
+
+
+def _explained(error: Exception) -> str:
+    said = describe_diagnostics(error, "", ())
+    return f"torch-mlir cannot lower this program:\n{said}"
+
+
+def run_passes(
+    module: Any, pipeline: str, explained: Callable[[Exception], str] = _explained
+) -> Any:
+    """The module after the passes of the pipeline, which may be another object: where this process
+    is no task of the fork server, a task runs them.
+
+    Raises InputError with what MLIR says as `explained` has it (in a task), by default with the
+    place; and if the passes crash or never end.
+    """
+    progress = task_progress()
+    if progress is None:
+        return _run_in_a_task(module, pipeline)
+    from torch_mlir import ir
+    from torch_mlir.passmanager import PassManager
+
+    context = module.context
+    context.emit_error_diagnostics = False
+    progress.leave(printed_question(module, pipeline))
+    seconds = _SECONDS + _SECONDS_EACH * _count(module.operation)
+    with context:
+        for one in split_passes(str(PassManager.parse(f"builtin.module({pipeline})"))):
+            progress.tell(f"torch-mlir's pass {short_name(one)}", seconds)
+            try:
+                PassManager.parse(f"builtin.module({one})").run(module.operation)
+            except ir.MLIRError as error:
+                raise InputError(explained(error)) from None
+    progress.tell("what follows torch-mlir's passes")
+    return module
+
+
+def _count(operation: Any) -> int:
+    """The operations in an operation: those that are nested two levels deep, as in a function."""
+    blocks = [block for region in operation.regions for block in region]
+    nested = [inner.operation for block in blocks for inner in block.operations]
+    return len(nested) + sum(
+        len(block.operations) for one in nested for region in one.regions for block in region
+    )
+
+
+def _run_in_a_task(module: Any, pipeline: str) -> Any:
+    from torch_mlir import ir
+
+    from aotc.frontends.importing import import_failure
+
+    limits = Limits(available_memory(), _SECONDS)
+    given = (f"{pipeline}\n".encode(), bytecode_of(module.operation))
+    try:
+        lowered = FORK_SERVER.call(f"{__name__}:passed", *given, limits=limits)
+    except TaskError as error:
+        raise import_failure(error) from None
+    return ir.Module.parse(lowered, module.context)
+
+
+def passed(given: memoryview) -> bytes:
+    """The task of the fork server: a pipeline, and the bytecode of a module of torch-mlir's."""
+    from torch_mlir import ir
+    from torch_mlir.dialects import torch as torch_dialect
+
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    pipeline, _, bytecode = bytes(given).partition(b"\n")
+    module = run_passes(ir.Module.parse(bytecode, context), pipeline.decode())
+    return bytecode_of(module.operation)
+
+
+def split_passes(pipeline: str) -> list[str]:
+    """`["a", "func.func(b)", "func.func(c)"]` of `builtin.module(a,func.func(b,c))`."""
+    _, _, inside = pipeline.rstrip().removesuffix(")").partition("(")
+    parts, depth, start = [], 0, 0
+    for place, sign in enumerate(inside):
+        if sign in "({[<":
+            depth += 1
+        elif sign in ")}]>":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            parts.append(inside[start:place])
+            start = place + 1
+    parts.append(inside[start:])
+    found = []
+    for part in parts:
+        if part.startswith("func.func("):
+            found += [f"func.func({one})" for one in split_passes(part)]
+        else:
+            found.append(part)
+    return found
+
+
+def short_name(one: str) -> str:
+    """The pass without its nesting and its options."""
+    return one.removeprefix("func.func(").partition("{")[0].rstrip(")")

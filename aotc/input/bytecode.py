@@ -1,0 +1,46 @@
+"""Whether MLIR's reader of bytecode survives a file.
+
+It trusts what it reads: a flipped bit may crash it. So a task of the fork server reads the file
+first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from aotc.errors import InputError
+from aotc.input.source import BYTECODE_MAGIC
+from aotc.mlir import ir
+from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, server_context
+from aotc.processes.memory import available_memory
+
+# What reading may take, for each byte of the file and besides.
+_MEMORY, _MEMORY_FACTOR = 1 << 30, 64
+_SECONDS, _BYTES_A_SECOND = 5, 20_000_000
+
+
+def check_bytecode(name: str, content: bytes) -> None:
+    """Raises InputError for bytecode that MLIR cannot read without an end of its process. Of what
+    it refuses, reading tells. Text passes."""
+    if not content.startswith(BYTECODE_MAGIC):
+        return
+    limits = Limits(
+        min(_MEMORY + _MEMORY_FACTOR * len(content), available_memory()),
+        _SECONDS + len(content) / _BYTES_A_SECOND,
+    )
+    try:
+        FORK_SERVER.call(f"{__name__}:read", content, limits=limits)
+    except TaskError as error:
+        raise InputError(
+            f"{name} is damaged bytecode: MLIR's reader ended by {error.reason}.",
+            hint="write it again, or give aotc the text.",
+        ) from None
+
+
+def read(given: memoryview) -> bytes:
+    """The task: reads bytecode, and prints it, which follows all references in it."""
+    with contextlib.suppress(Exception):  # which the caller's reading will meet, too
+        ir.Module.parse(bytes(given), server_context()).operation.get_asm(
+            large_elements_limit=16, large_resource_limit=16
+        )
+    return b""
