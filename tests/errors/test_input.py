@@ -226,6 +226,28 @@ def test_a_program_makes_no_library(
     )
 
 
+@pytest.mark.parametrize("kinds", ['["parallel"], "parallel"', '"parallel", 3', "f32"])
+def test_iterators_that_are_no_strings(
+    kinds: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    """MLIR's parser would crash, or want all of the memory."""
+    path = mlir_file(
+        """
+        func.func @f(%x: memref<4x4xf32>) attributes {llvm.emit_c_interface} {
+          linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = [KINDS]}
+              outs(%x : memref<4x4xf32>) {
+          ^bb0(%y: f32):
+            linalg.yield %y : f32
+          }
+          return
+        }
+        """.replace("KINDS", kinds)
+    )
+    done = aotc("build", path, "--emit", "mlir", "-o", tmp_path / "out")
+    assert (done.code, done.stdout) == (2, "")
+    assert "the MLIR parser cannot read this" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["sysconf", "malloc", "sin"])
 def test_an_entry_called_like_a_c_function(
     name: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path

@@ -24,11 +24,9 @@ from fuzz.project_file import mutate_project
 from fuzz.screening import Screen
 
 # Most defects are in what all artifacts need. Tools take most of the time of the later ones.
-_KINDS = (
-    *("host-mlir", "host-mlir", "host-mlir", "mlir", "manifest", "header", "host-ll", "host-ll"),
-    *("cpu-mlir", "device-mlir", "device-ll", "ptx", "ptx", "cubin", "fatbin", "obj", "obj"),
-    *("static", "shared", "exe"),
-)
+_LOWERED = ("host-mlir", "host-mlir", "host-ll", "cpu-mlir", "device-mlir", "device-ll")
+_KINDS = (*_LOWERED * 4, "mlir", "mlir", "manifest", "header", "ptx", "ptx", "cubin", "obj", "exe")
+_MODEL_KINDS = ("mlir", "host-mlir", "host-mlir", "host-ll", "obj")
 
 
 @dataclass(frozen=True)
@@ -107,16 +105,16 @@ def _bytecode(shared: Shared, name: str, random: Random) -> Case:
 def _onnx(shared: Shared, name: str, random: Random) -> Case:
     models = corpus.onnx_models()
     model = random.choice(models)
-    kinds = ("mlir", "host-mlir", "host-mlir", "host-ll", "obj")
-    case = _build(name, "model.onnx", mutate_model(model, models, random), model, kinds, random)
+    case = _build(
+        name, "model.onnx", mutate_model(model, models, random), model, _MODEL_KINDS, random
+    )
     return replace(case, modules=("onnx", "torch_mlir.extras.onnx_importer"))
 
 
 def _torch(shared: Shared, name: str, random: Random) -> Case:
     program = random.choice(corpus.torch_programs())
-    kinds = ("mlir", "host-mlir", "host-mlir", "host-ll", "obj")
     changed = mutate_archive(program, random)
-    case = _build(name, "model.pt2", changed, program, kinds, random)
+    case = _build(name, "model.pt2", changed, program, _MODEL_KINDS, random)
     return replace(case, modules=("torch.export", "torch_mlir.fx"))
 
 

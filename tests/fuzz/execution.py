@@ -47,6 +47,7 @@ class Ending:
     signature: str
     code: int
     seconds: float
+    processor_seconds: float
     said: str
 
     @property
@@ -85,7 +86,8 @@ def _executed(case: Case, forks: Forks | None) -> Ending:
             run(command, place, {**settings, "PYTHONFAULTHANDLER": "1"}, said)
             text += _text(said, folder)
         signature = f"{kind}: {_cause(kind, text)}"
-        return Ending(kind, signature, finished.code, finished.seconds, text)
+        times = (finished.seconds, finished.processor_seconds)
+        return Ending(kind, signature, finished.code, *times, text)
 
 
 def _command(case: Case, place: Path) -> list[str]:

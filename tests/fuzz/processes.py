@@ -31,11 +31,13 @@ _PACKAGES = ("commands", "cpu", "device", "emit", "host", "input", "lower", "pro
 
 @dataclass(frozen=True)
 class Finished:
-    """The exit code (a signal's is negative), how long it took, the bytes of memory at most, and
-    whether processes that it started are still there (they are ended then)."""
+    """The exit code (a signal's is negative), how long it took, how long processors were at work
+    for it, the bytes of memory at most, and whether processes that it started are still there
+    (they are ended then)."""
 
     code: int
     seconds: float
+    processor_seconds: float
     memory: int
     left_processes: bool
 
@@ -77,7 +79,8 @@ def _watch(pid: int) -> Finished:
     code, seconds = os.waitstatus_to_exitcode(status), time.monotonic() - start
     left = code >= 0 and not _is_gone(pid)
     _end_group(pid)
-    return Finished(code, seconds, usage.ru_maxrss << 10, left)
+    processor = usage.ru_utime + usage.ru_stime
+    return Finished(code, seconds, processor, usage.ru_maxrss << 10, left)
 
 
 def _is_gone(group: int) -> bool:

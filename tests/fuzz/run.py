@@ -45,7 +45,8 @@ def describe(case: Case, ending: Ending, original: Ending) -> str:
     return "\n".join(
         [
             f"{case.name}: {ending.signature}",
-            f"exit code {ending.code} after {ending.seconds:.1f} s: {' '.join(case.arguments)}",
+            f"exit code {ending.code} after {ending.seconds:.1f} s, of which "
+            f"{ending.processor_seconds:.1f} at work: {' '.join(case.arguments)}",
             ending.said[-4000:],
             f"Before it was reduced: {original.seconds:.1f} s",
             original.said[-2000:],

@@ -90,7 +90,7 @@ def test_a_find_is_reduced() -> None:
 
     def run(case: Case) -> Ending:
         kind = "SIGSEGV" if b"bad" in case.content else "refused"
-        return Ending(kind, kind, -11, 0.0, "")
+        return Ending(kind, kind, -11, 0.0, 0.0, "")
 
     case = _build(b"one\ntwo bad three\n" * 20)
     reduced, ending = reduce(case, run(case), run, 60)
