@@ -13,6 +13,8 @@ from aotc.mlir import ir
 # What defines a symbol, and of that what has a body.
 _FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
 _SYMBOLS = frozenset((*_FUNCTIONS, "memref.global"))
+_EQ, _SGE = 0, 5  # arith.cmpi's numbers
+_LARGEST_INDEX = (1 << 63) - 1
 
 
 def walk(operation: Any) -> list[Any]:
@@ -155,6 +157,24 @@ def compare(predicate: int, left: Any, right: Any) -> Any:
         operands=[left, right],
         attributes={"predicate": ir.IntegerAttr.get(i64, predicate)},
     ).result
+
+
+def capped_product(counts: Sequence[Any]) -> Any:
+    """The product of sizes; the largest index, which no grid and no memory has, where it is more
+    than an index can count."""
+    total = counts[0]
+    index_type = ir.IndexType.get()
+    for count in counts[1:]:
+        if None not in (known_index(total), known_index(count)):
+            total = index_op("arith.muli", total, count)
+            continue
+        low, excess = create("arith.mului_extended", [total, count], [index_type] * 2).results
+        zero = constant_index(0)
+        is_small, has_no_excess = compare(_SGE, low, zero), compare(_EQ, excess, zero)
+        is_countable = binary("arith.andi", is_small, has_no_excess)
+        largest = constant_index(_LARGEST_INDEX)
+        total = create("arith.select", [is_countable, low, largest], [index_type]).result
+    return total
 
 
 def create_for(lower: Any, upper: Any, step: Any, body: Callable[[Any], None]) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 from aotc.mlir import ir
 
+# In bytes: no processor has wider addresses. (MAX_BYTES of runtime_c/src/entry_check.c)
+LARGEST_MEMORY = 1 << 56
+
 
 def dense_bytes(type_: Any) -> int | None:
     """The bytes of a tensor or memref of static shape; None where elements are no whole bytes.

@@ -7,7 +7,7 @@ keeps no failures, the message is printed and the process ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc import ops
@@ -24,37 +24,48 @@ from aotc.host.llvm_dialect import (
 )
 from aotc.lower.host.assertions import CHECK, MESSAGE
 from aotc.lower.host.task_checks import GOES_ON
+from aotc.lower.rewrites.allocations import FOR_MEMORY
 from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 _FAIL = "aotc_fail_check"
+_FAIL_FOR_MEMORY = "aotc_fail_allocation"
 # Whether the thread is on its way out of an entry.
 _IS_LEAVING = "aotc_is_leaving"
-_PRINTED = "aotc_check_format"
 
 # abort() does not write out what stdio holds: dprintf holds nothing.
 _DECLARATIONS = """
 llvm.func @abort()
 llvm.func @dprintf(i32, !llvm.ptr, ...) -> i32
 """
-_FAILURE = f"""
+_LEAVING = f"""
 llvm.mlir.global internal thread_local @{_IS_LEAVING}(0 : i8) {{addr_space = 0 : i32}} : i8
-{string_global(_PRINTED, "assertion failed: %s" + chr(10))}
-llvm.func internal @{_FAIL}(%message: !llvm.ptr) attributes {{passthrough = ["cold"]}} {{
-  %report = llvm.mlir.addressof @aotc_assertion_failed : !llvm.ptr
+"""
+# Function → the runtime's function that it calls, and what it prints where there is none.
+_FAILURES = {
+    _FAIL: ("aotc_assertion_failed", "assertion failed: %s\n"),
+    _FAIL_FOR_MEMORY: ("aotc_allocation_failed", "%s\n"),
+}
+
+
+def _failure_text(name: str, report: str, printed: str) -> str:
+    return f"""
+{string_global(f"{name}_format", printed)}
+llvm.func internal @{name}(%message: !llvm.ptr) attributes {{passthrough = ["cold"]}} {{
+  %report = llvm.mlir.addressof @{report} : !llvm.ptr
   %null = llvm.mlir.zero : !llvm.ptr
   %is_there = llvm.icmp "ne" %report, %null : !llvm.ptr
   llvm.cond_br %is_there, ^report, ^stop
 ^report:
-  llvm.call @aotc_assertion_failed(%message) : (!llvm.ptr) -> ()
+  llvm.call @{report}(%message) : (!llvm.ptr) -> ()
   %leaving = llvm.mlir.addressof @{_IS_LEAVING} : !llvm.ptr
   %yes = llvm.mlir.constant(1 : i8) : i8
   llvm.store %yes, %leaving : i8, !llvm.ptr
   llvm.return
 ^stop:
   %stderr = llvm.mlir.constant(2 : i32) : i32
-  %format = llvm.mlir.addressof @{_PRINTED} : !llvm.ptr
+  %format = llvm.mlir.addressof @{name}_format : !llvm.ptr
   %written = llvm.call @dprintf(%stderr, %format, %message) vararg(!llvm.func<i32 (i32, ptr, ...)>)
       : (i32, !llvm.ptr, !llvm.ptr) -> i32
   llvm.call @abort() : () -> ()
@@ -93,34 +104,49 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
     question = next((op for op in operations(host) if _is_question(op)), None)
     if not failing and question is None:
         return
-    declarations = f"{_DECLARATIONS}\n{runtime_declarations()['aotc_assertion_failed']}"
-    merge(host, ir.Module.parse(declarations).operation)
-    text = _FAILURE
-    if question is not None:
-        question.erase()
-        text += _GOES_ON
-    drop_declarations(host, append(host, f"{declarations}\n{text}"))
+    _append_failures(host, calls, question)
     exported = {entry.symbol for entry in entries}
-    number = 0
-    for name in calls:
+    messages: dict[str, str] = {}
+    for name, inside in calls.items():
         function = functions[name]
         leave = _Leave(function)
-        for call in calls[name]:
+        failures = [call for call in inside if _callee(call) == CHECK]
+        if name not in exported:
+            failures += [call for call in inside if _may_fail(call, failing)]
+        for call, (block, rest) in _split_behind(failures):
             with call.location:
-                if _callee(call) == CHECK:
-                    symbol = f"aotc_check_message_{number}"
-                    number += 1
-                    text = str(ir.StringAttr(call.attributes[MESSAGE]).value)
-                    append(host, string_global(symbol, text))
-                    _fail_unless(call, symbol, leave)
-                elif name not in exported and _may_fail(call, failing):
-                    _leave_with(call, leave)
-        if name in exported and any(_may_fail(call, failing) for call in calls[name]):
+                if _callee(call) != CHECK:
+                    _leave_with(block, rest, leave)
+                    continue
+                text = str(ir.StringAttr(call.attributes[MESSAGE]).value)
+                if text not in messages:
+                    messages[text] = f"aotc_check_message_{len(messages)}"
+                    append(host, string_global(messages[text], text))
+                _fail_unless(call, messages[text], (block, rest), leave)
+        if name in exported and any(_may_fail(call, failing) for call in inside):
             with function.location:
                 _forget_leaving(function)
     for operation in operations(host):
         if operation.name == "llvm.func" and symbol_of(operation) == CHECK:
             operation.erase()
+
+
+def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any) -> None:
+    """What the calls need: the functions that fail, and the answer to a task's question."""
+    checks = [call for inside in calls.values() for call in inside if _callee(call) == CHECK]
+    wanted = dict.fromkeys(_failure_of(check) for check in checks)
+    runtime = runtime_declarations()
+    declarations = "\n".join([_DECLARATIONS, *(runtime[_FAILURES[name][0]] for name in wanted)])
+    merge(host, ir.Module.parse(declarations).operation)
+    text = _LEAVING + "".join(_failure_text(name, *_FAILURES[name]) for name in wanted)
+    if question is not None:
+        question.erase()
+        text += _GOES_ON
+    drop_declarations(host, append(host, f"{declarations}\n{text}"))
+
+
+def _failure_of(check: Any) -> str:
+    return _FAIL_FOR_MEMORY if FOR_MEMORY in check.attributes else _FAIL
 
 
 def _is_coroutine(function: Any) -> bool:
@@ -174,21 +200,21 @@ class _Leave:
         return self._block
 
 
-def _fail_unless(check: Any, message: str, leave: _Leave) -> None:
-    """Fails with the text in the variable `message`, and leaves, where the check does not hold."""
+def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave) -> None:
+    """Fails with the text in the variable `message`, and leaves, where the check does not hold.
+    `parts` are the block that ends with it, and the one behind."""
+    block, rest = parts
     failed = leave.block.create_before()
     with ir.InsertionPoint(failed):
-        create_call(_FAIL, [_address(message)])
+        create_call(_failure_of(check), [_address(message)])
         ir.Operation.create("llvm.br", successors=[leave.block])
-    block, rest = _split_behind(check)
     with ir.InsertionPoint(block):
         _branch(check.operands[0], rest, failed)
     check.erase()
 
 
-def _leave_with(call: Any, leave: _Leave) -> None:
-    """Leaves where the called function left."""
-    block, rest = _split_behind(call)
+def _leave_with(block: Any, rest: Any, leave: _Leave) -> None:
+    """Leaves at the end of `block`, whose last call is of a function that may have left."""
     with ir.InsertionPoint(block):
         i1, i8 = (ir.IntegerType.get_signless(width) for width in (1, 8))
         flag = ir.Operation.create("llvm.load", results=[i8], operands=[_address(_IS_LEAVING)])
@@ -210,14 +236,22 @@ def _address(symbol: str) -> Any:
     ).result
 
 
-def _split_behind(operation: Any) -> tuple[Any, Any]:
-    """(The operation's block without what is behind it, a new block with that)."""
-    block = operation.block
-    rest = block.create_after()
-    inside = [op.operation for op in block.operations]
-    for following in inside[inside.index(operation) + 1 :]:
-        rest.append(following)
-    return block, rest
+def _split_behind(calls: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, Any]]]:
+    """Ends a block behind each of the calls: (the call, (its block, a new one with the rest))."""
+    by_block: dict[Any, set[Any]] = {}
+    for call in calls:
+        by_block.setdefault(call.block, set()).add(call)
+    for block, ends in by_block.items():
+        # Each operation is moved once, however many ends there are before it.
+        current, found = block, []
+        for op in [op.operation for op in block.operations]:
+            if current != block:
+                current.append(op)
+            if op in ends:
+                rest = current.create_after()
+                found.append((op, (current, rest)))
+                current = rest
+        yield from found
 
 
 def _branch(condition: Any, if_true: Any, if_false: Any) -> None:

@@ -50,6 +50,7 @@ class HostCompiler(Struct, frozen=True):
             "-x",
             "ir",
             "-Wno-override-module",
+            "-fno-crash-diagnostics",
             source,
             "-o",
             output,

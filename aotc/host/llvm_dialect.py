@@ -28,6 +28,7 @@ _RUNTIME = {
     "aotc_module_register": ("ptr", "void"),
     "aotc_status_get": ("", "i32"),
     "aotc_assertion_failed": ("ptr", "void"),
+    "aotc_allocation_failed": ("ptr", "void"),
     "aotc_constant_get": ("ptr", "ptr"),
     "aotc_constant_release": ("ptr", "void"),
 }
@@ -36,6 +37,7 @@ _WEAK = (
     "aotc_module_register",
     "aotc_status_get",
     "aotc_assertion_failed",
+    "aotc_allocation_failed",
     "aotc_constant_get",
     "aotc_constant_release",
 )

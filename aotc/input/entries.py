@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from aotc.errors import InputError, near_names
-from aotc.input.source import Source
+from aotc.input.source import Problem, Source, input_error
 from aotc.manifest import Dtype, Entry, Value
 from aotc.mlir import ir
 from aotc.ops import body_of_module, is_declaration, symbol_of
@@ -116,14 +117,14 @@ def mark_entries(
         is_host = any(kind not in OF_THE_DEVICE for kind in kinds)
         if is_host and not chosen and not has_program_main(source.module):
             raise InputError(_nothing_exported(source, list(functions)))
-        problems: list[str] = []
+        problems: list[Problem] = []
         for function in chosen:
             if function.name == "llvm.func":
                 _check_kinds(source, function, kinds)
             else:
                 _write_names(function, _argument_names(source, function, problems))
     if problems:
-        raise InputError("\n".join(problems))
+        raise input_error(source, problems)
 
 
 # Device code, and what comes before: a module of kernels alone has these.
@@ -193,10 +194,10 @@ def describe_entries(source: Source) -> tuple[Entry, ...]:
     functions = functions_of(source.module)
     with source.module.context:
         chosen = [f for f in functions if f.name == "func.func" and ENTRY_ATTRIBUTE in f.attributes]
-        problems: list[str] = []
+        problems: list[Problem] = []
         entries = [_describe_entry(source, function, problems) for function in chosen]
     if problems:
-        raise InputError("\n".join(problems))
+        raise input_error(source, problems)
     return tuple(entries)
 
 
@@ -209,7 +210,7 @@ def describe_again(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, .
             for function in functions_of(source.module)
             if function.name == "func.func"
         }
-        problems: list[str] = []
+        problems: list[Problem] = []
         again = tuple(
             _describe_entry(source, functions[entry.name], problems)
             if entry.name in functions
@@ -217,7 +218,7 @@ def describe_again(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, .
             for entry in entries
         )
     if problems:
-        raise InputError("\n".join(problems))
+        raise input_error(source, problems)
     return again
 
 
@@ -244,66 +245,103 @@ def _nothing_exported(source: Source, names: list[str]) -> str:
     )
 
 
-def _describe_entry(source: Source, function: Any, problems: list[str]) -> Entry:
+def _describe_entry(source: Source, function: Any, problems: list[Problem]) -> Entry:
     name = symbol_of(function)
     function_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     names = _argument_names(source, function, problems)
-    arguments = [
-        _describe_value(f"argument '{label}' of '{name}'", label, type_, problems)
-        for label, type_ in zip(names, function_type.inputs, strict=True)
-    ]
+    wrong: list[str] = []
+    arguments = []
+    values = function.regions[0].blocks[0].arguments
+    for label, value, type_ in zip(names, values, function_type.inputs, strict=True):
+        arguments.append(_describe_value(f"argument '{label}' of '{name}'", label, type_, wrong))
+        problems += [(value.location, problem) for problem in wrong]
+        wrong.clear()
+    taken = frozenset(names)
     results = [
-        _describe_value(f"result {i} of '{name}'", _free(f"result{i}", names), type_, problems)
+        _describe_value(f"result {i} of '{name}'", _free(f"result{i}", taken), type_, wrong)
         for i, type_ in enumerate(function_type.results)
     ]
+    problems += [(function.location, problem) for problem in wrong]
     return Entry(name, tuple(arguments), tuple(results))
 
 
-def _argument_names(source: Source, function: Any, problems: list[str]) -> list[str]:
+def _argument_names(source: Source, function: Any, problems: list[Problem]) -> list[str]:
     """By the attribute, else the SSA name in the text, else argN; each name once."""
-    given = _argument_attributes(function)
+    given = _argument_attributes(function, problems)
+    counts = Counter(name for name in given if name is not None)
     problems += [
-        f"Several arguments of '{symbol_of(function)}' have the {NAME_ATTRIBUTE} '{repeated}'."
-        for repeated in dict.fromkeys(name for name in given if given.count(name) > 1)
-        if repeated is not None
+        (
+            function.location,
+            f"Several arguments of '{symbol_of(function)}' have the {NAME_ATTRIBUTE} '{repeated}'.",
+        )
+        for repeated, count in counts.items()
+        if count > 1
     ]
     arguments = list(function.regions[0].blocks[0].arguments)
-    known = [given[i] or _ssa_name(source, arguments[i]) for i in range(len(arguments))]
-    names: list[str] = []
+    text_of = _LineBytes(source)
+    known = [
+        name or _ssa_name(source, argument, text_of)
+        for name, argument in zip(given, arguments, strict=True)
+    ]
+    all_known = frozenset(known)
+    names: dict[str, None] = {}
     for i, name in enumerate(known):
         candidate = name or f"arg{i}"
-        while candidate in names or (name is None and candidate in known):
+        while candidate in names or (name is None and candidate in all_known):
             candidate += "_"
-        names.append(candidate)
-    return names
+        names[candidate] = None
+    return list(names)
 
 
-def _free(name: str, taken: list[str]) -> str:
+def _free(name: str, taken: Collection[str]) -> str:
     """`name`, with `_` behind it as long as an argument is called so."""
     while name in taken:
         name += "_"
     return name
 
 
-def _argument_attributes(function: Any) -> list[str | None]:
-    count = len(function.regions[0].blocks[0].arguments)
+def _argument_attributes(function: Any, problems: list[Problem]) -> list[str | None]:
+    arguments = list(function.regions[0].blocks[0].arguments)
     if "arg_attrs" not in function.attributes:
-        return [None] * count
+        return [None] * len(arguments)
     found: list[str | None] = []
-    for dictionary in ir.ArrayAttr(function.attributes["arg_attrs"]):
+    dictionaries = ir.ArrayAttr(function.attributes["arg_attrs"])
+    for argument, dictionary in zip(arguments, dictionaries, strict=True):
         attributes = ir.DictAttr(dictionary)
-        has_name = NAME_ATTRIBUTE in attributes
-        found.append(ir.StringAttr(attributes[NAME_ATTRIBUTE]).value if has_name else None)
+        found.append(None)
+        if NAME_ATTRIBUTE not in attributes:
+            continue
+        name = attributes[NAME_ATTRIBUTE]
+        if isinstance(name, ir.StringAttr):
+            found[-1] = name.value_bytes.decode(errors="replace")
+        else:
+            said = f"The {NAME_ATTRIBUTE} of this argument is {name}; it must be a string."
+            problems.append((argument.location, said))
     return found
 
 
-def _ssa_name(source: Source, argument: Any) -> str | None:
+class _LineBytes:
+    """The lines of a source as bytes, of which the last one is kept: arguments share a line."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._number, self._bytes = 0, b""
+
+    def get(self, number: int) -> bytes:
+        if number != self._number:
+            self._number, self._bytes = number, (self._source.line(number) or "").encode()
+        return self._bytes
+
+
+_SSA_NAME = re.compile(rb"%([A-Za-z_][\w$.-]*)")
+
+
+def _ssa_name(source: Source, argument: Any, lines: _LineBytes) -> str | None:
     # The parser drops SSA names, but an argument's location is the place of its `%name`.
     place = source.place(argument.location)
-    text = source.line(place.line) if place else None
-    if place is None or text is None:
+    if place is None:
         return None
-    found = re.match(rb"%([A-Za-z_][\w$.-]*)", text.encode()[place.column - 1 :])
+    found = _SSA_NAME.match(lines.get(place.line), place.column - 1)
     return found[1].decode() if found else None
 
 

@@ -15,6 +15,7 @@ from aotc import mlir
 from aotc.errors import InputError, ToolError
 from aotc.input.blobs import Blobs
 from aotc.input.changes import explain, explain_dialect, explain_text
+from aotc.input.depth import check_depth, check_levels
 from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
 from aotc.mlir import ir
@@ -31,6 +32,14 @@ _TOO_MUCH = re.compile(
 _UNNAMED = '"-"'
 # In messages.
 _LONGEST_LINE = 1000
+_LONGEST_MESSAGE = 1000
+_MOST_PROBLEMS = 20
+# A note that has all of an operation, with all that is in it.
+_DUMP = "see current operation"
+
+
+# A location, and what is wrong there.
+Problem = tuple[Any, str]
 
 
 class Source(Struct, frozen=True):
@@ -79,6 +88,8 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
             if source is not None:
                 return source
     text = "" if is_bytecode else _decode(name, data)
+    if not is_bytecode:
+        check_depth(name, data)
     lines = () if is_bytecode else tuple(text.split("\n"))
     if _TOO_MUCH.search(text):
         raise InputError(
@@ -92,6 +103,10 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
                 module = _name_locations(module, name)
         except ir.MLIRError as error:
             raise _refusal(error, name, text, data if is_bytecode else b"") from None
+        except (RuntimeError, ValueError, TypeError) as error:  # the bindings', of what they read
+            raise InputError(f"Cannot read {name}: {error}") from None
+    if is_bytecode:
+        check_levels(name, module.operation)
     return Source(name, lines, module)
 
 
@@ -224,16 +239,31 @@ def _version_note(*, is_bytecode: bool) -> str:
 def describe_diagnostics(error: Any, name: str, lines: tuple[str, ...]) -> str:
     """The diagnostics of an MLIR error as text: place, message, line, caret, notes."""
     parts: list[str] = []
-    for diagnostic in error.error_diagnostics:
+    diagnostics = error.error_diagnostics
+    for diagnostic in diagnostics[:_MOST_PROBLEMS]:
         _describe(diagnostic, "error", name, lines, parts)
-    return "\n".join(parts) or str(error)
+    parts += and_more(len(diagnostics))
+    return "\n".join(parts) or _short(str(error))
+
+
+def and_more(count: int) -> list[str]:
+    """What stands behind the problems that are shown, where there are more."""
+    return [f"and {count - _MOST_PROBLEMS} more errors"] if count > _MOST_PROBLEMS else []
+
+
+def _short(message: str) -> str:
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    return f"{message[:_LONGEST_MESSAGE]}..."
 
 
 def _describe(
     diagnostic: Any, severity: str, name: str, lines: tuple[str, ...], parts: list[str]
 ) -> None:
     place = find_place(str(diagnostic.location), name)
-    message = diagnostic.message.strip().replace("`", "'")
+    message = _short(diagnostic.message.strip().replace("`", "'"))
+    if message.startswith(_DUMP):
+        return
     if place is None:
         parts.append(f"{severity}: {message}")
     else:
@@ -255,15 +285,16 @@ def excerpt(place: Place, name: str, lines: tuple[str, ...]) -> str:
 
 
 def input_error(
-    source: Source, problems: Sequence[tuple[Any, str]], *, hint: str | None = None
+    source: Source, problems: Sequence[Problem], *, hint: str | None = None
 ) -> InputError:
     """One error for all the problems, each a location and what is wrong there."""
     parts: list[str] = []
-    for location, message in problems:
+    for location, message in problems[:_MOST_PROBLEMS]:
         place = source.place(location)
         parts.append(f"{place}: error: {message}" if place else message)
         if place and (shown := excerpt(place, source.name, source.lines)):
             parts.append(shown)
+    parts += and_more(len(problems))
     return InputError("\n".join(parts), hint=hint)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.errors import InternalError
-from aotc.input.source import Source
+from aotc.errors import InputError
+from aotc.input.source import Source, input_error
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.mlir import ir
 
 _MOST_SHOWN = 5
+_CAST = "builtin.unrealized_conversion_cast"
 
 
 def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what: str) -> None:
-    """Raises InternalError when an operation under `module` is of no dialect in `allowed`."""
+    """Raises InputError when an operation under `module` is of no dialect in `allowed`."""
     left: dict[str, str] = {}
     for operation in ops.walk(module.operation):
         name = operation.name
@@ -24,9 +25,11 @@ def check_lowered(module: Any, source: Source, allowed: tuple[str, ...], *, what
         left.setdefault(name, f"{place}: {name}" if place else name)
     if not left:
         return
+    if len(left) > 1:
+        left.pop(_CAST, None)  # it is left for the sake of another one
     shown = list(left.values())[:_MOST_SHOWN]
     more = f"\n  and {len(left) - len(shown)} more" if len(left) > len(shown) else ""
-    raise InternalError(
+    raise InputError(
         f"aotc cannot lower these operations of the {what}:\n  " + "\n  ".join(shown) + more,
         hint="Lower them first, or give the whole lowering with --pipeline.",
     )
@@ -38,6 +41,7 @@ _HOST_CALLS = {
     "vector.print": "they print by gpu.printf",
     "memref.copy": None,
 }
+_OF_THE_HOST = ("f80", "f128")
 _HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
 _VECTOR_ACCESSES = (
     "vector.load",
@@ -56,7 +60,7 @@ _VECTOR_ACCESSES = (
 
 
 def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
-    """Raises InternalError for operations that would lower to something wrong, and
+    """Raises InputError for operations that would lower to something wrong, and
     (unless a pipeline of the user's comes first) for those of levels that are not lowered yet."""
     for operation in ops.walk(source.module.operation):
         reason = None
@@ -69,23 +73,20 @@ def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
                 "use i8, or access single elements"
             )
         if reason is not None:
-            raise InternalError(
-                f"{_place(source, operation)}{operation.name} is not supported here: {reason}."
-            )
+            raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
 
 
 def check_kernels(source: Source) -> None:
-    """Raises InternalError for what only the host has, or would be wrong, in the kernels of the
+    """Raises InputError for what only the host has, or would be wrong, in the kernels of the
     outlined module."""
     for gpu_module in gpu_modules(source.module):
+        _check_types(source, gpu_module)
         for operation in ops.find(gpu_module, *_HOST_CALLS):
             reason = _HOST_CALLS[operation.name]
             if reason is not None or _is_unranked_copy(operation):
                 reason = reason or "ranks must be known in kernels"
-                raise InternalError(
-                    f"{_place(source, operation)}{operation.name} is not supported in kernels: "
-                    f"{reason}."
-                )
+                said = f"{operation.name} is not supported in kernels: {reason}."
+                raise _refused(source, operation, said)
     for launch in ops.find(source.module.operation, "gpu.launch_func"):
         _check_arguments(source, launch)
 
@@ -95,19 +96,35 @@ def _check_arguments(source: Source, launch: Any) -> None:
     for operand in launch.operands:
         is_vector = isinstance(operand.type, ir.VectorType)
         if is_vector and str(operand.type.element_type) == "i1":
-            raise InternalError(
-                f"{_place(source, launch)}a kernel is given a {operand.type}, which is "
-                "not supported: use a vector of i8, or make it in the kernel."
+            said = (
+                f"a kernel is given a {operand.type}, which is not supported: use a vector of i8, "
+                "or make it in the kernel."
             )
+            raise _refused(source, launch, said)
+
+
+def _check_types(source: Source, gpu_module: Any) -> None:
+    """Numbers and vectors that no GPU has, in what a kernel computes."""
+    seen: set[Any] = set()
+    for operation in ops.walk(gpu_module):
+        for result in operation.results:
+            type_ = result.type
+            if type_ in seen:
+                continue
+            seen.add(type_)
+            is_scalable = isinstance(type_, ir.VectorType) and type_.scalable
+            if is_scalable or str(ops.element_type(type_)) in _OF_THE_HOST:
+                what = "scalable vectors are" if is_scalable else f"{type_} is"
+                said = f"{what} not supported in kernels: {operation.name} makes a {type_}."
+                raise _refused(source, operation, said)
 
 
 def _is_unranked_copy(operation: Any) -> bool:
     return all(isinstance(value.type, ir.UnrankedMemRefType) for value in operation.operands)
 
 
-def _place(source: Source, operation: Any) -> str:
-    place = source.place(operation.location)
-    return f"{place}: " if place else ""
+def _refused(source: Source, operation: Any, said: str) -> InputError:
+    return input_error(source, [(operation.location, said)])
 
 
 def _moves_packed_bits(operation: Any) -> bool:

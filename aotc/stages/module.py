@@ -22,11 +22,13 @@ from aotc.input.source import Source, adopt_module, parse_source, read_source
 from aotc.lower.analysis.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
+from aotc.lower.checks.module import check_module
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.lower.leftovers import check_kernels, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.remarks import Remarks
+from aotc.lower.rewrites.allocations import check_allocations
 from aotc.output import write_file
 from aotc.request import EmitKind
 from aotc.stages.build import Build, printed
@@ -37,6 +39,9 @@ def load(build: Build) -> list[StageFile]:
     r = build.request
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
     build.source = _read(build, name)
+    check_module(
+        build.source, architecture=r.target.architecture, has_pipeline=r.pipeline is not None
+    )
     mark_kernels(build.module)
     build.warnings += check_input(build.source, r)
     mark_entries(build.source, r.entries, r.emit)
@@ -91,6 +96,8 @@ def outline_module(build: Build) -> list[StageFile]:
     check_kernels(build.source)
     build.given = given_binaries(build.source)
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
+    for gpu_module in gpu_modules(build.module):
+        check_allocations(gpu_module)
     goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
     if r.pipeline is not None and goes_on and not gpu_modules(build.module):
         build.warn(

@@ -326,6 +326,10 @@ AOTC_API void aotc_weights_release(aotc_weights *weights);
 // code that calls it then returns from its entry. Also called through a weak reference.
 AOTC_API void aotc_assertion_failed(const char *message);
 
+// Records that there is no memory for an allocation of host code: AOTC_OUT_OF_MEMORY. `message`
+// says which, and where it is. Called like aotc_assertion_failed.
+AOTC_API void aotc_allocation_failed(const char *message);
+
 #ifdef __cplusplus
 }
 #endif

@@ -35,12 +35,27 @@ static bool is_empty(const aotc_program_memref *memref) {
   return false;
 }
 
+// Whether the bytes of a memref's elements can be counted.
+static bool is_countable(const aotc_program_memref *memref, int64_t element_bytes) {
+  int64_t bytes = element_bytes;
+  for (int64_t i = 0; i < memref->rank; ++i) {
+    if (memref->sizes[i] < 0 || __builtin_mul_overflow(bytes, memref->sizes[i], &bytes)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 UTILITY void memrefCopy(int64_t element_bytes, const mlir_unranked_memref *from,
                         const mlir_unranked_memref *to) {
   aotc_program_memref f = aotc_program_memref_of(from->rank, from->descriptor);
   aotc_program_memref t = aotc_program_memref_of(to->rank, to->descriptor);
   // Without elements there may be no memory either, of which to take an address.
   if (aotc_is_stopped() || is_empty(&f)) {
+    return;
+  }
+  if (!is_countable(&f, element_bytes)) {
+    aotc_error_adopt(AOTC_OUT_OF_MEMORY, "memrefCopy: no memory has that many elements");
     return;
   }
   copy(&f, &t, 0, f.data + f.offset * element_bytes, t.data + t.offset * element_bytes,

@@ -14,6 +14,17 @@ static bool check_pointers(const void *to, const void *from, uint64_t bytes) {
   return false;
 }
 
+// The same for what is filled.
+static bool check_fill(const void *to, size_t count, size_t element_bytes) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(count, element_bytes, &bytes)) {
+    aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no memory has %zu elements of %zu bytes", count,
+                 element_bytes);
+    return false;
+  }
+  return check_pointers(to, &bytes, bytes);
+}
+
 // Work on CUDA's default stream is waited for: the pool's streams do not wait for it.
 static void finish(aotc_rt_scope *scope, CUstream stream) {
   if (stream == NULL) {
@@ -46,7 +57,7 @@ void mgpuMemset32(void *to, uint32_t value, size_t count, void *stream) {
     return;
   }
   CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
-  if (count == 0 || !check_pointers(to, &value, count)) {
+  if (count == 0 || !check_fill(to, count, 4)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
     uint32_t *elements = to;
@@ -74,7 +85,7 @@ void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
     return;
   }
   CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
-  if (count == 0 || !check_pointers(to, &element, count)) {
+  if (count == 0 || !check_fill(to, count, 2)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
     uint16_t *elements = to;

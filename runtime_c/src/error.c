@@ -161,6 +161,10 @@ void aotc_assertion_failed(const char *message) {
   aotc_rt_fail(AOTC_ASSERTION_FAILED, "assertion failed: %s", message);
 }
 
+void aotc_allocation_failed(const char *message) {
+  aotc_rt_fail(AOTC_OUT_OF_MEMORY, "%s", message);
+}
+
 const char *aotc_status_name(aotc_status status) {
   switch (status) {
   case AOTC_OK:

@@ -168,12 +168,19 @@ static bool encoding_of(uint32_t rank, const aotc_rt_memref *memref, const int64
     e->sizes[i] = (uint64_t)sizes[outer];
     e->box_sizes[i] = (uint32_t)box_sizes[outer];
     e->element_strides[i] = 1;
-    if (i > 0) {
-      e->strides[i - 1] = (uint64_t)strides[outer] * bytes;
+    if (i > 0 && __builtin_mul_overflow((uint64_t)strides[outer], bytes, &e->strides[i - 1])) {
+      aotc_rt_fail(AOTC_INVALID_ARGUMENT, "dimension %u of the memref has stride %lld", outer,
+                   (long long)strides[outer]);
+      return false;
     }
   }
+  int64_t offset = 0;
+  if (__builtin_mul_overflow(memref->offset, (int64_t)bytes, &offset)) {
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "the memref's offset is %lld", (long long)memref->offset);
+    return false;
+  }
   e->rank = rank;
-  e->address = (char *)memref->aligned + memref->offset * (int64_t)bytes;
+  e->address = (char *)memref->aligned + offset;
   return true;
 }
 

@@ -191,6 +191,21 @@ static void failed_assertion_is_recorded(void) {
   CHECK_INT(AOTC_OK, aotc_status_get());
 }
 
+static void failed_allocation_is_recorded(void) {
+  aotc_allocation_failed("there is 0% of it (a.mlir:1:2)");
+  CHECK_FAILED(AOTC_OUT_OF_MEMORY, "there is 0% of it (a.mlir:1:2)");
+}
+
+static void fills_of_uncountable_bytes_are_refused(void) {
+  load("2");
+  int32_t element = 5;
+  mgpuMemset32(&element, 7, (size_t)1 << 62, NULL);
+  CHECK_FAILED(AOTC_OUT_OF_MEMORY, "no memory has 4611686018427387904 elements of 4 bytes");
+  mgpuMemset16(&element, 7, (size_t)1 << 63, NULL);
+  CHECK_FAILED(AOTC_OUT_OF_MEMORY, "no memory has 9223372036854775808 elements of 2 bytes");
+  CHECK_INT(5, element);
+}
+
 static void statuses_have_names(void) {
   CHECK_TEXT("AOTC_OK", aotc_status_name(AOTC_OK));
   CHECK_TEXT("AOTC_UNSUPPORTED", aotc_status_name(AOTC_UNSUPPORTED));
@@ -257,6 +272,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(first_failure_is_told),
       CHECK_TEST(event_of_a_failed_thread_is_a_failure),
       CHECK_TEST(failed_assertion_is_recorded),
+      CHECK_TEST(failed_allocation_is_recorded),
+      CHECK_TEST(fills_of_uncountable_bytes_are_refused),
       CHECK_TEST(statuses_have_names),
       CHECK_TEST(device_specifications_are_checked),
       CHECK_TEST(thread_counts_are_checked),

@@ -361,6 +361,10 @@ static void senseless_tensor_maps_are_refused(void) {
   mgpuTensorMapEncodeTiledMemref(1, &memref, CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B, 0, 0, 0, 0,
                                  &box);
   CHECK_FAILED(AOTC_UNSUPPORTED, "tensor map data type 13");
+  memref.offset = INT64_MAX / 2;
+  mgpuTensorMapEncodeTiledMemref(1, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0, 0, 0, 0, &box);
+  CHECK_FAILED(AOTC_INVALID_ARGUMENT, "the memref's offset is 4611686018427387903");
+  memref.offset = 0;
   box = 0;
   mgpuTensorMapEncodeTiledMemref(1, &memref, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 0, 0, 0, 0, &box);
   CHECK_FAILED(AOTC_INVALID_ARGUMENT,

@@ -295,6 +295,17 @@ static void copies_go_by_strides(void) {
   memrefCopy(4, UNRANKED(1, &nothing), UNRANKED(1, &nothing));
 }
 
+static void copies_of_uncountable_bytes_are_refused(void) {
+  int32_t from[2] = {1, 2};
+  int32_t to[2] = {3, 4};
+  memref source = {from, from, 0, {INT64_MAX / 2, 1}};
+  memref target = {to, to, 0, {INT64_MAX / 2, 1}};
+  memrefCopy(4, UNRANKED(1, &source), UNRANKED(1, &target));
+  CHECK_INT(AOTC_OUT_OF_MEMORY, aotc_status_get());
+  CHECK_INT(3, to[0]);
+  aotc_error_clear();
+}
+
 static void sorts(void) {
   double values[] = {9, 3, -1, 2.5, -INFINITY, 0};
   _mlir_ciface_stdSortF64(5, &(memref){values, values, 1, {5, 1}});
@@ -357,6 +368,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(differences_are_counted_and_told),
       CHECK_TEST(f16_is_compared_by_its_bits),
       CHECK_TEST(copies_go_by_strides),
+      CHECK_TEST(copies_of_uncountable_bytes_are_refused),
       CHECK_TEST(sorts),
       CHECK_TEST(clocks_go_on),
       CHECK_TEST(random_numbers_are_upstreams),

@@ -11,6 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.source import find_place
+from aotc.lower.rewrites.allocations import FOR_MEMORY
 from aotc.mlir import ir
 
 CHECK = "aotc_check"
@@ -31,16 +32,16 @@ def mark_assertions(host: Any, name: str) -> None:
         if place is not None:
             # Into the artifact, hence without its folder.
             message += f" ({Path(place.file).name}:{place.line}:{place.column})"
+        attributes = {
+            "callee": ir.FlatSymbolRefAttr.get(CHECK),
+            MESSAGE: ir.StringAttr.get(message),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+        }
+        if FOR_MEMORY in assertion.attributes:
+            attributes[FOR_MEMORY] = ir.UnitAttr.get()
         with assertion.location, ir.InsertionPoint(assertion):
             ir.Operation.create(
-                "llvm.call",
-                results=[],
-                operands=list(assertion.operands),
-                attributes={
-                    "callee": ir.FlatSymbolRefAttr.get(CHECK),
-                    MESSAGE: ir.StringAttr.get(message),
-                    "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-                    "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
-                },
+                "llvm.call", operands=list(assertion.operands), attributes=attributes
             )
         assertion.erase()

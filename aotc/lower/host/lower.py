@@ -16,6 +16,7 @@ from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.kernels.outlining import gpu_modules
 from aotc.lower.passes.lines import add_lines
 from aotc.lower.passes.run import run_passes
+from aotc.lower.rewrites.allocations import check_allocations
 from aotc.lower.rewrites.atomics import exchange_folded_updates
 from aotc.lower.rewrites.float8 import expand_float8
 from aotc.lower.rewrites.math import replace_math
@@ -54,6 +55,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         lower_tensor_maps(host.operation)
         # Host memory has one address space; pointers into the GPU's are numbers like others.
         SpaceStripper().strip_operation(host.operation)
+        check_allocations(host.operation)
         lower_async(host, name=name, lines=lines)
         mark_assertions(host, name)
         run = functools.partial(

@@ -28,7 +28,6 @@ from aotc.lower.mapping.nest import (
     induction_values,
     known_product,
     loop_trips,
-    product,
 )
 from aotc.lower.mapping.together import create_points
 from aotc.mlir import ir
@@ -92,7 +91,7 @@ def launch_points(loop: Any, plan: PointsPlan) -> None:
     """Replaces the loop by a launch."""
     with ir.InsertionPoint(loop):
         axes = _by_axes(dimensions_of(loop))
-        extents = [product(axis) for axis in axes]
+        extents = [ops.capped_product([d.trips for d in axis]) for axis in axes]
         known = tuple(known_product([d.known_trips for d in axis]) for axis in axes)
         extents = _without_work(extents, known)
         kernel = _Kernel(loop, axes, extents, known, plan)

@@ -29,7 +29,8 @@ def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
     """Replaces the loop over rows by a launch for each of the plan's forms, of which one runs."""
     with ir.InsertionPoint(loop):
         rows = dimensions_of(loop)
-        count, known = product(rows), known_product([d.known_trips for d in rows])
+        count = ops.capped_product([d.trips for d in rows])
+        known = known_product([d.known_trips for d in rows])
 
         def launch(kept: Kept | None) -> None:
             blocks = count if known is None else ops.constant_index(known // plan.rows)

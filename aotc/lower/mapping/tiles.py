@@ -147,9 +147,7 @@ def launch_tiles(loop: Any, plan: TilePlan) -> None:
         # Those along the stores vary fastest, so that blocks beside each other write together.
         order = [i for i in range(len(tiles)) if i not in (plan.along, plan.across)]
         order += [plan.across, plan.along]
-        count = tiles[order[0]]
-        for i in order[1:]:
-            count = ops.index_op("arith.muli", count, tiles[i])
+        count = ops.capped_product([tiles[i] for i in order])
         types = [shared_type([TILE, TILE + 1], a.operation.results[0].type) for a in plan.loads]
         if all(d.known_trips is not None for d in dimensions):
             launch = create_launch([count], plan.block, types)

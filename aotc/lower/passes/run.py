@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.errors import AotcError, InputError, InternalError
-from aotc.input.source import describe_diagnostics
+from aotc.input.source import describe_diagnostics, find_place
 from aotc.lower.passes.unreachable import erase_unreachable_blocks, settle_branches
 from aotc.mlir import PassManager, ir
 
@@ -27,8 +27,9 @@ def run_passes(
 ) -> None:
     """Runs `passes` on `module` in place.
 
-    Their diagnostics become one `blame`: InternalError for pipelines of ours, InputError for
-    one that the user wrote. An unknown pass in the latter is an InputError, too.
+    Their diagnostics become an InputError, where they name a place in the input; else one
+    `blame`: InternalError for pipelines of ours, InputError for one that the user wrote. An unknown
+    pass in the latter is an InputError, too.
     """
     with module.context:
         try:
@@ -39,7 +40,11 @@ def run_passes(
             ) from None
         except ir.MLIRError as error:
             message = f"{doing} failed:\n{describe_diagnostics(error, name, lines)}"
-            raise blame(message[0].upper() + message[1:]) from None
+            # An operation of the input that a pass does not take is refused, and no bug.
+            has_place = any(
+                find_place(str(diagnostic.location), name) for diagnostic in error.error_diagnostics
+            )
+            raise (InputError if has_place else blame)(message[0].upper() + message[1:]) from None
 
 
 def run_pipeline(operation: Any, passes: Sequence[str], *, verifies_each: bool = False) -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.lower.analysis.views import VIEWS
 from aotc.mlir import ir
-from aotc.sizes import element_bytes
+from aotc.sizes import LARGEST_MEMORY, element_bytes
 
 # What cuMemAlloc aligns to, and kernels may count on.
 _ALIGNMENT = 256
@@ -95,17 +95,19 @@ def _allocate(buffers: Sequence[_Buffer]) -> tuple[Any, list[Any]]:
     # Of index, as all sizes are: -256 has the upper bits.
     mask, rest = ops.constant_index(-_ALIGNMENT), ops.constant_index(_ALIGNMENT - 1)
     at = ops.constant_index(-(-end // _ALIGNMENT) * _ALIGNMENT)
+    too_many = ops.constant_index(2 * LARGEST_MEMORY)
     offsets = []
     for buffer in buffers:
         if not buffer.sizes:
             offsets.append(ops.constant_index(buffer.offset))
             continue
         offsets.append(at)
-        size = ops.constant_index(buffer.size)
-        for factor in buffer.sizes:
-            size = ops.index_op("arith.muli", size, factor)
+        size = ops.capped_product([ops.constant_index(buffer.size), *buffer.sizes])
+        size = ops.index_op("arith.minui", size, too_many)
         behind = ops.index_op("arith.addi", ops.index_op("arith.addi", at, size), rest)
-        at = ops.index_op("arith.andi", behind, mask)
+        # What cannot be allocated stays so, and never wraps.
+        end = ops.index_op("arith.minui", behind, too_many)
+        at = ops.index_op("arith.andi", end, mask)
     attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1, 0])}
     type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ops.integer(8))
     return ops.create("gpu.alloc", [at], [type_], attributes).result, offsets

@@ -164,7 +164,7 @@ _LOOPS = (
     *_steps(
         "affine loops become scf loops, and vector reductions what they are made of: before there "
         "are kernels",
-        "func.func(lower-affine,lower-vector-multi-reduction)",
+        "func.func(lower-affine,lower-vector-mask,lower-vector-multi-reduction)",
     ),
     *_steps(
         "loops mapped by hand (gpu.loop_dim_map) become launches, before they are merged",

@@ -8,6 +8,7 @@ from aotc import ops
 from aotc.input.source import Source
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.contractions import expand_contractions
+from aotc.lower.rewrites.masks import mark_masked
 from aotc.lower.rewrites.powers import expand_powers
 from aotc.lower.tensors.gather import expand_gathers
 from aotc.lower.tensors.pads import expand_pads
@@ -49,6 +50,7 @@ _DECOMPOSITIONS = {
 def decompose(source: Source) -> None:
     """Operations that are made of others → these."""
     module = source.module
+    mark_masked(module)
     expand_softmax_of_buffers(module)
     expand_contractions(module)
     expand_gathers(module)

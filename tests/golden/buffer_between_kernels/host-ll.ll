@@ -1,6 +1,10 @@
 ; ModuleID = 'LLVMDialectModule'
 source_filename = "LLVMDialectModule"
 
+@aotc_is_leaving = internal thread_local global i8 0
+@aotc_fail_allocation_format = internal constant [4 x i8] c"%s\0A\00"
+@aotc_check_message_0 = internal constant [75 x i8] c"there is no memory for a memref<64xi32> (buffer_between_kernels.mlir:5:14)\00"
+@aotc_check_message_1 = internal constant [75 x i8] c"there is no memory for a memref<64xi32> (buffer_between_kernels.mlir:6:13)\00"
 @aotc_image_buffer_between_kernels_kernels = internal constant [9 x i8] c"THE IMAGE", align 64
 @aotc_module_buffer_between_kernels_kernels = internal global ptr null
 @aotc_modname_buffer_between_kernels_kernels = internal constant [31 x i8] c"buffer_between_kernels_kernels\00"
@@ -21,29 +25,53 @@ declare ptr @malloc(i64)
 define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) {
   %6 = call ptr @mgpuStreamCreate()
   %7 = call ptr @malloc(i64 256)
-  %8 = call ptr @mgpuMemAlloc(i64 256, ptr %6, i8 0)
-  %9 = call ptr @mgpuMemAlloc(i64 256, ptr null, i8 1)
-  %10 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } poison, ptr %9, 0
-  %11 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %10, ptr %9, 1
-  %12 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %11, i64 0, 2
-  %13 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %12, i64 64, 3, 0
-  %14 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %13, i64 1, 4, 0
-  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %8, ptr %8, i64 0, i64 64, i64 1)
-  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %8, ptr %8, i64 0, i64 64, i64 1, ptr %9, ptr %9, i64 0, i64 64, i64 1)
-  call void @mgpuMemcpy(ptr %7, ptr %8, i64 256, ptr %6)
+  %8 = ptrtoint ptr %7 to i64
+  %9 = icmp ne i64 %8, 0
+  br i1 %9, label %10, label %25
+
+10:                                               ; preds = %5
+  %11 = call ptr @mgpuMemAlloc(i64 256, ptr %6, i8 0)
+  %12 = call ptr @mgpuMemAlloc(i64 256, ptr null, i8 1)
+  %13 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } poison, ptr %12, 0
+  %14 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %13, ptr %12, 1
+  %15 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %14, i64 0, 2
+  %16 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %15, i64 64, 3, 0
+  %17 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %16, i64 1, 4, 0
+  %18 = ptrtoint ptr %12 to i64
+  %19 = icmp ne i64 %18, 0
+  br i1 %19, label %20, label %26
+
+20:                                               ; preds = %10
+  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %11, ptr %11, i64 0, i64 64, i64 1)
+  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %11, ptr %11, i64 0, i64 64, i64 1, ptr %12, ptr %12, i64 0, i64 64, i64 1)
+  call void @mgpuMemcpy(ptr %7, ptr %11, i64 256, ptr %6)
   call void @mgpuStreamSynchronize(ptr %6)
-  %15 = getelementptr inbounds nuw i32, ptr %7, i32 7
-  %16 = load i32, ptr %15, align 4
-  call void @mgpuMemFree(ptr %8, ptr %6)
+  %21 = getelementptr inbounds nuw i32, ptr %7, i32 7
+  %22 = load i32, ptr %21, align 4
+  call void @mgpuMemFree(ptr %11, ptr %6)
   call void @free(ptr %7)
-  %17 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } poison, i32 %16, 0
-  %18 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %17, { ptr, ptr, i64, [1 x i64], [1 x i64] } %14, 1
+  %23 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } poison, i32 %22, 0
+  %24 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %23, { ptr, ptr, i64, [1 x i64], [1 x i64] } %17, 1
   call void @mgpuStreamSynchronize(ptr %6)
   call void @mgpuStreamDestroy(ptr %6)
-  ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %18
+  ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %24
+
+25:                                               ; preds = %5
+  call void @aotc_fail_allocation(ptr @aotc_check_message_0)
+  br label %27
+
+26:                                               ; preds = %10
+  call void @aotc_fail_allocation(ptr @aotc_check_message_1)
+  br label %27
+
+27:                                               ; preds = %26, %25
+  call void @mgpuStreamSynchronize(ptr %6)
+  call void @mgpuStreamDestroy(ptr %6)
+  ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } zeroinitializer
 }
 
 define void @_mlir_ciface_sums(ptr %0, ptr %1) {
+  store i8 0, ptr @aotc_is_leaving, align 1
   %3 = load { ptr, ptr, i64, [1 x i64], [1 x i64] }, ptr %1, align 8
   %4 = extractvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %3, 0
   %5 = extractvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %3, 1
@@ -66,6 +94,28 @@ declare void @mgpuStreamDestroy(ptr)
 declare void @mgpuMemcpy(ptr, ptr, i64, ptr)
 
 declare void @mgpuMemFree(ptr, ptr)
+
+declare void @abort()
+
+declare i32 @dprintf(i32, ptr, ...)
+
+declare extern_weak void @aotc_allocation_failed(ptr)
+
+; Function Attrs: cold
+define internal void @aotc_fail_allocation(ptr %0) #0 {
+  %2 = icmp ne ptr @aotc_allocation_failed, null
+  br i1 %2, label %3, label %4
+
+3:                                                ; preds = %1
+  call void @aotc_allocation_failed(ptr %0)
+  store i8 1, ptr @aotc_is_leaving, align 1
+  ret void
+
+4:                                                ; preds = %1
+  %5 = call i32 (i32, ptr, ...) @dprintf(i32 2, ptr @aotc_fail_allocation_format, ptr %0)
+  call void @abort()
+  unreachable
+}
 
 define internal void @aotc_cpu_buffer_between_kernels_kernels_sums_kernel(ptr nonnull %0, ptr nonnull %1) {
   %3 = load ptr, ptr %0, align 8
@@ -425,6 +475,8 @@ define hidden void @aotc_call_sums(ptr %0) {
   store { ptr, ptr, i64, [1 x i64], [1 x i64] } %9, ptr %11, align 8
   ret void
 }
+
+attributes #0 = { cold }
 
 !llvm.module.flags = !{!0}
 

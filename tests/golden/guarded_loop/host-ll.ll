@@ -253,6 +253,8 @@ declare extern_weak i32 @aotc_status_get()
 
 declare extern_weak void @aotc_assertion_failed(ptr)
 
+declare extern_weak void @aotc_allocation_failed(ptr)
+
 declare extern_weak ptr @aotc_constant_get(ptr)
 
 declare extern_weak void @aotc_constant_release(ptr)

@@ -1,0 +1,152 @@
+"""What no stage can take, whatever the module is about: an error with every place.
+
+Names that are no text or hold a character that tools' languages lack, types whose bytes cannot be
+counted, memory that no device has, bit casts that LLVM gets wrong, and loops whose step is not
+positive.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from aotc import ops
+from aotc.input.source import Problem, Source, input_error
+from aotc.mlir import ir
+from aotc.sizes import LARGEST_MEMORY, element_bytes
+
+_LONGEST_NAME = 1000
+_NO_NAME = re.compile(r'[\x00-\x1f\x7f"\\]')
+# Of elements: compilers take them apart, one by one.
+_LARGEST_VECTOR = 1 << 20
+_GPU_SPACE = "#gpu.address_space<"
+_BIT_CASTS = ("vector.bitcast", "llvm.bitcast")
+
+
+def check_module(source: Source, *, architecture: str, has_pipeline: bool = False) -> None:
+    """Raises InputError with what is wrong for a host of that architecture. With a pipeline of the
+    user's, memory spaces and scalable vectors are its own business."""
+    problems: list[Problem] = []
+    seen: set[Any] = set()
+    for operation in ops.walk(source.module.operation):
+        problems += _problems_of(operation)
+        for value in _values_of(operation):
+            type_ = value.type
+            if type_ in seen:
+                continue
+            seen.add(type_)
+            problem = _type_problem(type_, architecture, has_pipeline)
+            if problem is not None:
+                problems.append((value.location, f"{_shown(type_)} {problem}"))
+    if problems:
+        raise input_error(source, problems)
+
+
+def _values_of(operation: Any) -> Iterator[Any]:
+    yield from operation.results
+    for region in operation.regions:
+        for block in region.blocks:
+            yield from block.arguments
+
+
+def _problems_of(operation: Any) -> Iterator[Problem]:
+    name, location = operation.name, operation.location
+    if "sym_name" in operation.attributes:
+        problem = _name_problem(operation.attributes["sym_name"])
+        if problem is not None:
+            yield location, problem
+    if name in _BIT_CASTS:
+        types = (operation.operands[0].type, operation.results[0].type)
+        if any(map(_has_odd_elements, types)):
+            yield (
+                location,
+                f"{name} of {types[0]} to {types[1]}: LLVM takes bit casts of vectors apart "
+                "wrongly where an element's bits are no power of two.",
+            )
+    if name == "scf.for":
+        step = _known_integer(operation.operands[2])
+        if step is not None and step <= 0:
+            yield location, f"the step of this scf.for is {step}; it must be positive."
+
+
+def _name_problem(attribute: Any) -> str | None:
+    try:
+        name = ir.StringAttr(attribute).value_bytes.decode()
+    except UnicodeDecodeError:
+        return "this name is not UTF-8."
+    if len(name) > _LONGEST_NAME:
+        return f"the name '{name[:20]}...' has {len(name)} characters; aotc takes {_LONGEST_NAME}."
+    found = _NO_NAME.search(name)
+    if found is not None:
+        return (
+            f"the name {name!r} has the character {found[0]!r}; names may have any but quotation "
+            "marks, backslashes and control characters."
+        )
+    return None
+
+
+def _type_problem(type_: Any, architecture: str, has_pipeline: bool) -> str | None:
+    element = type_.element_type if isinstance(type_, ir.ShapedType) else type_
+    if str(element) == "f80" and architecture != "x86_64":
+        return f"has numbers that {architecture} lacks."
+    if isinstance(type_, ir.VectorType):
+        if type_.scalable and not has_pipeline:
+            return "is a scalable vector, which aotc does not take."
+        count = int(math.prod(type_.shape))
+        if count > _LARGEST_VECTOR:
+            return f"has {count} elements; a vector may have {_LARGEST_VECTOR}."
+        return None
+    if not isinstance(type_, ir.MemRefType | ir.RankedTensorType):
+        return None
+    known = [size for i, size in enumerate(type_.shape) if not type_.is_dynamic_dim(i)]
+    size = element_bytes(type_.element_type) or 1
+    if math.prod(known) * size > LARGEST_MEMORY or _reach(type_) * size > LARGEST_MEMORY:
+        return "has more bytes than memory can hold."
+    if isinstance(type_, ir.MemRefType) and not has_pipeline:
+        space = type_.memory_space
+        is_known = space is None or isinstance(space, ir.IntegerAttr)
+        if not is_known and not str(space).startswith(_GPU_SPACE):
+            return (
+                f"is in the memory space {_shown(space)}, which aotc does not know; it knows "
+                "numbers and #gpu.address_space<global>, <workgroup> and <private>."
+            )
+    return None
+
+
+def _reach(type_: Any) -> int:
+    """The elements that a strided memref spans, as far as that is known."""
+    if not isinstance(type_, ir.MemRefType):
+        return 0
+    try:
+        strides, offset = type_.get_strides_and_offset()
+    except (ValueError, RuntimeError):
+        return 0
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    steps = [
+        abs(stride) * (size - 1)
+        for i, (size, stride) in enumerate(zip(type_.shape, strides, strict=True))
+        if stride != dynamic and not type_.is_dynamic_dim(i) and size > 0
+    ]
+    return int(sum(steps)) + (0 if offset == dynamic else abs(offset))
+
+
+def _has_odd_elements(type_: Any) -> bool:
+    if not isinstance(type_, ir.VectorType) or not hasattr(type_.element_type, "width"):
+        return False
+    width = int(type_.element_type.width)
+    return width & (width - 1) != 0
+
+
+def _known_integer(value: Any) -> int | None:
+    owner = ops.defining(value)
+    if owner is None or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    return int(ir.IntegerAttr(attribute).value) if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _shown(thing: Any) -> str:
+    text = str(thing)
+    return text if len(text) <= 100 else f"{text[:100]}..."

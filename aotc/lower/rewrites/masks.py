@@ -1,0 +1,23 @@
+"""`vector.mask` → the same, whose operation is no other's twin.
+
+MLIR's common subexpression elimination takes a masked operation for one outside that has the same
+operands, and replaces it; the mask is lost. An attribute tells the two apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+_MASKED = "aotc.masked"
+
+
+def mark_masked(module: Any) -> None:
+    """Changes `module` in place, before anything is simplified."""
+    with module.context:
+        for mask in ops.find(module.operation, "vector.mask"):
+            for operation in mask.regions[0].blocks[0].operations:
+                if operation.operation.name != "vector.yield":
+                    operation.operation.attributes[_MASKED] = ir.UnitAttr.get()

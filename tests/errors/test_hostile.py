@@ -1,0 +1,165 @@
+"""Modules that nobody means: each is refused with exit 2, its place, and on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.command import Outcome
+
+Aotc = Callable[..., Outcome]
+MlirFile = Callable[..., Path]
+
+ENTRY = "attributes {llvm.emit_c_interface}"
+
+
+def _function(body: str, arguments: str = "%x: memref<4xf32>") -> str:
+    return f"func.func @f({arguments}) {ENTRY} {{\n  {body}\n  return\n}}\n"
+
+
+# Text, and where and with which words it is refused.
+REFUSED = {
+    "a name that is a number": (
+        _function("", "%x: memref<4xf32> {aotc.name = 3}"),
+        "1:14: error: The aotc.name of this argument is 3 : i64; it must be a string.",
+    ),
+    "an entry with a quote": (
+        f'func.func @"a\\22;#include<x>\\0A"(%x: memref<4xf32>) {ENTRY} {{ return }}',
+        "1:1: error: the name 'a\";#include<x>\\n' has the character '\"'",
+    ),
+    "a name of other bytes": (
+        'func.func private @"g\\FF"() { return }',
+        "1:1: error: this name is not UTF-8.",
+    ),
+    "a long name": (
+        f"func.func @{'f' * 100_000}() {ENTRY} {{ return }}",
+        "1:1: error: the name 'ffffffffffffffffffff...' has 100000 characters; aotc takes 1000.",
+    ),
+    "a step that goes back": (
+        _function(
+            "%c0 = arith.constant 0 : index\n  %c4 = arith.constant 4 : index\n"
+            "  %m = arith.constant -1 : index\n  scf.for %i = %c0 to %c4 step %m { }"
+        ),
+        "5:3: error: the step of this scf.for is -1; it must be positive.",
+    ),
+    "a step that stays": (
+        _function("%c0 = arith.constant 0 : i32\n  scf.for %i = %c0 to %c0 step %c0 : i32 { }"),
+        "3:3: error: the step of this scf.for is 0; it must be positive.",
+    ),
+    "an argument of 2^63 bytes": (
+        _function("", "%x: memref<1152921504606846976xf64>"),
+        "1:14: error: memref<1152921504606846976xf64> has more bytes than memory can hold.",
+    ),
+    "a stride that leaves memory": (
+        _function("", "%x: memref<4xf32, strided<[4611686018427387904]>>"),
+        "1:14: error: memref<4xf32, strided<[4611686018427387904]>> has more bytes",
+    ),
+    "a buffer of 2^66 bytes": (
+        _function("%a = memref.alloc() : memref<2x4611686018427387904xf64>"),
+        "2:8: error: memref<2x4611686018427387904xf64> has more bytes than memory can hold.",
+    ),
+    "matrices of 2^66 bytes": (
+        _function(
+            "linalg.matmul ins(%a, %a : tensor<4294967296x4294967296xf32>, "
+            "tensor<4294967296x4294967296xf32>) outs(%a : tensor<4294967296x4294967296xf32>) "
+            "-> tensor<4294967296x4294967296xf32>",
+            "%a: tensor<4294967296x4294967296xf32>",
+        ),
+        "1:14: error: tensor<4294967296x4294967296xf32> has more bytes than memory can hold.",
+    ),
+    "a vector of 2^40 elements": (
+        _function("%v = arith.constant dense<0> : vector<1099511627776xi8>"),
+        "2:8: error: vector<1099511627776xi8> has 1099511627776 elements; a vector may have "
+        "1048576.",
+    ),
+    "a scalable vector": (
+        _function("%v = arith.constant dense<0.0> : vector<[4]xf32>"),
+        "2:8: error: vector<[4]xf32> is a scalable vector, which aotc does not take.",
+    ),
+    "f80 in a kernel": (
+        _function(
+            """affine.for %i = 0 to 4 {
+    %a = affine.load %x[%i] : memref<4xf32>
+    %b = arith.extf %a : f32 to f80
+    %c = arith.addf %b, %b : f80
+    %d = arith.truncf %c : f80 to f32
+    affine.store %d, %x[%i] : memref<4xf32>
+  }"""
+        ),
+        "4:10: error: f80 is not supported in kernels: arith.extf makes a f80.",
+    ),
+    "a memory space without a meaning": (
+        _function("", '%x: memref<4xf64, "x">'),
+        '1:14: error: memref<4xf64, "x"> is in the memory space "x", which aotc does not know',
+    ),
+    "a bit cast that LLVM folds wrongly": (
+        _function(
+            "%c0 = arith.constant 0 : index\n"
+            "  %v = vector.load %x[%c0] : memref<5xi8>, vector<5xi8>\n"
+            "  %w = vector.bitcast %v : vector<5xi8> to vector<8xi5>",
+            "%x: memref<5xi8>",
+        ),
+        "4:8: error: vector.bitcast of vector<5xi8> to vector<8xi5>: LLVM takes bit casts",
+    ),
+    "the same in a kernel": (
+        """gpu.module @m {
+gpu.func @k(%v: vector<5xi8>) kernel {
+  %w = vector.bitcast %v : vector<5xi8> to vector<8xi5>
+  gpu.return
+}
+}
+"""
+        + _function(""),
+        "3:8: error: vector.bitcast of vector<5xi8> to vector<8xi5>: LLVM takes bit casts",
+    ),
+    "1,000 branches": (
+        _function("%c = arith.constant true" + "\n  scf.if %c {" * 1000 + "}" * 1000),
+        "258:13: error: this is nested more than 256 levels deep, which aotc does not take.",
+    ),
+    "an attribute of 8,000 levels": (
+        f"module attributes {{a = {'[' * 8000}{']' * 8000}}} {{}}",
+        "1:279: error: this is nested more than 256 levels deep, which aotc does not take.",
+    ),
+    "a type of 8,000 levels": (
+        f"func.func private @g({'tuple<' * 8000}i1{'>' * 8000})",
+        "1:1557: error: this is nested more than 256 levels deep, which aotc does not take.",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_it_is_refused(what: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    text, problem = REFUSED[what]
+    path = mlir_file(text)
+    done = aotc("build", path, "--chip", "sm_80", "--emit", "shared", "-o", f"{path.parent}/")
+    assert done.code == 2
+    assert done.stderr.startswith(f"{path}:{problem}"), done.stderr
+    assert len(done.stderr) < 4000
+    assert len(done.stderr.splitlines()) < 25
+
+
+def test_only_the_first_of_many_problems_are_shown(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """A screen of them, and how many more there are."""
+    bad = "  %{} = memref.alloc() : memref<{}x4611686018427387904xf64>\n"
+    path = mlir_file(_function("".join(bad.format(f"m{i}", i + 1) for i in range(500))))
+    done = aotc("build", path)
+    assert done.code == 2
+    assert done.stderr.count(": error: ") == 20
+    assert done.stderr.endswith("\nand 480 more errors\n")
+
+
+def test_f80_on_a_host_that_lacks_it(aotc: Aotc, mlir_file: MlirFile) -> None:
+    path = mlir_file(
+        f"""func.func @f(%x: f64) -> f64 {ENTRY} {{
+  %b = arith.extf %x : f64 to f80
+  %d = arith.truncf %b : f80 to f64
+  return %d : f64
+}}
+"""
+    )
+    options = ("--emit", "host-mlir", "-o", "-")
+    assert aotc("build", path, *options, "--target", "x86_64-linux-gnu.2.28").code == 0
+    done = aotc("build", path, *options, "--target", "aarch64-linux-gnu.2.28")
+    assert done.code == 2
+    assert done.stderr.startswith(f"{path}:2:8: error: f80 has numbers that aarch64 lacks.")
