@@ -18,13 +18,17 @@ from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_sizes import shared_sizes, unify_sizes
+from aotc.frontends.torch_views import decompose_views
 from aotc.frontends.torch_weights import weights_hook
 
 _HINT = "pip install 'aotc[torch]'"
 # What `fx.export_and_import` runs for linalg on tensors. That writes the module to a file of one
 # name where it fails, and MLIR's reasons to stderr.
 _PIPELINES = (
-    "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline",
+    "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
+    # What the views of torch_views.py are: they stay whole until the second pipeline, which does
+    # as they say.
+    "{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int}",
     "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}",
 )
 
@@ -48,6 +52,7 @@ def import_program(program: Any, name: str) -> Any:
             program = program.run_decompositions(fx_decomp_util.get_decomposition_table())
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
+            decompose_views(program)
             module = fx.export_and_import(
                 program,
                 decomposition_table={},

@@ -1,0 +1,121 @@
+"""Views to sizes that are not known → dimensions that are put together and parted.
+
+torch-mlir expects one dynamic dimension of a view at most, and takes one of two for 1. torch.export
+knows the sizes as expressions of symbols, which tell which dimensions become which.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+
+class _Group(Struct, frozen=True):
+    """Dimensions before and after a view that have the same elements: from the first of each pair
+    to before the second."""
+
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+
+def decompose_views(program: Any) -> None:
+    """Changes the graph of a `torch.export.ExportedProgram` in place: its views from or to sizes
+    that are not known become `aten.flatten` and `aten.unflatten`."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    aten = torch.ops.aten
+    views = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
+    for node in list(program.graph.nodes):
+        if node.op != "call_function" or node.target not in views:
+            continue
+        before, after = (list(one.meta["val"].shape) for one in (node.args[0], node))
+        if all(isinstance(size, int) for size in (*before, *after)):
+            continue
+        with program.graph.inserting_before(node):
+            value = _decomposed(torch, node, _groups(before, after))
+        node.replace_all_uses_with(value)
+        program.graph.erase_node(node)
+        # The signature calls results by their names.
+        value.name = node.name
+
+
+def _decomposed(torch: Any, view: Any, groups: Sequence[_Group]) -> Any:
+    aten = torch.ops.aten
+    value, asked = view.args
+    before, after = (list(one.meta["val"].shape) for one in (value, view))
+    shape = [math.prod(before[slice(*group.before)]) for group in groups]
+    # From the last dimension to the first, so that the numbers of the others hold.
+    for number, group in reversed(list(enumerate(groups))):
+        first, end = group.before
+        if end - first > 1:
+            sizes = [*before[:first], *shape[number:]]
+            value = _call(view, aten.flatten.using_ints, (value, first, end - 1), sizes)
+    for number, group in reversed(list(enumerate(groups))):
+        first, end = group.after
+        if end - first > 1:
+            parts = _parts(torch, value, number, asked[first:end], after[first:end])
+            sizes = [*shape[:number], *after[first:]]
+            value = _call(view, aten.unflatten.int, (value, number, parts), sizes)
+    # Where it is a view to the sizes that are there.
+    return value if value is not view.args[0] else _call(view, aten.alias.default, (value,), after)
+
+
+def _parts(
+    torch: Any, value: Any, dimension: int, asked: Sequence[Any], sizes: Sequence[Any]
+) -> list[Any]:
+    """What a dimension is parted into, as arguments of `aten.unflatten`: numbers where sizes are
+    known. Beside another that is not known, -1 is computed."""
+    parts = [
+        size if isinstance(size, int) else part for part, size in zip(asked, sizes, strict=True)
+    ]
+    if -1 not in parts or all(isinstance(part, int) for part in parts):
+        return parts
+    graph = value.graph
+    rest = graph.call_function(torch.ops.aten.sym_size.int, (value, dimension))
+    rest.meta["val"] = value.meta["val"].shape[dimension]
+    for part in parts:
+        if part != -1:
+            divided = graph.call_function(operator.floordiv, (rest, part))
+            divisor = part if isinstance(part, int) else part.meta["val"]
+            divided.meta["val"] = rest.meta["val"] // divisor
+            rest = divided
+    return [rest if part == -1 else part for part in parts]
+
+
+def _call(view: Any, target: Any, arguments: tuple[Any, ...], sizes: Sequence[Any]) -> Any:
+    """A node in front of the view, with the sizes of what it gives."""
+    node = view.graph.call_function(target, arguments)
+    # Another place has the sizes, too, and the importer asks that one first.
+    node.meta = {**view.meta, "tensor_meta": None, "val": view.meta["val"].new_empty(sizes)}
+    return node
+
+
+def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[_Group]:
+    """Dimensions that become which, as few as can be together. Sizes behind the last ones that are
+    seen to be the same hold as many elements, as all of them do."""
+    tail = 0
+    while tail < min(len(before), len(after)) - 1 and _same(before[-1 - tail], after[-1 - tail]):
+        tail += 1
+    cuts = [(0, 0)]
+    ends = (len(before) - tail, len(after) - tail)
+    for i in range(1, ends[0]):
+        for j in range(cuts[-1][1] + 1, ends[1]):
+            if _same(math.prod(before[cuts[-1][0] : i]), math.prod(after[cuts[-1][1] : j])):
+                cuts.append((i, j))
+                break
+    cuts += [(ends[0] + i, ends[1] + i) for i in range(tail + 1)]
+    return [_Group((i, next_i), (j, next_j)) for (i, j), (next_i, next_j) in pairwise(cuts)]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two sizes are one expression. (`==` would have the program find out.)"""
+    return bool(_expression(one) == _expression(other))
+
+
+def _expression(size: Any) -> Any:
+    return size if isinstance(size, int) else size.node.expr

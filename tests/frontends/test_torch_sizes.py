@@ -1,0 +1,89 @@
+"""PyTorch's programs of several sizes that are not known, on the CPU device, at several of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+
+from frontends.support import call  # noqa: E402
+
+import aotc.torch  # noqa: E402
+
+nn, functional, Dim = torch.nn, torch.nn.functional, torch.export.Dim
+
+
+class Program(nn.Module):
+    def __init__(self, function: Any, *parts: Any) -> None:
+        super().__init__()
+        self.function, self.parts = function, nn.ModuleList(parts)
+
+    def forward(self, *x: Any) -> Any:
+        return self.function(*self.parts, *x)
+
+
+def check(program: Any, shapes: Any, inputs: Any, sizes: Any, folder: Path) -> None:
+    """Built once, from what the first sizes give, and as PyTorch in f64 at all of them."""
+    torch.manual_seed(0)
+    program = program.eval()
+    made = [inputs(*some) for some in sizes]
+    options = {"emit": "shared", "out": f"{folder}/", "chips": "sm_75", "name": "net"}
+    artifact = aotc.torch.build(program, made[0], dynamic_shapes={"x": shapes}, **options)
+    for some, given in zip(sizes, made, strict=True):
+        with torch.no_grad():
+            wide = [x.double() if x.is_floating_point() else x for x in given]
+            expected = program.double()(*wide).float().numpy()
+            program.float()
+        (got,) = call(artifact, "net", [x.numpy() for x in given], [expected])
+        assert got.shape == expected.shape, some
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, err_msg=str(some))
+
+
+def heads(x: Any) -> Any:
+    return x.view(x.shape[0], x.shape[1], 4, 8).transpose(1, 2)
+
+
+SIZES = ((3, 20), (1, 1), (7, 5), (1, 9), (5, 1))
+# Of any batch and any sequence, with 32 numbers for each.
+OF_BOTH: dict[str, Any] = {
+    "reshape": (lambda x: torch.relu(x.reshape(-1, 32)),),
+    "flatten": (lambda x: torch.relu(x.flatten(0, 1)),),
+    "flatten all": (lambda x: torch.relu(x.flatten()),),
+    "linear": (lambda layer, x: layer(x), nn.Linear(32, 10)),
+    "linear without bias": (lambda layer, x: layer(x), nn.Linear(32, 1000, bias=False)),
+    "part": (lambda x: x.flatten(0, 1).relu().view(x.shape[0], x.shape[1], 32) + x,),
+    "part by -1": (lambda x: x.flatten(0, 1).relu().view(x.shape[0], -1, 32) + x,),
+    "part, -1 first": (lambda x: x.flatten(0, 1).relu().view(-1, x.shape[1], 32) + x,),
+    "heads beside batches": (lambda x: heads(x).reshape(-1, x.shape[1], 8) + 1,),
+    "attention": (lambda x: functional.scaled_dot_product_attention(heads(x), heads(x), heads(x)),),
+    "encoder": (
+        lambda layer, x: layer(x),
+        nn.TransformerEncoderLayer(32, 4, 64, batch_first=True),
+    ),
+    "stack": (lambda x: torch.stack([x, x * 2], 2).flatten(1, 2),),
+}
+
+
+@pytest.mark.parametrize("name", OF_BOTH)
+def test_any_batch_and_any_sequence(name: str, tmp_path: Path) -> None:
+    """Dimensions that are put together and parted have the sizes that PyTorch gives them."""
+    shapes = ({0: Dim("batch"), 1: Dim("sequence")},)
+    check(Program(*OF_BOTH[name]), shapes, lambda b, s: (torch.randn(b, s, 32),), SIZES, tmp_path)
+
+
+def test_a_fixed_batch_and_any_sequence(tmp_path: Path) -> None:
+    program = Program(lambda layer, x: layer(x), nn.Linear(32, 10))
+    sizes = ((20,), (1,), (7,))
+    check(program, ({1: Dim("s")},), lambda s: (torch.randn(3, s, 32),), sizes, tmp_path)
+
+
+def test_a_dimension_that_is_divided(tmp_path: Path) -> None:
+    """Pairs of a sequence that is even."""
+    program = Program(lambda x: x.reshape(x.shape[0], -1, 2, 32).sum(2))
+    shapes = ({0: Dim("batch"), 1: 2 * Dim("half")},)
+    sizes = ((3, 20), (1, 2), (7, 6))
+    check(program, shapes, lambda b, s: (torch.randn(b, s, 32),), sizes, tmp_path)
