@@ -257,6 +257,7 @@ class BuildRequest(Struct, frozen=True):
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
     `allow_tf32`: products of f32 may round their operands to tf32; `allow_3xtf32`: they may be sums
     of three products of tf32. `untested_kernels`: kernels may be taken that no GPU has run yet.
+    `allow_file_directives`: host code may have files read when it is assembled and linked.
     `prefix` stands in front of all that a library exports; it `shares_runtime` when
     libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
@@ -284,6 +285,7 @@ class BuildRequest(Struct, frozen=True):
     allow_tf32: bool = False
     allow_3xtf32: bool = False
     untested_kernels: bool = False
+    allow_file_directives: bool = False
     prefix: str = ""
     shares_runtime: bool = False
     tuned: str | None = None

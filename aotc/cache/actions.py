@@ -50,6 +50,10 @@ class ToolCache:
         self._keep(step, components, command, done)
         return done, True
 
+    def tell_made_again(self, step: str, why: str) -> None:
+        """Reports something that is made once, and was damaged."""
+        self._results.report.made_again(step, why)
+
     def _keep(
         self, step: str, components: Mapping[str, str], command: FileCommand, done: Completed
     ) -> None:

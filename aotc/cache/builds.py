@@ -282,6 +282,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "tf32": str(r.allow_tf32),
         "3xtf32": str(r.allow_3xtf32),
         "untested kernels": str(r.untested_kernels),
+        "file directives": str(r.allow_file_directives),
         "prefix": r.prefix,
         "name": r.name,
         "runtime": "shared" if r.shares_runtime else "static",

@@ -1,30 +1,33 @@
-"""aotc's cache folder, and `make_once`: an entry of it, made whole or not at all."""
+"""aotc's cache folder, and `make_once`: an entry of it, made whole or not at all, and checked by
+its hashes before it is used."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from aotc.cache.store import ABSENT, DAMAGED, SEAL_SIZE, seal
 from aotc.errors import InternalError, ToolError
 from aotc.processes.record import note_file
 
-# zig's own caches, in aotc's.
+# What zig makes for links, in aotc's cache.
 ZIG_FOLDER = "zig"
+# In each entry that is made once: the SHA-256 and the name of each of its files, after their own.
+_HASHES = ".hashes"
 
 
 def zig_cache(environment: Mapping[str, str], program: str) -> Path:
-    """The cache of one installation of zig, whose `program` that is.
+    """Where the entries of one installation of zig are, whose `program` that is.
 
     Two installations of one cache take each other's start-up code for changed, make it again, and
     hold locks that the other one waits for: two links at once waited forever (seen with zig 0.17
     in two virtual environments).
     """
-    import hashlib
-
     # What zig tells files apart by: one that was installed anew is another, too.
     status = Path(program).stat()
     text = f"{Path(program).resolve()} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
@@ -82,32 +85,54 @@ def _temporary_cache(parent: str) -> Path:
         ) from None
 
 
-def make_once(place: Path, make: Callable[[Path], None], *, expected: Sequence[str]) -> Path:
+def make_once(
+    place: Path,
+    make: Callable[[Path], None],
+    *,
+    expected: Sequence[str],
+    tell: Callable[[str], None] = lambda why: None,
+) -> Path:
     """The folder `place`; if it is not there, what `make` puts into an empty folder.
 
     Of several processes that need the entry at once one makes it, and the others wait; where
-    folders cannot be locked, each makes it, whole, and one wins. `expected` are the names of the
-    files that `make` makes. Something may have removed some of them since (folders for temporary
-    files get cleaned): then the entry is made again.
+    folders cannot be locked, each makes it, whole, and one wins. `expected` are the names of files
+    that `make` makes. Each file is checked by its hash: where one was damaged or removed since,
+    the entry is made again, and `tell` is called with the reason.
     """
-    if _is_whole(place, expected):
+    if _trouble(place, expected) is None:
         return place
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(place.parent)
     except OSError as error:
         raise _cannot_write(error) from None
     with _locked(place.parent):
-        return _make(place, make, expected)
+        return _make(place, make, expected, tell)
 
 
-def _make(place: Path, make: Callable[[Path], None], expected: Sequence[str]) -> Path:
+def _make_folder(folder: Path) -> None:
+    """Makes a folder of the cache; a file that stands where one of its parents belongs is no part
+    of a cache."""
+    nearest = next(parent for parent in (folder, *folder.parents) if os.path.lexists(parent))
+    if not nearest.is_dir():
+        nearest.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _make(
+    place: Path,
+    make: Callable[[Path], None],
+    expected: Sequence[str],
+    tell: Callable[[str], None],
+) -> Path:
     import shutil
 
-    if _is_whole(place, expected):  # by whoever had the lock
+    trouble = _trouble(place, expected)
+    if trouble is None:  # made by whoever had the lock
         return place
     try:
-        if place.exists():
-            shutil.rmtree(place)
+        if os.path.lexists(place):
+            tell(trouble)
+            _take_away(place)
         draft = place.with_name(f".{place.name}-{os.urandom(4).hex()}")
         note_file(draft)
         draft.mkdir()
@@ -115,17 +140,66 @@ def _make(place: Path, make: Callable[[Path], None], expected: Sequence[str]) ->
         raise _cannot_write(error) from None
     try:
         make(draft)
-        if not _is_whole(draft, expected):
+        _write_hashes(draft)
+        if _trouble(draft, expected) is not None:
             raise InternalError(f"Making {place.name} left out one of: {', '.join(expected)}.")
         draft.chmod(0o755)  # whatever the umask: others may share the cache
         try:
             draft.rename(place)
         except OSError:
-            if not _is_whole(place, expected):  # else the other process won
+            if _trouble(place, expected) is not None:  # else the other process won
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return place
+
+
+def _take_away(place: Path) -> None:
+    """Removes an entry, of whatever kind it has become: what cannot be removed is set aside."""
+    import shutil
+    import tempfile
+
+    aside = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    place.rename(aside / "damaged")
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _write_hashes(folder: Path) -> None:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    lines = [f"{_hash_of(path)} {path.relative_to(folder)}\n" for path in files]
+    content = "".join(lines).encode()
+    (folder / _HASHES).write_bytes(seal(content) + content)
+
+
+def _trouble(place: Path, expected: Sequence[str]) -> str | None:
+    """Why the entry is not what was made; None if it is."""
+    name = _HASHES
+    try:
+        if not (place / name).is_file():
+            return f"{name} is {ABSENT}"
+        data = (place / name).read_bytes()
+        content = data[SEAL_SIZE:]
+        if data[:SEAL_SIZE] != seal(content):
+            return f"{name} is {DAMAGED}"
+        hashes = {name: digest for digest, name in map(_hash_and_name, content.splitlines())}
+        for name in dict.fromkeys([*expected, *hashes]):
+            if name not in hashes or not (place / name).is_file():
+                return f"{name} is {ABSENT}"
+            if _hash_of(place / name) != hashes[name]:
+                return f"{name} is {DAMAGED}"
+    except OSError as error:
+        return f"{name} cannot be read: {error.strerror or error}"
+    return None
+
+
+def _hash_and_name(line: bytes) -> tuple[str, str]:
+    digest, _, name = line.decode().partition(" ")
+    return digest, name
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _cannot_write(error: OSError) -> ToolError:
@@ -151,7 +225,3 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _is_whole(place: Path, expected: Sequence[str]) -> bool:
-    return all((place / name).is_file() for name in expected)

@@ -22,7 +22,7 @@ _SHORT = 12
 
 
 class Line(Struct, frozen=True):
-    """What became of one step: "found", "missed" or "passed by", and why."""
+    """What became of one step: "found", "missed", "passed by" or "made again", and why."""
 
     step: str
     outcome: str
@@ -65,6 +65,11 @@ class Report:
         """Notes that a step was not looked for, or not kept."""
         with self._lock:
             self.lines.append(Line(step, "passed by", why))
+
+    def made_again(self, step: str, why: str) -> None:
+        """Notes that something was damaged which is made once, for all builds."""
+        with self._lock:
+            self.lines.append(Line(step, "made again", why))
 
     def text(self) -> str:
         return "\n".join(f"aotc: cache: {line.text()}" for line in self.lines)

@@ -14,7 +14,7 @@ from pathlib import Path
 from aotc.cache.result import Digest
 
 # What begins with the SHA-256 of the rest: what no name tells the hash of.
-_SEAL_SIZE = 64
+SEAL_SIZE = 64
 # As https://bford.info/cachedir/ has it.
 _TAG = "CACHEDIR.TAG"
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# What aotc built: it may be removed.\n"
@@ -72,7 +72,7 @@ class Store:
         return self.read_sealed(self._place("ac", key))
 
     def write_result(self, key: str, data: bytes) -> None:
-        self._keep(self._place("ac", key), _seal(data) + data)
+        self._keep(self._place("ac", key), seal(data) + data)
 
     def remove_result(self, key: str) -> None:
         """Away with a result whose blobs are not all there."""
@@ -88,15 +88,15 @@ class Store:
     def read_sealed(self, place: Path) -> bytes:
         """The content of a file that `write_sealed` wrote. Raises Miss; removes a damaged one."""
         data = _read(place)
-        content = data[_SEAL_SIZE:]
-        if data[:_SEAL_SIZE] != _seal(content):
+        content = data[SEAL_SIZE:]
+        if data[:SEAL_SIZE] != seal(content):
             _remove(place)
             raise Miss(DAMAGED)
         return content
 
     def write_sealed(self, place: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
-            self._write(place, _seal(content) + content)
+            self._write(place, seal(content) + content)
 
     def append(self, name: str, line: bytes) -> None:
         """A line more in a file of the folder."""
@@ -146,7 +146,7 @@ class Store:
         self.bytes_added += len(data)
 
 
-def _seal(content: bytes) -> bytes:
+def seal(content: bytes) -> bytes:
     return hashlib.sha256(content).hexdigest().encode()
 
 

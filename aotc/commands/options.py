@@ -18,7 +18,7 @@ from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
 _SAME_NAME = (
     *("ptx", "target", "optimization", "debug", "pipeline", "memory", "block", "prefix"),
     *("runtime", "tuned", "save_temps", "warnings", "frontend", "frontend_options"),
-    *("allow_tf32", "allow_3xtf32", "untested_kernels"),
+    *("allow_tf32", "allow_3xtf32", "untested_kernels", "allow_file_directives"),
 )
 TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
 
@@ -158,6 +158,12 @@ def build_options(command: Any) -> Any:
             is_flag=True,
             help="Take kernels that no GPU has run yet, where there are some: products by tcgen05 "
             "on sm_100.",
+        ),
+        click.option(
+            "--allow-file-directives",
+            is_flag=True,
+            help="The module's host code may have files of this machine read when it is assembled "
+            "(.incbin, .include) and linked (llvm.dependent_libraries).",
         ),
         click.option(
             "--prefix",

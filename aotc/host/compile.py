@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aotc.errors import InternalError, ToolError
+from aotc.errors import InputError, InternalError, ToolError
 from aotc.host.llvm_text import explain_refusal, unknown_intrinsics
 from aotc.request import HostTarget
 from aotc.toolchain import Runner, Toolchain
@@ -62,6 +62,11 @@ class HostCompiler(Struct, frozen=True):
             if not assembly:
                 check_intrinsics((self.folder / output).read_bytes())
         except ToolError as error:
+            if "inline asm" in error.stderr:
+                raise InputError(
+                    f"The module's assembly is refused for {self.target.architecture}:\n"
+                    + error.stderr.strip()
+                ) from None
             line = explain_refusal(error.stderr, (self.folder / source).read_text())
             if line is None:
                 raise

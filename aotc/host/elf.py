@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from aotc.errors import InternalError
+from aotc.errors import InputError, InternalError
 
 FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
@@ -31,6 +31,7 @@ ET_REL = 1
 
 _SHT_DYNAMIC = 6
 _SHT_GNU_VERNEED = 0x6FFFFFFE
+_SHT_LLVM_DEPENDENT_LIBRARIES = 0x6FFF4C04
 _DT_NEEDED = 1
 SHT_SYMTAB = 2
 SHT_DYNSYM = 11
@@ -106,6 +107,24 @@ def global_symbols(data: Data) -> dict[str, bool]:
             # With versions, a name may be there twice.
             found[name] = found.get(name, False) or symbol.section != SHN_UNDEF
     return found
+
+
+def check_named_libraries(place: Path) -> None:
+    """Raises InputError for an object that names files to be linked with it: LLVM's linker would
+    look for them on this machine."""
+    with mapped(place) as data:
+        elf = Elf(data)
+        sections = [elf.sections[index] for index in elf.find(_SHT_LLVM_DEPENDENT_LIBRARIES)]
+        named = [data[one.offset : one.offset + one.size].split(b"\0") for one in sections]
+    libraries = ", ".join(
+        name.decode(errors="replace") for names in named for name in names if name
+    )
+    if libraries:
+        raise InputError(
+            "The host code names libraries to be linked with it (llvm.dependent_libraries, or a "
+            f"section of that kind): {libraries}.",
+            hint="--allow-file-directives is for a module that you trust.",
+        )
 
 
 def needed_libraries(data: Data) -> list[str]:

@@ -158,10 +158,10 @@ class Linker(Struct, frozen=True):
             ) from None
         self._check(output)
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> dict[str, str]:
         from aotc.toolchain.runtime import prepare_links
 
-        prepare_links(self.toolchain, self.runner, self.target.triple, debug=self.debug)
+        return prepare_links(self.toolchain, self.runner, self.target.triple, debug=self.debug)
 
     def _check(self, output: str) -> None:
         """Whether the file will run where it is meant to; says what it needs there."""

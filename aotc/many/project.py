@@ -39,7 +39,10 @@ _TEXT = "a text"
 _FLAG = "true or false"
 _NUMBER = "a number"
 _TABLE = "a table of texts"
-_FLAGS = ("debug", "cpu_kernels", "allow_tf32", "allow_3xtf32", "untested_kernels")
+_FLAGS = (
+    *("debug", "cpu_kernels", "allow_tf32", "allow_3xtf32", "untested_kernels"),
+    "allow_file_directives",
+)
 KEYS = {
     **dict.fromkeys(("inputs", "emit", "chips", "target", "entries", "warnings"), _TEXTS),
     **dict.fromkeys(("out", "weights", "ptx", "pipeline", "memory", "block", "tuned"), _TEXT),

@@ -15,8 +15,10 @@ from aotc.host.constants import (
     take_large_constants,
     write_constants,
 )
+from aotc.host.elf import check_named_libraries
 from aotc.host.embed import embed
 from aotc.host.note import manifest_note
+from aotc.lower.checks.host_assembly import check_host_assembly
 from aotc.lower.host.lower import lower_host
 from aotc.lower.leftovers import check_lowered
 from aotc.manifest import built_for_text
@@ -39,6 +41,8 @@ def lower_to_host(build: Build) -> list[StageFile]:
         build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
     )
     check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
+    if not build.request.allow_file_directives:
+        check_host_assembly(build.source, build.host)
     name = f"{build.request.name}.host.mlir"
     return printed(build, EmitKind.HOST_MLIR, name, build.host.operation)
 
@@ -121,6 +125,8 @@ def compile_object(build: Build) -> list[StageFile]:
     ]
     tasks += [functools.partial(make, build) for make in glue_for(build)]
     build.runner.in_parallel(tasks)
+    if not build.request.allow_file_directives:
+        check_named_libraries(build.folder / code)
     build.objects = [code, *build.cpu_objects]
     if build.constants:
         write_constants(build.constants, build.request.target.architecture, build.folder / data)

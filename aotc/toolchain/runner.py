@@ -7,9 +7,10 @@ import os
 import shlex
 import signal
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -17,7 +18,6 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from aotc.cache.folder import zig_cache
 from aotc.errors import ToolError
 from aotc.processes.signals import uninterrupted
 from aotc.trace import Span
@@ -56,6 +56,8 @@ class CommandCache(Protocol):
         self, command: FileCommand, execute: Callable[[], Completed]
     ) -> tuple[Completed, bool]: ...
 
+    def tell_made_again(self, step: str, why: str) -> None: ...
+
 
 class StoppedError(Exception):
     """The runner was stopped while, or before, this command ran. Never reaches the user."""
@@ -83,10 +85,20 @@ def tool_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return tools
 
 
-def zig_environment(environment: Mapping[str, str], program: str) -> dict[str, str]:
-    """What zig, `program`, needs besides: a folder for its cache. It would look for one at HOME."""
-    place = str(zig_cache(environment, program))
-    return {"ZIG_GLOBAL_CACHE_DIR": place, "ZIG_LOCAL_CACHE_DIR": place}
+@contextlib.contextmanager
+def zig_environment(command: Sequence[str], folder: Path | None) -> Iterator[dict[str, str]]:
+    """What `zig cc` needs besides: a folder for its cache, which it would look for at HOME.
+
+    It is an empty one, below `folder`: zig does not check by its hash what it finds in its cache.
+    """
+    if tuple(command[1:2]) != ("cc",):
+        yield {}
+        return
+    # (Children of a zig that was killed may still write there.)
+    with tempfile.TemporaryDirectory(
+        prefix=".zig-", dir=folder, ignore_cleanup_errors=True
+    ) as place:
+        yield {"ZIG_GLOBAL_CACHE_DIR": place, "ZIG_LOCAL_CACHE_DIR": place}
 
 
 def tool_name(command: Sequence[str]) -> str:
@@ -139,6 +151,13 @@ class Runner:
         if self._observer is not None:
             self._observer(f"# {text}")
 
+    def tell_made_again(self, step: str, why: str) -> None:
+        """Says that something kept is made again, and why."""
+        with self._lock:
+            self.note(f"made again: {step} ({why})")
+        if self._cache is not None:
+            self._cache.tell_made_again(step, why)
+
     def run(
         self,
         command: Sequence[str],
@@ -149,20 +168,20 @@ class Runner:
         env: Mapping[str, str] | None = None,
         reads: Sequence[str | Path] = (),
         writes: Sequence[str] = (),
-        prepare: Callable[[], None] | None = None,
+        prepare: Callable[[], Mapping[str, str]] | None = None,
     ) -> Completed:
         """Runs `command` to its end, after `prepare`. `making` names its product, for messages.
 
-        `env` adds to the tools' environment. `reads` and `writes` are all the files that make a
+        `env` adds to the tools' environment, and so does what `prepare` returns, which makes no
+        difference to what the command makes. `reads` and `writes` are all the files that make a
         difference to what it does, and that it makes, from `cwd`: with them, a command that was
         run before need not run again. Raises ToolError when the tool cannot be started or fails.
         When this thread is interrupted, the tool and its children are killed.
         """
 
         def execute() -> Completed:
-            if prepare is not None:
-                prepare()
-            return self._execute(command, making, input, cwd, env)
+            prepared = {} if prepare is None else prepare()
+            return self._execute(command, making, input, cwd, {**prepared, **(env or {})})
 
         if self._cache is None or cwd is None or not writes or input is not None:
             return execute()
@@ -181,7 +200,7 @@ class Runner:
         making: str,
         input: bytes | None,
         cwd: Path | None,
-        env: Mapping[str, str] | None,
+        env: Mapping[str, str],
     ) -> Completed:
         command = tuple(command)
         with self._lock:
@@ -191,14 +210,31 @@ class Runner:
                 self._tool_environment = tool_environment(self._environment)
             if self._observer is not None:
                 self._observer(shlex.join(command))
+        with zig_environment(command, cwd) as own:
+            process, stdout, stderr = self._complete(command, making, input, cwd, {**own, **env})
+        if process.returncode != 0:
+            if self._stopped:
+                raise StoppedError(making)
+            raise self._failure(command, making, process.returncode, stdout, stderr)
+        return Completed(command, _text(stdout), _text(stderr))
+
+    def _complete(
+        self,
+        command: tuple[str, ...],
+        making: str,
+        input: bytes | None,
+        cwd: Path | None,
+        env: Mapping[str, str],
+    ) -> tuple[subprocess.Popen[bytes], bytes, bytes]:
+        """Runs `command` to its end; the process, and what it wrote to stdout and stderr."""
         process = None
         began = time.perf_counter()
         try:
             with uninterrupted():
                 process = self._start(command, making, input, cwd, env)
-            if self._stopped:  # between our look above and now
+            if self._stopped:  # between our caller's look and now
                 raise StoppedError(making)
-            stdout, stderr = process.communicate(input)
+            return process, *process.communicate(input)
         finally:
             if process is not None:
                 # After a normal end there is nothing left to kill.
@@ -207,11 +243,6 @@ class Runner:
                 with self._lock:
                     self._live.discard(process)
                     self.spans.append(Span(making, began, time.perf_counter(), tool_name(command)))
-        if process.returncode != 0:
-            if self._stopped:
-                raise StoppedError(making)
-            raise self._failure(command, making, process.returncode, stdout, stderr)
-        return Completed(command, _text(stdout), _text(stderr))
 
     def _start(
         self,
@@ -219,7 +250,7 @@ class Runner:
         making: str,
         input: bytes | None,
         cwd: Path | None,
-        env: Mapping[str, str] | None,
+        env: Mapping[str, str],
     ) -> subprocess.Popen[bytes]:
         """Starts `command`, one of those that `stop` ends from now on."""
         assert self._tool_environment is not None
@@ -230,7 +261,7 @@ class Runner:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
-                env={**self._tool_environment, **self._zig_environment(command), **(env or {})},
+                env={**self._tool_environment, **env},
                 # A group of its own: zig starts children, and all of them must go at once.
                 process_group=0,
             )
@@ -242,12 +273,6 @@ class Runner:
         with self._lock:
             self._live.add(process)
         return process
-
-    def _zig_environment(self, command: tuple[str, ...]) -> dict[str, str]:
-        program = Path(command[0])
-        if program.name != "zig" or not program.exists():
-            return {}
-        return zig_environment(self._environment, command[0])
 
     @staticmethod
     def _failure(
@@ -344,7 +369,7 @@ class RecordingRunner(Runner):
         env: Mapping[str, str] | None = None,
         reads: Sequence[str | Path] = (),
         writes: Sequence[str] = (),
-        prepare: Callable[[], None] | None = None,
+        prepare: Callable[[], Mapping[str, str]] | None = None,
     ) -> Completed:
         """Remembers `command`; `respond`, if given, may write files or raise ToolError."""
         command = tuple(command)

@@ -2,12 +2,13 @@
 first use, and kept.
 
 A cache entry's name has everything in it that the bytes depend on: the sources, the flags
-and the compiler's version.
+and the compiler's version. Its files are checked by their hashes before they are used.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -89,7 +90,6 @@ def runtime_library(
         if kind == "static":
             command = [*toolchain.zig_ar.command, "rcsD", name, *objects]
         else:
-            prepare_links(toolchain, runner, target)
             command = [
                 *toolchain.zig_cc.command,
                 *("-target", target, "-shared", "-fno-sanitize=all"),
@@ -98,11 +98,17 @@ def runtime_library(
                 *(f"-l{library}" for library in SYSTEM_LIBRARIES),
                 *("-o", name),
             ]
-        runner.run(command, making=f"{name} for {target}", cwd=draft)
+        runner.run(
+            command,
+            making=f"{name} for {target}",
+            cwd=draft,
+            prepare=None if kind == "static" else partial(prepare_links, toolchain, runner, target),
+        )
         for file in objects:
             (draft / file).unlink(missing_ok=True)
 
-    return make_once(place, make, expected=(name,)) / name
+    tell = partial(runner.tell_made_again, f"{name} for {target}")
+    return make_once(place, make, expected=(name,), tell=tell) / name
 
 
 def utilities_library(
@@ -127,7 +133,8 @@ def utilities_library(
         for file in objects:
             (draft / file).unlink(missing_ok=True)
 
-    return make_once(place, make, expected=(name,)) / name
+    tell = partial(runner.tell_made_again, f"{name} for {target}")
+    return make_once(place, make, expected=(name,), tell=tell) / name
 
 
 def harness_objects(
@@ -155,7 +162,8 @@ def harness_objects(
     def make(draft: Path) -> None:
         _compile(toolchain, runner, target, sources, draft, (*STATIC_DEFINES, f"-I{include}"))
 
-    make_once(place, make, expected=objects)
+    tell = partial(runner.tell_made_again, f"the harness for {target}")
+    make_once(place, make, expected=objects, tell=tell)
     wanted = [file for file in sources if (file.name == _PROGRAM_MAIN) == program_main]
     if not wanted:
         raise InternalError(f"{source} has no file for program_main={program_main}.")
@@ -164,29 +172,41 @@ def harness_objects(
 
 def prepare_links(
     toolchain: Toolchain, runner: Runner, target: str, *, debug: bool = False
-) -> None:
-    """To be called before zig links for `target`: makes what zig adds, start-up code and stubs of
-    the C library, in zig's cache, if it is not there.
+) -> dict[str, str]:
+    """What zig adds to programs for `target`, start-up code and stubs of the C library, made if
+    it is not there: the variable by which `zig cc` finds it when it links.
 
     zig would make it in the first link, and in each of several first links.
     """
     kind = "debug" if debug else "stripped"
     name = f"{toolchain.zig.version}-{target}-{kind}"
-    zig = str(toolchain.zig.path)
-    place = zig_cache(toolchain.environment, zig) / "prepared" / name
+    place = zig_cache(toolchain.environment, str(toolchain.zig.path)) / name
+    making = f"zig's part of programs for {target}"
 
     def make(draft: Path) -> None:
-        (draft / "program.c").write_text("int main(void) { return 0; }\n")
+        program = draft / "program.c"
+        program.write_text("int main(void) { return 0; }\n")
         command = [
             *toolchain.zig_cc.command,
             *("-target", target, "-fno-sanitize=all", "-pie", "-g" if debug else "-s"),
-            "program.c",
+            program.name,
             *(f"-l{library}" for library in SYSTEM_LIBRARIES),
             *("-o", "program"),
         ]
-        runner.run(command, making=f"zig's part of programs for {target}", cwd=draft)
+        runner.run(command, making=making, cwd=draft, env=_found_at(draft))
+        # What is left of making it: forms of zig's own sources, most of all.
+        for folder in ("tmp", "z"):
+            shutil.rmtree(draft / folder, ignore_errors=True)
+        for file in (program, draft / "program"):
+            file.unlink(missing_ok=True)
 
-    make_once(place, make, expected=("program",))
+    tell = partial(runner.tell_made_again, making)
+    return _found_at(make_once(place, make, expected=(), tell=tell))
+
+
+def _found_at(place: Path) -> dict[str, str]:
+    """The variable that names the folder of what zig makes for all programs."""
+    return {"ZIG_GLOBAL_CACHE_DIR": str(place)}
 
 
 def _sources(folder: Path) -> list[Path]:

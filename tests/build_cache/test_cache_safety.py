@@ -65,6 +65,39 @@ def test_each_file_of_the_cache_may_be_damaged(cached: Cached, how: str, tmp_pat
         assert "missed (a file of it was not there)" in outcomes
 
 
+def test_what_is_made_once_may_be_damaged(
+    cached: Cached, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runtime, the harness, the utilities and zig's start-up code are not linked then: they
+    are made again, and the executable is the same."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
+    cached.build((SAMPLES / "saxpy.mlir").read_text())
+    made = cached.out.read_bytes()
+    shared = tmp_path / "shared" / "aotc"
+    names = (
+        "runtime/*/*/*.a",
+        "harness/*/*/compare.o",
+        "utilities/*/*/*.a",
+        "zig/*/*/o/*/libcompiler_rt.a",
+    )
+    for name in names:
+        (file,) = shared.glob(name)
+        damage(file, "flipped")
+    shutil.rmtree(cached.cache)
+    cached.out.unlink()
+    outcomes = cached.build()
+    assert cached.out.read_bytes() == made
+    again = {step: why for step, why in outcomes.items() if why.startswith("made again")}
+    assert len(again) == 4
+    assert again["the harness for x86_64-linux-gnu.2.28"] == (
+        "made again (compare.o is damaged: its hash was wrong)"
+    )
+    cached.out.unlink()
+    shutil.rmtree(cached.cache)
+    assert "made again" not in " ".join(cached.build().values())
+    assert cached.out.read_bytes() == made
+
+
 def test_what_is_in_the_way(tmp_path: Path) -> None:
     """A folder where a file belongs: it is not read, and nothing can be kept there."""
     store = Store(tmp_path)

@@ -106,6 +106,7 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             allow_tf32=True,
             allow_3xtf32=True,
             untested_kernels=True,
+            allow_file_directives=True,
             prefix="p_",
             runtime="shared",
             save_temps=tmp_path / "temps",
@@ -116,7 +117,8 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     words = f"""build {source} --emit exe -o {out} --chip sm_80 --ptx compute_80
         --target aarch64-linux-musl -O1 -g --entry vector_add --pipeline builtin.module(cse)
         --memory managed --block 32x8 --no-cpu-kernels --prefix p_ --runtime shared
-        --allow-tf32 --allow-3xtf32 --untested-kernels --save-temps {tmp_path / "temps"}
+        --allow-tf32 --allow-3xtf32 --untested-kernels
+        --allow-file-directives --save-temps {tmp_path / "temps"}
         -Wno-out-of-bounds -Werror"""
     run(words.split())
     assert len(seen) == 2

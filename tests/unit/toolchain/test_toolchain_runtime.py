@@ -30,6 +30,7 @@ from aotc.toolchain import (
 from aotc.toolchain.runtime import SYSTEM_LIBRARIES, prepare_links
 
 TARGET = "x86_64-linux-gnu.2.28"
+DAMAGES = ("flipped", "cut", "emptied", "removed", "a folder")
 
 
 @pytest.fixture
@@ -40,13 +41,12 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def runner(environment: dict[str, str]) -> Runner:
-    """The user's zig cache, aotc's own in the test's folder."""
-    shared = str(zig_cache(os.environ, str(Toolchain(os.environ).zig.path)))
+    """What zig makes for links in the user's cache, aotc's own in the test's folder."""
+    shared = prepare_links(Toolchain(os.environ), Runner(os.environ), TARGET)
 
     class SharedZigCache(Runner):
         def run(self, command, **options):  # type: ignore[no-untyped-def]
-            cache = {"ZIG_GLOBAL_CACHE_DIR": shared, "ZIG_LOCAL_CACHE_DIR": shared}
-            return super().run(command, **{**options, "env": cache})
+            return super().run(command, **{**options, "env": shared})
 
     return SharedZigCache(environment)
 
@@ -100,7 +100,7 @@ def test_the_static_runtime_is_built_once_and_kept(
     again = runtime_library(toolchain, recording, TARGET, kind="static", source=runtime_source)
     assert again == first
     assert recording.commands == []
-    assert [path.name for path in first.parent.iterdir()] == [first.name]
+    assert {path.name for path in first.parent.iterdir()} == {first.name, ".hashes"}
 
 
 def test_the_shared_runtime_exports_its_api_alone(
@@ -174,14 +174,24 @@ def test_a_failed_build_leaves_nothing_and_says_what_failed(
     assert left == []
 
 
-def test_a_cleaned_cache_entry_is_made_again(
-    toolchain: Toolchain, runner: Runner, runtime_source: Path
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", ["libmlir_cuda_runtime.a", ".hashes"])
+def test_a_damaged_runtime_is_made_again(
+    toolchain: Toolchain, runner: Runner, runtime_source: Path, name: str, how: str
 ) -> None:
+    """Whatever became of a file of the entry, it is noticed before use, told, and made again."""
+    told: list[str] = []
+    runner.tell_made_again = lambda step, why: told.append(f"{step}: {why}")  # type: ignore[method-assign]
     library = runtime_library(toolchain, runner, TARGET, kind="static", source=runtime_source)
-    library.unlink()
+    content = library.read_bytes()
+    assert told == []
+    damage(library.with_name(name), how)
     again = runtime_library(toolchain, runner, TARGET, kind="static", source=runtime_source)
     assert again == library
-    assert again.is_file()
+    assert again.read_bytes() == content
+    reason = "not there" if how in ("removed", "a folder") else "damaged: its hash was wrong"
+    assert told == [f"libmlir_cuda_runtime.a for {TARGET}: {name} is {reason}"]
+    assert {path.name for path in library.parent.parent.iterdir()} == {library.parent.name}
 
 
 def test_missing_sources_are_our_failure(
@@ -279,10 +289,12 @@ def test_two_makers_at_once_leave_one_whole_entry(tmp_path: Path) -> None:
     """The other process, which heard of no lock, finishes while we are still making."""
     place = tmp_path / "cache" / "entry"
 
+    def make_theirs(draft: Path) -> None:
+        (draft / "file").write_text("theirs")
+
     def make_ours(draft: Path) -> None:
         (draft / "file").write_text("ours")
-        place.mkdir()
-        (place / "file").write_text("theirs")
+        make_once(tmp_path / "entry", make_theirs, expected=["file"]).rename(place)
 
     assert make_once(place, make_ours, expected=["file"]) == place
     assert (place / "file").read_text() == "theirs"
@@ -308,7 +320,55 @@ def test_of_processes_that_need_an_entry_one_makes_it(tmp_path: Path) -> None:
     running = [subprocess.Popen(words) for _ in range(3)]
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
     assert (tmp_path / "made").read_text() == "made\n"
-    assert sorted(path.name for path in place.parent.rglob("*")) == ["a", "b", "entry"]
+    assert sorted(path.name for path in place.parent.rglob("*")) == [".hashes", "a", "b", "entry"]
+
+
+def damage(file: Path, how: str) -> None:
+    content = bytearray(file.read_bytes())
+    if how == "flipped":
+        content[len(content) // 2] ^= 1
+    file.unlink()
+    if how == "a folder":
+        file.mkdir()
+    elif how != "removed":
+        kept = {"flipped": len(content), "cut": len(content) - 1, "emptied": 0}[how]
+        file.write_bytes(content[:kept])
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_each_file_of_an_entry_is_checked(tmp_path: Path, how: str) -> None:
+    """Those that nobody names, in folders of it, too."""
+    place = tmp_path / "cache" / "entry"
+
+    def make(draft: Path) -> None:
+        (draft / "inner").mkdir()
+        for name in ("named", "inner/other", "with space"):
+            (draft / name).write_text(f"what {name} has")
+
+    make_once(place, make, expected=["named"])
+    files = [path for path in place.rglob("*") if path.is_file()]
+    assert len(files) == 4
+    for file in files:
+        told: list[str] = []
+        damage(file, how)
+        make_once(place, make, expected=["named"], tell=told.append)
+        assert (place / "named").read_text() == "what named has"
+        assert (place / "inner" / "other").read_text() == "what inner/other has"
+        assert len(told) == 1
+        make_once(place, _forbidden, expected=["named"])
+
+
+def _forbidden(draft: Path) -> None:
+    raise AssertionError("it was made again")
+
+
+@pytest.mark.parametrize("name", ["cache", "cache/inner", "cache/inner/entry"])
+def test_a_file_where_a_folder_of_the_cache_belongs(tmp_path: Path, name: str) -> None:
+    place = tmp_path / "cache" / "inner" / "entry"
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("in the way")
+    make_once(place, lambda draft: (draft / "file").touch(), expected=["file"])
+    assert (place / "file").is_file()
 
 
 def test_a_maker_that_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -353,16 +413,18 @@ def test_of_links_at_once_one_makes_what_zig_adds(
     made: list[str] = []
 
     class Slow(RecordingRunner):
-        def run(self, command, *, making, cwd, **options):  # type: ignore[no-untyped-def]
+        def run(self, command, *, making, cwd, env, **options):  # type: ignore[no-untyped-def]
             time.sleep(0.2)
             made.append(making)
-            (cwd / command[command.index("-o") + 1]).touch()
+            (Path(env["ZIG_GLOBAL_CACHE_DIR"]) / "Scrt1.o").write_text("start-up code")
+            (cwd / "z").mkdir()
 
     runner = Slow()
     seen = []
 
     def link() -> None:
-        prepare_links(toolchain, runner, TARGET)
+        place = Path(prepare_links(toolchain, runner, TARGET)["ZIG_GLOBAL_CACHE_DIR"])
+        assert {path.name for path in place.iterdir()} == {"Scrt1.o", ".hashes"}
         seen.append(len(made))
 
     threads = [threading.Thread(target=link) for _ in range(4)]
@@ -401,11 +463,30 @@ def test_each_installation_of_zig_has_a_cache_of_its_own(
     programs = [tmp_path / name / "zig" for name in ("one", "other")]
     for program in programs:
         program.parent.mkdir()
-        program.write_text('#!/bin/sh\necho "$ZIG_GLOBAL_CACHE_DIR $ZIG_LOCAL_CACHE_DIR"\n')
-        program.chmod(0o755)
-    runner = Runner(environment)
-    one, other = (runner.run([str(p)], making="nothing").stdout.split() for p in programs)
-    assert one[0] == one[1] == str(zig_cache(environment, str(programs[0])))
-    assert one[0] != other[0]
-    programs[0].write_text(programs[0].read_text() + "# installed again")
-    assert str(zig_cache(environment, str(programs[0]))) != one[0]
+        program.write_text("#!/bin/sh")
+    places = [zig_cache(environment, str(program)) for program in programs]
+    assert places[0] != places[1]
+    programs[0].write_text("#!/bin/sh # installed again")
+    assert zig_cache(environment, str(programs[0])) != places[0]
+
+
+def test_a_compiler_finds_nothing_in_zigs_cache(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """zig does not check what it kept: each command has an empty cache, gone when it ends."""
+    program = tmp_path / "zig"
+    program.write_text(
+        '#!/bin/sh\nls -A "$ZIG_GLOBAL_CACHE_DIR" | wc -l\necho "$ZIG_LOCAL_CACHE_DIR"'
+    )
+    program.chmod(0o755)
+    runner, folder = Runner(environment), tmp_path / "work"
+    folder.mkdir()
+    said = [
+        runner.run([str(program), "cc"], making="nothing", cwd=folder).stdout.split()
+        for _ in range(2)
+    ]
+    assert [files for files, _ in said] == ["0", "0"]
+    places = [Path(place) for _, place in said]
+    assert [place.parent for place in places] == [folder, folder]
+    assert places[0] != places[1]
+    assert list(folder.iterdir()) == []
