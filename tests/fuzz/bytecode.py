@@ -69,8 +69,7 @@ def _read(data: bytes) -> _Bytecode:
         alignment = None
         if kind & 0x80:
             alignment, at = read_varint(data, at)
-            while at % alignment:
-                at += 1
+            at += -at % alignment
         sections.append(_Section(kind & 0x7F, alignment, data[at : at + length]))
         at += length
     return _Bytecode(version, producer, tuple(sections))

@@ -21,8 +21,11 @@ from pathlib import Path
 # As pytest has it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from helpers.command import build_here
+
 from fuzz.case import Case
 from fuzz.categories import CATEGORIES, Category, Shared, case_of
+from fuzz.corpus import PROGRAM
 from fuzz.execution import Ending, execute, keep
 from fuzz.processes import Forks
 from fuzz.reduction import reduce
@@ -38,6 +41,13 @@ def cases(
         category = min(categories, key=lambda one: made[one.name] / one.share)
         yield category, case_of(category, seed, first + made[category.name], shared)
         made[category.name] += 1
+
+
+def warm_up(folder: Path) -> None:
+    """Makes what is made once, the runtime's libraries, which would make the first cases slow."""
+    module = folder / "module.mlir"
+    module.write_text(PROGRAM)
+    build_here(module, "--emit", "exe,shared,static", "--chip", "sm_90", "-o", f"{folder}/")
 
 
 def describe(case: Case, ending: Ending, original: Ending) -> str:
@@ -98,6 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Forks() as forks,
     ):
         shared = Shared(Path(folder), screen)
+        warm_up(Path(folder))
         for number, (category, case) in enumerate(cases(categories, seed, options.first, shared)):
             if number == options.count or time.monotonic() - start > options.seconds:
                 break
