@@ -3,6 +3,7 @@
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
 #   make test         linters and tests
 #   make test-frontends  PyTorch, ONNX and JAX, which it installs, against what aotc makes of them
+#   make chips        every kernel that aotc can choose, built for chips, whose cubins are read
 #   make property     new random kernels, whose values are known, on the CPU
 #   make fuzz         damaged and odd inputs for aotc build; finds in build/fuzz
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
@@ -18,8 +19,8 @@
 #   make clean        removes what these make, but not .venv
 #
 # PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
-# benchmark (`make bench BENCH=--help` tells them), PROPERTY=... and FUZZ=... those of
-# `make property` and `make fuzz` (FUZZ='--seconds 600 --category onnx').
+# benchmark (`make bench BENCH=--help` tells them), PROPERTY=..., FUZZ=... and CHIPS=... those of
+# `make property`, `make fuzz` (FUZZ='--seconds 600 --category onnx') and `make chips`.
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -34,7 +35,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
-  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property fuzz
+  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property fuzz chips
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -78,6 +79,9 @@ property: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	$(RUN) -m tests.fuzz.run $(FUZZ)
+
+chips: $(INSTALLED)
+	$(RUN) -m tests.chips.run $(CHIPS)
 
 bench: $(INSTALLED)
 	@mkdir -p build/bench

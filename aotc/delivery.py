@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aotc.errors import InputError
-from aotc.output import NewFile, check_writable, write_files
+from aotc.output import NewFile, check_temporary, check_writable, write_files
 from aotc.request import BuildRequest, EmitKind
 from aotc.toolchain.data import SHARED_RUNTIME
 
@@ -23,8 +23,15 @@ HEADERS = "include"
 _EXECUTABLE = (EmitKind.EXE, EmitKind.SHARED)
 
 
-def check_output(request: BuildRequest) -> None:
-    """Refuses an output place that cannot work, before anything is built. Raises InputError."""
+# Of a file's name on Linux, less what a temporary name beside it adds.
+_LONGEST_NAME = 255 - 20
+
+
+def check_output(request: BuildRequest, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuses an output place that cannot work, and one for temporary files, before anything is
+    built. Raises InputError."""
+    _check_names(request)
+    check_temporary(environment)
     if request.save_temps is not None:
         check_writable(request.save_temps)
     if request.weights is not None:
@@ -48,16 +55,53 @@ def check_output(request: BuildRequest) -> None:
                 "name a directory (with a / at its end)."
             )
         check_writable(Path(request.out).parent)
+        _check_count(request)
+
+
+def _check_names(request: BuildRequest) -> None:
+    """What is in artifacts is UTF-8, and so are the names in them."""
+    for what, path in (("input", request.source), ("--weights", request.weights)):
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise InputError(f"The name of the {what}, {str(path)!r}, is not UTF-8.") from None
+    for name in [request.library, *(path.name for path in known_outputs(request))]:
+        if len(name.encode()) > _LONGEST_NAME:
+            raise InputError(
+                f"The name '{name[:20]}...', which a file would have, has {len(name.encode())} "
+                f"bytes: a file system takes {_LONGEST_NAME}, with what is put beside it."
+            )
+
+
+def _check_count(request: BuildRequest) -> None:
+    """Where the chips alone say that there are several files, nothing need be built to know it."""
+    is_for_each = request.emit[0] in (EmitKind.PTX, EmitKind.CUBIN)
+    if is_for_each and len(request.chips) > 1:
+        names = ", ".join(chip.name for chip in request.chips)
+        raise InputError(
+            f"-o {request.out} has room for one file, and --emit {request.emit[0].value} makes one "
+            f"for each of {names}: name a directory (with a / at its end), or one chip."
+        )
+
+
+def check_room(request: BuildRequest, kind: EmitKind, names: Sequence[str]) -> None:
+    """Raises InputError where -o has room for one file, and there will be several of `kind`."""
+    is_one = request.out is not None and not request.names_folder
+    if is_one and kind in request.emit and len(names) > 1:
+        raise _no_room(request, names)
+
+
+def _no_room(request: BuildRequest, names: Sequence[str]) -> InputError:
+    return InputError(
+        f"-o {request.out} has room for one file, and the build makes {len(names)}: "
+        f"{', '.join(names)}. Name a directory, or fewer chips with --chip."
+    )
 
 
 def the_only_one(request: BuildRequest, files: Sequence[StageFile]) -> StageFile:
     """The one file of a build whose output has room for one. Raises InputError for more."""
     if len(files) > 1:
-        names = ", ".join(file.file_name for file in files)
-        raise InputError(
-            f"-o {request.out} has room for one file, and the build made {len(files)}: {names}. "
-            "Name a directory, or fewer chips with --chip."
-        )
+        raise _no_room(request, [file.file_name for file in files])
     return files[0]
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -123,6 +123,14 @@ def check_writable(folder: Path) -> None:
         raise InputError(f"Cannot write into '{folder}': '{existing}' is not a directory.")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(f"Cannot write into '{folder}': permission denied.")
+
+
+def check_temporary(environment: Mapping[str, str]) -> None:
+    """Raises InputError when TMPDIR names no folder for temporary files: Python would take another,
+    and the tools would fail."""
+    folder = environment.get("TMPDIR")
+    if folder and not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        raise InputError(f"TMPDIR is '{folder}', which is no directory that can be written.")
 
 
 def _mode(*, executable: bool) -> int:

@@ -16,6 +16,7 @@ from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 
+from aotc.chips import FIRST_WITH_VARIANT, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, Limits
 from aotc.errors import InputError, near_names
 from aotc.warnings import WarningOptions
 
@@ -23,10 +24,12 @@ T = TypeVar("T")
 
 # The chips that both ptxas 13.5 (`ptxas --help`, --gpu-name) and clang 22 know, from the oldest
 # that MLIR's NVVM target still lowers for. "a" chips run on that architecture alone.
-KNOWN_CHIPS = (
-    "sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_90a "
-    "sm_100 sm_100a sm_103 sm_103a sm_120 sm_120a sm_121 sm_121a"
-).split()
+KNOWN_CHIPS = [
+    f"sm_{capability}{variant}"
+    for capability in LIMITS
+    for variant in ("", "a")
+    if not variant or capability >= FIRST_WITH_VARIANT
+]
 
 # A cubin runs on later minor versions of its major version: these, with the PTX below,
 # cover every GPU from Ampere on without a just-in-time compilation on the common ones.
@@ -59,6 +62,20 @@ class Chip(Struct, frozen=True, order=True):
     def capability(self) -> int:
         """10 times the major plus the minor number: 90."""
         return int(re.match(r"\d+", self.number)[0])  # type: ignore[index]
+
+    @property
+    def limits(self) -> Limits:
+        return LIMITS[self.capability]
+
+    def runs_on(self, capability: int) -> bool:
+        """Whether GPUs of that compute capability run a cubin for this chip."""
+        if self.name.endswith("a"):
+            return capability == self.capability
+        return capability >= self.capability and capability // 10 == self.capability // 10
+
+    def compiles_for(self, capability: int) -> bool:
+        """Whether the driver compiles PTX of this number for GPUs of that compute capability."""
+        return capability >= self.capability if self.name[-1] != "a" else self.runs_on(capability)
 
 
 def _unknown(
@@ -223,11 +240,6 @@ class MemoryMode(Enum):
     MANAGED = "managed"
 
 
-# CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
-MAX_BLOCK = (1024, 1024, 64)
-MAX_BLOCK_THREADS = 1024
-
-
 def parse_block(text: str) -> tuple[int, ...]:
     """Threads of a block along x, y, z from `256`, `32x8` or `8x8x4`."""
     if not re.fullmatch(r"[0-9]+(x[0-9]+){0,2}", text):
@@ -330,3 +342,13 @@ class BuildRequest(Struct, frozen=True):
     @property
     def cubin_chips(self) -> tuple[Chip, ...]:
         return self.chips or tuple(Chip(name) for name in DEFAULT_CHIPS)
+
+    @property
+    def capabilities(self) -> tuple[int, ...]:
+        """The compute capabilities of all known GPUs that the images run on."""
+        return tuple(
+            capability
+            for capability in LIMITS
+            if any(chip.runs_on(capability) for chip in self.cubin_chips)
+            or (self.ptx is not None and self.ptx.compiles_for(capability))
+        )

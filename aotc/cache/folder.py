@@ -110,11 +110,9 @@ def make_once(
 
 
 def _make_folder(folder: Path) -> None:
-    """Makes a folder of the cache; a file that stands where one of its parents belongs is no part
-    of a cache."""
-    nearest = next(parent for parent in (folder, *folder.parents) if os.path.lexists(parent))
-    if not nearest.is_dir():
-        nearest.unlink()
+    """Makes a folder of the cache; a file that stands in its place is no part of a cache."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        folder.unlink()
     folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -130,12 +128,12 @@ def _make(
     if trouble is None:  # made by whoever had the lock
         return place
     try:
-        if os.path.lexists(place):
-            tell(trouble)
-            _take_away(place)
         draft = place.with_name(f".{place.name}-{os.urandom(4).hex()}")
         note_file(draft)
         draft.mkdir()
+        if os.path.lexists(place):
+            tell(trouble)
+            _take_away(place)
     except OSError as error:
         raise _cannot_write(error) from None
     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aotc.chips import MAX_BLOCK_THREADS
 from aotc.errors import EXIT_OK, InputError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _ALL = "*"
 )
 @click.option(
     "--block",
-    type=click.IntRange(1, 1024),
+    type=click.IntRange(1, MAX_BLOCK_THREADS),
     metavar="THREADS",
     help="With --occupancy: the threads of a block. Default: the most that the kernel takes.",
 )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from aotc.chips import FIRST_WITH_VARIANT
 from aotc.errors import InputError
 from aotc.request import Chip, unique
-
-# From here on an architecture has instructions of its own (wgmma, tcgen05) in an "a" variant.
-_FIRST_WITH_VARIANT = 90
 
 
 class NoGpuError(InputError):
@@ -58,4 +56,4 @@ def _chip_of(driver: object, ordinal: int) -> Chip:
             raise NoGpuError(f"GPU {ordinal} does not say its compute capability")
         numbers.append(int(value))
     capability = numbers[0] * 10 + numbers[1]
-    return Chip.parse(f"sm_{capability}{'a' if capability >= _FIRST_WITH_VARIANT else ''}")
+    return Chip.parse(f"sm_{capability}{'a' if capability >= FIRST_WITH_VARIANT else ''}")

@@ -7,6 +7,7 @@ other byte as three octal digits, which, unlike `\\x`, cannot swallow the digit 
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 
@@ -16,6 +17,18 @@ def c_identifier(name: str) -> str:
         chr(b) if re.match(r"[A-Za-z0-9_]", chr(b)) else f"_{b:02X}" for b in name.encode()
     )
     return f"_{text}" if not text or text[0].isdigit() else text
+
+
+_LONGEST_STEM = 100
+
+
+def file_stem(name: str) -> str:
+    """`name` as an identifier that names of files begin with: long ones are cut, and told apart."""
+    text = c_identifier(name)
+    if len(text) <= _LONGEST_STEM:
+        return text
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{text[: _LONGEST_STEM - len(digest) - 1]}_{digest}"
 
 
 # The keywords of C and C++, and names that the headers and their users cannot do without.

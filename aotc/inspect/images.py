@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from aotc.chips import MAX_BLOCK_THREADS
 from aotc.errors import InputError, ToolError
-from aotc.inspect.occupancy import Occupancy, multiprocessor_of, occupancy
+from aotc.inspect.occupancy import Occupancy, limits_of, occupancy
 from aotc.inspect.ptx import text_of
 from aotc.inspect.report import Report, images_in
 from aotc.inspect.scan import Image
@@ -15,7 +16,7 @@ from aotc.inspect.text import UNKNOWN, table
 from aotc.inspect.view import View, printable
 from aotc.manifest import built_for_text
 from aotc.processes.record import temporary_folder
-from aotc.request import MAX_BLOCK_THREADS, Chip
+from aotc.request import Chip
 from aotc.toolchain import Runner, Toolchain
 
 
@@ -92,7 +93,7 @@ def occupancy_rows(
 
     Raises InputError where no image runs there.
     """
-    limits = multiprocessor_of(chip)
+    limits = limits_of(chip)
     images = _images_for(report, chip)
     rows: list[tuple[str, str, Occupancy | None]] = []
     for image in images:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from aotc.chips import FIRST_WITH_ASYNC_COPIES
+
 # An attribute of functions: all that the function enqueues goes to one stream.
 ONE_STREAM = "aotc.one_stream"
 # A function without a body: its call waits for the calling function's stream.
@@ -10,7 +12,7 @@ WAIT = "aotc_wait"
 # device. runtime_c/include/aotc_runtime.h
 CAPABILITY = "aotc_compute_capability"
 # The least one that has kernels of its own for products of matrices: with asynchronous copies.
-LEAST_CAPABILITY = 80
+LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
 # Calls that touch no memory.
 QUIET_CALLS = (WAIT, CAPABILITY)
 # The device's copy of constant NAME: a memref.global without a value.

@@ -206,6 +206,8 @@ class Project(Struct, frozen=True):
             for key, value in table.items():
                 if key not in known:
                     note(_unknown(key, known), *section, key)
+                elif "\0" in "".join(_texts_in(value)):
+                    note(f"'{key}' has a NUL character.", *section, key)
                 elif not _fits(KEYS[key], value):
                     note(f"'{key}' is {KEYS[key]}, not {value!r}.", *section, key)
                 elif key in ("inputs", "out") and "-" in _listed(value):
@@ -244,6 +246,11 @@ def _fits(kind: str, value: Any) -> bool:
         return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
     types = {_TEXT: str, _FLAG: bool, _NUMBER: int}
     return isinstance(value, types[kind]) and (kind == _FLAG or not isinstance(value, bool))
+
+
+def _texts_in(value: Any) -> list[str]:
+    found = [*value, *value.values()] if isinstance(value, dict) else _listed(value)
+    return [one for one in found if isinstance(one, str)]
 
 
 def _listed(value: Any) -> list[Any]:

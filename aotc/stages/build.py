@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
-from aotc.emit.c_text import c_identifier
-from aotc.errors import InputError
+from aotc.emit.c_text import file_stem
+from aotc.errors import InputError, InternalError
+from aotc.input.source import excerpt, find_place
 from aotc.request import BuildRequest, Chip, EmitKind
 from aotc.stages.file import StageFile
 from aotc.toolchain import (
@@ -31,6 +33,10 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
     from aotc.host.weights import WeightsFile
     from aotc.input.source import Source
     from aotc.manifest import Entry, Manifest, Resources
+
+
+# How the bindings' diagnostics are printed where nobody catches them.
+_PLACED = re.compile(r"^loc\((.*)\): error: (.*)$", re.MULTILINE)
 
 
 class Tellable(Protocol):
@@ -150,6 +156,21 @@ class Build(Struct):
 
         return Translation(module, self.toolchain.clang.version)
 
+    def translated(self, translation: Translation) -> str:
+        """The translation's text. Where the bindings name a place in the input, it is the input's
+        fault that there is none."""
+        assert self.source is not None
+        try:
+            return translation.text()
+        except InternalError as error:
+            said = _PLACED.search(error.message)
+            place = find_place(said[1], self.source.name) if said else None
+            if said is None or place is None:
+                raise
+            parts = [f"{place}: error: {said[2]}"]
+            parts += filter(None, [excerpt(place, self.source.name, self.source.lines)])
+            raise InputError("\n".join(parts)) from None
+
     def built_for(self, gpu_module: str) -> tuple[str, ...]:
         """The images of a gpu.module or gpu.binary: chips, and virtual ones whose PTX is there."""
         for binary in self.given:
@@ -163,7 +184,7 @@ class Build(Struct):
     @property
     def stem(self) -> str:
         """The request's name as the work folder's files start with it: no option to a tool."""
-        return c_identifier(self.request.name)
+        return file_stem(self.request.name)
 
     def file(
         self, kind: EmitKind, name: str, *, called: str | None = None, folder: str = ""

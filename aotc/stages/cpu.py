@@ -61,7 +61,7 @@ def compile_cpu(build: Build) -> list[StageFile]:
 
 
 def _compile(build: Build, name: str, translation: Translation) -> None:
-    build.write(f"{name}.ll", translation.text())
+    build.write(f"{name}.ll", build.translated(translation))
     build.host_compiler.compile_ir(f"{name}.ll", f"{name}.o")
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from aotc.chips import FIRST_WITH_VARIANT
+from aotc.delivery import check_room
 from aotc.device.early_kernels import early_kernels
 from aotc.device.lower import lower_device
 from aotc.device.requirements import Need, find_needs
-from aotc.emit.c_text import c_identifier
+from aotc.emit.c_text import file_stem
 from aotc.errors import InputError
 from aotc.input.source import input_error
 from aotc.lower.kernels.outlining import ANY_GPU, CPU, gpu_modules, runs_on
@@ -23,7 +25,11 @@ from aotc.warnings import BuildWarning
 def lower_to_nvvm(build: Build) -> list[StageFile]:
     assert build.source is not None
     artifacts: list[StageFile] = []
-    for gpu_module in gpu_modules(build.module):
+    modules = gpu_modules(build.module)
+    stems = [_stem(build, symbol_of(op)) for op in modules if runs_on(op) != CPU]
+    for kind in (EmitKind.DEVICE_MLIR, EmitKind.DEVICE_LL, EmitKind.PTX, EmitKind.FATBIN):
+        check_room(build.request, kind, [f"{stem}.{kind.value}" for stem in stems])
+    for gpu_module in modules:
         name = symbol_of(gpu_module)
         target = runs_on(gpu_module)
         if target == CPU:
@@ -52,7 +58,7 @@ def _lowered_before(build: Build, name: str, gpu_module: Any) -> str | None:
 
 def _stem(build: Build, gpu_module: str) -> str:
     """The start of the file names of what is made from one gpu.module."""
-    own = c_identifier(gpu_module)
+    own = file_stem(gpu_module)
     return own if own.startswith(build.stem) else f"{build.stem}.{own}"
 
 
@@ -68,6 +74,12 @@ def begin_device(build: Build) -> None:
         build.able[name] = _able(build, name, _of_use(build, name, wanted))
         if module is not None:
             build.translations[name] = build.translation(module)
+    # A chip that is there for its PTX alone gets no cubin.
+    capabilities = {chip.capability for chip in build.request.cubin_chips}
+    jobs = [(name, chip) for name, chips in build.able.items() for chip in chips]
+    cubins = [_cubin_name(build, *job) for job in jobs if job[1].capability in capabilities]
+    check_room(build.request, EmitKind.CUBIN, cubins)
+    check_room(build.request, EmitKind.PTX, [_ptx_name(build, *job) for job in jobs])
 
 
 def _of_use(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
@@ -90,15 +102,11 @@ def translate_device(build: Build) -> list[StageFile]:
         file = _device_ll_name(build, name)
         text = build.device_texts.get(name)
         if text is None:
-            text = build.translations[name].text()
+            text = build.translated(build.translations[name])
             if build.cache is not None and build.cache.device_code is not None:
                 build.cache.device_code.keep(file, text)
         artifacts.append(build.file(EmitKind.DEVICE_LL, build.write(file, text)))
     return artifacts
-
-
-# Where the default set is refused an operation, the architecture's own variant may have it.
-_VARIANTS = {"sm_90": "sm_90a", "sm_100": "sm_100a", "sm_120": "sm_120a"}
 
 
 def compile_ptx(build: Build) -> list[StageFile]:
@@ -178,8 +186,9 @@ def _candidates(build: Build, gpu_module: str, chip: Chip) -> list[Chip]:
 
 
 def _variants(build: Build, chip: Chip) -> list[Chip]:
-    variant = _VARIANTS.get(chip.name) if build.request.has_default_chips else None
-    return [chip, *([Chip(variant)] if variant else [])]
+    """Where the default set is refused an operation, the architecture's own variant may have it."""
+    has_variant = build.request.has_default_chips and chip.capability >= FIRST_WITH_VARIANT
+    return [chip, *([Chip(f"{chip.name}a")] if has_variant else [])]
 
 
 def _ptx_name(build: Build, gpu_module: str, chip: Chip) -> str:

@@ -100,7 +100,9 @@ def _embed(
 
 def _translate(build: Build, host: Any, file: str) -> str:
     assert build.manifest is not None
-    return build.write(file, build.translation(host).text() + manifest_note(build.manifest))
+    return build.write(
+        file, build.translated(build.translation(host)) + manifest_note(build.manifest)
+    )
 
 
 def _whole_name(build: Build) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from aotc.chips import GPUS, gpu_of
 from aotc.lower.contractions.choice import choose
-from aotc.lower.contractions.peaks import _GPUS, gpu_of, kind_of, peak_of
+from aotc.lower.contractions.peaks import kind_of, peak_of
 from aotc.lower.contractions.problem import Matrix, Problem
 from aotc.lower.contractions.reasons import reasons
 from aotc.request import DEFAULT_CHIPS, KNOWN_CHIPS, Chip
@@ -19,11 +20,11 @@ def square(size: int | None, element: str) -> Problem:
     return Problem(a, a, c, {"f16": "f32", "bf16": "f32"}.get(result, result))
 
 
-@pytest.mark.parametrize("capability", _GPUS)
+@pytest.mark.parametrize("capability", GPUS)
 def test_the_figures_of_a_gpu_are_of_one_another(capability: int) -> None:
     """What is done in a second is what is done in a clock, at a clock that GPUs have: the same for
     all types, but for the H100's, whose tensor cores of few bits have a slower one."""
-    gpu = _GPUS[capability]
+    gpu = GPUS[capability]
     clocks = {
         kind: peak.teraflops * 1e12 / 2 / peak.multiply_adds / gpu.multiprocessors
         for kind, peak in gpu.peaks.items()
@@ -33,7 +34,7 @@ def test_the_figures_of_a_gpu_are_of_one_another(capability: int) -> None:
 
 
 def test_every_chip_has_a_gpu() -> None:
-    assert {name: gpu_of(Chip(name)).name for name in DEFAULT_CHIPS} == {
+    assert {name: gpu_of(Chip(name).capability).name for name in DEFAULT_CHIPS} == {
         "sm_80": "A100",
         "sm_86": "A40",
         "sm_89": "L40S",
@@ -41,9 +42,9 @@ def test_every_chip_has_a_gpu() -> None:
         "sm_100": "B200",
         "sm_120": "RTX PRO 6000",
     }
-    assert all(gpu_of(Chip(name)) for name in KNOWN_CHIPS)
-    assert gpu_of(Chip("sm_121a")).name == "RTX PRO 6000"
-    assert gpu_of(Chip("sm_87")).name == "A40"
+    assert all(gpu_of(Chip(name).capability) for name in KNOWN_CHIPS)
+    assert gpu_of(121).name == "RTX PRO 6000"
+    assert gpu_of(87).name == "A40"
 
 
 def test_f32_has_the_peak_that_it_may_use() -> None:

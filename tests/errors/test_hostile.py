@@ -113,6 +113,20 @@ gpu.func @k(%v: vector<5xi8>) kernel {
         + _function(""),
         "3:8: error: vector.bitcast of vector<5xi8> to vector<8xi5>: LLVM takes bit casts",
     ),
+    "a resource without its bytes": (
+        _function(
+            "%z = arith.constant dense_resource<missing> : tensor<4xf32>\n"
+            "  %y = arith.addf %t, %z : tensor<4xf32>",
+            "%t: tensor<4xf32>",
+        )
+        .replace("return", "return %y : tensor<4xf32>")
+        .replace(")", ") -> tensor<4xf32>", 1),
+        "2:8: error: resource does not exist",
+    ),
+    "a type that is none": (
+        _function("", "%x: memref<4xf9>"),
+        "1:27: error: expected non-function type",
+    ),
     "1,000 branches": (
         _function("%c = arith.constant true" + "\n  scf.if %c {" * 1000 + "}" * 1000),
         "258:13: error: this is nested more than 256 levels deep, which aotc does not take.",

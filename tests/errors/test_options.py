@@ -94,17 +94,70 @@ def test_usage_errors(arguments: list[str], message: str, aotc: Aotc) -> None:
 
 
 def test_several_artifacts_for_one_place(aotc: Aotc, tmp_path: Path) -> None:
-    """One kind may be several files, one for each chip: known only when they are made."""
+    """One for each of the chips that are named: nothing is read to say so."""
     place = tmp_path / "out.ptx"
-    done = aotc("build", SAMPLE, "--emit", "ptx", "--chip", "sm_80,sm_90", "-o", place)
+    done = aotc("build", "no.mlir", "--emit", "ptx", "--chip", "sm_80,sm_90", "-o", place)
     assert done == Outcome(
         2,
         "",
-        f"aotc: error: -o {place} has room for one file, and the build made 2: "
-        "vector_add_kernels.sm_80.ptx, vector_add_kernels.sm_90.ptx. Name a directory, or fewer "
-        "chips with --chip.\n",
+        f"aotc: error: -o {place} has room for one file, and --emit ptx makes one for each of "
+        "sm_80, sm_90: name a directory (with a / at its end), or one chip.\n",
+    )
+
+
+@pytest.mark.parametrize("kind", ["ptx", "cubin"])
+def test_several_artifacts_of_the_default_chips(kind: str, aotc: Aotc, tmp_path: Path) -> None:
+    """They are known before a tool runs: one that is not there is not missed."""
+    place = tmp_path / "out"
+    done = aotc("build", SAMPLE, "--emit", kind, "-o", place, "--ptxas", tmp_path / "no-ptxas")
+    chips = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+    names = ", ".join(f"vector_add_kernels.{chip}.{kind}" for chip in chips)
+    assert done == Outcome(
+        2,
+        "",
+        f"aotc: error: -o {place} has room for one file, and the build makes 6: {names}. "
+        "Name a directory, or fewer chips with --chip.\n",
     )
     assert not place.exists()
+
+
+def test_a_prefix_that_no_file_name_has_room_for(aotc: Aotc, tmp_path: Path) -> None:
+    done = aotc("build", SAMPLE, "--emit", "shared", "--prefix", "p" * 300, "-o", f"{tmp_path}/")
+    assert done.code == 2
+    assert done.stderr.startswith(
+        "aotc: error: The name 'pppppppppppppppppppp...', which a file would have, has 310 bytes"
+    )
+
+
+def test_an_input_whose_name_is_not_utf8(aotc: Aotc, tmp_path: Path) -> None:
+    done = aotc("build", os.fsdecode(b"b\xff.mlir"), "-o", f"{tmp_path}/")
+    assert done == Outcome(
+        2, "", "aotc: error: The name of the input, 'b\\udcff.mlir', is not UTF-8.\n"
+    )
+
+
+def test_a_long_name_of_other_letters(aotc: Aotc, tmp_path: Path) -> None:
+    """As an identifier it has nine times as many characters: more than a file's name may have."""
+    source = tmp_path / ("\u5b57" * 60 + ".mlir")
+    source.write_bytes(SAMPLE.read_bytes())
+    aotc(
+        "build", source, "--emit", "cubin", "--chip", "sm_80", "-o", f"{tmp_path}/out/"
+    ).succeeded()
+    (made,) = (tmp_path / "out").iterdir()
+    assert made.name.endswith(".sm_80.cubin")
+
+
+def test_a_folder_for_temporary_files_that_is_not_there(
+    aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", f"{tmp_path}/nothing")
+    done = aotc("build", SAMPLE, "-o", f"{tmp_path}/")
+    assert done == Outcome(
+        2,
+        "",
+        f"aotc: error: TMPDIR is '{tmp_path}/nothing', which is no directory that can be "
+        "written.\n",
+    )
 
 
 @pytest.mark.skipif(

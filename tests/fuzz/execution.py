@@ -11,8 +11,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from aotc.processes.signals import signal_name
 from fuzz.case import Case
-from fuzz.processes import SECONDS, Finished, Forks, run
+from fuzz.processes import Finished, Forks, run
 
 # More than that for inputs of a few kilobytes is a find.
 _LARGE_MEMORY = 4 << 30
@@ -105,7 +106,7 @@ def _text(said: Path, folder: Path) -> str:
 
 def _kind(case: Case, finished: Finished, said: str) -> str:
     code = finished.code
-    if finished.seconds > SECONDS:
+    if finished.is_slow or signal_name(signal.SIGXCPU) in said:
         return "slow"
     if code < 0:
         return signal.Signals(-code).name

@@ -22,10 +22,17 @@ from typing import Any, Self
 
 from helpers.command import process_environment
 
-# What a build may take.
+# What a build may take of a processor. Another limit is for one that waits: of a machine with other
+# work, time tells little.
 SECONDS = 20.0
+_WAITING = 100.0
 # A process that wants more memory than that is refused it, for the machine's other users.
 _LARGEST_MEMORY = 12 << 30
+# SIGXCPU first, then SIGKILL, for each process that the command starts.
+_LIMITS = (
+    (resource.RLIMIT_DATA, (_LARGEST_MEMORY, _LARGEST_MEMORY)),
+    (resource.RLIMIT_CPU, (int(SECONDS), int(SECONDS) + 1)),
+)
 _PACKAGES = ("commands", "cpu", "device", "emit", "host", "input", "lower", "processes", "stages")
 
 
@@ -41,6 +48,10 @@ class Finished:
     memory: int
     left_processes: bool
 
+    @property
+    def is_slow(self) -> bool:
+        return self.processor_seconds > SECONDS or self.seconds > _WAITING
+
 
 def run(command: Sequence[str], place: Path, settings: Mapping[str, str], said: Path) -> Finished:
     """Runs a program in the folder `place`; its stderr goes to the file `said`."""
@@ -54,7 +65,8 @@ def run(command: Sequence[str], place: Path, settings: Mapping[str, str], said: 
             stderr=stderr,
             start_new_session=True,
         )
-    resource.prlimit(process.pid, resource.RLIMIT_DATA, (_LARGEST_MEMORY, _LARGEST_MEMORY))
+    for kind, limit in _LIMITS:
+        resource.prlimit(process.pid, kind, limit)
     finished = _watch(process.pid)
     process.returncode = finished.code
     return finished
@@ -66,7 +78,7 @@ def _watch(pid: int) -> Finished:
     handle = os.pidfd_open(pid)
     try:
         # SIGABRT first: Python's handler, where it is on, prints where it is.
-        for number, seconds in ((signal.SIGABRT, SECONDS + 0.5), (signal.SIGKILL, 1.5)):
+        for number, seconds in ((signal.SIGABRT, _WAITING), (signal.SIGKILL, 1.5)):
             if select.select([handle], [], [], seconds)[0]:
                 break
             os.killpg(pid, number)
@@ -183,7 +195,8 @@ def _become(request: dict[str, Any]) -> None:
     from aotc.__main__ import main
 
     os.setsid()
-    resource.setrlimit(resource.RLIMIT_DATA, (_LARGEST_MEMORY, _LARGEST_MEMORY))
+    for kind, limit in _LIMITS:
+        resource.setrlimit(kind, limit)
     nothing = os.open(os.devnull, os.O_RDWR)
     said = os.open(request["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for number, file in enumerate((nothing, nothing, said)):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from aotc.inspect.occupancy import MULTIPROCESSORS, REGISTERS, multiprocessor_of, occupancy
+from aotc.chips import LIMITS, REGISTERS
+from aotc.inspect.occupancy import limits_of, occupancy
 from aotc.request import KNOWN_CHIPS, Chip, HostTarget
 from aotc.toolchain import Runner, Toolchain
 
@@ -69,9 +70,9 @@ def calculator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "main"
 
 
-@pytest.mark.parametrize("capability", MULTIPROCESSORS)
+@pytest.mark.parametrize("capability", LIMITS)
 def test_blocks_are_those_of_the_calculator(calculator: Path, capability: int) -> None:
-    limits = MULTIPROCESSORS[capability]
+    limits = LIMITS[capability]
     chance = random.Random(capability)
     cases = [
         (
@@ -104,4 +105,4 @@ def test_blocks_are_those_of_the_calculator(calculator: Path, capability: int) -
 
 def test_every_chip_has_limits() -> None:
     for name in KNOWN_CHIPS:
-        assert multiprocessor_of(Chip(name)).warps * 32 * 32 <= REGISTERS
+        assert limits_of(Chip(name)).warps * 32 * 32 <= REGISTERS

@@ -174,6 +174,11 @@ def test_every_option_of_a_build_is_a_key() -> None:
             "[target.b]\ninputs = 'kernels/one.mlir'\n",
             "kernels/one.mlir (a) and kernels/one.mlir (b) would both be 'o/one'.",
         ),
+        ('[target.a]\ninputs = "ok\\u0000.mlir"\n', "2: error: 'inputs' has a NUL character."),
+        (
+            '[target.a]\ninputs = "a.mlir"\nout = "x\\u0000"\n',
+            "3: error: 'out' has a NUL character.",
+        ),
     ],
 )
 def test_what_is_wrong_has_its_place(text: str, words: str, aotc: Aotc, folder: Path) -> None:

@@ -25,7 +25,7 @@ from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
-from aotc.request import BuildRequest, Chip
+from aotc.request import BuildRequest
 
 STEP = "aotc-choose-attention-kernels"
 _NAMES = ("q", "k", "v", "c", "m")
@@ -43,14 +43,14 @@ def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remark
         for call in ops.find(module.operation, "func.call"):
             function = functions.get(ops.callee_of(call))
             if function is not None:
-                is_any |= _replace(call, function, chips_of(request), remarks)
+                is_any |= _replace(call, function, request, remarks)
         if is_any:
             declare_capability(module)
 
 
-def _replace(call: Any, function: Any, chips: Sequence[Chip], remarks: Remarks) -> bool:
+def _replace(call: Any, function: Any, request: BuildRequest, remarks: Remarks) -> bool:
     problem = _problem(call, function)
-    choices = [] if problem is None else choose(problem, chips)
+    choices = [] if problem is None else choose(problem, chips_of(request))
     if problem is None or not choices:
         return False
     what = "causal attention" if problem.causal else "attention"
@@ -65,7 +65,7 @@ def _replace(call: Any, function: Any, chips: Sequence[Chip], remarks: Remarks) 
         parsed = ir.Module.parse(_text(problem, choices, _lying(operands, function)))
     body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
     *_, choice, _ = body.operations
-    name_modules(choice.operation)
+    name_modules(choice.operation, request.capabilities)
     end = _last_end(choice.operation)
     ops.replace_by_body(call, body, operands)
     call.move_before(end)

@@ -8,6 +8,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.chips import (
+    FIRST_WITH_CLUSTERS,
+    MAX_BLOCK,
+    MAX_BLOCK_THREADS,
+    MAX_CLUSTER,
+    MAX_GRID,
+)
 from aotc.input.source import Source
 from aotc.lower.checks.extents import LaunchSizes, Sizes
 from aotc.lower.checks.operations import Operations
@@ -15,15 +22,10 @@ from aotc.lower.checks.reach import runs_in_every_call
 from aotc.lower.kernels.outlining import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
-from aotc.request import MAX_BLOCK, MAX_BLOCK_THREADS, BuildRequest, Chip
+from aotc.request import BuildRequest, Chip
 from aotc.warnings import BuildWarning
 
 LAUNCHES = ("gpu.launch", "gpu.launch_func")
-# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-_MAX_GRID = (2**31 - 1, 65535, 65535)
-# With the kernel's consent, for which our runtime asks; without, GPUs promise 8.
-_MAX_CLUSTER = 16
-_FIRST_WITH_CLUSTERS = 90
 _BLOCK_ATTRIBUTES = ("known_block_size", "nvvm.maxntid", "nvvm.reqntid")
 _CLUSTER_ATTRIBUTES = ("known_cluster_size", "nvvm.cluster_dim")
 _AXES = "xyz"
@@ -84,7 +86,7 @@ def _block_problems(block: Sizes) -> Iterator[_Problem]:
 
 
 def _grid_problems(grid: Sizes) -> Iterator[_Problem]:
-    yield from _axis_problems("grid-size", "a grid", grid, _MAX_GRID, "blocks")
+    yield from _axis_problems("grid-size", "a grid", grid, MAX_GRID, "blocks")
 
 
 def _axis_problems(
@@ -101,8 +103,8 @@ def _cluster_problems(cluster: Sizes, grid: Sizes) -> Iterator[_Problem]:
             yield _Problem("cluster-size", f"a cluster has {size} blocks along {axis}")
             return
     known = math.prod(size for size in cluster if size is not None)
-    if known > _MAX_CLUSTER:
-        yield _Problem("cluster-size", f"a cluster has {known} blocks: GPUs take {_MAX_CLUSTER}")
+    if known > MAX_CLUSTER:
+        yield _Problem("cluster-size", f"a cluster has {known} blocks: GPUs take {MAX_CLUSTER}")
     for axis, size, blocks in zip(_AXES, cluster, grid, strict=False):
         if size is not None and blocks is not None and blocks > 0 and blocks % size != 0:
             yield _Problem(
@@ -112,11 +114,11 @@ def _cluster_problems(cluster: Sizes, grid: Sizes) -> Iterator[_Problem]:
 
 
 def _chip_problems(cluster: Sizes, chips: Sequence[Chip]) -> Iterator[_Problem]:
-    lacking = [chip.name for chip in chips if chip.capability < _FIRST_WITH_CLUSTERS]
+    lacking = [chip.name for chip in chips if chip.capability < FIRST_WITH_CLUSTERS]
     if lacking and any(size is not None and size > 1 for size in cluster):
         yield _Problem(
             "cluster-size",
-            f"clusters need sm_{_FIRST_WITH_CLUSTERS} or later: {', '.join(lacking)} lacks them",
+            f"clusters need sm_{FIRST_WITH_CLUSTERS} or later: {', '.join(lacking)} lacks them",
         )
 
 

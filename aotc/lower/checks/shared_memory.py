@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from aotc import ops
+from aotc.chips import STATIC_SHARED_BYTES
 from aotc.device.requirements import find_needs
 from aotc.input.source import Source
 from aotc.lower.checks.extents import LaunchSizes
@@ -18,24 +19,6 @@ from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip
 from aotc.warnings import BuildWarning
 
-_KIB = 1024
-# What a block may have without asking, and what ptxas takes as static.
-MAX_STATIC = 48 * _KIB
-# By compute capability: what a block may have when the launch asks for it (CUDA C++ Programming
-# Guide, "Maximum amount of shared memory per thread block").
-_MAX_WITH_DYNAMIC = {
-    75: 64 * _KIB,
-    80: 163 * _KIB,
-    86: 99 * _KIB,
-    87: 163 * _KIB,
-    89: 99 * _KIB,
-    90: 227 * _KIB,
-    100: 227 * _KIB,
-    103: 227 * _KIB,
-    120: 99 * _KIB,
-    121: 99 * _KIB,
-}
-
 
 def check_shared_memory(
     source: Source, operations: Operations, request: BuildRequest
@@ -46,15 +29,15 @@ def check_shared_memory(
     found = []
     for kernel in [*kernels.values(), *operations.named("gpu.launch")]:
         static = static_bytes(kernel)
-        if static > MAX_STATIC:
+        if static > STATIC_SHARED_BYTES:
             what = f"'{symbol_of(kernel)}'" if kernel.name != "gpu.launch" else "the kernel"
             found.append(
                 BuildWarning.at(
                     source,
                     "shared-memory",
                     kernel.location,
-                    f"{what} has {static} bytes of static shared memory: GPUs take {MAX_STATIC} "
-                    "(more as dynamic_shared_memory_size)",
+                    f"{what} has {static} bytes of static shared memory: GPUs take "
+                    f"{STATIC_SHARED_BYTES} (more as dynamic_shared_memory_size)",
                 )
             )
     for launch in operations.named(*LAUNCHES):
@@ -78,12 +61,12 @@ def _check_dynamic(
     chips = request.cubin_chips
     if request.has_default_chips and kernel is not None:
         chips = _able(kernel, chips)
-    lacking = [chip for chip in chips if static + dynamic > _most(chip)]
+    lacking = [chip for chip in chips if static + dynamic > chip.limits.block_shared]
     if not lacking:
         return []
     is_left_to_us = request.has_default_chips and len(lacking) < len(chips)
     asked = f"{dynamic} bytes of dynamic" + (f" and {static} of static" if static else "")
-    has = ", ".join(f"{chip.name} has {_most(chip)}" for chip in lacking)
+    has = ", ".join(f"{chip.name} has {chip.limits.block_shared}" for chip in lacking)
     return [
         BuildWarning.at(
             source,
@@ -106,10 +89,6 @@ def _able(kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
             for candidate in (chip, Chip(f"{chip.name}a"))
         )
     )
-
-
-def _most(chip: Chip) -> int:
-    return _MAX_WITH_DYNAMIC[chip.capability]
 
 
 def static_bytes(kernel: Any) -> int:

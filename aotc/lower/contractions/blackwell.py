@@ -14,6 +14,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.chips import KIB, LIMITS
 from aotc.lower.contractions.hopper.block import Block, in_groups
 from aotc.lower.contractions.hopper.ring import Barriers, Ring
 from aotc.lower.contractions.hopper.tiles import DEPTH, Body, Operand, Tile, is_aligned
@@ -26,7 +27,7 @@ _THREADS = 32 * 6
 _ROWS = 128  # of a tile: a lane of tensor memory each
 _K = 16  # of one tcgen05.mma
 # Of a block at most, less what aligns the stages behind the barriers, and tensor memory's address.
-_SHARED_BYTES = 232448 - 2048
+_SHARED_BYTES = LIMITS[100].block_shared - 2 * KIB
 _LOADED = 32  # columns that a thread loads from tensor memory at once
 _STORED_BYTES = 16
 
@@ -85,6 +86,11 @@ def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
     return elements * k / _MULTIPLY_ADDS + elements / _STORED_A_CLOCK, _START_CLOCKS
 
 
+def shared_bytes(problem: Problem, variant: Variant) -> int:
+    """Dynamic shared memory of a block: behind the ring is tensor memory's address."""
+    return _Kernel(problem, variant).ring.bytes + 16
+
+
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     """`func.func @name(%a, %b, %c)`, which launches the kernel."""
     return _Kernel(problem, variant, finish).text(name)
@@ -120,8 +126,8 @@ class _Kernel:
         with e.block(f"scf.if {e.compare('ne', blocks, 0, 'index')}"):
             self.a_map = self.a.make_map(e, "%a")
             self.b_map = self.b.make_map(e, "%b")
-            # Behind the ring is tensor memory's address.
-            self.block.launch(blocks, _THREADS, self.ring.bytes + 16, self._body)
+            bytes_ = shared_bytes(problem, self.variant)
+            self.block.launch(blocks, _THREADS, bytes_, self._body)
         return f"func.func @{name}({problem.signature}) {{\n{e.text()}\n  return\n}}"
 
     # --- The kernel ----------------------------------------------------------------------

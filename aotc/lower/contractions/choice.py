@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.chips import LIMITS, block_shared_of, gpu_of
 from aotc.lower.contractions import blackwell, skinny
 from aotc.lower.contractions.copied import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER, Copied
 from aotc.lower.contractions.cpu import blocked, streamed
@@ -19,7 +20,7 @@ from aotc.lower.contractions.gathered.problem import Gathered
 from aotc.lower.contractions.hopper import family as hopper
 from aotc.lower.contractions.hopper import menu as hopper_menu
 from aotc.lower.contractions.hopper.few_rows import few_rows
-from aotc.lower.contractions.peaks import gpu_of, peak_of
+from aotc.lower.contractions.peaks import peak_of
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Extra, Finish, Matrix, Problem
 from aotc.lower.contractions.simt import family as simt
 from aotc.lower.contractions.tensor_cores import family as tensor_cores
@@ -34,6 +35,7 @@ from aotc.request import Chip, unique
 _OF_HOPPER = (hopper, hopper_f64, ALONG_K, THRICE_ON_HOPPER)
 _OF_ANY_GPU = (THRICE, tensor_cores, AS_F16, simt)
 FAMILIES = {family.NAME: family for family in (*_OF_HOPPER, *_OF_ANY_GPU, skinny)}
+_OF_GATHERED = (gathered_tensor_cores, gathered_simt)
 _HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
 # Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
 # smaller ones are taken, that suit the size SMALL.
@@ -59,7 +61,8 @@ class Choice(Struct, frozen=True):
     and so are more than `most_tiles` (0: any number), other numbers of rows than from the first of
     `rows` to the second, and a K of less than `least_depth`. `entry` is what
     says that it is the fastest, where that was measured. `unknown`: what it takes sizes for that
-    are not known."""
+    are not known. `capabilities`: the GPUs that it is launched on, where some of those that code is
+    made for have not the shared memory; none stands for all of them."""
 
     family: Any
     variant: Any
@@ -71,6 +74,7 @@ class Choice(Struct, frozen=True):
     unknown: int = SMALL
     most_tiles: int = 0
     least_depth: int = 0
+    capabilities: tuple[int, ...] = ()
 
     @property
     def has_model(self) -> bool:
@@ -93,7 +97,7 @@ class Choice(Struct, frozen=True):
         where every size that is not known is `unknown`."""
         sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
         m, n, k = sizes
-        least = m * n * k / gpu_of(chip).multiprocessors
+        least = m * n * k / gpu_of(chip.capability).multiprocessors
         least /= peak_of(self.problem, chip).multiply_adds
         if self.is_menu:
             clocks = hopper_menu.fastest_clocks(self.problem, self.variant, unknown or SMALL)
@@ -113,6 +117,8 @@ class Choice(Struct, frozen=True):
 
     def __str__(self) -> str:
         where = {ANY_GPU: "GPUs", CPU: "the CPU"}.get(self.target, self.target)
+        if self.capabilities:
+            where = ", ".join(f"sm_{capability}" for capability in self.capabilities)
         if self.family in (skinny, streamed):
             return f"{self.family.NAME} on {where}"
         return f"{self.family.NAME} with tiles of {self.variant.m}x{self.variant.n} on {where}"
@@ -124,11 +130,21 @@ def choose(
     measured: Sequence[Entry] = (),
     *,
     untested: bool = False,
+    capabilities: Sequence[int] = (),
 ) -> list[Choice]:
     """The kernels for a problem, the best one first; the last one takes matrices at any address.
     None at all where loops are as good, or no kernel is right. `measured`: what was found fastest
     for this problem; raises ValueError for what this aotc has no more. `untested`: kernels may be
-    taken that no GPU has run yet."""
+    taken that no GPU has run yet. `capabilities`: all GPUs that run code for these chips; without
+    that, the chips themselves."""
+    offered = tuple(capabilities) or unique(chip.capability for chip in chips)
+    return _fitting(_fastest(problem, chips, measured, untested=untested), offered)
+
+
+def _fastest(
+    problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry], *, untested: bool
+) -> list[Choice]:
+    """The kernels, whatever shared memory the chips have."""
     least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
     if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
         return []
@@ -164,6 +180,49 @@ def choose(
     uncopied = [family for family in families if family is not THRICE]
     anywhere = _best(_anywhere(problem), uncopied, ANY_GPU, others or chips)[:1]
     return [*found, *_for_all(anywhere)] if anywhere else []
+
+
+def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
+    """The choices, so that every GPU has the shared memory that its blocks need: behind one that
+    some GPUs have no room for stands the best one that they have room for. None at all where some
+    GPU would be left without a kernel for any address."""
+    found = []
+    for choice in choices:
+        launched_on = offered if choice.target == ANY_GPU else [Chip(choice.target).capability]
+        needed = choice.family.shared_bytes(choice.problem, choice.variant)
+        able = tuple(one for one in launched_on if needed <= LIMITS[one].block_shared)
+        others = tuple(one for one in launched_on if one not in able)
+        if not others:
+            found.append(choice)
+            continue
+        if able:
+            found.append(replace(choice, capabilities=able))
+        smaller = _smaller(choice, others)
+        if smaller is None and choice is choices[-1]:
+            return []
+        found += [smaller] if smaller else []
+    return found
+
+
+@lru_cache(maxsize=64)
+def _smaller(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
+    """In place of the choice, the best kernel that these GPUs have room for. Kept like those that
+    are chosen of gathered ones."""
+    room, problem = block_shared_of(capabilities), choice.problem
+    families = _OF_GATHERED if isinstance(problem, Gathered) else _OF_ANY_GPU
+    for family in unique([choice.family, *families]):
+        able = [
+            one
+            for one in family.variants(problem)
+            if family.can_take(problem, one) and family.shared_bytes(problem, one) <= room
+        ]
+        if able:
+            best = able[0]
+            if not choice.least_tiles:
+                chips = [Chip(f"sm_{capability}") for capability in capabilities]
+                best = _best_for(family, problem, able, chips)
+            return replace(choice, family=family, variant=best, entry=None)
+    return None
 
 
 def _untested(problem: Problem, chip: Chip) -> list[Choice]:
@@ -242,7 +301,12 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
         return []
     found = [replace(first, target=chip.name)]
     for family in _families_of(problem, chip):
-        able = [one for one in family.variants(problem) if family.can_take(problem, one)]
+        able = [
+            one
+            for one in family.variants(problem)
+            if family.can_take(problem, one)
+            and family.shared_bytes(problem, one) <= chip.limits.block_shared
+        ]
         if hasattr(family, "clocks"):
             able = _not_far_slower(family, problem, able, sizes, chip)
         most = _MOST_CANDIDATES if family is first.family else _MOST_OF_OTHERS
@@ -264,11 +328,10 @@ def _choose_gathered(problem: Gathered) -> tuple[Choice, ...]:
     """As they lie, and at any address. Kept, for networks have many convolutions of one size."""
     found = []
     for one in dict.fromkeys((problem, _anywhere(problem))):
-        for family in (gathered_tensor_cores, gathered_simt):
+        for family in _OF_GATHERED:
             able = [variant for variant in family.variants(one) if family.can_take(one, variant)]
             if able:
-                best = min(able, key=partial(family.expected_clocks, one))
-                found.append(Choice(family, best, one, ANY_GPU))
+                found.append(Choice(family, _best_for(family, one, able, ()), one, ANY_GPU))
                 break
     return tuple(found)
 
@@ -326,6 +389,8 @@ def _of_few_tiles(small: Choice) -> list[Choice]:
 def _best_for(family: Any, problem: Problem, able: Sequence[Any], chips: Sequence[Chip]) -> Any:
     """The variant that is expected to be fastest where every size that is not known is SMALL. On
     several chips, the one that is the least slower than each chip's fastest, in all."""
+    if isinstance(problem, Gathered):
+        return min(able, key=partial(family.expected_clocks, problem))
     sizes = sizes_at(problem, SMALL)
     slower = [0.0] * len(able)
     for chip in chips:
@@ -353,12 +418,18 @@ def _clocks(
     tiles = -(-m // variant.m) * -(-n // variant.n) * splits
     if family is hopper:
         clocks = float(hopper.clocks(problem, variant, m, n, k))
-        least = m * n * k / peak_of(problem, chip).multiply_adds / gpu_of(chip).multiprocessors
+        least = (
+            m
+            * n
+            * k
+            / peak_of(problem, chip).multiply_adds
+            / gpu_of(chip.capability).multiprocessors
+        )
         return max(clocks, least) if at_most else clocks
     each, once = family.clocks(problem, variant, k)
     if at_most:
         each = max(each, variant.m * variant.n * k / splits / peak_of(problem, chip).multiply_adds)
-    return float(-(-tiles // gpu_of(chip).multiprocessors) * each + once)
+    return float(-(-tiles // gpu_of(chip.capability).multiprocessors) * each + once)
 
 
 def _anywhere(problem: _P) -> _P:

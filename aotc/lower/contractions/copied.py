@@ -103,6 +103,12 @@ class Copied:
         """How many times as long K is."""
         return max(len(copy.parts) or 1 for copy in self.plan(problem) or () if copy is not None)
 
+    def shared_bytes(self, problem: Problem, variant: Any) -> int:
+        """Dynamic shared memory of a block, of the family's kernel: a copy has far less."""
+        inner = self.inner(problem)
+        assert inner is not None
+        return int(self.family.shared_bytes(inner, variant))
+
     def function(
         self, problem: Problem, variant: Any, name: str, finish: Finish | None = None
     ) -> str:

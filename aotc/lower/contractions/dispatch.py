@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
+from aotc.errors import InternalError
 from aotc.input.entries import functions_of
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
@@ -29,7 +30,8 @@ from aotc.lower.contractions.problem import ELEMENT_BYTES, Emitter, Extra, Matri
 from aotc.lower.contractions.reasons import reasons
 from aotc.lower.contractions.recognise import Product, multiplies, recognise_product
 from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, variant_of
-from aotc.lower.kernels.outlining import ANY_GPU, module_for
+from aotc.lower.kernels.limits import excesses
+from aotc.lower.kernels.outlining import ANY_GPU, CPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.tensors.generics import has_reduction
@@ -41,8 +43,10 @@ STEP = "aotc-choose-product-kernels"
 DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
 # Inside of these somebody else decides what runs where.
 PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
-# Of the region around a kernel, while it is text: what it is launched on.
+# Of the region around a kernel, while it is text: what it is launched on, and, where that is not
+# every GPU that code is made for, the compute capabilities of those.
 TARGET = "aotc.target"
+CAPABILITIES = "aotc.capabilities"
 # What is made by these begins where any copy may.
 _ALIGNED = ("memref.alloc", "memref.get_global")
 
@@ -111,12 +115,14 @@ def declare_capability(module: Any) -> None:
 
 
 class _Taken(Struct):
-    """A product and its kernels. `with_loops`: those of the CPU are loops."""
+    """A product and its kernels. `with_loops`: those of the CPU are loops. `capabilities`: the GPUs
+    that code is made for."""
 
     fused: Fused
     choices: list[Choice]
     cpu: Choice | None
     with_loops: bool
+    capabilities: tuple[int, ...]
 
     def __str__(self) -> str:
         words = ", else ".join(map(str, self.choices))
@@ -137,7 +143,7 @@ class _Taken(Struct):
                 operands = [operand.make() for operand in fused.operands]
         body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
         *_, choice, _ = body.operations
-        name_modules(choice.operation)
+        name_modules(choice.operation, self.capabilities)
         ops.replace_by_body(last, body, operands)
         if self.with_loops:
             (end,) = choice.operation.regions[1].blocks[0].operations
@@ -186,20 +192,29 @@ def _take(
 
 
 def _families(taken: _Taken) -> list[Any]:
-    return [*(choice.family for choice in taken.choices), taken.cpu is None]
+    """Behind a kernel for some GPUs alone stands that of the others, which counts for both."""
+    families = [choice.family for choice in taken.choices if not choice.capabilities]
+    return [*families, taken.cpu is None]
 
 
 def _choose(
     problem: Problem, request: BuildRequest, measured: Sequence[Entry] = ()
 ) -> list[Choice]:
-    return choose(problem, chips_of(request), measured, untested=request.untested_kernels)
+    return choose(
+        problem,
+        chips_of(request),
+        measured,
+        untested=request.untested_kernels,
+        capabilities=request.capabilities,
+    )
 
 
 def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Taken:
     measured = _measured(fused.problem, fused.replaced[-1], request, remarks)
     choices = _choose(fused.problem, request, measured)
     cpu = choose_for_cpu(fused.problem) if request.cpu_kernels else None
-    return _Taken(fused, choices, cpu, request.cpu_kernels and cpu is None)
+    with_loops = request.cpu_kernels and cpu is None
+    return _Taken(fused, choices, cpu, with_loops, request.capabilities)
 
 
 def _measured(
@@ -238,15 +253,33 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Product | N
     return product
 
 
-def name_modules(choice: Any) -> None:
-    """Tells the outlining what each launch is for; a dispatch has noted it around them."""
+def name_modules(choice: Any, capabilities: Sequence[int]) -> None:
+    """Tells the outlining what each launch is for; a dispatch has noted it around them.
+
+    Raises InternalError for a launch that one of the GPUs that it is for would refuse, of those of
+    `capabilities`.
+    """
     for launch in ops.find(choice, "gpu.launch"):
-        target = next(a for a in ops.ancestors(launch) if TARGET in a.attributes)
-        name = module_for(ir.StringAttr(target.attributes[TARGET]).value)
-        launch.attributes["module"] = ir.FlatSymbolRefAttr.get(name)
+        around = next(a for a in ops.ancestors(launch) if TARGET in a.attributes)
+        target = ir.StringAttr(around.attributes[TARGET]).value
+        launch.attributes["module"] = ir.FlatSymbolRefAttr.get(module_for(target))
+        for capability in _launched_on(around, target, capabilities):
+            for excess in excesses(launch, capability):
+                raise InternalError(f"A kernel that was chosen at {launch.location} has {excess}.")
     for operation in ops.walk(choice):
-        if TARGET in operation.attributes:
-            del operation.attributes[TARGET]
+        for name in (TARGET, CAPABILITIES):
+            if name in operation.attributes:
+                del operation.attributes[name]
+
+
+def _launched_on(around: Any, target: str, capabilities: Sequence[int]) -> Sequence[int]:
+    if target == CPU:
+        return ()
+    if target != ANY_GPU:
+        return [Chip(target).capability]
+    if CAPABILITIES in around.attributes:
+        return list(ir.DenseI32ArrayAttr(around.attributes[CAPABILITIES]))
+    return capabilities
 
 
 def chips_of(request: BuildRequest) -> list[Chip]:
@@ -298,6 +331,8 @@ class _Dispatch(Emitter):
         conditions = []
         if first.target != ANY_GPU:
             conditions.append(self.compare("eq", capability, Chip(first.target).capability))
+        if first.capabilities:
+            conditions.append(self._is_one_of(capability, first.capabilities))
         for name, buffer in _buffers(first.problem).items():
             if buffer.element is not None:
                 conditions += self._alignment(name, buffer)
@@ -329,7 +364,17 @@ class _Dispatch(Emitter):
         for line in body:
             self.line(line)
         self.line("scf.yield")
-        self.close(f'}} {{{TARGET} = "{choice.target}"}}')
+        note = f'{TARGET} = "{choice.target}"'
+        if choice.capabilities:
+            numbers = ", ".join(map(str, choice.capabilities))
+            note += f", {CAPABILITIES} = array<i32: {numbers}>"
+        self.close(f"}} {{{note}}}")
+
+    def _is_one_of(self, capability: str, numbers: Sequence[int]) -> str:
+        found, *others = (self.compare("eq", capability, number) for number in numbers)
+        for other in others:
+            found = self.value(f"arith.ori {found}, {other} : i1")
+        return found
 
     def _tiles(self, choice: Choice) -> str:
         """How many tiles C has, those of a batch together."""

@@ -17,9 +17,21 @@ def reasons(choices: Sequence[Choice], chips: Sequence[Chip]) -> Iterator[str]:
     peak is expected of it, of the chips that the build is for."""
     own = {Chip(choice.target).capability for choice in choices if choice.target != ANY_GPU}
     others = [chip for chip in unique(chips) if chip.capability not in own]
+    before: tuple[int, ...] = ()
     for number, choice in enumerate(choices, 1):
         words = [f"{number}. {choice}, {_when(choice)}", _why(choice)]
-        on = others if choice.target == ANY_GPU else [Chip(choice.target)]
+        on = (
+            [Chip(choice.target)]
+            if choice.target != ANY_GPU
+            else [
+                chip
+                for chip in others
+                if chip.capability not in before
+                and (not choice.capabilities or chip.capability in choice.capabilities)
+            ]
+        )
+        # What stands behind a kernel for some GPUs is for the others.
+        before = choice.capabilities
         if expected := _expected(choice, on):
             words.append(expected)
         yield "  " + "; ".join(words)

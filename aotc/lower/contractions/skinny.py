@@ -15,6 +15,7 @@ from math import gcd
 
 from msgspec import Struct
 
+from aotc.chips import H100, MAX_THREAD_REGISTERS, REGISTERS, STATIC_SHARED_BYTES, WARP
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.lower.contractions.writing.indices import Index
 from aotc.lower.contractions.writing.scalar import Operands, finished, has_known_types, sum_type
@@ -22,14 +23,12 @@ from aotc.lower.contractions.writing.writer import Buffer, Writer, converted
 
 MOST_FEW = 8  # rows or columns
 NAME = "one pass over the large matrix"
-_WARP = 32
 _WIDEST_ACCESS = 16  # bytes
 _WIDEST_OF_BYTES = 8  # elements of a byte take many instructions
-_SHARED_BYTES = 48 * 1024
 _SUMMING_THREADS = 128
 _MANY_SUMS = 64
-# Strips of a matrix whose rows do not lie along k, as an H200 with 132 multiprocessors likes them.
-_FEW_STRIPS, _ENOUGH_STRIPS, _MANY_STRIPS = 120, 160, 264
+# Strips of a matrix whose rows do not lie along k, as an H200 likes them.
+_FEW_STRIPS, _ENOUGH_STRIPS, _MANY_STRIPS = 120, 160, 2 * H100.multiprocessors
 
 # Blocks of this kernel come while the one before ends, and the next one's while this one does.
 _EARLY = ("nvvm.griddepcontrol wait", "nvvm.griddepcontrol launch_dependents")
@@ -92,8 +91,8 @@ def can_take(problem: Problem, variant: Variant) -> bool:
         and large.matrix.alignment % variant.load_bytes == 0
         and variant.lanes in (1, 2, 4, 8, 16, 32)
         and variant.warps % variant.warps_along == 0
-        and kernel.shared_bytes <= _SHARED_BYTES
-        and kernel.registers <= min(255, 65536 // kernel.threads)
+        and kernel.shared_bytes <= STATIC_SHARED_BYTES
+        and kernel.registers <= min(MAX_THREAD_REGISTERS, REGISTERS // kernel.threads)
     )
 
 
@@ -128,7 +127,7 @@ def variants(problem: Problem) -> tuple[Variant, ...]:
         found = [
             Variant(
                 *(few, warps, widest, depth),
-                lanes=min(_WARP, lanes * _WIDEST_ACCESS // widest),
+                lanes=min(WARP, lanes * _WIDEST_ACCESS // widest),
                 splits=splits,
                 is_right=is_right,
             )
@@ -148,7 +147,7 @@ def _shapes_along(problem: Problem, few: int, width: int) -> list[tuple[int, int
     if few > 1:
         return []
     k = problem.k or 1 << 30
-    turn = _WARP * width  # of a warp
+    turn = WARP * width  # of a warp
     along = next((warps for warps in (4, 2) if warps * turn * 4 <= k), 1)
     return [(4, along, 1, 8 if 4 * turn * 8 <= k else 4)]
 
@@ -161,6 +160,11 @@ def _shapes_across(large: _Side, few: int, width: int) -> list[tuple[int, int, i
     columns = (large.extent or 1 << 12) // width
     lanes = 8 if columns >= 8 * _ENOUGH_STRIPS else 4 if columns >= 4 * _FEW_STRIPS else 2
     return [(16, lanes, 4 if columns > lanes * _MANY_STRIPS else 8, 1)]
+
+
+def shared_bytes(problem: Problem, variant: Variant) -> int:
+    """Dynamic shared memory of a block."""
+    return _Shape(problem, variant).shared_bytes
 
 
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
@@ -177,15 +181,15 @@ class _Shape:
         self.type = sum_type(problem)
         self.small, self.large = _sides(problem, variant.is_right)
         self.width = max(1, variant.load_bytes // ELEMENT_BYTES[self.large.matrix.element])
-        self.threads = variant.warps * _WARP
+        self.threads = variant.warps * WARP
         if self.large.is_along:
             # A thread has accesses to `rows` rows, at the same k.
-            self.lanes_along, self.warps_along = _WARP, variant.warps_along
+            self.lanes_along, self.warps_along = WARP, variant.warps_along
             self.per_thread = variant.rows
             self.strip = variant.rows * (variant.warps // variant.warps_along)
         else:
             # A thread has accesses to one row after the other, at the same columns.
-            self.lanes_along, self.warps_along = _WARP // variant.lanes, variant.warps
+            self.lanes_along, self.warps_along = WARP // variant.lanes, variant.warps
             self.per_thread = self.width
             self.strip = self.width * variant.lanes
         self.sums = variant.small * self.per_thread
@@ -243,7 +247,7 @@ class _Kernel(_Shape):
         self.batch, self.split, strip, group = w.unravel("%block", *counts)
         self.first_small = w.multiply(group, self.variant.small)
         self.first_large = w.multiply(strip, self.strip)
-        self.warp, self.lane = w.unravel("%thread", _WARP)
+        self.warp, self.lane = w.unravel("%thread", WARP)
         sums = self._of_rows() if self.large.is_along else self._of_columns()
         self._share(*self._add_lanes(sums))
         w.barrier()
@@ -261,7 +265,7 @@ class _Kernel(_Shape):
         first = w.add(self.first_large, self.column)
         # Behind the last row, the last one once more; its sums are dropped.
         rows = [w.minimum(w.add(first, i), last) for i in range(variant.rows)]
-        slice_ = w.add(w.multiply(along, _WARP), self.lane)
+        slice_ = w.add(w.multiply(along, WARP), self.lane)
 
         def load(k: Index, width: int) -> list[list[str]]:
             return [self._large(row, k, width) for row in rows]
@@ -406,8 +410,8 @@ class _Kernel(_Shape):
         w = self.writer
         values, first = list(sums), w.index(0)
         writes: str | None = None
-        offset = _WARP // 2
-        while offset >= _WARP // self.lanes_along:
+        offset = WARP // 2
+        while offset >= WARP // self.lanes_along:
             bit = w.remainder(w.divide(self.lane, offset), 2)
             is_lower = w.equal(bit, 0)
             if len(values) % 2 == 0:

@@ -7,19 +7,16 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.chips import H100, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, WARP
 from aotc.errors import InputError
 from aotc.mlir import ir
-from aotc.request import MAX_BLOCK, MAX_BLOCK_THREADS
 
 MIN_THREADS = 128
 PREFERRED_THREADS = 256
-WARP = 32
-# CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
-MAX_GRID_YZ = 65535
-MAX_BLOCK_Z = 64
-# What the largest GPU of the default chips runs at once, twice: two waves of blocks. (132
-# multiprocessors of 2048 threads.) Where there is less work than that, no thread gets more of it.
-TWO_WAVES = 2 * 132 * 2048
+MAX_GRID_YZ = MAX_GRID[1]
+# What an H100 runs at once, twice: two waves of blocks. Where there is less work than that, no
+# thread gets more of it.
+TWO_WAVES = 2 * H100.multiprocessors * LIMITS[90].warps * WARP
 # A loop or a linalg operation may carry it: threads of its blocks along x, y, z.
 BLOCK_ATTRIBUTE = "aotc.block"
 
@@ -51,7 +48,7 @@ def choose_block(extents: tuple[int | None, ...]) -> BlockShape:
     sizes = [min(useful[0], WARP), 1, 1]
     for dimension in range(1, len(extents)):
         room = PREFERRED_THREADS // math.prod(sizes)
-        limit = MAX_BLOCK_Z if dimension == 2 else room
+        limit = MAX_BLOCK[2] if dimension == 2 else room
         sizes[dimension] = max(1, min(useful[dimension], room, limit))
     while math.prod(sizes) < PREFERRED_THREADS and sizes[0] < useful[0]:
         sizes[0] *= 2

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.chips import WARP
 from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
-from aotc.lower.mapping.blocks import WARP
 from aotc.lower.mapping.build import EQ, ULT, Launch, copy, create_either, create_launch
 from aotc.lower.mapping.columns import Accumulator, Columns
 from aotc.lower.mapping.nest import (

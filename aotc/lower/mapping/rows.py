@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.chips import MAX_BLOCK_THREADS, WARP
 from aotc.lower.mapping.accesses import (
     access_of,
     accesses_in,
@@ -25,7 +26,7 @@ from aotc.lower.mapping.accesses import (
     is_pure,
     is_understood,
 )
-from aotc.lower.mapping.blocks import TWO_WAVES, WARP, BlockShape
+from aotc.lower.mapping.blocks import TWO_WAVES, BlockShape
 from aotc.lower.mapping.build import body_of
 from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.nest import known_product, loop_trips
@@ -39,7 +40,6 @@ _CHOICES = (_MAX_IN_REGISTERS, _MAX_IN_REGISTERS // 2)
 # without that, it may be shorter.
 _LEAST_COLUMNS = 16
 LEAST_COLUMNS = 4
-_MOST_THREADS = 1024
 _DYNAMIC_THREADS = 512
 # Columns that a thread has under way at a time, where it does not keep them.
 POINTS = 8
@@ -222,9 +222,11 @@ def _choose_block(longest: int | None, rows: int | None) -> BlockShape:
     if longest is None:
         return BlockShape(_DYNAMIC_THREADS)
     threads = WARP
-    while threads < _MOST_THREADS and longest > threads * _MAX_IN_REGISTERS:
+    while threads < MAX_BLOCK_THREADS and longest > threads * _MAX_IN_REGISTERS:
         threads *= 2
-    while threads < _MOST_THREADS and threads * 4 <= longest and (rows or 0) * threads < TWO_WAVES:
+    while (
+        threads < MAX_BLOCK_THREADS and threads * 4 <= longest and (rows or 0) * threads < TWO_WAVES
+    ):
         threads *= 2
     if threads > WARP:
         return BlockShape(threads)

@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.chips import STATIC_SHARED_BYTES, WARP
 from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
-from aotc.lower.mapping.blocks import WARP, BlockShape
+from aotc.lower.mapping.blocks import BlockShape
 from aotc.lower.mapping.build import (
     SLE,
     SLT,
@@ -38,8 +39,6 @@ from aotc.mlir import ir
 
 TILE = WARP
 _ROWS = 8
-# 48 KB are there without asking for more, on every chip.
-_MOST_SHARED_BYTES = 48 * 1024
 # Along an extent that is known to be shorter, tiles are mostly empty.
 _LEAST_EXTENT = 8
 
@@ -123,13 +122,13 @@ def _is_worth_it(plan: TilePlan, loop: Any) -> bool:
         count is not None and count < _LEAST_EXTENT
         for count in (trips[plan.along], trips[plan.across])
     )
-    return not short and _shared_bytes(plan) <= _MOST_SHARED_BYTES
+    return not short and _shared_bytes(plan) <= STATIC_SHARED_BYTES
 
 
 def _shared_bytes(plan: TilePlan) -> int:
     sizes = [getattr(load.operation.results[0].type, "width", None) for load in plan.loads]
     if any(size is None for size in sizes):
-        return _MOST_SHARED_BYTES + 1
+        return STATIC_SHARED_BYTES + 1
     return sum(max(1, int(size or 0) // 8) * TILE * (TILE + 1) for size in sizes)
 
 

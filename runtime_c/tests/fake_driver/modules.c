@@ -196,14 +196,32 @@ EXPORT CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attr
   return CUDA_SUCCESS;
 }
 
+// Shared memory of a block that asks for it. The GPUs that are not named have the least.
+static int most_dynamic_shared(int capability) {
+  switch (capability) {
+  case 75:
+    return 64 * 1024;
+  case 80:
+  case 87:
+    return 163 * 1024;
+  case 90:
+  case 100:
+  case 103:
+    return 227 * 1024;
+  default:
+    return 99 * 1024;
+  }
+}
+
 EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
                                            int value) {
   ENTER_WITH_CONTEXT("cuFuncSetAttribute");
   if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-    if (value > 227 * 1024) {
+    object *f = (object *)function;
+    if (value > most_dynamic_shared(the_driver.capability[f->context->ordinal])) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    ((object *)function)->max_dynamic_shared = value;
+    f->max_dynamic_shared = value;
   }
   return CUDA_SUCCESS;
 }

@@ -12,11 +12,10 @@ import pytest
 from helpers.command import Outcome
 from helpers.native import Library, build_library
 
+from aotc.chips import MAX_BLOCK, WARP
 from aotc.lower.mapping.blocks import (
-    MAX_BLOCK_Z,
     MAX_GRID_YZ,
     MIN_THREADS,
-    WARP,
     BlockShape,
     choose_block,
 )
@@ -34,7 +33,7 @@ def test_every_block_is_full_and_allowed(rank: int) -> None:
     for extents in itertools.product(EXTENTS, repeat=rank):
         block = choose_block(extents)
         assert MIN_THREADS <= block.threads <= MAX_THREADS, (extents, block)
-        assert 1 <= block.z <= MAX_BLOCK_Z, (extents, block)
+        assert 1 <= block.z <= MAX_BLOCK[2], (extents, block)
         assert min(block.x, block.y) >= 1, (extents, block)
 
 

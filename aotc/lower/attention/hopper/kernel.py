@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from aotc.chips import H100
 from aotc.lower.attention.hopper.mask_tiles import MaskTiles, has_tiles
 from aotc.lower.attention.hopper.products import ROWS, Operand, Products
 from aotc.lower.attention.masks import MaskReader
@@ -60,7 +61,7 @@ class Variant(Struct, frozen=True):
     stages: int = 4
     group: int = 1
     takes_turns: bool = True
-    blocks: int = 132
+    blocks: int = H100.multiprocessors
 
     @property
     def m(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aotc.chips import H100
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.hopper import kernel as hopper
 from aotc.lower.attention.hopper.kernel import Variant
@@ -9,8 +10,6 @@ from aotc.lower.attention.hopper.mask_tiles import has_tiles
 from aotc.lower.attention.problem import Attention
 from aotc.request import Chip
 
-# Of an H100 and H200.
-_MULTIPROCESSORS = 132
 # So many matrices of a batch are gone through at once, where rows see different numbers of keys:
 # with fewer, the longest tiles of each group come at its end.
 _GROUP = 16
@@ -38,7 +37,7 @@ def candidates(problem: Attention) -> list[Candidate]:
 def _variant(problem: Attention, consumers: int) -> Variant | None:
     """With as many keys in a block as there is room for."""
     # Of rows that see different numbers of keys, the GPU itself hands out tiles as blocks end.
-    group, blocks = (_GROUP, 0) if problem.causal else (1, _MULTIPROCESSORS)
+    group, blocks = (_GROUP, 0) if problem.causal else (1, H100.multiprocessors)
     # What threads read of a mask themselves is in registers, of which 128 keys leave too few.
     is_read = problem.mask is not None and not has_tiles(problem.mask)
     found = [
@@ -49,4 +48,4 @@ def _variant(problem: Attention, consumers: int) -> Variant | None:
     return next((one for one in found if hopper.can_take(problem, one)), None)
 
 
-HOPPER = Family(hopper.NAME, Chip("sm_90a"), _MULTIPROCESSORS, candidates, hopper.function)
+HOPPER = Family(hopper.NAME, Chip("sm_90a"), H100.multiprocessors, candidates, hopper.function)

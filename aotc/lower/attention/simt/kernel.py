@@ -19,6 +19,7 @@ from itertools import product
 
 from msgspec import Struct
 
+from aotc.chips import BLOCK_SHARED_BYTES
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.recognise import BATCH, KEY, QUERY
 from aotc.lower.attention.simt.softmax import Rows, Softmax
@@ -44,11 +45,9 @@ from aotc.lower.contractions.writing.writer import Buffer, Writer
 
 NAME = "multiply-adds"
 ELEMENT = "f32"
-# Of a block at most, on GPUs that have least of it: sm_86, sm_89 and sm_120.
-SHARED_BYTES = 99 * 1024
 
 
-def can_take(problem: Attention, variant: Variant, shared_bytes: int = SHARED_BYTES) -> bool:
+def can_take(problem: Attention, variant: Variant, shared_bytes: int = BLOCK_SHARED_BYTES) -> bool:
     """Whether the kernel is right for the problem, on a GPU of so much shared memory a block."""
     depth = problem.depth
     matrices = (problem.q, problem.k, problem.v, problem.o)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aotc.chips import H100, LIMITS
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.simt import kernel
@@ -14,10 +15,8 @@ _ANYWHERE = {
     128: Variant(4, 8, 8, 16, 1),
     256: Variant(4, 4, 8, 8, 2),
 }
-# Of an H100 and H200, whose blocks may have more shared memory: what tiles take there, one block a
+# On Hopper, whose blocks may have more shared memory: what tiles take there, one block a
 # multiprocessor.
-_MULTIPROCESSORS = 132
-_SHARED_BYTES = 227 * 1024
 _MORE_COLUMNS = ((Variant(8, 8, 16, 64, 1), 100), (Variant(4, 8, 16, 64, 1), 58))
 
 
@@ -37,11 +36,11 @@ def _candidates_on_hopper(problem: Attention) -> list[Candidate]:
     return [
         Candidate(variant, cost)
         for variant, cost in _MORE_COLUMNS
-        if kernel.can_take(problem, variant, _SHARED_BYTES)
+        if kernel.can_take(problem, variant, LIMITS[90].block_shared)
     ]
 
 
-SIMT = Family(kernel.NAME, None, _MULTIPROCESSORS, candidates, kernel.function)
+SIMT = Family(kernel.NAME, None, H100.multiprocessors, candidates, kernel.function)
 SIMT_ON_HOPPER = Family(
-    kernel.NAME, Chip("sm_90a"), _MULTIPROCESSORS, _candidates_on_hopper, kernel.function
+    kernel.NAME, Chip("sm_90a"), H100.multiprocessors, _candidates_on_hopper, kernel.function
 )

@@ -10,6 +10,7 @@ their sum after it: in another order than the operation says, with the same erro
 
 from __future__ import annotations
 
+from aotc.chips import BLOCK_SHARED_BYTES
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.tensor_cores.blocks import Blocks
 from aotc.lower.attention.tensor_cores.operands import CHUNK, Operand
@@ -18,8 +19,6 @@ from aotc.lower.attention.tensor_cores.tiles import STAGES, TILE, WARP, Tile, Va
 from aotc.lower.contractions.hopper.tiles import SHARED, Body
 from aotc.lower.contractions.problem import Matrix
 
-# Of a block at most, on every GPU from sm_80 on.
-_SHARED_BYTES = 101376
 _MOST_DEPTH = 256
 
 
@@ -37,7 +36,7 @@ def can_take(problem: Attention, variant: Variant) -> bool:
         and problem.o.element in (problem.q.element, "f32")
         and variant.keys % TILE == 0
         and all(one.is_shared_evenly for one in (kernel.q, kernel.k, kernel.v))
-        and kernel.shared_bytes <= _SHARED_BYTES
+        and kernel.shared_bytes <= BLOCK_SHARED_BYTES
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from aotc.chips import A100
 from aotc.lower.attention.family import Candidate, Family
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.tensor_cores import kernel
@@ -11,7 +12,7 @@ from aotc.lower.attention.tensor_cores.tiles import Variant
 
 NAME = "mma.sync"
 # Two blocks on each multiprocessor of an A100.
-_AT_ONCE = 216
+_AT_ONCE = 2 * A100.multiprocessors
 # So many matrices of a batch are gone through at once, where rows see different numbers of keys.
 _GROUP = 16
 # What a tile of 64 rows takes, where one of 128 takes 100: as it was seen on an H200.

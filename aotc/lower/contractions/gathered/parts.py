@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from aotc.chips import H100
 from aotc.lower.contractions.gathered.problem import Gathered, likely_count
 from aotc.lower.contractions.problem import Problem
 
-# What is assumed: of an H100 and H200.
-MULTIPROCESSORS = 132
 # Clocks of another launch, and how many sums of parts a multiprocessor writes or reads in one.
 _LAUNCH_CLOCKS = 5000
 _SUMS_EACH_CLOCK = 8
@@ -42,4 +41,4 @@ def clocks_of_parts(problem: Gathered, splits: int) -> float:
         return 0
     m, n, batches = (likely_count(one) for one in (problem.rows, problem.columns, problem.batch))
     sums = batches * m * n * (2 * splits + 1)
-    return _LAUNCH_CLOCKS + sums / MULTIPROCESSORS / _SUMS_EACH_CLOCK
+    return _LAUNCH_CLOCKS + sums / H100.multiprocessors / _SUMS_EACH_CLOCK

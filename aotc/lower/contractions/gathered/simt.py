@@ -14,8 +14,8 @@ from math import prod
 
 from msgspec.structs import replace
 
+from aotc.chips import H100, KIB
 from aotc.lower.contractions.gathered.parts import (
-    MULTIPROCESSORS,
     clocks_of_parts,
     depth_of_part,
     table_length,
@@ -38,7 +38,7 @@ from aotc.lower.contractions.writing.scalar import Operands, has_known_types, su
 from aotc.lower.contractions.writing.writer import Buffer, Writer
 
 NAME = "gathered multiply-adds"
-_SHARED_BYTES = 160 * 1024
+_SHARED_BYTES = 160 * KIB
 _TABLE_ENTRY = "i32"
 _TABLE_ENTRY_BYTES = 4
 _SUMMING_THREADS = 128
@@ -67,7 +67,7 @@ def can_take(problem: Problem, variant: Variant) -> bool:
     sides = _sides(problem, variant)
     return (
         all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
-        and _shared_bytes(problem, variant) <= _SHARED_BYTES
+        and shared_bytes(problem, variant) <= _SHARED_BYTES
         and (variant.splits == 1 or depth_of_part(problem, variant) >= _LEAST_DEPTH)
     )
 
@@ -110,10 +110,10 @@ def expected_clocks(problem: Problem, variant: Variant) -> float:
     part = each / (each + _OVERHEAD)
     depth = -(-k // variant.splits)
     at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
-    rounds = -(-tiles // (MULTIPROCESSORS * at_once))
+    rounds = -(-tiles // (H100.multiprocessors * at_once))
     # Few threads do not keep a multiprocessor busy.
-    alone = min(1.0, variant.threads * min(at_once, -(-tiles // MULTIPROCESSORS)) / 256)
-    together = min(at_once, -(-tiles // MULTIPROCESSORS))
+    alone = min(1.0, variant.threads * min(at_once, -(-tiles // H100.multiprocessors)) / 256)
+    together = min(at_once, -(-tiles // H100.multiprocessors))
     busy = depth * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
     total = rounds * busy + _START_CLOCKS
     return total + clocks_of_parts(problem, variant.splits)
@@ -148,7 +148,8 @@ def _tile_bytes(problem: Gathered, variant: Variant) -> int:
     return sum(map(prod, shapes)) * ELEMENT_BYTES[element]
 
 
-def _shared_bytes(problem: Gathered, variant: Variant) -> int:
+def shared_bytes(problem: Gathered, variant: Variant) -> int:
+    """Dynamic shared memory of a block."""
     tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
     return _tile_bytes(problem, variant) + tables
 
@@ -181,7 +182,7 @@ class _Launches:
         blocks = w.multiply(w.multiply(tiles_m, tiles_n), w.multiply(sizes.batches, v.splits))
         sums = self._make_sums() if v.splits > 1 else None
         kernel = _Kernel(self, sums)
-        shared = _shared_bytes(self.problem, v)
+        shared = shared_bytes(self.problem, v)
         w.launch(blocks, v.threads, shared, partial(kernel.body, tiles_m, tiles_n))
         if sums:
             elements = w.multiply(w.multiply(sizes.m, sizes.n), sizes.batches)

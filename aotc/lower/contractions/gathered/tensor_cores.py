@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.chips import H100, KIB
 from aotc.lower.contractions.gathered.parts import (
-    MULTIPROCESSORS,
     clocks_of_parts,
     depth_of_part,
     table_length,
@@ -42,14 +42,14 @@ from aotc.lower.contractions.tensor_cores.tiles import (
     Side,
     Sizes,
     Variant,
-    shared_bytes,
 )
+from aotc.lower.contractions.tensor_cores.tiles import shared_bytes as bytes_of_tiles
 from aotc.lower.contractions.tensor_cores.writer import Writer
 from aotc.lower.contractions.writing.indices import Index
 from aotc.lower.contractions.writing.split_sums import launch, partial_of
 
 NAME = "gathered mma.sync"
-_MOST_SHARED_BYTES = 160 * 1024
+_MOST_SHARED_BYTES = 160 * KIB
 _ENTRY_BYTES = 4
 _SUM_THREADS = 256
 _FEW_STEPS = 1
@@ -68,7 +68,7 @@ def can_take(problem: Problem, variant: Variant) -> bool:
     return (
         is_tile_whole(problem, variant)
         and (variant.splits == 1 or steps >= variant.splits * _FEW_STEPS)
-        and _all_shared_bytes(problem, variant) <= _MOST_SHARED_BYTES
+        and shared_bytes(problem, variant) <= _MOST_SHARED_BYTES
     )
 
 
@@ -131,7 +131,7 @@ def expected_clocks(problem: Problem, variant: Variant) -> float:
     )
     busy = depth * scale * max(variant.m * variant.n / _MULTIPLY_ADDS, fetched)
     alone = -(-depth // variant.k) * _STEP_CLOCKS
-    each = -(-tiles // MULTIPROCESSORS)
+    each = -(-tiles // H100.multiprocessors)
     total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
     return total + clocks_of_parts(problem, variant.splits)
 
@@ -146,14 +146,16 @@ def function(problem: Problem, variant: Variant, name: str, finish: Finish | Non
     return w.text() + "\n"
 
 
-def _all_shared_bytes(problem: Problem, variant: Variant) -> int:
+def shared_bytes(problem: Gathered, variant: Variant) -> int:
+    """Dynamic shared memory of a block."""
+    problem = _as_tiles(problem)
     tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
     return _first_table(problem, variant) + tables
 
 
 def _first_table(problem: Problem, variant: Variant) -> int:
     """Behind the tiles, and the sums where there are parts."""
-    most = max(shared_bytes(problem, variant), shared_bytes(partial_of(problem), variant))
+    most = max(bytes_of_tiles(problem, variant), bytes_of_tiles(partial_of(problem), variant))
     return -(-most // CHUNK_BYTES) * CHUNK_BYTES
 
 
@@ -183,7 +185,7 @@ class _Launches:
             rooms = ", ".join(w.index(size) for size in (parts, sizes.m, pitch))
             w.line(f"%sums = memref.alloc({rooms}) : {problem.c.type}")
         blocks = w.multiply(w.multiply(*tiles), parts)
-        with launch(w, blocks, v.threads, _all_shared_bytes(self.problem, v)):
+        with launch(w, blocks, v.threads, shared_bytes(self.problem, v)):
             place, part = place_of(w, v, tiles)
             if v.splits == 1:
                 _Kernel(self, problem, sizes, place, part).write(self.finish)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from aotc.chips import KIB, LIMITS
 from aotc.lower.contractions.hopper.ring import Barriers
 from aotc.lower.contractions.hopper.tiles import SHARED, Body
 from aotc.lower.contractions.problem import Matrix
 
 WARPGROUP = 128  # threads
 # Of a block at most, less what aligns the stages behind the barriers.
-SHARED_BYTES = 232448 - 1024
+SHARED_BYTES = LIMITS[90].block_shared - KIB
 
 
 class Block:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from aotc.chips import H200_BLOCKS_IN_CLUSTERS
 from aotc.lower.contractions.hopper.tiles import SWIZZLED, Operand
 from aotc.lower.contractions.problem import ELEMENT_BYTES
 from aotc.lower.contractions.writing.indices import Index
@@ -56,9 +57,6 @@ class Rates(Struct, frozen=True):
 
 
 H200 = Rates()
-# How many blocks run at once in clusters that divide K, by the size of a cluster: clusters lie in
-# parts of the chip, and not all have as many multiprocessors.
-_BLOCKS_OF_PARTS = {2: 132, 3: 132, 4: 120, 8: 112}
 
 
 class Sizes(Struct, frozen=True):
@@ -136,6 +134,6 @@ def _turns(w: Writer, variant: Variant, sizes: Sizes) -> Index:
     """How many tiles a block makes, at most."""
     down = w.divide_up(sizes.m, variant.m * variant.down)
     across = w.divide_up(sizes.n, variant.n * variant.across)
-    blocks = _BLOCKS_OF_PARTS.get(variant.splits, variant.blocks)
+    blocks = H200_BLOCKS_IN_CLUSTERS.get(variant.splits, variant.blocks)
     tiles = w.multiply(w.multiply(down, across), variant.slices)
     return w.divide_up(tiles, blocks // (variant.cluster * variant.splits))

@@ -124,6 +124,11 @@ def operands(problem: Problem, variant: Variant) -> tuple[Operand, Operand]:
     return kernel.a, kernel.b
 
 
+def shared_bytes(problem: Problem, variant: Variant) -> int:
+    """Dynamic shared memory of a block."""
+    return _Kernel(problem, variant).shared_bytes
+
+
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     """`func.func @name(%a, %b, %c, ...)`, which launches the kernel."""
     return _Kernel(problem, variant, finish).text(name)

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.chips import H100
 from aotc.lower.contractions import skinny
 from aotc.lower.contractions.hopper import family as hopper
 from aotc.lower.contractions.hopper.split import MOST_SPLITS
@@ -20,7 +21,6 @@ from aotc.lower.contractions.problem import Matrix, Problem
 
 # Rows that tensor cores multiply at once.
 MOST_ROWS = 64
-_MULTIPROCESSORS = 132
 # With as few rows as this, a multiprocessor has room for two blocks with tiles of 64 columns.
 _ROWS_OF_TWO = 16
 _STAGES_OF_TWO = 8
@@ -94,7 +94,7 @@ def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
         n=width,
         consumers=1,
         stages=_STAGES_OF_TWO if has_two else min(room, _MOST_STAGES),
-        blocks=(2 if has_two else 1) * _MULTIPROCESSORS,
+        blocks=(2 if has_two else 1) * H100.multiprocessors,
         splits=splits,
         few=few,
         # Where some multiprocessors have more tiles than others, the next kernel's blocks would
@@ -107,7 +107,7 @@ def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
 def _width(problem: Problem, n: int, *, has_two: bool) -> int:
     """Columns of a tile."""
     widths = _WIDTHS_ALONG if problem.b.transposed else _WIDTHS_ACROSS
-    width = next((one for one in widths if -(-n // one) <= _MULTIPROCESSORS), widths[-1])
+    width = next((one for one in widths if -(-n // one) <= H100.multiprocessors), widths[-1])
     # Where a multiprocessor has two blocks, only a little wider ones are better.
     return width if not has_two or width < 128 else 64
 
@@ -120,7 +120,7 @@ def _splits(problem: Problem) -> int:
     if problem.n is None:
         return min(2, most)
     tiles = max(1, -(-problem.n // 64))
-    fitting = max(_MULTIPROCESSORS // tiles, 2 if tiles <= _MANY_TILES else 1)
+    fitting = max(H100.multiprocessors // tiles, 2 if tiles <= _MANY_TILES else 1)
     return min(fitting, most, MOST_SPLITS)
 
 

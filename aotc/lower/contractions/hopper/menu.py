@@ -54,6 +54,11 @@ def _clocks_at(problem: Problem, variant: Variant, size: int) -> float:
     return float(cost.clocks(Writer(), *operands, variant, Sizes(m, n, k, *pitches)))
 
 
+def shared_bytes(problem: Problem, menu: Menu) -> int:
+    """Dynamic shared memory of a block, of the kernel that has most of it."""
+    return max(hopper.shared_bytes(problem, one) for one in menu.variants)
+
+
 def function(problem: Problem, menu: Menu, name: str, finish: Finish | None = None) -> str:
     """`func.func @name(%a, %b, %c)`, which launches one of the kernels."""
     w = _Chooser(problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.chips import H100, H200_BLOCKS_IN_CLUSTERS
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Problem
 from aotc.lower.rewrites.float8 import FLOAT8
 
@@ -43,7 +44,7 @@ class Variant(Struct, frozen=True):
     stages: int = 4
     group: int = 16
     ping_pong: bool = False
-    blocks: int = 132
+    blocks: int = H100.multiprocessors
     down: int = 1
     across: int = 1
     buffers: int = 2
@@ -101,9 +102,9 @@ _SWAPPED_IN_CLUSTERS = (
     Variant(n=192, consumers=3, swaps=True),
     *(Variant(n=n, swaps=True) for n in (208, 176)),
 )
-# Clusters: how many blocks down and across, and how many such blocks run at once. What one costs
-# at its beginning and at its end is more than small tiles gain.
-_CLUSTERS = ((1, 2, 132), (2, 1, 132), (2, 2, 120))
+# Clusters: how many blocks down and across. What one costs at its beginning and at its end is more
+# than small tiles gain.
+_CLUSTERS = ((1, 2), (2, 1), (2, 2))
 
 
 # Of few tiles. Larger ones than else, which two turns at most make; and such as divide K, by slices
@@ -132,9 +133,9 @@ def shapes(problem: Problem) -> tuple[Variant, ...]:
         alone += _SWAPPED
         in_clusters = _SWAPPED_IN_CLUSTERS + in_clusters
     together = (
-        replace(shape, down=down, across=across, blocks=blocks)
+        replace(shape, down=down, across=across, blocks=H200_BLOCKS_IN_CLUSTERS[down * across])
         for shape in in_clusters
-        for down, across, blocks in _CLUSTERS
+        for down, across in _CLUSTERS
     )
     return (*alone, *together, *_of_few_tiles(problem))
 

@@ -14,6 +14,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from aotc.chips import H100, KIB, MAX_BLOCK_THREADS
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Problem
 from aotc.lower.contractions.simt.kernel import Kernel
 from aotc.lower.contractions.simt.tiles import (
@@ -31,9 +32,9 @@ from aotc.lower.contractions.writing.split_sums import add_parts, allocate_parts
 from aotc.lower.contractions.writing.writer import Writer
 
 NAME = "multiply-adds"
-_SHARED_BYTES = 160 * 1024
+_SHARED_BYTES = 160 * KIB
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
-_MANY_BLOCKS = 264
+_MANY_BLOCKS = 2 * H100.multiprocessors
 _FEW_STEPS = 8
 # Of products of few tiles: their size, and in how many parts K is at most.
 _SMALL_TILE = (64, 64)
@@ -78,7 +79,7 @@ def can_take(problem: Problem, variant: Variant) -> bool:
         any(size & (size - 1) for size in sizes)
         or (lanes != WARP or variant.m % variant.warp_m or variant.n % variant.warp_n)
         or (variant.thread_m % group or variant.thread_n % group)
-        or not (WARP <= variant.threads <= 1024)
+        or not (WARP <= variant.threads <= MAX_BLOCK_THREADS)
         or shared_bytes(problem, variant) > _SHARED_BYTES
         # Parts are stored as what they are summed in.
         or (variant.splits != 1 and problem.a.element != element)

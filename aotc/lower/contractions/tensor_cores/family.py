@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from aotc.chips import H100
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.lower.contractions.tensor_cores.kernel import Kernel
 from aotc.lower.contractions.tensor_cores.tiles import (
@@ -24,9 +25,9 @@ from aotc.lower.contractions.tensor_cores.tiles import (
     Variant,
     has_totals,
     instruction_of,
-    shared_bytes,
     sides,
 )
+from aotc.lower.contractions.tensor_cores.tiles import shared_bytes as bytes_of_tiles
 from aotc.lower.contractions.tensor_cores.writer import Writer
 from aotc.lower.contractions.writing.indices import Index
 from aotc.lower.contractions.writing.split_sums import (
@@ -39,7 +40,7 @@ from aotc.lower.contractions.writing.split_sums import (
 
 NAME = "mma.sync"
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
-_MANY_BLOCKS = 264
+_MANY_BLOCKS = 2 * H100.multiprocessors
 _FEW_STEPS = 8
 # What sums of an element's products may be asked for in: 16 bits are rounded to once, at the end.
 _ACCUMULATORS = {
@@ -173,6 +174,11 @@ def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool
     return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
 
 
+def shared_bytes(problem: Problem, variant: Variant) -> int:
+    """Dynamic shared memory of a block."""
+    return bytes_of_tiles(problem if variant.splits == 1 else partial_of(problem), variant)
+
+
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     """The text of a function that takes A, B and C, and launches the kernel."""
     w = Writer()
@@ -210,7 +216,7 @@ def _launch_split(
     # Of K, each part has as many whole tiles.
     depth = w.multiply(w.divide_up(sizes.k, variant.k * variant.splits), variant.k)
     blocks = w.multiply(w.multiply(*tiles), parts)
-    with launch(w, blocks, variant.threads, shared_bytes(partial, variant)):
+    with launch(w, blocks, variant.threads, shared_bytes(problem, variant)):
         place, part = place_of(w, variant, tiles)
         batch, split = w.divide(part, variant.splits), w.remainder(part, variant.splits)
         first_k = w.multiply(split, depth)

@@ -70,6 +70,11 @@ def of_few_tiles(problem: Problem) -> tuple[Variant, int, int] | None:
     return next(((one, _FEW_TILES, 0) for one in small), None)
 
 
+def shared_bytes(problem: Problem, variant: Variant) -> int:
+    """Dynamic shared memory of a block."""
+    return tensor_cores.shared_bytes(problem, variant)
+
+
 def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
     """The text of a function that takes A, B and C, and launches the kernel."""
     return tensor_cores.function(problem, variant, name, finish)
