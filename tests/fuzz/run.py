@@ -47,7 +47,9 @@ def warm_up(folder: Path) -> None:
     """Makes what is made once, the runtime's libraries, which would make the first cases slow."""
     module = folder / "module.mlir"
     module.write_text(PROGRAM)
-    build_here(module, "--emit", "exe,shared,static", "--chip", "sm_90", "-o", f"{folder}/")
+    for options in ((), ("-g",)):
+        kinds = ("--emit", "exe,shared,static", *options, "--no-cache")
+        build_here(module, *kinds, "--chip", "sm_90", "-o", f"{folder}/")
 
 
 def describe(case: Case, ending: Ending, original: Ending) -> str:
