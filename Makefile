@@ -6,6 +6,7 @@
 #   make chips        every kernel that aotc can choose, built for chips, whose cubins are read
 #   make property     new random kernels, whose values are known, on the CPU
 #   make fuzz         damaged and odd inputs for aotc build; finds in build/fuzz
+#   make stress       builds on partly warm caches, three at a time, and interrupted ones
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
@@ -35,7 +36,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
-  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property fuzz chips
+  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property fuzz stress chips
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -73,6 +74,9 @@ test: lint
 test-frontends: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
 	$(RUN) -m pytest tests/frontends tests/fuzz -n $(JOBS) --dist worksteal
+
+stress: $(INSTALLED)
+	$(RUN) -m tests.stress.run $(STRESS)
 
 property: $(INSTALLED)
 	$(RUN) -m tests.property.run $(PROPERTY)

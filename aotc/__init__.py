@@ -9,13 +9,13 @@ Errors are `InputError` (yours), `ToolError` and `InternalError` (ours), all `Ao
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-from aotc.errors import AotcError, InputError, InternalError, ToolError
-
+# Not typing's: the command loads this before it hears interrupts.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from aotc.api import Artifact, build
+    from aotc.errors import AotcError, InputError, InternalError, ToolError
     from aotc.library.opened import Library, LibraryError, load
 
 __version__ = "0.1.0"
@@ -31,9 +31,9 @@ __all__ = [
     "load",
 ]
 
-# What brings the MLIR bindings with it, which take a sixth of a second to load: when it is asked
-# for, and not for `aotc --help`.
+# Loaded when it is asked for: some of it brings the MLIR bindings, which take a sixth of a second.
 _LATE = {
+    **dict.fromkeys(("AotcError", "InputError", "InternalError", "ToolError"), "aotc.errors"),
     "Artifact": "aotc.api",
     "build": "aotc.api",
     "Library": "aotc.library.opened",
@@ -48,6 +48,8 @@ _LATE = {
 def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module 'aotc' has no attribute '{name}'")
+    import importlib
+
     value = getattr(importlib.import_module(_LATE[name]), name)
     globals()[name] = value
     return value

@@ -41,6 +41,9 @@ MAX_CLUSTER = 16
 FIRST_WITH_ASYNC_COPIES = 80
 FIRST_WITH_CLUSTERS = 90
 FIRST_WITH_VARIANT = 90
+# Orin, a system on a chip: its GPU takes no other's cubins, nor another its. (CUDA C++ Programming
+# Guide, "Binary Compatibility".)
+TEGRA = (87,)
 
 
 class Limits(Struct, frozen=True):

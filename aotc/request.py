@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 
-from aotc.chips import FIRST_WITH_VARIANT, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, Limits
+from aotc.chips import FIRST_WITH_VARIANT, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, TEGRA, Limits
 from aotc.errors import InputError, near_names
 from aotc.warnings import WarningOptions
 
@@ -68,8 +68,9 @@ class Chip(Struct, frozen=True, order=True):
         return LIMITS[self.capability]
 
     def runs_on(self, capability: int) -> bool:
-        """Whether GPUs of that compute capability run a cubin for this chip."""
-        if self.name.endswith("a"):
+        """Whether GPUs of that compute capability run a cubin for this chip: later ones of its
+        major version."""
+        if self.name.endswith("a") or {capability, self.capability} & set(TEGRA):
             return capability == self.capability
         return capability >= self.capability and capability // 10 == self.capability // 10
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from chips.kernels import Kernel, capabilities_of
+from chips.kernels import Kernel
 from helpers.command import build_here
 
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.inspect import inspect
 from aotc.inspect.occupancy import limits_of, occupancy
+from aotc.inspect.scan import DeviceKernel
 from aotc.lower.checks.extents import LaunchSizes
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -23,46 +25,47 @@ def text_of(kernels: Sequence[Kernel]) -> str:
     return "\n".join(kernel.function(f"k{number}") for number, kernel in enumerate(kernels))
 
 
-def refused(kernels: Sequence[Kernel], chip: Chip, folder: Path) -> tuple[int, list[str]]:
-    """How many kernels were read of those that may be launched on the chip, and which of them it
-    would refuse: of shared memory, static and dynamic, registers times threads, or threads there is
-    not enough for one block."""
-    able = [kernel for kernel in kernels if chip.capability in capabilities_of(kernel)]
-    return refused_of(able, chip, folder)
-
-
-def refused_of(kernels: Sequence[Kernel], chip: Chip, folder: Path) -> tuple[int, list[str]]:
-    """The same of all these kernels."""
-    if not kernels:
-        return 0, []
+def refused(
+    kernels: Sequence[Kernel], chips: Sequence[Chip], folder: Path
+) -> tuple[Counter[str], list[str]]:
+    """Builds the kernels for the chips: how many cubins' kernels were read of each chip, and which
+    of them it would refuse: of shared memory, static and dynamic, registers times threads, or
+    threads there is not enough for one block."""
     text = text_of(kernels)
     dynamic = _dynamic_bytes(text)
-    source = folder / f"kernels.{chip.name}.mlir"
+    source = folder / "kernels.mlir"
     source.write_text(text)
-    cubin = folder / f"kernels.{chip.name}.cubin"
-    options = ("--emit", "cubin", "--no-cpu-kernels", "-Wno-shared-memory")
-    build_here(source, *options, "--chip", chip.name, "-o", cubin)
-    (image,) = inspect(cubin).images
+    names = ",".join(chip.name for chip in chips)
+    options = ("--emit", "cubin", "--no-cpu-kernels", "-Wno-shared-memory", "--no-cache")
+    build_here(source, *options, "--chip", names, "-o", f"{folder}/")
+    counts: Counter[str] = Counter()
     problems = []
-    for kernel in image.kernels:
-        function = kernel.name.split("_")[0]
-        name = kernels[int(function[1:])].name
-        if None in (kernel.max_threads, kernel.registers, kernel.shared_bytes):
-            problems.append(f"{name}: {kernel.name} says not what it takes")
-            continue
-        found = occupancy(
-            limits_of(chip),
-            threads=kernel.max_threads,
-            registers=kernel.registers,
-            shared_bytes=kernel.shared_bytes + dynamic[function],
-            barriers=kernel.barriers or 0,
-        )
-        if found.blocks == 0:
-            problems.append(
-                f"{name}: {kernel.name} of {kernel.max_threads} threads, {kernel.registers} "
-                f"registers each, {kernel.shared_bytes} and {dynamic[function]} bytes"
-            )
-    return len(image.kernels), problems
+    for file in sorted(folder.glob("*.cubin")):
+        (image,) = inspect(file).images
+        for kernel in image.kernels:
+            function = kernel.name.split("_")[0]
+            counts[image.chip] += 1
+            if why := refusal(kernel, Chip(image.chip), dynamic[function]):
+                name = kernels[int(function[1:])].name
+                problems.append(f"{image.chip}: {name}: {kernel.name} {why}")
+    return counts, problems
+
+
+def refusal(kernel: DeviceKernel, chip: Chip, dynamic: int) -> str | None:
+    """Why the chip refuses blocks of the kernel, with so many bytes of dynamic shared memory."""
+    threads, registers, static = kernel.max_threads, kernel.registers, kernel.shared_bytes
+    if threads is None or registers is None or static is None:
+        return "says not what it takes"
+    found = occupancy(
+        limits_of(chip),
+        threads=threads,
+        registers=registers,
+        shared_bytes=static + dynamic,
+        barriers=kernel.barriers or 0,
+    )
+    if found.blocks:
+        return None
+    return f"of {threads} threads, {registers} registers each, {static} and {dynamic} bytes"
 
 
 def _dynamic_bytes(text: str) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -138,8 +139,18 @@ CONVOLUTIONS: tuple[Contraction, ...] = tuple(
 )
 
 
+# Of any number of images.
+_ANY_BATCH = convolution(
+    *("any", (64, 1536, 16, 16), (256, 3, 3)),
+    layout="nhwc",
+    element="f16",
+    result="f32",
+    dynamic=(("a", 0), ("c", 0)),
+)
+
+
 def gathered() -> Iterator[Gathered]:
-    for one in CONVOLUTIONS:
+    for one in (*CONVOLUTIONS, _ANY_BATCH):
         problem = one.problem
         if problem is not None:
             yield problem
@@ -160,6 +171,16 @@ def attentions() -> Iterator[Attention]:
 
 def kernels() -> Iterator[Kernel]:
     """Each of them for every problem that it takes."""
+    yield from product_kernels()
+    for one in gathered():
+        for family in (gathered_tensor_cores, gathered_simt):
+            for variant in family.variants(one):
+                if family.can_take(one, variant):
+                    yield Kernel(family, one, variant, ANY_GPU)
+    yield from attention_kernels()
+
+
+def product_kernels() -> Iterator[Kernel]:
     for problem in products():
         for family in (*FAMILIES.values(), blackwell):
             target = _target(family)
@@ -171,11 +192,9 @@ def kernels() -> Iterator[Kernel]:
                 yield Kernel(family, problem, small[0], target)
         for few in few_rows(problem):
             yield Kernel(few.family, few.problem, few.variant, "sm_90a")
-    for one in gathered():
-        for family in (gathered_tensor_cores, gathered_simt):
-            for variant in family.variants(one):
-                if family.can_take(one, variant):
-                    yield Kernel(family, one, variant, ANY_GPU)
+
+
+def attention_kernels() -> Iterator[Kernel]:
     for attention in attentions():
         for kind in ATTENTION:
             target = ANY_GPU if kind.chip is None else kind.chip.name
@@ -208,7 +227,8 @@ def distinct() -> list[Kernel]:
     return [ones[crc32(name.encode()) % len(ones)] for name, ones in found.items()]
 
 
-def covering() -> list[Kernel]:
+@functools.cache
+def covering() -> tuple[Kernel, ...]:
     """Of each family and type of elements, the kernels of which a thread and of which a block has
     most. (Those of bf16 are those of f16.)"""
     groups: dict[tuple[str, str], list[Kernel]] = {}
@@ -220,7 +240,7 @@ def covering() -> list[Kernel]:
     for ones in groups.values():
         for most in (max(ones, key=_elements_of_thread), max(ones, key=shared_bytes_of)):
             found[most.name] = most
-    return list(found.values())
+    return tuple(found.values())
 
 
 def _elements_of_thread(kernel: Kernel) -> float:

@@ -2,8 +2,8 @@
 
     python -m tests.chips.run [--chip sm_86,sm_90a]
 
-Says for each chip how many kernels were read, and each that the chip would refuse. Exit code 1
-when there was one.
+Says how many kernels of each chip's cubins were read, and each that the chip would refuse. Exit
+code 1 when there was one.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 # As pytest has it.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from chips.cubins import refused
-from chips.kernels import distinct
+from chips.kernels import Kernel, capabilities_of, distinct
 
 from aotc.request import Chip
 
 # Kernels of one module: more make a build that fails dearer to find.
 BATCH = 25
+EVERY = 5  # batches
 CHIPS = "sm_86,sm_120,sm_90a,sm_80,sm_89,sm_100a"
 
 
@@ -31,21 +33,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.chips.run", description=__doc__)
     parser.add_argument("--chip", default=CHIPS, help=f"default: {CHIPS}")
     options = parser.parse_args()
-    kernels = distinct()
-    code = 0
-    for chip in map(Chip.parse, options.chip.split(",")):
-        begin, count, problems = time.monotonic(), 0, list[str]()
-        for first in range(0, len(kernels), BATCH):
-            with tempfile.TemporaryDirectory(prefix="aotc-chips-") as folder:
-                read, found = refused(kernels[first : first + BATCH], chip, Path(folder))
-            count += read
-            problems += found
-            for problem in found:
-                print(f"{chip.name}: {problem}", flush=True)
-        seconds = time.monotonic() - begin
-        print(f"{chip.name}: {count} kernels, {len(problems)} refused, {seconds:.0f} s", flush=True)
-        code = 1 if problems else code
-    return code
+    chips = [Chip.parse(name) for name in options.chip.split(",")]
+    groups: dict[tuple[Chip, ...], list[Kernel]] = {}
+    for kernel in distinct():
+        able = tuple(chip for chip in chips if chip.capability in capabilities_of(kernel))
+        groups.setdefault(able, []).append(kernel)
+    batches = [
+        (able, kernels[first : first + BATCH])
+        for able, kernels in groups.items()
+        for first in range(0, len(kernels), BATCH)
+        if able
+    ]
+    begin, counts, refusals = time.monotonic(), Counter[str](), list[str]()
+    for number, (able, kernels) in enumerate(batches, 1):
+        with tempfile.TemporaryDirectory(prefix="aotc-chips-") as folder:
+            read, found = refused(kernels, able, Path(folder))
+        counts += read
+        refusals += found
+        print(*found, sep="\n", end="\n" if found else "", flush=True)
+        if number % EVERY == 0 or number == len(batches):
+            said = ", ".join(f"{chip}: {count}" for chip, count in counts.items())
+            seconds = time.monotonic() - begin
+            done = f"{number} of {len(batches)} batches, {seconds:.0f} s"
+            print(f"{done}; {len(refusals)} refused of: {said}", flush=True)
+    return 1 if refusals else 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from aotc.errors import InputError
 from aotc.request import (
     DEFAULT_CHIPS,
     DEFAULT_PTX,
+    KNOWN_CHIPS,
     BuildRequest,
     Chip,
     EmitKind,
@@ -42,6 +43,49 @@ def test_ptx_targets() -> None:
     assert parse_ptx("compute_80") == Chip("sm_80")
     with pytest.raises(InputError, match=r"Unknown PTX target 'compute_8'\. Near names: compute_8"):
         parse_ptx("compute_8")
+
+
+# Images → the compute capabilities of the GPUs that run them, of those that are known.
+RUNNING: list[tuple[str, str, tuple[int, ...]]] = [
+    ("sm_80", "none", (80, 86, 89)),
+    ("sm_87", "none", (87,)),
+    ("sm_87", "compute_87", (87, 89, 90, 100, 103, 120, 121)),
+    ("sm_89", "none", (89,)),
+    ("sm_90", "none", (90,)),
+    ("sm_90a", "compute_90a", (90,)),
+    ("sm_100", "none", (100, 103)),
+    ("sm_86", "compute_90", (86, 89, 90, 100, 103, 120, 121)),
+    ("sm_75 sm_120a", "none", (75, 120)),
+]
+
+
+@pytest.mark.parametrize(("chips", "ptx", "capabilities"), RUNNING)
+def test_what_runs_the_images(chips: str, ptx: str, capabilities: tuple[int, ...]) -> None:
+    """Cubins run on later minor versions (but for Orin's), PTX on everything later, those of "a" on
+    the one chip."""
+    request = BuildRequest(
+        Path("x.mlir"), chips=tuple(map(Chip, chips.split())), ptx=parse_ptx(ptx)
+    )
+    assert request.capabilities == capabilities
+
+
+def test_the_default_images_run_on_all_from_ampere_on() -> None:
+    request = BuildRequest(Path("x.mlir"))
+    assert request.capabilities == (80, 86, 87, 89, 90, 100, 103, 120, 121)
+
+
+def test_shared_memory_of_a_block() -> None:
+    """CUDA C++ Programming Guide, "Maximum amount of shared memory per thread block"."""
+    found = {name: Chip(name).limits.block_shared // 1024 for name in KNOWN_CHIPS}
+    assert found == {
+        "sm_75": 64,
+        "sm_80": 163,
+        "sm_86": 99,
+        "sm_87": 163,
+        "sm_89": 99,
+        **dict.fromkeys(("sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a"), 227),
+        **dict.fromkeys(("sm_120", "sm_120a", "sm_121", "sm_121a"), 99),
+    }
 
 
 def test_the_defaults_are_known() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.chips import MAX_BLOCK_THREADS, MAX_GRID
 from aotc.cpu import build
 from aotc.mlir import ir
 from aotc.ops import create
@@ -44,8 +45,7 @@ _WITHOUT_TRACE = frozenset(
     ).split()
 )
 # The ids' and dims' largest values on any GPU: thread_id, block_id, grid_dim, block_dim.
-_LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
-_LARGEST_ID = (*[1023] * 3, *_LARGEST_GRID, *_LARGEST_GRID, *[1024] * 3)
+_LARGEST_ID = (*[MAX_BLOCK_THREADS - 1] * 3, *MAX_GRID, *MAX_GRID, *[MAX_BLOCK_THREADS] * 3)
 # What a bound may be computed with, in the function that runs a block: these cannot fail.
 _COMPUTED = frozenset({"llvm.add", "llvm.sub", "llvm.mul", "llvm.intr.smax", "llvm.intr.smin"})
 _I64_MAX = (1 << 63) - 1

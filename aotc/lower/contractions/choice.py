@@ -197,7 +197,7 @@ def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
             continue
         if able:
             found.append(replace(choice, capabilities=able))
-        smaller = _smaller(choice, others)
+        smaller = _smaller(replace(choice, entry=None), others)
         if smaller is None and choice is choices[-1]:
             return []
         found += [smaller] if smaller else []
@@ -221,7 +221,7 @@ def _smaller(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
             if not choice.least_tiles:
                 chips = [Chip(f"sm_{capability}") for capability in capabilities]
                 best = _best_for(family, problem, able, chips)
-            return replace(choice, family=family, variant=best, entry=None)
+            return replace(choice, family=family, variant=best)
     return None
 
 

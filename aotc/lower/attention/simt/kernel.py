@@ -19,7 +19,7 @@ from itertools import product
 
 from msgspec import Struct
 
-from aotc.chips import BLOCK_SHARED_BYTES
+from aotc.chips import BLOCK_SHARED_BYTES, WARP
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.recognise import BATCH, KEY, QUERY
 from aotc.lower.attention.simt.softmax import Rows, Softmax
@@ -27,7 +27,6 @@ from aotc.lower.attention.simt.tiles import (
     BITS,
     GROUP,
     RUN,
-    WARP,
     Tile,
     Tiles,
     Variant,

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.lower.contractions.writing.indices import Index
 from aotc.lower.contractions.writing.writer import Writer
 
-WARP = 32
 # Elements of f32 that an access has at most, 16 bytes.
 GROUP = 4
 _BYTES = 4

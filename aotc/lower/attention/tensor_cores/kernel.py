@@ -10,12 +10,12 @@ their sum after it: in another order than the operation says, with the same erro
 
 from __future__ import annotations
 
-from aotc.chips import BLOCK_SHARED_BYTES
+from aotc.chips import BLOCK_SHARED_BYTES, WARP
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.tensor_cores.blocks import Blocks
 from aotc.lower.attention.tensor_cores.operands import CHUNK, Operand
 from aotc.lower.attention.tensor_cores.store import Place, Store
-from aotc.lower.attention.tensor_cores.tiles import STAGES, TILE, WARP, Tile, Variant
+from aotc.lower.attention.tensor_cores.tiles import STAGES, TILE, Tile, Variant
 from aotc.lower.contractions.hopper.tiles import SHARED, Body
 from aotc.lower.contractions.problem import Matrix
 

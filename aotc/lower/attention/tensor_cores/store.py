@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.lower.attention.problem import Attention
 from aotc.lower.attention.tensor_cores.operands import CHUNK, Operand
-from aotc.lower.attention.tensor_cores.tiles import TILE, WARP
+from aotc.lower.attention.tensor_cores.tiles import TILE
 from aotc.lower.contractions.hopper.tiles import Body
 from aotc.lower.contractions.problem import ELEMENT_BYTES, convert
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-WARP = 32
+from aotc.chips import WARP
+
 STAGES = 2  # blocks of K, and of V, that there is room for
 TILE = 16  # rows of Q, of one product
 

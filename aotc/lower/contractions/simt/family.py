@@ -14,11 +14,10 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from aotc.chips import H100, KIB, MAX_BLOCK_THREADS
+from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Problem
 from aotc.lower.contractions.simt.kernel import Kernel
 from aotc.lower.contractions.simt.tiles import (
-    WARP,
     WIDEST_ACCESS,
     Variant,
     shared_bytes,

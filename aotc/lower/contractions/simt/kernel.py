@@ -8,8 +8,9 @@ from math import prod
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
-from aotc.lower.contractions.simt.tiles import WARP, WIDEST_ACCESS, Side, Variant, sides
+from aotc.lower.contractions.simt.tiles import WIDEST_ACCESS, Side, Variant, sides
 from aotc.lower.contractions.writing.indices import Index
 from aotc.lower.contractions.writing.scalar import Operands, finished, sum_type
 from aotc.lower.contractions.writing.split_sums import SUMS

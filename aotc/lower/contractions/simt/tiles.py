@@ -9,7 +9,6 @@ from msgspec import Struct
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.lower.contractions.writing.scalar import sum_type
 
-WARP = 32
 WIDEST_ACCESS = 16  # bytes
 
 

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from aotc.chips import H100
+from aotc.chips import H100, WARP
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.lower.contractions.tensor_cores.kernel import Kernel
 from aotc.lower.contractions.tensor_cores.tiles import (
     LEAST_ASYNC_BYTES,
-    WARP,
     Place,
     Sizes,
     Staging,

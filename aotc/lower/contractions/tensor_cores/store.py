@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotc.chips import WARP
 from aotc.lower.contractions.problem import Finish, Problem, convert
 from aotc.lower.contractions.problem import Place as ElementPlace
 from aotc.lower.contractions.tensor_cores.tiles import (
-    WARP,
     Place,
     Sizes,
     Staging,

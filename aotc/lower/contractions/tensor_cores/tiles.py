@@ -10,10 +10,10 @@ from math import gcd
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.lower.contractions.writing.indices import Index
 
-WARP = 32
 # What ldmatrix reads of a row, the widest copy, and what a swizzle moves.
 CHUNK_BYTES = 16
 SWIZZLED_ROWS = 8
