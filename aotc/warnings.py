@@ -48,6 +48,10 @@ WARNINGS = {
 }
 
 
+# Of problems, at a time.
+MOST_SHOWN = 20
+
+
 class BuildWarning(Struct, frozen=True):
     """Something about a build that its user should know: by name, and where in the input.
 
@@ -159,4 +163,12 @@ def raise_errors(found: Iterable[BuildWarning], options: WarningOptions) -> None
     ]
     if texts:
         # The command line writes what stands before the first, where that has no place.
-        raise InputError("\n".join(dict.fromkeys(texts)).removeprefix("aotc: error: "))
+        shown = first_of(texts, "errors")
+        raise InputError("\n".join(shown).removeprefix("aotc: error: "))
+
+
+def first_of(texts: Iterable[str], what: str) -> list[str]:
+    """The texts of a screen, each once, and how many more there are."""
+    unique = list(dict.fromkeys(texts))
+    more = len(unique) - MOST_SHOWN
+    return [*unique[:MOST_SHOWN], *([f"and {more} more {what}"] if more > 0 else [])]

@@ -31,7 +31,7 @@ from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest, EmitKind
 from aotc.request_words import read_tuned
 from aotc.stages.file import StageFile
-from aotc.warnings import Severity, WarningOptions
+from aotc.warnings import Severity, WarningOptions, first_of
 
 
 @click.command("build")
@@ -280,6 +280,10 @@ def _print_cache(cache: BuildCache, options: dict[str, Any], name: str) -> None:
 
 
 def _print_warnings(found: Iterable[Any], options: WarningOptions, name: str) -> None:
-    for warning in dict.fromkeys(found):
-        if options.severity(warning.name, is_sure=warning.is_sure) is Severity.WARNING:
-            print(warning.text(Severity.WARNING, name), file=sys.stderr)
+    texts = (
+        warning.text(Severity.WARNING, name)
+        for warning in found
+        if options.severity(warning.name, is_sure=warning.is_sure) is Severity.WARNING
+    )
+    for text in first_of(texts, "warnings"):
+        print(text, file=sys.stderr)

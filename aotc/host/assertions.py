@@ -179,14 +179,16 @@ def _failing_functions(calls: dict[str, list[Any]]) -> set[str]:
 
 
 class _Leave:
-    """The block of a function that returns zeros, made when it is first wanted."""
+    """The blocks of a function that leave it, each made when it is first wanted."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
         self._block: Any = None
+        self._failures: dict[str, Any] = {}
 
     @property
     def block(self) -> Any:
+        """The one that returns zeros."""
         if self._block is None:
             _, result = signature(self._function)
             self._block = self._function.regions[0].blocks.append()
@@ -199,17 +201,28 @@ class _Leave:
                 ir.Operation.create("llvm.return", operands=values)
         return self._block
 
+    def failure(self, name: str) -> Any:
+        """The one that calls the function of that name, with the message that it is given, before.
+
+        One for all: of many ways to a large result, LLVM makes as many copies of it.
+        """
+        if name not in self._failures:
+            pointer, unknown = ir.Type.parse("!llvm.ptr"), ir.Location.unknown()
+            block = self.block.create_before(pointer, arg_locs=[unknown])
+            self._failures[name] = block
+            with ir.InsertionPoint(block):
+                create_call(name, [block.arguments[0]])
+                ir.Operation.create("llvm.br", successors=[self.block])
+        return self._failures[name]
+
 
 def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave) -> None:
     """Fails with the text in the variable `message`, and leaves, where the check does not hold.
     `parts` are the block that ends with it, and the one behind."""
     block, rest = parts
-    failed = leave.block.create_before()
-    with ir.InsertionPoint(failed):
-        create_call(_failure_of(check), [_address(message)])
-        ir.Operation.create("llvm.br", successors=[leave.block])
+    failed = leave.failure(_failure_of(check))
     with ir.InsertionPoint(block):
-        _branch(check.operands[0], rest, failed)
+        _branch(check.operands[0], rest, failed, _address(message))
     check.erase()
 
 
@@ -254,10 +267,11 @@ def _split_behind(calls: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, Any]]]
         yield from found
 
 
-def _branch(condition: Any, if_true: Any, if_false: Any) -> None:
+def _branch(condition: Any, if_true: Any, if_false: Any, *given: Any) -> None:
+    """`given` are the arguments of `if_false`."""
     ir.Operation.create(
         "llvm.cond_br",
-        operands=[condition],
+        operands=[condition, *given],
         successors=[if_true, if_false],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0])},
+        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, len(given)])},
     )

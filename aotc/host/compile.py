@@ -51,6 +51,10 @@ class HostCompiler(Struct, frozen=True):
             "ir",
             "-Wno-override-module",
             "-fno-crash-diagnostics",
+            # It looks at all arguments of a call for each of them, to know who is called through a
+            # pointer: entries may have thousands.
+            "-mllvm",
+            "-opt-disable=called-value-propagation",
             source,
             "-o",
             output,

@@ -19,6 +19,7 @@ from aotc.input.depth import check_depth, check_levels
 from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
 from aotc.mlir import ir
+from aotc.warnings import MOST_SHOWN
 
 BYTECODE_MAGIC = b"ML\xefR"
 # An attribute in place of a string, which makes the parser of these bindings run out of memory, or
@@ -33,7 +34,6 @@ _UNNAMED = '"-"'
 # In messages.
 _LONGEST_LINE = 1000
 _LONGEST_MESSAGE = 1000
-_MOST_PROBLEMS = 20
 # A note that has all of an operation, with all that is in it.
 _DUMP = "see current operation"
 
@@ -240,7 +240,7 @@ def describe_diagnostics(error: Any, name: str, lines: tuple[str, ...]) -> str:
     """The diagnostics of an MLIR error as text: place, message, line, caret, notes."""
     parts: list[str] = []
     diagnostics = error.error_diagnostics
-    for diagnostic in diagnostics[:_MOST_PROBLEMS]:
+    for diagnostic in diagnostics[:MOST_SHOWN]:
         _describe(diagnostic, "error", name, lines, parts)
     parts += and_more(len(diagnostics))
     return "\n".join(parts) or _short(str(error))
@@ -248,7 +248,7 @@ def describe_diagnostics(error: Any, name: str, lines: tuple[str, ...]) -> str:
 
 def and_more(count: int) -> list[str]:
     """What stands behind the problems that are shown, where there are more."""
-    return [f"and {count - _MOST_PROBLEMS} more errors"] if count > _MOST_PROBLEMS else []
+    return [f"and {count - MOST_SHOWN} more errors"] if count > MOST_SHOWN else []
 
 
 def _short(message: str) -> str:
@@ -289,7 +289,7 @@ def input_error(
 ) -> InputError:
     """One error for all the problems, each a location and what is wrong there."""
     parts: list[str] = []
-    for location, message in problems[:_MOST_PROBLEMS]:
+    for location, message in problems[:MOST_SHOWN]:
         place = source.place(location)
         parts.append(f"{place}: error: {message}" if place else message)
         if place and (shown := excerpt(place, source.name, source.lines)):

@@ -83,11 +83,11 @@ def _is_memref(value: Any) -> bool:
 
 def _overlaps(loop: Any, roots: Roots) -> bool:
     """Whether the loop stores through one value to what it may access through another."""
-    accessed: list[tuple[Any, bool]] = []
+    accessed: dict[tuple[Any, bool], None] = {}
     for op in ops.walk(loop):
         if op.name in _ACCESSES:
             operand, writes = _ACCESSES[op.name]
-            accessed.append((op.operands[operand], writes))
+            accessed[op.operands[operand], writes] = None
     return any(
         writes and one != other and roots.may_overlap(one, other)
         for one, writes in accessed
@@ -95,16 +95,35 @@ def _overlaps(loop: Any, roots: Roots) -> bool:
     )
 
 
+# To know whether a loop is parallel takes the fifth power of how many loops there are around an
+# access, and the square of how many accesses there are: a second for as many as these.
+_DEEPEST_NEST = 32
+_MOST_ACCESSES = 500
+
+
+def _is_large(loop: Any) -> bool:
+    """Whether so many loops or accesses are in an outermost loop."""
+    inside = ops.walk(loop)
+    if sum(op.name in _ACCESSES for op in inside) > _MOST_ACCESSES:
+        return True
+    loops = [op for op in inside if op.name == "affine.for"]
+    return len(loops) > _DEEPEST_NEST and any(
+        sum(outer.name == "affine.for" for outer in ops.ancestors(op)) >= _DEEPEST_NEST
+        for op in loops
+    )
+
+
 @contextmanager
-def overlapping_loops_kept_sequential(function: Any, roots: Roots) -> Iterator[None]:
-    """While active, `affine-parallelize` leaves loops alone whose buffers may overlap.
+def some_loops_kept_sequential(function: Any, roots: Roots) -> Iterator[None]:
+    """While active, `affine-parallelize` leaves loops alone whose buffers may overlap, and those
+    that it would take too long for.
 
     It refuses a loop with a call in it, as the call may do anything: so there is one.
     """
     outermost = [
         op
         for op in ops.find(function, "affine.for")
-        if ops.enclosing(op, "affine.for") is None and _overlaps(op, roots)
+        if ops.enclosing(op, "affine.for") is None and (_is_large(op) or _overlaps(op, roots))
     ]
     calls = []
     for loop in (inner for outer in outermost for inner in ops.find(outer, "affine.for")):

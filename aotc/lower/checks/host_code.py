@@ -72,6 +72,12 @@ def _of_the_host(module: Any, bodies: tuple[str, ...]) -> Iterator[Any]:
             pending.append(called)
 
 
+def is_in_kernel(operation: Any) -> bool:
+    """Whether the operation is in what may become a kernel, or is one."""
+    outside = [parent.name for parent in ops.ancestors(operation)]
+    return any(name in (*_PARALLEL_BODIES, "gpu.module") for name in outside)
+
+
 def _is_inside(operation: Any, bodies: tuple[str, ...]) -> bool:
     """Whether `operation` is in one of `bodies`, or in an operation of linalg, on the way to its
     function."""

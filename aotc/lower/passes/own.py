@@ -12,7 +12,7 @@ from aotc.emit.c_text import c_identifier
 from aotc.errors import InputError
 from aotc.input.entries import functions_of
 from aotc.input.source import Source
-from aotc.lower.analysis.aliasing import Roots, overlapping_loops_kept_sequential
+from aotc.lower.analysis.aliasing import Roots, some_loops_kept_sequential
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.kernels.device_functions import separate_device_functions
 from aotc.lower.kernels.operands import hoist_globals, sink_vectors
@@ -23,6 +23,7 @@ from aotc.lower.placement import place_memory
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.plan.steps import Step
 from aotc.lower.rewrites.copies import expand_copies, parallelize_copies
+from aotc.lower.rewrites.steps import assert_steps
 from aotc.lower.tensors.fills import separate_fills
 from aotc.lower.tensors.functions import mark_tensors, return_in_arguments
 from aotc.lower.tensors.plain_sizes import settle_sizes
@@ -86,7 +87,7 @@ def _parallelize_loops(lowering: Lowering, options: Options) -> None:
             loops = [op for op in operations if op.name == "scf.for"]
             if loops and not any("unsignedCmp" in loop.attributes for loop in loops):
                 PassManager.parse(f"func.func({','.join(_RAISING)})").run(function)
-            with overlapping_loops_kept_sequential(function, roots):
+            with some_loops_kept_sequential(function, roots):
                 PassManager.parse("func.func(affine-parallelize)").run(function)
 
 
@@ -157,6 +158,7 @@ def _on_source(change: Callable[[Source], object]) -> Callable[[Lowering, Option
 _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] = {
     "aotc-erase-schedules": (_on_module(erase_schedules), ()),
     "aotc-decompose": (_on_source(decompose), ()),
+    "aotc-assert-steps": (_on_module(assert_steps), ()),
     "aotc-mark-parallel": (_on_source(mark_parallel), ()),
     "aotc-choose-product-kernels": (_choose_product_kernels, ()),
     "aotc-outline-attention": (_outline_attention, ()),

@@ -48,6 +48,7 @@ SCHEDULE = _steps(
 )
 ERASE_SCHEDULES = _steps("no sequence is the main one", "aotc-erase-schedules")
 
+_LOOP_STEPS = _steps("a loop whose step is not positive is a failure", "aotc-assert-steps")
 _MARKS = _steps(
     "functions that say what runs in parallel keep their other loops as they are; blocks that "
     "loops ask for are noted",
@@ -212,7 +213,7 @@ def plan_for(
 ) -> tuple[Step, ...]:
     """The steps for a module of these levels; `block` and `memory` as the user gave them."""
     has = set(levels)
-    steps: list[Step] = [*_MARKS]
+    steps: list[Step] = [*(_LOOP_STEPS if Level.SCF in has else ()), *_MARKS]
     if Level.TOSA in has:
         steps += _TOSA
     if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:

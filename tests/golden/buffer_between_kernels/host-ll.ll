@@ -39,7 +39,7 @@ define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, p
   %17 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %16, i64 1, 4, 0
   %18 = ptrtoint ptr %12 to i64
   %19 = icmp ne i64 %18, 0
-  br i1 %19, label %20, label %26
+  br i1 %19, label %20, label %25
 
 20:                                               ; preds = %10
   call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %11, ptr %11, i64 0, i64 64, i64 1)
@@ -56,15 +56,12 @@ define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, p
   call void @mgpuStreamDestroy(ptr %6)
   ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %24
 
-25:                                               ; preds = %5
-  call void @aotc_fail_allocation(ptr @aotc_check_message_0)
+25:                                               ; preds = %10, %5
+  %26 = phi ptr [ @aotc_check_message_1, %10 ], [ @aotc_check_message_0, %5 ]
+  call void @aotc_fail_allocation(ptr %26)
   br label %27
 
-26:                                               ; preds = %10
-  call void @aotc_fail_allocation(ptr @aotc_check_message_1)
-  br label %27
-
-27:                                               ; preds = %26, %25
+27:                                               ; preds = %25
   call void @mgpuStreamSynchronize(ptr %6)
   call void @mgpuStreamDestroy(ptr %6)
   ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } zeroinitializer
