@@ -6,6 +6,7 @@ The weights become constants of the module. Nothing of a file is run: see torch_
 from __future__ import annotations
 
 import importlib.util
+import re
 import threading
 import warnings
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
-from aotc.frontends.torch_sizes import shared_sizes, unify_sizes
+from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_views import decompose_views
 from aotc.frontends.torch_weights import weights_hook
 
@@ -51,6 +52,8 @@ def import_program(program: Any, name: str) -> Any:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
             program = program.run_decompositions(fx_decomp_util.get_decomposition_table())
+            _check_sizes(program)
+            _add_unsaved_buffers(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
             decompose_views(program)
@@ -60,6 +63,8 @@ def import_program(program: Any, name: str) -> Any:
                 func_name=name,
                 hooks=weights_hook(),
             )
+    except InputError:
+        raise
     except Exception as error:
         raise InputError(
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
@@ -67,9 +72,8 @@ def import_program(program: Any, name: str) -> Any:
     _check_changes(program.graph_signature)
     for pipeline in _PIPELINES:
         module = run_passes(module, pipeline)
-    inputs = list(program.graph_signature.user_inputs)
-    make_entry(module, name, inputs)
-    unify_sizes(module, shared_sizes(program), inputs)
+    make_entry(module, name, list(program.graph_signature.user_inputs))
+    unify_sizes(module, program)
     return module
 
 
@@ -84,6 +88,34 @@ def _check_changes(signature: Any) -> None:
             "entry does not.",
             hint="return the new value as a result; or export the module after .eval().",
         )
+
+
+def _check_sizes(program: Any) -> None:
+    """Raises InputError for a tensor whose size is known when its elements are: of some of these,
+    torch-mlir's passes never end."""
+    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
+        free_unbacked_symbols,
+    )
+
+    for node in program.graph.nodes:
+        shape = getattr(node.meta.get("val"), "shape", ())
+        if any(not isinstance(size, int) and free_unbacked_symbols(size) for size in shape):
+            found = re.findall(r'File "(.*)", line (\d+)', node.meta.get("stack_trace") or "")
+            place = "{}:{}: error: ".format(*found[-1]) if found else ""
+            raise InputError(
+                f"{place}How many elements {node.target} gives depends on values: that is not "
+                "supported."
+            )
+
+
+def _add_unsaved_buffers(program: Any) -> None:
+    """To the state: the importer does not look for them among the constants, where they are."""
+    unsaved = {
+        name: program.constants[name]
+        for name in program.graph_signature.inputs_to_buffers.values()
+        if name not in program.state_dict
+    }
+    program._state_dict = {**program.state_dict, **unsaved}
 
 
 def _drop_fixed_inputs(program: Any) -> None:

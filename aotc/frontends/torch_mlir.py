@@ -8,7 +8,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE
+from aotc.input.entries import ENTRY_ATTRIBUTE, IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE
 from aotc.input.source import find_place
 
 # What its gelu by tanh multiplies with, and what that should be.
@@ -39,6 +39,7 @@ def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
         if "sym_visibility" in function.attributes:
             del function.attributes["sym_visibility"]
         function.attributes[ENTRY_ATTRIBUTE] = ir.UnitAttr.get()
+        function.attributes[IMPORTED_ATTRIBUTE] = ir.UnitAttr.get()
         if len(arguments) == len(function.regions[0].blocks[0].arguments):
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(
                 [ir.DictAttr.get({NAME_ATTRIBUTE: ir.StringAttr.get(text)}) for text in arguments]

@@ -1,4 +1,4 @@
-"""Sizes that torch.export has one symbol for → one value in the entry, and a check.
+"""Sizes that torch.export has symbols for → values in the entry, and assertions of how they relate.
 
 The importer keeps no symbols: each argument's size would be asked for by itself, and wherever two
 meet, the program would find out whether they are the same, or one is to be broadcast.
@@ -6,80 +6,144 @@ meet, the program would find out whether they are the same, or one is to be broa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from aotc import ops
 
+_EQ, _SLE = 0, 3
+# PyTorch takes no size for 0 or 1 unless it is told to, and says so by a least size of 2; its
+# programs are as good for these.
+_LEAST_OF_ANY = 2
+
 
 class Place(Struct, frozen=True):
-    """A dimension of an entry's argument."""
+    """A dimension of an entry's argument, and torch.export's expression of its size."""
 
     argument: int
     dimension: int
+    expression: Any
 
 
-def shared_sizes(program: Any) -> list[list[Place]]:
-    """Of the inputs of a `torch.export.ExportedProgram`, in their order: the dimensions that have
-    one symbol for their sizes, two and more for each."""
+def places_of(program: Any) -> list[Place]:
+    """Those of the inputs of a `torch.export.ExportedProgram` whose sizes are not known."""
     nodes = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
-    places: dict[str, list[Place]] = {}
-    for argument, name in enumerate(program.graph_signature.user_inputs):
-        shape = getattr(nodes[name].meta.get("val"), "shape", ()) if name in nodes else ()
-        for dimension, size in enumerate(shape):
-            expression = getattr(getattr(size, "node", None), "expr", None)
-            if getattr(expression, "is_Symbol", False):
-                places.setdefault(str(expression), []).append(Place(argument, dimension))
-    return [found for found in places.values() if len(found) > 1]
+    return [
+        Place(argument, dimension, size.node.expr)
+        for argument, name in enumerate(program.graph_signature.user_inputs)
+        if name in nodes
+        for dimension, size in enumerate(getattr(nodes[name].meta.get("val"), "shape", ()))
+        if not isinstance(size, int)
+    ]
 
 
-def unify_sizes(module: Any, shared: Sequence[Sequence[Place]], names: Sequence[str]) -> None:
-    """Changes a module of torch-mlir's with one entry, whose arguments have these names, in place:
-    what asks for one of the sizes is given the first one, which the others are held against."""
+def unify_sizes(module: Any, program: Any) -> None:
+    """Changes a module of torch-mlir's with one entry in place: what asks for one of several sizes
+    with one symbol is given the first, and assertions tell what the program expects of them."""
     from torch_mlir import ir  # type: ignore[import-not-found, unused-ignore]
 
     (function,) = (one for one in ops.find(module.operation, "func.func") if one.regions[0].blocks)
     block = function.regions[0].blocks[0]
-    if len(block.arguments) != len(names):
+    if len(block.arguments) != len(program.graph_signature.user_inputs):
         return
     asked = ops.find(function, "tensor.dim")
+    places = places_of(program)
     with module.context, function.location, ir.InsertionPoint.at_block_begin(block):
-        for first, *others in shared:
-            size = _size(ir, block, first)
-            _give(ir, asked, block, first, size)
-            for other in others:
-                _expect(ir, size, _size(ir, block, other), _message(names, first, other))
-                _give(ir, asked, block, other, size)
+        symbols = dict(_symbols(ir, block, places))
+        for place in places:
+            expected = _value(ir, place.expression, symbols)
+            if expected is None:
+                continue
+            size = _size(ir, block, place)
+            if size != expected:
+                _expect(ir, _EQ, expected, size)
+            if place.expression.is_Symbol:
+                _give(ir, asked, block, place, expected)
+        for symbol, least, greatest in _ranges(program):
+            value = symbols.get(symbol)
+            if value is not None and least is not None:
+                _expect(ir, _SLE, _number(ir, least), value)
+            if value is not None and greatest is not None:
+                _expect(ir, _SLE, value, _number(ir, greatest))
 
 
-def _message(names: Sequence[str], first: Place, other: Place) -> str:
-    return (
-        f"'{names[other.argument]}' has another size in dimension {other.dimension} than "
-        f"'{names[first.argument]}' in dimension {first.dimension}"
-    )
+def _symbols(ir: Any, block: Any, places: Sequence[Place]) -> Iterator[tuple[Any, Any]]:
+    """Symbols, and what they are: by the first size that is one, else by a multiple of one, to
+    which a number may be added."""
+    found: set[Any] = set()
+    for place in sorted(places, key=lambda one: not one.expression.is_Symbol):
+        unknown = place.expression.free_symbols
+        if len(unknown) != 1 or unknown <= found:
+            continue
+        (symbol,) = unknown
+        rest = place.expression.subs(symbol, 0)
+        factor = place.expression.subs(symbol, 1) - rest
+        is_linear = (place.expression - factor * symbol - rest).expand() == 0
+        if not (is_linear and factor.is_Integer and rest.is_Integer and factor > 0):
+            continue
+        found.add(symbol)
+        size = _size(ir, block, place)
+        if rest != 0:
+            size = _index(ir, "arith.subi", size, _number(ir, int(rest)))
+        if factor != 1:
+            size = _index(ir, "arith.divsi", size, _number(ir, int(factor)))
+        yield symbol, size
+
+
+def _ranges(program: Any) -> Iterator[tuple[Any, int | None, int | None]]:
+    """What torch.export assumed of symbols: the least and the greatest size, where there is one."""
+    for symbol, values in program.range_constraints.items():
+        least, greatest = (
+            int(bound) if getattr(bound, "is_Integer", isinstance(bound, int)) else None
+            for bound in (values.lower, values.upper)
+        )
+        yield symbol, None if least is None or least <= _LEAST_OF_ANY else least, greatest
+
+
+def _value(ir: Any, expression: Any, symbols: dict[Any, Any]) -> Any:
+    """The value of torch.export's expression; None where it is not made of sums and products of
+    the symbols."""
+    if expression.is_Integer:
+        return _number(ir, int(expression))
+    if expression.is_Symbol:
+        return symbols.get(expression)
+    names = {"Add": "arith.addi", "Mul": "arith.muli"}
+    name = names.get(type(expression).__name__)
+    values = [_value(ir, one, symbols) for one in expression.args] if name else [None]
+    if any(value is None for value in values):
+        return None
+    return functools.reduce(lambda one, other: _index(ir, name, one, other), values)
+
+
+def _number(ir: Any, number: int) -> Any:
+    index = ir.IndexType.get()
+    attributes = {"value": ir.IntegerAttr.get(index, number)}
+    return ir.Operation.create("arith.constant", results=[index], attributes=attributes).result
+
+
+def _index(ir: Any, name: Any, *operands: Any) -> Any:
+    index = ir.IndexType.get()
+    return ir.Operation.create(name, results=[index], operands=list(operands)).result
 
 
 def _size(ir: Any, block: Any, place: Place) -> Any:
-    index = ir.IndexType.get()
-    number = ir.IntegerAttr.get(index, place.dimension)
-    attributes = {"value": number}
-    dimension = ir.Operation.create("arith.constant", results=[index], attributes=attributes)
-    operands = [block.arguments[place.argument], dimension.result]
-    return ir.Operation.create("tensor.dim", results=[index], operands=operands).result
+    dimension = _number(ir, place.dimension)
+    return _index(ir, "tensor.dim", block.arguments[place.argument], dimension)
 
 
-def _expect(ir: Any, size: Any, other: Any, message: str) -> None:
-    """That they are equal."""
-    is_equal = ir.Operation.create(
+def _expect(ir: Any, predicate: int, left: Any, right: Any) -> None:
+    """An assertion; the lowering tells which arguments it is about."""
+    holds = ir.Operation.create(
         "arith.cmpi",
         results=[ir.IntegerType.get_signless(1)],
-        operands=[size, other],
-        attributes={"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)},
+        operands=[left, right],
+        attributes={"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)},
     ).result
-    attributes = {"msg": ir.StringAttr.get(message)}
-    ir.Operation.create("cf.assert", operands=[is_equal], attributes=attributes)
+    attributes = {"msg": ir.StringAttr.get("the sizes of the arguments do not fit")}
+    ir.Operation.create("cf.assert", operands=[holds], attributes=attributes)
 
 
 def _give(ir: Any, asked: Sequence[Any], block: Any, place: Place, size: Any) -> None:

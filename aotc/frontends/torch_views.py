@@ -7,7 +7,6 @@ knows the sizes as expressions of symbols, which tell which dimensions become wh
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -33,7 +32,7 @@ def decompose_views(program: Any) -> None:
     for node in list(program.graph.nodes):
         if node.op != "call_function" or node.target not in views:
             continue
-        before, after = (list(one.meta["val"].shape) for one in (node.args[0], node))
+        before, after = list(node.args[0].meta["val"].shape), _sizes_after(node)
         if all(isinstance(size, int) for size in (*before, *after)):
             continue
         with program.graph.inserting_before(node):
@@ -44,10 +43,18 @@ def decompose_views(program: Any) -> None:
         value.name = node.name
 
 
+def _sizes_after(view: Any) -> list[Any]:
+    """As they are asked for, where that is a number: torch.export may know less."""
+    return [
+        asked if isinstance(asked, int) and asked != -1 else size
+        for asked, size in zip(view.args[1], view.meta["val"].shape, strict=True)
+    ]
+
+
 def _decomposed(torch: Any, view: Any, groups: Sequence[_Group]) -> Any:
     aten = torch.ops.aten
     value, asked = view.args
-    before, after = (list(one.meta["val"].shape) for one in (value, view))
+    before, after = list(value.meta["val"].shape), _sizes_after(view)
     shape = [math.prod(before[slice(*group.before)]) for group in groups]
     # From the last dimension to the first, so that the numbers of the others hold.
     for number, group in reversed(list(enumerate(groups))):
@@ -69,22 +76,28 @@ def _parts(
     torch: Any, value: Any, dimension: int, asked: Sequence[Any], sizes: Sequence[Any]
 ) -> list[Any]:
     """What a dimension is parted into, as arguments of `aten.unflatten`: numbers where sizes are
-    known. Beside another that is not known, -1 is computed."""
+    known. Beside another that is not known, what -1 stands for is an argument, too."""
     parts = [
         size if isinstance(size, int) else part for part, size in zip(asked, sizes, strict=True)
     ]
     if -1 not in parts or all(isinstance(part, int) for part in parts):
         return parts
+    return [
+        _size_as_argument(torch, value, size) if part == -1 else part
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+
+
+def _size_as_argument(torch: Any, value: Any, size: Any) -> Any:
+    """A size that is one of an input's."""
     graph = value.graph
-    rest = graph.call_function(torch.ops.aten.sym_size.int, (value, dimension))
-    rest.meta["val"] = value.meta["val"].shape[dimension]
-    for part in parts:
-        if part != -1:
-            divided = graph.call_function(operator.floordiv, (rest, part))
-            divisor = part if isinstance(part, int) else part.meta["val"]
-            divided.meta["val"] = rest.meta["val"] // divisor
-            rest = divided
-    return [rest if part == -1 else part for part in parts]
+    for place in graph.find_nodes(op="placeholder"):
+        for dimension, other in enumerate(getattr(place.meta.get("val"), "shape", ())):
+            if _same(size, other):
+                node = graph.call_function(torch.ops.aten.sym_size.int, (place, dimension))
+                node.meta["val"] = other
+                return node
+    return -1
 
 
 def _call(view: Any, target: Any, arguments: tuple[Any, ...], sizes: Sequence[Any]) -> Any:

@@ -86,10 +86,10 @@ def embed(
         elif cpu is not None:
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
+        # First: what makes a copy reads the variable itself, which may be in a file.
+        make_globals_managed(host, sorted(managed_globals))
         if weights is not None:
             use_weights(host, weights)
-        # First: what makes a device's copy reads the variable itself.
-        make_globals_managed(host, sorted(managed_globals))
         give_device_copies(host)
         kernels = cpu.kernels if cpu is not None else ()
         binaries = [op for op in operations(host) if op.name == "gpu.binary"]

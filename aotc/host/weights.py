@@ -73,11 +73,11 @@ class WeightsFile(Struct, frozen=True):
     weights: tuple[Weight, ...]
 
 
-def take_weights(host: Any, kept: frozenset[str]) -> list[Constant]:
+def take_weights(host: Any) -> list[Constant]:
     """Makes declarations of the constants of `host` that go into a file: those of 1 KiB and more
-    that code alone refers to, but for the ones whose names are in `kept`."""
+    that code alone refers to."""
     with host.context:
-        elsewhere = kept | _named_by_variables(host)
+        elsewhere = _named_by_variables(host)
         taken = []
         for variable in operations(host):
             constant = constant_of(variable, LEAST)

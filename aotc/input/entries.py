@@ -16,6 +16,8 @@ from aotc.request import EmitKind
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
 NAME_ATTRIBUTE = "aotc.name"
+# On entries that an importer made, whose operations are right for some sizes of tensors alone.
+IMPORTED_ATTRIBUTE = "aotc.imported"
 PROGRAM_MAIN = "main"
 # What a program's main may return.
 EXIT_CODES = ("i1", "i8", "i16", "i32", "i64", "index")

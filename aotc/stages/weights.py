@@ -13,7 +13,7 @@ from aotc.stages.file import StageFile
 def take(build: Build) -> list[StageFile]:
     r = build.request
     assert r.weights is not None
-    constants = take_weights(build.host.operation, build.managed_globals)
+    constants = take_weights(build.host.operation)
     if not constants:
         raise InputError(
             f"Nothing for --weights {r.weights}: {r.source} has no constants of {LEAST} bytes or "

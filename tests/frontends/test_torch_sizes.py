@@ -87,3 +87,40 @@ def test_a_dimension_that_is_divided(tmp_path: Path) -> None:
     shapes = ({0: Dim("batch"), 1: 2 * Dim("half")},)
     sizes = ((3, 20), (1, 2), (7, 6))
     check(program, shapes, lambda b, s: (torch.randn(b, s, 32),), sizes, tmp_path)
+
+
+def refuses(program: Any, given: Any, shapes: Any, wrong: Any, message: str, folder: Path) -> None:
+    """An entry for the given arguments' program fails with the message for the wrong ones."""
+    options = {"emit": "shared", "out": f"{folder}/", "chips": "sm_75", "name": "net"}
+    artifact = aotc.torch.build(program.eval(), given, dynamic_shapes={"x": shapes}, **options)
+    library = aotc.load(artifact)
+    with pytest.raises(aotc.LibraryError, match=message):
+        library.net(*[x.numpy() for x in wrong])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ((3, 6, 6), r"'x_1' has another size in dimension 0 than 'x_0' in dimension 0"),
+        ((2, 6, 9), r"expected x_0.shape\[1\] \+ 1 == x_1.shape\[1\]"),
+        ((2, 65, 66), r"expected x_0.shape\[1\] <= 64"),
+        ((2, 3, 4), r"expected 4 <= x_0.shape\[1\]"),
+    ],
+)
+def test_sizes_that_are_refused(wrong: Any, message: str, tmp_path: Path) -> None:
+    """Of arguments that are to be equal, or one more, or in a range: by the argument's name."""
+    batch, length = Dim("batch"), Dim("length", min=4, max=64)
+    program = Program(lambda x, y: x * y[:, 1:])
+    given = (torch.randn(3, 20), torch.randn(3, 21))
+    shapes = ({0: batch, 1: length}, {0: batch, 1: length + 1})
+    rows, *columns = wrong
+    others = [torch.randn(count, n) for count, n in zip((2, rows), columns, strict=True)]
+    refuses(program, given, shapes, others, message, tmp_path)
+
+
+def test_parts_that_are_not_equal(tmp_path: Path) -> None:
+    """Pairs of an odd sequence."""
+    program = Program(lambda x: x.reshape(-1, 2, 4).sum(1))
+    shapes = ({0: Dim.DYNAMIC},)
+    message = r"'x_0' do not fit: expected .*div\(.*x_0.shape\[0\], 2\)"
+    refuses(program, (torch.randn(8, 4),), shapes, (torch.randn(7, 4),), message, tmp_path)

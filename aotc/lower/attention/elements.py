@@ -203,7 +203,8 @@ def _reshaped(reshape: Any, index: Index) -> Index | None:
     result = ir.RankedTensorType(reshape.results[0].type)
     collapses = reshape.name == "tensor.collapse_shape"
     wide = source if collapses else result
-    found: dict[int, Place] = {}
+    # Without groups, all dimensions are 1.
+    found: dict[int, Place] = dict.fromkeys(range(source.rank), 0) if not groups else {}
     for number, group in enumerate(groups):
         longer = [i for i in group if wide.is_dynamic_dim(i) or wide.get_dim_size(i) != 1]
         if len(longer) > 2:

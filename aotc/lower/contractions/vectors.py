@@ -43,7 +43,8 @@ def row_type(type_: Any) -> Any:
     shape, (strides, offset) = list(type_.shape), type_.get_strides_and_offset()
     shape.insert(-1, 1)
     layout = None
-    if type_.layout != ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank)):
+    # By the map: `strided<[1]>`, of a row that is sliced, is no other layout than none.
+    if type_.affine_map != ir.AffineMap.get_identity(type_.rank):
         unknown = ir.ShapedType.get_dynamic_stride_or_offset()
         count = shape[-1]
         length = unknown if count == ir.ShapedType.get_dynamic_size() else count * strides[-1]

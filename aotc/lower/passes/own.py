@@ -30,6 +30,7 @@ from aotc.lower.tensors.plain_sizes import settle_sizes
 from aotc.lower.tensors.products import hold_apart, let_go
 from aotc.lower.tensors.reshapes import expand_reshapes
 from aotc.lower.tensors.schedules import decompose, erase_schedules
+from aotc.lower.tensors.size_checks import check_sizes
 from aotc.lower.tensors.sizes import assert_sizes, unify_sizes
 from aotc.lower.tensors.windows import trim_windows
 from aotc.mlir import PassManager
@@ -167,6 +168,7 @@ _PASSES: dict[str, tuple[Callable[[Lowering, Options], None], tuple[str, ...]]] 
     "aotc-hold-apart": (_on_module(hold_apart), ()),
     "aotc-let-go": (_on_module(let_go), ()),
     "aotc-separate-fills": (_on_module(separate_fills), ()),
+    "aotc-check-sizes": (_on_source(check_sizes), ()),
     "aotc-settle-sizes": (_on_module(settle_sizes), ()),
     "aotc-expand-reshapes": (_on_module(expand_reshapes), ()),
     "aotc-trim-windows": (_on_module(trim_windows), ()),

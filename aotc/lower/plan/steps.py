@@ -68,6 +68,11 @@ _DECOMPOSITION = _steps(
 )
 _TENSORS = (
     *_steps(
+        "what an importer's operations expect of sizes is proven, or checked when the entry is "
+        "called",
+        "aotc-check-sizes",
+    ),
+    *_steps(
         "tensors that entries take are the caller's, and only read; those that they return are "
         "remembered",
         "aotc-mark-tensors",

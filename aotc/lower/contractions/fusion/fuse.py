@@ -267,7 +267,7 @@ class _Fusing:
         found = None
         if not isinstance(self._fused.problem, Gathered):
             found = self._moved(output, new, loops)
-        elif old == new:
+        elif old is not None and old == new:
             found = self._moved_gathered(output)
         inputs = (self._product.a, self._product.b)
         if (

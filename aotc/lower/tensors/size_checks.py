@@ -1,0 +1,292 @@
+"""What an imported module expects of sizes → nothing, where it is proven, or a check.
+
+Importers write operations that are right for some sizes alone: a cast to a size that is known, a
+dimension that is split in equal parts, operands of one shape. None of them looks at run time, and
+what reads a tensor of another size reads other memory. So whatever does not follow from the types
+of the entry's arguments is asked when the entry is called, before anything else happens there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aotc import ops
+from aotc.input.entries import IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE
+from aotc.input.source import Source, input_error
+from aotc.lower.tensors.size_polynomials import (
+    ArgumentSize,
+    Computed,
+    Facts,
+    Other,
+    Polynomial,
+    text_of,
+)
+from aotc.lower.tensors.size_values import (
+    Comparison,
+    Sizes,
+    asked_sizes,
+    create_value,
+    groups_of,
+    numbers,
+)
+from aotc.mlir import ir, linalg
+
+_EQ, _SLE = 0, 3
+_ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
+
+
+def check_sizes(source: Source) -> None:
+    """Changes the module of `source`, on tensors, in place. Raises InputError for what no sizes of
+    the arguments would fulfil."""
+    with source.module.context:
+        for function in ops.find(source.module.operation, "func.func"):
+            if IMPORTED_ATTRIBUTE in function.attributes:
+                _Checks(source, function).run()
+                del function.attributes[IMPORTED_ATTRIBUTE]
+
+
+class _Checks:
+    """Those of one function."""
+
+    def __init__(self, source: Source, function: Any) -> None:
+        self._source = source
+        self._block = function.regions[0].blocks[0]
+        self._first = self._block.operations[0].operation
+        self._names = _names(function)
+        self._sizes = Sizes(function, Facts())
+        self._is_asked: set[tuple[Any, Comparison]] = set()
+
+    def run(self) -> None:
+        for operation in list(_outside_of_bodies(self._block)):
+            if operation.name == "cf.assert":
+                self._replace(operation)
+                continue
+            for comparison in _expected(self._sizes, operation):
+                self._expect(operation, comparison)
+            for result in operation.results:
+                if isinstance(result.type, ir.RankedTensorType):
+                    self._sizes.all_of(result)
+
+    def _replace(self, assertion: Any) -> None:
+        """An importer's assertion, which tells no argument."""
+        comparisons = self._sizes.comparisons(assertion.operands[0])
+        if comparisons is None:
+            return
+        for comparison in comparisons:
+            self._expect(assertion, comparison)
+        if assertion == self._first:
+            block = [op.operation for op in self._block.operations]
+            self._first = block[block.index(assertion) + 1]
+        assertion.erase()
+
+    def _expect(self, operation: Any, comparison: Comparison) -> None:
+        """That it holds, where the operation is."""
+        predicate, left, right = comparison
+        answer = self._sizes.holds(comparison)
+        if answer:
+            return
+        is_first = operation.block == self._block
+        if answer is False and is_first:
+            message = f"{operation.name} would need {_relation(comparison, self._names)}"
+            raise input_error(self._source, [(operation.location, message)])
+        atoms = left.atoms() | right.atoms()
+        for atom in atoms:
+            if isinstance(atom, Computed) and "div" in atom.name:
+                self._expect(operation, ("sle", _ONE, atom.operands[1]))
+        is_known_at_the_start = not any(isinstance(atom, Other) for atom in atoms)
+        place = self._first if is_first and is_known_at_the_start else operation
+        where = (None if place == self._first else place, comparison)
+        if where in self._is_asked:
+            return
+        self._is_asked.add(where)
+        arguments = self._block.arguments
+        with operation.location, ir.InsertionPoint(place):
+            values = [create_value(one, arguments) for one in (left, right)]
+            condition = ops.compare(_EQ if predicate == "eq" else _SLE, *values)
+            attributes = {"msg": ir.StringAttr.get(_message(operation, comparison, self._names))}
+            ops.create("cf.assert", [condition], attributes=attributes)
+        if is_first:
+            self._sizes.facts.learn(predicate, left, right)
+
+
+def _names(function: Any) -> list[str]:
+    arguments = function.regions[0].blocks[0].arguments
+    names = [f"argument {number}" for number in range(len(arguments))]
+    if "arg_attrs" in function.attributes:
+        for number, given in enumerate(ir.ArrayAttr(function.attributes["arg_attrs"])):
+            attributes = ir.DictAttr(given)
+            if NAME_ATTRIBUTE in attributes:
+                names[number] = ir.StringAttr(attributes[NAME_ATTRIBUTE]).value
+    return names
+
+
+def _message(operation: Any, comparison: Comparison, names: list[str]) -> str:
+    predicate, left, right = comparison
+    if predicate == "eq":
+        for one, other in ((right, left), (left, right)):
+            found = _argument_size(one)
+            if found is None:
+                continue
+            has = f"'{names[found.argument]}' has another size in dimension {found.dimension} than"
+            another = _argument_size(other)
+            if another is not None:
+                return f"{has} '{names[another.argument]}' in dimension {another.dimension}"
+            if other.known() is not None:
+                return f"{has} {other.known()}"
+    atoms = left.atoms() | right.atoms()
+    used = sorted({atom.argument for atom in atoms if isinstance(atom, ArgumentSize)})
+    whose = " and ".join(f"'{names[number]}'" for number in used)
+    of = f" of {whose}" if used else ""
+    if any(isinstance(atom, Other) for atom in atoms):
+        return f"sizes that depend on values{of and f' and sizes{of}'} do not fit {operation.name}"
+    return f"the sizes{of} do not fit: expected {_relation(comparison, names)}"
+
+
+def _relation(comparison: Comparison, names: list[str]) -> str:
+    predicate, left, right = comparison
+    sign = "==" if predicate == "eq" else "<="
+    return f"{text_of(left, names)} {sign} {text_of(right, names)}"
+
+
+def _argument_size(polynomial: Polynomial) -> ArgumentSize | None:
+    """The size that it is."""
+    atoms = polynomial.atoms()
+    atom = next(iter(atoms), None)
+    if len(atoms) == 1 and isinstance(atom, ArgumentSize) and polynomial == Polynomial.atom(atom):
+        return atom
+    return None
+
+
+def _outside_of_bodies(block: Any) -> Iterator[Any]:
+    """The operations of a block, and of those in it but for bodies on elements, in order."""
+    for operation in [op.operation for op in block.operations]:
+        yield operation
+        if operation.name.startswith(("linalg.", "tensor.")):
+            continue
+        for region in operation.regions:
+            for inner in region.blocks:
+                yield from _outside_of_bodies(inner)
+
+
+def _expected(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
+    """What an operation expects of the sizes of its operands."""
+    name = operation.name
+    if name.startswith("linalg.") and len(operation.regions) == 1:
+        yield from _of_loops(sizes, operation)
+    elif name in ("tensor.cast", "tensor.expand_shape", "tensor.reshape"):
+        yield from _of_reshapes(sizes, operation)
+    elif name in ("tensor.extract_slice", "tensor.insert_slice"):
+        yield from _of_slices(sizes, operation)
+    elif name == "tensor.pad":
+        for place in (1, 2):
+            yield from (("sle", _ZERO, one) for one in numbers(sizes, operation, place))
+    elif name == "tensor.concat":
+        yield from _of_joined(sizes, operation)
+    elif name in ("tensor.empty", "tensor.generate"):
+        yield from (("sle", _ZERO, sizes.value(operand)) for operand in operation.operands)
+
+
+def _of_loops(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
+    """Loops that several operands have run over one size of all, and stay inside of the others."""
+    maps = linalg.get_indexing_maps(operation)
+    if maps is None or len(maps) != len(operation.operands):
+        return
+    extents: dict[int, Polynomial] = {}
+    others = []
+    for operand, attribute in zip(operation.operands, maps, strict=True):
+        if not isinstance(operand.type, ir.RankedTensorType):
+            continue
+        map_ = ir.AffineMapAttr(attribute).value
+        for dimension, result in enumerate(map_.results):
+            size = sizes.of(operand, dimension)
+            if not isinstance(result, ir.AffineDimExpr):
+                others.append((result, map_.n_dims, size))
+            elif result.position not in extents:
+                extents[result.position] = size
+            else:
+                yield "eq", extents[result.position], size
+    for result, count, size in others:
+        if isinstance(result, ir.AffineConstantExpr):
+            yield "sle", Polynomial.number(result.value + 1), size
+        elif all(loop in extents for loop in range(count)):
+            # Factors of loops are not negative in what importers make.
+            last = [extents[loop].minus(_ONE) for loop in range(count)]
+            yield "sle", sizes.expression(result, last, []).plus(_ONE), size
+    for read in ops.find(operation, "tensor.extract"):
+        yield from _of_element(sizes, read, extents)
+
+
+def _of_element(sizes: Sizes, read: Any, extents: dict[int, Polynomial]) -> Iterator[Comparison]:
+    """A tensor that is read at a loop's index is as long as the loop, or, where a broadcast asks
+    for that, of size 1."""
+    tensor, *indices = read.operands
+    for dimension, value in enumerate(indices):
+        owner = ops.defining(value)
+        is_broadcast = False
+        if owner is not None and owner.name == "arith.select":
+            is_broadcast = ops.known_index(owner.operands[1]) == 0
+            owner = ops.defining(owner.operands[2])
+        if owner is None or owner.name != "linalg.index":
+            continue
+        extent = extents.get(ir.IntegerAttr(owner.attributes["dim"]).value)
+        size = sizes.of(tensor, dimension)
+        if extent is None or sizes.holds(("sle", extent, size)):
+            continue
+        if is_broadcast:
+            # No less than the extent, or 1.
+            yield "sle", extent.minus(size).times(size.minus(_ONE)), _ZERO
+            yield "sle", extent, extent.times(size)
+        else:
+            yield "sle", extent, size
+
+
+def _of_reshapes(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
+    source, result = operation.operands[0], operation.results[0]
+    if not all(isinstance(one.type, ir.RankedTensorType) for one in (source, result)):
+        return
+    before, after = sizes.all_of(source), sizes.all_of(result)
+    if operation.name == "tensor.cast":
+        for dimension, (one, other) in enumerate(zip(before, after, strict=True)):
+            if not result.type.is_dynamic_dim(dimension):
+                yield "eq", one, other
+    elif operation.name == "tensor.expand_shape":
+        for size, group in zip(before, groups_of(operation), strict=True):
+            yield "eq", size, sizes.product(result, group)
+            for dimension in group:
+                yield "sle", _ZERO, after[dimension]
+    else:
+        asked = asked_sizes(operation)
+        yield (
+            "eq",
+            sizes.product(source, [*range(len(before))]),
+            sizes.product(result, [*range(len(after))]),
+        )
+        for size, other in zip(map(sizes.value, asked or ()), after, strict=False):
+            yield "eq", size, other
+            yield "sle", _ZERO, other
+
+
+def _of_slices(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
+    """They are inside of the tensor that they are of, and as large as what is put there."""
+    is_put = operation.name == "tensor.insert_slice"
+    whole = operation.operands[1 if is_put else 0]
+    offsets, asked, strides = (numbers(sizes, operation, place + is_put) for place in (1, 2, 3))
+    for dimension, (offset, size, stride) in enumerate(zip(offsets, asked, strides, strict=True)):
+        end = offset.plus(size.minus(_ONE).times(stride)).plus(_ONE)
+        yield "sle", _ZERO, offset
+        yield "sle", _ZERO, size
+        yield "sle", end, sizes.of(whole, dimension)
+    if is_put and operation.operands[0].type.rank == len(asked):
+        yield from (
+            ("eq", size, other)
+            for size, other in zip(asked, sizes.all_of(operation.operands[0]), strict=True)
+        )
+
+
+def _of_joined(sizes: Sizes, concat: Any) -> Iterator[Comparison]:
+    along = ir.IntegerAttr(concat.attributes["dim"]).value
+    for operand in concat.operands:
+        for dimension, size in enumerate(sizes.all_of(operand)):
+            if dimension != along:
+                yield "eq", sizes.of(concat.operands[0], dimension), size

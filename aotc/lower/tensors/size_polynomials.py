@@ -1,0 +1,310 @@
+"""Sizes as polynomials of the sizes of an entry's arguments: equal ones are seen to be equal, and
+bounds of them are known where those of the arguments are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+DIVIDED, LEAST, GREATEST = "arith.divsi", "arith.minsi", "arith.maxsi"
+FLOOR_DIVIDED = "arith.floordivsi"
+# How deep operands of others are looked into.
+_DEPTH = 4
+
+
+class ArgumentSize(Struct, frozen=True):
+    """Of an entry's argument along a dimension."""
+
+    argument: int
+    dimension: int
+
+
+class Computed(Struct, frozen=True):
+    """What an operation of two numbers gives."""
+
+    name: str
+    operands: tuple[Polynomial, Polynomial]
+
+
+class Other(Struct, frozen=True):
+    """A number of which nothing is known; with a dimension, the size of a tensor. `number` counts
+    them."""
+
+    number: int
+    value: Any
+    dimension: int | None = None
+
+
+Atom = ArgumentSize | Computed | Other
+Monomial = frozenset[tuple[Atom, int]]
+_NONE: Monomial = frozenset()
+
+
+class Polynomial(Struct, frozen=True):
+    """The factor of each product of atoms; the number is that of none."""
+
+    factors: frozenset[tuple[Monomial, int]]
+
+    @staticmethod
+    def of(factors: Mapping[Monomial, int]) -> Polynomial:
+        return Polynomial(frozenset((one, factor) for one, factor in factors.items() if factor))
+
+    @staticmethod
+    def number(value: int) -> Polynomial:
+        return Polynomial.of({_NONE: value})
+
+    @staticmethod
+    def atom(atom: Atom) -> Polynomial:
+        return Polynomial.of({frozenset([(atom, 1)]): 1})
+
+    def known(self) -> int | None:
+        """Its value, where that is a number."""
+        if not self.factors:
+            return 0
+        (monomial, factor), *others = self.factors
+        return factor if monomial == _NONE and not others else None
+
+    def plus(self, other: Polynomial, times: int = 1) -> Polynomial:
+        total = Counter(dict(self.factors))
+        for monomial, factor in other.factors:
+            total[monomial] += times * factor
+        return Polynomial.of(total)
+
+    def minus(self, other: Polynomial) -> Polynomial:
+        return self.plus(other, -1)
+
+    def times(self, other: Polynomial) -> Polynomial:
+        total: Counter[Monomial] = Counter()
+        for one, factor in self.factors:
+            for another, times in other.factors:
+                powers = Counter(dict(one))
+                for atom, power in another:
+                    powers[atom] += power
+                total[frozenset(powers.items())] += factor * times
+        return Polynomial.of(total)
+
+    def divided_by(self, other: Polynomial) -> Polynomial | None:
+        """None for a division by a sum, and for one that does not come out even."""
+        if len(other.factors) != 1:
+            return None
+        ((divisor, number),) = other.factors
+        total = {}
+        for monomial, factor in self.factors:
+            powers = Counter(dict(monomial))
+            powers.subtract(dict(divisor))
+            if factor % number or min(powers.values(), default=0) < 0:
+                return None
+            total[frozenset((one, power) for one, power in powers.items() if power)] = (
+                factor // number
+            )
+        return Polynomial.of(total)
+
+    def atoms(self) -> set[Atom]:
+        """Those in it, and in what is computed of others."""
+        found: set[Atom] = set()
+        for monomial, _ in self.factors:
+            for atom, _ in monomial:
+                found.add(atom)
+                if isinstance(atom, Computed):
+                    found.update(*(operand.atoms() for operand in atom.operands))
+        return found
+
+
+_ZERO = Polynomial.number(0)
+
+
+def text_of(polynomial: Polynomial, names: Sequence[str] = ()) -> str:
+    """For people; `names` are those of the arguments."""
+    words = [
+        "*".join([str(factor)] * (factor != 1 or not atoms) + [_text(one, names) for one in atoms])
+        for atoms, factor in in_order(polynomial)
+    ]
+    return " + ".join(words) or "0"
+
+
+def in_order(polynomial: Polynomial) -> list[tuple[list[Atom], int]]:
+    """The factors of each product, and of none at the end: the same in each run."""
+    found = [
+        (sorted((atom for atom, power in monomial for _ in range(power)), key=_text), factor)
+        for monomial, factor in polynomial.factors
+    ]
+    return sorted(found, key=lambda one: (not one[0], list(map(_text, one[0]))))
+
+
+def _text(atom: Atom, names: Sequence[str] = ()) -> str:
+    if isinstance(atom, ArgumentSize):
+        name = names[atom.argument] if names else f"argument {atom.argument}"
+        return f"{name}.shape[{atom.dimension}]"
+    if isinstance(atom, Other):
+        return f"value {atom.number}"
+    operands = ", ".join(text_of(operand, names) for operand in atom.operands)
+    return f"{atom.name.removeprefix('arith.').removesuffix('si')}({operands})"
+
+
+class Facts:
+    """What is known of the sizes of arguments: which are equal, and between what they are."""
+
+    def __init__(self) -> None:
+        self._equal: dict[Atom, Polynomial] = {}
+        self._least: dict[Atom, int] = {}
+        self._greatest: dict[Atom, int] = {}
+
+    def learn(self, predicate: str, left: Polynomial, right: Polynomial) -> None:
+        """That `left` and `right`, of which this holds, do not have to be compared again."""
+        difference = left.minus(right)
+        unknown = [(one, factor) for one, factor in difference.factors if one != _NONE]
+        if predicate == "eq":
+            self._learn_equal(difference)
+        elif predicate == "sle" and len(unknown) == 1:
+            ((monomial, factor),) = unknown
+            rest = dict(difference.factors).get(_NONE, 0)
+            atom = _only_atom(monomial)
+            if atom is not None and factor == 1:
+                self._greatest[atom] = min(-rest, self._greatest.get(atom, -rest))
+            elif atom is not None and factor == -1:
+                self._least[atom] = max(rest, self._least.get(atom, 0))
+
+    def _learn_equal(self, difference: Polynomial) -> None:
+        """One size of an argument, the last one, stands for the others."""
+        candidates = [
+            (atom, factor)
+            for monomial, factor in difference.factors
+            if isinstance(atom := _only_atom(monomial), ArgumentSize) and abs(factor) == 1
+        ]
+        for atom, factor in sorted(
+            candidates, key=lambda one: (one[0].argument, one[0].dimension), reverse=True
+        ):
+            rest = difference.minus(Polynomial.atom(atom).times(Polynomial.number(factor)))
+            if atom not in rest.atoms():
+                self._equal[atom] = rest.times(Polynomial.number(-factor))
+                return
+
+    def size(self, atom: ArgumentSize) -> Polynomial:
+        """What stands for a size."""
+        found = self._equal.get(atom)
+        return Polynomial.atom(atom) if found is None else self.simplified(found)
+
+    def simplified(self, polynomial: Polynomial) -> Polynomial:
+        """With what stands for each size of an argument, in its place."""
+        if not any(atom in self._equal for atom in polynomial.atoms()):
+            return polynomial
+        total = Polynomial.number(0)
+        for monomial, factor in polynomial.factors:
+            product = Polynomial.number(factor)
+            for atom, power in monomial:
+                for _ in range(power):
+                    product = product.times(self._simplified_atom(atom))
+            total = total.plus(product)
+        return total
+
+    def _simplified_atom(self, atom: Atom) -> Polynomial:
+        if isinstance(atom, ArgumentSize):
+            return self.size(atom)
+        if isinstance(atom, Computed):
+            left, right = map(self.simplified, atom.operands)
+            return self.computed(atom.name, left, right)
+        return Polynomial.atom(atom)
+
+    def computed(self, name: str, left: Polynomial, right: Polynomial) -> Polynomial:
+        """What the operation gives: as a polynomial, where it is one."""
+        if name == GREATEST:
+            return right.plus(self._positive_part(left.minus(right)))
+        if name == LEAST:
+            return left.minus(self._positive_part(left.minus(right)))
+        if name in (DIVIDED, FLOOR_DIVIDED):
+            divisor = right.known()
+            quotient = left.divided_by(right)
+            if quotient is not None:
+                return quotient
+            if divisor and divisor > 0:
+                even, rest = self._parts(left, divisor)
+                # Rounded to zero, and down.
+                one = left if name == DIVIDED else rest
+                if self.is_never_negative(one):
+                    return even.plus(_quotient(rest, divisor))
+        return Polynomial.atom(Computed(name, (left, right)))
+
+    def _positive_part(self, polynomial: Polynomial) -> Polynomial:
+        """The polynomial or 0, whichever is greater: all that is left of the greater and the lesser
+        one of two."""
+        opposite = _ZERO.minus(polynomial)
+        if self.is_never_negative(polynomial):
+            return polynomial
+        if self.is_never_negative(opposite):
+            return _ZERO
+        # Of a difference and its opposite, one is written in terms of the other.
+        if text_of(opposite) < text_of(polynomial):
+            return polynomial.plus(Polynomial.atom(Computed(GREATEST, (opposite, _ZERO))))
+        return Polynomial.atom(Computed(GREATEST, (polynomial, _ZERO)))
+
+    def _parts(self, left: Polynomial, divisor: int) -> tuple[Polynomial, Polynomial]:
+        """(q, r) for d * q + r, where r has factors from 0 to less than d."""
+        even = Polynomial.of({one: factor // divisor for one, factor in left.factors})
+        return even, left.minus(even.times(Polynomial.number(divisor)))
+
+    def is_never_negative(self, polynomial: Polynomial, depth: int = _DEPTH) -> bool:
+        """Whether that is known."""
+        least = self._least_of(polynomial)
+        if least is not None and least >= 0:
+            return True
+        for monomial, factor in polynomial.factors if depth else ():
+            atom = _only_atom(monomial)
+            if not isinstance(atom, Computed):
+                continue
+            rest = Polynomial.of({**dict(polynomial.factors), monomial: 0})
+            left, right = atom.operands
+            divisor = right.known()
+            if atom.name == GREATEST:
+                cases = (
+                    self.is_never_negative(rest.plus(one, factor), depth - 1)
+                    for one in atom.operands
+                )
+                if any(cases) if factor > 0 else all(cases):
+                    return True
+            elif atom.name == DIVIDED and divisor and divisor > 0 and factor % divisor == 0:
+                # d * (n / d) is from n - d + 1 to n.
+                bound = left if factor < 0 else left.minus(Polynomial.number(divisor - 1))
+                if self.is_never_negative(rest.plus(bound, factor // divisor), depth - 1):
+                    return True
+        return False
+
+    def _least_of(self, polynomial: Polynomial) -> int | None:
+        total = 0
+        for monomial, factor in polynomial.factors:
+            bounds = [self._bounds(atom) for atom, _ in monomial]
+            if any(least < 0 for least, _ in bounds):
+                return None
+            product = factor
+            for (least, greatest), (_, power) in zip(bounds, monomial, strict=True):
+                bound = least if factor > 0 else greatest
+                if bound is None:
+                    return None
+                product *= bound**power
+            total += product
+        return total
+
+    def _bounds(self, atom: Atom) -> tuple[int, int | None]:
+        """The least and the greatest value: -1 for what may be negative, None for no bound."""
+        if isinstance(atom, Other):
+            return (-1 if atom.dimension is None else 0), None
+        if isinstance(atom, ArgumentSize):
+            return self._least.get(atom, 0), self._greatest.get(atom)
+        signs = [self.is_never_negative(one, 1) for one in atom.operands]
+        is_positive = any(signs) if atom.name == GREATEST else all(signs)
+        return (0 if is_positive else -1), None
+
+
+def _quotient(left: Polynomial, divisor: int) -> Polynomial:
+    known = left.known()
+    if known is not None:
+        return Polynomial.number(known // divisor)
+    return Polynomial.atom(Computed(DIVIDED, (left, Polynomial.number(divisor))))
+
+
+def _only_atom(monomial: Iterable[tuple[Atom, int]]) -> Atom | None:
+    """The atom that it is; None for a product, and for a number."""
+    found = list(monomial)
+    return found[0][0] if len(found) == 1 and found[0][1] == 1 else None

@@ -1,0 +1,299 @@
+"""Values and tensors of an entry → their sizes as polynomials, and such polynomials → values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.tensors.size_polynomials import (
+    DIVIDED,
+    FLOOR_DIVIDED,
+    GREATEST,
+    LEAST,
+    ArgumentSize,
+    Atom,
+    Computed,
+    Facts,
+    Other,
+    Polynomial,
+    in_order,
+)
+from aotc.mlir import ir
+
+_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
+_BINARY = (DIVIDED, FLOOR_DIVIDED, "arith.remsi", LEAST, GREATEST)
+# The sizes of what it makes are operands, one for each that is not known.
+_ASKED = ("tensor.empty", "tensor.generate", "bufferization.alloc_tensor", "tensor.splat")
+_ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
+# Left and right of a comparison, and how they compare.
+Comparison = tuple[str, Polynomial, Polynomial]
+
+
+class Sizes:
+    """What is known of an entry's values. Operations are asked about in their order, so that no
+    question goes deeper than to the operands."""
+
+    def __init__(self, entry: Any, facts: Facts) -> None:
+        self.facts = facts
+        self._block = entry.regions[0].blocks[0]
+        self._values: dict[Any, Polynomial] = {}
+        self._sizes: dict[tuple[Any, int], Polynomial] = {}
+        self._others = 0
+
+    def of(self, tensor: Any, dimension: int) -> Polynomial:
+        """The size of a tensor."""
+        if not tensor.type.is_dynamic_dim(dimension):
+            return Polynomial.number(tensor.type.get_dim_size(dimension))
+        key = (tensor, dimension)
+        if key not in self._sizes:
+            self._sizes[key] = self._size(tensor, dimension)
+        return self.facts.simplified(self._sizes[key])
+
+    def all_of(self, tensor: Any) -> list[Polynomial]:
+        return [self.of(tensor, i) for i in range(tensor.type.rank)]
+
+    def value(self, value: Any) -> Polynomial:
+        """A number."""
+        if value not in self._values:
+            self._values[value] = self._value(value)
+        return self.facts.simplified(self._values[value])
+
+    def comparisons(self, condition: Any) -> list[Comparison] | None:
+        """What a condition says, all of which must hold; None where it is something else."""
+        owner = ops.defining(condition)
+        if owner is None:
+            return None
+        if owner.name == "arith.constant":
+            return [] if ir.IntegerAttr(owner.attributes["value"]).value else None
+        if owner.name == "arith.andi":
+            both = [self.comparisons(operand) for operand in owner.operands]
+            return None if None in both else [one for some in both for one in some or ()]
+        if owner.name != "arith.cmpi" or not _is_number(owner.operands[0].type):
+            return None
+        number = ir.IntegerAttr(owner.attributes["predicate"]).value
+        left, right = (self.value(operand) for operand in owner.operands)
+        if number >= len(_PREDICATES) or _PREDICATES[number] == "ne":
+            return None
+        name = _PREDICATES[number]
+        if name in ("sgt", "sge"):
+            left, right, name = right, left, {"sgt": "slt", "sge": "sle"}[name]
+        return [("sle", left.plus(_ONE), right) if name == "slt" else (name, left, right)]
+
+    def holds(self, comparison: Comparison) -> bool | None:
+        """None for what is not known."""
+        predicate, left, right = comparison
+        if predicate == "eq" and left == right:
+            return True
+        if predicate == "sle" and self.facts.is_never_negative(right.minus(left)):
+            return True
+        apart = right.minus(left).minus(_ONE)
+        if predicate == "eq" and self.facts.is_never_negative(apart):
+            return False
+        over = left.minus(right).minus(_ONE)
+        return False if self.facts.is_never_negative(over) else None
+
+    def _value(self, value: Any) -> Polynomial:
+        known = ops.known_index(value)
+        if known is not None:
+            return Polynomial.number(known)
+        owner = ops.defining(value)
+        if owner is None:
+            return self._other(value)
+        if owner.name in _CASTS and _is_number(owner.operands[0].type):
+            return self.value(owner.operands[0])
+        if owner.name in ("arith.addi", "arith.subi", "arith.muli"):
+            left, right = map(self.value, owner.operands)
+            how = {"arith.addi": left.plus, "arith.subi": left.minus, "arith.muli": left.times}
+            return how[owner.name](right)
+        if owner.name in _BINARY:
+            left, right = map(self.value, owner.operands)
+            return self.facts.computed(owner.name, left, right)
+        if owner.name == "arith.select" and _is_number(value.type):
+            return self._selected(owner)
+        if owner.name == "affine.apply":
+            map_ = ir.AffineMapAttr(owner.attributes["map"]).value
+            operands = [self.value(operand) for operand in owner.operands]
+            return self.expression(
+                map_.results[0], operands[: map_.n_dims], operands[map_.n_dims :]
+            )
+        if owner.name == "tensor.dim":
+            dimension = ops.known_index(owner.operands[1])
+            if dimension is not None and _has_rank(owner.operands[0]):
+                return self.of(owner.operands[0], dimension)
+        return self._other(value)
+
+    def _other(self, value: Any, dimension: int | None = None) -> Polynomial:
+        self._others += 1
+        return Polynomial.atom(Other(self._others, value, dimension))
+
+    def _selected(self, select: Any) -> Polynomial:
+        """One of two, where it is known which; the lesser or the greater of them."""
+        condition, *values = select.operands
+        one, other = map(self.value, values)
+        compared = self.comparisons(condition)
+        if compared is not None:
+            answers = [self.holds(comparison) for comparison in compared]
+            if all(answers):
+                return one
+            if False in answers:
+                return other
+            ((predicate, left, right), *more) = compared
+            # Whether one is less than the other, or no more.
+            difference, apart = right.minus(left), one.minus(other)
+            if predicate == "sle" and not more:
+                if difference in (apart, apart.minus(_ONE)):
+                    return self.facts.computed(GREATEST, one, other)
+                if difference.plus(apart) in (_ZERO, _ZERO.minus(_ONE)):
+                    return self.facts.computed(LEAST, one, other)
+        return self._other(select.results[0])
+
+    def expression(
+        self, expression: Any, dims: list[Polynomial], symbols: list[Polynomial]
+    ) -> Polynomial:
+        """What an affine expression is, of such dimensions and symbols."""
+        if isinstance(expression, ir.AffineConstantExpr):
+            return Polynomial.number(expression.value)
+        if isinstance(expression, ir.AffineDimExpr):
+            return dims[int(expression.position)]
+        if isinstance(expression, ir.AffineSymbolExpr):
+            return symbols[int(expression.position)]
+        left, right = (
+            self.expression(one, dims, symbols) for one in (expression.lhs, expression.rhs)
+        )
+        if isinstance(expression, ir.AffineAddExpr):
+            return left.plus(right)
+        if isinstance(expression, ir.AffineMulExpr):
+            return left.times(right)
+        if isinstance(expression, ir.AffineFloorDivExpr):
+            return self.facts.computed(FLOOR_DIVIDED, left, right)
+        name = "arith.ceildivsi" if isinstance(expression, ir.AffineCeilDivExpr) else "arith.remsi"
+        return self.facts.computed(name, left, right)
+
+    def _size(self, tensor: Any, dimension: int) -> Polynomial:
+        owner = ops.defining(tensor)
+        if owner is None:
+            if tensor.owner == self._block:
+                return Polynomial.atom(ArgumentSize(tensor.arg_number, dimension))
+            return self._other(tensor, dimension)
+        unknown = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)]
+        number = unknown.index(dimension)
+        if owner.name.startswith("linalg.") and len(owner.operands) >= len(owner.results):
+            # It writes into the last ones of its operands.
+            place = list(owner.results).index(tensor) - len(owner.results)
+            return self.of(owner.operands[place], dimension)
+        if owner.name in _ASKED:
+            return self.value(owner.operands[number])
+        if owner.name == "tensor.expand_shape":
+            return self.value(owner.operands[1 + number])
+        if owner.name in ("tensor.cast", "tensor.insert") and _has_rank(owner.operands[0]):
+            return self.of(owner.operands[-1 if owner.name == "tensor.insert" else 0], dimension)
+        if owner.name == "tensor.insert_slice":
+            return self.of(owner.operands[1], dimension)
+        if owner.name == "tensor.collapse_shape":
+            return self.product(owner.operands[0], groups_of(owner)[dimension])
+        if owner.name == "tensor.extract_slice":
+            sizes = ops.operand_groups(owner)[2]
+            return self.value(sizes[number])
+        if owner.name == "tensor.concat":
+            return self._joined(owner, dimension)
+        if owner.name == "tensor.pad":
+            low, high = (numbers(self, owner, place)[dimension] for place in (1, 2))
+            return low.plus(self.of(owner.operands[0], dimension)).plus(high)
+        asked = asked_sizes(owner) if owner.name == "tensor.reshape" else None
+        if asked is not None:
+            return self.value(asked[dimension])
+        return self._other(tensor, dimension)
+
+    def product(self, tensor: Any, dimensions: list[int]) -> Polynomial:
+        """Of sizes."""
+        total = Polynomial.number(1)
+        for dimension in dimensions:
+            total = total.times(self.of(tensor, dimension))
+        return total
+
+    def _joined(self, concat: Any, dimension: int) -> Polynomial:
+        if ir.IntegerAttr(concat.attributes["dim"]).value != dimension:
+            return self.of(concat.operands[0], dimension)
+        total = Polynomial.number(0)
+        for operand in concat.operands:
+            total = total.plus(self.of(operand, dimension))
+        return total
+
+
+# Static numbers among those of `tensor.pad` and slices, by the place of their operands.
+_STATIC = {
+    ("tensor.pad", 1): "static_low",
+    ("tensor.pad", 2): "static_high",
+    ("tensor.extract_slice", 1): "static_offsets",
+    ("tensor.extract_slice", 2): "static_sizes",
+    ("tensor.extract_slice", 3): "static_strides",
+    ("tensor.insert_slice", 2): "static_offsets",
+    ("tensor.insert_slice", 3): "static_sizes",
+    ("tensor.insert_slice", 4): "static_strides",
+}
+
+
+def numbers(sizes: Sizes, operation: Any, place: int) -> list[Polynomial]:
+    """One group of the numbers of a pad or a slice: for each dimension, known or not."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    operands = iter(ops.operand_groups(operation)[place])
+    static = ir.DenseI64ArrayAttr(operation.attributes[_STATIC[operation.name, place]])
+    return [
+        sizes.value(next(operands)) if known == dynamic else Polynomial.number(known)
+        for known in static
+    ]
+
+
+def groups_of(reshape: Any) -> list[list[int]]:
+    """The dimensions that `tensor.collapse_shape` puts together, or that `expand_shape` parts."""
+    return [
+        [ir.IntegerAttr(place).value for place in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(reshape.attributes["reassociation"])
+    ]
+
+
+def asked_sizes(reshape: Any) -> list[Any] | None:
+    """The sizes that `tensor.reshape` is to give."""
+    maker = ops.defining(reshape.operands[1])
+    if maker is None or maker.name != "tensor.from_elements":
+        return None
+    return list(maker.operands)
+
+
+def create_value(polynomial: Polynomial, arguments: Any) -> Any:
+    """The number, at the current place; `arguments` are the entry's."""
+    total = ops.constant_index(0)
+    for atoms, factor in in_order(polynomial):
+        product = ops.constant_index(factor)
+        for atom in atoms:
+            product = ops.index_op("arith.muli", product, _create_atom(atom, arguments))
+        total = ops.index_op("arith.addi", total, product)
+    return total
+
+
+def _create_atom(atom: Atom, arguments: Any) -> Any:
+    if isinstance(atom, Computed):
+        operands = [create_value(operand, arguments) for operand in atom.operands]
+        return ops.index_op(atom.name, *operands)
+    if isinstance(atom, ArgumentSize):
+        return _create_dim(arguments[atom.argument], atom.dimension)
+    if atom.dimension is not None:
+        return _create_dim(atom.value, atom.dimension)
+    if isinstance(atom.value.type, ir.IndexType):
+        return atom.value
+    return ops.unary("arith.index_cast", atom.value, ops.index())
+
+
+def _create_dim(tensor: Any, dimension: int) -> Any:
+    operands = [tensor, ops.constant_index(dimension)]
+    return ops.create("tensor.dim", operands, [ops.index()]).result
+
+
+def _is_number(type_: Any) -> bool:
+    """Whether numbers of the type are wide enough for sizes."""
+    return isinstance(type_, ir.IndexType) or str(type_) == "i64"
+
+
+def _has_rank(tensor: Any) -> bool:
+    return isinstance(tensor.type, ir.RankedTensorType)
