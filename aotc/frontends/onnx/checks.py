@@ -114,10 +114,47 @@ def _is(name: str, value: Any, default: Any = None) -> Callable[[Node], bool]:
     return lambda node: node.attribute(name, default) == value
 
 
+def _both(*conditions: Callable[[Node], bool]) -> Callable[[Node], bool]:
+    return lambda node: all(condition(node) for condition in conditions)
+
+
+def _is_padded_by_size(node: Node) -> bool:
+    """Whether the padding depends on a size that is not known: with strides it does."""
+    strides = node.attribute("strides", ())
+    is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
+    return is_same and any(stride > 1 for stride in strides) and _has_any_size(node)
+
+
 REFUSALS = (
+    *(
+        Refusal(
+            name,
+            _both(_is_set("select_last_index"), _has_any_size),
+            "select_last_index with sizes that are known at run time alone has no lowering",
+        )
+        for name in ("ArgMax", "ArgMin")
+    ),
+    Refusal(
+        "AveragePool",
+        _both(_is_set("ceil_mode"), _has_any_size),
+        "ceil_mode with sizes that are known at run time alone has no lowering",
+    ),
+    *(
+        Refusal(
+            name,
+            _is_padded_by_size,
+            "auto_pad with strides and sizes that are known at run time alone has no lowering",
+        )
+        for name in ("AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool")
+    ),
     *(
         Refusal(name, _is_narrowed, "conversions to elements of 8-bit floats have no lowering")
         for name in ("Cast", "CastLike", "QuantizeLinear")
+    ),
+    Refusal(
+        "CenterCropPad",
+        lambda node: _has_any_size(node) or _is_computed(1)(node),
+        "sizes that are known at run time alone have no lowering",
     ),
     Refusal("Det", lambda node: True, "determinants have no lowering that exchanges rows"),
     Refusal("Einsum", _is_of_scalars, "equations without a dimension have no lowering"),
