@@ -5,6 +5,7 @@
 #   make test-frontends  PyTorch, ONNX and JAX, which it installs, against what aotc makes of them
 #   make chips        every kernel that aotc can choose, built for chips, whose cubins are read
 #   make property     new random kernels, whose values are known, on the CPU
+#   make fuzz         damaged and odd inputs for aotc build; finds in build/fuzz
 #   make stress       builds on partly warm caches, three at a time, and interrupted ones
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
@@ -19,8 +20,8 @@
 #   make clean        removes what these make, but not .venv
 #
 # PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
-# benchmark (`make bench BENCH=--help` tells them), PROPERTY=... those of `make property`, CHIPS=...
-# those of `make chips`.
+# benchmark (`make bench BENCH=--help` tells them), PROPERTY=..., FUZZ=... and CHIPS=... those of
+# `make property`, `make fuzz` (FUZZ='--seconds 600 --category onnx') and `make chips`.
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -35,7 +36,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
-  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property stress chips
+  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property fuzz stress chips
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -72,13 +73,16 @@ test: lint
 
 test-frontends: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
-	$(RUN) -m pytest tests/frontends -n $(JOBS) --dist worksteal
+	$(RUN) -m pytest tests/frontends tests/fuzz -n $(JOBS) --dist worksteal
 
 stress: $(INSTALLED)
 	$(RUN) -m tests.stress.run $(STRESS)
 
 property: $(INSTALLED)
 	$(RUN) -m tests.property.run $(PROPERTY)
+
+fuzz: $(INSTALLED)
+	$(RUN) -m tests.fuzz.run $(FUZZ)
 
 chips: $(INSTALLED)
 	$(RUN) -m tests.chips.run $(CHIPS)

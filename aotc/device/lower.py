@@ -16,6 +16,7 @@ from aotc.input.source import Source
 from aotc.lower.kernels.outlining import lowered_kernels
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.mapping.together import take_points_together
+from aotc.lower.passes.lines import add_lines
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.lower.rewrites.float8 import expand_float8
@@ -66,8 +67,6 @@ TO_LLVM_PASSES = (
 _BRANCHES_FIRST = ("lower-affine", "convert-vector-to-scf", "convert-scf-to-cf")
 _MATRIX_PASSES = (*_BRANCHES_FIRST, *DEVICE_PASSES)
 
-# Lines alone (ptxas's -lineinfo): the code is as without.
-_LINES = ("ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly}",)
 _NO_LINES = ("strip-debuginfo",)
 
 # The 128-byte swizzle of TMA and wgmma repeats, in shared addresses, each 1024 bytes; without
@@ -115,7 +114,11 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         check_lowered(
             device, source, ("llvm", "nvvm"), what=f"kernels in '{symbol_of(gpu_module)}'"
         )
-        run_passes(device, _LINES if debug else _NO_LINES, name=source.name)
+        if debug:
+            # Lines alone (ptxas's -lineinfo): the code is as without.
+            add_lines(device, source.name, "DebugDirectivesOnly")
+        else:
+            run_passes(device, _NO_LINES, name=source.name)
         _bound_registers(device)
         _place_shared_memory(device, has_tiles=has_tiles)
         device.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)

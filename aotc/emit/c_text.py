@@ -48,10 +48,15 @@ _RESERVED = frozenset(
 )
 
 
+# What C keeps for its implementations (C11, 7.1.3), which have macros of such names.
+_OF_IMPLEMENTATIONS = re.compile(r"_[_A-Z]")
+
+
 def c_name(name: str) -> str:
     """`name` as an identifier that no language of the headers keeps for itself."""
     identifier = c_identifier(name)
-    return f"{identifier}_" if identifier in _RESERVED else identifier
+    is_kept = identifier in _RESERVED or _OF_IMPLEMENTATIONS.match(identifier)
+    return f"{identifier}_" if is_kept else identifier
 
 
 def c_string(text: str) -> str:

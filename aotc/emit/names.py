@@ -23,6 +23,16 @@ CALLED = frozenset(
     """.split()
 )
 
+# What others call who know no more than the name.
+_CALLED_BY_SYSTEMS = {
+    "main": "programs begin with one",
+    "_start": "programs begin with one",
+    "_init": "a library that is loaded begins with one",
+    "_fini": "a library that is unloaded ends with one",
+}
+# What the runtime's functions begin with.
+_OF_RUNTIME = ("aotc_", "mgpu")
+
 _PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
 # Functions of the library itself.
@@ -76,14 +86,16 @@ def _take(owners: dict[str, str], functions: Iterable[str], owner: str) -> None:
                 f"libraries of aotc call themselves: '{function}'.",
                 hint=_PREFIX_HINT,
             )
-        if function == "main":
+        if function in _CALLED_BY_SYSTEMS:
             raise InputError(
-                "A library's function cannot be called 'main': programs begin with one.",
+                f"A library's function cannot be called '{function}': "
+                f"{_CALLED_BY_SYSTEMS[function]}.",
                 hint=_PREFIX_HINT,
             )
-        if function.startswith("aotc_"):
-            raise InputError(
-                f"A library's functions cannot begin with 'aotc_', as '{function}' does.",
-                hint=_PREFIX_HINT,
-            )
+        for kept in _OF_RUNTIME:
+            if function.startswith(kept):
+                raise InputError(
+                    f"A library's functions cannot begin with '{kept}', as '{function}' does.",
+                    hint=_PREFIX_HINT,
+                )
         owners[function] = owner

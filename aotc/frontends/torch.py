@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aotc.errors import InputError
+from aotc.errors import AotcError, InputError
 from aotc.frontends.passes import run_passes
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
+from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_views import decompose_views
@@ -48,7 +49,7 @@ def import_program(program: Any, name: str) -> Any:
     from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
 
     try:
-        with ALONE, warnings.catch_warnings():
+        with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
             program = program.run_decompositions(fx_decomp_util.get_decomposition_table())
             _check_sizes(program)
@@ -66,7 +67,7 @@ def import_program(program: Any, name: str) -> Any:
         raise
     except Exception as error:
         raise InputError(
-            f"torch-mlir cannot lower this program: {type(error).__name__}: {error}"
+            f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
     _check_changes(program.graph_signature)
     for pipeline in _PIPELINES:
@@ -153,16 +154,23 @@ def _take_weights_out_of_lists(program: Any) -> None:
                 node.replace_input_with(item, copy)
 
 
-def _load(path: Path, options: Mapping[str, str]) -> Any:
+def _read(path: Path) -> Any:
     import torch  # type: ignore[import-not-found, unused-ignore]
 
-    check_archive(path)
-    try:
-        with ALONE, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = torch.export.load(path)
-    except Exception as error:
-        raise InputError(f"torch.export cannot load '{path}': {error}") from error
+    with ALONE, warnings.catch_warnings(), kept_logs() as logs:
+        warnings.simplefilter("ignore")
+        try:
+            check_archive(path)
+            return torch.export.load(path)
+        except AotcError:
+            raise
+        except Exception as error:
+            reason = reason_of(logs.error or error)
+            raise InputError(f"torch.export cannot load '{path}': {reason}") from error
+
+
+def _load(path: Path, options: Mapping[str, str]) -> Any:
+    program = _read(path)
     # Python's text, for calls of the program by PyTorch: it would be compiled, and run.
     program._guards_code = []
     return import_program(program, options.get("entry", path.name.split(".")[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,8 +53,10 @@ def _check_dialects(function: Any) -> None:
     has."""
     for operation in ops.walk(function):
         if operation.name.startswith("tm_tensor."):
-            place = find_place(str(operation.location), "")
-            where = f"{place}: error: " if place else ""
+            location = str(operation.location)
+            place = find_place(location, "")
+            name = re.search(r'loc\("(onnx\.[^"]*)"', location)
+            where = f"{place}: error: " if place else f"{name[1]}: " if name else ""
             raise InputError(
                 f"{where}torch-mlir makes {operation.name} of this, which has no lowering here"
             )

@@ -26,7 +26,9 @@ BYTECODE_MAGIC = b"ML\xefR"
 # An attribute in place of a string, which makes the parser of these bindings run out of memory, or
 # crash: in the form that people write, or an alias for it.
 _TOO_MUCH = re.compile(
-    r"(?:linalg\.generic\s*|^#\w+\s*=\s*)\{[^}]*?iterator_types\s*=\s*\[\s*#", re.MULTILINE
+    r"(?:linalg\.generic\s*|^#\w+\s*=\s*)\{[^}]*?iterator_types\s*=\s*\["
+    r"\s*(?:\"[^\"\n]*\"\s*,\s*)*[^\"\s\],]",
+    re.MULTILINE,
 )
 # What `ir.Module.parse` calls its input in locations.
 _UNNAMED = '"-"'

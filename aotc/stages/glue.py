@@ -11,6 +11,7 @@ from pathlib import Path
 
 from aotc.emit.header import generate_header
 from aotc.emit.library import generate_library
+from aotc.emit.names import exported_functions
 from aotc.emit.table import generate_table
 from aotc.errors import InputError, ToolError
 from aotc.host.compile import DEFAULT_VISIBILITY
@@ -40,6 +41,7 @@ def table_object(build: Build) -> str:
 def library_object(build: Build) -> str:
     """The library's C functions; their object."""
     assert build.manifest is not None
+    exported_functions(build.manifest)  # names that C cannot have are told before its compiler is
     header = build.write(*generate_header(build.manifest))
     options = () if build.request.shares_runtime else STATIC_DEFINES
     try:

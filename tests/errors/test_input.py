@@ -230,6 +230,28 @@ def test_a_program_makes_no_library(
     )
 
 
+@pytest.mark.parametrize("kinds", ['["parallel"], "parallel"', '"parallel", 3', "f32"])
+def test_iterators_that_are_no_strings(
+    kinds: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    """MLIR's parser would crash, or want all of the memory."""
+    path = mlir_file(
+        """
+        func.func @f(%x: memref<4x4xf32>) attributes {llvm.emit_c_interface} {
+          linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = [KINDS]}
+              outs(%x : memref<4x4xf32>) {
+          ^bb0(%y: f32):
+            linalg.yield %y : f32
+          }
+          return
+        }
+        """.replace("KINDS", kinds)
+    )
+    done = aotc("build", path, "--emit", "mlir", "-o", tmp_path / "out")
+    assert (done.code, done.stdout) == (2, "")
+    assert "the MLIR parser cannot read this" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["sysconf", "malloc", "sin"])
 def test_an_entry_called_like_a_c_function(
     name: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
@@ -263,6 +285,37 @@ def test_a_library_called_aotc(aotc: Aotc, tmp_path: Path) -> None:
     done = aotc("build", path, "--emit", "header", "-o", f"{tmp_path}/out/")
     assert (done.code, done.stdout) == (2, "")
     assert "cannot begin with 'aotc_'" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["static", "shared", "header"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("main", "cannot be called 'main'"),
+        ("_init", "cannot be called '_init'"),
+        ("mgpuModuleLoad", "cannot begin with 'mgpu'"),
+    ],
+)
+def test_names_are_refused_before_they_are_compiled(
+    name: str, said: str, kind: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    """What a C compiler or a linker would refuse is the input's fault."""
+    path = mlir_file(
+        f"func.func @{name}(%x: memref<?xf32>) attributes {{llvm.emit_c_interface}} {{ return }}"
+    )
+    done = aotc("build", path, "--emit", kind, "-o", f"{tmp_path}/")
+    assert (done.code, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_an_entry_called_like_a_macro(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    """Compilers have macros among the names that C keeps for them."""
+    path = mlir_file(
+        "func.func @__linux__(%x: f32) attributes {llvm.emit_c_interface} { return }", "named.mlir"
+    )
+    aotc("build", path, "--emit", "shared,header", "-o", f"{tmp_path}/out/").succeeded()
+    header = next((tmp_path / "out").rglob("named.h")).read_text()
+    assert " __linux___(float x_);" in header
 
 
 @pytest.mark.parametrize("kind", ["ptx", "cubin", "device-ll"])

@@ -185,3 +185,38 @@ def test_texts_of_the_program(what: str, saved: Path, tmp_path: Path) -> None:
         return
     expected = "torch.export cannot load" if what == "operator" else f"model.json: the {what} "
     assert expected in _refused(path, marker)
+
+
+# An argument that is no value of the program.
+_UNKNOWN = b'{"as_tensor": {"name": "q"}}, "kind"'
+
+
+@pytest.mark.parametrize(
+    ("record", "old", "new", "said"),
+    [
+        ("model.json", b'{"as_tensor": {"name": "x"}}, "kind"', _UNKNOWN, "KeyError: 'q'"),
+        ("model.json", b"graph_module", b"graph_\x91odule", "'utf-8' codec can't decode"),
+        ("model_weights_config.json", b'"config"', b'"confit"', "config"),
+    ],
+)
+def test_a_damaged_record(
+    record: str,
+    old: bytes,
+    new: bytes,
+    said: str,
+    saved: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It is the file's fault, and the message has PyTorch's reason, which that logs with a
+    traceback."""
+
+    def change(name: str, content: bytes) -> tuple[str, bytes]:
+        return name, content.replace(old, new) if name.endswith(record) else content
+
+    path = _changed(saved, tmp_path / "net.pt2", change)
+    refused = _refused(path, tmp_path / "marker")
+    assert refused.startswith(f"torch.export cannot load '{path}': ")
+    assert said in refused
+    assert len(refused.splitlines()) < 10
+    assert capfd.readouterr() == ("", "")

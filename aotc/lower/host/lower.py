@@ -14,6 +14,7 @@ from aotc.lower.host.async_tasks import lower_async
 from aotc.lower.host.bfloat import add_bfloat_functions
 from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.kernels.outlining import gpu_modules
+from aotc.lower.passes.lines import add_lines
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.allocations import check_allocations
 from aotc.lower.rewrites.atomics import exchange_folded_updates
@@ -41,7 +42,6 @@ _TO_LLVM = (
     "cse",
     "reconcile-unrealized-casts",
 )
-_DEBUG = ("ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}",)
 
 
 def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -> Any:
@@ -69,7 +69,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         run(_TO_LLVM)
         add_bfloat_functions(host)
         if debug:
-            run(_DEBUG)
+            add_lines(host, name, "LineTablesOnly")
     return host
 
 

@@ -1,0 +1,91 @@
+"""ONNX (`.onnx`), by torch-mlir's importer.
+
+Weights in files of their own are found beside the model, where ONNX has them. What the importer
+knows is in torch-mlir's `TorchOnnxToTorch`; shapes are inferred by onnx before.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.frontends.onnx.checks import check_weights
+from aotc.frontends.onnx.importer import import_model
+from aotc.frontends.onnx.nodes import opset_of
+from aotc.frontends.onnx.preparation import prepare, put_weights, take_weights
+from aotc.frontends.registry import Frontend
+
+_HINT = "pip install 'aotc[onnx]'"
+# The operations' version that the importer covers best.
+_OPSET = 17
+
+
+def _load(path: Path, options: Mapping[str, str]) -> Any:
+    import onnx  # type: ignore[import-not-found, unused-ignore]
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped, unused-ignore]
+
+    try:
+        model = onnx.load(path)
+        onnx.checker.check_model(path)
+    except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
+        raise InputError(f"onnx cannot load '{path}': {error}") from None
+    name = options.get("entry", path.name.split(".")[0])
+    check_weights(model)
+    weights = take_weights(model)
+    newer = _newer(model)
+    prepared = prepare(model)
+    put_weights(prepared, weights)
+    try:
+        return import_model(prepared, name)
+    except InputError:
+        if newer is None:
+            raise
+    prepared = prepare(newer)
+    put_weights(prepared, weights)
+    return import_model(prepared, name)
+
+
+def _newer(model: Any) -> Any:
+    """A model of old operations with the ones that torch-mlir knows best; None if it has those, or
+    onnx cannot convert it."""
+    import onnx.version_converter  # type: ignore[import-not-found, unused-ignore]
+
+    if opset_of(model) >= _OPSET:
+        return None
+    try:
+        return onnx.version_converter.convert_version(model, _OPSET)
+    except Exception:  # of many kinds: the model stays as it is
+        return None
+
+
+def _beside(path: Path) -> list[Path]:
+    """The files that have the model's weights, where it has them not itself."""
+    import onnx  # type: ignore[import-not-found, unused-ignore]
+
+    model = onnx.load(path, load_external_data=False)
+    places = [
+        entry.value
+        for tensor in onnx.external_data_helper._get_all_tensors(model)
+        if onnx.external_data_helper.uses_external_data(tensor)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    ]
+    return [path.parent / place for place in dict.fromkeys(places)]
+
+
+def _missing() -> str | None:
+    return None if all(map(importlib.util.find_spec, ("onnx", "torch_mlir"))) else _HINT
+
+
+FRONTEND = Frontend(
+    "onnx",
+    (".onnx",),
+    _load,
+    "models of ONNX",
+    {"entry": "the entry's name (default: the file's)"},
+    _missing,
+    _beside,
+)

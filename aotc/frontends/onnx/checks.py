@@ -1,0 +1,284 @@
+"""What torch-mlir would lower to another result than ONNX's, or crash on: refused before."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Set
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from aotc.errors import InputError
+from aotc.frontends.onnx.nodes import Node, sizes, walk
+
+# What an address has bits for.
+_MOST_BYTES = 1 << 47
+# Problems that one message lists.
+_MOST_PROBLEMS = 20
+# Elements of tensors that have a lowering, as `TensorProto.DataType` names them.
+_ELEMENTS = frozenset(
+    "BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 FLOAT16 BFLOAT16 FLOAT DOUBLE "
+    "FLOAT8E4M3FN FLOAT8E5M2".split()
+)
+# `TensorProto.FLOAT8E4M3FN` and `FLOAT8E5M2`
+_F8 = (17, 19)
+# torch-mlir knows operators by their names alone, in whatever domain: here are those that it means.
+_MICROSOFT = frozenset(
+    "FusedMatMul GroupQueryAttention QLinearAdd QLinearAveragePool QLinearConcat "
+    "QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid RotaryEmbedding "
+    "SimplifiedLayerNormalization SkipSimplifiedLayerNormalization".split()
+)
+_REDUCTIONS = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+    "ReduceSum ReduceSumSquare"
+).split()
+
+
+class Refusal(Struct, frozen=True):
+    """An operator that has no lowering where `applies` is true of its node, and why."""
+
+    operator: str
+    applies: Callable[[Node], Any]
+    reason: str
+
+
+def _has_other_lengths(node: Node) -> bool:
+    """Whether some sequences of the batch may end before the others."""
+    shape, lengths = node.shape(0), node.constant(4)
+    steps = shape[node.attribute("layout", 0)] if shape else None
+    return node.has(4) and (lengths is None or steps is None or bool((lengths != steps).any()))
+
+
+def _has_any_size(node: Node) -> bool:
+    return None in (node.shape(0) or (None,))
+
+
+def _is_uneven(node: Node) -> bool:
+    """Whether a scale of Resize leaves a part of an element, which moves the corners."""
+    if node.attribute("coordinate_transformation_mode") != "align_corners" or not node.has(2):
+        return False
+    scales, shape = node.constant(2), node.shape(0)
+    if scales is None or shape is None or None in shape:
+        return True
+    return any(float(scale * size) % 1 for scale, size in zip(scales, shape, strict=True))
+
+
+def _has_unknown_end(node: Node) -> bool:
+    """Whether a step may be negative whose start may be past the end: torch-mlir begins there one
+    element too late."""
+    steps, starts, shape = node.constant(4), node.constant(1), node.shape(0)
+    if not node.has(4) or (steps is not None and steps.min() > 0):
+        return False
+    axes = node.constant(3) if node.has(3) else range(len(shape or ()))
+    if steps is None or starts is None or shape is None or axes is None:
+        return True
+    return any(
+        step < 0 and shape[axis] is None and start != -1
+        for start, step, axis in zip(starts, steps, axes, strict=False)
+    )
+
+
+def _has_no_elements(node: Node) -> bool:
+    """Whether a size of the result is 0 because the shape says so."""
+    shape = node.constant(1)
+    return bool(node.attribute("allowzero", 0)) and (shape is None or bool((shape == 0).any()))
+
+
+def _is_of_scalars(node: Node) -> bool:
+    return not re.search(r"[A-Za-z.]", node.attribute("equation"))
+
+
+def _is_narrowed(node: Node) -> bool:
+    """Whether the result has elements of f8, which aotc can read and not write."""
+    tensor = node.tensor(node.proto.output[0])
+    return tensor is not None and tensor.elem_type in _F8
+
+
+def _is_given(index: int) -> Callable[[Node], bool]:
+    return lambda node: node.has(index)
+
+
+def _is_computed(index: int) -> Callable[[Node], bool]:
+    """Whether an input is known at run time alone."""
+    return lambda node: node.has(index) and node.constant(index) is None
+
+
+def _is_set(*names: str) -> Callable[[Node], bool]:
+    """Whether one of these attributes is other than 0 and empty."""
+    return lambda node: any(np.any(node.attribute(name, 0)) for name in names)
+
+
+def _is(name: str, value: Any, default: Any = None) -> Callable[[Node], bool]:
+    return lambda node: node.attribute(name, default) == value
+
+
+def _both(*conditions: Callable[[Node], bool]) -> Callable[[Node], bool]:
+    return lambda node: all(condition(node) for condition in conditions)
+
+
+def _is_padded_by_size(node: Node) -> bool:
+    """Whether the padding depends on a size that is not known: with strides it does."""
+    strides = node.attribute("strides", ())
+    is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
+    return is_same and any(stride > 1 for stride in strides) and _has_any_size(node)
+
+
+REFUSALS = (
+    *(
+        Refusal(
+            name,
+            _both(_is_set("select_last_index"), _has_any_size),
+            "select_last_index with sizes that are known at run time alone has no lowering",
+        )
+        for name in ("ArgMax", "ArgMin")
+    ),
+    Refusal(
+        "AveragePool",
+        _both(_is_set("ceil_mode"), _has_any_size),
+        "ceil_mode with sizes that are known at run time alone has no lowering",
+    ),
+    *(
+        Refusal(
+            name,
+            _is_padded_by_size,
+            "auto_pad with strides and sizes that are known at run time alone has no lowering",
+        )
+        for name in ("AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool")
+    ),
+    *(
+        Refusal(name, _is_narrowed, "conversions to elements of 8-bit floats have no lowering")
+        for name in ("Cast", "CastLike", "QuantizeLinear")
+    ),
+    Refusal(
+        "CenterCropPad",
+        lambda node: _has_any_size(node) or _is_computed(1)(node),
+        "sizes that are known at run time alone have no lowering",
+    ),
+    Refusal("Det", lambda node: True, "determinants have no lowering that exchanges rows"),
+    Refusal("Einsum", _is_of_scalars, "equations without a dimension have no lowering"),
+    Refusal(
+        "GridSample",
+        lambda node: True,
+        "samples outside of the input, which are read there, and ties have no lowering",
+    ),
+    Refusal("LSTM", _is_given(7), "peepholes (the input P) have no lowering"),
+    *(
+        Refusal(name, applies, reason)
+        for name in ("GRU", "LSTM", "RNN")
+        for applies, reason in (
+            (_has_other_lengths, "sequences of several lengths have no lowering"),
+            (
+                _is_set("activation_alpha", "activation_beta", "clip"),
+                "clip, activation_alpha and activation_beta have no lowering",
+            ),
+        )
+    ),
+    *(
+        Refusal(name, _has_any_size, "sizes that are known at run time alone have no lowering")
+        for name in ("GRU", "RNN")
+    ),
+    Refusal("Pad", _is("mode", "wrap"), "mode 'wrap' has no lowering"),
+    *(
+        Refusal(name, _is_computed(1), "axes that are known at run time alone have no lowering")
+        for name in _REDUCTIONS
+    ),
+    Refusal("Reshape", _has_no_elements, "allowzero with a size of 0 has no lowering"),
+    Refusal(
+        "Resize",
+        lambda node: node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch",
+        "keep_aspect_ratio_policy other than 'stretch' has no lowering",
+    ),
+    Refusal("Resize", _is_uneven, "align_corners with scales that do not divide has no lowering"),
+    Refusal(
+        "Scan",
+        _is_set(
+            "scan_input_axes",
+            "scan_input_directions",
+            "scan_output_axes",
+            "scan_output_directions",
+        ),
+        "axes other than the first, and backward directions, have no lowering",
+    ),
+    Refusal("Scan", lambda node: node.opset < 9, "the batch of opset 8 has no lowering"),
+    Refusal("Slice", _has_unknown_end, "a negative step from an unknown start has no lowering"),
+    Refusal("Split", _is_computed(1), "sizes that are known at run time alone have no lowering"),
+)
+
+
+def check_model(model: Any) -> None:
+    """Raises InputError for all that has no lowering, and for tensors without their data."""
+    problems = list(dict.fromkeys(_problems(model)))
+    if problems:
+        more = len(problems) - _MOST_PROBLEMS
+        tail = [f"and {more} more"] if more > 0 else []
+        text = "\n  ".join([*problems[:_MOST_PROBLEMS], *tail])
+        raise InputError(f"This model cannot be lowered:\n  {text}")
+
+
+def check_weights(model: Any) -> None:
+    """Raises InputError for weights that have more or less data than their shapes say: those in
+    files of their own are checked by nobody else."""
+    from onnx import TensorProto, helper
+
+    for tensor in model.graph.initializer:
+        element = TensorProto.DataType.Name(tensor.data_type)
+        if element not in _ELEMENTS or not tensor.HasField("raw_data"):
+            continue
+        itemsize = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+        expected = math.prod((itemsize, *tensor.dims))
+        if len(tensor.raw_data) != expected:
+            raise InputError(
+                f"The data of the weight '{tensor.name}' has {len(tensor.raw_data)} bytes: "
+                f"{element.lower()} of the shape {list(tensor.dims)} has {expected}."
+            )
+
+
+def _problems(model: Any) -> Iterator[str]:
+    ends = {value.name for value in (*model.graph.input, *model.graph.output)}
+    for node in walk(model):
+        for problem in _problems_of(node, ends):
+            yield f"{node.proto.name}: {problem}"
+
+
+def _problems_of(node: Node, ends: Set[str]) -> Iterator[str]:
+    """What is wrong with a node; `ends` are the model's own inputs and results."""
+    if node.proto.domain not in ("", "ai.onnx") and not (
+        node.proto.domain == "com.microsoft" and node.operator in _MICROSOFT
+    ):
+        yield f"operators of the domain '{node.proto.domain}' have no lowering"
+        return
+    for name in dict.fromkeys((*node.proto.input, *node.proto.output)):
+        if name:
+            yield from _problems_of_value(node, name, ends)
+    for attribute in node.proto.attribute:
+        if attribute.type in (attribute.TYPE_PROTO, attribute.SPARSE_TENSOR):
+            yield f"its attribute '{attribute.name}' has no lowering"
+    for refusal in REFUSALS:
+        if refusal.operator == node.operator and refusal.applies(node):
+            yield refusal.reason
+
+
+def _problems_of_value(node: Node, name: str, ends: Set[str]) -> Iterator[str]:
+    from onnx import TensorProto, helper
+
+    tensor = node.tensor(name)
+    if name not in node.types:
+        yield f"nothing is known of '{name}': neither its element type nor its rank"
+    if tensor is None:
+        if name in ends:
+            yield f"'{name}' is not a tensor, and the model's inputs and results must be"
+        return
+    element = TensorProto.DataType.Name(tensor.elem_type)
+    if element not in _ELEMENTS:
+        yield f"'{name}' has elements of {element.lower()}, which have no lowering"
+        return
+    known = sizes(tensor)
+    if known is None:
+        yield f"the rank of '{name}' is not known before the run"
+        return
+    itemsize = helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
+    count = math.prod((itemsize, *(1 if size is None else size for size in known)))
+    if count >= _MOST_BYTES:
+        yield f"'{name}' has {count} bytes, and an address has 47 bits"

@@ -1,0 +1,117 @@
+"""ONNX's operations to linalg on tensors, by torch-mlir."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.frontends.onnx.nodes import Node, walk
+from aotc.frontends.passes import run_passes
+from aotc.frontends.torch_mlir import make_entry
+
+_CANNOT = "torch-mlir cannot lower this model: "
+# Nodes that are lowered alone, at most, to find the one that cannot be.
+_MOST_TRIED = 30
+
+# From the operations of ONNX to linalg on tensors. What is legal stays whole until the second
+# pipeline, which has a shorter form of it.
+_PIPELINE = (
+    "func.func(convert-torch-onnx-to-torch),"
+    "torch-onnx-to-torch-backend-pipeline"
+    "{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int},"
+    "torch-backend-to-linalg-on-tensors-backend-pipeline"
+)
+
+
+def import_model(model: Any, name: str) -> Any:
+    """The model as an `ir.Module` with one entry: linalg on tensors. The names of its nodes are
+    what messages call them."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value.name for value in model.graph.input if value.name not in weights]
+    try:
+        module = _lower(model)
+    except InputError as error:
+        if "onnx." in error.message:
+            raise
+        raise _of_one_node(model) or error from None
+    return make_entry(module, name, inputs)
+
+
+def _lower(model: Any) -> Any:
+    from torch_mlir import ir
+    from torch_mlir.dialects import torch as torch_dialect
+    from torch_mlir.extras import onnx_importer
+
+    context = ir.Context()
+    context.emit_error_diagnostics = False
+    torch_dialect.register_dialect(context)
+    try:
+        info = onnx_importer.ModelInfo(model, config=onnx_importer.Config())
+        module = info.create_module(context=context)
+        with warnings.catch_warnings():
+            # Results that a node leaves out have no type.
+            warnings.simplefilter("ignore")
+            onnx_importer.NodeImporter.define_function(
+                info.main_graph, module.operation
+            ).import_all()
+    except (onnx_importer.OnnxImportError, ir.MLIRError) as error:
+        raise InputError(_CANNOT + _reason(error)) from error
+    return run_passes(module, _PIPELINE, lambda error: _CANNOT + _reason(error))
+
+
+def _of_one_node(model: Any) -> InputError | None:
+    """The error of the first node that cannot be lowered alone; None if there is none."""
+    tried: set[tuple[str, ...]] = set()
+    for node in walk(model):
+        alone = _alone(node, model)
+        kind = (
+            node.operator,
+            str(node.proto.attribute),
+            str([*map(node.shape, range(len(node.proto.input)))]),
+        )
+        if alone is None or len(tried) == _MOST_TRIED or kind in tried:
+            continue
+        tried.add(kind)
+        try:
+            _lower(alone)
+        except InputError as error:
+            reason = error.message.removeprefix(_CANNOT)
+            return InputError(f"{_CANNOT}{node.proto.name}: {reason}")
+    return None
+
+
+def _alone(node: Node, model: Any) -> Any:
+    """A model of one node; None if it has graphs of its own."""
+    from onnx import TensorProto, helper
+
+    if any(attribute.HasField("g") for attribute in node.proto.attribute):
+        return None
+    read, made = (
+        [helper.make_value_info(name, node.types[name]) for name in dict.fromkeys(names) if name]
+        for names in (node.proto.input, node.proto.output)
+    )
+    constants = []
+    for value in read:
+        if value.name in node.constants:
+            constants.append(TensorProto())
+            constants[-1].CopyFrom(node.constants[value.name])
+            constants[-1].name = value.name
+    graph = helper.make_graph([node.proto], "alone", read, made, constants)
+    return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+
+
+def _reason(error: Exception) -> str:
+    """What was refused: ONNX's operation, and the first that MLIR says of it."""
+    found = [_said(diagnostic) for diagnostic in getattr(error, "error_diagnostics", ())]
+    # Some are of operations without a place, because of one that has one.
+    placed = [text for text in found if text.startswith("onnx.")]
+    return [*placed, *found, str(error) or type(error).__name__][0]
+
+
+def _said(diagnostic: Any) -> str:
+    # Behind the message is the whole operation.
+    message = str(diagnostic.message).partition(": %")[0]
+    place = re.fullmatch(r'loc\("(onnx\..*)"\)', str(diagnostic.location))
+    return f"{place[1]}: {message}" if place else message

@@ -1,0 +1,128 @@
+"""Nodes of an ONNX model, with what is known of the values that they read and make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+# The attributes of Constant that have numbers, with the types of the elements.
+_CONSTANTS = {
+    "value": None,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+    "value_float": np.float32,
+    "value_floats": np.float32,
+}
+
+
+class Node(Struct, frozen=True):
+    """A node (`proto`), and what its graph and those around it know: the type of each value, and
+    those that are constants, by name."""
+
+    proto: Any
+    opset: int
+    types: Mapping[str, Any]
+    constants: Mapping[str, Any]
+
+    @property
+    def operator(self) -> str:
+        return str(self.proto.op_type)
+
+    def has(self, index: int) -> bool:
+        """Whether the node is given the input; those that are optional may be left out."""
+        return len(self.proto.input) > index and self.proto.input[index] != ""
+
+    def tensor(self, name: str) -> Any:
+        """The type of a value that is a tensor; None for others, and where nothing is known."""
+        type_ = self.types.get(name)
+        return None if type_ is None or not type_.HasField("tensor_type") else type_.tensor_type
+
+    def element(self, index: int) -> int:
+        """What the elements of an input are: a value of `TensorProto.DataType`, 0 if unknown."""
+        tensor = self.tensor(self.proto.input[index]) if self.has(index) else None
+        return 0 if tensor is None else int(tensor.elem_type)
+
+    def shape(self, index: int) -> tuple[int | None, ...] | None:
+        """An input's sizes, None for one that is not known; None if the rank is not known."""
+        tensor = self.tensor(self.proto.input[index]) if self.has(index) else None
+        return None if tensor is None else sizes(tensor)
+
+    def constant(self, index: int) -> Any:
+        """An input's value as a NumPy array, or None if it is not a constant, or a large one."""
+        from onnx import numpy_helper
+
+        found = self.constants.get(self.proto.input[index]) if self.has(index) else None
+        if found is None or found.data_location == found.EXTERNAL:
+            return None
+        return numpy_helper.to_array(found)
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute's value, texts decoded."""
+        from onnx import helper
+
+        for attribute in self.proto.attribute:
+            if attribute.name == name:
+                value = helper.get_attribute_value(attribute)
+                return value.decode() if isinstance(value, bytes) else value
+        return default
+
+
+def sizes(tensor: Any) -> tuple[int | None, ...] | None:
+    """The sizes in a tensor's type, None for one that is not known; None if the rank is not."""
+    if not tensor.HasField("shape"):
+        return None
+    return tuple(
+        dimension.dim_value if dimension.HasField("dim_value") else None
+        for dimension in tensor.shape.dim
+    )
+
+
+def walk(model: Any) -> Iterator[Node]:
+    """Every node of the model, in order, those of nested graphs after the one that has them."""
+    return _walk(model.graph, opset_of(model), {}, {})
+
+
+def opset_of(model: Any) -> int:
+    """The version of ONNX's own operators that the model has; 0 if it has none."""
+    versions = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
+    return max(versions, default=0)
+
+
+def _walk(
+    graph: Any, opset: int, types: Mapping[str, Any], constants: Mapping[str, Any]
+) -> Iterator[Node]:
+    declared = (*graph.input, *graph.output, *graph.value_info)
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    types = {
+        **types,
+        **{name: _type_of(tensor) for name, tensor in weights.items()},
+        **{value.name: value.type for value in declared},
+    }
+    constants = {**constants, **weights}
+    for proto in graph.node:
+        yield Node(proto, opset, types, constants)
+        for attribute in proto.attribute:
+            if proto.op_type == "Constant" and attribute.name in _CONSTANTS:
+                constants[proto.output[0]] = _tensor_of(attribute)
+            for nested in (attribute.g, *attribute.graphs):
+                yield from _walk(nested, opset, types, constants)
+
+
+def _tensor_of(attribute: Any) -> Any:
+    """The value of a Constant node."""
+    from onnx import helper, numpy_helper
+
+    if attribute.name == "value":
+        return attribute.t
+    return numpy_helper.from_array(
+        np.array(helper.get_attribute_value(attribute), _CONSTANTS[attribute.name])
+    )
+
+
+def _type_of(tensor: Any) -> Any:
+    from onnx import helper
+
+    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)

@@ -1,0 +1,80 @@
+"""A model of ONNX as torch-mlir takes it: of operators that it has right, with shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.frontends.onnx.checks import check_model
+from aotc.frontends.onnx.nodes import walk
+from aotc.frontends.onnx.rewrites import (
+    bind_defaults,
+    expand_functions,
+    has_functions,
+    label_nodes,
+    rewrite,
+)
+
+# Weights of more bytes are set aside while the model is looked at: each step copies the model.
+_LARGE = 1 << 20
+
+
+def prepare(model: Any) -> Any:
+    """The model of operators that torch-mlir has right, with the types of values. Raises InputError
+    for others."""
+    _use_one_domain(model)
+    label_nodes(model)
+    model = _infer(_expand(model))
+    model = _infer(rewrite(model))
+    check_model(model)
+    return model
+
+
+def _expand(model: Any) -> Any:
+    """The model without calls of functions, with the types that it was given: functions are chosen
+    by types that onnx infers of their calls, where it takes sizes that it does not know for 0."""
+    if not has_functions(model):
+        return model
+    bind_defaults(model)
+    expanded = expand_functions(_infer(model))
+    for name in ("output", "value_info"):
+        expanded.graph.ClearField(name)
+        getattr(expanded.graph, name).extend(getattr(model.graph, name))
+    return expanded
+
+
+def take_weights(model: Any) -> dict[str, bytes]:
+    """Takes the data of large weights out of the model, by name."""
+    weights = {}
+    for tensor in model.graph.initializer:
+        if len(tensor.raw_data) > _LARGE:
+            weights[tensor.name] = tensor.raw_data
+            tensor.ClearField("raw_data")
+            tensor.data_location = tensor.EXTERNAL
+    return weights
+
+
+def put_weights(model: Any, weights: Mapping[str, bytes]) -> None:
+    """Puts into a model what `take_weights` took out of the one that it was made of."""
+    for tensor in model.graph.initializer:
+        if tensor.name in weights:
+            tensor.raw_data = weights[tensor.name]
+            tensor.ClearField("data_location")
+
+
+def _use_one_domain(model: Any) -> None:
+    """ONNX's own domain has two names."""
+    for named in (*model.opset_import, *(node.proto for node in walk(model))):
+        if named.domain == "ai.onnx":
+            named.domain = ""
+
+
+def _infer(model: Any) -> Any:
+    """The model with the shapes that onnx infers."""
+    import onnx
+
+    try:
+        return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise InputError(f"The shapes of this model do not fit: {error}") from None

@@ -1,0 +1,132 @@
+"""Models of ONNX's text: what is computed by functions, and what is refused before the import."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from frontends.support import call
+
+import aotc
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
+SMALL = "net (float[2, 3] x) => (float[2, 3] y)"
+
+
+def _saved(text: str, folder: Path) -> Path:
+    path = folder / "net.onnx"
+    onnx.save(onnx.parser.parse_model(text if text.startswith("<") else HEAD + text), path)
+    return path
+
+
+def _run(text: str, folder: Path, x: np.ndarray, expected: np.ndarray) -> None:
+    artifact = aotc.build(_saved(text, folder), emit="shared", out=f"{folder}/", chips="sm_90")
+    (got,) = call(artifact, "net", [x], [expected])
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("size", "starts", "expected"),
+    [
+        ("12", "20", range(11, -1, -1)),
+        ("12", "-3", range(9, -1, -1)),
+        ("n", "9223372036854775807", range(11, -1, -1)),
+    ],
+)
+def test_a_slice_backwards(size: str, starts: str, expected: range, tmp_path: Path) -> None:
+    """A start past the end is the last element."""
+    text = f"""net (float[{size}] x) => (float[m] y)
+    <int64[1] starts = {{{starts}}}, int64[1] ends = {{-9223372036854775807}},
+     int64[1] axes = {{0}}, int64[1] steps = {{-1}}>
+    {{ y = Slice (x, starts, ends, axes, steps) }}"""
+    x = np.arange(12, dtype=np.float32)
+    _run(text, tmp_path, x, np.array(expected, np.float32))
+
+
+def test_functions_of_the_model(tmp_path: Path) -> None:
+    """Calls of the model's own functions, which have attributes and call ONNX's functions."""
+    text = """<ir_version: 10, opset_import: ["" : 24, "mine" : 1]>
+    net (float[2, 3, 4, 5] x) => (float[2, 3, 4, 5] y) {
+      scaled = mine.scaled <by: float = 3.0> (x)
+      y = MeanVarianceNormalization (scaled)
+    }
+    <domain: "mine", opset_import: ["" : 24]>
+    scaled <by> (x) => (y) { y = Swish <alpha: float = @by> (x) }"""
+    x = np.random.default_rng(1).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    scaled = x / (1 + np.exp(-3 * x.astype(np.float64)))
+    mean, deviation = (f(scaled, (0, 2, 3), keepdims=True) for f in (np.mean, np.std))
+    artifact = aotc.build(_saved(text, tmp_path), emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    (got,) = call(artifact, "net", [x], [x])
+    np.testing.assert_allclose(got, (scaled - mean) / deviation, rtol=1e-3, atol=1e-5)
+
+
+REFUSED = {
+    "a shape that does not fit": (
+        "net (float[2, 3] x) => (float[2, 4] y) { [first] y = Relu (x) }",
+        "(op_type:Relu, node name: onnx.Relu 'first'): [ShapeInferenceError] Inferred shape and",
+    ),
+    "no rank": (
+        """net (float[2, 3] x, int64[n] s) => (float[a, b] y)
+        { [first] z = Reshape (x, s)
+          y = Relu (z) }""",
+        "onnx.Reshape 'first': the rank of 'z' is not known before the run",
+    ),
+    "larger than an address": (
+        "net (float[1099511627776, 1048576] x) => (float[1099511627776, 1048576] y)"
+        "{ y = Relu (x) }",
+        "onnx.Relu: 'x' has 4611686018427387904 bytes, and an address has 47 bits",
+    ),
+    "sizes of a split from the run": (
+        "net (float[4] x, int64[2] s) => (float[a] y, float[b] z) { y, z = Split (x, s) }",
+        "onnx.Split: sizes that are known at run time alone have no lowering",
+    ),
+    "sizes of a split that are computed": (
+        """net (float[4] x, int64[1] s) => (float[a] y, float[b] z)
+        { t = Concat <axis: int = 0> (s, s)
+          y, z = Split (x, t) }""",
+        "onnx.Split: sizes that are known at run time alone have no lowering",
+    ),
+    "a start that may be past the end": (
+        """net (float[n] x) => (float[m] y)
+        <int64[1] a = {20}, int64[1] b = {0}, int64[1] axes = {0}, int64[1] steps = {-1}>
+        { y = Slice (x, a, b, axes, steps) }""",
+        "onnx.Slice: a negative step from an unknown start",
+    ),
+    "a recurrent layer of any length": (
+        """net (float[n, 1, 2] x, float[1, 9, 2] w, float[1, 9, 3] r) => (float[n, 1, 1, 3] y)
+        { y = GRU <hidden_size: int = 3> (x, w, r) }""",
+        "onnx.GRU: sizes that are known at run time alone",
+    ),
+    "an operator of torch-mlir's, in another domain": (
+        """<ir_version: 8, opset_import: ["" : 17, "mine" : 1]>
+        net (float[2, 3] x) => (float[2, 3] y) { y = mine.Relu (x) }""",
+        "onnx.mine.Relu: operators of the domain 'mine' have no lowering",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str, tmp_path: Path) -> None:
+    """What would be wrong, crash or hang in the import is refused by node, operator and reason."""
+    text, message = REFUSED[name]
+    path = _saved(text, tmp_path)
+    with pytest.raises(aotc.InputError, match=re.escape(message)):
+        aotc.build(path, out=tmp_path / "x")
+
+
+def test_weights_of_another_size(tmp_path: Path) -> None:
+    """Data in a file of its own that is shorter than the shape says."""
+    model = onnx.parser.parse_model(HEAD + "net (float[4] x) => (float[4] y) { y = Add (x, w) }")
+    weight = onnx.numpy_helper.from_array(np.ones(4, np.float32), "w")
+    onnx.external_data_helper.set_external_data(weight, "w")
+    weight.ClearField("raw_data")
+    model.graph.initializer.append(weight)
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "w").write_bytes(b"1234")
+    message = "The data of the weight 'w' has 4 bytes: float of the shape [4] has 16."
+    with pytest.raises(aotc.InputError, match=re.escape(message)):
+        aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
