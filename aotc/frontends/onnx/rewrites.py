@@ -404,7 +404,8 @@ def _space_to_depth(node: Node) -> str | None:
 def _numpy_type(element: int) -> np.dtype[Any]:
     from onnx import helper
 
-    return np.dtype(helper.tensor_dtype_to_np_dtype(element))
+    dtype: np.dtype[Any] = helper.tensor_dtype_to_np_dtype(element)
+    return dtype
 
 
 REWRITES = (
