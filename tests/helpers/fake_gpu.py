@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from helpers.command import REPOSITORY
+from helpers.zig import ZIG_CACHE
 
 from aotc.request import HostTarget
 from aotc.toolchain import Runner, Toolchain
@@ -26,6 +27,7 @@ def build_fake_driver(folder: Path) -> Path:
             *("-o", str(folder / "libcuda.so.1")),
         ],
         making="the fake driver",
+        env=ZIG_CACHE,
     )
     return folder
 

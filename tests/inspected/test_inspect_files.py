@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from helpers.command import REPOSITORY, Outcome
 from helpers.elf import Elf, archive_members
+from helpers.zig import ZIG_CACHE
 from inspected.support import KERNEL, Built
 from jsonschema import Draft202012Validator
 
@@ -185,6 +186,7 @@ def test_two_libraries_in_one_program(
             *("-lm", "-lpthread", "-ldl", "-o", str(tmp_path / "both")),
         ],
         making="a program of two libraries",
+        env=ZIG_CACHE,
     )
     report = inspected(tmp_path / "both")
     functions = [module["entries"][0]["functions"][0]["symbol"] for module in report["modules"]]

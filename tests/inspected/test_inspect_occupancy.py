@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from helpers.zig import ZIG_CACHE
 
 from aotc.chips import LIMITS, REGISTERS
 from aotc.inspect.occupancy import limits_of, occupancy
@@ -66,7 +67,7 @@ def calculator(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *("-target", HostTarget.native().triple, f"-isystem{toolchain.cuda_include.path}"),
         *("-fno-sanitize=all", "main.c", "-o", "main"),
     ]
-    Runner(os.environ).run(command, making="the calculator", cwd=folder)
+    Runner(os.environ).run(command, making="the calculator", cwd=folder, env=ZIG_CACHE)
     return folder / "main"
 
 

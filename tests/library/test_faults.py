@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from helpers.command import SAMPLES
 from helpers.fake_gpu import FAKE_SOURCES, build_fake_driver, fake_fatbinary
+from helpers.zig import ZIG_CACHE
 
 from aotc.cli import run
 from aotc.request import HostTarget
@@ -39,6 +40,7 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
             *("-lpthread", "-ldl", "-lm", "-o", str(folder / "faults")),
         ],
         making="the program",
+        env=ZIG_CACHE,
     )
     return folder
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command import REPOSITORY, SAMPLES
+from helpers.zig import ZIG_CACHE
 
 from aotc.cli import run
 from aotc.host.elf import needed_versions
@@ -58,6 +59,7 @@ def test_a_program_with_a_static_library(target: str, tmp_path: Path) -> None:
             *(f"{tmp_path}/lib/libvector_add.a", "-lpthread", "-ldl", "-lm", "-o", str(program)),
         ],
         making="the program",
+        env=ZIG_CACHE,
         cwd=REPOSITORY,
     )
     limit = version_numbers(HostTarget.parse(target).version or "0")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from helpers.elf import Elf, archive_members
+from helpers.zig import ZIG_CACHE
 
 from aotc.cli import run
 from aotc.request import HostTarget
@@ -81,6 +82,7 @@ def test_two_libraries_with_utilities_of_their_own(tmp_path: Path, kind: str) ->
             *("-lpthread", "-ldl", "-lm", "-o", str(program)),
         ],
         making="the program",
+        env=ZIG_CACHE,
     )
     done = subprocess.run(
         [program], env={"AOTC_DEVICE": "cpu"}, capture_output=True, text=True, check=False

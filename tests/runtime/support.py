@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from helpers.command import REPOSITORY
+from helpers.zig import ZIG_CACHE
 
 from aotc.toolchain import Runner, Toolchain
 
@@ -60,7 +61,7 @@ def include_flags(*, with_tests: bool = True) -> list[str]:
 def compile_c(arguments: Sequence[str | Path], *, making: str, target: str = HOST_TARGET) -> None:
     """Runs `zig cc` for `target`; a warning is a failure."""
     command = [*toolchain().zig_cc.command, "-target", target, *map(str, arguments)]
-    runner().run(command, making=making)
+    runner().run(command, making=making, env=ZIG_CACHE)
 
 
 def exported_functions(headers: Sequence[Path] = HEADERS) -> set[str]:
