@@ -8,7 +8,13 @@ from typing import Any
 from aotc.errors import InputError
 from aotc.frontends.onnx.checks import check_model
 from aotc.frontends.onnx.nodes import walk
-from aotc.frontends.onnx.rewrites import bind_defaults, expand_functions, label_nodes, rewrite
+from aotc.frontends.onnx.rewrites import (
+    bind_defaults,
+    expand_functions,
+    has_functions,
+    label_nodes,
+    rewrite,
+)
 
 # Weights of more bytes are set aside while the model is looked at: each step copies the model.
 _LARGE = 1 << 20
@@ -19,11 +25,23 @@ def prepare(model: Any) -> Any:
     for others."""
     _use_one_domain(model)
     label_nodes(model)
-    bind_defaults(model)
-    model = _infer(expand_functions(_infer(model)))
+    model = _infer(_expand(model))
     model = _infer(rewrite(model))
     check_model(model)
     return model
+
+
+def _expand(model: Any) -> Any:
+    """The model without calls of functions, with the types that it was given: functions are chosen
+    by types that onnx infers of their calls, where it takes sizes that it does not know for 0."""
+    if not has_functions(model):
+        return model
+    bind_defaults(model)
+    expanded = expand_functions(_infer(model))
+    for name in ("output", "value_info"):
+        expanded.graph.ClearField(name)
+        getattr(expanded.graph, name).extend(getattr(model.graph, name))
+    return expanded
 
 
 def take_weights(model: Any) -> dict[str, bytes]:

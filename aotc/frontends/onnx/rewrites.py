@@ -46,6 +46,11 @@ def label_nodes(model: Any) -> None:
         node.proto.name = f"onnx.{domain}{node.operator}{name}"
 
 
+def has_functions(model: Any) -> bool:
+    """Whether there are calls of functions that `expand_functions` has to replace."""
+    return bool(model.functions) or any(map(_is_expanded, walk(model)))
+
+
 def bind_defaults(model: Any) -> None:
     """Gives the nodes that a function takes the place of the attributes that have a default: onnx
     forgets those in a function's body."""
@@ -64,14 +69,14 @@ def expand_functions(model: Any) -> Any:
     """The model with the model's own functions, and some of ONNX's, in the place of their calls."""
     from onnx import helper, inliner
 
-    own = [(function.domain, function.name) for function in model.functions]
-    if not own and not any(map(_is_expanded, walk(model))):
-        return model
-    # ONNX makes some of its functions for the types of the inputs, and looks for them there alone.
+    # ONNX makes some of its functions for the types of the inputs, and looks for them there alone:
+    # for those of inputs that are left out, too.
+    model.graph.value_info.add(name="")
     model.graph.value_info.extend(
         helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
         for tensor in model.graph.initializer
     )
+    own = [(function.domain, function.name) for function in model.functions]
     chosen = [*own, *(("", name) for name in _FUNCTIONS)]
     return _labelled(inliner.inline_selected_functions(model, chosen, False, True), model)
 
@@ -129,7 +134,7 @@ def _constant(name: str, values: Sequence[int]) -> str:
     return f"{name} = Constant <value: tensor = int64[{len(values)}] {{{text}}}> ()"
 
 
-def _scalar(name: str, value: int, element: int) -> str:
+def _scalar(name: str, value: float, element: int) -> str:
     """A scalar of an element type that need not have a text form."""
     return (
         f"{name}_f = Constant <value: tensor = float {{{value}}}> ()\n"
@@ -283,17 +288,49 @@ def _column(name: str, shape: Any, element: int, is_column: bool) -> list[str]:
     ]
 
 
+def _reduced(name: str, operator: str, value: str, axes: Sequence[int], opset: int) -> list[str]:
+    """A reduction along axes, which were an attribute before they became an input."""
+    if opset < 18:
+        listed = ", ".join(map(str, axes))
+        return [f"{name} = {operator} <axes: ints = [{listed}], keepdims: int = 1> ({value})"]
+    return [
+        _constant(f"{name}_axes", axes),
+        f"{name} = {operator} <keepdims: int = 1> ({value}, {name}_axes)",
+    ]
+
+
+def _instance_normalization(node: Node) -> str | None:
+    """torch-mlir divides by another number of elements where it does not know the sizes."""
+    shape = node.shape(0)
+    if shape is None or None not in shape:
+        return None
+    axes = range(2, len(shape))
+    epsilon = node.attribute("epsilon", 1e-5)
+    return "\n".join(
+        [
+            *_reduced("mean", "ReduceMean", "x", axes, node.opset),
+            "moved = Sub (x, mean)",
+            "square = Mul (moved, moved)",
+            *_reduced("variance", "ReduceMean", "square", axes, node.opset),
+            _scalar("epsilon", epsilon, node.element(0)),
+            "above = Add (variance, epsilon)",
+            "deviation = Sqrt (above)",
+            "normal = Div (moved, deviation)",
+            _constant("along", [-1, *(1 for axis in axes)]),
+            "scale_c = Reshape (scale, along)",
+            "bias_c = Reshape (bias, along)",
+            "scaled = Mul (normal, scale_c)",
+            "y = Add (scaled, bias_c)",
+        ]
+    )
+
+
 def _lp_normalization(node: Node) -> str:
     """A vector of zeros stays one."""
     axis = node.attribute("axis", -1)
-    norm = f"ReduceL{node.attribute('p', 2)}"
-    if node.opset >= 18:
-        lines = [_constant("axes", [axis]), f"norm = {norm} <keepdims: int = 1> (x, axes)"]
-    else:
-        lines = [f"norm = {norm} <axes: ints = [{axis}], keepdims: int = 1> (x)"]
     return "\n".join(
         [
-            *lines,
+            *_reduced("norm", f"ReduceL{node.attribute('p', 2)}", "x", [axis], node.opset),
             _scalar("zero", 0, node.element(0)),
             _scalar("one", 1, node.element(0)),
             "is_zero = Equal (norm, zero)",
@@ -373,6 +410,7 @@ def _numpy_type(element: int) -> np.dtype[Any]:
 REWRITES = (
     Rewrite("BitShift", "(x, y) => (z)", _bit_shift),
     Rewrite("DequantizeLinear", "(x, x_scale, x_zero_point) => (y)", _dequantize),
+    Rewrite("InstanceNormalization", "(x, scale, bias) => (y)", _instance_normalization),
     Rewrite("LpNormalization", "(x) => (y)", _lp_normalization),
     Rewrite(
         "QLinearMatMul",
