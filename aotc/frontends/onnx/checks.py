@@ -200,7 +200,15 @@ REFUSALS = (
     ),
     *(
         Refusal(name, _has_any_size, "sizes that are known at run time alone have no lowering")
-        for name in ("GRU", "RNN")
+        for name in ("GRU", "RNN", "TfIdfVectorizer")
+    ),
+    *(
+        Refusal(
+            name,
+            _both(_is_given(2), _has_any_size),
+            "weights with sizes that are known at run time alone have no lowering",
+        )
+        for name in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
     ),
     Refusal("Pad", _is("mode", "wrap"), "mode 'wrap' has no lowering"),
     *(
