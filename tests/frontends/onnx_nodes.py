@@ -5,8 +5,8 @@ them, or those whose names match a pattern:
 
     python tests/frontends/onnx_nodes.py [PATTERN] [--form FORM] [-j N] [--json FILE]
 
-FORM is how the model is built: as ONNX has it (`same`), with dimensions of any size (`any`), or
-with all inputs but the first as constants (`constants`), as models have axes and weights.
+FORM is how the model is built: as ONNX has it (`same`), with dimensions of any size (`any`), with
+all inputs but the first as constants (`constants`), as models have axes and weights, or both.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ import numpy as np
 CHIP = "sm_90"
 SECONDS = 60
 MEMORY = 6 << 30
+# What is said at run time of sizes that are to be equal.
+CHECKED = re.compile("assertion failed: (mismatched size|the batches of a product)")
 # Two units of the last place, relative: ONNX's limit is below that.
 PRECISION = {"float16": 2**-9, "bfloat16": 2**-6}
 # What takes long to import, and starts no thread.
@@ -119,10 +121,10 @@ def _check(
     from aotc.errors import AotcError
 
     model = onnx.load_from_string(content)
-    if form == "any":
-        _forget_sizes(model)
-    if form == "constants":
+    if form in ("constants", "both"):
         data = _make_constants(model, data)
+    if form in ("any", "both"):
+        _forget_sizes(model)
     path = folder / "net.onnx"
     onnx.save(model, path)
     try:
@@ -141,7 +143,7 @@ def _check(
         return "wrong", str(error)
     except AotcError as error:
         # What an import asserts of a size is checked when the entry is called.
-        is_checked = form == "any" and "assertion failed: mismatched size" in str(error)
+        is_checked = form in ("any", "both") and CHECKED.search(str(error))
         return "refused" if is_checked else "failed", f"{type(error).__name__}: {error}"
     return "passed", ""
 
@@ -204,7 +206,8 @@ def _results(artifact: Any, inputs: Any, expected: Any) -> list[Any]:
 def _compare(results: Any, expected: Any, rtol: float, atol: float, is_random: bool) -> None:
     assert len(results) == len(expected)
     for ours, theirs in zip(results, expected, strict=True):
-        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        kinds = (ours.dtype, ours.shape), (theirs.dtype, theirs.shape)
+        assert kinds[0] == kinds[1], f"{kinds[0]} rather than {kinds[1]}"
         if is_random:
             continue
         numbers = [ours, theirs]
@@ -217,7 +220,7 @@ def _compare(results: Any, expected: Any, rtol: float, atol: float, is_random: b
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("pattern", nargs="?", default="")
-    parser.add_argument("--form", choices=["same", "any", "constants"], default="same")
+    parser.add_argument("--form", choices=["same", "any", "constants", "both"], default="same")
     parser.add_argument("-j", type=int, default=1)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)

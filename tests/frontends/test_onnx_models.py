@@ -64,6 +64,17 @@ def test_functions_of_the_model(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, (scaled - mean) / deviation, rtol=1e-3, atol=1e-5)
 
 
+def test_a_product_of_batches_that_differ(tmp_path: Path) -> None:
+    """Batches of any size have to be equal when the entry is called: none is repeated."""
+    text = "net (float[n, 3, 4] a, float[m, 4, 2] b) => (float[k, 3, 2] y) { y = MatMul (a, b) }"
+    artifact = aotc.build(_saved(text, tmp_path), emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    a, b = np.ones((5, 3, 4), np.float32), np.ones((5, 4, 2), np.float32)
+    (got,) = call(artifact, "net", [a, b], [a @ b])
+    np.testing.assert_array_equal(got, a @ b)
+    with pytest.raises(aotc.LibraryError, match="the batches of a product have several sizes"):
+        call(artifact, "net", [a, b[:1]], [a @ b])
+
+
 REFUSED = {
     "a shape that does not fit": (
         "net (float[2, 3] x) => (float[2, 4] y) { [first] y = Relu (x) }",
@@ -100,6 +111,15 @@ REFUSED = {
         """net (float[n, 1, 2] x, float[1, 9, 2] w, float[1, 9, 3] r) => (float[n, 1, 1, 3] y)
         { y = GRU <hidden_size: int = 3> (x, w, r) }""",
         "onnx.GRU: sizes that are known at run time alone",
+    ),
+    "a shape of any length": (
+        "net (float[2, 3] x, int64[n] s) => (float[a, b] y) { y = Reshape (x, s) }",
+        "onnx.Reshape: sizes whose number is known at run time alone",
+    ),
+    "padding at the end of any size": (
+        """net (float[1, 1, p, q] x) => (float[1, 1, r, s] y)
+        { y = MaxPool <kernel_shape = [2, 2], pads = [0, 0, 1, 1]> (x) }""",
+        "onnx.MaxPool: other padding at the end",
     ),
     "an operator of torch-mlir's, in another domain": (
         """<ir_version: 8, opset_import: ["" : 17, "mine" : 1]>

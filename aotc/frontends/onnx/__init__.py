@@ -6,16 +6,13 @@ knows is in torch-mlir's `TorchOnnxToTorch`; shapes are inferred by onnx before.
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.onnx.checks import check_weights
-from aotc.frontends.onnx.importer import import_model
-from aotc.frontends.onnx.nodes import opset_of
-from aotc.frontends.onnx.preparation import prepare, put_weights, take_weights
 from aotc.frontends.registry import Frontend
 
 _HINT = "pip install 'aotc[onnx]'"
@@ -27,6 +24,11 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     import onnx  # type: ignore[import-not-found, unused-ignore]
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped, unused-ignore]
 
+    # They load NumPy, which other front ends' files need not wait for.
+    from aotc.frontends.onnx.checks import check_weights
+    from aotc.frontends.onnx.importer import import_model
+    from aotc.frontends.onnx.preparation import prepare, put_weights, take_weights
+
     try:
         model = onnx.load(path)
         onnx.checker.check_model(path)
@@ -35,12 +37,13 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     name = options.get("entry", path.name.split(".")[0])
     check_weights(model)
     weights = take_weights(model)
-    newer = _newer(model)
+    original = copy.deepcopy(model)
     prepared = prepare(model)
     put_weights(prepared, weights)
     try:
         return import_model(prepared, name)
     except InputError:
+        newer = _newer(original)
         if newer is None:
             raise
     prepared = prepare(newer)
@@ -52,6 +55,8 @@ def _newer(model: Any) -> Any:
     """A model of old operations with the ones that torch-mlir knows best; None if it has those, or
     onnx cannot convert it."""
     import onnx.version_converter  # type: ignore[import-not-found, unused-ignore]
+
+    from aotc.frontends.onnx.nodes import opset_of
 
     if opset_of(model) >= _OPSET:
         return None

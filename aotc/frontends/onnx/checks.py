@@ -55,6 +55,11 @@ def _has_any_size(node: Node) -> bool:
     return None in (node.shape(0) or (None,))
 
 
+def _has_any_place(node: Node) -> bool:
+    """Whether a size behind those of the batch and the channels is not known."""
+    return None in (node.shape(0) or (None, None, None))[2:]
+
+
 def _is_uneven(node: Node) -> bool:
     """Whether a scale of Resize leaves a part of an element, which moves the corners."""
     if node.attribute("coordinate_transformation_mode") != "align_corners" or not node.has(2):
@@ -105,6 +110,11 @@ def _is_computed(index: int) -> Callable[[Node], bool]:
     return lambda node: node.has(index) and node.constant(index) is None
 
 
+def _has_any_length(index: int) -> Callable[[Node], bool]:
+    """Whether it is not known how many numbers an input has."""
+    return lambda node: node.has(index) and node.shape(index) == (None,)
+
+
 def _is_set(*names: str) -> Callable[[Node], bool]:
     """Whether one of these attributes is other than 0 and empty."""
     return lambda node: any(np.any(node.attribute(name, 0)) for name in names)
@@ -122,7 +132,15 @@ def _is_padded_by_size(node: Node) -> bool:
     """Whether the padding depends on a size that is not known: with strides it does."""
     strides = node.attribute("strides", ())
     is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
-    return is_same and any(stride > 1 for stride in strides) and _has_any_size(node)
+    return is_same and any(stride > 1 for stride in strides) and _has_any_place(node)
+
+
+def _is_padded_unevenly(node: Node) -> bool:
+    """Whether the ends of a dimension have other padding than their begins."""
+    pads = list(node.attribute("pads", ()))
+    half = len(pads) // 2
+    is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
+    return is_same or pads[:half] != pads[half:]
 
 
 REFUSALS = (
@@ -136,7 +154,7 @@ REFUSALS = (
     ),
     Refusal(
         "AveragePool",
-        _both(_is_set("ceil_mode"), _has_any_size),
+        _both(_is_set("ceil_mode"), _has_any_place),
         "ceil_mode with sizes that are known at run time alone has no lowering",
     ),
     *(
@@ -146,6 +164,11 @@ REFUSALS = (
             "auto_pad with strides and sizes that are known at run time alone has no lowering",
         )
         for name in ("AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool")
+    ),
+    Refusal(
+        "MaxPool",
+        _both(_is_padded_unevenly, _has_any_place),
+        "other padding at the end, of sizes that are known at run time alone, has no lowering",
     ),
     *(
         Refusal(name, _is_narrowed, "conversions to elements of 8-bit floats have no lowering")
@@ -177,7 +200,15 @@ REFUSALS = (
     ),
     *(
         Refusal(name, _has_any_size, "sizes that are known at run time alone have no lowering")
-        for name in ("GRU", "RNN")
+        for name in ("GRU", "RNN", "TfIdfVectorizer")
+    ),
+    *(
+        Refusal(
+            name,
+            _both(_is_given(2), _has_any_size),
+            "weights with sizes that are known at run time alone have no lowering",
+        )
+        for name in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
     ),
     Refusal("Pad", _is("mode", "wrap"), "mode 'wrap' has no lowering"),
     *(
@@ -200,6 +231,30 @@ REFUSALS = (
             "scan_output_directions",
         ),
         "axes other than the first, and backward directions, have no lowering",
+    ),
+    *(
+        Refusal(
+            name,
+            _has_any_length(index),
+            "sizes whose number is known at run time alone have no lowering",
+        )
+        for name, index in (
+            ("ConstantOfShape", 0),
+            ("Expand", 1),
+            ("Pad", 1),
+            ("Reshape", 1),
+            ("Resize", 2),
+            ("Resize", 3),
+            ("Slice", 1),
+            ("Squeeze", 1),
+            ("Tile", 1),
+            ("Unsqueeze", 1),
+        )
+    ),
+    Refusal(
+        "Scan",
+        lambda node: any(None in (node.shape(i) or ()) for i in range(len(node.proto.input))),
+        "sizes that are known at run time alone have no lowering",
     ),
     Refusal("Scan", lambda node: node.opset < 9, "the batch of opset 8 has no lowering"),
     Refusal("Slice", _has_unknown_end, "a negative step from an unknown start has no lowering"),

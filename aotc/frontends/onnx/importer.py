@@ -8,6 +8,7 @@ from typing import Any
 
 from aotc.errors import InputError
 from aotc.frontends.onnx.nodes import Node, walk
+from aotc.frontends.onnx.sizes import check_batches, check_sizes
 from aotc.frontends.passes import run_passes
 from aotc.frontends.torch_mlir import make_entry
 
@@ -36,6 +37,8 @@ def import_model(model: Any, name: str) -> Any:
         if "onnx." in error.message:
             raise
         raise _of_one_node(model) or error from None
+    check_sizes(module.operation)
+    check_batches(module.operation)
     return make_entry(module, name, inputs)
 
 

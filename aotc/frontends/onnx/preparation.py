@@ -77,4 +77,4 @@ def _infer(model: Any) -> Any:
     try:
         return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
-        raise InputError(f"The shapes of this model do not fit: {error}") from None
+        raise InputError(f"The shapes of this model do not fit: {str(error).strip()}") from None

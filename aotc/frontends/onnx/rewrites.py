@@ -251,7 +251,11 @@ def _saturated(name: str, element: int) -> list[str]:
 
 
 def _quantized_matmul(node: Node) -> str | None:
-    """torch-mlir's has the zero points of matrices alone."""
+    """torch-mlir has the zero points of matrices alone, and one scale for each."""
+    scales = [node.shape(index) for index in (1, 4)]
+    ranks = [len(node.shape(index) or ()) for index in (0, 3)]
+    if ranks == [2, 2] and all(scale in ((), (1,)) for scale in scales):
+        return None
     element = node.element(7)
     lines = []
     for name, scale in (("a", 1), ("b", 4)):

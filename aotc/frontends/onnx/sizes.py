@@ -1,0 +1,44 @@
+"""Sizes that torch-mlir takes for others than they are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aotc import ops
+from aotc.errors import InputError
+
+_MESSAGE = "the batches of a product have several sizes, which are known at run time alone"
+
+
+def check_sizes(function: Any) -> None:
+    """Raises InputError for sizes that torch-mlir computed from ones that it does not know: it has
+    negative numbers for these."""
+    for operation in ops.walk(function):
+        for result in operation.results:
+            if re.search(r"[<x]-\d", str(result.type)):
+                name = re.search(r'loc\("(onnx\.[^"]*)"', str(operation.location))
+                where = f"{name[1]}: " if name else ""
+                raise InputError(
+                    f"{where}sizes that are known at run time alone have no lowering here"
+                )
+
+
+def check_batches(function: Any) -> None:
+    """Of two sizes of which neither is known, torch-mlir gives a product the larger, and reads both
+    operands up to there: also the one whose size is 1, which ONNX repeats."""
+    from torch_mlir import ir
+
+    flag = ir.IntegerType.get_signless(1, function.context)
+    equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, function.context), 0)
+    for larger in list(ops.find(function, "arith.maxui")):
+        one, other = larger.operands
+        if not all(getattr(size.owner, "name", "") == "tensor.dim" for size in (one, other)):
+            continue
+        with larger.location, ir.InsertionPoint(larger):
+            attributes = {"predicate": equal}
+            is_equal = ir.Operation.create("arith.cmpi", [flag], [one, other], attributes)
+            message = {"msg": ir.StringAttr.get(_MESSAGE)}
+            ir.Operation.create("cf.assert", [], [is_equal.result], message)
+        larger.results[0].replace_all_uses_with(one)
+        larger.erase()
