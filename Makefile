@@ -4,6 +4,7 @@
 #   make test         linters and tests
 #   make test-frontends  PyTorch, ONNX and JAX, which it installs, against what aotc makes of them
 #   make property     new random kernels, whose values are known, on the CPU
+#   make networks     new random networks of PyTorch's layers, which it installs, on the CPU
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
@@ -17,7 +18,8 @@
 #   make clean        removes what these make, but not .venv
 #
 # PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
-# benchmark (`make bench BENCH=--help` tells them), PROPERTY=... those of `make property`.
+# benchmark (`make bench BENCH=--help` tells them), PROPERTY=... those of `make property`,
+# NETWORKS=... those of `make networks`.
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -32,7 +34,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
-  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property
+  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -73,6 +75,10 @@ test-frontends: $(INSTALLED)
 
 property: $(INSTALLED)
 	$(RUN) -m tests.property.run $(PROPERTY)
+
+networks: $(INSTALLED)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
+	$(RUN) -m tests.frontends.networks.run $(NETWORKS)
 
 bench: $(INSTALLED)
 	@mkdir -p build/bench
