@@ -20,7 +20,7 @@ from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_sizes import unify_sizes
-from aotc.frontends.torch_views import decompose_views
+from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
 
 _HINT = "pip install 'aotc[torch]'"
@@ -56,6 +56,7 @@ def import_program(program: Any, name: str) -> Any:
             _add_unsaved_buffers(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
+            make_views(program)
             decompose_views(program)
             module = fx.export_and_import(
                 program,

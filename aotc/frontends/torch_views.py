@@ -43,6 +43,33 @@ def decompose_views(program: Any) -> None:
         value.name = node.name
 
 
+def make_views(program: Any) -> None:
+    """Makes views of those `aten.as_strided` in the graph that are: of all elements, in their
+    order. (PyTorch's own decompositions write them.)"""
+    import torch
+
+    for node in program.graph.find_nodes(
+        op="call_function", target=torch.ops.aten.as_strided.default
+    ):
+        before, after = node.args[0].meta["val"], node.meta["val"]
+        if (
+            _same(before.storage_offset(), after.storage_offset())
+            and _same(math.prod(before.shape), math.prod(after.shape))
+            and _is_contiguous(before)
+            and _is_contiguous(after)
+        ):
+            node.target, node.args = torch.ops.aten.view.default, node.args[:2]
+
+
+def _is_contiguous(value: Any) -> bool:
+    distance = 1
+    for size, stride in reversed(list(zip(value.shape, value.stride(), strict=True))):
+        if not _same(size, 1) and not _same(stride, distance):
+            return False
+        distance = distance * size
+    return True
+
+
 def _sizes_after(view: Any) -> list[Any]:
     """As they are asked for, where that is a number: torch.export may know less."""
     return [

@@ -64,6 +64,10 @@ OF_BOTH: dict[str, Any] = {
         lambda layer, x: layer(x),
         nn.TransformerEncoderLayer(32, 4, 64, batch_first=True),
     ),
+    "strides of a norm and a pool": (
+        lambda norm, x: functional.adaptive_avg_pool1d(norm(x.transpose(1, 2)), 1),
+        nn.GroupNorm(4, 32),
+    ),
     "stack": (lambda x: torch.stack([x, x * 2], 2).flatten(1, 2),),
 }
 

@@ -1,0 +1,140 @@
+"""A network → right, refused, or what is wrong: built by aotc, and run on the CPU device.
+
+Each in a process of its own, which may crash or hang. It is right where it is about as near to
+PyTorch in f64 as PyTorch in f32 is.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import select
+import signal
+import tempfile
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from frontends.networks.generate import Network, dynamic_shapes, inputs_of, made
+from frontends.support import call
+
+import aotc
+import aotc.torch
+
+SECONDS = 240
+# Sums are added in other orders: so many times eager's own error, and so much of the results' size.
+_FACTOR, _LEAST = 16, 2e-6
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`kind` is "right", "refused", "export" (torch.export refused it), "wrong", "error", "crash"
+    or "hang"."""
+
+    network: Network
+    kind: str
+    message: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        return self.kind not in ("right", "refused", "export")
+
+    @property
+    def signature(self) -> tuple[str, str]:
+        """What two failures for one reason have in common: no numbers or names."""
+        line = self.message.splitlines()[0] if self.message else ""
+        return self.kind, re.sub(r"'[^']*'|\S*\d\S*", "", line)
+
+
+def judge(network: Network) -> Verdict:
+    """The verdict, from a process of its own."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.setpgid(0, 0)
+        try:
+            kind, message = _judge(network)
+        except BaseException as error:
+            kind, message = "error", f"{type(error).__name__}: {error}"
+        os.write(writer, pickle.dumps((kind, message[:4000])))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        is_done, _, _ = select.select([pipe], [], [], SECONDS)
+        if not is_done:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return Verdict(network, "hang", f"not done after {SECONDS} s")
+        data = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if not data:
+        return Verdict(network, "crash", f"ended by signal {os.waitstatus_to_exitcode(status)}")
+    return Verdict(network, *pickle.loads(data))
+
+
+def _judge(network: Network) -> tuple[str, str]:
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    module, shape, _ = made(network)
+    inputs = list(inputs_of(network, shape))
+    try:
+        program = torch.export.export(module, (inputs[0],), dynamic_shapes=dynamic_shapes(network))
+    except Exception as error:
+        return "export", f"{type(error).__name__}: {error}"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            artifact = _built(program, folder)
+        except aotc.InputError as error:
+            return "refused", str(error)
+        for x in inputs:
+            with torch.no_grad():
+                eager = module(x)
+                exact = module.double()(x.double() if x.is_floating_point() else x).numpy()
+                module.float()
+            (got,) = call(artifact, "net", [x.numpy()], [eager.numpy()])
+            if got.shape != exact.shape:
+                return "wrong", f"the shape is {got.shape}, not {exact.shape}"
+            scale = np.abs(exact).max(initial=1e-30)
+            ours, theirs = (
+                np.abs(one.astype(np.float64) - exact).max(initial=0) / scale
+                for one in (got, eager.numpy())
+            )
+            if not ours <= _FACTOR * theirs + _LEAST:
+                return "wrong", f"an error where eager's is less: {ours:.1e}, {theirs:.1e}"
+    return "right", ""
+
+
+def _built(program: Any, folder: str) -> aotc.Artifact:
+    """For the chip with the fewest kernels to choose from, which is the fastest build; for another
+    where that one lacks an instruction."""
+    options = {"emit": "shared", "out": f"{folder}/", "name": "net", "optimization": 1}
+    try:
+        return aotc.torch.build(program, (), chips="sm_75", **options)
+    except aotc.InputError as error:
+        if "which sm_75 lacks" not in str(error):
+            raise
+        return aotc.torch.build(program, (), chips="sm_80", **options)
+
+
+def shrink(verdict: Verdict, seconds: float, candidates: Any) -> Verdict:
+    """The smallest network that fails likewise, of what `candidates(network)` gives, in about this
+    time."""
+    end = time.monotonic() + seconds
+    best, tried = verdict, set()
+    while True:
+        for network in candidates(best.network):
+            if network in tried:
+                continue
+            tried.add(network)
+            if time.monotonic() > end:
+                return best
+            found = judge(network)
+            if found.signature == verdict.signature:
+                best = found
+                break
+        else:
+            return best
