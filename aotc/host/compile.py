@@ -6,13 +6,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aotc.errors import InternalError, ToolError
+from aotc.errors import InputError, InternalError, ToolError
 from aotc.host.llvm_text import explain_refusal, unknown_intrinsics
 from aotc.request import HostTarget
 from aotc.toolchain import Runner, Toolchain
 
 # For what a library exports: all else is hidden.
 DEFAULT_VISIBILITY = "-fvisibility=default"
+# What clang calls it.
+_INLINE_ASSEMBLY = "<inline asm>"
+_MOST_LINES = 9
 
 
 def check_intrinsics(made: bytes) -> None:
@@ -66,6 +69,11 @@ class HostCompiler(Struct, frozen=True):
             if not assembly:
                 check_intrinsics((self.folder / output).read_bytes())
         except ToolError as error:
+            if _INLINE_ASSEMBLY in error.stderr:
+                said = "\n".join(error.stderr.splitlines()[:_MOST_LINES])
+                raise InputError(
+                    f"clang does not take the inline assembly of the module:\n{said}"
+                ) from None
             line = explain_refusal(error.stderr, (self.folder / source).read_text())
             if line is None:
                 raise
