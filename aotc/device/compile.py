@@ -25,6 +25,10 @@ from aotc.toolchain import Runner, Toolchain
 _CANDIDATES = ("sm_80", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a")
 
 
+# How clang marks it in PTX.
+_ASM_BEGIN, _ASM_END = "// begin inline asm", "// end inline asm"
+
+
 class DeviceCompiler(Struct, frozen=True):
     """Compiles device code in `folder` with one set of options."""
 
@@ -126,12 +130,27 @@ class DeviceCompiler(Struct, frozen=True):
                 r"error\s*:\s*(.*(?:not supported on|requires) \.target.*)", error.stderr
             )
             if lacking is None:
-                raise
+                raise self._explain_assembly(error, source) from None
             raise InputError(
                 f"The kernel code has an instruction that {chip.name} lacks: {lacking[1]}."
                 + self._other_chips(ir)
             ) from None
         return parse_resources(said, chip.name)
+
+    def _explain_assembly(self, error: ToolError, source: str) -> AotcError:
+        """The error as the input's fault, where the first line that ptxas does not take is of
+        inline assembly."""
+        found = re.search(r"line (\d+); (error\s*:.*)", error.stderr)
+        if found is None:
+            return error
+        before = (self.folder / source).read_text().splitlines()[: int(found[1])]
+        marks = [line for line in before if line.strip() in (_ASM_BEGIN, _ASM_END)]
+        if not marks or marks[-1].strip() != _ASM_BEGIN:
+            return error
+        return InputError(
+            "ptxas does not take the inline assembly of a kernel:\n"
+            f"  {before[-1].strip()}\n{found[2]}"
+        )
 
     def _run_ptxas(self, source: str, chip: Chip, output: str) -> str:
         command = [

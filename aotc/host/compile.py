@@ -13,6 +13,9 @@ from aotc.toolchain import Runner, Toolchain
 
 # For what a library exports: all else is hidden.
 DEFAULT_VISIBILITY = "-fvisibility=default"
+# What clang calls it.
+_INLINE_ASSEMBLY = "<inline asm>"
+_MOST_LINES = 9
 
 
 def check_intrinsics(made: bytes) -> None:
@@ -66,10 +69,10 @@ class HostCompiler(Struct, frozen=True):
             if not assembly:
                 check_intrinsics((self.folder / output).read_bytes())
         except ToolError as error:
-            if "inline asm" in error.stderr:
+            if _INLINE_ASSEMBLY in error.stderr:
+                said = "\n".join(error.stderr.splitlines()[:_MOST_LINES])
                 raise InputError(
-                    f"The module's assembly is refused for {self.target.architecture}:\n"
-                    + error.stderr.strip()
+                    f"The module's assembly is refused for {self.target.architecture}:\n{said}"
                 ) from None
             line = explain_refusal(error.stderr, (self.folder / source).read_text())
             if line is None:

@@ -19,10 +19,14 @@ NAME_ATTRIBUTE = "aotc.name"
 # On entries that an importer made, whose operations are right for some sizes of tensors alone.
 IMPORTED_ATTRIBUTE = "aotc.imported"
 PROGRAM_MAIN = "main"
+# Of functions, arguments, and types as they are told, in characters: compilers of C take literals
+# of 4095.
+LONGEST_NAME = 1000
 # What a program's main may return.
 EXIT_CODES = ("i1", "i8", "i16", "i32", "i64", "index")
 
 _DYNAMIC = -(2**63)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BLOCK_SPACES = ("workgroup", "private", "shared")
 _DTYPES = {
     "i1": Dtype.BOOL,
@@ -314,10 +318,16 @@ def _argument_attributes(function: Any, problems: list[Problem]) -> list[str | N
         if NAME_ATTRIBUTE not in attributes:
             continue
         name = attributes[NAME_ATTRIBUTE]
-        if isinstance(name, ir.StringAttr):
-            found[-1] = name.value_bytes.decode(errors="replace")
-        else:
+        if not isinstance(name, ir.StringAttr):
             said = f"The {NAME_ATTRIBUTE} of this argument is {name}; it must be a string."
+            problems.append((argument.location, said))
+            continue
+        found[-1] = text = str(name.value_bytes.decode(errors="replace"))
+        if len(text) > LONGEST_NAME or _CONTROL.search(text):
+            said = (
+                f"The {NAME_ATTRIBUTE} of this argument must be one line of at most {LONGEST_NAME} "
+                "characters."
+            )
             problems.append((argument.location, said))
     return found
 
@@ -344,13 +354,19 @@ def _ssa_name(source: Source, argument: Any, lines: _LineBytes) -> str | None:
     if place is None:
         return None
     found = _SSA_NAME.match(lines.get(place.line), place.column - 1)
-    return found[1].decode() if found else None
+    return found[1].decode() if found and len(found[1]) <= LONGEST_NAME else None
 
 
 def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Value:
     text = str(type_)
     if text in _DTYPES:
         return Value(name, text, _DTYPES[text])
+    if len(text) > LONGEST_NAME:
+        problems.append(
+            f"The {what} has the type {text[:20]}..., of {len(text)} characters; aotc takes "
+            f"{LONGEST_NAME}."
+        )
+        return Value(name, text, Dtype.I8)
     if isinstance(type_, ir.RankedTensorType) and type_.encoding is None:
         # It will be a memref, when aotc lowers it.
         memref_type = f"memref{text.removeprefix('tensor')}"

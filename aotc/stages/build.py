@@ -38,6 +38,9 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
 # How the bindings' diagnostics are printed where nobody catches them.
 _PLACED = re.compile(r"^loc\((.*)\): error: (.*)$", re.MULTILINE)
 
+# What Python says of text that is none.
+_NOT_UTF8 = "codec can't decode"
+
 
 class Tellable(Protocol):
     """What `--explain` prints: see `aotc.lower.plan.explanation`."""
@@ -165,6 +168,10 @@ class Build(Struct):
         except InternalError as error:
             said = _PLACED.search(error.message)
             place = find_place(said[1], self.source.name) if said else None
+            if _NOT_UTF8 in error.message:
+                raise InputError(
+                    f"{self.source.name}: a string that LLVM IR would have is not UTF-8."
+                ) from None
             if said is None or place is None:
                 raise
             parts = [f"{place}: error: {said[2]}"]

@@ -24,6 +24,15 @@ REFUSED = {
         _function("", "%x: memref<4xf32> {aotc.name = 3}"),
         "1:14: error: The aotc.name of this argument is 3 : i64; it must be a string.",
     ),
+    "a name of two lines": (
+        _function("", '%x: memref<4xf32> {aotc.name = "a\\0Ab"}'),
+        "1:14: error: The aotc.name of this argument must be one line of at most 1000 characters.",
+    ),
+    "a type of many dimensions": (
+        _function("", f"%x: memref<{'1x' * 3000}f32>"),
+        "1:14: error: The argument 'x' of 'f' has the type memref<1x1x1x1x1x1x1..., of 6011 "
+        "characters; aotc takes 1000.",
+    ),
     "an entry with a quote": (
         f'func.func @"a\\22;#include<x>\\0A"(%x: memref<4xf32>) {ENTRY} {{ return }}',
         "1:1: error: the name 'a\";#include<x>\\n' has the character '\"'",
@@ -177,3 +186,40 @@ def test_f80_on_a_host_that_lacks_it(aotc: Aotc, mlir_file: MlirFile) -> None:
     done = aotc("build", path, *options, "--target", "aarch64-linux-gnu.2.28")
     assert done.code == 2
     assert done.stderr.startswith(f"{path}:2:8: error: f80 has numbers that aarch64 lacks.")
+
+
+def test_an_argument_with_a_long_name(aotc: Aotc, mlir_file: MlirFile) -> None:
+    """It is only the text's name for a value: the argument has none then."""
+    path = mlir_file(_function("", f"%{'a' * 100_000}: memref<4xf32>"))
+    done = aotc("build", path, "--emit", "header", "-o", "-").succeeded()
+    assert "arg0" in done.stdout
+    assert "aaaa" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            '%r = llvm.inline_asm has_side_effects "foo $0", "=r" : () -> i32',
+            "aotc: error: The module's assembly is refused for x86_64:\n"
+            "<inline asm>:1:2: error: invalid instruction mnemonic 'foo'",
+        ),
+        (
+            """affine.for %i = 0 to 4 {
+    %r = llvm.inline_asm "foo.bar $0;", "=r" : () -> i32
+    %z = arith.bitcast %r : i32 to f32
+    affine.store %z, %x[%i] : memref<4xf32>
+  }""",
+            "aotc: error: ptxas does not take the inline assembly of a kernel:\n  foo.bar %r",
+        ),
+    ],
+    ids=["host", "kernel"],
+)
+def test_inline_assembly_that_is_none(
+    body: str, words: str, aotc: Aotc, mlir_file: MlirFile
+) -> None:
+    path = mlir_file(_function(body))
+    done = aotc("build", path, "--chip", "sm_80", "--emit", "obj", "-o", f"{path.parent}/")
+    assert done.code == 2
+    assert done.stderr.startswith(words), done.stderr
+    assert len(done.stderr.splitlines()) < 15

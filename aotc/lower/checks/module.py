@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
+from aotc.input.entries import LONGEST_NAME
 from aotc.input.source import Problem, Source, input_error
 from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
-_LONGEST_NAME = 1000
 _NO_NAME = re.compile(r'[\x00-\x1f\x7f"\\]')
 # Of elements: compilers take them apart, one by one.
 _LARGEST_VECTOR = 1 << 20
@@ -76,8 +76,8 @@ def _name_problem(attribute: Any) -> str | None:
         name = ir.StringAttr(attribute).value_bytes.decode()
     except UnicodeDecodeError:
         return "this name is not UTF-8."
-    if len(name) > _LONGEST_NAME:
-        return f"the name '{name[:20]}...' has {len(name)} characters; aotc takes {_LONGEST_NAME}."
+    if len(name) > LONGEST_NAME:
+        return f"the name '{name[:20]}...' has {len(name)} characters; aotc takes {LONGEST_NAME}."
     found = _NO_NAME.search(name)
     if found is not None:
         return (
