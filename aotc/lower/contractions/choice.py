@@ -416,20 +416,16 @@ def _clocks(
         variant = family.for_sizes(variant, m, n, k)
         splits = variant.splits
     tiles = -(-m // variant.m) * -(-n // variant.n) * splits
+    peak = peak_of(problem, chip).multiply_adds
+    multiprocessors = gpu_of(chip.capability).multiprocessors
     if family is hopper:
         clocks = float(hopper.clocks(problem, variant, m, n, k))
-        least = (
-            m
-            * n
-            * k
-            / peak_of(problem, chip).multiply_adds
-            / gpu_of(chip.capability).multiprocessors
-        )
+        least = m * n * k / peak / multiprocessors
         return max(clocks, least) if at_most else clocks
     each, once = family.clocks(problem, variant, k)
     if at_most:
-        each = max(each, variant.m * variant.n * k / splits / peak_of(problem, chip).multiply_adds)
-    return float(-(-tiles // gpu_of(chip.capability).multiprocessors) * each + once)
+        each = max(each, variant.m * variant.n * k / splits / peak)
+    return float(-(-tiles // multiprocessors) * each + once)
 
 
 def _anywhere(problem: _P) -> _P:

@@ -192,7 +192,7 @@ def _take(
 
 
 def _families(taken: _Taken) -> list[Any]:
-    """Behind a kernel for some GPUs alone stands that of the others, which counts for both."""
+    """Behind a kernel for some GPUs alone stands the one for the others: it counts for both."""
     families = [choice.family for choice in taken.choices if not choice.capabilities]
     return [*families, taken.cpu is None]
 

@@ -20,17 +20,11 @@ def reasons(choices: Sequence[Choice], chips: Sequence[Chip]) -> Iterator[str]:
     before: tuple[int, ...] = ()
     for number, choice in enumerate(choices, 1):
         words = [f"{number}. {choice}, {_when(choice)}", _why(choice)]
-        on = (
-            [Chip(choice.target)]
-            if choice.target != ANY_GPU
-            else [
-                chip
-                for chip in others
-                if chip.capability not in before
-                and (not choice.capabilities or chip.capability in choice.capabilities)
-            ]
-        )
+        on = others if choice.target == ANY_GPU else [Chip(choice.target)]
         # What stands behind a kernel for some GPUs is for the others.
+        on = [chip for chip in on if chip.capability not in before]
+        if choice.capabilities:
+            on = [chip for chip in on if chip.capability in choice.capabilities]
         before = choice.capabilities
         if expected := _expected(choice, on):
             words.append(expected)
