@@ -40,9 +40,12 @@ REFUSED = {
         "2:3: error: the attribute 'aotc.block' of this linalg.exp has a location in it.",
     ),
     "a location in an attribute": (
-        "func.func @f() attributes {a = [{b = loc(unknown)}], llvm.emit_c_interface} "
-        "{ return }",
+        "func.func @f() attributes {a = [{b = loc(unknown)}], llvm.emit_c_interface} { return }",
         "1:1: error: the attribute 'a' of this func.func has a location in it.",
+    ),
+    "a note of aotc's that it did not write": (
+        "func.func @f() attributes {aotc.capabilities = 3, llvm.emit_c_interface} { return }",
+        "1:1: error: aotc.capabilities is 3 : i64, a kind of attribute that aotc does not write",
     ),
     "an attribute of another name": (
         'func.func @f() attributes {"\\FF" = 3, llvm.emit_c_interface} { return }',

@@ -51,6 +51,21 @@ def _values_of(operation: Any) -> Iterator[Any]:
             yield from block.arguments
 
 
+# What aotc notes at operations for its own later stages: text that it wrote may be given to it.
+_NOTES = {
+    "aotc.attention_causal": "BoolAttr",
+    "aotc.attention_heads": "DenseI64ArrayAttr",
+    "aotc.attention_mask": "ArrayAttr",
+    "aotc.attention_operands": "IntegerAttr",
+    "aotc.attention_scale": "FloatAttr",
+    "aotc.attention_zero": "BoolAttr",
+    "aotc.capabilities": "DenseI32ArrayAttr",
+    "aotc.message": "StringAttr",
+    "aotc.number": "IntegerAttr",
+    "aotc.runs_on": "StringAttr",
+}
+
+
 def _attribute_problem(operation: Any) -> str | None:
     """The bindings cannot give to Python what is a location, or is named otherwise than by text."""
     attributes = operation.attributes
@@ -65,6 +80,11 @@ def _attribute_problem(operation: Any) -> str | None:
             return f"the attribute '{name}' of this {operation.name} has a location in it."
         except RuntimeError:
             return f"the attribute '{name}' of this {operation.name} has a name that is not UTF-8."
+        if name in _NOTES and not isinstance(attributes[name], getattr(ir, _NOTES[name])):
+            return (
+                f"{name} is {_shown(attributes[name])}, a kind of attribute that aotc does not "
+                "write under this name."
+            )
     return None
 
 
