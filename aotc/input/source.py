@@ -26,7 +26,7 @@ BYTECODE_MAGIC = b"ML\xefR"
 # An attribute in place of a string, which makes the parser of these bindings run out of memory, or
 # crash: in the form that people write, or an alias for it.
 _TOO_MUCH = re.compile(
-    r"(?:linalg\.generic\s*|^#\w+\s*=\s*)\{[^}]*?iterator_types\s*=\s*\["
+    r"(?:(?:linalg\.generic|vector\.contract)\s*|^#\w+\s*=\s*)\{[^}]*?iterator_types\s*=\s*\["
     r"\s*(?:\"[^\"\n]*\"\s*,\s*)*[^\"\s\],]",
     re.MULTILINE,
 )
@@ -106,6 +106,11 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
             raise _refusal(error, name, text, data if is_bytecode else b"") from None
         except (RuntimeError, ValueError, TypeError) as error:  # the bindings', of what they read
             raise InputError(f"Cannot read {name}: {error}") from None
+        except MemoryError:  # as for an array of strings that has something else
+            raise InputError(
+                f"Cannot read {name}: MLIR's parser wants more memory for it than there is. "
+                f"{_version_note(is_bytecode=is_bytecode)}"
+            ) from None
     if is_bytecode:
         check_levels(name, module.operation)
     return Source(name, lines, module)

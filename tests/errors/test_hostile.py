@@ -41,6 +41,25 @@ REFUSED = {
         'func.func private @"g\\FF"() { return }',
         "1:1: error: this name is not UTF-8.",
     ),
+    "an attribute that is a location": (
+        _function(
+            "linalg.exp {aotc.block = loc(unknown)} ins(%x : memref<4xf32>)"
+            " outs(%x : memref<4xf32>)"
+        ),
+        "2:3: error: the attribute 'aotc.block' of this linalg.exp has a location in it.",
+    ),
+    "a location in an attribute": (
+        "func.func @f() attributes {a = [{b = loc(unknown)}], llvm.emit_c_interface} { return }",
+        "1:1: error: the attribute 'a' of this func.func has a location in it.",
+    ),
+    "a note of aotc's that it did not write": (
+        "func.func @f() attributes {aotc.capabilities = 3, llvm.emit_c_interface} { return }",
+        "1:1: error: aotc.capabilities is 3 : i64, a kind of attribute that aotc does not write",
+    ),
+    "an attribute of another name": (
+        'func.func @f() attributes {"\\FF" = 3, llvm.emit_c_interface} { return }',
+        "1:1: error: an attribute of this func.func has a name that is not UTF-8.",
+    ),
     "a long name": (
         f"func.func @{'f' * 100_000}() {ENTRY} {{ return }}",
         "1:1: error: the name 'ffffffffffffffffffff...' has 100000 characters; aotc takes 1000.",

@@ -230,23 +230,30 @@ def test_a_program_makes_no_library(
     )
 
 
+GENERIC = """
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = [KINDS]}
+      outs(%x : memref<4xf32>) {
+  ^bb0(%y: f32):
+    linalg.yield %y : f32
+  }
+"""
+CONTRACT = """
+  %v = vector.contract {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> ()>],
+    iterator_types = [KINDS], kind = #vector.kind<add>
+  } %a, %a, %c : vector<4xf32>, vector<4xf32> into f32
+"""
+
+
+@pytest.mark.parametrize("operation", [GENERIC, CONTRACT], ids=["generic", "contract"])
 @pytest.mark.parametrize("kinds", ['["parallel"], "parallel"', '"parallel", 3', "f32"])
 def test_iterators_that_are_no_strings(
-    kinds: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+    operation: str, kinds: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
 ) -> None:
     """MLIR's parser would crash, or want all of the memory."""
-    path = mlir_file(
-        """
-        func.func @f(%x: memref<4x4xf32>) attributes {llvm.emit_c_interface} {
-          linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = [KINDS]}
-              outs(%x : memref<4x4xf32>) {
-          ^bb0(%y: f32):
-            linalg.yield %y : f32
-          }
-          return
-        }
-        """.replace("KINDS", kinds)
-    )
+    text = "func.func @f(%x: memref<4xf32>, %a: vector<4xf32>, %c: f32)"
+    text += " attributes {llvm.emit_c_interface} {" + operation + "  return\n}\n"
+    path = mlir_file(text.replace("KINDS", kinds))
     done = aotc("build", path, "--emit", "mlir", "-o", tmp_path / "out")
     assert (done.code, done.stdout) == (2, "")
     assert "the MLIR parser cannot read this" in done.stderr

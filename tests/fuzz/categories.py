@@ -21,7 +21,7 @@ from fuzz.mlir_text import mutate_mlir
 from fuzz.mutators import mutate_bytes
 from fuzz.onnx_model import mutate_model
 from fuzz.project_file import mutate_project
-from fuzz.screening import Screen
+from fuzz.screening import MODEL, MODULE, Screen
 
 # Most defects are in what all artifacts need. Tools take most of the time of the later ones.
 _LOWERED = ("host-mlir", "host-mlir", "host-ll", "cpu-mlir", "device-mlir", "device-ll")
@@ -84,15 +84,19 @@ def _mlir(shared: Shared, name: str, random: Random) -> Case:
 
 
 def _mutated(
-    original: bytes, mutate: Callable[[bytes], bytes], screen: Screen, random: Random
+    original: bytes,
+    mutate: Callable[[bytes], bytes],
+    screen: Screen,
+    random: Random,
+    kind: bytes = MODULE,
 ) -> bytes:
-    """In one step, whatever comes of it; or in several, between which it stays a module."""
+    """In one step, whatever comes of it; or in several, between which it stays valid."""
     steps = random.choice((0, 0, 0, 1, 1, 1, 2, 2, 3, 5))
     if steps == 0:
         return mutate(original)
     changed = original
     for _ in range(steps):
-        changed = screen.valid(changed, mutate)
+        changed = screen.valid(changed, mutate, kind)
     return changed
 
 
@@ -105,9 +109,12 @@ def _bytecode(shared: Shared, name: str, random: Random) -> Case:
 def _onnx(shared: Shared, name: str, random: Random) -> Case:
     models = corpus.onnx_models()
     model = random.choice(models)
-    case = _build(
-        name, "model.onnx", mutate_model(model, models, random), model, _MODEL_KINDS, random
-    )
+
+    def mutate(old: bytes) -> bytes:
+        return mutate_model(old, models, random)
+
+    changed = _mutated(model, mutate, shared.screen, random, MODEL)
+    case = _build(name, "model.onnx", changed, model, _MODEL_KINDS, random)
     return replace(case, modules=("onnx", "torch_mlir.extras.onnx_importer"))
 
 

@@ -13,11 +13,15 @@ _NAMES = ("", "x", "y", "a b", 'a"b', "é", "%0", "long" * 2000, "\n")
 def mutate_model(data: bytes, others: tuple[bytes, ...], random: Random) -> bytes:
     """`data`, a serialized ModelProto, with some changes."""
     import onnx
+    from google.protobuf.message import DecodeError
 
     if random.random() < 0.2:
         return mutate_bytes(data, random)
     model = onnx.ModelProto()
-    model.ParseFromString(data)
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        return mutate_bytes(data, random)
     if random.random() < 0.15:
         other = onnx.ModelProto()
         other.ParseFromString(random.choice(others))

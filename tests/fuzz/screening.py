@@ -1,8 +1,10 @@
-"""A process that says of inputs whether MLIR takes them: most mutations of a valid module are
-refused by the parser, and what is behind that would see few."""
+"""A process that says of inputs whether MLIR, or ONNX's checker, takes them.
+
+Most mutations of what is valid are refused by these, and what is behind them would see few."""
 
 from __future__ import annotations
 
+import itertools
 import select
 import struct
 import subprocess
@@ -14,8 +16,12 @@ from typing import Self
 
 from helpers.command import process_environment
 
+# What an input is.
+MODULE, MODEL = b"m", b"o"
 _SECONDS = 5.0
 _TRIES = 30
+# A context keeps the types and attributes of all that it reads, and takes longer to make than that.
+_PARSES = 100
 
 
 class Screen:
@@ -35,9 +41,9 @@ class Screen:
     ) -> None:
         self._end()
 
-    def takes(self, data: bytes) -> bool:
-        """Whether `data` is a module; also where that cannot be told, as the parser died or takes
-        too long: such an input is worth a build."""
+    def takes(self, data: bytes, kind: bytes = MODULE) -> bool:
+        """Whether `data` is a module, or a model; also where that cannot be told, as its reader
+        died or takes too long: such an input is worth a build."""
         if self._process is None:
             tests = Path(__file__).resolve().parent.parent
             self._process = subprocess.Popen(
@@ -51,7 +57,7 @@ class Screen:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        stdin.write(struct.pack("<I", len(data)) + data)
+        stdin.write(kind + struct.pack("<I", len(data)) + data)
         stdin.flush()
         ready, _, _ = select.select([stdout], [], [], _SECONDS)
         answer = stdout.read(1) if ready else b""
@@ -59,12 +65,12 @@ class Screen:
             self._end()
         return answer != b"0"
 
-    def valid(self, value: bytes, mutate: Callable[[bytes], bytes]) -> bytes:
-        """`value` mutated; the first such that is a module, if one of the first tries is."""
+    def valid(self, value: bytes, mutate: Callable[[bytes], bytes], kind: bytes = MODULE) -> bytes:
+        """`value` mutated; the first such that is taken, if one of the first tries is."""
         changed = value
         for _ in range(_TRIES):
             changed = mutate(value)
-            if changed != value and self.takes(changed):
+            if changed != value and self.takes(changed, kind):
                 break
         return changed
 
@@ -76,15 +82,30 @@ class Screen:
 
 
 def _answer() -> None:
-    """Reads inputs from stdin, each behind its length, and writes a 1 or a 0 for each."""
+    """Reads inputs from stdin, each behind its kind and its length, and writes a 1 or a 0 for
+    each."""
     from aotc import mlir
     from aotc.input.source import parse_source
 
+    def check_model(data: bytes) -> None:
+        import onnx
+
+        onnx.checker.check_model(data)
+
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
-    while size := stdin.read(4):
-        data = stdin.read(struct.unpack("<I", size)[0])
+    context = mlir.make_context()
+    for count in itertools.count(1):
+        kind = stdin.read(1)
+        if not kind:
+            return
+        data = stdin.read(struct.unpack("<I", stdin.read(4))[0])
+        if count % _PARSES == 0:
+            context = mlir.make_context()
         try:
-            parse_source("input", data, mlir.make_context())
+            if kind == MODULE:
+                parse_source("input", data, context)
+            else:
+                check_model(data)
             stdout.write(b"1")
         except Exception:
             stdout.write(b"0")

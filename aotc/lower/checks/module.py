@@ -51,8 +51,60 @@ def _values_of(operation: Any) -> Iterator[Any]:
             yield from block.arguments
 
 
+# What aotc notes at operations for its own later stages: text that it wrote may be given to it.
+_NOTES = {
+    "aotc.attention_causal": "BoolAttr",
+    "aotc.attention_heads": "DenseI64ArrayAttr",
+    "aotc.attention_mask": "ArrayAttr",
+    "aotc.attention_operands": "IntegerAttr",
+    "aotc.attention_scale": "FloatAttr",
+    "aotc.attention_zero": "BoolAttr",
+    "aotc.capabilities": "DenseI32ArrayAttr",
+    "aotc.message": "StringAttr",
+    "aotc.number": "IntegerAttr",
+    "aotc.runs_on": "StringAttr",
+}
+
+
+def _attribute_problem(operation: Any) -> str | None:
+    """The bindings cannot give to Python what is a location, or is named otherwise than by text."""
+    attributes = operation.attributes
+    try:
+        names = list(attributes)
+    except RuntimeError:
+        return f"an attribute of this {operation.name} has a name that is not UTF-8."
+    for name in names:
+        try:
+            _visit(attributes[name])
+        except TypeError:
+            return f"the attribute '{name}' of this {operation.name} has a location in it."
+        except RuntimeError:
+            return f"the attribute '{name}' of this {operation.name} has a name that is not UTF-8."
+        if name in _NOTES and not isinstance(attributes[name], getattr(ir, _NOTES[name])):
+            return (
+                f"{name} is {_shown(attributes[name])}, a kind of attribute that aotc does not "
+                "write under this name."
+            )
+    return None
+
+
+def _visit(attribute: Any) -> None:
+    """Looks at all that is in an attribute, as those do who read it."""
+    if isinstance(attribute, ir.ArrayAttr):
+        for one in attribute:
+            _visit(one)
+    elif isinstance(attribute, ir.DictAttr) and "\\" not in str(attribute):
+        # A name that is not UTF-8 would end the process, as `named.attr` of a location would.
+        for named in attribute:
+            _visit(attribute[named.name])
+
+
 def _problems_of(operation: Any) -> Iterator[Problem]:
     name, location = operation.name, operation.location
+    problem = _attribute_problem(operation)
+    if problem is not None:
+        yield location, problem
+        return
     if "sym_name" in operation.attributes:
         problem = _name_problem(operation.attributes["sym_name"])
         if problem is not None:
