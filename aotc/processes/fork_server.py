@@ -174,8 +174,11 @@ def _content(handle: int) -> bytes:
 
 
 def has_one_thread() -> bool:
-    """Whether this process has no thread but this one: those of libraries count, too."""
-    return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
+    """Whether this process is known to have no thread but this one: those of libraries count."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208
+    except OSError:
+        return False
 
 
 class ForkServer:
