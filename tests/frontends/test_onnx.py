@@ -136,6 +136,16 @@ def _model(path: Path, operation: str, opset: int, **attributes: Any) -> Path:
     return path
 
 
+def test_elements_that_onnx_has_not(tmp_path: Path) -> None:
+    """ONNX's own checker takes any number for a type."""
+    path = _model(tmp_path / "x.onnx", "Relu", 17)
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.elem_type = 65537
+    onnx.save(model, path)
+    with pytest.raises(aotc.InputError, match="65537"):
+        _build(path)
+
+
 def test_old_operations(tmp_path: Path) -> None:
     """Softmax was over all dimensions from `axis` on, until opset 13. Large weights go with it."""
     path = _model(tmp_path / "old.onnx", "Softmax", 9, axis=1)

@@ -275,10 +275,10 @@ def check_model(model: Any) -> None:
 def check_weights(model: Any) -> None:
     """Raises InputError for weights that have more or less data than their shapes say: those in
     files of their own are checked by nobody else."""
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     for tensor in model.graph.initializer:
-        element = TensorProto.DataType.Name(tensor.data_type)
+        element = _element_name(tensor.data_type)
         if element not in _ELEMENTS or not tensor.HasField("raw_data"):
             continue
         itemsize = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
@@ -315,8 +315,18 @@ def _problems_of(node: Node, ends: Set[str]) -> Iterator[str]:
             yield refusal.reason
 
 
+def _element_name(number: int) -> str:
+    """ONNX's name of an element type; what it has no name for is that number."""
+    from onnx import TensorProto
+
+    try:
+        return str(TensorProto.DataType.Name(number))
+    except ValueError:
+        return f"the unknown type {number}"
+
+
 def _problems_of_value(node: Node, name: str, ends: Set[str]) -> Iterator[str]:
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     tensor = node.tensor(name)
     if name not in node.types:
@@ -325,7 +335,7 @@ def _problems_of_value(node: Node, name: str, ends: Set[str]) -> Iterator[str]:
         if name in ends:
             yield f"'{name}' is not a tensor, and the model's inputs and results must be"
         return
-    element = TensorProto.DataType.Name(tensor.elem_type)
+    element = _element_name(tensor.elem_type)
     if element not in _ELEMENTS:
         yield f"'{name}' has elements of {element.lower()}, which have no lowering"
         return
