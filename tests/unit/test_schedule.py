@@ -152,18 +152,6 @@ def test_warnings_come_in_one_order(build: Build, delay: float) -> None:
     assert [warning.message for warning in build.warnings] == ["main", "beside"]
 
 
-def test_no_thread_is_left_for_who_forks_next(build: Build) -> None:
-    before = threading.active_count()
-
-    def alone(build: Build) -> None:
-        assert threading.active_count() == before
-
-    run(build, [stage("a", beside=True), stage("b"), stage("c", alone, "a")])
-    with pytest.raises(InputError):
-        run(build, [stage("a", beside=True), stage("b", _fail("b"))])
-    assert threading.active_count() == before
-
-
 def test_an_interrupt_while_it_waits_ends_the_tools(build: Build) -> None:
     def until_stopped(build: Build) -> None:
         end = time.monotonic() + PATIENCE

@@ -362,13 +362,21 @@ def _forbidden(draft: Path) -> None:
     raise AssertionError("it was made again")
 
 
-@pytest.mark.parametrize("name", ["cache", "cache/inner", "cache/inner/entry"])
+@pytest.mark.parametrize("name", ["cache/inner", "cache/inner/entry"])
 def test_a_file_where_a_folder_of_the_cache_belongs(tmp_path: Path, name: str) -> None:
     place = tmp_path / "cache" / "inner" / "entry"
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("in the way")
     make_once(place, lambda draft: (draft / "file").touch(), expected=["file"])
     assert (place / "file").is_file()
+
+
+def test_a_file_where_the_cache_itself_belongs(tmp_path: Path) -> None:
+    """It may be anybody's: it stays, and is named."""
+    (tmp_path / "cache").write_text("in the way")
+    with pytest.raises(ToolError, match="cache"):
+        make_once(tmp_path / "cache" / "inner" / "entry", _forbidden, expected=["file"])
+    assert (tmp_path / "cache").read_text() == "in the way"
 
 
 def test_a_maker_that_fails_leaves_nothing(tmp_path: Path) -> None:
