@@ -348,6 +348,7 @@ def test_standard_output_that_is_full(words: tuple[str, ...], is_buffered: bool)
 
 
 def test_standard_output_that_is_closed() -> None:
+    """What there was to print is lost, which is an error."""
     command = shlex.join(map(str, aotc_command("--version")))
     done = subprocess.run(
         ["/bin/sh", "-c", f"exec {command} >&-"],
@@ -356,4 +357,5 @@ def test_standard_output_that_is_closed() -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    expected = "aotc: error: Cannot write: standard output is closed.\n"
+    assert (done.returncode, done.stderr) == (2, expected)
