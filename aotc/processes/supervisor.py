@@ -13,6 +13,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NoReturn
@@ -27,6 +28,8 @@ _INTERRUPTED = 130
 _PR_SET_CHILD_SUBREAPER = 36
 # How often the child's memory is looked at, in seconds.
 _LOOK = 0.2
+# How long processes that were told to end may take for it, in seconds.
+_REAP = 0.1
 # Of the available memory, for the rest of the machine.
 _SPARED = 0.1
 
@@ -96,6 +99,7 @@ def _wait(child: int, heard: set[signal.Signals], record: Record) -> int:
         else:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended and os.WIFEXITED(status):
+                _reap()
                 return os.WEXITSTATUS(status)
             if ended:
                 _end_all(child)
@@ -115,6 +119,16 @@ def _end_all(child: int) -> None:
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
+
+
+def _reap() -> None:
+    """Waits for what the child has told to end, the fork server: without an init process nobody
+    would. What a program of the user's left behind is not waited for."""
+    until = time.monotonic() + _REAP
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < until:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                signal.sigtimedwait([signal.SIGCHLD], max(0.0, until - time.monotonic()))
 
 
 def _tell_of_memory(step: Step | None, limit: int) -> int:
