@@ -89,7 +89,7 @@ def test_directives(
         ('.in${0:P} "FILE"', "cbin", "host assembly has an operand in a directive: '.in${'"),
         ('.$0 "FILE"', "incbin", "host assembly has an operand in a directive: '.$0'"),
         ('${0:P} "FILE"', ".incbin", "a symbol is called '.incbin'"),
-        ('${0:P}bin "FILE"', "\\01.INC", "a symbol is called '.INC'"),
+        ('${0:P}bin "FILE"', ".INC", "a symbol is called '.INC'"),
     ],
 )
 def test_operands(

@@ -83,6 +83,7 @@ def test_the_intermediates_of_a_failed_build_are_kept_when_asked(
 
 
 def test_a_kernel_that_ptxas_cannot_read(aotc: Aotc, tmp_path: Path) -> None:
+    """The assembly is the input's, and so is the fault."""
     path = tmp_path / "input.mlir"
     path.write_text(
         """
@@ -102,12 +103,10 @@ module attributes {gpu.container_module} {
 """
     )
     done = aotc("build", path, "--chip", "sm_80", "-o", tmp_path / "program")
-    assert done.code == 3
+    assert done.code == 2
     assert done.stderr.startswith(
-        "aotc: error: ptxas could not make the cubin for sm_80: exit code 255\n"
-        "ptxas input.device.sm_80.ptx, line "
+        "aotc: error: ptxas does not take the inline assembly of a kernel:\n  no.such.thing;\n"
     )
-    assert "Not a name of any known instruction: 'no'\n" in done.stderr
 
 
 @pytest.mark.parametrize("tool", ["zig", "clang", "ptxas", "fatbinary", "libdevice"])
