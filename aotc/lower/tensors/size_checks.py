@@ -213,8 +213,11 @@ def _of_loops(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
             # Factors of loops are not negative in what importers make.
             last = [extents[loop].minus(_ONE) for loop in range(count)]
             yield "sle", sizes.expression(result, last, []).plus(_ONE), size
+    body = operation.regions[0].blocks[0]
     for read in ops.find(operation, "tensor.extract"):
-        yield from _of_element(sizes, read, extents)
+        # In a branch, what is asked there says how far it reads.
+        if read.block == body:
+            yield from _of_element(sizes, read, extents)
 
 
 def _of_element(sizes: Sizes, read: Any, extents: dict[int, Polynomial]) -> Iterator[Comparison]:
