@@ -55,7 +55,8 @@ class _Checks:
         self._first = self._block.operations[0].operation
         self._names = _names(function)
         self._sizes = Sizes(function, Facts())
-        self._is_asked: set[tuple[Any, Comparison]] = set()
+        # At the start of the entry.
+        self._is_asked: set[Comparison] = set()
 
     def run(self) -> None:
         for operation in list(_outside_of_bodies(self._block)):
@@ -96,10 +97,10 @@ class _Checks:
                 self._expect(operation, ("sle", _ONE, atom.operands[1]))
         is_known_at_the_start = not any(isinstance(atom, Other) for atom in atoms)
         place = self._first if is_first and is_known_at_the_start else operation
-        where = (None if place == self._first else place, comparison)
-        if where in self._is_asked:
-            return
-        self._is_asked.add(where)
+        if place == self._first:
+            if comparison in self._is_asked:
+                return
+            self._is_asked.add(comparison)
         arguments = self._block.arguments
         with operation.location, ir.InsertionPoint(place):
             values = [create_value(one, arguments) for one in (left, right)]
