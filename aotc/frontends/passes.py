@@ -8,6 +8,7 @@ from typing import Any
 
 from aotc.errors import InputError
 from aotc.frontends.culprit import printed_question
+from aotc.frontends.torch_mlir import check_dialects
 from aotc.input.source import bytecode_of, describe_diagnostics
 from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, task_progress
 from aotc.processes.memory import available_memory
@@ -83,6 +84,8 @@ def passed(given: memoryview) -> bytes:
     torch_dialect.register_dialect(context)
     pipeline, _, bytecode = bytes(given).partition(b"\n")
     module = run_passes(ir.Module.parse(bytecode, context), pipeline.decode())
+    # Who asks has not all of torch-mlir's dialects.
+    check_dialects(module.operation)
     return bytecode_of(module.operation)
 
 

@@ -33,7 +33,7 @@ def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
         if len(functions) != 1:
             raise InputError(f"Expected one function, and the importer made {len(functions)}.")
         (function,) = functions
-        _check_dialects(function)
+        check_dialects(function)
         _correct_gelus(function)
         function.attributes["sym_name"] = ir.StringAttr.get(name)
         # Marked public, it would be left with the results that it has.
@@ -48,7 +48,7 @@ def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
     return module
 
 
-def _check_dialects(function: Any) -> None:
+def check_dialects(function: Any) -> None:
     """Sorts, cumulative sums and scattered writes are operations of a dialect that only torch-mlir
     has."""
     for operation in ops.walk(function):
