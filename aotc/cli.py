@@ -28,6 +28,7 @@ from aotc.errors import (
     InternalError,
 )
 from aotc.processes.owner import PROCESS
+from aotc.processes.record import record_handle
 
 # What of a file that is written, and is none that we name, is the user's to mend.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -114,7 +115,8 @@ def _drop_output() -> None:
 
 
 def _interrupted() -> int:
-    print("aotc: interrupted", file=sys.stderr)
+    if record_handle() is None:  # else the supervisor says so
+        print("aotc: interrupted", file=sys.stderr)
     return EXIT_INTERRUPTED
 
 
