@@ -115,8 +115,7 @@ def _drop_output() -> None:
 
 
 def _interrupted() -> int:
-    if record_handle() is None:  # else the supervisor says so
-        print("aotc: interrupted", file=sys.stderr)
+    print("aotc: interrupted", file=sys.stderr)
     return EXIT_INTERRUPTED
 
 
@@ -124,8 +123,13 @@ def _interrupted() -> int:
 def _terminable() -> Iterator[None]:
     """Makes SIGTERM end a build as Ctrl-C does: with nothing left behind."""
 
+    parent = os.getppid()
+
     def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
+        # A supervisor that lives hears it, too, and ends this process; the same signal tells that
+        # it has ended itself.
+        if record_handle() is None or os.getppid() != parent:
+            raise KeyboardInterrupt
 
     try:
         before = signal.signal(signal.SIGTERM, interrupt)

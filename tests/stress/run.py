@@ -117,7 +117,7 @@ def interrupted_build(seed: int, cache: Path, longest: float) -> Ended:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             return Ended("never ended", " ".join(build.words))
-        if process.returncode != 130 or stderr.strip() != b"aotc: interrupted":
+        if process.returncode != 130 or stderr != b"\naotc: interrupted\n":
             return Ended(f"exit code {process.returncode}", stderr.decode())
         if left := build.left():
             return Ended("left files", " ".join(left))
