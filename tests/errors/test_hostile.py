@@ -48,6 +48,13 @@ REFUSED = {
         ),
         "2:3: error: the attribute 'aotc.block' of this linalg.exp has a location in it.",
     ),
+    "an array of integers as wide as no others": (
+        _function(
+            "linalg.exp {aotc.block = array<i65536>} ins(%x : memref<4xf32>)"
+            " outs(%x : memref<4xf32>)"
+        ),
+        "2:3: error: the attribute 'aotc.block' of this linalg.exp has an array of odd elements",
+    ),
     "a location in an attribute": (
         "func.func @f() attributes {a = [{b = loc(unknown)}], llvm.emit_c_interface} { return }",
         "1:1: error: the attribute 'a' of this func.func has a location in it.",

@@ -18,6 +18,6 @@ def call(artifact: aotc.Artifact, entry: str, inputs: list[Any], expected: list[
     if len(function.entry.arguments) == len(inputs):
         results = function(*inputs)
         return list(results) if isinstance(results, tuple) else [results]
-    outputs = [np.full_like(array, 77) for array in expected]
+    outputs = [np.full_like(array, 77, order="C") for array in expected]
     assert function(*inputs, *outputs) is None
     return outputs

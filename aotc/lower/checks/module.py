@@ -66,8 +66,13 @@ _NOTES = {
 }
 
 
+# By what the bindings' errors say.
+_UNREADABLE = {".Location": "a location", "DenseArrayAttr": "an array of odd elements"}
+
+
 def _attribute_problem(operation: Any) -> str | None:
-    """The bindings cannot give to Python what is a location, or is named otherwise than by text."""
+    """The bindings cannot give to Python a location, an array of odd elements, or what is named
+    otherwise than by text."""
     attributes = operation.attributes
     try:
         names = list(attributes)
@@ -78,9 +83,10 @@ def _attribute_problem(operation: Any) -> str | None:
             _visit(attributes[name])
         except TypeError as error:
             # They do not know dense complex numbers, either, which are right.
-            if ".Location" not in str(error):
-                continue
-            return f"the attribute '{name}' of this {operation.name} has a location in it."
+            for word, what in _UNREADABLE.items():
+                if word in str(error):
+                    return f"the attribute '{name}' of this {operation.name} has {what} in it."
+            continue
         except RuntimeError:
             return f"the attribute '{name}' of this {operation.name} has a name that is not UTF-8."
         if name in _NOTES and not isinstance(attributes[name], getattr(ir, _NOTES[name])):
