@@ -7,6 +7,7 @@
 #   make property     new random kernels, whose values are known, on the CPU
 #   make fuzz         damaged and odd inputs for aotc build; finds in build/fuzz
 #   make stress       builds on partly warm caches, three at a time, and interrupted ones
+#   make artifacts    records what is generated from many modules, to be compared (tests/artifacts)
 #   make networks     new random networks of PyTorch's layers, which it installs, on the CPU
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
@@ -21,8 +22,9 @@
 #   make clean        removes what these make, but not .venv
 #
 # PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
-# benchmark (`make bench BENCH=--help` tells them), PROPERTY=..., FUZZ=..., STRESS=..., NETWORKS=...
-# and CHIPS=... those of the targets of these names (FUZZ='--seconds 600 --category onnx').
+# benchmark (`make bench BENCH=--help` tells them), PROPERTY=..., FUZZ=..., STRESS=..., NETWORKS=...,
+# ARTIFACTS=... (a folder) and CHIPS=... those of the targets of these names
+# (FUZZ='--seconds 600 --category onnx').
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -37,7 +39,8 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
-  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks fuzz stress chips
+  bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks fuzz stress \
+  chips artifacts
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -84,6 +87,9 @@ property: $(INSTALLED)
 
 fuzz: $(INSTALLED)
 	$(RUN) -m tests.fuzz.run $(FUZZ)
+
+artifacts: $(INSTALLED)
+	$(RUN) -m tests.artifacts.record $(ARTIFACTS)
 
 chips: $(INSTALLED)
 	$(RUN) -m tests.chips.run $(CHIPS)
