@@ -275,7 +275,7 @@ class BuildRequest(Struct, frozen=True):
     libmlir_cuda_runtime.so is a file beside it.
     `out` is a file, a directory, None (beside the current directory, by name) or "-".
     `weights` is the file for large constants, which are otherwise in the artifact.
-    `tuned` is the text of what was measured: see `aotc.lower.contractions.tuned`.
+    `tuned` is the text of what was measured: see `aotc.kernels.matmul.tuned`.
     """
 
     source: Path

@@ -154,7 +154,7 @@ def _pipeline(text: str | None) -> str | None:
 
 def read_tuned(path: Path) -> str:
     """The text of what was measured. Raises InputError for a file that is not that."""
-    from aotc.lower.contractions.tuned import parse_tuned
+    from aotc.kernels.matmul.tuned import parse_tuned
 
     try:
         text = read_file(path).decode()

@@ -16,7 +16,7 @@ from aotc.cpu.support import find_obstacle
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.input.source import find_place
 from aotc.lower.host.bfloat import add_bfloat_functions
-from aotc.lower.kernels.outlining import CPU, runs_on
+from aotc.lower.outlining.module import CPU, runs_on
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

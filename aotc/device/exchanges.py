@@ -19,7 +19,7 @@ from aotc.device.reductions import expand_all_reduce, expand_subgroup_reduce
 from aotc.device.threads import expand_subgroup_count, expand_subgroup_id, expand_subgroup_size
 from aotc.errors import InputError
 from aotc.input.source import Source
-from aotc.lower.kernels.reductions import check_clusters
+from aotc.lower.outlining.reductions import check_clusters
 from aotc.mlir import ir
 from aotc.ops import find
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.errors import InputError
 from aotc.input.source import Source
-from aotc.lower.kernels.outlining import launched_kernel
+from aotc.lower.outlining.module import launched_kernel
 from aotc.mlir import gpu, ir
 from aotc.ops import symbol_of
 

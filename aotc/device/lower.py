@@ -13,9 +13,9 @@ from aotc.device.matrices import replace_elementwise
 from aotc.device.tanh import replace_narrow_tanh
 from aotc.device.wide_products import replace_wide_products
 from aotc.input.source import Source
-from aotc.lower.kernels.outlining import lowered_kernels
 from aotc.lower.leftovers import check_lowered
 from aotc.lower.mapping.together import take_points_together
+from aotc.lower.outlining.module import lowered_kernels
 from aotc.lower.passes.lines import add_lines
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.atomics import exchange_folded_updates, expand_atomic_products

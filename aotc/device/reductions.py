@@ -33,7 +33,7 @@ from aotc.device.threads import (
     warp_count,
     warp_of,
 )
-from aotc.lower.kernels.reductions import (
+from aotc.lower.outlining.reductions import (
     Clusters,
     Combine,
     clusters_of,

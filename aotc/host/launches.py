@@ -25,7 +25,7 @@ from aotc.host.llvm_dialect import (
     runtime_declarations,
     string_global,
 )
-from aotc.lower.kernels.outlining import launched_kernel
+from aotc.lower.outlining.module import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

@@ -7,7 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.input.source import Source, input_error
-from aotc.lower.kernels.outlining import gpu_modules
+from aotc.lower.outlining.module import gpu_modules
 from aotc.mlir import ir
 
 _MOST_SHOWN = 5

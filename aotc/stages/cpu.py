@@ -14,7 +14,7 @@ from aotc.cpu.symbols import content, is_kernel
 from aotc.cpu.units import split_kernels
 from aotc.host.constants import take_large_constants
 from aotc.host.translate import Translation
-from aotc.lower.kernels.outlining import gpu_modules, lowered_kernels
+from aotc.lower.outlining.module import gpu_modules, lowered_kernels
 from aotc.ops import symbol_of
 from aotc.request import EmitKind
 from aotc.stages.build import Build, printed

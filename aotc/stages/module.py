@@ -23,9 +23,9 @@ from aotc.lower.analysis.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.checks.module import check_module
-from aotc.lower.kernels.outlining import gpu_modules
 from aotc.lower.leftovers import check_kernels, check_supported
 from aotc.lower.outline import outline
+from aotc.lower.outlining.module import gpu_modules
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.rewrites.allocations import check_allocations

@@ -20,9 +20,9 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from aotc.errors import InputError
-from aotc.lower.contractions.choice import Choice, candidates
-from aotc.lower.contractions.problem import Matrix, Problem
-from aotc.lower.contractions.tuned import Sizes, matrices, problem_words, timed_sizes
+from aotc.kernels.matmul.choice import Choice, candidates
+from aotc.kernels.matmul.problem import Matrix, Problem
+from aotc.kernels.matmul.tuned import Sizes, matrices, problem_words, timed_sizes
 from aotc.output import write_file
 from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest, Chip, EmitKind, HostTarget, unique

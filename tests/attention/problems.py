@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aotc.lower.attention.problem import Attention, Mask
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix
+from aotc.kernels.attention.problem import Attention, Mask
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 
 
 def matrix(

@@ -8,8 +8,8 @@ import pytest
 from attention.problems import problem
 from msgspec.structs import replace
 
-from aotc.lower.attention.choice import choose, cost
-from aotc.lower.attention.dispatch import _Dispatch
+from aotc.kernels.attention.choice import choose, cost
+from aotc.kernels.attention.dispatch import _Dispatch
 from aotc.request import Chip
 
 OPERATIONS = {

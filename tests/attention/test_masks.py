@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from contractions.test_hopper import evaluate
+from matmul.test_hopper import evaluate
 
-from aotc.lower.attention.hopper.mask_tiles import MaskTiles, has_tiles
-from aotc.lower.attention.problem import Mask
-from aotc.lower.contractions.hopper.tiles import Body
-from aotc.lower.contractions.problem import ELEMENT_BYTES
+from aotc.kernels.attention.problem import Mask
+from aotc.kernels.attention.wgmma.mask_tiles import MaskTiles, has_tiles
+from aotc.kernels.matmul.problem import ELEMENT_BYTES
+from aotc.kernels.matmul.wgmma.tiles import Body
 
 ADDRESS = 0x8400  # of a stage, a multiple of 1024
 

@@ -17,13 +17,13 @@ from helpers.command import Outcome
 from msgspec.structs import replace
 
 import aotc as package
-from aotc.lower.attention.choice import choose
-from aotc.lower.attention.problem import Attention, Mask
-from aotc.lower.attention.simt import kernel as simt
-from aotc.lower.attention.simt.menu import SIMT, SIMT_ON_HOPPER
-from aotc.lower.attention.simt.softmax import Softmax
-from aotc.lower.attention.simt.tiles import Variant
-from aotc.lower.contractions.problem import Matrix
+from aotc.kernels.attention.choice import choose
+from aotc.kernels.attention.problem import Attention, Mask
+from aotc.kernels.attention.simt import kernel as simt
+from aotc.kernels.attention.simt.menu import SIMT, SIMT_ON_HOPPER
+from aotc.kernels.attention.simt.softmax import Softmax
+from aotc.kernels.attention.simt.tiles import Variant
+from aotc.kernels.matmul.problem import Matrix
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]

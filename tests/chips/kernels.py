@@ -9,23 +9,23 @@ from typing import Any
 from zlib import crc32
 
 from attention.problems import problem as attention_problem
-from contractions.contracted import Contraction, convolution
+from matmul.contracted import Contraction, convolution
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.chips import LIMITS
-from aotc.lower.attention.choice import FAMILIES as ATTENTION
-from aotc.lower.attention.problem import Attention, Mask
-from aotc.lower.contractions import blackwell
-from aotc.lower.contractions.choice import FAMILIES
-from aotc.lower.contractions.gathered import simt as gathered_simt
-from aotc.lower.contractions.gathered import tensor_cores as gathered_tensor_cores
-from aotc.lower.contractions.gathered.problem import Gathered
-from aotc.lower.contractions.hopper import family as hopper
-from aotc.lower.contractions.hopper.few_rows import few_rows
-from aotc.lower.contractions.problem import ELEMENT_BYTES, Matrix, Problem
-from aotc.lower.contractions.tensor_cores import hopper_f64
-from aotc.lower.kernels.outlining import ANY_GPU
+from aotc.kernels.attention.choice import FAMILIES as ATTENTION
+from aotc.kernels.attention.problem import Attention, Mask
+from aotc.kernels.matmul import tcgen05 as blackwell
+from aotc.kernels.matmul.choice import FAMILIES
+from aotc.kernels.matmul.implicit_gemm import mma_sync as gathered_tensor_cores
+from aotc.kernels.matmul.implicit_gemm import simt as gathered_simt
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.mma_sync import hopper_f64
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
+from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.wgmma.small_m import few_rows
+from aotc.lower.outlining.module import ANY_GPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
 
 # Elements of A and B, accumulator, elements of C, and what may be done with f32.

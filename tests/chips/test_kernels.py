@@ -28,15 +28,15 @@ from msgspec.structs import asdict
 from aotc import ops
 from aotc.chips import LIMITS, block_shared_of
 from aotc.inspect import inspect
-from aotc.lower.attention.problem import Attention
+from aotc.kernels.attention.problem import Attention
+from aotc.kernels.matmul.choice import Choice, candidates, choose
+from aotc.kernels.matmul.explanation import reasons
+from aotc.kernels.matmul.mma_sync import family as tensor_cores
+from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.tuned import Entry, problem_words
 from aotc.lower.checks.extents import LaunchSizes
-from aotc.lower.contractions.choice import Choice, candidates, choose
-from aotc.lower.contractions.problem import Problem
-from aotc.lower.contractions.reasons import reasons
-from aotc.lower.contractions.tensor_cores import family as tensor_cores
-from aotc.lower.contractions.tuned import Entry, problem_words
-from aotc.lower.kernels.limits import excesses
-from aotc.lower.kernels.outlining import ANY_GPU
+from aotc.lower.outlining.limits import excesses
+from aotc.lower.outlining.module import ANY_GPU
 from aotc.mlir import ir
 from aotc.request import DEFAULT_CHIPS, BuildRequest, Chip, parse_ptx
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from contractions.contracted import convolution
 from helpers.command import Outcome, build_here
 from helpers.fake_gpu import build_fake_driver, fake_fatbinary
 from helpers.launched import launches_on
 from helpers.shared import made_once, shared_folder
+from matmul.contracted import convolution
 
 from aotc import build
 from aotc.errors import InternalError
@@ -84,7 +84,7 @@ def test_a_launch_that_a_gpu_would_refuse_is_no_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were a kernel chosen for GPUs without room for it, the build would end."""
-    monkeypatch.setattr("aotc.lower.contractions.choice._fitting", lambda choices, _: choices)
+    monkeypatch.setattr("aotc.kernels.matmul.choice._fitting", lambda choices, _: choices)
     with pytest.raises(InternalError, match="160768 bytes of shared memory: sm_86 has 101376"):
         build(CONVOLUTION.module, emit="host-mlir", out=f"{tmp_path}/", cpu_kernels=False)
 

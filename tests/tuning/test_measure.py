@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from aotc.lower.contractions.tuned import parse_tuned
+from aotc.kernels.matmul.tuned import parse_tuned
 from aotc.tuning import measure
 from aotc.tuning.measure import (
     TYPES,

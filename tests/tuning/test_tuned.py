@@ -14,12 +14,11 @@ from msgspec.structs import replace
 
 import aotc as package
 from aotc.errors import InputError
-from aotc.lower.contractions.choice import candidates, choose
-from aotc.lower.contractions.hopper import family as hopper
-from aotc.lower.contractions.problem import Matrix, Problem
-from aotc.lower.contractions.simt import family as simt
-from aotc.lower.contractions.tensor_cores import family as tensor_cores
-from aotc.lower.contractions.tuned import (
+from aotc.kernels.matmul.choice import candidates, choose
+from aotc.kernels.matmul.mma_sync import family as tensor_cores
+from aotc.kernels.matmul.problem import Matrix, Problem
+from aotc.kernels.matmul.simt import family as simt
+from aotc.kernels.matmul.tuned import (
     LARGE,
     SMALL,
     Entry,
@@ -27,7 +26,8 @@ from aotc.lower.contractions.tuned import (
     problem_words,
     timed_sizes,
 )
-from aotc.lower.kernels.outlining import ANY_GPU
+from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.lower.outlining.module import ANY_GPU
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]

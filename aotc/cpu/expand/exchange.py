@@ -19,7 +19,7 @@ from aotc.cpu.expand.reduce import REDUCTIONS
 from aotc.cpu.expand.shuffles import exchange, gather_bits, present_lanes, select_source
 from aotc.cpu.expand.slots import check_type, warp_count
 from aotc.cpu.synchronize import WARP_SIZE
-from aotc.lower.kernels.reductions import check_clusters
+from aotc.lower.outlining.reductions import check_clusters
 from aotc.mlir import ir
 from aotc.ops import index, integer, unary
 

@@ -14,7 +14,7 @@ from aotc.cpu.expand.reduce import reduce_clusters
 from aotc.cpu.expand.shuffles import exchange, gather_bits, present_lanes, select, select_source
 from aotc.cpu.expand.slots import Slots
 from aotc.cpu.synchronize import WARP_SIZE, barrier, warp_sync
-from aotc.lower.kernels.reductions import Clusters
+from aotc.lower.outlining.reductions import Clusters
 from aotc.mlir import ir
 from aotc.ops import constant, create, defining, integer, unary, with_element_type
 

@@ -25,7 +25,7 @@ from aotc.cpu.expand.slots import (
     warp_count,
 )
 from aotc.cpu.synchronize import WARP_SIZE, barrier, warp_sync
-from aotc.lower.kernels.reductions import (
+from aotc.lower.outlining.reductions import (
     Clusters,
     Combine,
     clusters_of,

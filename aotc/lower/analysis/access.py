@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from aotc import ops
 from aotc.lower.analysis.functions import CALLS, Functions
-from aotc.lower.kernels.outlining import gpu_modules, launched_kernel
+from aotc.lower.outlining.module import gpu_modules, launched_kernel
 from aotc.lower.placement_names import ONE_STREAM, QUIET_CALLS
 from aotc.lower.rewrites.tensor_maps import is_tensor_map
 from aotc.manifest import Entry, Memory, Value

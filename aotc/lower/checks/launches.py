@@ -19,7 +19,7 @@ from aotc.input.source import Source
 from aotc.lower.checks.extents import LaunchSizes, Sizes
 from aotc.lower.checks.operations import Operations
 from aotc.lower.checks.reach import runs_in_every_call
-from aotc.lower.kernels.outlining import launched_kernel
+from aotc.lower.outlining.module import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip

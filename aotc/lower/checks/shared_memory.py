@@ -12,7 +12,7 @@ from aotc.input.source import Source
 from aotc.lower.checks.extents import LaunchSizes
 from aotc.lower.checks.launches import LAUNCHES
 from aotc.lower.checks.operations import Operations
-from aotc.lower.kernels.outlining import launched_kernel
+from aotc.lower.outlining.module import launched_kernel
 from aotc.lower.rewrites.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import symbol_of

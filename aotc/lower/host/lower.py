@@ -13,7 +13,7 @@ from aotc.lower.host.assertions import mark_assertions
 from aotc.lower.host.async_tasks import lower_async
 from aotc.lower.host.bfloat import add_bfloat_functions
 from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
-from aotc.lower.kernels.outlining import gpu_modules
+from aotc.lower.outlining.module import gpu_modules
 from aotc.lower.passes.lines import add_lines
 from aotc.lower.passes.run import run_passes
 from aotc.lower.rewrites.allocations import check_allocations

@@ -14,11 +14,11 @@ from aotc.input.entries import functions_of
 from aotc.input.source import Source
 from aotc.lower.analysis.aliasing import Roots, some_loops_kept_sequential
 from aotc.lower.analysis.functions import Functions
-from aotc.lower.kernels.device_functions import separate_device_functions
-from aotc.lower.kernels.operands import hoist_globals, sink_vectors
-from aotc.lower.kernels.outlining import gpu_modules, merge_outlined, spell_kernel_names
 from aotc.lower.mapping.loops import map_parallel_loops
 from aotc.lower.mapping.written import is_sequential, mark_parallel, says_what_is_parallel
+from aotc.lower.outlining.device_functions import separate_device_functions
+from aotc.lower.outlining.module import gpu_modules, merge_outlined, spell_kernel_names
+from aotc.lower.outlining.operands import hoist_globals, sink_vectors
 from aotc.lower.placement import place_memory
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.plan.steps import Step
@@ -117,19 +117,19 @@ def _place_memory(lowering: Lowering, options: Options) -> None:
 
 def _choose_product_kernels(lowering: Lowering, options: Options) -> None:
     # Modules without linalg need none of it.
-    from aotc.lower.contractions.dispatch import choose_product_kernels
+    from aotc.kernels.matmul.dispatch import choose_product_kernels
 
     choose_product_kernels(lowering.source.module, lowering.request, lowering.remarks)
 
 
 def _outline_attention(lowering: Lowering, options: Options) -> None:
-    from aotc.lower.attention.outline import outline_attention
+    from aotc.kernels.attention.outline import outline_attention
 
     outline_attention(lowering.source.module, lowering.request)
 
 
 def _choose_attention_kernels(lowering: Lowering, options: Options) -> None:
-    from aotc.lower.attention.dispatch import choose_attention_kernels
+    from aotc.kernels.attention.dispatch import choose_attention_kernels
 
     choose_attention_kernels(lowering.source.module, lowering.request, lowering.remarks)
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from aotc.input.place import Place
 from aotc.input.source import Source
-from aotc.lower.contractions.problem import Problem
+from aotc.kernels.matmul.problem import Problem
 from aotc.warnings import BuildWarning
 
 

@@ -1,0 +1,303 @@
+"""Attention in linalg on tensors → a call of a private function that has its operations.
+
+The function takes Q, K, V, a tensor for the result, and what else its operations use. So it comes
+through bufferization as it is, to `dispatch`, which may launch a kernel in the place of the call;
+on all other devices it is what it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.input.entries import functions_of
+from aotc.kernels.attention.choice import choose
+from aotc.kernels.attention.layout import ALIGNMENT, Lying, sizes_of
+from aotc.kernels.attention.problem import Attention, Mask
+from aotc.kernels.attention.recognition import Found, recognise_attention
+from aotc.kernels.matmul.dispatch import PARALLEL, called_inside, chips_of
+from aotc.kernels.matmul.problem import ELEMENT_BYTES
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+from aotc.request import BuildRequest
+
+# Of a function that has the operations of attention: what they compute.
+SCALE, CAUSAL, ZERO = "aotc.attention_scale", "aotc.attention_causal", "aotc.attention_zero"
+# How their operands lie: of each, the heads in a row, and whether they have their own dimension.
+FORMS = "aotc.attention_heads"
+# What the dimensions of a mask are, its fifth argument.
+PLACES = "aotc.attention_mask"
+# And how many operands it is called with.
+OPERANDS = "aotc.attention_operands"
+_NAME = "aotc_attention"
+
+
+def outline_attention(module: Any, request: BuildRequest) -> None:
+    """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
+    chips = chips_of(request)
+    with module.context:
+        inside = called_inside(module)
+        number = 0
+        for function in functions_of(module):
+            if symbol_of(function) in inside:
+                continue
+            _part_empties(function)
+            for generic in ops.find(function, "linalg.generic"):
+                found = recognise_attention(generic)
+                if found is None or ops.enclosing(generic, *PARALLEL) is not None:
+                    continue
+                problem = _problem(found)
+                if problem is not None and choose(problem, chips):
+                    number += _outline(module, function, found, number)
+
+
+def problem_of(
+    types: Sequence[Any],
+    scale: float,
+    places: tuple[str, ...],
+    forms: Sequence[tuple[int, bool]],
+    *,
+    causal: bool,
+    masked_rows_are_zero: bool,
+) -> Attention | None:
+    """Of the types of Q, K, V, O and perhaps of a mask, tensors or buffers; None for sizes that do
+    not fit. `forms`: see `recognise.Operand`."""
+    lying = [Lying.of(type_, *form) for type_, form in zip(types[:4], forms, strict=True)]
+    q, k, v, o = lying
+    if q.columns is None or any(one.columns != q.columns for one in lying) or k.rows == 0:
+        return None
+    if (o.batch, o.rows) != (q.batch, q.rows):
+        return None
+    return Attention(
+        q=q.matrix,
+        k=k.matrix,
+        v=v.matrix,
+        o=o.matrix,
+        scale=scale,
+        batch=q.batch,
+        causal=causal,
+        masked_rows_are_zero=masked_rows_are_zero,
+        mask=_mask(types[4], places) if places else None,
+        heads=(q.heads, k.heads, v.heads, o.heads),
+    )
+
+
+def _problem(found: Found) -> Attention | None:
+    operands = (found.q, found.k, found.v, found.result)
+    return problem_of(
+        [value.type for value in _leading(found, found.result.tensor)],
+        found.scale,
+        _places(found),
+        [(one.heads, one.apart) for one in operands],
+        causal=found.causal,
+        masked_rows_are_zero=found.masked_rows_are_zero,
+    )
+
+
+def _leading(found: Found, result: Any) -> list[Any]:
+    masks = [] if found.mask is None else [found.mask]
+    return [found.q.tensor, found.k.tensor, found.v.tensor, result, *masks]
+
+
+def _places(found: Found) -> tuple[str, ...]:
+    signs = {"high": "/", "low": "%"}
+    return tuple(
+        f"{place[1]}{signs[place[0]]}{place[2]}" if isinstance(place, tuple) else str(place)
+        for place in found.places
+    )
+
+
+def _mask(type_: Any, places: tuple[str, ...]) -> Mask:
+    element = str(type_.element_type)
+    sizes = sizes_of(type_)
+    shape = "x".join("?" if size is None else str(size) for size in sizes)
+    row = 0 if sizes[-1] is None else sizes[-1] * ELEMENT_BYTES[element]
+    alignment = math.gcd(row, ALIGNMENT) if row else ELEMENT_BYTES[element]
+    return Mask(f"memref<{shape}x{element}>", element, places, alignment)
+
+
+def _outline(module: Any, function: Any, found: Found, number: int) -> bool:
+    """Whether it could be: the scores are used by nothing else."""
+    root: Any = ops.defining(found.result.tensor)
+    sizes = _sizes(root)
+    moved = _alone(root, (*_leading(found, found.q.tensor), *sizes))
+    if not _is_made_by(found.scores, moved):
+        return False
+    with root.location, ir.InsertionPoint(root):
+        result = ops.create("tensor.empty", sizes, [found.result.tensor.type]).result
+    leading = _leading(found, result)
+    arguments = [*leading, *_others(moved, leading)]
+    name = _free_name(module, number)
+    with root.location, ir.InsertionPoint(root):
+        attributes = {"callee": ir.FlatSymbolRefAttr.get(name)}
+        call = ops.create("func.call", arguments, [result.type], attributes)
+    found.result.tensor.replace_all_uses_with(call.results[0])
+    with root.location, ir.InsertionPoint(function):
+        outlined = _function(name, found, arguments)
+        _move(moved, outlined, arguments)
+    return True
+
+
+def _part_empties(function: Any) -> None:
+    """Gives each use its own empty tensor: one that other operations have, too, would be a buffer
+    of the caller's, which a kernel has no need of."""
+    for empty in ops.find(function, "tensor.empty"):
+        _, *others = list(empty.results[0].uses) or [None]
+        for use in others:
+            copy = empty.clone(ir.InsertionPoint(empty))
+            use.owner.operands[use.operand_number] = copy.results[0]
+
+
+def _is_made_by(value: Any, operations: list[Any]) -> bool:
+    maker = ops.defining(value)
+    return maker is not None and maker in operations
+
+
+def _sizes(root: Any) -> list[Any]:
+    """The sizes of its result that are not known."""
+    _, (out,) = ops.operand_groups(root)
+    maker = ops.defining(out)
+    while maker is not None and maker.name == "linalg.generic":
+        _, outs = ops.operand_groups(maker)
+        maker = ops.defining(outs[0])
+    if maker is not None and maker.name == "tensor.empty":
+        return list(maker.operands)
+    dynamic = [i for i in range(out.type.rank) if out.type.is_dynamic_dim(i)]
+    with root.location, ir.InsertionPoint(root):
+        return [
+            ops.create("tensor.dim", [out, ops.constant_index(i)], [ir.IndexType.get()]).result
+            for i in dynamic
+        ]
+
+
+def _alone(root: Any, ends: Sequence[Any]) -> list[Any]:
+    """The operations in `root`'s block, in order, whose results are for `root` alone, itself
+    last; none that makes one of `ends`."""
+    makers = {maker for end in ends if (maker := ops.defining(end)) is not None}
+    found, pending = {root}, [root]
+    while pending:
+        for inner in ops.walk(pending.pop()):
+            for value in inner.operands:
+                maker = ops.defining(value)
+                if maker is None or maker in found or maker in makers:
+                    continue
+                if _is_movable(maker, root) and _is_used_by(maker, found):
+                    found.add(maker)
+                    pending.append(maker)
+    in_order = []
+    for operation in root.block.operations:
+        if operation.operation in found:
+            in_order.append(operation.operation)
+        if operation.operation == root:
+            break
+    return in_order
+
+
+def _is_movable(operation: Any, root: Any) -> bool:
+    is_pure = operation.name.startswith(("linalg.", "tensor.", "arith."))
+    return bool(is_pure and operation.block == root.block)
+
+
+def _is_used_by(operation: Any, users: set[Any]) -> bool:
+    """Whether by nothing else."""
+    return all(
+        use.owner.operation in users or any(up in users for up in ops.ancestors(use.owner))
+        for result in operation.results
+        for use in result.uses
+    )
+
+
+def _others(moved: list[Any], leading: list[Any]) -> list[Any]:
+    """What the operations use besides, that is made in front of them; without constants, which are
+    copied."""
+    found: list[Any] = []
+    for operation in moved:
+        for inner in ops.walk(operation):
+            for value in inner.operands:
+                owner = ops.defining(value)
+                if (
+                    all(ops.is_made_outside(value, one) for one in moved)
+                    and not _is_constant(owner)
+                    and value not in leading
+                    and value not in found
+                ):
+                    found.append(value)
+    return found
+
+
+def _is_constant(operation: Any | None) -> bool:
+    return operation is not None and operation.name == "arith.constant"
+
+
+def _free_name(module: Any, number: int) -> str:
+    taken = {symbol_of(function) for function in functions_of(module)}
+    name = f"{_NAME}_{number}"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _function(name: str, found: Found, arguments: list[Any]) -> Any:
+    """An empty one, at the insertion point."""
+    types = [argument.type for argument in arguments]
+    attributes = {
+        "sym_name": ir.StringAttr.get(name),
+        "sym_visibility": ir.StringAttr.get("private"),
+        "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [found.result.tensor.type])),
+        SCALE: ir.FloatAttr.get(ir.F64Type.get(), found.scale),
+        CAUSAL: ir.BoolAttr.get(found.causal),
+        ZERO: ir.BoolAttr.get(found.masked_rows_are_zero),
+        FORMS: ir.DenseI64ArrayAttr.get(
+            [
+                number
+                for one in (found.q, found.k, found.v, found.result)
+                for number in (one.heads, int(one.apart))
+            ]
+        ),
+        "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),
+        PLACES: ir.ArrayAttr.get([ir.StringAttr.get(place) for place in _places(found)]),
+        OPERANDS: ir.IntegerAttr.get(ir.IndexType.get(), len(arguments)),
+    }
+    function = ops.create("func.func", [], [], attributes, regions=1)
+    function.regions[0].blocks.append(*types)
+    return function
+
+
+def _layouts(found: Found, arguments: list[Any]) -> list[Any]:
+    """What a part of a larger tensor has heads beside each other, as it is cut from Q's, K's and
+    V's common one, is not copied for the call."""
+    attributes = [ir.DictAttr.get({}) for _ in arguments]
+    for i, operand in enumerate((found.q, found.k, found.v)):
+        if operand.heads:
+            strides = ", ".join(["?"] * (operand.tensor.type.rank - 1))
+            layout = ir.Attribute.parse(f"strided<[{strides}, 1], offset: ?>")
+            attributes[i] = ir.DictAttr.get({"bufferization.buffer_layout": layout})
+    return attributes
+
+
+def _move(moved: list[Any], function: Any, arguments: list[Any]) -> None:
+    """Into the function, which writes what the last one makes to its fourth argument, and returns
+    that."""
+    block = function.regions[0].blocks[0]
+    with ir.InsertionPoint(block):
+        # Without it nothing would say that the result is to be there: what elementwise operations
+        # write over is of no meaning.
+        made, to = moved[-1].results[0], block.arguments[3]
+        written = ops.create("bufferization.materialize_in_destination", [made, to], [to.type])
+        ops.create("func.return", [written.result])
+    given = list(zip(arguments, block.arguments, strict=True))
+    for operation in moved:
+        operation.move_before(written)
+    for operation in moved:
+        for inner in ops.walk(operation):
+            for i, value in enumerate(inner.operands):
+                if not ops.is_made_outside(value, function):
+                    continue
+                owner: Any = ops.defining(value)
+                if _is_constant(owner) and all(value != argument for argument in arguments):
+                    copy = owner.clone(ir.InsertionPoint.at_block_begin(block))
+                    inner.operands[i] = copy.results[0]
+                else:
+                    inner.operands[i] = next(to for one, to in given if one == value)

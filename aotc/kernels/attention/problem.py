@@ -1,0 +1,47 @@
+"""What a kernel for attention is to compute."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aotc.kernels.matmul.problem import Matrix
+
+
+class Mask(Struct, frozen=True):
+    """What is added to scores: the type of its buffer, its elements' type, and what each of its
+    dimensions is: a score's batch `b`, that by or modulo a number (`b/12`, `b%12`), its query `i`,
+    its key `j`, the last one; or 0. `alignment`: of all rows, in bytes."""
+
+    type: str
+    element: str
+    places: tuple[str, ...]
+    alignment: int = 1
+
+
+class Attention(Struct, frozen=True):
+    """O = softmax(scale · Q · Kᵀ + mask) · V: Q and O are queries x depth, K and V keys x depth.
+
+    All have one dimension for a batch in front, which counts heads, too. `scale` is above 0,
+    `batch` None if it is not known.
+    `heads`, of Q, K, V and O: with 0, one matrix lies behind the other; else the rows of so many
+    are beside each other, and make one row of a matrix.
+    `causal`: query i sees the keys 0 to i alone. `masked_rows_are_zero`: of rows whose scores are
+    all -infinity, which else are NaN.
+    """
+
+    q: Matrix
+    k: Matrix
+    v: Matrix
+    o: Matrix
+    scale: float
+    batch: int | None = None
+    causal: bool = False
+    masked_rows_are_zero: bool = False
+    mask: Mask | None = None
+    heads: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    @property
+    def depth(self) -> int | None:
+        """Columns of every matrix."""
+        columns, heads = self.q.sizes[1], self.heads[0]
+        return columns if columns is None or not heads else columns // heads

@@ -1,0 +1,577 @@
+"""softmax(scale · Q · Kᵀ + mask) · V in linalg on tensors → its parts.
+
+It begins at the second product and goes back, element by element (`elements`): its first factor is
+to be exp(s - max s) / sum exp(s - max s), of scores s along the loop that the product sums over;
+these are the first product, times constants, plus a mask. Where one step is something else, it is
+no attention. Casts may be anywhere, as frontends put them in several places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc import ops
+from aotc.kernels.attention.elements import (
+    Constant,
+    Counter,
+    Element,
+    Expression,
+    Index,
+    Operation,
+    Reader,
+    Reduction,
+)
+from aotc.lower.tensors.generics import RESHAPES, body_of, has_reduction, maps_of
+from aotc.mlir import ir
+
+_CASTS = ("extf", "truncf")
+_OF_16_BITS = ("f16", "bf16")
+_INDEX_CASTS = ("index_cast", "index_castui", "extsi", "extui", "trunci")
+BATCH, QUERY, KEY = "b", "i", "j"
+_BATCH, _QUERY, _KEY, _COLUMN = BATCH, QUERY, KEY, "d"
+_MOST_STEPS = 64
+_MOST_DIMENSIONS = 4
+# Of arith.cmpi and arith.cmpf.
+_COMPARISONS = {
+    "cmpi 2": ("<", True),
+    "cmpi 3": ("<=", True),
+    "cmpi 4": (">", True),
+    "cmpi 5": (">=", True),
+    "cmpi 6": ("<", False),
+    "cmpi 7": ("<=", False),
+    "cmpi 8": (">", False),
+    "cmpi 9": (">=", False),
+}
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_AT_ONE = {"<": "<=", ">=": ">"}
+_FLOAT_EQUAL = "cmpf 1"
+
+
+class Operand(Struct, frozen=True):
+    """A tensor of batch, rows and columns, the batch in two dimensions, one or none; or, with
+    `heads`, of rows that have so many heads beside each other, and what is left of the batch in
+    front, if it is not 1. `apart`: heads have a dimension of their own, in front of the columns of
+    each."""
+
+    tensor: Any
+    heads: int = 0
+    apart: bool = False
+
+
+class Found(Struct):
+    """Attention in a module.
+
+    `result` is what is replaced. `scores` is the first product. `masked_rows_are_zero`: rows of O
+    whose scores are all -infinity are 0, not NaN. `mask`: what is added to scores, at the places
+    `places` of batch, query and key.
+    """
+
+    result: Operand
+    q: Operand
+    k: Operand
+    v: Operand
+    scores: Any
+    scale: float
+    causal: bool
+    masked_rows_are_zero: bool
+    mask: Any | None
+    places: Index
+
+
+class _Scores(Struct, frozen=True):
+    """What scores are made of: the product, its tensor, what it is multiplied by, whether they are
+    causal, and a tensor that is added, with its index."""
+
+    product: Reduction
+    tensor: Any
+    scale: float = 1.0
+    causal: bool = False
+    mask: Any | None = None
+    places: Index = ()
+
+
+class _NotAttentionError(Exception):
+    """Why not."""
+
+
+def recognise_attention(product: Any) -> Found | None:
+    """`product`: a `linalg.generic`, perhaps the second product of attention."""
+    try:
+        return _Recognition().found(product)
+    except _NotAttentionError:
+        return None
+
+
+class _Recognition:
+    def __init__(self) -> None:
+        self.reader = Reader()
+
+    def found(self, product: Any) -> Found:
+        if not has_reduction(product) or len(product.results) != 1:
+            raise _NotAttentionError
+        result = product.results[0]
+        if not _is_narrow(result):
+            raise _NotAttentionError
+        self.batch = _batch_of(result.type)
+        terms, values = self._product(Element(result, (*self.batch, _QUERY, _COLUMN)), _KEY)
+        # Which is which is seen when the first is looked at.
+        v, factor = self._operand(values, _KEY, _COLUMN)
+        if factor != 1.0:
+            raise _NotAttentionError
+        scores, is_safe = self._softmax(terms)
+        return self._with_scores(product, scores, v, is_safe=is_safe)
+
+    def _with_scores(self, product: Any, scores: Expression, v: Operand, *, is_safe: bool) -> Found:
+        parts = self._parts(scores, 0)
+        if not _is_narrow(parts.tensor):
+            raise _NotAttentionError
+        first, second = self._factors(parts.product)
+        symbol = parts.product.symbol
+        q, q_scale = self._operand(first, _QUERY, symbol)
+        k, k_scale = self._operand(second, _KEY, symbol)
+        scale = parts.scale * q_scale * k_scale
+        if not (0 < scale < math.inf):
+            raise _NotAttentionError
+        result = _result_of(product)
+        return Found(
+            result, q, k, v, parts.tensor, scale, parts.causal, is_safe, parts.mask, parts.places
+        )
+
+    def _parts(self, scores: Expression, depth: int) -> _Scores:
+        """What scores are made of: the first product, times constants, plus masks."""
+        if depth > _MOST_STEPS:
+            raise _NotAttentionError
+        steps = self._steps(scores)
+        scores = self._through_casts(scores)
+        if isinstance(scores, Reduction):
+            if not steps:
+                raise _NotAttentionError
+            return _Scores(scores, steps[-1].tensor)
+        if not isinstance(scores, Operation):
+            raise _NotAttentionError
+        if (factor := _factor(scores)) is not None:
+            parts = self._parts(scores.operands[_position_of_value(scores)], depth + 1)
+            # A mask is added as it is, and what is hidden is -infinity.
+            if parts.mask is not None or (parts.causal and factor <= 0):
+                raise _NotAttentionError
+            return replace(parts, scale=parts.scale * factor)
+        if scores.name not in ("addf", "select"):
+            raise _NotAttentionError
+        try:
+            return replace(self._parts(self._unmasked(scores), depth + 1), causal=True)
+        except _NotAttentionError:
+            if scores.name != "addf":
+                raise
+        return self._with_mask(scores, depth)
+
+    def _with_mask(self, sum_: Operation, depth: int) -> _Scores:
+        for scores, mask in (sum_.operands, sum_.operands[::-1]):
+            try:
+                parts = self._parts(scores, depth + 1)
+            except _NotAttentionError:
+                continue
+            found = self._mask(mask)
+            if found is None or parts.mask is not None:
+                raise _NotAttentionError
+            return replace(parts, mask=found.tensor, places=found.index)
+        raise _NotAttentionError
+
+    def _mask(self, mask: Expression) -> Element | None:
+        """The tensor that is added, as far back as it has an element for each key in a row."""
+        found = None
+        # What is rounded before it is added is another number: -1e9 is -infinity in f16.
+        for element in self._steps(mask, casts=("extf",)):
+            is_float = str(element.tensor.type.element_type) in ("f16", "bf16", "f32")
+            *outer, last = element.index
+            if is_float and last == _KEY and all(_is_outer(place) for place in outer):
+                found = element
+        return found
+
+    # --- Softmax -------------------------------------------------------------------------
+
+    def _softmax(self, terms: Expression) -> tuple[Expression, bool]:
+        """The scores, and whether rows that are masked throughout become 0."""
+        terms = self._through_casts(terms)
+        safe = None
+        if isinstance(terms, Operation) and terms.name == "select":
+            condition, zero, terms = terms.operands
+            if not self._is(zero, 0.0):
+                raise _NotAttentionError
+            safe = self._masked_row(condition)
+            terms = self._through_casts(terms)
+        exponential, total = self._operands(terms, "divf")
+        scores = self._scores_of(exponential, _KEY)
+        reduction = self._reduction(total, "addf", 0.0)
+        again = self._scores_of(reduction.operand, reduction.symbol)
+        if not self._is_same(again, scores, reduction.symbol):
+            raise _NotAttentionError
+        if safe is not None and not self._is_same(safe[0], scores, safe[1]):
+            raise _NotAttentionError
+        return scores, safe is not None
+
+    def _scores_of(self, exponential: Expression, symbol: str) -> Expression:
+        """s, of exp(s - max s)."""
+        (difference,) = self._operands(exponential, "exp")
+        scores, largest = self._operands(difference, "subf")
+        largest = self._through_casts(largest)
+        if not isinstance(largest, Reduction) or largest.name not in ("maximumf", "maxnumf"):
+            raise _NotAttentionError
+        start = self._through_casts(largest.start)
+        if not isinstance(start, Constant) or not (
+            start.value == -math.inf or (math.isnan(start.value) and largest.name == "maxnumf")
+        ):
+            raise _NotAttentionError
+        if not self._is_same(largest.operand, scores, largest.symbol, symbol):
+            raise _NotAttentionError
+        return scores
+
+    def _masked_row(self, condition: Expression) -> tuple[Expression, str]:
+        """s and its loop, of a condition that all s are -infinity."""
+        reduction = self._reduction(condition, "andi", 1.0)
+        comparison = self._through_casts(reduction.operand)
+        if not isinstance(comparison, Operation) or comparison.name != _FLOAT_EQUAL:
+            raise _NotAttentionError
+        scores, least = comparison.operands
+        if not self._is(least, -math.inf):
+            raise _NotAttentionError
+        return scores, reduction.symbol
+
+    # --- Masks ---------------------------------------------------------------------------
+
+    def _unmasked(self, operation: Operation) -> Expression:
+        """s, of s + (0 where a causal row sees the key, else -infinity), or of s there and else
+        -infinity."""
+        if operation.name == "select":
+            seen, hidden = self._choices(operation)
+            if not self._is(hidden, -math.inf):
+                raise _NotAttentionError
+            return seen
+        for scores, mask in (operation.operands, operation.operands[::-1]):
+            mask = self._through_casts(mask)
+            if isinstance(mask, Operation) and mask.name == "select":
+                seen, hidden = self._choices(mask)
+                if self._is(seen, 0.0) and self._is(hidden, -math.inf):
+                    return scores
+        raise _NotAttentionError
+
+    def _choices(self, select: Operation) -> tuple[Expression, Expression]:
+        """What is selected where a causal row sees the key, and where it does not."""
+        condition, one, other = select.operands
+        return (one, other) if self._says_seen(condition) else (other, one)
+
+    def _says_seen(self, condition: Expression) -> bool:
+        """Whether it says that the key's number is not above the query's; False for one that says
+        that it is."""
+        condition = self._through_casts(condition)
+        if not isinstance(condition, Operation) or len(condition.operands) != 2:
+            raise _NotAttentionError
+        left, right = condition.operands
+        if condition.name in ("andi", "xori"):
+            for one, other in ((left, right), (right, left)):
+                if self._is_true(one):
+                    return self._says_seen(other) == (condition.name == "andi")
+            raise _NotAttentionError
+        if condition.name not in _COMPARISONS:
+            raise _NotAttentionError
+        how, is_signed = _COMPARISONS[condition.name]
+        left, right = (self._through_casts(one, _INDEX_CASTS) for one in (left, right))
+        if isinstance(left, Operation) and left.name == "subi" and is_signed:
+            # x < 1 is x <= 0, and x >= 1 is x > 0.
+            if self._is_number(right, 1) and how in _AT_ONE:
+                how = _AT_ONE[how]
+            elif not self._is_number(right, 0):
+                raise _NotAttentionError
+            left, right = (self._through_casts(one, _INDEX_CASTS) for one in left.operands)
+        if (left, right) == (Counter(_QUERY), Counter(_KEY)):
+            how = _TURNED[how]
+        elif (left, right) != (Counter(_KEY), Counter(_QUERY)):
+            raise _NotAttentionError
+        if how not in ("<=", ">"):
+            raise _NotAttentionError
+        return how == "<="
+
+    def _is_number(self, expression: Expression, value: int) -> bool:
+        return isinstance(expression, Constant) and expression.value == value
+
+    def _is_true(self, condition: Expression) -> bool:
+        value = self._through_casts(condition)
+        return isinstance(value, Constant) and value.value != 0.0
+
+    # --- Products ------------------------------------------------------------------------
+
+    def _product(self, element: Element, symbol: str) -> tuple[Expression, Expression]:
+        """Its factors, with `symbol` for its loop."""
+        reduction = self._reduction(element, "addf", 0.0)
+        first, second = self._factors(reduction)
+        renamed = tuple(_renamed(one, reduction.symbol, symbol) for one in (first, second))
+        return renamed[0], renamed[1]
+
+    def _factors(self, reduction: Reduction) -> tuple[Expression, Expression]:
+        if reduction.name != "addf" or not self._is(reduction.start, 0.0):
+            raise _NotAttentionError
+        first, second = self._operands(reduction.operand, "mulf")
+        return first, second
+
+    def _operand(self, expression: Expression, row: str, column: str) -> tuple[Operand, float]:
+        """The tensor that a factor is, as far back as it lies in a way that a kernel can read, and
+        what it was multiplied by since. Of f32 that was 16 bits before, or is made that, it is the
+        16 bits."""
+        scale, found, has_16_bits = 1.0, None, False
+        for _ in range(_MOST_STEPS):
+            if isinstance(expression, Element):
+                operand = _operand(expression, row, column, is_batched=bool(self.batch))
+                is_16_bits = str(expression.tensor.type.element_type) in _OF_16_BITS
+                if operand is not None and (is_16_bits or not has_16_bits):
+                    found, has_16_bits = (operand, scale), is_16_bits
+                before = self.reader.step(expression)
+                if before is None:
+                    break
+                expression = before
+            elif isinstance(expression, Operation) and expression.name in _CASTS:
+                (expression,) = expression.operands
+            elif isinstance(expression, Operation) and (factor := _factor(expression)) is not None:
+                scale *= factor
+                expression = expression.operands[_position_of_value(expression)]
+            else:
+                break
+        if found is None:
+            raise _NotAttentionError
+        return found
+
+    # --- Expressions ---------------------------------------------------------------------
+
+    def _through_casts(self, expression: Expression, casts: tuple[str, ...] = _CASTS) -> Expression:
+        """What an expression is, if it is not a cast, or an element that is made of one."""
+        for _ in range(_MOST_STEPS):
+            if isinstance(expression, Element):
+                before = self.reader.step(expression)
+                if before is None:
+                    return expression
+                expression = before
+            elif isinstance(expression, Operation) and expression.name in casts:
+                (expression,) = expression.operands
+            else:
+                return expression
+        raise _NotAttentionError
+
+    def _operands(self, expression: Expression, name: str) -> tuple[Expression, ...]:
+        expression = self._through_casts(expression)
+        if not isinstance(expression, Operation) or expression.name != name:
+            raise _NotAttentionError
+        return expression.operands
+
+    def _reduction(self, expression: Expression, name: str, start: float) -> Reduction:
+        expression = self._through_casts(expression)
+        if (
+            not isinstance(expression, Reduction)
+            or expression.name != name
+            or not self._is(expression.start, start)
+        ):
+            raise _NotAttentionError
+        return expression
+
+    def _is(self, expression: Expression, value: float) -> bool:
+        expression = self._through_casts(expression)
+        return isinstance(expression, Constant) and (
+            expression.value == value or (value == 1.0 and expression.value == -1.0)
+        )
+
+    def _is_same(self, one: Expression, other: Expression, symbol: str, to: str = _KEY) -> bool:
+        """Whether two elements are the same, as the first one's loop is the other one's; casts do
+        not count."""
+        ones, others = self._steps(_renamed(one, symbol, to)), self._steps(other)
+        return any(left.is_same(right) for left in ones for right in others)
+
+    def _steps(self, expression: Expression, casts: Collection[str] = _CASTS) -> list[Element]:
+        """The elements that an expression is, one made of the other by casts."""
+        found: list[Element] = []
+        for _ in range(_MOST_STEPS):
+            if isinstance(expression, Element):
+                found.append(expression)
+                before = self.reader.step(expression)
+                if before is None or isinstance(before, Reduction):
+                    break
+                expression = before
+            elif isinstance(expression, Operation) and expression.name in casts:
+                (expression,) = expression.operands
+            else:
+                break
+        return found
+
+
+def _factor(operation: Operation) -> float | None:
+    """What is multiplied by a constant, or divided by one: by what, in all."""
+    if operation.name == "mulf":
+        for one in operation.operands:
+            if isinstance(one, Constant):
+                return one.value
+            if isinstance(one, Operation) and one.name in _CASTS:
+                (inner,) = one.operands
+                if isinstance(inner, Constant):
+                    return inner.value
+    if operation.name == "divf":
+        divisor = operation.operands[1]
+        if isinstance(divisor, Constant) and divisor.value != 0.0:
+            return 1.0 / divisor.value
+    return None
+
+
+def _position_of_value(operation: Operation) -> int:
+    """Of an operation with a factor: which operand is not the constant."""
+    first = operation.operands[0]
+    if isinstance(first, Operation) and first.name in _CASTS:
+        (first,) = first.operands
+    return 1 if isinstance(first, Constant) else 0
+
+
+def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
+    """With another name for a loop."""
+    if isinstance(expression, Element):
+        return Element(
+            expression.tensor, tuple(_place(one, symbol, to) for one in expression.index)
+        )
+    if isinstance(expression, Counter):
+        return Counter(_place(expression.place, symbol, to))
+    if isinstance(expression, Operation):
+        operands = tuple(_renamed(one, symbol, to) for one in expression.operands)
+        return Operation(expression.name, operands)
+    return expression
+
+
+def _place(place: Any, symbol: str, to: str) -> Any:
+    if isinstance(place, tuple):
+        return tuple(_place(one, symbol, to) for one in place)
+    return to if place == symbol else place
+
+
+def _batch_of(type_: Any) -> Index:
+    """The places of the batch in a product."""
+    if type_.rank == 4 and not type_.is_dynamic_dim(1):
+        heads = int(type_.get_dim_size(1))
+        return (("high", _BATCH, heads), ("low", _BATCH, heads))
+    if type_.rank not in (2, 3):
+        raise _NotAttentionError
+    return (_BATCH,) if type_.rank == 3 else ()
+
+
+def _operand(element: Element, row: str, column: str, *, is_batched: bool) -> Operand | None:
+    """The element's tensor, if it lies in a way that a kernel can read, and has such a type."""
+    tensor, index = element.tensor, element.index
+    type_ = ir.RankedTensorType(tensor.type)
+    if str(type_.element_type) not in (*_OF_16_BITS, "f32") or type_.rank not in (2, 3, 4):
+        return None
+    for i, place in enumerate(index):
+        if place == 0 and (type_.is_dynamic_dim(i) or type_.get_dim_size(i) != 1):
+            return None
+    places = [place for place in index if place != 0]
+    if len(places) < 2:
+        return None
+    *front, before, last = places
+    if (before, last) == (row, column) and tuple(index[-2:]) == (row, column):
+        return Operand(tensor) if (_is_batch(front) if is_batched else not front) else None
+    if type_.is_dynamic_dim(type_.rank - 1):
+        return None
+    size = type_.get_dim_size(type_.rank - 1)
+    if last == column and front and front[-1] == row and _is_batch([*front[:-1], before]):
+        if type_.is_dynamic_dim(type_.rank - 2):
+            return None
+        return Operand(tensor, type_.get_dim_size(type_.rank - 2), apart=True)
+    if before == row and isinstance(last, tuple) and last[0] == "joined":
+        (head, inner), depth = last[1], last[2]
+        if inner == column and _is_batch([*front, head]):
+            return Operand(tensor, size // depth)
+    return None
+
+
+def _is_narrow(tensor: Any) -> bool:
+    """Whether sums of f32 are at least as wide as its elements."""
+    return str(tensor.type.element_type) in (*_OF_16_BITS, "f32")
+
+
+def _is_batch(places: Any) -> bool:
+    """Whether that is the batch, or it in two dimensions that follow each other."""
+    if len(places) == 2 and all(isinstance(place, tuple) for place in places):
+        first, second = places
+        return (first[0], second[0]) == ("high", "low") and first[1:] == second[1:]
+    return list(places) == [_BATCH]
+
+
+def _is_outer(place: Any) -> bool:
+    """Whether a mask may have it in front of the key: the batch or a part of it, the query, 0."""
+    if isinstance(place, tuple):
+        return place[0] in ("high", "low") and place[1] == _BATCH
+    return place in (_BATCH, _QUERY, 0)
+
+
+def _result_of(product: Any) -> Operand:
+    """The product's result, or what is made of it by a cast and by putting heads beside each other
+    in rows."""
+    value = product.results[0]
+    found = Operand(value)
+    batch = list(value.type.shape)[:-2]
+    while True:
+        users = [use.owner.operation for use in value.uses]
+        if len(users) != 1:
+            return found
+        (user,) = users
+        shape = list(value.type.shape)
+        if user.name in RESHAPES:
+            value = user.results[0]
+            if not _keeps_rows(user):
+                return found
+        elif _narrows(user):
+            value = user.results[0]
+            found = Operand(value)
+        elif _puts_heads_inside(user) and not value.type.is_dynamic_dim(len(shape) - 3):
+            heads = shape[-3]
+            is_all = len(shape) == 3 or value.type.is_dynamic_dim(0)
+            is_all = is_all or shape[0] * heads == math.prod(batch)
+            return Operand(user.results[0], heads, apart=True) if is_all else found
+        else:
+            return found
+
+
+def _keeps_rows(reshape: Any) -> bool:
+    """Whether rows and columns stay dimensions of their own, the last ones."""
+    lengths = [len(ir.ArrayAttr(one)) for one in ir.ArrayAttr(reshape.attributes["reassociation"])]
+    rank = reshape.results[0].type.rank
+    return len(lengths) > 2 and lengths[-2:] == [1, 1] and rank <= _MOST_DIMENSIONS
+
+
+def _puts_heads_inside(operation: Any) -> bool:
+    """Of a tensor of (batch,) heads, rows and columns: (batch,) rows, heads and columns."""
+    if operation.name != "linalg.generic" or len(operation.results) != 1:
+        return False
+    inputs, _ = ops.operand_groups(operation)
+    if len(inputs) != 1 or [one.name for one in body_of(operation)] != ["linalg.yield"]:
+        return False
+    if body_of(operation)[0].operands[0] != operation.regions[0].blocks[0].arguments[0]:
+        return False
+    source, result = ([str(place) for place in map_.results] for map_ in maps_of(operation))
+    if len(source) not in (3, 4) or len(set(source)) != len(source):
+        return False
+    *front, heads, rows, columns = source
+    return result == [*front, rows, heads, columns]
+
+
+def _narrows(operation: Any) -> bool:
+    if operation.name != "linalg.generic" or len(operation.results) != 1:
+        return False
+    inputs, _ = ops.operand_groups(operation)
+    names = [one.name for one in body_of(operation)]
+    maps = maps_of(operation)
+    is_plain = all(map_ == ir.AffineMap.get_identity(map_.n_dims) for map_ in maps)
+    yielded = body_of(operation)[-1].operands[0]
+    cast = ops.defining(yielded)
+    return (
+        len(inputs) == 1
+        and is_plain
+        and names == ["arith.truncf", "linalg.yield"]
+        and cast is not None
+        and cast.operands[0] == operation.regions[0].blocks[0].arguments[0]
+    )

@@ -1,0 +1,440 @@
+"""Which kernels a product of matrices gets, for which GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.chips import LIMITS, block_shared_of, gpu_of
+from aotc.kernels.matmul import gemv as skinny
+from aotc.kernels.matmul import tcgen05 as blackwell
+from aotc.kernels.matmul.cpu import blocked, streamed
+from aotc.kernels.matmul.implicit_gemm import cpu as blocked_gathered
+from aotc.kernels.matmul.implicit_gemm import mma_sync as gathered_tensor_cores
+from aotc.kernels.matmul.implicit_gemm import simt as gathered_simt
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.mma_sync import family as tensor_cores
+from aotc.kernels.matmul.mma_sync import hopper_f64
+from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER, Copied
+from aotc.kernels.matmul.peaks import peak_of
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Extra, Finish, Matrix, Problem
+from aotc.kernels.matmul.simt import family as simt
+from aotc.kernels.matmul.tuned import LARGE, SMALL, TINY, Entry, Sizes, sizes_at, variant_of
+from aotc.kernels.matmul.wgmma import dispatch_table as hopper_menu
+from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.wgmma.small_m import few_rows
+from aotc.lower.outlining.module import ANY_GPU, CPU
+from aotc.lower.placement_names import LEAST_CAPABILITY
+from aotc.lower.tensors.products import LEAST_WORK
+from aotc.request import Chip, unique
+
+# By the names that files of what was measured have them.
+_OF_HOPPER = (hopper, hopper_f64, ALONG_K, THRICE_ON_HOPPER)
+_OF_ANY_GPU = (THRICE, tensor_cores, AS_F16, simt)
+FAMILIES = {family.NAME: family for family in (*_OF_HOPPER, *_OF_ANY_GPU, skinny)}
+_OF_GATHERED = (gathered_tensor_cores, gathered_simt)
+_HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
+# Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
+# smaller ones are taken, that suit the size SMALL.
+_MANY_TILES = 100
+# So few rows or columns of C are made by one pass over the other matrix.
+_FEW = 8
+# What is timed: no kernel that is expected to take so many times as long as its family's fastest,
+# and no more than so many of the family that the model chooses, and of each other one. (What
+# families expect is hardly comparable.)
+_FAR_SLOWER = 1.5
+_MOST_CANDIDATES = 12
+_MOST_OF_OTHERS = 3
+# Below so many multiply-adds of a vector a loop is as fast, which has a thread for each element.
+_LEAST_OF_VECTORS = 64 * 64
+
+_P = TypeVar("_P", bound=Problem)
+_Buffer = TypeVar("_Buffer", Matrix, Extra)
+
+
+class Choice(Struct, frozen=True):
+    """A kernel for `problem`, whose matrices are aligned as that says: a family's variant, and what
+    it is launched on, a chip or ANY_GPU. Fewer tiles than `least_tiles` are for the next choice,
+    and so are more than `most_tiles` (0: any number), other numbers of rows than from the first of
+    `rows` to the second, and a K of less than `least_depth`. `entry` is what
+    says that it is the fastest, where that was measured. `unknown`: what it takes sizes for that
+    are not known. `capabilities`: the GPUs that it is launched on, where some of those that code is
+    made for have not the shared memory; none stands for all of them."""
+
+    family: Any
+    variant: Any
+    problem: Problem
+    target: str
+    least_tiles: int = 0
+    entry: Entry | None = None
+    rows: tuple[int, int] | None = None
+    unknown: int = SMALL
+    most_tiles: int = 0
+    least_depth: int = 0
+    capabilities: tuple[int, ...] = ()
+
+    @property
+    def has_model(self) -> bool:
+        """Whether it is the one that is expected to be the fastest, not the first that can."""
+        return hasattr(self.family, "clocks") or hasattr(self.family, "expected_clocks")
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes that it is meant for."""
+        m, n, k = sizes_at(self.problem, self.unknown)
+        return (self.rows[1] if self.rows else m), n, k
+
+    @property
+    def is_menu(self) -> bool:
+        """Whether it stands for several kernels, of which the program takes one."""
+        return self.family is hopper_menu
+
+    def expected_part(self, chip: Chip, unknown: int | None = None) -> float | None:
+        """Of what the chip can at most, by the model; None for what has no model. At `sizes`, or
+        where every size that is not known is `unknown`."""
+        sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
+        m, n, k = sizes
+        least = m * n * k / gpu_of(chip.capability).multiprocessors
+        least /= peak_of(self.problem, chip).multiply_adds
+        if self.is_menu:
+            clocks = hopper_menu.fastest_clocks(self.problem, self.variant, unknown or SMALL)
+            return least / max(least, clocks)
+        if not hasattr(self.family, "clocks") or not least:
+            return None
+        return least / _clocks(self.family, self.problem, self.variant, sizes, chip, at_most=True)
+
+    def write(self, name: str, finish: Finish | None = None) -> str:
+        """The host function that launches the kernel, as text."""
+        return str(self.family.function(self.problem, self.variant, name, finish))
+
+    @property
+    def is_of_copies(self) -> bool:
+        """Whether it copies matrices that others take as they are: of large ones alone."""
+        return isinstance(self.family, Copied) and not self.family.is_forced
+
+    def __str__(self) -> str:
+        where = {ANY_GPU: "GPUs", CPU: "the CPU"}.get(self.target, self.target)
+        if self.capabilities:
+            where = ", ".join(f"sm_{capability}" for capability in self.capabilities)
+        if self.family in (skinny, streamed):
+            return f"{self.family.NAME} on {where}"
+        return f"{self.family.NAME} with tiles of {self.variant.m}x{self.variant.n} on {where}"
+
+
+def choose(
+    problem: Problem,
+    chips: Sequence[Chip],
+    measured: Sequence[Entry] = (),
+    *,
+    untested: bool = False,
+    capabilities: Sequence[int] = (),
+) -> list[Choice]:
+    """The kernels for a problem, the best one first; the last one takes matrices at any address.
+    None at all where loops are as good, or no kernel is right. `measured`: what was found fastest
+    for this problem; raises ValueError for what this aotc has no more. `untested`: kernels may be
+    taken that no GPU has run yet. `capabilities`: all GPUs that run code for these chips; without
+    that, the chips themselves."""
+    offered = tuple(capabilities) or unique(chip.capability for chip in chips)
+    return _fitting(_fastest(problem, chips, measured, untested=untested), offered)
+
+
+def _fastest(
+    problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry], *, untested: bool
+) -> list[Choice]:
+    """The kernels, whatever shared memory the chips have."""
+    least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
+    if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
+        return []
+    if any(chip.capability < LEAST_CAPABILITY for chip in chips):
+        return []
+    if isinstance(problem, Gathered):
+        return list(_choose_gathered(problem))
+    found, others = [], []
+    for chip in unique(_own_variant(chip) for chip in chips):
+        if untested and (new := _untested(problem, chip)):
+            found += new
+            continue
+        own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
+        few = _few_rows(problem, chip)
+        if own and any(one.rows is None for one in few):
+            few = []
+        found += few
+        if few and few[0].rows is None:
+            continue
+        best = _best_on(problem, chip)
+        is_wgmma = bool(best) and best[0].family is hopper
+        if is_wgmma and len(best) > 1:
+            found.append(_menu(best[0]))
+        elif own:
+            found += _measured(problem, own, chip)
+        else:
+            found += best
+        if not own and (not best or best[-1].is_of_copies):
+            others.append(chip)
+    families = _families_of(problem)
+    if others:
+        found += _best(problem, families, ANY_GPU, others)
+    uncopied = [family for family in families if family is not THRICE]
+    anywhere = _best(_anywhere(problem), uncopied, ANY_GPU, others or chips)[:1]
+    return [*found, *_for_all(anywhere)] if anywhere else []
+
+
+def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
+    """The choices, so that every GPU has the shared memory that its blocks need: behind one that
+    some GPUs have no room for stands the best one that they have room for. None at all where some
+    GPU would be left without a kernel for any address."""
+    found = []
+    for choice in choices:
+        launched_on = offered if choice.target == ANY_GPU else [Chip(choice.target).capability]
+        needed = choice.family.shared_bytes(choice.problem, choice.variant)
+        able = tuple(one for one in launched_on if needed <= LIMITS[one].block_shared)
+        others = tuple(one for one in launched_on if one not in able)
+        if not others:
+            found.append(choice)
+            continue
+        if able:
+            found.append(replace(choice, capabilities=able))
+        smaller = _smaller(replace(choice, entry=None), others)
+        if smaller is None and choice is choices[-1]:
+            return []
+        found += [smaller] if smaller else []
+    return found
+
+
+@lru_cache(maxsize=64)
+def _smaller(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
+    """In place of the choice, the best kernel that these GPUs have room for. Kept like those that
+    are chosen of gathered ones."""
+    room, problem = block_shared_of(capabilities), choice.problem
+    families = _OF_GATHERED if isinstance(problem, Gathered) else _OF_ANY_GPU
+    for family in unique([choice.family, *families]):
+        able = [
+            one
+            for one in family.variants(problem)
+            if family.can_take(problem, one) and family.shared_bytes(problem, one) <= room
+        ]
+        if able:
+            best = able[0]
+            if not choice.least_tiles:
+                chips = [Chip(f"sm_{capability}") for capability in capabilities]
+                best = _best_for(family, problem, able, chips)
+            return replace(choice, family=family, variant=best)
+    return None
+
+
+def _untested(problem: Problem, chip: Chip) -> list[Choice]:
+    """What no GPU has run yet."""
+    if chip.capability != _BLACKWELL.capability:
+        return []
+    return _best(problem, [blackwell], _BLACKWELL.name, [_BLACKWELL])
+
+
+def _for_all(choices: Sequence[Choice]) -> list[Choice]:
+    """The same, for any number of tiles."""
+    return [replace(choice, least_tiles=0) for choice in choices]
+
+
+def _own_variant(chip: Chip) -> Chip:
+    """Kernels for Hopper alone are for its own variant of the architecture."""
+    return _HOPPER if chip.capability == _HOPPER.capability else chip
+
+
+def _families_of(problem: Problem, chip: Chip | None = None) -> list[Any]:
+    """What can multiply on the chip, or on any GPU, the best one first."""
+    few = min(size for size in (problem.m, problem.n, _FEW + 1) if size is not None)
+    if few <= _FEW:
+        return [skinny, *_OF_ANY_GPU]
+    return [*(_OF_HOPPER if chip == _HOPPER else ()), *_OF_ANY_GPU]
+
+
+def _few_rows(problem: Problem, chip: Chip) -> list[Choice]:
+    """What few rows have kernels of their own for on the chip."""
+    return [
+        Choice(few.family, few.variant, few.problem, chip.name, rows=few.rows)
+        for few in (few_rows(problem) if chip == _HOPPER else [])
+    ]
+
+
+def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
+    """The best kernels of a family that is for this chip alone, if any of them is right, and one of
+    them for any address, if it takes that without copies."""
+    families = [family for family in _families_of(problem, chip) if family in _OF_HOPPER]
+    best = _best(problem, families, chip.name, [chip])
+    uncopied = [family for family in families if not isinstance(family, Copied)]
+    unaligned = _for_all(_best(_anywhere(problem), uncopied, chip.name, [chip])[:1])
+    return [*best, *(choice for choice in unaligned if choice not in best)]
+
+
+def _menu(large: Choice) -> Choice:
+    """Of sizes that are not known, the program chooses when it knows them."""
+    problem = large.problem
+    able = [one for one in hopper.variants(problem) if hopper.can_take(problem, one)]
+    menu = hopper_menu.menu(problem, able)
+    return replace(large, family=hopper_menu, variant=menu, least_tiles=0)
+
+
+def _measured(problem: Problem, entries: Sequence[Entry], chip: Chip) -> list[Choice]:
+    """What the model says for one chip, but for those sizes that something was measured for."""
+    found = []
+    for choice in _best(problem, _families_of(problem, chip), chip.name, [chip]):
+        for entry in entries:
+            if entry.sizes == choice.sizes:
+                family, variant = variant_of(entry, FAMILIES, problem)
+                choice = replace(choice, family=family, variant=variant, entry=entry)
+        found.append(choice)
+    return found
+
+
+def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
+    """The kernels for one chip that are worth being timed for a problem of these sizes: what would
+    be chosen first, and others that are not expected to be far slower. None where the program
+    chooses when it knows the sizes: what is fastest at one of them says little of others."""
+    chip = _own_variant(chip)
+    if any(one.is_menu for one in choose(problem, [chip])):
+        return []
+    chosen = _best(problem, _families_of(problem, chip), chip.name, [chip])
+    first = next((one for one in chosen if one.sizes == sizes), None)
+    if first is None:
+        return []
+    found = [replace(first, target=chip.name)]
+    for family in _families_of(problem, chip):
+        able = [
+            one
+            for one in family.variants(problem)
+            if family.can_take(problem, one)
+            and family.shared_bytes(problem, one) <= chip.limits.block_shared
+        ]
+        if hasattr(family, "clocks"):
+            able = _not_far_slower(family, problem, able, sizes, chip)
+        most = _MOST_CANDIDATES if family is first.family else _MOST_OF_OTHERS
+        found += [replace(found[0], family=family, variant=one) for one in able[:most]]
+    return list(unique(found))
+
+
+def _not_far_slower(
+    family: Any, problem: Problem, able: Sequence[Any], sizes: Sizes, chip: Chip
+) -> list[Any]:
+    """The variants that are not expected to be far slower than the family's fastest, that first."""
+    clocks = [_clocks(family, problem, one, sizes, chip) for one in able]
+    order = sorted(range(len(able)), key=clocks.__getitem__)
+    return [able[i] for i in order if clocks[i] <= _FAR_SLOWER * clocks[order[0]]]
+
+
+@lru_cache(maxsize=64)
+def _choose_gathered(problem: Gathered) -> tuple[Choice, ...]:
+    """As they lie, and at any address. Kept, for networks have many convolutions of one size."""
+    found = []
+    for one in dict.fromkeys((problem, _anywhere(problem))):
+        for family in _OF_GATHERED:
+            able = [variant for variant in family.variants(one) if family.can_take(one, variant)]
+            if able:
+                found.append(Choice(family, _best_for(family, one, able, ()), one, ANY_GPU))
+                break
+    return tuple(found)
+
+
+def choose_for_cpu(problem: Problem) -> Choice | None:
+    """The kernel for the CPU device, of matrices at any address; None where loops must do."""
+    problem = _anywhere(problem)
+    families = (blocked_gathered,) if isinstance(problem, Gathered) else (streamed, blocked)
+    for family in families:
+        for variant in family.variants(problem):
+            if family.can_take(problem, variant):
+                return Choice(family, variant, problem, CPU)
+    return None
+
+
+def _best(
+    problem: Problem, families: Sequence[Any], target: str, chips: Sequence[Chip]
+) -> list[Choice]:
+    """The variant of the first family that can take the problem that is expected to be fastest on
+    the chips. Of sizes that are not known, one for large matrices, one for smaller ones, and, where
+    the family has such a one, one for few tiles."""
+    is_known = bool(problem.m and problem.n and problem.k)
+    for family in families:
+        able = [one for one in family.variants(problem) if family.can_take(problem, one)]
+        if not able:
+            continue
+        first = Choice(family, able[0], problem, target)
+        if family is skinny:  # as fast as memory, all of them
+            return [first]
+        small = Choice(family, _best_for(family, problem, able, chips), problem, target)
+        if is_known:
+            return [small]
+        large = replace(first, least_tiles=_MANY_TILES, unknown=LARGE)
+        if large.is_of_copies:
+            # What is small is not worth a copy.
+            rest = families[families.index(family) + 1 :]
+            return [large, *_best(problem, rest, target, chips)]
+        return [large, *_of_few_tiles(small), small]
+    return []
+
+
+def _of_few_tiles(small: Choice) -> list[Choice]:
+    """Of a family that has such a one, the kernel for where even smaller tiles are few."""
+    family, depth = small.family, small.problem.k
+    found = hasattr(family, "of_few_tiles") and family.of_few_tiles(small.problem)
+    if not found:
+        return []
+    variant, most, least_depth = found
+    if depth is not None and depth < least_depth:
+        return []
+    few = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_depth=least_depth)
+    return [few]
+
+
+def _best_for(family: Any, problem: Problem, able: Sequence[Any], chips: Sequence[Chip]) -> Any:
+    """The variant that is expected to be fastest where every size that is not known is SMALL. On
+    several chips, the one that is the least slower than each chip's fastest, in all."""
+    if isinstance(problem, Gathered):
+        return min(able, key=partial(family.expected_clocks, problem))
+    sizes = sizes_at(problem, SMALL)
+    slower = [0.0] * len(able)
+    for chip in chips:
+        clocks = [_clocks(family, problem, one, sizes, chip) for one in able]
+        slower = [sum_ + one / min(clocks) for sum_, one in zip(slower, clocks, strict=True)]
+    return able[slower.index(min(slower))]
+
+
+def _clocks(
+    family: Any, problem: Problem, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
+) -> float:
+    """How long a multiprocessor is expected to be busy; `at_most`, no less than it takes for as
+    many products at its peak, which makes families comparable."""
+    m, n, k = sizes
+    if isinstance(family, Copied):
+        inner = family.inner(problem)
+        assert inner is not None
+        sizes = (m, n, k * family.parts(problem))
+        clocks = _clocks(family.family, inner, variant, sizes, chip, at_most=at_most)
+        return clocks + family.LAUNCH_CLOCKS
+    splits = getattr(variant, "splits", 1)
+    if not splits:
+        variant = family.for_sizes(variant, m, n, k)
+        splits = variant.splits
+    tiles = -(-m // variant.m) * -(-n // variant.n) * splits
+    peak = peak_of(problem, chip).multiply_adds
+    multiprocessors = gpu_of(chip.capability).multiprocessors
+    if family is hopper:
+        clocks = float(hopper.clocks(problem, variant, m, n, k))
+        least = m * n * k / peak / multiprocessors
+        return max(clocks, least) if at_most else clocks
+    each, once = family.clocks(problem, variant, k)
+    if at_most:
+        each = max(each, variant.m * variant.n * k / splits / peak)
+    return float(-(-tiles // multiprocessors) * each + once)
+
+
+def _anywhere(problem: _P) -> _P:
+    """The same, of matrices of which no address is known."""
+    a, b, c = (_unaligned(matrix) for matrix in (problem.a, problem.b, problem.c))
+    extras = tuple(_unaligned(extra) for extra in problem.extras)
+    return replace(problem, a=a, b=b, c=c, extras=extras)
+
+
+def _unaligned(buffer: _Buffer) -> _Buffer:
+    return replace(buffer, alignment=ELEMENT_BYTES.get(buffer.element or "", 1))

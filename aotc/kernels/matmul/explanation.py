@@ -1,0 +1,88 @@
+"""Why a product has the kernels that it has, in words: for `--explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aotc.kernels.matmul.choice import Choice
+from aotc.kernels.matmul.peaks import kind_of, peak_of
+from aotc.kernels.matmul.problem import ELEMENT_BYTES
+from aotc.kernels.matmul.tuned import LARGE, SMALL, matrices, sizes_at, sizes_of
+from aotc.lower.outlining.module import ANY_GPU
+from aotc.request import Chip, unique
+
+
+def reasons(choices: Sequence[Choice], chips: Sequence[Chip]) -> Iterator[str]:
+    """A line for each kernel on GPUs: when it is taken, why it is this one, and what part of the
+    peak is expected of it, of the chips that the build is for."""
+    own = {Chip(choice.target).capability for choice in choices if choice.target != ANY_GPU}
+    others = [chip for chip in unique(chips) if chip.capability not in own]
+    before: tuple[int, ...] = ()
+    for number, choice in enumerate(choices, 1):
+        words = [f"{number}. {choice}, {_when(choice)}", _why(choice)]
+        on = others if choice.target == ANY_GPU else [Chip(choice.target)]
+        # What stands behind a kernel for some GPUs is for the others.
+        on = [chip for chip in on if chip.capability not in before]
+        if choice.capabilities:
+            on = [chip for chip in on if chip.capability in choice.capabilities]
+        before = choice.capabilities
+        if expected := _expected(choice, on):
+            words.append(expected)
+        yield "  " + "; ".join(words)
+
+
+def _when(choice: Choice) -> str:
+    aligned = [
+        str(matrix.alignment)
+        for matrix in matrices(choice.problem)
+        if matrix.alignment > ELEMENT_BYTES[matrix.element]
+    ]
+    place = f"rows at multiples of {'/'.join(unique(aligned))} bytes" if aligned else "any address"
+    if choice.rows is not None:
+        least, most = choice.rows
+        place = f"{f'{least} to {most} rows' if least < most else 'one row'}, {place}"
+    if choice.most_tiles:
+        depth = f", K of {choice.least_depth} and more" if choice.least_depth else ""
+        return f"up to {choice.most_tiles} tiles{depth}, {place}"
+    return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place
+
+
+def _why(choice: Choice) -> str:
+    if choice.entry is not None:
+        return str(choice.entry)
+    if choice.is_menu:
+        tiles = ", ".join(f"{one.m}x{one.n}" for one in choice.variant.variants)
+        return f"the program chooses among {tiles} when it knows the sizes"
+    if choice.most_tiles:
+        is_split = getattr(choice.variant, "splits", 1) != 1
+        return "made for few tiles" + (", in parts of K" if is_split else "")
+    known = choice.family.variants(choice.problem)
+    if choice.variant not in known:
+        return "made for few rows, or few tiles"
+    count = len(known)
+    if choice.least_tiles or not choice.has_model:
+        return f"the first of {count}"
+    return f"of {count} the fewest clocks"
+
+
+def _expected(choice: Choice, chips: Sequence[Chip]) -> str | None:
+    if not choice.is_menu:
+        return _expected_at(choice, chips, None)
+    return "; ".join(filter(None, (_expected_at(choice, chips, one) for one in (LARGE, SMALL))))
+
+
+def _expected_at(choice: Choice, chips: Sequence[Chip], unknown: int | None) -> str | None:
+    parts: list[str] = []
+    for chip in chips:
+        part, peak = choice.expected_part(chip, unknown), peak_of(choice.problem, chip)
+        if part is None:
+            return None
+        kind = kind_of(choice.problem)
+        unit = "TOP/s" if kind.startswith("i") else "TFLOP/s"
+        of = f"{chip.name}'s peak of {kind} ({peak.teraflops:g} {unit})"
+        parts.append(f"{part:.2f} of {of if not parts else f'{chip.name} ({peak.teraflops:g})'}")
+    if not parts:
+        return None
+    sizes = choice.sizes if unknown is None else sizes_at(choice.problem, unknown)
+    at = "" if None not in sizes_of(choice.problem) else f" at {'x'.join(map(str, sizes))}"
+    return f"expected{at}: {', '.join(parts)}"

@@ -1,0 +1,261 @@
+"""The body of an elementwise `linalg.generic` along C → steps of an epilogue, and operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import gcd, prod
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.kernels.matmul.epilogue import Step
+from aotc.kernels.matmul.fusion.collapsed import Groups, collapse, collapsed_type
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra
+from aotc.kernels.matmul.vectors import as_row
+from aotc.lower.tensors.generics import body_of, has_reduction
+from aotc.mlir import ir
+
+_DIALECTS = ("arith.", "math.")
+_WIDEST_ACCESS = 16  # bytes
+
+
+class Operand(Struct):
+    """A buffer of which a kernel is given a view, by groups of dimensions; or a scalar. `is_row`: a
+    vector, or one for each of a batch, as a matrix of one row."""
+
+    value: Any
+    groups: Groups | None = None
+    is_row: bool = False
+
+    def make(self) -> Any:
+        """The kernel's argument, at the insertion point."""
+        if self.is_row:
+            return as_row(self.value)
+        return self.value if self.groups is None else collapse(self.value, self.groups)
+
+    def is_same(self, other: Operand) -> bool:
+        return bool(self.value == other.value) and self.groups == other.groups
+
+
+class Loops(Struct, frozen=True):
+    """The loops of an operation, which run along C. `places`: of each, its axis, and which part of
+    that it is, from the outermost on; `sizes`: of each axis's parts, None for one that is not
+    known."""
+
+    places: dict[int, tuple[str, int]]
+    sizes: dict[str, list[int | None]]
+
+    @classmethod
+    def of(cls, type_: Any, names: Sequence[str], map_: Any) -> Loops | None:
+        """Of the operand that is C, or a view of it with the axis along each of its dimensions."""
+        loops = _loops_of(map_)
+        if loops is None or len(set(loops)) != map_.n_dims or len(loops) != map_.n_dims:
+            return None
+        places: dict[int, tuple[str, int]] = {}
+        sizes: dict[str, list[int | None]] = {}
+        for dimension, (loop, name) in enumerate(zip(loops, names, strict=True)):
+            parts = sizes.setdefault(name, [])
+            places[loop] = (name, len(parts))
+            parts.append(None if type_.is_dynamic_dim(dimension) else type_.shape[dimension])
+        return cls(places, sizes)
+
+    def axis(self, loop: int) -> Axis | None:
+        """Where an element is along a loop; None where that takes sizes that are not known."""
+        name, part = self.places[loop]
+        sizes = self.sizes[name]
+        inner = [size for size in sizes[part + 1 :] if size is not None]
+        if len(inner) != len(sizes) - part - 1 or (part and sizes[part] is None):
+            return None
+        return Axis(name, prod(inner), sizes[part] if part else None)
+
+
+def _loops_of(map_: Any) -> list[int] | None:
+    """The loop along each dimension of an operand, where each has one."""
+    if not all(isinstance(result, ir.AffineDimExpr) for result in map_.results):
+        return None
+    return [ir.AffineDimExpr(result).position for result in map_.results]
+
+
+def is_elementwise(operation: Any) -> bool:
+    """Whether it is a `linalg.generic` on buffers that computes one element after the other."""
+    if operation.name != "linalg.generic" or operation.results or has_reduction(operation):
+        return False
+    _, outputs = ops.operand_groups(operation)
+    return len(outputs) == 1
+
+
+class Reading(Struct):
+    """What an epilogue is made of, as it grows: steps, and the operands that they read."""
+
+    steps: list[Step]
+    extras: list[Extra]
+    operands: list[Operand]
+
+    def copy(self) -> Reading:
+        return Reading(list(self.steps), list(self.extras), list(self.operands))
+
+    def step(self, name: str, operands: Sequence[str], types: str, attributes: str = "{}") -> str:
+        result = f"v{len(self.steps)}"
+        self.steps.append(Step(result, name, tuple(operands), attributes, types))
+        return result
+
+    def convert(self, value: str, source: str, target: str) -> str:
+        """Of floats or integers of different lengths."""
+        if source == target:
+            return value
+        wider = ELEMENT_BYTES[target] > ELEMENT_BYTES[source]
+        kind = ("ext", "si") if source.startswith("i") else ("ext", "f")
+        if not wider:
+            kind = ("trunc", kind[1][-1])
+        return self.step(f"arith.{''.join(kind)}", [value], f"({source}) -> {target}")
+
+    def read_all(
+        self, operands: Iterable[tuple[Any, Any, Any]], loops: Loops
+    ) -> dict[Any, str] | None:
+        """Names for block arguments, of operands and their maps; None where one has none."""
+        names = {}
+        for argument, value, map_ in operands:
+            name = self.read(value, map_, loops)
+            if name is None:
+                return None
+            names[argument] = name
+        return names
+
+    def read(self, value: Any, map_: Any, loops: Loops) -> str | None:
+        """What is read of an operand."""
+        if not isinstance(value.type, ir.MemRefType):
+            return self.scalar(value)
+        placed = place_operand(value, map_, loops)
+        if placed is None:
+            return None
+        operand, type_, axes = placed
+        element = str(type_.element_type)
+        return self._take(Extra(str(type_), element, axes, _alignment(type_, element)), operand)
+
+    def scalar(self, value: Any) -> str | None:
+        """A scalar from outside of the operation: a constant is made where it is used."""
+        owner = ops.defining(value)
+        if owner is not None and owner.name == "arith.constant":
+            return self.step(owner.name, [], f"() -> {value.type}", _attributes(owner))
+        if not _is_scalar(value.type):
+            return None
+        return self._take(Extra(str(value.type), None, (), 1), Operand(value))
+
+    def _take(self, extra: Extra, operand: Operand) -> str:
+        for number, (other, known) in enumerate(zip(self.extras, self.operands, strict=True)):
+            if other == extra and known.is_same(operand):
+                return f"e{number}"
+        self.extras.append(extra)
+        self.operands.append(operand)
+        return f"e{len(self.extras) - 1}"
+
+    def body(self, generic: Any, known: dict[Any, str], loops: Loops) -> str | None:
+        """The name of what the operation yields, of names for its block's arguments; None for a
+        body that has more than operations on scalars."""
+        names = dict(known)
+        for operation in body_of(generic):
+            operands = []
+            for value in operation.operands:
+                if value not in names:
+                    outside = self.scalar(value) if ops.is_made_outside(value, generic) else None
+                    if outside is None:
+                        return None
+                    names[value] = outside
+                operands.append(names[value])
+            if operation.name == "linalg.yield":
+                return str(operands[0])
+            name = self._operation(operation, operands, loops)
+            if name is None:
+                return None
+            names[operation.results[0]] = name
+        return None
+
+    def _operation(self, operation: Any, operands: Sequence[str], loops: Loops) -> str | None:
+        if operation.name == "linalg.index":
+            dimension = ir.IntegerAttr(operation.attributes["dim"]).value
+            axis = loops.axis(dimension)
+            return None if axis is None else self._index(axis)
+        values = [*operation.operands, *operation.results]
+        if (
+            not operation.name.startswith(_DIALECTS)
+            or len(operation.regions)
+            or len(operation.results) != 1
+            or not all(_is_scalar(value.type) for value in values)
+        ):
+            return None
+        types = ", ".join(str(value.type) for value in operation.operands)
+        signature = f"({types}) -> {operation.results[0].type}"
+        return self.step(operation.name, operands, signature, _attributes(operation))
+
+    def _index(self, axis: Axis) -> str:
+        value = axis.name
+        for name, number in (("divui", axis.divisor), ("remui", axis.modulus or 0)):
+            if number > (name == "divui"):
+                other = self.step(
+                    "arith.constant", [], "() -> index", f"{{value = {number} : index}}"
+                )
+                value = self.step(f"arith.{name}", [value, other], "(index, index) -> index")
+        return value
+
+
+def place_operand(
+    value: Any, map_: Any, loops: Loops
+) -> tuple[Operand, Any, tuple[Axis, ...]] | None:
+    """How a kernel is given a buffer: the view, its type, the axis along each dimension of it.
+
+    Parts of an axis are one dimension where all follow each other, in the map and in memory.
+    """
+    along = _loops_of(map_)
+    if along is None:
+        return None
+    groups: list[list[int]] = []
+    axes: list[Axis | None] = []
+    while (first := sum(map(len, groups))) < len(along):
+        name, _ = loops.places[along[first]]
+        group = list(range(first, first + len(loops.sizes[name])))
+        if len(group) > 1 and _are_one(value, group, along, name, loops):
+            axes.append(Axis(name))
+        else:
+            group = [first]
+            axes.append(loops.axis(along[first]))
+        groups.append(group)
+    type_ = collapsed_type(value, groups) if groups else ir.MemRefType(value.type)
+    found = tuple(axis for axis in axes if axis is not None)
+    if type_ is None or len(found) != len(axes) or type_.memory_space is not None:
+        return None
+    return Operand(value, groups or None), type_, found
+
+
+def _are_one(
+    value: Any, group: Sequence[int], along: Sequence[int], name: str, loops: Loops
+) -> bool:
+    """Whether the dimensions are all parts of an axis, one after the other."""
+    places = [loops.places[along[i]] for i in group if i < len(along)]
+    if places != [(name, part) for part in range(len(group))]:
+        return False
+    before, after = range(group[0]), range(group[-1] + 1, len(along))
+    groups = [*([i] for i in before), list(group), *([i] for i in after)]
+    return collapsed_type(value, groups) is not None
+
+
+def _alignment(type_: Any, element: str) -> int:
+    """How many bytes rows begin at multiples of, if the first does; `dispatch` asks for that."""
+    size = ELEMENT_BYTES.get(element, 1)
+    if type_.rank == 0:
+        return size
+    strides, _ = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    if strides[-1] != 1:
+        return size
+    known = [int(stride) for stride in strides[:-1] if stride != unknown]
+    return gcd(_WIDEST_ACCESS, *(stride * size for stride in known))
+
+
+def _is_scalar(type_: Any) -> bool:
+    return isinstance(type_, ir.FloatType | ir.IntegerType | ir.IndexType)
+
+
+def _attributes(operation: Any) -> str:
+    pairs = [f"{name} = {operation.attributes[name]}" for name in operation.attributes]
+    return f"{{{', '.join(pairs)}}}"

@@ -1,0 +1,426 @@
+"""What is done with a product's result, and what it begins from, becomes a part of its kernel.
+
+An elementwise `linalg.generic` reads what a product writes. Where nobody else does, it is computed
+of each sum before that is stored: the buffer between them is gone, or what the operation changes
+in place is written once. So is what C is filled with in front of the product (a bias, in each of
+its rows), which is added to sums. The arithmetic stays what the operations say.
+
+The product moves down to its consumer: nothing between them may write what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc import ops
+from aotc.kernels.matmul.epilogue import SUM, Epilogue
+from aotc.kernels.matmul.fusion.elementwise import (
+    Loops,
+    Operand,
+    Reading,
+    is_elementwise,
+    place_operand,
+)
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Problem
+from aotc.kernels.matmul.recognition import Product, matrix_of_type
+from aotc.lower.analysis.access import looks_at_no_element
+from aotc.lower.analysis.aliasing import Roots
+from aotc.lower.tensors.generics import maps_of
+from aotc.mlir import ir
+
+_VIEWS = ("memref.expand_shape", "memref.collapse_shape")
+_DEALLOC = "memref.dealloc"
+_WIDEST_ACCESS = 16  # bytes
+# What touches no element of a buffer that is there already.
+_QUIET = (
+    *("memref.alloc", "memref.dim", "memref.get_global", "memref.cast", "memref.subview"),
+    *(
+        "memref.reinterpret_cast",
+        "memref.extract_strided_metadata",
+        "memref.transpose",
+        "cf.assert",
+        *_VIEWS,
+    ),
+)
+
+
+class Fused(Struct):
+    """A product and what belongs to it, as kernels are written for it.
+
+    `operands` are A, B, C and the problem's extras. All of `replaced` are done by it, in their
+    order; it stands where the last one was. `temporaries` are buffers that nobody needs then.
+    """
+
+    problem: Problem
+    operands: list[Operand]
+    replaced: list[Any]
+    epilogue: Epilogue | None = None
+    temporaries: list[Any] = []
+
+
+def unfused(product: Product) -> Fused:
+    if product.has_rows:
+        a, c = (Operand(value, is_row=True) for value in (product.a, product.c))
+    else:
+        a, c = (Operand(value, product.groups) for value in (product.a, product.c))
+    operands = [a, Operand(product.b), c]
+    front = [] if product.fill is None else [product.fill]
+    return Fused(product.problem, operands, [*front, product.operation])
+
+
+def fuse(product: Product, roots: Roots, done: Sequence[Any], later: Sequence[Any]) -> Fused:
+    """The product with all that can be fused to it, less operations that are `done` by others, and
+    those that read what `later` products write: the last one takes them."""
+    if axes_of(product) is None:
+        return unfused(product)
+    fusing = _Fusing(product, roots, done, later)
+    fusing.take_beginning()
+    while fusing.take_consumer():
+        pass
+    return fusing.result()
+
+
+def axes_of(product: Product) -> list[str] | None:
+    """The axis along each dimension of C; None where they are no parts of rows and columns, the
+    slowest first."""
+    problem = product.problem
+    if product.has_rows:
+        return None
+    if not isinstance(problem, Gathered):
+        front = ["batch"] if problem.batched else []
+        return [*front, *["row"] * product.outer, "column"]
+    type_ = ir.MemRefType(product.c.type)
+    # A dimension of one element is a part of anything.
+    found = {i: "row" for i in range(type_.rank) if type_.shape[i] == 1}
+    for name, loops in (("row", problem.rows), ("column", problem.columns)):
+        moves = [loop.c for loop in loops]
+        places = [dimension for move in moves for dimension, _ in move]
+        if any(len(move) != 1 or move[0][1] != 1 for move in moves) or places != sorted(places):
+            return None
+        found |= dict.fromkeys(places, name)
+    if problem.batch or len(found) != type_.rank:
+        return None
+    return [found[i] for i in range(type_.rank)]
+
+
+def remove_temporary(buffer: Any) -> None:
+    """Erases a buffer, or a view of one, of which only the sizes are asked for."""
+    owner = buffer.owner.operation
+    for use in list(buffer.uses):
+        user = use.owner.operation
+        if user.name in _VIEWS:
+            remove_temporary(user.results[0])
+            continue
+        if user.name == "memref.dim":
+            dimension = ops.known_index(user.operands[1])
+            assert dimension is not None
+            with user.location, ir.InsertionPoint(user):
+                user.results[0].replace_all_uses_with(_size(buffer, dimension))
+        user.erase()
+    owner.erase()
+
+
+def _size(buffer: Any, dimension: int) -> Any:
+    """Of a temporary, or of a view of it, at the insertion point."""
+    owner, type_ = buffer.owner.operation, ir.MemRefType(buffer.type)
+    if not type_.is_dynamic_dim(dimension):
+        return ops.constant_index(type_.shape[dimension])
+    if owner.name == "memref.collapse_shape":
+        size = ops.constant_index(1)
+        for inner in _groups(owner)[dimension]:
+            size = ops.index_op("arith.muli", size, _size(owner.operands[0], inner))
+        return size
+    sizes = list(owner.operands)[0 if owner.name == "memref.alloc" else 1 :]
+    return sizes[sum(type_.is_dynamic_dim(i) for i in range(dimension))]
+
+
+def _groups(view: Any) -> list[list[int]]:
+    """The dimensions of the shape with fewer, of those of the other one."""
+    return [
+        [ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(view.attributes["reassociation"])
+    ]
+
+
+class _Fusing:
+    """A product, and what has been fused to it so far."""
+
+    def __init__(
+        self, product: Product, roots: Roots, done: Sequence[Any], later: Sequence[Any]
+    ) -> None:
+        self._product, self._roots = product, roots
+        self._done, self._later = done, later
+        self._fused = unfused(product)
+        self._reading = Reading([], [], [])
+        # What C is to get, and its type.
+        self._value, self._element = SUM, product.problem.accumulator
+        # The buffer that it is in without more fusion, and the axis along each of its dimensions.
+        self._c = product.c
+        self._names = axes_of(product) or []
+        self._full = tuple(Axis(name) for name in dict.fromkeys(self._names))
+        # What nothing may write before the product has read it.
+        self._reads = [product.a, product.b]
+
+    def result(self) -> Fused:
+        fused, reading = self._fused, self._reading
+        if self._value != SUM:
+            value = reading.convert(self._value, self._element, fused.problem.c.element)
+            fused.problem = replace(fused.problem, extras=tuple(reading.extras))
+            fused.operands += reading.operands
+            fused.epilogue = Epilogue(tuple(reading.steps), value)
+        return fused
+
+    # --- What C begins from --------------------------------------------------------------------
+
+    def take_beginning(self) -> None:
+        """What fills C in front of the product, with other things than zeros."""
+        filling = self._find_filling()
+        if filling is None:
+            return
+        inputs, [output] = ops.operand_groups(filling)
+        *maps, map_ = maps_of(filling)
+        *arguments, old = filling.regions[0].blocks[0].arguments
+        loops = self._loops(output, map_)
+        if loops is None or list(old.uses):
+            return
+        reading = self._reading.copy()
+        known = reading.read_all(zip(arguments, inputs, maps, strict=True), loops)
+        value = None if known is None else reading.body(filling, known, loops)
+        if value is None or not self._may_write(self._fused.operands[2], reading):
+            return
+        reads = _buffers(inputs)
+        if not all(self._leaves(op, reads) for op in _between(filling, self._product.operation)):
+            return
+        problem = self._product.problem
+        type_ = self._element = problem.accumulator
+        begun = reading.convert(value, problem.c.element, type_)
+        name = "arith.addi" if type_.startswith("i") else "arith.addf"
+        self._value = reading.step(name, [begun, SUM], f"({type_}, {type_}) -> {type_}")
+        self._reading = reading
+        self._fused.problem = replace(self._fused.problem, adds=False)
+        self._fused.replaced.insert(0, filling)
+        self._reads += reads
+
+    def _find_filling(self) -> Any | None:
+        if not self._product.problem.adds:
+            return None
+        for operation in reversed(_before(self._product.operation)):
+            if is_elementwise(operation):
+                _, [output] = ops.operand_groups(operation)
+                if output == self._c:
+                    return operation
+            if not self._leaves(operation, []):
+                return None
+        return None
+
+    # --- What is done with it ------------------------------------------------------------------
+
+    def take_consumer(self) -> bool:
+        """Whether there was one."""
+        consumer = self._find_consumer()
+        if consumer is None:
+            return False
+        inputs, [output] = ops.operand_groups(consumer)
+        values, maps = [*inputs, output], maps_of(consumer)
+        arguments = list(consumer.regions[0].blocks[0].arguments)
+        own = [number for number, value in enumerate(values) if _source(value) == self._c]
+        loops = self._loops(values[own[0]], maps[own[0]])
+        if loops is None or any(self._loops(values[i], maps[i]) != loops for i in own):
+            return False
+        reading = self._reading.copy()
+        others = [
+            (argument, value, map_)
+            for argument, value, map_ in zip(arguments, values, maps, strict=True)
+            if _source(value) != self._c and list(argument.uses)
+        ]
+        known = reading.read_all(others, loops)
+        if known is None:
+            return False
+        held = reading.convert(self._value, self._element, _element(self._c))
+        known |= {arguments[number]: held for number in own}
+        value = reading.body(consumer, known, loops)
+        if value is None:
+            return False
+        is_in_place = len(inputs) in own
+        same = maps[own[0]] if values[own[0]] == self._c else None
+        if is_in_place:
+            if not self._may_write(self._fused.operands[2], reading):
+                return False
+        elif not self._move_to(output, (same, maps[-1]), loops, reading, consumer):
+            return False
+        self._reading, self._value, self._element = reading, value, _element(self._c)
+        self._reads += _buffers(value for _, value, _ in others)
+        self._fused.replaced.append(consumer)
+        return True
+
+    def _move_to(
+        self, output: Any, maps: tuple[Any, Any], loops: Loops, reading: Reading, consumer: Any
+    ) -> bool:
+        """Makes another buffer the kernel's C, where nobody else uses the one before. `maps` are
+        theirs, None for that of a view."""
+        old, new = maps
+        found = None
+        if not isinstance(self._fused.problem, Gathered):
+            found = self._moved(output, new, loops)
+        elif old is not None and old == new:
+            found = self._moved_gathered(output)
+        inputs = (self._product.a, self._product.b)
+        if (
+            found is None
+            or self._fused.problem.adds
+            or not self._is_temporary(consumer)
+            or any(self._roots.may_overlap(output, one) for one in inputs)
+            or not self._may_write(found[0], reading)
+        ):
+            return False
+        self._fused.temporaries.append(self._c)
+        self._fused.operands[2], self._fused.problem = found
+        self._c = output
+        self._names = [loops.places[ir.AffineDimExpr(r).position][0] for r in new.results]
+        return True
+
+    def _moved(self, output: Any, map_: Any, loops: Loops) -> tuple[Operand, Problem] | None:
+        """The problem with another C."""
+        placed = place_operand(output, map_, loops)
+        if placed is None or placed[2] != self._full:
+            return None
+        operand, type_, _ = placed
+        matrix = matrix_of_type(type_, batched=self._product.problem.batched)
+        return None if matrix is None else (operand, replace(self._fused.problem, c=matrix))
+
+    def _moved_gathered(self, output: Any) -> tuple[Operand, Problem] | None:
+        """Likewise, of a C with the same dimensions."""
+        problem, type_ = self._fused.problem, ir.MemRefType(output.type)
+        element = str(type_.element_type)
+        if (
+            not isinstance(problem, Gathered)
+            or element not in ELEMENT_BYTES
+            or type_.memory_space is not None
+        ):
+            return None
+        unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+        distances, _ = type_.get_strides_and_offset()
+        strides = tuple(None if one == unknown else int(one) for one in distances)
+        # Of neighbours, as many follow each other as before, if all lies as before.
+        together = problem.c.alignment // ELEMENT_BYTES[problem.c.element]
+        if strides != problem.strides[2]:
+            together = 1
+        alignment = min(_WIDEST_ACCESS, together * ELEMENT_BYTES[element])
+        c = replace(problem.c, type=str(type_), element=element, alignment=alignment)
+        changed = replace(problem, c=c, strides=(*problem.strides[:2], strides))
+        return Operand(output), changed
+
+    def _find_consumer(self) -> Any | None:
+        for operation in _after(self._fused.replaced[-1]):
+            if is_elementwise(operation) and any(
+                _source(value) == self._c for value in operation.operands
+            ):
+                others = any(_source(value) in self._later for value in operation.operands)
+                return None if operation in self._done or others else operation
+            if not self._leaves(operation, self._reads):
+                return None
+        return None
+
+    def _is_temporary(self, consumer: Any) -> bool:
+        """Whether only the product and `consumer` have C's elements."""
+        owner = ops.defining(self._c)
+        known = [*self._fused.replaced, consumer]
+
+        def is_known(use: Any) -> bool:
+            user = use.owner.operation
+            if user.name in _VIEWS:
+                return all(is_known(inner) for inner in user.results[0].uses)
+            if user.name == "memref.dim":
+                return ops.known_index(user.operands[1]) is not None
+            return user.name == _DEALLOC or user in known
+
+        return (
+            owner is not None
+            and owner.name == "memref.alloc"
+            and all(is_known(use) for use in self._c.uses)
+        )
+
+    def _may_write(self, target: Operand, reading: Reading) -> bool:
+        """Whether nothing that is read is written before: the same element may be."""
+        return all(
+            not isinstance(operand.value.type, ir.MemRefType)
+            or not self._roots.may_overlap(operand.value, target.value)
+            or (operand.is_same(target) and extra.axes == self._full)
+            for extra, operand in zip(reading.extras, reading.operands, strict=True)
+        )
+
+    def _loops(self, value: Any, map_: Any) -> Loops | None:
+        """The loops along C, or along a view of it."""
+        names: list[str] | None = self._names
+        if value != self._c:
+            names = self._viewed(ops.defining(value))
+        return None if names is None else Loops.of(value.type, names, map_)
+
+    def _viewed(self, view: Any) -> list[str] | None:
+        """The axis along each dimension of a view; None where one has parts of two."""
+        groups = _groups(view)
+        if view.name == "memref.expand_shape":
+            pairs = zip(self._names, groups, strict=True)
+            return [name for name, group in pairs for _ in group]
+        merged = [{self._names[i] for i in group} for group in groups]
+        return None if any(len(names) != 1 for names in merged) else [*map(min, merged)]
+
+    def _leaves(self, operation: Any, reads: Sequence[Any]) -> bool:
+        """Whether it can stand in front of the product as well as behind it."""
+        if operation.name in _QUIET or operation.name.startswith("arith."):
+            return True
+        buffers = _buffers(operation.operands)
+        if operation.name == _DEALLOC:
+            return not self._overlap(buffers, [*reads, self._c])
+        if operation.name != "linalg.generic" or len(operation.results):
+            return looks_at_no_element(operation)
+        # A body may read buffers that are no operands.
+        inner = [op for op in ops.walk(operation)[1:] if _buffers(op.operands)]
+        if any(op.name != "memref.load" for op in inner):
+            return False
+        buffers += [value for op in inner for value in _buffers(op.operands)]
+        _, outputs = ops.operand_groups(operation)
+        return not self._overlap(buffers, [self._c]) and not self._overlap(outputs, reads)
+
+    def _overlap(self, ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
+        return any(self._roots.may_overlap(one, other) for one in ours for other in theirs)
+
+
+def _buffers(values: Any) -> list[Any]:
+    return [value for value in values if isinstance(value.type, ir.MemRefType)]
+
+
+def _element(buffer: Any) -> str:
+    return str(ir.MemRefType(buffer.type).element_type)
+
+
+def _source(value: Any) -> Any:
+    """The buffer that a value is another shape of, or it itself."""
+    owner = ops.defining(value)
+    return owner.operands[0] if owner is not None and owner.name in _VIEWS else value
+
+
+def _place(operation: Any) -> tuple[list[Any], int]:
+    """The operations of a block, and which one it is."""
+    block = [other.operation for other in operation.block]
+    return block, block.index(operation)
+
+
+def _before(operation: Any) -> list[Any]:
+    block, place = _place(operation)
+    return block[:place]
+
+
+def _after(operation: Any) -> list[Any]:
+    block, place = _place(operation)
+    return block[place + 1 :]
+
+
+def _between(first: Any, last: Any) -> list[Any]:
+    block, place = _place(first)
+    return block[place + 1 : block.index(last)]

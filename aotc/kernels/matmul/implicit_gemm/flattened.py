@@ -1,0 +1,217 @@
+"""Gathered contractions whose loops are one for rows, columns and depth → products of matrices.
+
+Dimensions that follow each other in memory are one of another view: a linear layer of a batch of
+sequences is the product of a matrix with as many rows as both have. Such products have the fastest
+kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered, Loop
+from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.recognition import Product, matrix_of
+from aotc.mlir import ir
+
+
+class _Role(Struct, frozen=True):
+    """One dimension that several loops are: how far a turn is in A, B and C, in elements."""
+
+    loops: tuple[Loop, ...]
+    steps: dict[str, int]
+
+
+def flattened(product: Product) -> Product | None:
+    """The same, of views that are matrices, made in front of the operation; None where operands are
+    no matrices in any view."""
+    problem = product.problem
+    assert isinstance(problem, Gathered)
+    roles = _roles(problem)
+    if roles is None:
+        return None
+    batch, rows, columns, depth = roles
+    turned_a = _is_turned(rows, depth, "a")
+    turned_b = _is_turned(depth, columns, "b")
+    if turned_a is None or turned_b is None or columns.steps["c"] != 1:
+        return None
+    each = None if batch or turned_a else _rows_apart(product, rows, columns)
+    down = each or (rows,)
+    shapes = {
+        "a": (depth, rows) if turned_a else (*down, depth),
+        "b": (columns, depth) if turned_b else (depth, columns),
+        "c": (*down, columns),
+    }
+    values = {"a": product.a, "b": product.b, "c": product.c}
+    front = (batch,) if batch else ()
+    if any(role.steps[name] <= 0 for name, shape in shapes.items() for role in (*front, *shape)):
+        return None
+    views = {name: _view(product, values, name, (*front, *shape)) for name, shape in shapes.items()}
+    is_batched = batch is not None
+    groups = [[*range(len(down))], [len(down)]] if each else None
+    matrices = (
+        matrix_of(views["a"], is_batched, turned_a, groups),
+        matrix_of(views["b"], is_batched, turned_b),
+        matrix_of(views["c"], is_batched, transposed=False, groups=groups),
+    )
+    left, right, result = matrices
+    if left is None or right is None or result is None:
+        return None
+    plain = Problem(
+        *(left, right, result, problem.accumulator),
+        adds=problem.adds,
+        batched=is_batched,
+        allow_tf32=problem.allow_tf32,
+        allow_3xtf32=problem.allow_3xtf32,
+    )
+    return replace(
+        product, a=views["a"], b=views["b"], c=views["c"], problem=plain, outer=len(down)
+    )
+
+
+def _rows_apart(product: Product, rows: _Role, columns: _Role) -> tuple[_Role, ...] | None:
+    """A role for each loop of the rows, where C has these dimensions already: what is done with it
+    is done along them, and is found if C stays the buffer that it is."""
+    problem = product.problem
+    assert isinstance(problem, Gathered)
+    found = [_one(problem, (loop,), "ac") for loop in rows.loops]
+    each = tuple(role for role in found if role is not None)
+    shape = (*each, columns)
+    type_ = ir.MemRefType(product.c.type)
+    if len(each) < 2 or len(each) < len(found) or len(shape) != type_.rank:
+        return None
+    sizes = [None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)]
+    lies_so = [_known_size(role) for role in shape] == sizes
+    steps = tuple(role.steps["c"] for role in shape)
+    return each if lies_so and steps == problem.strides[2] else None
+
+
+def _roles(problem: Gathered) -> tuple[_Role | None, _Role, _Role, _Role] | None:
+    """The batch, if there is one, rows, columns and depth."""
+    batch = _one(problem, problem.batch, "abc") if problem.batch else None
+    rows = _one(problem, problem.rows, "ac")
+    columns = _one(problem, problem.columns, "bc")
+    depth = _one(problem, problem.depth, "ab")
+    if rows is None or columns is None or depth is None or (problem.batch and batch is None):
+        return None
+    return batch, rows, columns, depth
+
+
+def _one(problem: Gathered, loops: Sequence[Loop], names: str) -> _Role | None:
+    """One dimension for loops that follow each other in all operands that they move in."""
+    if any(loop.size is None for loop in loops[1:]):
+        return None
+    steps = {}
+    for name in names:
+        strides = problem.strides["abc".index(name)]
+        distances = []
+        for loop in loops:
+            known = [(strides[dimension], factor) for dimension, factor in getattr(loop, name)]
+            if any(stride is None for stride, _ in known):
+                return None
+            distances.append(sum(stride * factor for stride, factor in known if stride))
+        for outer, inner, loop in zip(distances, distances[1:], loops[1:], strict=False):
+            if outer != inner * (loop.size or 0):
+                return None
+        steps[name] = distances[-1]
+    return _Role(tuple(loops), steps)
+
+
+def _is_turned(first: _Role, second: _Role, name: str) -> bool | None:
+    """Whether the first dimension is the contiguous one; None if neither is."""
+    if second.steps[name] == 1:
+        return False
+    return True if first.steps[name] == 1 else None
+
+
+def _view(product: Product, values: dict[str, Any], name: str, shape: Sequence[_Role]) -> Any:
+    """The buffer with these dimensions, or itself if it has them."""
+    value = values[name]
+    type_ = ir.MemRefType(value.type)
+    _, offset = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    sizes = [_known_size(role) for role in shape]
+    steps = [role.steps[name] for role in shape]
+    shown = "?" if offset == unknown else str(offset)
+    layout = (
+        ""
+        if _is_plain(sizes, steps) and offset == 0
+        else (f", strided<[{', '.join(map(str, steps))}], offset: {shown}>")
+    )
+    words = "x".join("?" if size is None else str(size) for size in sizes)
+    result = f"memref<{words}x{type_.element_type}{layout}>"
+    if ir.Type.parse(result) == type_:
+        return value
+    lines: list[str] = []
+    place = str(offset)
+    if offset == unknown:
+        rank = type_.rank
+        types = ", ".join([f"memref<{type_.element_type}>", *["index"] * (1 + 2 * rank)])
+        lines.append(
+            f"%meta:{2 + 2 * rank} = memref.extract_strided_metadata %{name} : {type_} -> {types}"
+        )
+        place = "%meta#1"
+    extents = [_size(lines, role, values, number) for number, role in enumerate(shape)]
+    lines.append(
+        f"%view = memref.reinterpret_cast %{name} to offset: [{place}], "
+        f"sizes: [{', '.join(extents)}], strides: [{', '.join(map(str, steps))}] "
+        f": {type_} to {result}"
+    )
+    arguments = ", ".join(f"%{one}: {other.type}" for one, other in values.items())
+    body = "\n".join(lines)
+    text = f"func.func @view({arguments}) -> {result} {{\n{body}\nreturn %view : {result}\n}}"
+    operation = product.operation
+    with operation.location:
+        parsed = ir.Module.parse(text)
+    block = parsed.body.operations[0].operation.regions[0].blocks[0]
+    for argument, given in zip(block.arguments, values.values(), strict=True):
+        argument.replace_all_uses_with(given)
+    *made, _ = block.operations
+    for one in made:
+        one.operation.move_before(operation)
+    return made[-1].operation.results[0]
+
+
+def _known_size(role: _Role) -> int | None:
+    total = 1
+    for loop in role.loops:
+        if loop.size is None:
+            return None
+        total *= loop.size
+    return total
+
+
+def _is_plain(sizes: Sequence[int | None], steps: Sequence[int]) -> bool:
+    """Whether rows follow each other without gaps."""
+    run: int | None = 1
+    for size, step in zip(reversed(sizes), reversed(steps), strict=True):
+        if step != run:
+            return False
+        run = None if size is None else run * size
+    return True
+
+
+def _size(lines: list[str], role: _Role, values: dict[str, Any], number: int) -> str:
+    """What is written for a size: a number, or a value, of which `lines` are made."""
+    known = _known_size(role)
+    if known is not None:
+        return str(known)
+    outer, *inner = role.loops
+    name, dimension = outer.source
+    lines += [
+        f"%at{number} = arith.constant {dimension} : index",
+        f"%outer{number} = memref.dim %{name}, %at{number} : {values[name].type}",
+    ]
+    times = 1
+    for loop in inner:
+        assert loop.size is not None
+        times *= loop.size
+    lines += [
+        f"%times{number} = arith.constant {times} : index",
+        f"%size{number} = arith.muli %outer{number}, %times{number} : index",
+    ]
+    return f"%size{number}"

@@ -1,0 +1,266 @@
+"""`linalg.generic` on buffers that multiplies and adds along any loops → its `Gathered`.
+
+That is a convolution, with whatever strides and dilations, a product with several dimensions for
+its rows or its batch, or one whose operands lie in memory in another order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered, Loop, Moves, known_count
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
+from aotc.kernels.matmul.recognition import Product, accumulator_of, fill_of, multiplies
+from aotc.lower.analysis.aliasing import Roots
+from aotc.lower.tensors.generics import maps_of
+from aotc.mlir import ir
+
+_WIDEST_ACCESS = 16  # bytes
+# Neighbours in C that are so many elements away from each other are read as neighbours.
+_NEAR = 4
+_TOO_FAR = 2**31
+_NAMES = "abc"
+
+
+class _Operand(Struct, frozen=True):
+    """A buffer, its strides in elements (None: not known), and how each loop moves in it."""
+
+    value: Any
+    strides: tuple[int | None, ...]
+    moves: tuple[Moves, ...]
+
+    def step(self, loop: int) -> int | None:
+        """How many elements a turn of the loop is; 0 if it does not move in it."""
+        total = 0
+        for dimension, factor in self.moves[loop]:
+            stride = self.strides[dimension]
+            if stride is None:
+                return None
+            total += stride * factor
+        return total
+
+
+def recognise_gathered(generic: Any, roots: Roots, *, allow_tf32: bool) -> Product | None:
+    """None for what is no product, and for operands that kernels do not take."""
+    inputs, outputs = ops.operand_groups(generic)
+    values = [*inputs, *outputs]
+    if len(inputs) != 2 or len(outputs) != 1 or generic.results:
+        return None
+    if not all(isinstance(value.type, ir.MemRefType) for value in values):
+        return None
+    if not multiplies(generic):
+        return None
+    count = len(ir.ArrayAttr(generic.attributes["iterator_types"]))
+    operands = []
+    for value, map_ in zip(values, maps_of(generic), strict=True):
+        operand = _operand(value, map_, count)
+        if operand is None:
+            return None
+        operands.append(operand)
+    return _product(generic, operands, count, roots, allow_tf32)
+
+
+def _operand(value: Any, map_: Any, count: int) -> _Operand | None:
+    type_ = ir.MemRefType(value.type)
+    if str(type_.element_type) not in ELEMENT_BYTES or type_.memory_space is not None:
+        return None
+    moves: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    for dimension, result in enumerate(map_.results):
+        factors = _factors(result)
+        if factors is None:
+            return None
+        for loop, factor in factors.items():
+            moves[loop].append((dimension, factor))
+    strides, _ = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    return _Operand(
+        value,
+        tuple(None if stride == unknown else int(stride) for stride in strides),
+        tuple(map(tuple, moves)),
+    )
+
+
+def _factors(expression: Any) -> dict[int, int] | None:
+    """Of a sum of loops' indices, each times a positive number: loop → number."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return {expression.position: 1}
+    if isinstance(expression, ir.AffineConstantExpr):
+        return {} if expression.value == 0 else None
+    if isinstance(expression, ir.AffineMulExpr):
+        factor, inner = expression.rhs, _factors(expression.lhs)
+        if not isinstance(factor, ir.AffineConstantExpr) or inner is None or factor.value <= 0:
+            return None
+        return {loop: number * factor.value for loop, number in inner.items()}
+    if isinstance(expression, ir.AffineAddExpr):
+        left, right = _factors(expression.lhs), _factors(expression.rhs)
+        if left is None or right is None:
+            return None
+        return left | {loop: left.get(loop, 0) + number for loop, number in right.items()}
+    return None
+
+
+def _product(
+    generic: Any, operands: Sequence[_Operand], count: int, roots: Roots, allow_tf32: bool
+) -> Product | None:
+    one, other, result = operands
+    roles = _roles(operands, count)
+    if roles is None:
+        return None
+    if _is_right(one, result, roles):
+        one, other = other, one
+        roles = roles[0], roles[2], roles[1], roles[3]
+    batch, rows, columns, depth = roles
+    if not rows or not columns or not depth:
+        return None
+    a, b, c = one, other, result
+    loops = _loops((a, b, c), count)
+    if loops is None or not (_is_near(a, loops, depth) and _is_near(b, loops, depth)):
+        return None
+    ordered = [
+        [loops[loop] for loop in _ordered(operand, _turning(loops, role))]
+        for operand, role in ((c, batch), (c, rows), (c, columns), (a, depth))
+    ]
+    m, n, k = (known_count(role) for role in ordered[1:])
+    steps = {_NAMES[i]: operand for i, operand in enumerate((a, b, c))}
+    numbers = {loop: number for number, loop in loops.items()}
+
+    def matrix(name: str, sizes: tuple[int | None, int | None], outer: int) -> Matrix:
+        operand, inner = steps[name], 3
+        by_tile = [operand.step(numbers[ordered[i][-1]]) for i in (outer, inner)]
+        is_along = by_tile[1] != 1 or (by_tile[0] is not None and by_tile[0] <= _NEAR)
+        if name == "c":
+            is_along, inner = False, 2
+        role = ordered[outer if is_along else inner]
+        alignment = _alignment(operand, loops, [numbers[loop] for loop in role])
+        transposed = is_along if name == "a" else name == "b" and not is_along
+        type_ = ir.MemRefType(operand.value.type)
+        return Matrix(str(type_), str(type_.element_type), sizes, 0, alignment, transposed)
+
+    left, right, made = matrix("a", (m, k), 1), matrix("b", (k, n), 2), matrix("c", (m, n), 1)
+    left, right = (_as_it_lies(one) for one in (left, right))
+    fill = fill_of(generic, c.value, roots)
+    problem = Gathered(
+        left,
+        right,
+        made,
+        accumulator_of(made.element),
+        adds=fill is None,
+        batched=False,
+        allow_tf32=allow_tf32,
+        batch=tuple(ordered[0]),
+        rows=tuple(ordered[1]),
+        columns=tuple(ordered[2]),
+        depth=tuple(ordered[3]),
+        strides=tuple(operand.strides for operand in (a, b, c)),
+    )
+    return Product(generic, a.value, b.value, c.value, problem, fill)
+
+
+def _as_it_lies(matrix: Matrix) -> Matrix:
+    rows, columns = matrix.sizes
+    sizes = (columns, rows) if matrix.transposed else (rows, columns)
+    return Matrix(
+        matrix.type, matrix.element, sizes, matrix.pitch, matrix.alignment, matrix.transposed
+    )
+
+
+_Roles = tuple[list[int], list[int], list[int], list[int]]
+
+
+def _roles(operands: Sequence[_Operand], count: int) -> _Roles | None:
+    """The loops of the batch, of rows, of columns, of the depth, where the first operand is A."""
+    roles: _Roles = ([], [], [], [])
+    places = {(True, True, True): 0, (True, False, True): 1, (False, True, True): 2}
+    places[True, True, False] = 3
+    for loop in range(count):
+        role = places.get(tuple(bool(operand.moves[loop]) for operand in operands))  # type: ignore[arg-type]
+        if role is None:
+            return None
+        roles[role].append(loop)
+    return roles
+
+
+def _is_right(one: _Operand, result: _Operand, roles: _Roles) -> bool:
+    """Whether the loops of the first operand are C's columns: its elements lie as C's do."""
+    _, of_one, of_other, _ = roles
+    ones = [result.step(loop) for loop in of_one]
+    others = [result.step(loop) for loop in of_other]
+    return 1 in ones and 1 not in others
+
+
+def _loops(operands: Sequence[_Operand], count: int) -> dict[int, Loop] | None:
+    """Each loop by its number; None where no operand's size says how often one turns."""
+    found = {}
+    for number in range(count):
+        sources = []
+        for name, operand in zip(_NAMES, operands, strict=True):
+            type_ = operand.value.type
+            for dimension in range(type_.rank):
+                movers = [loop for loop in range(count) if _moves(operand, loop, dimension)]
+                if movers == [number] and (dimension, 1) in operand.moves[number]:
+                    is_known = not type_.is_dynamic_dim(dimension)
+                    size = int(type_.shape[dimension]) if is_known else None
+                    sources.append((size, (name, dimension)))
+        if not sources:
+            return None
+        size, source = min(sources, key=lambda one: one[0] is None)
+        found[number] = Loop(size, source, *(operand.moves[number] for operand in operands))
+    return found
+
+
+def _moves(operand: _Operand, loop: int, dimension: int) -> bool:
+    return any(along == dimension for along, _ in operand.moves[loop])
+
+
+def _turning(loops: dict[int, Loop], role: Sequence[int]) -> list[int]:
+    """Those of a role that turn more than once; one at least, if it has any."""
+    return [loop for loop in role if loops[loop].size != 1] or list(role[:1])
+
+
+def _is_near(operand: _Operand, loops: dict[int, Loop], depth: Sequence[int]) -> bool:
+    """Whether 32 bits hold where K moves to: kernels have tables of that."""
+    total = 0
+    for number in depth:
+        size, step = loops[number].size, operand.step(number)
+        if size is None or step is None:
+            return False
+        total += size * step
+    return total < _TOO_FAR
+
+
+def _ordered(operand: _Operand, loops: Sequence[int]) -> list[int]:
+    """The slowest first, as they are in the operand, where that is known."""
+    steps = [operand.step(loop) for loop in loops]
+    if None in steps:
+        return list(loops)
+    return sorted(loops, key=lambda loop: -(operand.step(loop) or 0))
+
+
+def _alignment(operand: _Operand, loops: dict[int, Loop], role: Sequence[int]) -> int:
+    """Of how many bytes each group of neighbours along the role's last loop begins at a multiple:
+    an element's if they are no neighbours."""
+    size = ELEMENT_BYTES[str(operand.value.type.element_type)]
+    steps = {number: operand.step(number) for number in loops if loops[number].size != 1}
+    *outer, last = role
+    if steps.get(last, 1) != 1 or None in steps.values():
+        return size
+    others = [step for number, step in steps.items() if number not in role]
+    # Loops that follow each other as their elements do are one.
+    run = loops[last].size
+    is_one = True
+    for number in reversed(outer):
+        is_one = is_one and run is not None and steps[number] == run
+        extent = loops[number].size
+        if is_one and run is not None:
+            run = None if extent is None else run * extent
+        else:
+            others.append(steps[number])
+    if run is None:
+        return size
+    known = [step for step in others if step is not None]
+    return math.gcd(_WIDEST_ACCESS, run * size, *(step * size for step in known))

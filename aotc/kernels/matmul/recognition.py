@@ -1,0 +1,278 @@
+"""`linalg.generic` on buffers that is a product of matrices → its `Problem`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type, each
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
+from aotc.kernels.matmul.vectors import row_type, vector_roles
+from aotc.lower.analysis.access import looks_at_no_element
+from aotc.lower.analysis.aliasing import Roots
+from aotc.lower.tensors.generics import body_of, maps_of
+from aotc.mlir import ir
+
+_WIDENING = ("arith.extf", "arith.extsi")
+# What accumulates as itself; all other floats as f32, integers as i32.
+_WIDE = ("f64", "f32", "i32")
+# What may stand between a product and what fills its result: it knows no other way to that.
+_HARMLESS = (
+    "memref.alloc",
+    "memref.dim",
+    "memref.dealloc",
+    "memref.extract_strided_metadata",
+    "memref.reinterpret_cast",
+    "cf.assert",
+)
+
+
+class Product(Struct):
+    """A product in a module: the operation, A, B and C, and what fills C with zeros in front of it,
+    if nothing else has C in between.
+
+    `outer`: how many dimensions of A and of C, that follow each other, are the problem's rows.
+    `has_rows`: A and C are vectors, and the problem's are of one row each."""
+
+    operation: Any
+    a: Any
+    b: Any
+    c: Any
+    problem: Problem
+    fill: Any | None
+    has_rows: bool = False
+    outer: int = 1
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """Of A and C, which dimensions are a matrix's."""
+        if self.problem.batched:
+            return each(3)
+        return [list(range(self.outer)), [self.outer]]
+
+
+def recognise_product(
+    generic: Any, roots: Roots, *, allow_tf32: bool, allow_3xtf32: bool = False
+) -> Product | None:
+    """None for what is no product of two matrices, or of layouts that no kernel takes.
+
+    `allow_tf32` and `allow_3xtf32`: see `Problem`. Operations with the flag `fast` allow tf32, too.
+    """
+    inputs, outputs = ops.operand_groups(generic)
+    if len(inputs) != 2 or len(outputs) != 1 or generic.results:
+        return None
+    values = [*inputs, *outputs]
+    if not all(isinstance(value.type, ir.MemRefType) for value in values) or not multiplies(
+        generic
+    ):
+        return None
+    roles = _roles(generic)
+    if roles is None:
+        return None
+    a, b, c = (values[i] for i in roles.order)
+    right = matrix_of(b, roles.is_batched, roles.transposed[1])
+    if roles.has_rows:
+        left, result = (
+            matrix_of_type(row_type(ir.MemRefType(one.type)), batched=roles.is_batched)
+            for one in (a, c)
+        )
+    else:
+        rows = [list(range(roles.outer)), [roles.outer]] if roles.outer > 1 else None
+        left = matrix_of(a, roles.is_batched, roles.transposed[0], rows)
+        result = matrix_of(c, roles.is_batched, transposed=False, groups=rows)
+    if left is None or right is None or result is None:
+        return None
+    fill = fill_of(generic, c, roots)
+    problem = Problem(
+        left,
+        right,
+        result,
+        accumulator_of(result.element),
+        adds=fill is None,
+        batched=roles.is_batched,
+        allow_tf32=allow_tf32 or _is_fast(generic),
+        allow_3xtf32=allow_3xtf32,
+    )
+    return Product(generic, a, b, c, problem, fill, roles.has_rows, roles.outer)
+
+
+def multiplies(generic: Any) -> bool:
+    """Whether the body is c + a * b, of elements that may be widened before."""
+    *body, end = body_of(generic)
+    names = [op.name for op in body if op.name not in _WIDENING]
+    if names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
+        return False
+    arguments = list(generic.regions[0].blocks[0].arguments)
+    # Sums of squares have two.
+    if len(end.operands) != 1 or len(arguments) != 3:
+        return False
+    multiply, add = (op for op in body if op.name not in _WIDENING)
+    first, second, sum_ = arguments
+    factors = [_unwidened(factor) for factor in multiply.operands]
+    both = factors in ([first, second], [second, first])
+    others = [value for value in add.operands if value != multiply.result]
+    return bool(both and others == [sum_] and end.operands[0] == add.result)
+
+
+def _is_fast(generic: Any) -> bool:
+    """Whether all floating-point arithmetic of the body may be changed in every way."""
+    arithmetic = [op for op in body_of(generic) if op.name in ("arith.mulf", "arith.addf")]
+    flags = [str(op.attributes["fastmath"]) for op in arithmetic if "fastmath" in op.attributes]
+    return bool(arithmetic) and flags == ["#arith.fastmath<fast>"] * len(arithmetic)
+
+
+def _unwidened(value: Any) -> Any:
+    while (owner := ops.defining(value)) is not None and owner.name in _WIDENING:
+        value = owner.operands[0]
+    return value
+
+
+class _Roles(Struct, frozen=True):
+    """Whether there is a batch; which operands are A, B and C; whether A and B are transposed; over
+    how many dimensions rows of A and C are counted; whether they are vectors."""
+
+    is_batched: bool
+    order: tuple[int, int, int]
+    transposed: tuple[bool, bool]
+    outer: int = 1
+    has_rows: bool = False
+
+
+def _roles(generic: Any) -> _Roles | None:
+    kinds = ["reduction" in str(k) for k in ir.ArrayAttr(generic.attributes["iterator_types"])]
+    places = []
+    for map_ in maps_of(generic):
+        if not all(isinstance(result, ir.AffineDimExpr) for result in map_.results):
+            return None
+        places.append([ir.AffineDimExpr(result).position for result in map_.results])
+    if vector := vector_roles(places, kinds):
+        which, is_transposed, batched = vector
+        order = (which, 1 - which, 2)
+        return _Roles(batched, order, (False, is_transposed), has_rows=True)
+    if sum(kinds) != 1:
+        return None
+    depth = kinds.index(True)
+    if len(kinds) > 3 and (roles := _counted_roles(places, depth)):
+        return roles
+    if len(kinds) not in (3, 4) or any(len(p) != len(kinds) - 1 for p in places):
+        return None
+    batched = len(kinds) == 4
+    if batched and len({place[0] for place in places}) != 1:
+        return None
+    one, other, result = (place[1:] if batched else place for place in places)
+    row, column = result
+    if sorted(one) == sorted((row, depth)) and sorted(other) == sorted((depth, column)):
+        return _Roles(batched, (0, 1, 2), (one == [depth, row], other == [column, depth]))
+    if sorted(other) == sorted((row, depth)) and sorted(one) == sorted((depth, column)):
+        return _Roles(batched, (1, 0, 2), (other == [depth, row], one == [column, depth]))
+    return None
+
+
+def _counted_roles(places: list[list[int]], depth: int) -> _Roles | None:
+    """Of a matrix whose rows are counted over several dimensions, in A and C alike (a linear layer
+    on sequences)."""
+    *outer, column = places[2]
+    for a, b in ((0, 1), (1, 0)):
+        if places[a] == [*outer, depth] and sorted(places[b]) == sorted((depth, column)):
+            return _Roles(False, (a, b, 2), (False, places[b] == [column, depth]), len(outer))
+    return None
+
+
+def matrix_of(
+    value: Any, batched: bool, transposed: bool, groups: Groups | None = None
+) -> Matrix | None:
+    """Of a buffer whose dimensions, by groups, are those of a matrix."""
+    type_ = collapsed_type(value, groups) if groups else ir.MemRefType(value.type)
+    return None if type_ is None else matrix_of_type(type_, batched=batched, transposed=transposed)
+
+
+def matrix_of_type(type_: Any, *, batched: bool, transposed: bool = False) -> Matrix | None:
+    """Of a buffer's type: two dimensions, or three. None for a layout that no kernel takes."""
+    element = str(type_.element_type)
+    strides, _ = type_.get_strides_and_offset()
+    if (
+        type_.rank != 2 + batched
+        or element not in ELEMENT_BYTES
+        or strides[-1] != 1
+        or type_.memory_space is not None
+    ):
+        return None
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    pitch = None if strides[-2] == unknown else int(strides[-2])
+    if pitch is not None and pitch <= 0:
+        return None
+    rows, columns = (
+        None if type_.is_dynamic_dim(i) else int(type_.shape[i])
+        for i in (type_.rank - 2, type_.rank - 1)
+    )
+    # The address of the first element is anybody's: `dispatch` asks at run time.
+    known = [int(stride) for stride in strides[:-1] if stride != unknown]
+    alignment = math.gcd(16, *(stride * ELEMENT_BYTES[element] for stride in known))
+    if 0 in known:
+        alignment = ELEMENT_BYTES[element]  # TMA has no distance of 0
+    return Matrix(str(type_), element, (rows, columns), pitch, alignment, transposed)
+
+
+def accumulator_of(element: str) -> str:
+    if element in _WIDE:
+        return element
+    return "i32" if element.startswith("i") else "f32"
+
+
+def fill_of(generic: Any, c: Any, roots: Roots) -> Any | None:
+    """What fills C with zeros in front of the operation, if nothing else touches C in between."""
+    previous = _before(generic)
+    while previous is not None:
+        if c in list(previous.operands) and not looks_at_no_element(previous):
+            return previous if _is_zero_fill(previous) else None
+        if not _is_harmless(previous, c, roots):
+            return None
+        previous = _before(previous)
+    return None
+
+
+def _is_harmless(operation: Any, c: Any, roots: Roots) -> bool:
+    """Whether it cannot touch C, which it is not given."""
+    if operation.name == "linalg.generic":
+        # Its body may load from buffers that are no operands of its own.
+        values = [value for one in ops.walk(operation) for value in one.operands]
+        buffers = [value for value in values if isinstance(value.type, ir.MemRefType)]
+        return not any(roots.may_overlap(value, c) for value in buffers)
+    return operation.name in _HARMLESS or operation.name.startswith("arith.")
+
+
+def _before(operation: Any) -> Any | None:
+    found = None
+    for other in operation.block:
+        if other.operation == operation:
+            return found
+        found = other.operation
+    return None
+
+
+def _is_zero_fill(operation: Any) -> bool:
+    if operation.name != "linalg.generic":
+        return False
+    inputs, outputs = ops.operand_groups(operation)
+    *others, end = body_of(operation)
+    if (
+        others
+        or len(outputs) != 1
+        or len(inputs) > 1
+        or any(isinstance(value.type, ir.ShapedType) for value in inputs)
+        or not maps_of(operation)[-1].is_permutation  # it fills a part alone
+    ):
+        return False
+    yielded = end.operands[0]
+    if inputs and yielded == operation.regions[0].blocks[0].arguments[0]:
+        yielded = inputs[0]
+    constant = ops.defining(yielded)
+    if constant is None or constant.name != "arith.constant":
+        return False
+    value = constant.attributes["value"]
+    if isinstance(value, ir.FloatAttr):
+        return bool(ir.FloatAttr(value).value == 0.0)
+    return isinstance(value, ir.IntegerAttr) and bool(ir.IntegerAttr(value).value == 0)

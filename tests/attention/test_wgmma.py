@@ -1,0 +1,159 @@
+"""The kernel for Hopper, as far as a machine without such a GPU can tell."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attention import problems
+from attention.problems import problem
+from helpers.command import Outcome
+from matmul.test_hopper import evaluate
+from msgspec.structs import replace
+
+from aotc.kernels.attention.choice import choose
+from aotc.kernels.attention.family import Candidate
+from aotc.kernels.attention.problem import Attention, Mask
+from aotc.kernels.attention.wgmma import kernel as hopper
+from aotc.kernels.attention.wgmma.kernel import Variant
+from aotc.kernels.attention.wgmma.menu import HOPPER
+from aotc.mlir import ir
+from aotc.request import Chip
+
+Aotc = Callable[..., Outcome]
+
+MASK = Mask("memref<?x1x?x?xf16>", "f16", ("b/4", "0", "i", "j"), 2)
+ALIGNED_MASK = Mask("memref<?x1x?x136xf16>", "f16", ("b/4", "0", "i", "j"), 16)
+
+
+def chosen(p: Attention) -> list[Candidate]:
+    """Hopper's kernels for it."""
+    choices = [one for one in choose(p, [Chip("sm_90a")]) if one.family is HOPPER]
+    return [candidate for choice in choices for candidate in choice.candidates]
+
+
+def module(p: Attention, variant: Variant) -> str:
+    return problems.module(hopper.function(p, variant, "kernel"), p)
+
+
+@pytest.mark.parametrize(
+    ("why", "p"),
+    [
+        ("f32 is not for these kernels", problem(element="f32", result="f32")),
+        ("columns are added 16 at once", problem(depth=40)),
+        ("rows are not aligned", problem(depth=36)),
+        ("columns are not known", problem(depth=None)),
+        ("the largest score would be the least", problem(scale=-1.0)),
+        ("O is no integer", problem(result="i32")),
+        ("there is no room", problem(depth=512)),
+    ],
+)
+def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
+    assert chosen(p) == [], why
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [Variant(keys=100), Variant(keys=272), Variant(consumers=4), Variant(stages=1)],
+)
+def test_impossible_variants_are_refused(variant: Variant) -> None:
+    assert hopper.can_take(problem(), Variant())
+    assert not hopper.can_take(problem(), variant)
+
+
+def test_tiles_are_chosen_by_their_number() -> None:
+    """Few, and then smaller ones; of numbers that are not known, each size there is."""
+    rows = {
+        tokens: [choice.variant.m for choice in chosen(problem(16, tokens, tokens))]
+        for tokens in (512, 1024, 4096)
+    }
+    assert rows == {512: [64], 1024: [128], 4096: [192]}
+    assert [choice.variant.m for choice in chosen(problem())] == [192, 128, 64]
+    assert [choice.variant.m for choice in chosen(problem(depth=128))] == [128, 64]
+
+
+PROBLEMS = {
+    "64": problem(),
+    "64, causal": problem(causal=True),
+    "80": problem(depth=80, element="bf16", result="f32"),
+    "64, a mask": problem(mask=ALIGNED_MASK),
+    "96, a mask that threads read": problem(depth=96, mask=MASK),
+    "128, causal": problem(3, 100, 200, 128, causal=True),
+    "96, causal, and a mask of f32": problem(
+        depth=96, causal=True, mask=Mask("memref<?x136xf32>", "f32", ("i", "j"), 16)
+    ),
+    "128, a mask": problem(depth=128, mask=replace(ALIGNED_MASK, places=("0", "0", "0", "j"))),
+    "256": problem(depth=256),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_text_is_a_module(name: str) -> None:
+    choices = chosen(PROBLEMS[name])
+    assert choices
+    for choice in choices:
+        with ir.Context(), ir.Location.unknown():
+            ir.Module.parse(module(PROBLEMS[name], choice.variant)).operation.verify()
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        *(("64", 0), ("64, causal", 0), ("64, a mask", 0), ("96, a mask that threads read", 0)),
+        *(("96, causal, and a mask of f32", 0), ("128, causal", -1), ("128, a mask", 0)),
+    ],
+)
+def test_sums_stay_in_registers(
+    name: str, number: int, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """ptxas takes it with the registers that there are, without stack, and says nothing of
+    products that wait for each other."""
+    p = PROBLEMS[name]
+    variant = chosen(p)[number].variant
+    path, out = mlir_file(module(p, variant)), tmp_path / "out"
+    command = ("build", path, "--chip", "sm_90a", "--emit", "ptx,cubin", "-o", f"{out}/")
+    assert "warning" not in aotc(*command).succeeded().stderr
+    said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
+    registers, shared, stack = map(int, re.findall(r"kernel +(\d+) +(\d+) +(\d+)", said)[0])
+    assert registers <= {3: 128, 2: 168, 1: 255}[variant.consumers]
+    assert (shared, stack) == (1024, 0)
+    # The second product's A is in registers, and its sums are as wide as V.
+    ptx = next(out.glob("*.ptx")).read_text()
+    second = rf"m64n{p.depth}k16.f32.f16.f16 \{{[^}}]+\}}, \{{%r\d+, "
+    assert len(re.findall(second, ptx)) >= variant.keys // 16
+
+
+@pytest.mark.parametrize("consumers", [1, 2, 3])
+@pytest.mark.parametrize("queries", [1, 64, 190, 1024])
+@pytest.mark.parametrize("causal", [False, True])
+def test_each_row_is_in_one_tile(consumers: int, queries: int, causal: bool) -> None:
+    """Those of a warpgroup are all in front of a matrix, or none is; and what sees the most keys is
+    first."""
+    variant = Variant(consumers=consumers, group=2)
+    kernel = hopper._Kernel(problem(causal=causal), variant)
+    kernel.batch, kernel.down, kernel.queries = "%batch", "%down", "%queries"
+    tile = kernel._tile("%number")
+    down = -(-queries // variant.m)
+    seen, firsts = [], []
+    for number in range(3 * down):
+        given = {"%batch": 3, "%down": down, "%queries": queries, "%number": number}
+        values = evaluate(kernel.e.lines, given)
+        assert tile.batch is not None
+        first = values[tile.row]
+        assert first % 64 == 0
+        firsts.append(first)
+        rows = range(max(first, 0), min(first + variant.m, queries))
+        seen += [(values[tile.batch], row) for row in rows]
+    assert sorted(seen) == sorted(itertools.product(range(3), range(queries)))
+    assert not causal or firsts[: 2 * down] == sorted(firsts[: 2 * down], reverse=True)
+
+
+def test_blocks_of_k_are_where_they_are_fetched() -> None:
+    """The ring has K, K, V, K, V and so on."""
+    kernel = hopper._Kernel(problem(), Variant())
+    count = kernel._k_count("%j")
+    places = [evaluate(kernel.e.lines, {"%count": 100, "%j": j})[count] for j in range(4)]
+    assert places == [100, 101, 103, 105]

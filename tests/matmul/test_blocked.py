@@ -1,0 +1,302 @@
+"""Products of matrices for the CPU device, against NumPy in double precision."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from e2e.support import run
+from helpers.command import build_here
+from helpers.native import Library, build_library
+from helpers.shared import made_once, shared_folder
+
+from aotc.kernels.matmul.cpu.blocked import Variant, can_take, function, variants
+from aotc.kernels.matmul.problem import Emitter, Matrix, Place, Problem
+
+DTYPES = {
+    "f64": np.dtype(np.float64),
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "i32": np.dtype(np.int32),
+    "i8": np.dtype(np.int8),
+}
+# M, N and K: less than a vector, just over groups and steps, none, several tiles.
+SIZES = (
+    *((1, 1, 1), (5, 3, 7), (6, 16, 256), (7, 17, 257), (1, 300, 513), (97, 130, 301)),
+    *((9, 8, 0), (0, 5, 3), (5, 0, 3)),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A product: the types of A and B, of C, of the sum; `pitched`: rows of A and C have gaps."""
+
+    element: str
+    result: str
+    accumulator: str
+    transposed: str = "nn"
+    adds: bool = False
+    batched: bool = False
+    pitched: bool = False
+    relu: bool = False
+
+    @property
+    def name(self) -> str:
+        words = ("adds", "batched", "pitched", "relu")
+        flags = [word for word in words if getattr(self, word)]
+        types = (self.element, self.result, self.accumulator, self.transposed)
+        return "_".join(["product", *types, *flags])
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(
+            self._matrix(self.element, self.pitched, self.transposed[0] == "t"),
+            self._matrix(self.element, False, self.transposed[1] == "t"),
+            self._matrix(self.result, self.pitched, False),
+            self.accumulator,
+            adds=self.adds,
+            batched=self.batched,
+        )
+
+    def _matrix(self, element: str, pitched: bool, transposed: bool) -> Matrix:
+        strides = "?, ?, 1" if self.batched else "?, 1"
+        layout = f", strided<[{strides}], offset: ?>" if pitched else ""
+        sizes = "?x?x?" if self.batched else "?x?"
+        type_ = f"memref<{sizes}x{element}{layout}>"
+        return Matrix(type_, element, (None, None), None, 1, transposed)
+
+    def text(self, variant: Variant | None = None) -> str:
+        finish = take_positive if self.relu else None
+        problem = self.problem
+        made = function(problem, variant or variants(problem)[0], self.name, finish)
+        return made.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
+
+
+def take_positive(emitter: Emitter, totals: Sequence[str], place: Place) -> list[str]:
+    zero = emitter.constant("0.0", "f32")
+    return [emitter.value(f"arith.maximumf {total}, {zero} : f32") for total in totals]
+
+
+CASES = (
+    *(Case("f32", "f32", "f32", transposed) for transposed in ("nn", "nt", "tn", "tt")),
+    Case("f64", "f64", "f64"),
+    Case("f64", "f64", "f64", "tt", adds=True),
+    Case("f16", "f16", "f32"),
+    Case("f16", "f32", "f32", "tt", adds=True),
+    Case("f16", "f16", "f16", "nt"),
+    Case("bf16", "bf16", "f32", "tn"),
+    Case("i8", "i32", "i32"),
+    Case("i32", "i32", "i32", "tt", adds=True),
+    Case("f32", "f32", "f32", adds=True, pitched=True),
+    Case("f32", "f32", "f32", "tn", batched=True, pitched=True),
+    Case("f32", "f32", "f32", relu=True),
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_cpu() -> None:
+    os.environ["AOTC_DEVICE"] = "cpu"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """All cases, built once for all workers."""
+
+    def make(folder: Path) -> None:
+        build_library("\n".join(case.text() for case in CASES), folder, name="blocked")
+
+    folder = made_once(shared_folder(tmp_path_factory) / "blocked", make)
+    return Library(folder / "lib" / "libblocked.so", folder / "blocked.json")
+
+
+def random_matrix(
+    rng: np.random.Generator, sizes: tuple[int, ...], element: str, *, pitched: bool = False
+) -> np.ndarray:
+    """With gaps behind its rows, if asked for: NaN, which no result may see."""
+    dtype = DTYPES[element]
+    values = (
+        rng.integers(-100, 100, sizes) if element.startswith("i") else rng.uniform(-1, 1, sizes)
+    )
+    if not pitched:
+        return values.astype(dtype)
+    room = np.full((*sizes[:-1], sizes[-1] + 5), np.nan, dtype)
+    room[..., 2:-3] = values
+    return room[..., 2:-3]
+
+
+def check(
+    library: Library, case: Case, m: int, n: int, k: int, *, entry: str | None = None
+) -> None:
+    rng = np.random.default_rng([m, n, k])
+    batches = (3,) if case.batched else ()
+    a_sizes = (k, m) if case.transposed[0] == "t" else (m, k)
+    b_sizes = (n, k) if case.transposed[1] == "t" else (k, n)
+    a = random_matrix(rng, (*batches, *a_sizes), case.element, pitched=case.pitched)
+    b = random_matrix(rng, (*batches, *b_sizes), case.element)
+    c = random_matrix(rng, (*batches, m, n), case.result, pitched=case.pitched)
+    before = c.astype(np.float64)
+    if not case.adds:
+        c[...] = 77 if case.result.startswith("i") else np.nan
+    around = None if c.base is None else c.base.copy()
+    library.call(entry or case.name, a, b, c)
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    wide_a = wide_a.swapaxes(-1, -2) if case.transposed[0] == "t" else wide_a
+    wide_b = wide_b.swapaxes(-1, -2) if case.transposed[1] == "t" else wide_b
+    expected = wide_a @ wide_b + (before if case.adds else 0)
+    size = np.abs(wide_a) @ np.abs(wide_b) + np.abs(before)
+    if case.relu:
+        expected = np.maximum(expected, 0)
+    assert np.all(np.abs(c.astype(np.float64) - expected) <= size * allowed(case, k))
+    if around is not None:
+        around[..., 2:-3] = c
+        np.testing.assert_array_equal(c.base, around)
+
+
+def allowed(case: Case, k: int) -> float:
+    """The error, as a share of the sum of absolute products: of sums in f32 or f64, and of what is
+    rounded at the end."""
+    if case.result.startswith("i"):
+        return 0
+    sums = np.finfo(np.float64 if case.accumulator == "f64" else np.float32).eps * (k + 1)
+    ends = [ml_dtypes.finfo(DTYPES[type_]).eps for type_ in (case.accumulator, case.result)]
+    return float(sums + sum(map(float, ends)))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_result_is_numpys(library: Library, case: Case) -> None:
+    """C is the product for all sizes, whatever was in it, and nothing beside it changes."""
+    for m, n, k in SIZES:
+        check(library, case, m, n, k)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1000, 900, 40), (1900, 1800, 9)])
+def test_larger_tiles(library: Library, m: int, n: int, k: int) -> None:
+    """Tiles of half and of full size, as large C have them."""
+    check(library, CASES[0], m, n, k)
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_every_variant_is_taken(tmp_path: Path, element: str) -> None:
+    case = Case(element, element, element, "tn")
+    tried = (*variants(case.problem), Variant(4, 2, 16, 256, 20))
+    assert all(can_take(case.problem, variant) for variant in tried)
+    texts = [
+        case.text(variant).replace(case.name, f"{case.name}{number}")
+        for number, variant in enumerate(tried)
+    ]
+    library = build_library("\n".join(texts), tmp_path)
+    for number, _ in enumerate(tried):
+        check(library, case, 100, 70, 50, entry=f"{case.name}{number}")
+
+
+def test_known_sizes(tmp_path: Path) -> None:
+    """Sizes in the types of the matrices are as good as those that come with them."""
+    types = ("memref<33x40xf32>", "memref<40x50xf32>", "memref<33x50xf32>")
+    shapes = ((33, 40), (40, 50), (33, 50))
+    matrices = [
+        Matrix(type_, "f32", shape, shape[1], 8) for type_, shape in zip(types, shapes, strict=True)
+    ]
+    problem = Problem(*matrices, "f32")
+    text = function(problem, variants(problem)[0], "product")
+    text = text.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
+    a, b, c = (np.random.default_rng(0).uniform(-1, 1, s).astype(np.float32) for s in shapes)
+    build_library(text, tmp_path).call("product", a, b, c)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=0, atol=1e-5)
+
+
+def test_types_without_a_lowering_are_refused() -> None:
+    problem = Case("f32", "f32", "f32").problem
+    f8 = Matrix("memref<?x?xf8E4M3FN>", "f8E4M3FN", (None, None), None, 1)
+    assert not can_take(Problem(f8, f8, problem.c, "f32"), Variant())
+    mixed = Matrix("memref<?x?xi8>", "i8", (None, None), None, 1)
+    assert not can_take(Problem(mixed, mixed, problem.c, "f32"), Variant())
+    assert not can_take(problem, Variant(rows=5))
+
+
+def test_same_text_each_time() -> None:
+    for case, _ in itertools.product(CASES, range(2)):
+        assert case.text() == case.text()
+
+
+# -------------------------------------------------------------------------------------------------
+# Instruction sets
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    def make(folder: Path) -> None:
+        source = folder / "product.mlir"
+        source.write_text(CASES[0].text())
+        build_here(source, "--chip", "sm_90a", "-o", folder / "product")
+
+    return made_once(shared_folder(tmp_path_factory) / "blocked_levels", make) / "product"
+
+
+@pytest.mark.parametrize("level", ["1", "2", "3", "4"])
+def test_each_level_gives_the_product(program: Path, tmp_path: Path, level: str) -> None:
+    """AOTC_CPU_LEVEL asks for the code of an older processor, never of a newer one."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((65, 300), (300, 70)))
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    np.save(tmp_path / "c.npy", (a.astype(np.float64) @ b).astype(np.float32))
+    words = [word for n in "ab" for word in (f"--{n}", str(tmp_path / f"{n}.npy"))]
+    expect = ["--dim", "c=65x70", "--expect", f"c={tmp_path / 'c.npy'}", "--atol", "1e-4"]
+    done = run(program, *words, *expect, "--device", "cpu", env={"AOTC_CPU_LEVEL": level})
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def processors(folder: Path, text: str, *options: str) -> list[str]:
+    """What the functions of a build's kernels are for on the CPU, "" for the oldest."""
+    source = folder / "kernel.mlir"
+    source.write_text(text)
+    build_here(source, "--emit", "cpu-mlir", "--chip", "sm_90a", *options, "-o", f"{folder}/")
+    made = (folder / "kernel.cpu.mlir").read_text()
+    return re.findall(r'target_cpu = "([\w-]+)"', made)
+
+
+X86, ARM = (("--target", f"{name}-linux-gnu") for name in ("x86_64", "aarch64"))
+
+
+def test_products_have_a_function_for_each_level(tmp_path: Path) -> None:
+    """On x86-64 alone; a build for a debugger has one function."""
+    text = CASES[0].text()
+    assert processors(tmp_path, text, *X86) == ["x86-64-v4", "x86-64-v3"]
+    assert processors(tmp_path, text, *ARM) == []
+    assert processors(tmp_path, text, *X86, "-g") == []
+
+
+KERNEL = """
+func.func @scale(%x: memref<?xf32>, %f: f32) attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0 : index
+  %n = memref.dim %x, %zero : memref<?xf32>
+  affine.parallel (%i) = (0) to (%n) {{
+    %a = affine.load %x[%i] : memref<?xf32>
+    {computed}
+    affine.store %b, %x[%i] : memref<?xf32>
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("computed", "is_gain"),
+    [
+        ("%b = arith.mulf %a, %f : f32", False),
+        ("%b = math.fma %a, %a, %f : f32", True),
+        ("%c = arith.mulf %a, %f fastmath<contract> : f32 %b = arith.addf %c, %a : f32", True),
+    ],
+)
+def test_only_fused_products_gain(tmp_path: Path, computed: str, is_gain: bool) -> None:
+    """Other kernels, whose results would be the same, have one function."""
+    found = processors(tmp_path, KERNEL.format(computed=computed), *X86)
+    assert bool(found) == is_gain

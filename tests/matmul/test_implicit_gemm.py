@@ -1,0 +1,269 @@
+"""Contractions that are no plain products of matrices: convolutions and others, against NumPy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from helpers.command import build_here
+from helpers.native import Library, build_library
+from helpers.shared import made_once, shared_folder
+from matmul.contracted import Contraction, convolution
+from matmul.scalar_products import entry
+
+import aotc
+from aotc.kernels.matmul.cpu import blocked
+from aotc.kernels.matmul.implicit_gemm import cpu as blocked_gathered
+from aotc.kernels.matmul.implicit_gemm import mma_sync as tensor_cores
+from aotc.kernels.matmul.implicit_gemm import simt
+from aotc.kernels.matmul.problem import Emitter, Place
+
+HALF = {"element": "f16", "result": "f32"}
+BYTES = {"element": "i8", "result": "i32"}
+# Small tiles: several on a side, soon compiled.
+COPIES = simt.Variant(32, 32, 8, 32, 16, 4, 4, 3, 16)
+PARTS = simt.Variant(32, 32, 8, 32, 16, 4, 4, 3, 4, splits=3)
+LOADS = simt.Variant(32, 32, 8, 32, 16, 4, 4, 2, 0)
+ELEMENTS = tensor_cores.Variant(32, 32, 32, 2, 2, 2, 1)
+ELEMENT_PARTS = msgspec.structs.replace(ELEMENTS, splits=2)
+CHUNKS = tensor_cores.Variant(32, 32, 32, 2, 2, 3, 16)
+CHUNK_PARTS = msgspec.structs.replace(CHUNKS, splits=3)
+TF32 = msgspec.structs.replace(ELEMENTS, k=16)
+TF32_PARTS = msgspec.structs.replace(TF32, splits=2)
+TF32_CHUNKS = msgspec.structs.replace(CHUNKS, k=16)
+OF_BYTES = tensor_cores.Variant(32, 32, 64, 2, 2, 2, 1)
+BLOCKS = blocked.Variant(6, 1, 24, 64, 20)
+VARIANTS = (
+    BLOCKS,
+    COPIES,
+    PARTS,
+    LOADS,
+    ELEMENTS,
+    ELEMENT_PARTS,
+    CHUNKS,
+    CHUNK_PARTS,
+    OF_BYTES,
+    TF32,
+    TF32_PARTS,
+    TF32_CHUNKS,
+)
+
+PLAIN = convolution("plain", (2, 5, 6, 11), (35, 3, 3))
+STRIDED = convolution("strided", (3, 4, 7, 7), (33, 3, 3), strides=(2, 2))
+LAST = convolution("last", (2, 5, 5, 7), (34, 3, 2), dilations=(2, 1), layout="nhwc")
+DEEP = convolution("deep", (1, 24, 4, 5), (40, 3, 3))
+DEEP_LAST = convolution("deep_last", (2, 16, 5, 6), (40, 3, 3), strides=(2, 1), layout="nhwc")
+# Two dimensions of a batch, whose matrices lie between each other.
+HEADS = Contraction(
+    *("heads", {"b": 2, "h": 3, "i": 9, "j": 35, "d": 32}),
+    *(("b", "i", "h", "d"), ("b", "j", "h", "d"), ("b", "h", "i", "j")),
+)
+# Several dimensions of rows, of columns and of the depth, none of which follow each other.
+SPREAD = Contraction(
+    *("spread", {"i": 3, "j": 5, "k": 4, "l": 3, "m": 6, "n": 7}),
+    *(("k", "j", "l", "i"), ("n", "l", "m", "k"), ("m", "j", "n", "i")),
+)
+GROUPED = Contraction(
+    *("grouped", {"n": 2, "g": 3, "f": 12, "h": 4, "w": 9, "c": 5, "p": 3, "q": 3}),
+    *(("n", "g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("n", "g", "f", "h", "w")),
+)
+TURNED = Contraction(
+    *("turned", {"i": 33, "j": 37, "k": 10}), ("k", "i"), ("j", "k"), ("j", "i"), reversed=True
+)
+CASES: list[tuple[Contraction, Any]] = [
+    *((PLAIN, variant) for variant in (COPIES, PARTS, LOADS)),
+    *((STRIDED, variant) for variant in (COPIES, PARTS)),
+    *((LAST, variant) for variant in (COPIES, LOADS)),
+    (replace(PLAIN, name="adds", adds=True), PARTS),
+    (replace(PLAIN, name="images", dynamic=(("a", 0), ("c", 0))), PARTS),
+    *((HEADS, variant) for variant in (COPIES, PARTS)),
+    *((SPREAD, variant) for variant in (COPIES, LOADS)),
+    (TURNED, COPIES),
+    *((GROUPED, variant) for variant in (COPIES, PARTS)),
+    (replace(STRIDED, name="f16_loads", **HALF), LOADS),
+    (replace(SPREAD, name="f64", element="f64", result="f64"), COPIES),
+    (replace(PLAIN, name="i8", **BYTES), LOADS),
+    (replace(PLAIN, name="half", **HALF), ELEMENTS),
+    (replace(STRIDED, name="half_strided", **HALF), ELEMENT_PARTS),
+    (replace(PLAIN, name="half_images", dynamic=(("a", 0), ("c", 0)), **HALF), ELEMENTS),
+    *((replace(DEEP, name="half_deep", **HALF), one) for one in (ELEMENTS, ELEMENT_PARTS)),
+    *((replace(DEEP_LAST, name="half_last", **HALF), one) for one in (ELEMENTS, CHUNKS)),
+    (replace(DEEP_LAST, name="half_adds", adds=True, **HALF), CHUNK_PARTS),
+    (replace(HEADS, name="half_heads", **HALF), CHUNKS),
+    (replace(SPREAD, name="half_spread", **HALF), ELEMENTS),
+    (replace(STRIDED, name="bf16", element="bf16", result="f32"), ELEMENTS),
+    (replace(STRIDED, name="bytes", **BYTES), OF_BYTES),
+    (replace(GROUPED, name="half_grouped", **HALF), ELEMENTS),
+    *((replace(STRIDED, name="tf32", allow_tf32=True), one) for one in (TF32, TF32_PARTS)),
+    (replace(DEEP_LAST, name="tf32_last", allow_tf32=True), TF32_CHUNKS),
+]
+
+
+# The CPU's blocks take all of them.
+CASES += [(case, BLOCKS) for case in {case.name: case for case, _ in CASES}.values()]
+
+
+def family_of(variant: Any) -> Any:
+    if isinstance(variant, blocked.Variant):
+        return blocked_gathered
+    return simt if isinstance(variant, simt.Variant) else tensor_cores
+
+
+def name_of(case: Contraction, variant: Any) -> str:
+    return f"{case.name}_{VARIANTS.index(variant)}"
+
+
+def text_of(case: Contraction, variant: Any, finish: Any = None) -> str:
+    problem = case.problem
+    assert problem is not None
+    family = family_of(variant)
+    assert family.can_take(problem, variant)
+    return entry(family.function(problem, variant, name_of(case, variant), finish))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_cpu() -> None:
+    os.environ["AOTC_DEVICE"] = "cpu"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """All cases, built once for all workers: kernels for GPUs, which the CPU device runs."""
+
+    def make(folder: Path) -> None:
+        build_library("\n".join(text_of(*case) for case in CASES), folder, name="gathered")
+
+    folder = made_once(shared_folder(tmp_path_factory) / "gathered", make)
+    return Library(folder / "lib" / "libgathered.so", folder / "gathered.json")
+
+
+def check(library: Library, case: Contraction, entry_name: str, *, is_turned: bool) -> None:
+    """`is_turned`: the entry's A is the operation's second operand."""
+    a, b, before = case.operands()
+    expected, size = case.expected(a, b, before)
+    found = []
+    for _ in range(2):
+        c = before.copy()
+        library.call(entry_name, *((b, a) if is_turned else (a, b)), c)
+        found.append(c)
+    assert found[0].tobytes() == found[1].tobytes()
+    exact = case.result in ("i32", "f64")
+    is_rounded = case.allow_tf32 and not entry_name.endswith("_0")  # not by the CPU's blocks
+    allowed = size * (1e-14 if exact else 1e-3 if is_rounded else 1e-6)
+    assert np.all(np.abs(found[0].astype(np.float64) - expected) <= allowed)
+
+
+def is_turned(case: Contraction) -> bool:
+    problem = case.problem
+    assert problem is not None
+    return problem.a.type == case.type("b") and case.type("a") != case.type("b")
+
+
+@pytest.mark.parametrize(("case", "variant"), CASES, ids=[name_of(*case) for case in CASES])
+def test_result_is_numpys(library: Library, case: Contraction, variant: Any) -> None:
+    check(library, case, name_of(case, variant), is_turned=is_turned(case))
+
+
+@pytest.mark.parametrize("variant", [BLOCKS, PARTS, COPIES, ELEMENTS, ELEMENT_PARTS], ids=str)
+def test_what_is_stored_is_finished(variant: Any, tmp_path: Path) -> None:
+    """Once, whether K is made in parts or not: with the row, and the column among all images'."""
+
+    def finish(emitter: Emitter, totals: Sequence[str], place: Place) -> list[str]:
+        thousand = emitter.constant(1000)
+        row = emitter.value(f"arith.muli {place.row}, {thousand} : index")
+        results = []
+        for column in place.columns:
+            number = emitter.value(f"arith.addi {row}, {column} : index")
+            integer = emitter.value(f"arith.index_cast {number} : index to i32")
+            results.append(emitter.value(f"arith.sitofp {integer} : i32 to f32"))
+        return results
+
+    case = replace(STRIDED, name="finished", **(HALF if family_of(variant) is tensor_cores else {}))
+    library = build_library(text_of(case, variant, finish), tmp_path)
+    a, b, c = case.operands()
+    library.call(name_of(case, variant), b, a, c)
+    image, row, y, x = np.indices(c.shape)
+    np.testing.assert_array_equal(c, row * 1000 + image * 49 + y * 7 + x)
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("types", [{}, HALF], ids=["f32", "f16"])
+def test_variants_build(chip: str, types: dict[str, str], tmp_path: Path) -> None:
+    """The first one and the last one as machine code; all can be taken."""
+    case = convolution("large", (8, 64, 28, 28), (128, 3, 3), strides=(2, 2), **types)
+    problem = case.problem
+    family = tensor_cores if types else simt
+    assert problem is not None
+    found = family.variants(problem)
+    assert found
+    for number in (0, -1):
+        source = tmp_path / f"convolution{number}.mlir"
+        source.write_text(family.function(problem, found[number], "convolution"))
+        options = ("--chip", chip, "--no-cpu-kernels", "--emit", "cubin", "--entry", "convolution")
+        build_here(source, *options, "-o", tmp_path / "convolution.cubin")
+
+
+@pytest.mark.parametrize("family", [simt, tensor_cores], ids=["f32", "f16"])
+def test_tiles_are_no_wider_than_matrices(family: Any) -> None:
+    """Those of a batch lie beside each other, and share no tile."""
+    case = replace(
+        HEADS,
+        sizes={"b": 8, "h": 12, "i": 1024, "j": 64, "d": 1024},
+        **(HALF if family is tensor_cores else {}),
+    )
+    problem = case.problem
+    assert problem is not None
+    best = min(family.variants(problem), key=lambda one: family.expected_clocks(problem, one))
+    assert best.n <= 64
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        # B is the same for all of the depth.
+        Contraction("same", {"i": 8, "j": 8, "k": 4}, ("i", "k"), ("j",), ("i", "j")),
+        Contraction("scaled", {"i": 8, "j": 8}, ("i", "j"), ("j",), ("i",)),
+        # A table of K needs its sizes.
+        replace(PLAIN, dynamic=(("a", 1), ("b", 1))),
+        Contraction("outer", {"i": 8, "j": 8}, ("i",), ("j",), ("i", "j")),
+    ],
+    ids=["no k in B", "a vector", "dynamic", "no depth"],
+)
+def test_other_contractions_stay_loops(case: Contraction) -> None:
+    assert case.problem is None
+
+
+def test_convolutions_are_found(tmp_path: Path) -> None:
+    """In whole modules, padded ones too, they have kernels on GPUs and loops on the CPU."""
+    text = """
+func.func @convolve(%x: tensor<2x16x14x14xf32>, %w: tensor<32x16x3x3xf32>)
+    -> tensor<2x32x7x7xf32> attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  %padded = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%n: index, %c: index, %h: index, %v: index):
+    tensor.yield %zero : f32
+  } : tensor<2x16x14x14xf32> to tensor<2x16x16x16xf32>
+  %empty = tensor.empty() : tensor<2x32x7x7xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x32x7x7xf32>) -> tensor<2x32x7x7xf32>
+  %r = linalg.conv_2d_nchw_fchw {strides = dense<2> : tensor<2xi64>}
+      ins(%padded, %w : tensor<2x16x16x16xf32>, tensor<32x16x3x3xf32>)
+      outs(%y : tensor<2x32x7x7xf32>) -> tensor<2x32x7x7xf32>
+  return %r : tensor<2x32x7x7xf32>
+}
+"""
+    artifact = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_80",))
+    assert "built_kernels_gpu" in {kernel.module for kernel in artifact.manifest.kernels}
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, (2, 16, 14, 14)).astype(np.float32)
+    w = rng.uniform(-1, 1, (32, 16, 3, 3)).astype(np.float32)
+    y = np.full((2, 32, 7, 7), np.nan, np.float32)
+    aotc.load(artifact.path).convolve(x, w, y)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
+    np.testing.assert_allclose(y, np.einsum("nchwpq,fcpq->nfhw", windows, w), rtol=0, atol=1e-5)

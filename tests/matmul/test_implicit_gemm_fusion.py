@@ -1,0 +1,166 @@
+"""What is done with a convolution is computed in its kernel: norms, residuals, activations."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.native import Library, build_library
+from helpers.shared import made_once, shared_folder
+from matmul.contracted import DTYPES, Contraction, convolution
+from matmul.scalar_products import entry
+
+from aotc.kernels.matmul.cpu import blocked
+from aotc.kernels.matmul.fusion.fuse import Fused, fuse
+from aotc.kernels.matmul.implicit_gemm import cpu as blocked_gathered
+from aotc.kernels.matmul.implicit_gemm import mma_sync as tensor_cores
+from aotc.kernels.matmul.implicit_gemm import simt
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.implicit_gemm.recognition import recognise_gathered
+from aotc.lower.analysis.aliasing import Roots
+from aotc.lower.analysis.functions import Functions
+from aotc.mlir import ir
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution, the norm of each channel, a residual added, a relu, rounded to `stored`."""
+
+    convolution: Contraction
+    stored: str
+
+    @property
+    def module(self) -> str:
+        made, stored = self.convolution, self.stored
+        result = made.type("c").replace(f"x{made.result}>", f"x{stored}>")
+        rank = len(made.c)
+        channel = made.c.index("f")
+        names = ", ".join(f"d{number}" for number in range(rank))
+        all_, one = (f"affine_map<({names}) -> ({places})>" for places in (names, f"d{channel}"))
+        kinds = ", ".join(['"parallel"'] * rank)
+        scales = f"memref<{made.sizes['f']}xf32>"
+        widened = "" if stored == "f32" else f"%wide = arith.extf %r : {stored} to f32"
+        narrowed = "" if stored == "f32" else f"%narrow = arith.truncf %big : f32 to {stored}"
+        return f"""
+func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, %residual: {result},
+                 %result: {result}) {{
+  %zero = arith.constant 0.0 : f32
+  %c = memref.alloc() : {made.type("c")}
+  linalg.generic {{indexing_maps = [{all_}], iterator_types = [{kinds}]}}
+      outs(%c : {made.type("c")}) {{
+  ^bb0(%old: f32):
+    linalg.yield %zero : f32
+  }}
+  {made.operation}
+  linalg.generic {{indexing_maps = [{all_}, {one}, {all_}, {all_}], iterator_types = [{kinds}]}}
+      ins(%c, %scales, %residual : {made.type("c")}, {scales}, {result}) outs(%result : {result}) {{
+  ^bb0(%sum: f32, %scale: f32, %r: {stored}, %unused: {stored}):
+    {widened}
+    %scaled = arith.mulf %sum, %scale : f32
+    %both = arith.addf %scaled, {"%r" if stored == "f32" else "%wide"} : f32
+    %big = arith.maximumf %both, %zero : f32
+    {narrowed}
+    linalg.yield {"%big" if stored == "f32" else "%narrow"} : {stored}
+  }}
+  memref.dealloc %c : {made.type("c")}
+  return
+}}
+"""
+
+    def fused(self, change: Any) -> Any:
+        """What `change` makes of the product with all that is fused to it."""
+        with ir.Context(), ir.Location.unknown():
+            module = ir.Module.parse(self.module)
+            roots = Roots(Functions(module))
+            (function,) = module.body.operations
+            operations = [op.operation for op in function.regions[0].blocks[0].operations]
+            generic = [op for op in operations if op.name == "linalg.generic"][1]
+            product = recognise_gathered(generic, roots, allow_tf32=False)
+            assert product is not None
+            return change(fuse(product, roots, [], []))
+
+
+HALF = {"element": "f16", "result": "f32"}
+BLOCKS = blocked.Variant(6, 1, 24, 64, 20)
+WHOLE = simt.Variant(32, 32, 8, 32, 16, 4, 4, 3, 16)
+PARTS = simt.Variant(32, 32, 8, 32, 16, 4, 4, 3, 4, splits=3)
+ELEMENTS = tensor_cores.Variant(32, 32, 32, 2, 2, 2, 1)
+ELEMENT_PARTS = tensor_cores.Variant(32, 32, 32, 2, 2, 2, 1, splits=2)
+EVEN = Layer(convolution("even", (2, 5, 6, 12), (35, 3, 3)), "f32")
+ODD = Layer(convolution("odd", (3, 4, 7, 7), (33, 3, 3), strides=(2, 2)), "f32")
+HALF_EVEN = Layer(convolution("half_even", (2, 5, 6, 12), (35, 3, 3), **HALF), "f16")
+HALF_ODD = Layer(replace(ODD.convolution, name="half_odd", **HALF), "f16")
+LAST = Layer(convolution("last", (2, 5, 6, 12), (36, 3, 3), layout="nhwc"), "f32")
+CASES: list[tuple[Layer, Any]] = [
+    *((layer, variant) for layer in (EVEN, ODD, LAST) for variant in (WHOLE, PARTS)),
+    *((layer, one) for layer in (HALF_EVEN, HALF_ODD) for one in (ELEMENTS, ELEMENT_PARTS)),
+    *((layer, BLOCKS) for layer in (EVEN, ODD, LAST, HALF_EVEN)),
+]
+NAMES = {id(variant): name for name, variant in list(globals().items()) if name.isupper()}
+
+
+def name_of(layer: Layer, variant: Any) -> str:
+    return f"{layer.convolution.name}_{NAMES[id(variant)].lower()}"
+
+
+def text_of(layer: Layer, variant: Any) -> str:
+    if isinstance(variant, blocked.Variant):
+        family: Any = blocked_gathered
+    else:
+        family = simt if isinstance(variant, simt.Variant) else tensor_cores
+
+    def write(fused: Fused) -> str:
+        problem = fused.problem
+        assert isinstance(problem, Gathered)
+        assert fused.epilogue is not None
+        assert [operand.value.type for operand in fused.operands[3:]]
+        finish = fused.epilogue.finish(problem.extras)
+        return str(family.function(problem, variant, name_of(layer, variant), finish))
+
+    return entry(layer.fused(write))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    def make(folder: Path) -> None:
+        build_library("\n".join(text_of(*case) for case in CASES), folder, name="fused")
+
+    folder = made_once(shared_folder(tmp_path_factory) / "fused", make)
+    return Library(folder / "lib" / "libfused.so", folder / "fused.json")
+
+
+@pytest.mark.parametrize(("layer", "variant"), CASES, ids=[name_of(*case) for case in CASES])
+def test_result_is_numpys(library: Library, layer: Layer, variant: Any) -> None:
+    os.environ["AOTC_DEVICE"] = "cpu"
+    made = layer.convolution
+    a, b, c = made.operands()
+    total, size = made.expected(a, b, c)
+    rng = np.random.default_rng(11)
+    dtype = DTYPES[layer.stored]
+    scale = rng.uniform(-1, 1, made.sizes["f"]).astype(np.float32)
+    residual = rng.uniform(-1, 1, c.shape).astype(dtype)
+    channel = made.c.index("f")
+    spread = scale.reshape([-1 if i == channel else 1 for i in range(c.ndim)])
+    expected = np.maximum(total * spread + residual, 0)
+    given = {"scale": scale, "residual": residual}
+
+    def arguments(fused: Fused) -> list[Any]:
+        """As the kernel takes them: A and B may have changed places, shapes are collapsed."""
+        shapes = [extra.type.split("<")[1].split("x")[:-1] for extra in fused.problem.extras]
+        extras = [given["scale" if len(one) == 1 else "residual"] for one in shapes]
+        extras = [
+            array.reshape([int(size) for size in one])
+            for array, one in zip(extras, shapes, strict=True)
+        ]
+        turned = fused.problem.a.type == made.type("b")
+        return [*((b, a) if turned else (a, b)), np.full(c.shape, np.nan, dtype), *extras]
+
+    called = layer.fused(arguments)
+    library.call(name_of(layer, variant), *called)
+    rounding = float(np.finfo(np.float32 if layer.stored == "f32" else np.float16).eps)
+    allowed = (size + np.abs(residual)) * 1e-6 + np.abs(expected) * rounding
+    assert np.all(np.abs(called[2].astype(np.float64) - expected) <= allowed)

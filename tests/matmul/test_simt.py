@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from e2e.support import run
+from helpers.command import build_here
+from matmul.scalar_products import Product, build, call, clamped
+
+from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.simt import family as simt
+from aotc.kernels.matmul.simt.family import Variant
+
+# Small tiles: several on a side, soon compiled.
+COPIES = Variant(32, 32, 8, 32, 16, 4, 4, 3, 4)
+WIDE = Variant(32, 32, 16, 32, 16, 4, 4, 2, 16)
+LOADS = Variant(32, 32, 8, 32, 16, 4, 4, 2, 0)
+F64 = Variant(32, 16, 8, 16, 16, 4, 2, 3, 8)
+
+SIZES = [(1, 1, 1), (1, 70, 9), (33, 1, 40), (32, 32, 8), (37, 65, 31), (64, 96, 24), (5, 3, 0)]
+# Of several parts of K, the last one with less.
+SIZES.append((33, 20, 300))
+
+
+def _products() -> list[tuple[Product, Variant]]:
+    made = []
+    for ta, tb in itertools.product((False, True), repeat=2):
+        name = f"{'nt'[ta]}{'nt'[tb]}"
+        turned = Product(name, 37, 65, 31, transposed_a=ta, transposed_b=tb)
+        made += [
+            (turned, COPIES),
+            (replace(turned, name=f"{name}_loads", adds=True), LOADS),
+            (replace(turned, name=f"{name}_f16", **_halves("f16"), dynamic="m", k=40, n=72), LOADS),
+            (replace(turned, name=f"{name}_wide", m=48, n=72, k=20, dynamic=""), WIDE),
+        ]
+    base = Product("sizes", 1, 1, 1)
+    strided = Product("strided", 35, 38, 21, pitches={"a": 24, "b": 40, "c": 44})
+    made += [
+        (base, COPIES),
+        (Product("no_rows", 0, 9, 5, dynamic="nk"), COPIES),
+        (replace(base, name="sizes_loads"), LOADS),
+        (strided, WIDE),
+        (
+            replace(strided, name="strided_static", dynamic=""),
+            msgspec.structs.replace(WIDE, group=1),
+        ),
+        (Product("batched", 37, 40, 19, batches=3), COPIES),
+        (Product("batched_turned", 37, 40, 19, batches=3, transposed_b=True, adds=True), LOADS),
+        (Product("known", 64, 96, 48, dynamic=""), WIDE),
+        (Product("f64", 33, 18, 21, **_same("f64"), adds=True), F64),
+        (Product("i32", 33, 34, 21, **_same("i32")), COPIES),
+        (Product("i8", 33, 34, 21, "i8", "i32", "i32", transposed_a=True), LOADS),
+        (Product("half_sums", 33, 34, 21, **_same("f16"), adds=True), LOADS),
+        (Product("bf16", 33, 34, 21, **_halves("bf16")), LOADS),
+        (
+            Product("split", 37, 40, 90, batches=3, transposed_a=True, adds=True),
+            msgspec.structs.replace(COPIES, splits=3),
+        ),
+        (replace(base, name="sizes_split"), msgspec.structs.replace(COPIES, splits=4)),
+        (replace(base, name="sizes_parts"), msgspec.structs.replace(COPIES, splits=0)),
+        (
+            Product("batched_parts", 37, 40, 200, batches=3, adds=True),
+            msgspec.structs.replace(COPIES, splits=0),
+        ),
+        (Product("split_f64", 33, 18, 50, **_same("f64")), msgspec.structs.replace(F64, splits=2)),
+        (
+            Product("split_i32", 33, 34, 50, **_same("i32")),
+            msgspec.structs.replace(COPIES, splits=2),
+        ),
+        (Product("large", 260, 130, 20), Variant(256, 128, 8, 64, 64, 16, 8, 3, 4)),
+    ]
+    return made
+
+
+def _halves(element: str) -> dict[str, str]:
+    return {"element": element, "result": element}
+
+
+def _same(element: str) -> dict[str, str]:
+    return {"element": element, "accumulator": element, "result": element}
+
+
+PRODUCTS = _products()
+VARIANTS = {product.name: variant for product, variant in PRODUCTS}
+
+
+def _text(product: Product) -> str:
+    variant = VARIANTS[product.name]
+    assert simt.can_take(product.problem, variant), product.name
+    return simt.function(product.problem, variant, product.name)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("simt")
+    return build([product for product, _ in PRODUCTS], _text, folder, "--chip", "sm_80", "-O1")
+
+
+@pytest.mark.parametrize("product", [product for product, _ in PRODUCTS], ids=lambda p: p.name)
+def test_products_are_right(program: Path, product: Product, tmp_path: Path) -> None:
+    """As f64 has it, in a C of NaN, and every time the same."""
+    assert call(program, product, tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", ["sizes", "sizes_loads", "sizes_split", "sizes_parts"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_any_sizes_are_right(
+    program: Path, name: str, size: tuple[int, int, int], tmp_path: Path
+) -> None:
+    m, n, k = size
+    assert call(program, Product(name, m, n, k), tmp_path) == ""
+
+
+def test_parts_of_k_are_as_many_as_a_gpu_has_use_for() -> None:
+    """Not more than blocks at once, than steps are worth, or than a second kernel adds soon."""
+    variant = msgspec.structs.replace(COPIES, splits=0)
+    sizes = {(64, 64, 4096): 32, (512, 512, 4096): 1, (256, 512, 4096): 2, (64, 64, 200): 3}
+    for size, splits in sizes.items():
+        assert simt.for_sizes(variant, *size).splits == splits, size
+    assert simt.for_sizes(variant, 64, 64, 0).splits == 1
+
+
+@pytest.mark.parametrize("size", [(0, 0, 4), (3, 0, 4), (0, 5, 0)], ids=str)
+def test_there_may_be_nothing_to_do(
+    program: Path, size: tuple[int, int, int], tmp_path: Path
+) -> None:
+    """No rows or no columns: a grid of no blocks would be an error."""
+    assert call(program, Product("sizes", *size), tmp_path) == ""
+
+
+def test_what_is_stored_is_finished(tmp_path: Path) -> None:
+    """`finish` is given the sum, its row and its column."""
+    product = Product("finished", 35, 34, 3)
+    text = simt.function(product.problem, COPIES, product.name, clamped)
+    program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
+    a, b = np.ones((35, 3), np.float32), np.full((3, 34), -2, np.float32)
+    row, column = np.indices((35, 34))
+    expected = np.maximum(-6.0 + column, row).astype(np.float32)
+    for name, matrix in (("a", a), ("b", b), ("expected", expected)):
+        np.save(tmp_path / f"{name}.npy", matrix)
+    words = ["--a", f"{tmp_path}/a.npy", "--b", f"{tmp_path}/b.npy", "--dim", "c=35x34"]
+    words += ["--expect", f"c={tmp_path}/expected.npy", "--device", "cpu"]
+    done = run(program, *words)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("product", "chip"),
+    [
+        (Product("f32", 4096, 4096, 4096, dynamic=""), "sm_90a"),
+        (Product("f32_turned", 1024, 1024, 1024, dynamic="", transposed_b=True), "sm_80"),
+        (Product("f64", 1000, 1000, 1000, **_same("f64"), dynamic=""), "sm_80"),
+        (Product("f16", 1000, 1000, 1000, **_halves("f16")), "sm_100"),
+    ],
+    ids=["f32", "turned", "f64", "f16"],
+)
+def test_variants_build(product: Product, chip: str, tmp_path: Path) -> None:
+    """The first one as machine code; all can be taken."""
+    found = simt.variants(product.problem)
+    assert found
+    assert all(simt.can_take(product.problem, variant) for variant in found)
+    source = tmp_path / "product.mlir"
+    source.write_text(simt.function(product.problem, found[0], product.name))
+    options = ("--chip", chip, "--no-cpu-kernels", "--emit", "cubin", "--entry", product.name)
+    build_here(source, *options, "-o", tmp_path / "product.cubin")
+
+
+@pytest.mark.parametrize(
+    ("product", "variant"),
+    [
+        (Product("alignment", 64, 64, 64), WIDE),
+        (Product("type", 64, 64, 64, **_halves("f16")), COPIES),
+        (Product("mixed", 64, 64, 64, "f16", "i32", "i32"), LOADS),
+        (Product("lanes", 64, 64, 64), Variant(32, 32, 8, 16, 16, 4, 4, 3, 4)),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_what_it_cannot_do_is_refused(product: Product, variant: Variant) -> None:
+    problem: Problem = product.problem
+    assert not simt.can_take(problem, variant)

@@ -1,0 +1,110 @@
+"""Which kernels few rows of C get on Hopper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from matmul.scalar_products import Product
+from matmul.test_dispatch import TRANSPOSED_B, explanation, module
+
+import aotc
+from aotc.kernels.matmul import gemv as skinny
+from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.wgmma.small_m import FewRows, few_rows
+
+HALF = {"element": "f16", "result": "f16", "dynamic": "", "alignment": 16}
+
+
+def found(m: int, n: int, k: int, **fields: object) -> list[FewRows]:
+    return few_rows(Product("product", m, n, k, **{**HALF, **fields}).problem)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "splits"),
+    [(4096, 4096, 2), (11008, 4096, 1), (1024, 4096, 8), (1024, 256, 1), (5120, 4096, 2)],
+)
+def test_k_is_divided_until_all_multiprocessors_have_a_part(n: int, k: int, splits: int) -> None:
+    [few] = found(16, n, k)
+    assert few.family is hopper
+    assert (few.variant.splits, few.variant.few, few.rows) == (splits, 16, None)
+
+
+def test_one_row_is_one_pass_where_that_is_faster() -> None:
+    [along] = found(1, 4096, 4096, transposed_b=True)
+    [across] = found(1, 11008, 4096)
+    [narrow] = found(1, 4096, 4096)
+    assert [along.family, across.family, narrow.family] == [skinny, skinny, hopper]
+    assert along.variant.is_early
+    assert across.variant.is_early
+
+
+def test_rows_that_are_not_known_have_a_kernel_for_each_range() -> None:
+    kernels = found(5, 4096, 4096, dynamic="m", transposed_b=True)
+    assert [few.rows for few in kernels] == [(1, 1), (2, 16), (17, 64)]
+    assert [few.family for few in kernels] == [skinny, hopper, hopper]
+    assert kernels[0].problem.m == 1
+    assert kernels[1].problem.m is None
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "transposed_b", "width", "blocks"),
+    [
+        (16, 11008, True, 96, 132),
+        (16, 11008, False, 64, 264),
+        (16, 32000, True, 64, 264),
+        (64, 11008, True, 96, 132),
+        (64, 11008, False, 192, 132),
+        (64, 32000, False, 256, 132),
+        (64, 4096, False, 64, 132),
+    ],
+)
+def test_tiles_are_as_wide_as_leaves_each_multiprocessor_one(
+    m: int, n: int, transposed_b: bool, width: int, blocks: int
+) -> None:
+    [few] = found(m, n, 4096, transposed_b=transposed_b)
+    assert (few.variant.n, few.variant.blocks) == (width, blocks)
+
+
+@pytest.mark.parametrize("size", [512, 1024, 4096])
+def test_squares_are_not_divided(size: int) -> None:
+    assert found(size, size, size) == []
+
+
+def test_a_transposed_a_is_fetched_whole() -> None:
+    [few] = found(16, 4096, 4096, transposed_a=True)
+    assert few.variant.few == 0
+
+
+@pytest.mark.parametrize(
+    ("m", "fields"), [(65, {}), (0, {}), (4, {"element": "f32", "result": "f32"})]
+)
+def test_others_have_none(m: int, fields: dict[str, str]) -> None:
+    assert found(m, 4096, 4096, **fields) == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c"),
+    [
+        ("?x512xf16", "1024x512xf16", "?x1024xf16"),
+        ("?x?xf16", "?x?xf16", "?x?xf16"),
+        ("?x512xf32", "1024x512xf32", "?x1024xf32"),
+    ],
+)
+def test_kernels_are_chosen_by_rows(a: str, b: str, c: str, tmp_path: Path) -> None:
+    text = module(a, b, c, TRANSPOSED_B)
+    artifact = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90",))
+    modules = {kernel.module for kernel in artifact.manifest.kernels}
+    assert {"built_kernels_sm_90a", "built_kernels_gpu"} <= modules
+    file = tmp_path / "product.mlir"
+    file.write_text(text)
+    said = explanation(file)
+    assert "one pass over the large matrix on sm_90a, one row" in said
+    assert ("17 to 64 rows" in said) is ("f16" in a)
+
+
+def test_one_row_may_begin_while_the_kernel_before_ends(tmp_path: Path) -> None:
+    text = module("1x512xf16", "1024x512xf16", "1x1024xf16", TRANSPOSED_B)
+    aotc.build(text, emit="ptx", out=f"{tmp_path}/", chips=("sm_90a",))
+    [path] = tmp_path.glob("*kernels_sm_90a*.ptx")
+    assert "griddepcontrol.wait" in path.read_text()

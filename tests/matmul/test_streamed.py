@@ -1,0 +1,123 @@
+"""A matrix with one row or column, for the CPU device, against NumPy in double precision."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from e2e.support import run
+from matmul.scalar_products import Product, build, call, clamped
+
+from aotc.kernels.matmul.cpu import streamed
+
+# N and K: none, less than a vector and than a group of rows, just over them, several blocks.
+SIZES = [(1, 1), (3, 7), (70, 133), (5, 0), (0, 5), (300, 16), (1030, 37)]
+
+
+def _products() -> list[Product]:
+    found = []
+    for turned in (False, True):
+        word = "turned" if turned else "straight"
+        one = Product(word, 1, 1, 1, dynamic="nk", transposed_b=turned)
+        f16, bf16 = (
+            replace(one, name=f"{word}_{e}", n=70, k=133, element=e, result=e)
+            for e in ("f16", "bf16")
+        )
+        f64 = {"element": "f64", "accumulator": "f64", "result": "f64"}
+        i8 = {"element": "i8", "accumulator": "i32", "result": "i32"}
+        wide = replace(one, n=70, k=133)
+        pitches = {"a": 140, "b": 144, "c": 77}
+        found += [
+            one,
+            f16,
+            bf16,
+            replace(wide, name=f"{word}_f64", **f64),
+            replace(wide, name=f"{word}_i8", **i8),
+            replace(wide, name=f"{word}_adds", adds=True),
+            replace(wide, name=f"{word}_batched", batches=3, adds=True),
+            replace(wide, name=f"{word}_strided", dynamic="", pitches=pitches),
+            replace(wide, name=f"{word}_upright", transposed_a=True),
+        ]
+        column = Product(f"column_{word}", 70, 1, 133, dynamic="mk", transposed_a=turned)
+        found += [
+            column,
+            replace(column, name=f"{column.name}_lying", transposed_b=True),
+            replace(column, name=f"{column.name}_batched", batches=3, adds=True),
+            replace(column, name=f"{column.name}_strided", dynamic="", pitches={"a": 144}),
+            replace(column, name=f"{column.name}_i8", **i8),
+        ]
+    return found
+
+
+PRODUCTS = _products()
+
+
+def _text(product: Product) -> str:
+    [variant] = streamed.variants(product.problem)
+    return streamed.function(product.problem, variant, product.name)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(PRODUCTS, _text, tmp_path_factory.mktemp("streamed"), "--chip", "sm_80")
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
+def test_products_are_right(program: Path, product: Product, tmp_path: Path) -> None:
+    """As f64 has it, in a C of NaN, and every time the same."""
+    assert call(program, product, tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [*itertools.product(("straight", "turned"), SIZES)], ids=str
+)
+def test_any_sizes_are_right(
+    program: Path, name: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    n, k = size
+    product = Product(name, 1, n, k, dynamic="nk", transposed_b=name == "turned")
+    assert call(program, product, tmp_path) == ""
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_stored_is_finished(turned: bool, tmp_path: Path) -> None:
+    """`finish` is given the sum, its row and its column."""
+    product = Product("finished", 1, 34, 3, dynamic="nk", transposed_b=turned)
+    [variant] = streamed.variants(product.problem)
+    text = streamed.function(product.problem, variant, product.name, clamped)
+    program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
+    a, b = np.ones((1, 3), np.float32), np.full((3, 34), -2, np.float32)
+    expected = np.maximum(-6.0 + np.arange(34), 0).astype(np.float32)[None]
+    for name, matrix in (("a", a), ("b", b.T.copy() if turned else b), ("expected", expected)):
+        np.save(tmp_path / f"{name}.npy", matrix)
+    words = ["--a", f"{tmp_path}/a.npy", "--b", f"{tmp_path}/b.npy", "--dim", "c=1x34"]
+    words += ["--expect", f"c={tmp_path}/expected.npy", "--device", "cpu"]
+    done = run(program, *words)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_column_is_finished(turned: bool, tmp_path: Path) -> None:
+    """Along rows."""
+    product = Product("finished", 34, 1, 3, dynamic="mk", transposed_a=turned)
+    [variant] = streamed.variants(product.problem)
+    text = streamed.function(product.problem, variant, product.name, clamped)
+    program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
+    a, b = np.full((34, 3), -2, np.float32), np.ones((3, 1), np.float32)
+    expected = np.maximum(-6.0, np.arange(34)).astype(np.float32)[:, None]
+    for name, matrix in (("a", a.T.copy() if turned else a), ("b", b), ("expected", expected)):
+        np.save(tmp_path / f"{name}.npy", matrix)
+    words = ["--a", f"{tmp_path}/a.npy", "--b", f"{tmp_path}/b.npy", "--dim", "c=34x1"]
+    words += ["--expect", f"c={tmp_path}/expected.npy", "--device", "cpu"]
+    done = run(program, *words)
+    assert done.returncode == 0, done.stderr
+
+
+def test_other_products_are_refused() -> None:
+    one = Product("one", 2, 64, 64, dynamic="")
+    apart = {"transposed_a": True, "pitches": {"a": 2}}
+    for other in (one, replace(one, m=1, **apart), replace(one, n=1, pitches={"c": 2})):
+        assert streamed.variants(other.problem) == ()
