@@ -46,12 +46,11 @@ def import_program(program: Any, name: str) -> Any:
     torch-mlir does not lower, and for programs that change their buffers or inputs.
     """
     from torch_mlir import fx  # type: ignore[import-not-found, unused-ignore]
-    from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
 
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            program = program.run_decompositions(fx_decomp_util.get_decomposition_table())
+            program = program.run_decompositions(_decompositions())
             _check_sizes(program)
             _add_unsaved_buffers(program)
             _drop_fixed_inputs(program)
@@ -76,6 +75,17 @@ def import_program(program: Any, name: str) -> Any:
     make_entry(module, name, list(program.graph_signature.user_inputs))
     unify_sizes(module, program)
     return module
+
+
+def _decompositions() -> dict[Any, Any]:
+    """Those of torch-mlir, and those of operations that it would get wrong: it takes the epsilon
+    of rms_norm for 0 where none is given, and not for the type's."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+    from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
+
+    own = torch.ops.aten.rms_norm.default
+    table: dict[Any, Any] = fx_decomp_util.get_decomposition_table()
+    return {**table, own: torch.export.default_decompositions()[own]}
 
 
 def _check_changes(signature: Any) -> None:
