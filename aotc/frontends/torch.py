@@ -19,6 +19,7 @@ from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
+from aotc.frontends.torch_nans import propagate_nans
 from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
@@ -72,6 +73,7 @@ def import_program(program: Any, name: str) -> Any:
     _check_changes(program.graph_signature)
     for pipeline in _PIPELINES:
         module = run_passes(module, pipeline)
+    propagate_nans(module)
     make_entry(module, name, list(program.graph_signature.user_inputs))
     unify_sizes(module, program)
     return module
