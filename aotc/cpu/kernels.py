@@ -15,8 +15,9 @@ from aotc.cpu.merge import move_symbols
 from aotc.cpu.support import find_obstacle
 from aotc.cpu.symbols import content, is_kernel, reach, symbols_of
 from aotc.input.source import find_place
+from aotc.kernels.family import CPU
 from aotc.lower.host.bfloat import add_bfloat_functions
-from aotc.lower.outlining.module import CPU, runs_on
+from aotc.lower.outlining.module import runs_on
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

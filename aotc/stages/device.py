@@ -13,7 +13,8 @@ from aotc.device.requirements import Need, find_needs
 from aotc.emit.c_text import file_stem
 from aotc.errors import InputError
 from aotc.input.source import input_error
-from aotc.lower.outlining.module import ANY_GPU, CPU, gpu_modules, runs_on
+from aotc.kernels.family import ANY_GPU, CPU
+from aotc.lower.outlining.module import gpu_modules, runs_on
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
 from aotc.request import KNOWN_CHIPS, Chip, EmitKind, unique

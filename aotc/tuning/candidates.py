@@ -134,7 +134,7 @@ def _build(
         "function": entry.functions["async"],
         "last_error": build.manifest.functions["last_error"],
         "label": str(kernel).removesuffix(f" on {kernel.target}") + _short(kernel.variant),
-        "kernel": kernel.family.NAME,
+        "kernel": kernel.family.name,
         "variant": to_builtins(kernel.variant),
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from matmul.test_hopper import evaluate
+from matmul.test_wgmma import evaluate
 
 from aotc.kernels.attention.problem import Mask
 from aotc.kernels.attention.wgmma.mask_tiles import MaskTiles, has_tiles

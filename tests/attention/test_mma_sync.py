@@ -10,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from attention.test_hopper import MASK, problem
 from attention.test_results import exact
+from attention.test_wgmma import MASK, problem
 from helpers.command import Outcome
 from msgspec.structs import replace
 

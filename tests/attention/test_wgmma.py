@@ -11,7 +11,7 @@ import pytest
 from attention import problems
 from attention.problems import problem
 from helpers.command import Outcome
-from matmul.test_hopper import evaluate
+from matmul.test_wgmma import evaluate
 from msgspec.structs import replace
 
 from aotc.kernels.attention.choice import choose

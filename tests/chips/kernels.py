@@ -16,16 +16,14 @@ from msgspec.structs import replace
 from aotc.chips import LIMITS
 from aotc.kernels.attention.choice import FAMILIES as ATTENTION
 from aotc.kernels.attention.problem import Attention, Mask
-from aotc.kernels.matmul import tcgen05 as blackwell
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import FAMILIES
-from aotc.kernels.matmul.implicit_gemm import mma_sync as gathered_tensor_cores
-from aotc.kernels.matmul.implicit_gemm import simt as gathered_simt
+from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered
-from aotc.kernels.matmul.mma_sync import hopper_f64
+from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.tcgen05 import TCGEN05
 from aotc.kernels.matmul.wgmma.small_m import few_rows
-from aotc.lower.outlining.module import ANY_GPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
 
 # Elements of A and B, accumulator, elements of C, and what may be done with f32.
@@ -53,7 +51,6 @@ SIZES: tuple[tuple[int | None, int | None, int | None], ...] = (
     (16, 4096, 4096),
     (64, 4096, 4096),
 )
-_OF_HOPPER = (hopper.NAME, hopper_f64.NAME)
 
 
 class Kernel(Struct, frozen=True):
@@ -75,7 +72,7 @@ class Kernel(Struct, frozen=True):
     @property
     def family_name(self) -> str:
         kind = "attention " if isinstance(self.problem, Attention) else ""
-        return kind + str(getattr(self.family, "NAME", None) or self.family.name)
+        return kind + str(self.family.name)
 
     @property
     def element(self) -> str:
@@ -173,23 +170,20 @@ def kernels() -> Iterator[Kernel]:
     """Each of them for every problem that it takes."""
     yield from product_kernels()
     for one in gathered():
-        for family in (gathered_tensor_cores, gathered_simt):
-            for variant in family.variants(one):
-                if family.can_take(one, variant):
-                    yield Kernel(family, one, variant, ANY_GPU)
+        for family in (IMPLICIT_MMA_SYNC, IMPLICIT_SIMT):
+            for variant in family.able(one):
+                yield Kernel(family, one, variant, family.target)
     yield from attention_kernels()
 
 
 def product_kernels() -> Iterator[Kernel]:
     for problem in products():
-        for family in (*FAMILIES.values(), blackwell):
-            target = _target(family)
-            for variant in family.variants(problem):
-                if family.can_take(problem, variant):
-                    yield Kernel(family, problem, variant, target)
-            small = getattr(family, "of_few_tiles", lambda _: None)(problem)
-            if small:
-                yield Kernel(family, problem, small[0], target)
+        for family in (*FAMILIES.values(), TCGEN05):
+            for variant in family.able(problem):
+                yield Kernel(family, problem, variant, family.target)
+            small = family.few_tiles(problem)
+            if small is not None:
+                yield Kernel(family, problem, small.variant, family.target)
         for few in few_rows(problem):
             yield Kernel(few.family, few.problem, few.variant, "sm_90a")
 
@@ -200,12 +194,6 @@ def attention_kernels() -> Iterator[Kernel]:
             target = ANY_GPU if kind.chip is None else kind.chip.name
             for candidate in kind.candidates(attention):
                 yield Kernel(kind, attention, candidate.variant, target)
-
-
-def _target(family: Any) -> str:
-    if family is blackwell:
-        return "sm_100a"
-    return "sm_90a" if family.NAME.startswith(_OF_HOPPER) else ANY_GPU
 
 
 def capabilities_of(kernel: Kernel) -> tuple[int, ...]:

@@ -29,14 +29,14 @@ from aotc import ops
 from aotc.chips import LIMITS, block_shared_of
 from aotc.inspect import inspect
 from aotc.kernels.attention.problem import Attention
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import Choice, candidates, choose
 from aotc.kernels.matmul.explanation import reasons
-from aotc.kernels.matmul.mma_sync import family as tensor_cores
+from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.tuned import Entry, problem_words
 from aotc.lower.checks.extents import LaunchSizes
 from aotc.lower.outlining.limits import excesses
-from aotc.lower.outlining.module import ANY_GPU
 from aotc.mlir import ir
 from aotc.request import DEFAULT_CHIPS, BuildRequest, Chip, parse_ptx
 
@@ -113,7 +113,7 @@ TRANSPOSED = next(
     and not problem.b.transposed
     and problem.m == 4096
 )
-LARGE = tensor_cores.Variant(128, 128, 32, 2, 2, 3)
+LARGE = MMA_SYNC.variant_type(128, 128, 32, 2, 2, 3)
 
 
 def test_what_is_timed_has_room() -> None:
@@ -131,7 +131,7 @@ def test_what_was_measured_gives_way_where_it_has_no_room() -> None:
     words = problem_words(TRANSPOSED)
     for chip, expected in (("sm_80", [LARGE]), ("sm_86", [])):
         entry = Entry(
-            *(chip, words, (4096, 4096, 4096), tensor_cores.NAME, asdict(LARGE)), 1.0, 1, "a GPU"
+            *(chip, words, (4096, 4096, 4096), MMA_SYNC.name, asdict(LARGE)), 1.0, 1, "a GPU"
         )
         choices = choose(TRANSPOSED, [Chip(chip)], [entry])
         assert [one.variant for one in choices if one.target == chip and one.entry] == expected
@@ -143,8 +143,8 @@ def test_what_was_measured_gives_way_where_it_has_no_room() -> None:
 def test_the_reasons_name_the_gpus() -> None:
     """A kernel for some GPUs alone says which, and the part of the peak is expected of those."""
     chips = [Chip(name) for name in ("sm_80", "sm_86")]
-    limited = Choice(tensor_cores, LARGE, TRANSPOSED, ANY_GPU, capabilities=(80,))
-    other = Choice(tensor_cores, tensor_cores.Variant(64, 64, 32, 2, 2, 4), TRANSPOSED, ANY_GPU)
+    limited = Choice(MMA_SYNC, LARGE, TRANSPOSED, ANY_GPU, capabilities=(80,))
+    other = Choice(MMA_SYNC, MMA_SYNC.variant_type(64, 64, 32, 2, 2, 4), TRANSPOSED, ANY_GPU)
     first, second = reasons([limited, other], chips)
     assert "1. mma.sync with tiles of 128x128 on sm_80, " in first
     assert "2. mma.sync with tiles of 64x64 on GPUs, " in second

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.command import Outcome
-from matmul.test_hopper import OPERATIONS, evaluate, module, problem
+from matmul.test_wgmma import OPERATIONS, evaluate, module, problem
 
-from aotc.kernels.matmul.wgmma import family as hopper
 from aotc.kernels.matmul.wgmma.cluster_split_k import Exchange, parts_of
+from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.tiles import Body
 from aotc.kernels.matmul.wgmma.variants import Variant
 
@@ -153,7 +153,7 @@ def test_blocks_divide_k(splits: int, k: int, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_what_cannot_be_split_is_refused(variant: Variant) -> None:
-    assert not hopper.can_take(problem(), variant)
+    assert not WGMMA.can_take(problem(), variant)
 
 
 def test_a_cluster_is_launched(

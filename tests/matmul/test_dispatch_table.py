@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from matmul.test_hopper import problem
+from matmul.test_wgmma import problem
 
-from aotc.kernels.matmul.problem import Finish
-from aotc.kernels.matmul.wgmma import cost
-from aotc.kernels.matmul.wgmma import dispatch_table as hopper_menu
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.problem import Finish, Problem
+from aotc.kernels.matmul.wgmma import cost, dispatch_table
 from aotc.kernels.matmul.wgmma.cost import Sizes
+from aotc.kernels.matmul.wgmma.dispatch_table import WGMMA_TABLE
+from aotc.kernels.matmul.wgmma.family import WGMMA, operands
+from aotc.kernels.matmul.wgmma.variants import Variant
 from aotc.kernels.writer import Writer
 from aotc.mlir import ir
 
@@ -40,18 +41,18 @@ def evaluate(lines: list[str], given: dict[str, int]) -> dict[str, int]:
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
 def test_programs_compute_what_the_model_says(transposed: str) -> None:
     p = problem(dynamic=True, transposed=transposed)
-    variants = hopper.variants(p)
-    w = hopper_menu._Chooser(p)
+    variants = WGMMA.variants(p)
+    w = dispatch_table._Chooser(p)
     names = Sizes("%m", "%n", "%k", "%a", "%b")
-    clocks = [cost.clocks(w, *hopper.operands(p, variant), variant, names) for variant in variants]
+    clocks = [cost.clocks(w, *operands(p, variant), variant, names) for variant in variants]
     for sizes in (Sizes(4096, 4096, 4096, 4096, 4096), Sizes(1, 1, 0, 8, 8)):
         check(p, variants, w.lines, clocks, sizes)
     check(p, variants, w.lines, clocks, Sizes(3000, 1000, 777, 3000, 1008))
 
 
 def check(
-    p: hopper.Problem,
-    variants: tuple[hopper.Variant, ...],
+    p: Problem,
+    variants: tuple[Variant, ...],
     lines: list[str],
     clocks: list[str | int],
     sizes: Sizes,
@@ -65,25 +66,25 @@ def check(
     }
     values = evaluate(lines, {name: int(value) for name, value in given.items()})
     for variant, name in zip(variants, clocks, strict=True):
-        operands = hopper.operands(p, variant)
-        assert values[str(name)] == cost.clocks(Writer(), *operands, variant, sizes)
+        tiles = operands(p, variant)
+        assert values[str(name)] == cost.clocks(Writer(), *tiles, variant, sizes)
 
 
 @pytest.mark.parametrize("batch", [None, 3])
 def test_text_is_a_module(batch: int | None) -> None:
     p = problem(dynamic=True, batch=batch)
-    menu = hopper_menu.menu(p, hopper.variants(p))
+    menu = WGMMA_TABLE.table(p, WGMMA.variants(p))
     assert len(menu.variants) > 1
-    text = hopper_menu.function(p, menu, "product")
+    text = WGMMA_TABLE.function(p, menu, "product")
     assert text.count("gpu.launch") == len(menu.variants)
     with ir.Context(), ir.Location.unknown():
         ir.Module.parse(text).operation.verify()
 
 
-class Named(hopper_menu._Chooser):
+class Named(dispatch_table._Chooser):
     """Writes which kernel it would launch."""
 
-    def _kernel(self, variant: hopper.Variant, finish: Finish | None) -> None:
+    def _kernel(self, variant: Variant, finish: Finish | None) -> None:
         self.line(f"launch {variant.n}")
 
 
@@ -92,7 +93,7 @@ def test_the_fastest_is_launched(best: int) -> None:
     """The conditions lead to the kernel with the fewest clocks."""
     w = Named(problem(dynamic=True))
     numbers = range(1, 5)
-    variants = [hopper.Variant(n=number) for number in numbers]
+    variants = [Variant(n=number) for number in numbers]
     w.launch_fastest(variants, [f"%clocks{number}" for number in numbers], None)
     values = {f"%clocks{number}": 7 if number == best else 9 for number in numbers}
     values = evaluate(w.lines, values)

@@ -11,13 +11,13 @@ from matmul.scalar_products import entry
 from numpy.typing import NDArray
 
 import aotc
-from aotc.kernels.matmul import gemv as skinny
-from aotc.kernels.matmul.cpu import blocked
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.epilogue import Epilogue, Step
-from aotc.kernels.matmul.mma_sync import family as tensor_cores
+from aotc.kernels.matmul.gemv import GEMV
+from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra, Matrix, Problem
-from aotc.kernels.matmul.simt import family as simt
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.simt.family import SIMT
+from aotc.kernels.matmul.wgmma.family import WGMMA
 
 Array = NDArray[Any]
 
@@ -96,14 +96,14 @@ def problem(
 
 
 FAMILIES = {
-    "tensor_cores": (tensor_cores, tensor_cores.Variant(32, 32, 32, 2, 2, 3)),
+    "tensor_cores": (MMA_SYNC, MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3)),
     "tensor_cores in parts of K": (
-        tensor_cores,
-        tensor_cores.Variant(32, 32, 32, 2, 2, 3, splits=2),
+        MMA_SYNC,
+        MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, splits=2),
     ),
-    "simt": (simt, None),
-    "skinny": (skinny, None),
-    "blocked": (blocked, None),
+    "simt": (SIMT, None),
+    "skinny": (GEMV, None),
+    "blocked": (CPU_BLOCKED, None),
 }
 CASES = [
     *((name, (40, 48, 130), "f16", "f32") for name in FAMILIES if "cores" in name),
@@ -137,7 +137,7 @@ def test_every_family_takes_it(
             pytest.skip("is not for sizes that are not known")
         variant = variants[0]
     elif given.a.alignment < variant.copy_bytes or given.b.alignment < variant.copy_bytes:
-        variant = tensor_cores.Variant(32, 32, 32, 2, 2, 3, copy_bytes=1, splits=variant.splits)
+        variant = MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, copy_bytes=1, splits=variant.splits)
     assert family.can_take(given, variant)
     finish = steps(element, result).finish(given.extras)
     text = entry(family.function(given, variant, "product", finish))
@@ -168,9 +168,9 @@ def test_hopper_builds(
     """What it computes, only a GPU knows: tests/gpu."""
     given = problem(*sizes, "f16", result, batched=batched)
     texts = []
-    for number, variant in enumerate(hopper.variants(given)[::6]):
+    for number, variant in enumerate(WGMMA.variants(given)[::6]):
         finish = steps("f16", result).finish(given.extras)
-        texts.append(entry(hopper.function(given, variant, f"product{number}", finish)))
+        texts.append(entry(WGMMA.function(given, variant, f"product{number}", finish)))
     artifact = aotc.build(
         "\n".join(texts),
         emit="shared",

@@ -10,8 +10,7 @@ from e2e.support import run
 from helpers.command import build_here
 from matmul.scalar_products import Product, build, call, clamped
 
-from aotc.kernels.matmul import gemv as skinny
-from aotc.kernels.matmul.gemv import Variant
+from aotc.kernels.matmul.gemv import GEMV, Variant
 
 # Loads of an element or of several, k divided by lanes, warps, blocks. `small` differs from sizes.
 ONE = Variant(small=2, warps=2, load_bytes=4, depth=2, rows=2, lanes=8)
@@ -68,8 +67,8 @@ VARIANTS = {product.name: variant for product, variant in PRODUCTS}
 
 def _text(product: Product) -> str:
     variant = VARIANTS[product.name]
-    assert skinny.can_take(product.problem, variant), product.name
-    return skinny.function(product.problem, variant, product.name)
+    assert GEMV.can_take(product.problem, variant), product.name
+    return GEMV.function(product.problem, variant, product.name)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +104,7 @@ def test_what_is_stored_is_finished(is_right: bool, tmp_path: Path) -> None:
     """`finish` is given the sum, its row and its column."""
     product = Product("finished", 35, 34, 3)
     variant = _of(SPLIT, is_right)
-    text = skinny.function(product.problem, variant, product.name, clamped)
+    text = GEMV.function(product.problem, variant, product.name, clamped)
     program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
     a, b = np.ones((35, 3), np.float32), np.full((3, 34), -2, np.float32)
     row, column = np.indices((35, 34))
@@ -124,16 +123,16 @@ def test_variants_build(element: str, transposed: bool, tmp_path: Path) -> None:
     """The first one as machine code; all can be taken."""
     sizes = {"dynamic": "", "element": element, "result": element}
     product = Product("product", 8, 4096, 4096, transposed_b=transposed, **sizes)
-    found = skinny.variants(product.problem)
+    found = GEMV.variants(product.problem)
     assert found
-    assert all(skinny.can_take(product.problem, variant) for variant in found)
+    assert all(GEMV.can_take(product.problem, variant) for variant in found)
     source = tmp_path / "product.mlir"
-    source.write_text(skinny.function(product.problem, found[0], product.name))
+    source.write_text(GEMV.function(product.problem, found[0], product.name))
     options = ("--chip", "sm_90a", "--no-cpu-kernels", "--emit", "cubin", "--entry", product.name)
     build_here(source, *options, "-o", tmp_path / "product.cubin")
 
 
 def test_what_it_cannot_do_is_refused() -> None:
     problem = Product("dynamic", 3, 64, 64).problem
-    assert not skinny.can_take(problem, WIDE)  # rows may begin anywhere
-    assert skinny.variants(Product("large", 64, 64, 64, dynamic="").problem) == ()
+    assert not GEMV.can_take(problem, WIDE)  # rows may begin anywhere
+    assert GEMV.variants(Product("large", 64, 64, 64, dynamic="").problem) == ()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from matmul.test_hopper import Aotc, evaluate, module, problem, relu
+from matmul.test_wgmma import Aotc, evaluate, module, problem, relu
 from msgspec.structs import replace
 
 from aotc.kernels.matmul.choice import choose
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.grid_split_k import Slices
 from aotc.kernels.matmul.wgmma.tiles import Body, Tile
 from aotc.kernels.matmul.wgmma.variants import Variant
@@ -71,7 +71,7 @@ def test_few_tiles_are_divided_where_k_is_long(
 def test_what_cannot_be_divided_is_refused(
     why: str, fields: dict[str, int], variant: Variant
 ) -> None:
-    assert not hopper.can_take(problem(**{"k": 1024, **fields}), variant), why  # type: ignore[arg-type]
+    assert not WGMMA.can_take(problem(**{"k": 1024, **fields}), variant), why  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("n", "width"), [(104, 4), (102, 1)])

@@ -18,27 +18,28 @@ from matmul.contracted import Contraction, convolution
 from matmul.scalar_products import entry
 
 import aotc
-from aotc.kernels.matmul.cpu import blocked
-from aotc.kernels.matmul.implicit_gemm import cpu as blocked_gathered
-from aotc.kernels.matmul.implicit_gemm import mma_sync as tensor_cores
-from aotc.kernels.matmul.implicit_gemm import simt
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
+from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.problem import Emitter, Place
+from aotc.request import Chip
 
 HALF = {"element": "f16", "result": "f32"}
 BYTES = {"element": "i8", "result": "i32"}
 # Small tiles: several on a side, soon compiled.
-COPIES = simt.Variant(32, 32, 8, 32, 16, 4, 4, 3, 16)
-PARTS = simt.Variant(32, 32, 8, 32, 16, 4, 4, 3, 4, splits=3)
-LOADS = simt.Variant(32, 32, 8, 32, 16, 4, 4, 2, 0)
-ELEMENTS = tensor_cores.Variant(32, 32, 32, 2, 2, 2, 1)
+COPIES = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 16)
+PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, splits=3)
+LOADS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 2, 0)
+ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)
 ELEMENT_PARTS = msgspec.structs.replace(ELEMENTS, splits=2)
-CHUNKS = tensor_cores.Variant(32, 32, 32, 2, 2, 3, 16)
+CHUNKS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, 16)
 CHUNK_PARTS = msgspec.structs.replace(CHUNKS, splits=3)
 TF32 = msgspec.structs.replace(ELEMENTS, k=16)
 TF32_PARTS = msgspec.structs.replace(TF32, splits=2)
 TF32_CHUNKS = msgspec.structs.replace(CHUNKS, k=16)
-OF_BYTES = tensor_cores.Variant(32, 32, 64, 2, 2, 2, 1)
-BLOCKS = blocked.Variant(6, 1, 24, 64, 20)
+OF_BYTES = IMPLICIT_MMA_SYNC.variant_type(32, 32, 64, 2, 2, 2, 1)
+BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 64, 20)
 VARIANTS = (
     BLOCKS,
     COPIES,
@@ -110,9 +111,9 @@ CASES += [(case, BLOCKS) for case in {case.name: case for case, _ in CASES}.valu
 
 
 def family_of(variant: Any) -> Any:
-    if isinstance(variant, blocked.Variant):
-        return blocked_gathered
-    return simt if isinstance(variant, simt.Variant) else tensor_cores
+    if isinstance(variant, CPU_BLOCKED.variant_type):
+        return IMPLICIT_CPU
+    return IMPLICIT_SIMT if isinstance(variant, IMPLICIT_SIMT.variant_type) else IMPLICIT_MMA_SYNC
 
 
 def name_of(case: Contraction, variant: Any) -> str:
@@ -184,7 +185,9 @@ def test_what_is_stored_is_finished(variant: Any, tmp_path: Path) -> None:
             results.append(emitter.value(f"arith.sitofp {integer} : i32 to f32"))
         return results
 
-    case = replace(STRIDED, name="finished", **(HALF if family_of(variant) is tensor_cores else {}))
+    case = replace(
+        STRIDED, name="finished", **(HALF if family_of(variant) is IMPLICIT_MMA_SYNC else {})
+    )
     library = build_library(text_of(case, variant, finish), tmp_path)
     a, b, c = case.operands()
     library.call(name_of(case, variant), b, a, c)
@@ -198,7 +201,7 @@ def test_variants_build(chip: str, types: dict[str, str], tmp_path: Path) -> Non
     """The first one and the last one as machine code; all can be taken."""
     case = convolution("large", (8, 64, 28, 28), (128, 3, 3), strides=(2, 2), **types)
     problem = case.problem
-    family = tensor_cores if types else simt
+    family = IMPLICIT_MMA_SYNC if types else IMPLICIT_SIMT
     assert problem is not None
     found = family.variants(problem)
     assert found
@@ -209,17 +212,20 @@ def test_variants_build(chip: str, types: dict[str, str], tmp_path: Path) -> Non
         build_here(source, *options, "-o", tmp_path / "convolution.cubin")
 
 
-@pytest.mark.parametrize("family", [simt, tensor_cores], ids=["f32", "f16"])
+@pytest.mark.parametrize("family", [IMPLICIT_SIMT, IMPLICIT_MMA_SYNC], ids=["f32", "f16"])
 def test_tiles_are_no_wider_than_matrices(family: Any) -> None:
     """Those of a batch lie beside each other, and share no tile."""
     case = replace(
         HEADS,
         sizes={"b": 8, "h": 12, "i": 1024, "j": 64, "d": 1024},
-        **(HALF if family is tensor_cores else {}),
+        **(HALF if family is IMPLICIT_MMA_SYNC else {}),
     )
     problem = case.problem
     assert problem is not None
-    best = min(family.variants(problem), key=lambda one: family.expected_clocks(problem, one))
+    best = min(
+        family.variants(problem),
+        key=lambda one: family.expected_clocks(problem, one, (1, 1, 1), Chip("sm_90")),
+    )
     assert best.n <= 64
 
 

@@ -14,13 +14,13 @@ from helpers.shared import made_once, shared_folder
 from matmul.contracted import DTYPES, Contraction, convolution
 from matmul.scalar_products import entry
 
-from aotc.kernels.matmul.cpu import blocked
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse
-from aotc.kernels.matmul.implicit_gemm import cpu as blocked_gathered
-from aotc.kernels.matmul.implicit_gemm import mma_sync as tensor_cores
-from aotc.kernels.matmul.implicit_gemm import simt
+from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_gathered
+from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
 from aotc.mlir import ir
@@ -85,11 +85,11 @@ func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, 
 
 
 HALF = {"element": "f16", "result": "f32"}
-BLOCKS = blocked.Variant(6, 1, 24, 64, 20)
-WHOLE = simt.Variant(32, 32, 8, 32, 16, 4, 4, 3, 16)
-PARTS = simt.Variant(32, 32, 8, 32, 16, 4, 4, 3, 4, splits=3)
-ELEMENTS = tensor_cores.Variant(32, 32, 32, 2, 2, 2, 1)
-ELEMENT_PARTS = tensor_cores.Variant(32, 32, 32, 2, 2, 2, 1, splits=2)
+BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 64, 20)
+WHOLE = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 16)
+PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, splits=3)
+ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)
+ELEMENT_PARTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1, splits=2)
 EVEN = Layer(convolution("even", (2, 5, 6, 12), (35, 3, 3)), "f32")
 ODD = Layer(convolution("odd", (3, 4, 7, 7), (33, 3, 3), strides=(2, 2)), "f32")
 HALF_EVEN = Layer(convolution("half_even", (2, 5, 6, 12), (35, 3, 3), **HALF), "f16")
@@ -108,10 +108,12 @@ def name_of(layer: Layer, variant: Any) -> str:
 
 
 def text_of(layer: Layer, variant: Any) -> str:
-    if isinstance(variant, blocked.Variant):
-        family: Any = blocked_gathered
+    if isinstance(variant, CPU_BLOCKED.variant_type):
+        family: Any = IMPLICIT_CPU
     else:
-        family = simt if isinstance(variant, simt.Variant) else tensor_cores
+        family = (
+            IMPLICIT_SIMT if isinstance(variant, IMPLICIT_SIMT.variant_type) else IMPLICIT_MMA_SYNC
+        )
 
     def write(fused: Fused) -> str:
         problem = fused.problem

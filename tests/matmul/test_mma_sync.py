@@ -18,8 +18,7 @@ from helpers.command import Outcome, build_here
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from aotc.kernels.matmul.mma_sync import family as tensor_cores
-from aotc.kernels.matmul.mma_sync.family import Variant
+from aotc.kernels.matmul.mma_sync.family import MMA_SYNC, Variant
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Emitter, Matrix, Place, Problem
 
 Array = NDArray[Any]
@@ -91,12 +90,12 @@ class Product:
 
 
 def text(product: Product, finish: Any = None) -> str:
-    made = tensor_cores.function(product.problem, product.variant, "gemm", finish)
+    made = MMA_SYNC.function(product.problem, product.variant, "gemm", finish)
     return made.replace("{\n", "attributes {llvm.emit_c_interface} {\n", 1)
 
 
 def build(product: Product, folder: Path, finish: Any = None) -> Path:
-    assert tensor_cores.can_take(product.problem, product.variant)
+    assert MMA_SYNC.can_take(product.problem, product.variant)
     source = folder / "gemm.mlir"
     source.write_text(text(product, finish))
     chip = "sm_90" if product.variant.instruction_k else "sm_80"
@@ -286,7 +285,7 @@ def test_first_variant_fits_into_registers(
     """What is tried first for large squares spills nothing, on any chip."""
     result = {"i8": "i32"}.get(element, element)
     product = Product(element, result, SMALL, LARGE, transposed, 16)
-    variant = tensor_cores.variants(product.problem)[0]
+    variant = MMA_SYNC.variants(product.problem)[0]
     source, object_ = tmp_path / "gemm.mlir", tmp_path / "gemm.o"
     source.write_text(text(dataclasses.replace(product, variant=variant)))
     options = ("--chip", chips, "--emit", "obj", "--no-cpu-kernels")
@@ -302,10 +301,10 @@ def test_alignment_decides_on_copies() -> None:
     """Copies are as wide as rows are known to be aligned, and no wider."""
     for alignment, least in ((16, 16), (8, 8), (4, 4), (2, 1)):
         product = Product("f16", "f16", SMALL, alignment=alignment)
-        tried = tensor_cores.variants(product.problem)
+        tried = MMA_SYNC.variants(product.problem)
         assert {variant.copy_bytes for variant in tried} == {least}
         for wider in (4, 8, 16):
-            takes = tensor_cores.can_take(product.problem, replace(SMALL, copy_bytes=wider))
+            takes = MMA_SYNC.can_take(product.problem, replace(SMALL, copy_bytes=wider))
             assert takes == (wider <= alignment)
 
 
@@ -321,14 +320,12 @@ def test_alignment_decides_on_copies() -> None:
 )
 def test_tiles_without_equal_parts_are_refused(variant: Variant) -> None:
     """What threads could not share, or pipelines not hide."""
-    assert not tensor_cores.can_take(Product("f16", "f16", SMALL, alignment=32).problem, variant)
+    assert not MMA_SYNC.can_take(Product("f16", "f16", SMALL, alignment=32).problem, variant)
 
 
 def test_types_without_tensor_cores_are_refused() -> None:
     """f32 is not rounded to tf32 unasked, and sums are never narrower than what they add."""
-    assert (
-        tensor_cores.variants(replace(Product("f32", "f32", F32).problem, allow_tf32=False)) == ()
-    )
-    assert tensor_cores.variants(Product("f16", "f64", SMALL).problem) == ()
-    assert tensor_cores.variants(Product("i8", "f32", I8).problem) == ()
-    assert tensor_cores.variants(Product("f32", "f32", F32, accumulator="f64").problem) == ()
+    assert MMA_SYNC.variants(replace(Product("f32", "f32", F32).problem, allow_tf32=False)) == ()
+    assert MMA_SYNC.variants(Product("f16", "f64", SMALL).problem) == ()
+    assert MMA_SYNC.variants(Product("i8", "f32", I8).problem) == ()
+    assert MMA_SYNC.variants(Product("f32", "f32", F32, accumulator="f64").problem) == ()

@@ -9,11 +9,10 @@ from matmul.scalar_products import Product, build, call
 from msgspec.structs import replace
 
 from aotc.kernels.matmul.choice import choose
-from aotc.kernels.matmul.mma_sync import family as tensor_cores
-from aotc.kernels.matmul.mma_sync.family import Variant
+from aotc.kernels.matmul.mma_sync.family import MMA_SYNC, Variant
 from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, Copied
 from aotc.kernels.matmul.problem import Problem
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.request import Chip
 
 SMALL = Variant(64, 64, 16, 2, 2, 2)
@@ -99,11 +98,11 @@ def test_wgmma_has_copies_of_what_it_cannot_read(a: bool, b: bool, copies: bool)
     )
     first = choose(product.problem, [Chip("sm_90a")])[0]
     assert first.target == "sm_90a"
-    assert first.family is (ALONG_K if copies else hopper)
+    assert first.family is (ALONG_K if copies else WGMMA)
 
 
 def test_f8_is_for_any_gpu() -> None:
     problem = Product("x", 1000, 1000, 1000, element="f8E4M3FN", alignment=1).problem
     choices = choose(problem, [Chip("sm_80"), Chip("sm_90a")])
     assert {choice.family for choice in choices} >= {AS_F16}
-    assert tensor_cores.variants(problem) == ()
+    assert MMA_SYNC.variants(problem) == ()

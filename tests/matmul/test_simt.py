@@ -12,8 +12,7 @@ from helpers.command import build_here
 from matmul.scalar_products import Product, build, call, clamped
 
 from aotc.kernels.matmul.problem import Problem
-from aotc.kernels.matmul.simt import family as simt
-from aotc.kernels.matmul.simt.family import Variant
+from aotc.kernels.matmul.simt.family import SIMT, Variant
 
 # Small tiles: several on a side, soon compiled.
 COPIES = Variant(32, 32, 8, 32, 16, 4, 4, 3, 4)
@@ -90,8 +89,8 @@ VARIANTS = {product.name: variant for product, variant in PRODUCTS}
 
 def _text(product: Product) -> str:
     variant = VARIANTS[product.name]
-    assert simt.can_take(product.problem, variant), product.name
-    return simt.function(product.problem, variant, product.name)
+    assert SIMT.can_take(product.problem, variant), product.name
+    return SIMT.function(product.problem, variant, product.name)
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +119,8 @@ def test_parts_of_k_are_as_many_as_a_gpu_has_use_for() -> None:
     variant = msgspec.structs.replace(COPIES, splits=0)
     sizes = {(64, 64, 4096): 32, (512, 512, 4096): 1, (256, 512, 4096): 2, (64, 64, 200): 3}
     for size, splits in sizes.items():
-        assert simt.for_sizes(variant, *size).splits == splits, size
-    assert simt.for_sizes(variant, 64, 64, 0).splits == 1
+        assert SIMT.for_sizes(variant, size).splits == splits, size
+    assert SIMT.for_sizes(variant, (64, 64, 0)).splits == 1
 
 
 @pytest.mark.parametrize("size", [(0, 0, 4), (3, 0, 4), (0, 5, 0)], ids=str)
@@ -135,7 +134,7 @@ def test_there_may_be_nothing_to_do(
 def test_what_is_stored_is_finished(tmp_path: Path) -> None:
     """`finish` is given the sum, its row and its column."""
     product = Product("finished", 35, 34, 3)
-    text = simt.function(product.problem, COPIES, product.name, clamped)
+    text = SIMT.function(product.problem, COPIES, product.name, clamped)
     program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
     a, b = np.ones((35, 3), np.float32), np.full((3, 34), -2, np.float32)
     row, column = np.indices((35, 34))
@@ -160,11 +159,11 @@ def test_what_is_stored_is_finished(tmp_path: Path) -> None:
 )
 def test_variants_build(product: Product, chip: str, tmp_path: Path) -> None:
     """The first one as machine code; all can be taken."""
-    found = simt.variants(product.problem)
+    found = SIMT.variants(product.problem)
     assert found
-    assert all(simt.can_take(product.problem, variant) for variant in found)
+    assert all(SIMT.can_take(product.problem, variant) for variant in found)
     source = tmp_path / "product.mlir"
-    source.write_text(simt.function(product.problem, found[0], product.name))
+    source.write_text(SIMT.function(product.problem, found[0], product.name))
     options = ("--chip", chip, "--no-cpu-kernels", "--emit", "cubin", "--entry", product.name)
     build_here(source, *options, "-o", tmp_path / "product.cubin")
 
@@ -181,4 +180,4 @@ def test_variants_build(product: Product, chip: str, tmp_path: Path) -> None:
 )
 def test_what_it_cannot_do_is_refused(product: Product, variant: Variant) -> None:
     problem: Problem = product.problem
-    assert not simt.can_take(problem, variant)
+    assert not SIMT.can_take(problem, variant)

@@ -9,8 +9,8 @@ from matmul.scalar_products import Product
 from matmul.test_dispatch import TRANSPOSED_B, explanation, module
 
 import aotc
-from aotc.kernels.matmul import gemv as skinny
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.gemv import GEMV
+from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.small_m import FewRows, few_rows
 
 HALF = {"element": "f16", "result": "f16", "dynamic": "", "alignment": 16}
@@ -26,7 +26,7 @@ def found(m: int, n: int, k: int, **fields: object) -> list[FewRows]:
 )
 def test_k_is_divided_until_all_multiprocessors_have_a_part(n: int, k: int, splits: int) -> None:
     [few] = found(16, n, k)
-    assert few.family is hopper
+    assert few.family is WGMMA
     assert (few.variant.splits, few.variant.few, few.rows) == (splits, 16, None)
 
 
@@ -34,7 +34,7 @@ def test_one_row_is_one_pass_where_that_is_faster() -> None:
     [along] = found(1, 4096, 4096, transposed_b=True)
     [across] = found(1, 11008, 4096)
     [narrow] = found(1, 4096, 4096)
-    assert [along.family, across.family, narrow.family] == [skinny, skinny, hopper]
+    assert [along.family, across.family, narrow.family] == [GEMV, GEMV, WGMMA]
     assert along.variant.is_early
     assert across.variant.is_early
 
@@ -42,7 +42,7 @@ def test_one_row_is_one_pass_where_that_is_faster() -> None:
 def test_rows_that_are_not_known_have_a_kernel_for_each_range() -> None:
     kernels = found(5, 4096, 4096, dynamic="m", transposed_b=True)
     assert [few.rows for few in kernels] == [(1, 1), (2, 16), (17, 64)]
-    assert [few.family for few in kernels] == [skinny, hopper, hopper]
+    assert [few.family for few in kernels] == [GEMV, WGMMA, WGMMA]
     assert kernels[0].problem.m == 1
     assert kernels[1].problem.m is None
 

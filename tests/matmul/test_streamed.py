@@ -11,7 +11,7 @@ import pytest
 from e2e.support import run
 from matmul.scalar_products import Product, build, call, clamped
 
-from aotc.kernels.matmul.cpu import streamed
+from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 
 # N and K: none, less than a vector and than a group of rows, just over them, several blocks.
 SIZES = [(1, 1), (3, 7), (70, 133), (5, 0), (0, 5), (300, 16), (1030, 37)]
@@ -56,8 +56,8 @@ PRODUCTS = _products()
 
 
 def _text(product: Product) -> str:
-    [variant] = streamed.variants(product.problem)
-    return streamed.function(product.problem, variant, product.name)
+    [variant] = CPU_STREAMED.variants(product.problem)
+    return CPU_STREAMED.function(product.problem, variant, product.name)
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +86,8 @@ def test_any_sizes_are_right(
 def test_what_is_stored_is_finished(turned: bool, tmp_path: Path) -> None:
     """`finish` is given the sum, its row and its column."""
     product = Product("finished", 1, 34, 3, dynamic="nk", transposed_b=turned)
-    [variant] = streamed.variants(product.problem)
-    text = streamed.function(product.problem, variant, product.name, clamped)
+    [variant] = CPU_STREAMED.variants(product.problem)
+    text = CPU_STREAMED.function(product.problem, variant, product.name, clamped)
     program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
     a, b = np.ones((1, 3), np.float32), np.full((3, 34), -2, np.float32)
     expected = np.maximum(-6.0 + np.arange(34), 0).astype(np.float32)[None]
@@ -103,8 +103,8 @@ def test_what_is_stored_is_finished(turned: bool, tmp_path: Path) -> None:
 def test_a_column_is_finished(turned: bool, tmp_path: Path) -> None:
     """Along rows."""
     product = Product("finished", 34, 1, 3, dynamic="mk", transposed_a=turned)
-    [variant] = streamed.variants(product.problem)
-    text = streamed.function(product.problem, variant, product.name, clamped)
+    [variant] = CPU_STREAMED.variants(product.problem)
+    text = CPU_STREAMED.function(product.problem, variant, product.name, clamped)
     program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
     a, b = np.full((34, 3), -2, np.float32), np.ones((3, 1), np.float32)
     expected = np.maximum(-6.0, np.arange(34)).astype(np.float32)[:, None]
@@ -120,4 +120,4 @@ def test_other_products_are_refused() -> None:
     one = Product("one", 2, 64, 64, dynamic="")
     apart = {"transposed_a": True, "pitches": {"a": 2}}
     for other in (one, replace(one, m=1, **apart), replace(one, n=1, pitches={"c": 2})):
-        assert streamed.variants(other.problem) == ()
+        assert CPU_STREAMED.variants(other.problem) == ()

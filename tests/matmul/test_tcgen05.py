@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matmul.test_hopper import matrix
+from matmul.test_wgmma import matrix
 
 import aotc
-from aotc.kernels.matmul import tcgen05 as blackwell
 from aotc.kernels.matmul.problem import Problem
-from aotc.kernels.matmul.tcgen05 import Variant
+from aotc.kernels.matmul.tcgen05 import TCGEN05, Variant
 
 # PTX manual, «Instruction descriptor», kinds f16: the first bit and the width of each field.
 FIELDS = {"sums": (4, 2), "a": (7, 3), "b": (10, 3), "a_rows": (15, 1), "b_columns": (16, 1)}
@@ -36,7 +35,7 @@ def problem(
 
 
 def ptx_of(p: Problem, variant: Variant, folder: Path) -> str:
-    text = blackwell.function(p, variant, "gemm")
+    text = TCGEN05.function(p, variant, "gemm")
     text = text.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
     options: dict[str, Any] = {"chips": ("sm_100a",), "cpu_kernels": False}
     # An image, too: what ptxas does not take is an error.
@@ -55,7 +54,7 @@ def ptx_of(p: Problem, variant: Variant, folder: Path) -> str:
     ],
 )
 def test_it_assembles_and_keeps_nothing_in_memory(p: Problem, tmp_path: Path) -> None:
-    variant = blackwell.variants(p)[0]
+    variant = TCGEN05.variants(p)[0]
     ptx = ptx_of(p, variant, tmp_path)
     # For each stage there is a commit, and one for all. (Where K is known, there may be several.)
     stages = ptx.count("tcgen05.mma") / 4
@@ -91,9 +90,9 @@ def test_what_is_multiplied_is_described(element: str, layout: str, tmp_path: Pa
 
 
 def test_what_it_cannot_take() -> None:
-    assert not blackwell.can_take(problem(512, 512, 512), Variant(n=100))
-    assert not blackwell.can_take(problem(512, 512, 512), Variant(n=256, stages=5))
-    assert not blackwell.variants(problem(512, 512, 100))  # A's rows are not aligned
+    assert not TCGEN05.can_take(problem(512, 512, 512), Variant(n=100))
+    assert not TCGEN05.can_take(problem(512, 512, 512), Variant(n=256, stages=5))
+    assert not TCGEN05.variants(problem(512, 512, 100))  # A's rows are not aligned
 
 
 def test_it_is_asked_for(tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ from aotc.kernels.matmul.problem import (
     Problem,
     convert,
 )
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.wgmma import family
 from aotc.kernels.matmul.wgmma.cluster import Cluster
-from aotc.kernels.matmul.wgmma.family import Variant
+from aotc.kernels.matmul.wgmma.family import WGMMA, Variant
 from aotc.kernels.matmul.wgmma.store import Store
-from aotc.kernels.matmul.wgmma.tiles import Body, Operand
+from aotc.kernels.matmul.wgmma.tiles import Body, Operand, Tile
 from aotc.kernels.matmul.wgmma.transpose_of_c_store import SwappedStore
 from aotc.mlir import ir
 
@@ -97,7 +97,7 @@ def problem(
 def module(p: Problem, variant: Variant = SMALL, finish: Finish | None = None) -> str:
     types = [p.a.type, p.b.type, p.c.type]
     arguments = ", ".join(f"%{key}: {type_}" for key, type_ in zip("ABC", types, strict=True))
-    kernel = hopper.function(p, variant, "kernel", finish)
+    kernel = WGMMA.function(p, variant, "kernel", finish)
     return f"""{kernel}
 func.func @gemm({arguments}) attributes {{llvm.emit_c_interface}} {{
   call @kernel(%A, %B, %C) : ({", ".join(types)}) -> ()
@@ -126,15 +126,15 @@ def relu(e: Emitter, values: Sequence[str], place: Place) -> list[str]:
     ],
 )
 def test_what_tma_cannot_is_refused(why: str, p: Problem) -> None:
-    assert not hopper.can_take(p, SMALL), why
-    assert hopper.variants(p) == ()
+    assert not WGMMA.can_take(p, SMALL), why
+    assert WGMMA.variants(p) == ()
 
 
 def test_unknown_rows_are_refused_unless_their_alignment_is_known() -> None:
     p = problem(dynamic=True)
-    assert hopper.can_take(p, SMALL)
+    assert WGMMA.can_take(p, SMALL)
     unknown = matrix((200, 72), "f16", dynamic=True, alignment=2)
-    assert not hopper.can_take(Problem(a=unknown, b=p.b, c=p.c, accumulator="f32"), SMALL)
+    assert not WGMMA.can_take(Problem(a=unknown, b=p.b, c=p.c, accumulator="f32"), SMALL)
 
 
 @pytest.mark.parametrize(
@@ -153,17 +153,17 @@ def test_unknown_rows_are_refused_unless_their_alignment_is_known() -> None:
     ],
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
-    assert not hopper.can_take(problem(), variant)
+    assert not WGMMA.can_take(problem(), variant)
 
 
 def test_large_squares_begin_with_the_largest_tile() -> None:
-    first, *_ = hopper.variants(problem(4096, 4096, 4096))
+    first, *_ = WGMMA.variants(problem(4096, 4096, 4096))
     assert first == Variant(n=256, consumers=2, stages=3)
 
 
 def test_a_ring_that_gains_a_stage_has_less_to_store_from() -> None:
     """Of what there is room for in a block's shared memory."""
-    found = hopper.variants(problem(4096, 4096, 4096))
+    found = WGMMA.variants(problem(4096, 4096, 4096))
     assert {(one.stages, one.buffers) for one in found if one.m == one.n == 192} == {(4, 1)}
     assert {(one.stages, one.buffers) for one in found if one.m == one.n == 64} == {(8, 2)}
 
@@ -204,13 +204,13 @@ SWAPPED = (
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_text_is_a_module(name: str) -> None:
     p = PROBLEMS[name]
-    swapped = [variant for variant in SWAPPED if hopper.can_take(p, variant)]
+    swapped = [variant for variant in SWAPPED if WGMMA.can_take(p, variant)]
     is_simple = p.c.element != "f32" and not p.adds and p.c.alignment % 16 == 0
     assert len(swapped) == (len(SWAPPED) if is_simple else 0)
     for variant, finish in itertools.product(
         (*VARIANTS, *swapped), (None, relu if p.c.element == "f16" else None)
     ):
-        assert hopper.can_take(p, variant)
+        assert WGMMA.can_take(p, variant)
         with ir.Context(), ir.Location.unknown():
             ir.Module.parse(module(p, variant, finish)).operation.verify()
 
@@ -312,7 +312,7 @@ def evaluate(lines: list[str], given: dict[str, int]) -> dict[str, Any]:
 def test_tiles_are_made_once(down: int, across: int) -> None:
     """Each of every matrix, also where the last rows of tiles are fewer than a group."""
     variant = Variant(n=64, consumers=1, group=4, down=down, across=across)
-    kernel = hopper._Kernel(problem(batch=2), variant)
+    kernel = family._Kernel(problem(batch=2), variant)
     kernel.across, kernel.down, kernel.tiles_of_one = "%across", "%down", "%tiles"
     kernel.cluster.begin("%block", "%blocks")
     tile = kernel._tile(kernel.cluster.number)
@@ -393,7 +393,7 @@ def test_a_block_waits_for_those_that_it_writes_to(down: int, across: int) -> No
 def test_descriptors_address_the_blocks_own_memory(block: int) -> None:
     """Of a block of a cluster, addresses have its number in their highest byte, where a descriptor
     has what it says of the tile."""
-    kernel = hopper._Kernel(problem(), Variant(n=128))
+    kernel = family._Kernel(problem(), Variant(n=128))
     descriptor = kernel.b.descriptor(kernel.e, "%address")
     values = evaluate(kernel.e.lines, {"%address": block << 24 | 0x12400})
     assert values[descriptor] == kernel.b.layout | 0x1240
@@ -483,7 +483,7 @@ def test_rows_are_read_as_they_were_written() -> None:
     store = Store(Body(), problem(n=99, transposed="b"), 64, None)
     store.lane, store.sizes = "%lane", ("%m", "%n")
     row, column, batch = "%row", "%column", None
-    store._store_by_rows(hopper.Tile(row, column, batch), "%address", 64)
+    store._store_by_rows(Tile(row, column, batch), "%address", 64)
     lines = store.e.lines
     loads = [re.findall(r"%\w+", line)[1] for line in lines if "llvm.load" in line]
     stores = [re.findall(r"%\w+", line)[-2:] for line in lines if "memref.store" in line]
@@ -517,7 +517,7 @@ def test_transposed_sums_lie_as_tma_takes_them(first: int) -> None:
             f"{number}",
             f"{low}",
         )
-        store._write("%sums", first, rows, hopper.Tile("%row", "%column", None), "%buffer")
+        store._write("%sums", first, rows, Tile("%row", "%column", None), "%buffer")
         stores = [line for line in store.e.lines if "stmatrix" in line]
         assert all("mma_layout<col>" in line for line in stores)
         lanes = [
@@ -542,6 +542,6 @@ def test_neighbours_in_a_column_are_of_wgmmas_rows(low: int) -> None:
     """The PTX manual has of 8 columns, four elements in a lane: two in a row, and two 8 below."""
     store = SwappedStore(Body(), problem(), 96, None)
     store.lane = "%lane"
-    store._neighbours("%sums", 24, hopper.Tile("%row", "%column", None), 24, low)
+    store._neighbours("%sums", 24, Tile("%row", "%column", None), 24, low)
     taken = re.findall(r"extractvalue %sums\[(\d+)\]", "\n".join(store.e.lines))
     assert [int(number) for number in taken] == [12 + 2 * low, 13 + 2 * low]

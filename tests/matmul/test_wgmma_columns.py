@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from matmul.test_hopper import Aotc, evaluate, problem
+from matmul.test_wgmma import Aotc, evaluate, problem
 from msgspec.structs import replace
 
 from aotc.kernels.matmul.problem import Axis, Extra

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 from helpers.command import Outcome
-from matmul.test_hopper import evaluate, matrix, module, place_of
+from matmul.test_wgmma import evaluate, matrix, module, place_of
 from msgspec.structs import replace
 
 from aotc.kernels.matmul.problem import Problem
-from aotc.kernels.matmul.wgmma import family as hopper
-from aotc.kernels.matmul.wgmma.family import Variant
+from aotc.kernels.matmul.wgmma.family import WGMMA, Variant
 from aotc.kernels.matmul.wgmma.fragments import Fragments
 from aotc.kernels.matmul.wgmma.tiles import Body
 from aotc.kernels.matmul.wgmma.transposed_store import TransposedStore
@@ -61,9 +60,9 @@ PROBLEMS = {
 
 def variants(p: Problem) -> list[Variant]:
     """The first, one in a cluster, and a small one."""
-    found = hopper.variants(p)
+    found = WGMMA.variants(p)
     shared = replace(found[0], down=2)
-    assert hopper.can_take(p, shared)
+    assert WGMMA.can_take(p, shared)
     return [found[0], shared, min(found, key=lambda one: one.m * one.n)]
 
 
@@ -80,7 +79,7 @@ def test_sums_stay_in_registers(
     name: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
     p = PROBLEMS[name]
-    path, out = mlir_file(module(p, hopper.variants(p)[0])), tmp_path / "out"
+    path, out = mlir_file(module(p, WGMMA.variants(p)[0])), tmp_path / "out"
     command = ("build", path, "--chip", "sm_90a", "--emit", "ptx,cubin", "-o", f"{out}/")
     assert "warning" not in aotc(*command).succeeded().stderr
     said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
@@ -98,14 +97,14 @@ def test_sums_stay_in_registers(
 
 def test_what_wgmma_cannot_read_is_refused() -> None:
     for element, c in (("f32", "f32"), ("i8", "i32"), ("f8E4M3FN", "f32")):
-        assert hopper.variants(problem(element, c, transposed="ab")) == ()
-    assert hopper.variants(replace(PROBLEMS["tf32"], allow_tf32=False)) == ()
-    assert hopper.variants(problem("f8E4M3FN", "bf16", b="f16")) == ()
+        assert WGMMA.variants(problem(element, c, transposed="ab")) == ()
+    assert WGMMA.variants(replace(PROBLEMS["tf32"], allow_tf32=False)) == ()
+    assert WGMMA.variants(problem("f8E4M3FN", "bf16", b="f16")) == ()
 
 
 def test_sums_of_f8_are_promoted() -> None:
-    assert all(one.promotes for one in hopper.variants(PROBLEMS["f8"]))
-    assert not any(one.promotes for one in hopper.variants(PROBLEMS["tf32"]))
+    assert all(one.promotes for one in WGMMA.variants(PROBLEMS["f8"]))
+    assert not any(one.promotes for one in WGMMA.variants(PROBLEMS["tf32"]))
 
 
 def test_maps_have_cudas_types(aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path) -> None:

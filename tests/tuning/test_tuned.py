@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 import aotc as package
 from aotc.errors import InputError
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import candidates, choose
-from aotc.kernels.matmul.mma_sync import family as tensor_cores
+from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.problem import Matrix, Problem
-from aotc.kernels.matmul.simt import family as simt
+from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.tuned import (
     LARGE,
     SMALL,
@@ -26,8 +27,7 @@ from aotc.kernels.matmul.tuned import (
     problem_words,
     timed_sizes,
 )
-from aotc.kernels.matmul.wgmma import family as hopper
-from aotc.lower.outlining.module import ANY_GPU
+from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
@@ -49,7 +49,7 @@ def entry(problem: Problem, chip: Chip, size: int, family: Any, variant: Any) ->
         chip=chip.name,
         problem=problem_words(problem),
         sizes=(size, size, size),
-        kernel=family.NAME,
+        kernel=family.name,
         variant=to_builtins(variant),
         microseconds=1.5,
         candidates=3,
@@ -67,27 +67,27 @@ def file_of(path: Path, *entries: Entry) -> Path:
 
 def test_what_was_measured_is_chosen() -> None:
     problem = square(1024)
-    slowest = hopper.variants(problem)[-1]
-    measured = [entry(problem, HOPPER, 1024, hopper, slowest)]
+    slowest = WGMMA.variants(problem)[-1]
+    measured = [entry(problem, HOPPER, 1024, WGMMA, slowest)]
     first, second, *_ = choose(problem, [HOPPER, AMPERE], measured)
-    assert (first.family, first.variant, first.target) == (hopper, slowest, "sm_90a")
+    assert (first.family, first.variant, first.target) == (WGMMA, slowest, "sm_90a")
     assert first.entry == measured[0]
-    assert (second.family, second.target, second.entry) == (tensor_cores, ANY_GPU, None)
+    assert (second.family, second.target, second.entry) == (MMA_SYNC, ANY_GPU, None)
     assert choose(problem, [HOPPER, AMPERE])[0].variant != slowest
 
 
 def test_another_family_may_be_the_fastest() -> None:
     problem = square(1024)
-    variant = tensor_cores.variants(problem)[3]
-    measured = [entry(problem, HOPPER, 1024, tensor_cores, variant)]
+    variant = MMA_SYNC.variants(problem)[3]
+    measured = [entry(problem, HOPPER, 1024, MMA_SYNC, variant)]
     first = choose(problem, [Chip("sm_90")], measured)[0]
-    assert (first.family, first.variant, first.target) == (tensor_cores, variant, "sm_90a")
+    assert (first.family, first.variant, first.target) == (MMA_SYNC, variant, "sm_90a")
 
 
 def test_a_chip_without_kernels_of_its_own_gets_one() -> None:
     problem = square(1024, "f32")
-    variant = simt.variants(problem)[4]
-    measured = [entry(problem, AMPERE, 1024, simt, variant)]
+    variant = SIMT.variants(problem)[4]
+    measured = [entry(problem, AMPERE, 1024, SIMT, variant)]
     choices = choose(problem, [AMPERE, Chip("sm_86")], measured)
     assert [one.target for one in choices] == ["sm_80", ANY_GPU, ANY_GPU]
     assert choices[0].variant == variant
@@ -95,23 +95,23 @@ def test_a_chip_without_kernels_of_its_own_gets_one() -> None:
 
 def test_what_was_measured_on_other_chips_makes_no_difference() -> None:
     problem = square(1024)
-    measured = [entry(problem, HOPPER, 1024, hopper, hopper.variants(problem)[-1])]
+    measured = [entry(problem, HOPPER, 1024, WGMMA, WGMMA.variants(problem)[-1])]
     assert choose(problem, [AMPERE], measured) == choose(problem, [AMPERE])
 
 
 def test_of_unknown_sizes_large_ones_and_small_ones_are_measured() -> None:
     problem = square(None)
     assert timed_sizes(problem) == [(LARGE,) * 3, (SMALL,) * 3]
-    large, small = tensor_cores.variants(problem)[3:5]
+    large, small = MMA_SYNC.variants(problem)[3:5]
     both = [
-        entry(problem, AMPERE, SMALL, tensor_cores, small),
-        entry(problem, AMPERE, LARGE, tensor_cores, large),
+        entry(problem, AMPERE, SMALL, MMA_SYNC, small),
+        entry(problem, AMPERE, LARGE, MMA_SYNC, large),
     ]
     found = choose(problem, [AMPERE], both)
     assert [one.variant for one in found[:2]] == [large, small]
     assert found[0].least_tiles > 0 == found[1].least_tiles
     # What is said of the other one alone leaves this one as it is.
-    expected = tensor_cores.variants(problem)[0]
+    expected = MMA_SYNC.variants(problem)[0]
     found = choose(problem, [AMPERE], both[:1])
     assert [one.variant for one in found[:2]] == [expected, small]
 
@@ -119,7 +119,7 @@ def test_of_unknown_sizes_large_ones_and_small_ones_are_measured() -> None:
 def test_where_the_program_chooses_itself_nothing_is_measured() -> None:
     problem = square(None)
     assert candidates(problem, HOPPER, (LARGE,) * 3) == []
-    measured = [entry(problem, HOPPER, LARGE, hopper, hopper.variants(problem)[-1])]
+    measured = [entry(problem, HOPPER, LARGE, WGMMA, WGMMA.variants(problem)[-1])]
     assert choose(problem, [HOPPER], measured) == choose(problem, [HOPPER])
 
 
@@ -138,7 +138,7 @@ def test_candidates_begin_with_the_models_choice(problem: Problem, chip: Chip) -
         found = candidates(problem, chip, sizes)
         chosen = next(one for one in choose(problem, [chip]) if one.sizes == sizes)
         assert (found[0].family, found[0].variant) == (chosen.family, chosen.variant)
-        assert len({(one.family.NAME, one.variant) for one in found}) == len(found) > 1
+        assert len({(one.family.name, one.variant) for one in found}) == len(found) > 1
         assert all(one.family.can_take(problem, one.variant) for one in found)
         assert {one.target for one in found} == {chip.name}
 
@@ -221,7 +221,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
 
     def write(**changes: Any) -> Path:
         problem = square(256)
-        last = entry(problem, HOPPER, 256, hopper, hopper.variants(problem)[-1])
+        last = entry(problem, HOPPER, 256, WGMMA, WGMMA.variants(problem)[-1])
         return file_of(tmp_path / "tune.json", replace(last, **changes))
 
     return write
@@ -230,7 +230,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
 def test_a_build_takes_what_was_measured(aotc: Aotc, measured: Callable[..., Path]) -> None:
     said = aotc("build", "in.mlir", *QUICK, "--explain", "--tuned", measured(), "-o", "a.mlir")
     assert said.code == 0, said.stderr
-    last = hopper.variants(square(256))[-1]
+    last = WGMMA.variants(square(256))[-1]
     assert f"1. wgmma with tiles of {last.m}x{last.n} on sm_90a, " in said.stdout
     assert "bytes; the fastest of 3 on a GPU (1.5 us at 256x256x256); expected: 0." in said.stdout
     aotc("build", "in.mlir", *QUICK, "-o", "b.mlir").succeeded()
@@ -253,15 +253,15 @@ def test_the_function_takes_it_too(measured: Callable[..., Path]) -> None:
         ({"kernel": "magic"}, "there is no kernel 'magic'"),
         ({"variant": {"n": 64}}, "'wgmma' has parameters n, consumers"),
         (
-            {"variant": {**to_builtins(hopper.Variant()), "n": "wide"}},
+            {"variant": {**to_builtins(WGMMA.variant_type()), "n": "wide"}},
             "Expected `int`, got `str`",
         ),
         (
-            {"variant": {**to_builtins(hopper.Variant()), "n": 24}},
+            {"variant": {**to_builtins(WGMMA.variant_type()), "n": 24}},
             "cannot take it",
         ),
         (  # no kernel that would be timed
-            {"variant": {**to_builtins(hopper.variants(square(256))[-1]), "blocks": 10**9}},
+            {"variant": {**to_builtins(WGMMA.variants(square(256))[-1]), "blocks": 10**9}},
             "cannot take it",
         ),
     ],

@@ -13,8 +13,8 @@ from aotc.kernels.attention.mma_sync.menu import TENSOR_CORES
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.simt.menu import SIMT, SIMT_ON_HOPPER
 from aotc.kernels.attention.wgmma.menu import HOPPER
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.lower.outlining.module import ANY_GPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 

@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.chips import LIMITS, block_shared_of, gpu_of
-from aotc.kernels.matmul import gemv as skinny
-from aotc.kernels.matmul import tcgen05 as blackwell
-from aotc.kernels.matmul.cpu import blocked, streamed
-from aotc.kernels.matmul.implicit_gemm import cpu as blocked_gathered
-from aotc.kernels.matmul.implicit_gemm import mma_sync as gathered_tensor_cores
-from aotc.kernels.matmul.implicit_gemm import simt as gathered_simt
+from aotc.chips import LIMITS, block_shared_of
+from aotc.kernels.family import ANY_GPU, CPU
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
+from aotc.kernels.matmul.family import MatmulFamily, least_clocks
+from aotc.kernels.matmul.gemv import GEMV
+from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered
-from aotc.kernels.matmul.mma_sync import family as tensor_cores
-from aotc.kernels.matmul.mma_sync import hopper_f64
-from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER, Copied
-from aotc.kernels.matmul.peaks import peak_of
+from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
+from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
+from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
+from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Extra, Finish, Matrix, Problem
-from aotc.kernels.matmul.simt import family as simt
+from aotc.kernels.matmul.simt.family import SIMT
+from aotc.kernels.matmul.tcgen05 import TCGEN05
 from aotc.kernels.matmul.tuned import LARGE, SMALL, TINY, Entry, Sizes, sizes_at, variant_of
-from aotc.kernels.matmul.wgmma import dispatch_table as hopper_menu
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.small_m import few_rows
-from aotc.lower.outlining.module import ANY_GPU, CPU
 from aotc.lower.placement_names import LEAST_CAPABILITY
 from aotc.lower.tensors.products import LEAST_WORK
 from aotc.request import Chip, unique
 
+_OF_HOPPER: tuple[MatmulFamily, ...] = (WGMMA, MMA_SYNC_F64, ALONG_K, THRICE_ON_HOPPER)
+_OF_ANY_GPU: tuple[MatmulFamily, ...] = (THRICE, MMA_SYNC, AS_F16, SIMT)
 # By the names that files of what was measured have them.
-_OF_HOPPER = (hopper, hopper_f64, ALONG_K, THRICE_ON_HOPPER)
-_OF_ANY_GPU = (THRICE, tensor_cores, AS_F16, simt)
-FAMILIES = {family.NAME: family for family in (*_OF_HOPPER, *_OF_ANY_GPU, skinny)}
-_OF_GATHERED = (gathered_tensor_cores, gathered_simt)
+FAMILIES = {family.name: family for family in (*_OF_HOPPER, *_OF_ANY_GPU, GEMV)}
+_OF_GATHERED: tuple[MatmulFamily, ...] = (IMPLICIT_MMA_SYNC, IMPLICIT_SIMT)
+_OF_CPU: tuple[MatmulFamily, ...] = (CPU_STREAMED, CPU_BLOCKED)
 _HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
 # Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
 # smaller ones are taken, that suit the size SMALL.
@@ -65,7 +66,7 @@ class Choice(Struct, frozen=True):
     are not known. `capabilities`: the GPUs that it is launched on, where some of those that code is
     made for have not the shared memory; none stands for all of them."""
 
-    family: Any
+    family: MatmulFamily
     variant: Any
     problem: Problem
     target: str
@@ -78,51 +79,37 @@ class Choice(Struct, frozen=True):
     capabilities: tuple[int, ...] = ()
 
     @property
-    def has_model(self) -> bool:
-        """Whether it is the one that is expected to be the fastest, not the first that can."""
-        return hasattr(self.family, "clocks") or hasattr(self.family, "expected_clocks")
-
-    @property
     def sizes(self) -> Sizes:
         """The sizes that it is meant for."""
         m, n, k = sizes_at(self.problem, self.unknown)
         return (self.rows[1] if self.rows else m), n, k
 
-    @property
-    def is_menu(self) -> bool:
-        """Whether it stands for several kernels, of which the program takes one."""
-        return self.family is hopper_menu
-
     def expected_part(self, chip: Chip, unknown: int | None = None) -> float | None:
         """Of what the chip can at most, by the model; None for what has no model. At `sizes`, or
         where every size that is not known is `unknown`."""
         sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
-        m, n, k = sizes
-        least = m * n * k / gpu_of(chip.capability).multiprocessors
-        least /= peak_of(self.problem, chip).multiply_adds
-        if self.is_menu:
-            clocks = hopper_menu.fastest_clocks(self.problem, self.variant, unknown or SMALL)
-            return least / max(least, clocks)
-        if not hasattr(self.family, "clocks") or not least:
+        if not self.family.has_cost_model or isinstance(self.problem, Gathered):
             return None
-        return least / _clocks(self.family, self.problem, self.variant, sizes, chip, at_most=True)
+        least = least_clocks(self.problem, sizes, chip)
+        if not least:
+            return None
+        clocks = self.family.expected_clocks(self.problem, self.variant, sizes, chip, at_most=True)
+        return least / clocks
 
     def write(self, name: str, finish: Finish | None = None) -> str:
         """The host function that launches the kernel, as text."""
-        return str(self.family.function(self.problem, self.variant, name, finish))
+        return self.family.function(self.problem, self.variant, name, finish)
 
     @property
     def is_of_copies(self) -> bool:
         """Whether it copies matrices that others take as they are: of large ones alone."""
-        return isinstance(self.family, Copied) and not self.family.is_forced
+        return self.family.packs_operands and self.family.is_for_large
 
     def __str__(self) -> str:
         where = {ANY_GPU: "GPUs", CPU: "the CPU"}.get(self.target, self.target)
         if self.capabilities:
             where = ", ".join(f"sm_{capability}" for capability in self.capabilities)
-        if self.family in (skinny, streamed):
-            return f"{self.family.NAME} on {where}"
-        return f"{self.family.NAME} with tiles of {self.variant.m}x{self.variant.n} on {where}"
+        return f"{self.family.describe(self.variant)} on {where}"
 
 
 def choose(
@@ -166,9 +153,10 @@ def _fastest(
         if few and few[0].rows is None:
             continue
         best = _best_on(problem, chip)
-        is_wgmma = bool(best) and best[0].family is hopper
-        if is_wgmma and len(best) > 1:
-            found.append(_menu(best[0]))
+        chosen_when_known = best[0].family.chosen_when_known(problem) if len(best) > 1 else None
+        if chosen_when_known is not None:
+            family, variant = chosen_when_known
+            found.append(replace(best[0], family=family, variant=variant, least_tiles=0))
         elif own:
             found += _measured(problem, own, chip)
         else:
@@ -178,8 +166,8 @@ def _fastest(
     families = _families_of(problem)
     if others:
         found += _best(problem, families, ANY_GPU, others)
-    uncopied = [family for family in families if family is not THRICE]
-    anywhere = _best(_anywhere(problem), uncopied, ANY_GPU, others or chips)[:1]
+    for_any_address = [family for family in families if family.takes_any_address]
+    anywhere = _best(_anywhere(problem), for_any_address, ANY_GPU, others or chips)[:1]
     return [*found, *_for_all(anywhere)] if anywhere else []
 
 
@@ -212,11 +200,7 @@ def _smaller(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
     room, problem = block_shared_of(capabilities), choice.problem
     families = _OF_GATHERED if isinstance(problem, Gathered) else _OF_ANY_GPU
     for family in unique([choice.family, *families]):
-        able = [
-            one
-            for one in family.variants(problem)
-            if family.can_take(problem, one) and family.shared_bytes(problem, one) <= room
-        ]
+        able = [one for one in family.able(problem) if family.shared_bytes(problem, one) <= room]
         if able:
             best = able[0]
             if not choice.least_tiles:
@@ -230,7 +214,7 @@ def _untested(problem: Problem, chip: Chip) -> list[Choice]:
     """What no GPU has run yet."""
     if chip.capability != _BLACKWELL.capability:
         return []
-    return _best(problem, [blackwell], _BLACKWELL.name, [_BLACKWELL])
+    return _best(problem, [TCGEN05], _BLACKWELL.name, [_BLACKWELL])
 
 
 def _for_all(choices: Sequence[Choice]) -> list[Choice]:
@@ -243,11 +227,11 @@ def _own_variant(chip: Chip) -> Chip:
     return _HOPPER if chip.capability == _HOPPER.capability else chip
 
 
-def _families_of(problem: Problem, chip: Chip | None = None) -> list[Any]:
+def _families_of(problem: Problem, chip: Chip | None = None) -> list[MatmulFamily]:
     """What can multiply on the chip, or on any GPU, the best one first."""
     few = min(size for size in (problem.m, problem.n, _FEW + 1) if size is not None)
     if few <= _FEW:
-        return [skinny, *_OF_ANY_GPU]
+        return [GEMV, *_OF_ANY_GPU]
     return [*(_OF_HOPPER if chip == _HOPPER else ()), *_OF_ANY_GPU]
 
 
@@ -264,17 +248,9 @@ def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
     them for any address, if it takes that without copies."""
     families = [family for family in _families_of(problem, chip) if family in _OF_HOPPER]
     best = _best(problem, families, chip.name, [chip])
-    uncopied = [family for family in families if not isinstance(family, Copied)]
+    uncopied = [family for family in families if not family.packs_operands]
     unaligned = _for_all(_best(_anywhere(problem), uncopied, chip.name, [chip])[:1])
     return [*best, *(choice for choice in unaligned if choice not in best)]
-
-
-def _menu(large: Choice) -> Choice:
-    """Of sizes that are not known, the program chooses when it knows them."""
-    problem = large.problem
-    able = [one for one in hopper.variants(problem) if hopper.can_take(problem, one)]
-    menu = hopper_menu.menu(problem, able)
-    return replace(large, family=hopper_menu, variant=menu, least_tiles=0)
 
 
 def _measured(problem: Problem, entries: Sequence[Entry], chip: Chip) -> list[Choice]:
@@ -294,7 +270,7 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
     be chosen first, and others that are not expected to be far slower. None where the program
     chooses when it knows the sizes: what is fastest at one of them says little of others."""
     chip = _own_variant(chip)
-    if any(one.is_menu for one in choose(problem, [chip])):
+    if any(one.family.describe_choice(one.variant) for one in choose(problem, [chip])):
         return []
     chosen = _best(problem, _families_of(problem, chip), chip.name, [chip])
     first = next((one for one in chosen if one.sizes == sizes), None)
@@ -302,13 +278,9 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
         return []
     found = [replace(first, target=chip.name)]
     for family in _families_of(problem, chip):
-        able = [
-            one
-            for one in family.variants(problem)
-            if family.can_take(problem, one)
-            and family.shared_bytes(problem, one) <= chip.limits.block_shared
-        ]
-        if hasattr(family, "clocks"):
+        room = chip.limits.block_shared
+        able = [one for one in family.able(problem) if family.shared_bytes(problem, one) <= room]
+        if family.has_cost_model:
             able = _not_far_slower(family, problem, able, sizes, chip)
         most = _MOST_CANDIDATES if family is first.family else _MOST_OF_OTHERS
         found += [replace(found[0], family=family, variant=one) for one in able[:most]]
@@ -316,10 +288,10 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
 
 
 def _not_far_slower(
-    family: Any, problem: Problem, able: Sequence[Any], sizes: Sizes, chip: Chip
+    family: MatmulFamily, problem: Problem, able: Sequence[Any], sizes: Sizes, chip: Chip
 ) -> list[Any]:
     """The variants that are not expected to be far slower than the family's fastest, that first."""
-    clocks = [_clocks(family, problem, one, sizes, chip) for one in able]
+    clocks = [family.expected_clocks(problem, one, sizes, chip) for one in able]
     order = sorted(range(len(able)), key=clocks.__getitem__)
     return [able[i] for i in order if clocks[i] <= _FAR_SLOWER * clocks[order[0]]]
 
@@ -330,9 +302,8 @@ def _choose_gathered(problem: Gathered) -> tuple[Choice, ...]:
     found = []
     for one in dict.fromkeys((problem, _anywhere(problem))):
         for family in _OF_GATHERED:
-            able = [variant for variant in family.variants(one) if family.can_take(one, variant)]
-            if able:
-                found.append(Choice(family, _best_for(family, one, able, ()), one, ANY_GPU))
+            if able := family.able(one):
+                found.append(Choice(family, _best_for(family, one, able, [_HOPPER]), one, ANY_GPU))
                 break
     return tuple(found)
 
@@ -340,27 +311,26 @@ def _choose_gathered(problem: Gathered) -> tuple[Choice, ...]:
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, of matrices at any address; None where loops must do."""
     problem = _anywhere(problem)
-    families = (blocked_gathered,) if isinstance(problem, Gathered) else (streamed, blocked)
+    families = (IMPLICIT_CPU,) if isinstance(problem, Gathered) else _OF_CPU
     for family in families:
-        for variant in family.variants(problem):
-            if family.can_take(problem, variant):
-                return Choice(family, variant, problem, CPU)
+        for variant in family.able(problem):
+            return Choice(family, variant, problem, CPU)
     return None
 
 
 def _best(
-    problem: Problem, families: Sequence[Any], target: str, chips: Sequence[Chip]
+    problem: Problem, families: Sequence[MatmulFamily], target: str, chips: Sequence[Chip]
 ) -> list[Choice]:
     """The variant of the first family that can take the problem that is expected to be fastest on
     the chips. Of sizes that are not known, one for large matrices, one for smaller ones, and, where
     the family has such a one, one for few tiles."""
     is_known = bool(problem.m and problem.n and problem.k)
     for family in families:
-        able = [one for one in family.variants(problem) if family.can_take(problem, one)]
+        able = family.able(problem)
         if not able:
             continue
         first = Choice(family, able[0], problem, target)
-        if family is skinny:  # as fast as memory, all of them
+        if family.is_bandwidth_bound:
             return [first]
         small = Choice(family, _best_for(family, problem, able, chips), problem, target)
         if is_known:
@@ -376,9 +346,8 @@ def _best(
 
 def _of_few_tiles(small: Choice) -> list[Choice]:
     """Of a family that has such a one, the kernel for where even smaller tiles are few."""
-    family, depth = small.family, small.problem.k
-    found = hasattr(family, "of_few_tiles") and family.of_few_tiles(small.problem)
-    if not found:
+    depth, found = small.problem.k, small.family.few_tiles(small.problem)
+    if found is None:
         return []
     variant, most, least_depth = found
     if depth is not None and depth < least_depth:
@@ -387,46 +356,17 @@ def _of_few_tiles(small: Choice) -> list[Choice]:
     return [few]
 
 
-def _best_for(family: Any, problem: Problem, able: Sequence[Any], chips: Sequence[Chip]) -> Any:
+def _best_for(
+    family: MatmulFamily, problem: Problem, able: Sequence[Any], chips: Sequence[Chip]
+) -> Any:
     """The variant that is expected to be fastest where every size that is not known is SMALL. On
     several chips, the one that is the least slower than each chip's fastest, in all."""
-    if isinstance(problem, Gathered):
-        return min(able, key=partial(family.expected_clocks, problem))
     sizes = sizes_at(problem, SMALL)
     slower = [0.0] * len(able)
     for chip in chips:
-        clocks = [_clocks(family, problem, one, sizes, chip) for one in able]
+        clocks = [family.expected_clocks(problem, one, sizes, chip) for one in able]
         slower = [sum_ + one / min(clocks) for sum_, one in zip(slower, clocks, strict=True)]
     return able[slower.index(min(slower))]
-
-
-def _clocks(
-    family: Any, problem: Problem, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
-) -> float:
-    """How long a multiprocessor is expected to be busy; `at_most`, no less than it takes for as
-    many products at its peak, which makes families comparable."""
-    m, n, k = sizes
-    if isinstance(family, Copied):
-        inner = family.inner(problem)
-        assert inner is not None
-        sizes = (m, n, k * family.parts(problem))
-        clocks = _clocks(family.family, inner, variant, sizes, chip, at_most=at_most)
-        return clocks + family.LAUNCH_CLOCKS
-    splits = getattr(variant, "splits", 1)
-    if not splits:
-        variant = family.for_sizes(variant, m, n, k)
-        splits = variant.splits
-    tiles = -(-m // variant.m) * -(-n // variant.n) * splits
-    peak = peak_of(problem, chip).multiply_adds
-    multiprocessors = gpu_of(chip.capability).multiprocessors
-    if family is hopper:
-        clocks = float(hopper.clocks(problem, variant, m, n, k))
-        least = m * n * k / peak / multiprocessors
-        return max(clocks, least) if at_most else clocks
-    each, once = family.clocks(problem, variant, k)
-    if at_most:
-        each = max(each, variant.m * variant.n * k / splits / peak)
-    return float(-(-tiles // multiprocessors) * each + once)
 
 
 def _anywhere(problem: _P) -> _P:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from aotc import ops
 from aotc.errors import InternalError
 from aotc.input.entries import functions_of
+from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfused
@@ -31,7 +32,7 @@ from aotc.kernels.matmul.tuned import Entry, parse_tuned, problem_words, variant
 from aotc.lower.analysis.aliasing import Roots
 from aotc.lower.analysis.functions import Functions
 from aotc.lower.outlining.limits import excesses
-from aotc.lower.outlining.module import ANY_GPU, CPU, module_for
+from aotc.lower.outlining.module import module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.lower.plan.remarks import Remarks
 from aotc.lower.tensors.generics import has_reduction

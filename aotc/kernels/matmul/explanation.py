@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import Choice
 from aotc.kernels.matmul.peaks import kind_of, peak_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.kernels.matmul.tuned import LARGE, SMALL, matrices, sizes_at, sizes_of
-from aotc.lower.outlining.module import ANY_GPU
 from aotc.request import Chip, unique
 
 
@@ -50,9 +50,8 @@ def _when(choice: Choice) -> str:
 def _why(choice: Choice) -> str:
     if choice.entry is not None:
         return str(choice.entry)
-    if choice.is_menu:
-        tiles = ", ".join(f"{one.m}x{one.n}" for one in choice.variant.variants)
-        return f"the program chooses among {tiles} when it knows the sizes"
+    if (how := choice.family.describe_choice(choice.variant)) is not None:
+        return how
     if choice.most_tiles:
         is_split = getattr(choice.variant, "splits", 1) != 1
         return "made for few tiles" + (", in parts of K" if is_split else "")
@@ -60,13 +59,13 @@ def _why(choice: Choice) -> str:
     if choice.variant not in known:
         return "made for few rows, or few tiles"
     count = len(known)
-    if choice.least_tiles or not choice.has_model:
+    if choice.least_tiles or not choice.family.has_cost_model:
         return f"the first of {count}"
     return f"of {count} the fewest clocks"
 
 
 def _expected(choice: Choice, chips: Sequence[Chip]) -> str | None:
-    if not choice.is_menu:
+    if choice.family.describe_choice(choice.variant) is None:
         return _expected_at(choice, chips, None)
     return "; ".join(filter(None, (_expected_at(choice, chips, one) for one in (LARGE, SMALL))))
 

@@ -16,13 +16,14 @@ from math import gcd
 from msgspec import Struct
 
 from aotc.chips import H100, MAX_THREAD_REGISTERS, REGISTERS, STATIC_SHARED_BYTES, WARP
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.indices import Index
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Problem
 from aotc.kernels.matmul.scalar import Operands, finished, has_known_types, sum_type
 from aotc.kernels.writer import Buffer, Writer, converted
 
 MOST_FEW = 8  # rows or columns
-NAME = "one pass over the large matrix"
 _WIDEST_ACCESS = 16  # bytes
 _WIDEST_OF_BYTES = 8  # elements of a byte take many instructions
 _SUMMING_THREADS = 128
@@ -78,69 +79,6 @@ def _sides(problem: Problem, is_right: bool) -> tuple[_Side, _Side]:
     return (b, a) if is_right else (a, b)
 
 
-def can_take(problem: Problem, variant: Variant) -> bool:
-    if not has_known_types(problem):
-        return False
-    _, large = _sides(problem, variant.is_right)
-    width = variant.load_bytes // ELEMENT_BYTES[large.matrix.element]
-    kernel = _Shape(problem, variant)
-    return (
-        1 <= variant.warps <= 32
-        and 0 < variant.load_bytes <= min(_WIDEST_ACCESS, large.matrix.alignment)
-        and width > 0
-        and large.matrix.alignment % variant.load_bytes == 0
-        and variant.lanes in (1, 2, 4, 8, 16, 32)
-        and variant.warps % variant.warps_along == 0
-        and kernel.shared_bytes <= STATIC_SHARED_BYTES
-        and kernel.registers <= min(MAX_THREAD_REGISTERS, REGISTERS // kernel.threads)
-    )
-
-
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    """For at most 16 rows or columns: of the smaller of the two."""
-    if not has_known_types(problem):
-        return ()
-    known = [size if size is not None else 1 << 30 for size in (problem.m, problem.n)]
-    is_right = known[1] < known[0]
-    few = min(known)
-    if few > 16:
-        return ()
-    few = max(few, 1)
-    _, large = _sides(problem, is_right)
-    element_bytes = ELEMENT_BYTES[large.matrix.element]
-    widest = gcd(_WIDEST_ACCESS, large.matrix.alignment)
-    if large.is_along:
-        shapes = (
-            *_shapes_along(problem, few, widest // element_bytes),
-            *((4, 4, 2, 2), (8, 1, 2, 2), (8, 1, 4, 1), (8, 1, 1, 4), (8, 8, 1, 4), (8, 2, 2, 2)),
-        )
-        found = [
-            Variant(few, warps, widest, depth, rows, along, is_right=is_right)
-            for warps, along, rows, depth in shapes
-        ]
-    else:
-        # Narrower accesses where a thread would have too many sums; they are of more lanes then.
-        if few == 1 and element_bytes == 1:
-            widest = min(widest, _WIDEST_OF_BYTES)
-        while widest > element_bytes and few * widest // element_bytes > _MANY_SUMS:
-            widest //= 2
-        found = [
-            Variant(
-                *(few, warps, widest, depth),
-                lanes=min(WARP, lanes * _WIDEST_ACCESS // widest),
-                splits=splits,
-                is_right=is_right,
-            )
-            for warps, lanes, depth, splits in (
-                *_shapes_across(large, few, widest // element_bytes),
-                *((16, 4, 8, 1), (16, 4, 4, 1), (16, 8, 8, 1), (16, 8, 4, 1), (16, 4, 16, 1)),
-                *((8, 8, 8, 4), (8, 16, 4, 8), (8, 4, 4, 1), (16, 2, 8, 1), (8, 8, 4, 1)),
-            )
-        ]
-    able = (variant for variant in found if can_take(problem, variant))
-    return tuple(dict.fromkeys(able))
-
-
 def _shapes_along(problem: Problem, few: int, width: int) -> list[tuple[int, int, int, int]]:
     """Warps, those of them along k, rows, depth: for one row, as many loads at once as there are
     in k. (Of more, two rows save loads and conversions of the small matrix.)"""
@@ -160,18 +98,6 @@ def _shapes_across(large: _Side, few: int, width: int) -> list[tuple[int, int, i
     columns = (large.extent or 1 << 12) // width
     lanes = 8 if columns >= 8 * _ENOUGH_STRIPS else 4 if columns >= 4 * _FEW_STRIPS else 2
     return [(16, lanes, 4 if columns > lanes * _MANY_STRIPS else 8, 1)]
-
-
-def shared_bytes(problem: Problem, variant: Variant) -> int:
-    """Dynamic shared memory of a block."""
-    return _Shape(problem, variant).shared_bytes
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    writer = Writer()
-    operands = Operands(writer, problem)
-    _Kernel(problem, variant, writer, operands, finish).write()
-    return f"func.func @{name}({problem.signature}) {{\n{writer.text()}\n}}\n"
 
 
 class _Shape:
@@ -510,3 +436,99 @@ class _Kernel(_Shape):
             self._store_result((batch, row, column), total)
 
         w.where(w.less(number, elements), add)
+
+
+class Gemv(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "one pass over the large matrix"
+    target = ANY_GPU
+    variant_type = Variant
+    has_cost_model = False
+    is_bandwidth_bound = True
+
+    def describe(self, variant: Variant) -> str:
+        del variant
+        return self.name
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        if not has_known_types(problem):
+            return False
+        _, large = _sides(problem, variant.is_right)
+        width = variant.load_bytes // ELEMENT_BYTES[large.matrix.element]
+        kernel = _Shape(problem, variant)
+        return (
+            1 <= variant.warps <= 32
+            and 0 < variant.load_bytes <= min(_WIDEST_ACCESS, large.matrix.alignment)
+            and width > 0
+            and large.matrix.alignment % variant.load_bytes == 0
+            and variant.lanes in (1, 2, 4, 8, 16, 32)
+            and variant.warps % variant.warps_along == 0
+            and kernel.shared_bytes <= STATIC_SHARED_BYTES
+            and kernel.registers <= min(MAX_THREAD_REGISTERS, REGISTERS // kernel.threads)
+        )
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        """For at most 16 rows or columns: of the smaller of the two."""
+        if not has_known_types(problem):
+            return ()
+        known = [size if size is not None else 1 << 30 for size in (problem.m, problem.n)]
+        is_right = known[1] < known[0]
+        few = min(known)
+        if few > 16:
+            return ()
+        few = max(few, 1)
+        _, large = _sides(problem, is_right)
+        element_bytes = ELEMENT_BYTES[large.matrix.element]
+        widest = gcd(_WIDEST_ACCESS, large.matrix.alignment)
+        if large.is_along:
+            shapes = (
+                *_shapes_along(problem, few, widest // element_bytes),
+                *(
+                    (4, 4, 2, 2),
+                    (8, 1, 2, 2),
+                    (8, 1, 4, 1),
+                    (8, 1, 1, 4),
+                    (8, 8, 1, 4),
+                    (8, 2, 2, 2),
+                ),
+            )
+            found = [
+                Variant(few, warps, widest, depth, rows, along, is_right=is_right)
+                for warps, along, rows, depth in shapes
+            ]
+        else:
+            # Narrower accesses, of more lanes, where a thread would have too many sums.
+            if few == 1 and element_bytes == 1:
+                widest = min(widest, _WIDEST_OF_BYTES)
+            while widest > element_bytes and few * widest // element_bytes > _MANY_SUMS:
+                widest //= 2
+            found = [
+                Variant(
+                    *(few, warps, widest, depth),
+                    lanes=min(WARP, lanes * _WIDEST_ACCESS // widest),
+                    splits=splits,
+                    is_right=is_right,
+                )
+                for warps, lanes, depth, splits in (
+                    *_shapes_across(large, few, widest // element_bytes),
+                    *((16, 4, 8, 1), (16, 4, 4, 1), (16, 8, 8, 1), (16, 8, 4, 1), (16, 4, 16, 1)),
+                    *((8, 8, 8, 4), (8, 16, 4, 8), (8, 4, 4, 1), (16, 2, 8, 1), (8, 8, 4, 1)),
+                )
+            ]
+        able = (variant for variant in found if self.can_take(problem, variant))
+        return tuple(dict.fromkeys(able))
+
+    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
+        return _Shape(problem, variant).shared_bytes
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        writer = Writer()
+        operands = Operands(writer, problem)
+        _Kernel(problem, variant, writer, operands, finish).write()
+        return f"func.func @{name}({problem.signature}) {{\n{writer.text()}\n}}\n"
+
+
+GEMV = Gemv()

@@ -17,12 +17,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.kernels.indices import Index
-from aotc.kernels.matmul.mma_sync import family as tensor_cores
+from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.tiles import SHARED, WORKGROUP
 from aotc.kernels.matmul.mma_sync.writer import Writer
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
-from aotc.kernels.matmul.wgmma import family as hopper
+from aotc.kernels.matmul.tuned import Sizes
+from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.lower.rewrites.float8 import FLOAT8
+from aotc.request import Chip
 
 # A block copies a square tile: a column for each lane, by so many warps.
 _TILE, _WARPS = 32, 8
@@ -46,25 +49,31 @@ class Copy(Struct, frozen=True):
 Plan = tuple[Copy | None, Copy | None]
 
 
-class Copied:
-    """A family of kernels, `family`, of what `plan` says to copy; `is_forced`: of small ones, too.
+class OperandPacking(MatmulFamily):
+    """The kernels of `family`, for operands that are copied as `plan` says; with `is_forced`, small
+    ones too.
 
     The problem that the family's kernel is given is `inner`'s.
     """
 
+    packs_operands = True
     # Of a launch that copies, and what it copies, about.
     LAUNCH_CLOCKS = 4000
 
     def __init__(
         self,
-        family: Any,
+        family: MatmulFamily,
         what: str,
         plan: Callable[[Problem], Plan | None],
         *,
         is_forced: bool = False,
+        takes_any_address: bool = True,
     ) -> None:
-        self.family, self.plan, self.is_forced = family, plan, is_forced
-        self.NAME = f"{family.NAME} of {what}"
+        self.family, self.plan = family, plan
+        self.is_for_large = not is_forced
+        self.takes_any_address = takes_any_address
+        self.name = f"{family.name} of {what}"
+        self.target, self.variant_type = family.target, family.variant_type
 
     def inner(self, problem: Problem) -> Problem | None:
         plan = self.plan(problem)
@@ -81,23 +90,23 @@ class Copied:
 
     def can_take(self, problem: Problem, variant: Any) -> bool:
         inner = self.inner(problem)
-        return inner is not None and bool(self.family.can_take(inner, variant))
+        return inner is not None and self.family.can_take(inner, variant)
 
     def variants(self, problem: Problem) -> tuple[Any, ...]:
         sizes = [size for size in (problem.m, problem.n, problem.k) if size is not None]
-        if not self.is_forced and any(size < _LEAST_SIZE for size in sizes):
+        if self.is_for_large and any(size < _LEAST_SIZE for size in sizes):
             return ()
         inner = self.inner(problem)
-        return () if inner is None else tuple(self.family.variants(inner))
+        return () if inner is None else self.family.variants(inner)
 
-    @property
-    def Variant(self) -> Any:  # noqa: N802, as modules have it
-        return self.family.Variant
-
-    @property
-    def clocks(self) -> Any:
-        """The model of the family's kernels."""
-        return self.family.clocks
+    def expected_clocks(
+        self, problem: Problem, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
+    ) -> float:
+        inner, (m, n, k) = self.inner(problem), sizes
+        assert inner is not None
+        longer = (m, n, k * self.parts(problem))
+        clocks = self.family.expected_clocks(inner, variant, longer, chip, at_most=at_most)
+        return clocks + self.LAUNCH_CLOCKS
 
     def parts(self, problem: Problem) -> int:
         """How many times as long K is."""
@@ -107,7 +116,7 @@ class Copied:
         """Dynamic shared memory of a block, of the family's kernel: a copy has far less."""
         inner = self.inner(problem)
         assert inner is not None
-        return int(self.family.shared_bytes(inner, variant))
+        return self.family.shared_bytes(inner, variant)
 
     def function(
         self, problem: Problem, variant: Any, name: str, finish: Finish | None = None
@@ -177,10 +186,10 @@ def _wide(problem: Problem) -> Plan | None:
     return Copy(False, "f16"), Copy(False, "f16")
 
 
-ALONG_K = Copied(hopper, "copies", _deep)
-THRICE_ON_HOPPER = Copied(hopper, "3 x tf32", _thrice)
-THRICE = Copied(tensor_cores, "3 x tf32", _thrice)
-AS_F16 = Copied(tensor_cores, "copies as f16", _wide, is_forced=True)
+ALONG_K = OperandPacking(WGMMA, "copies", _deep)
+THRICE_ON_HOPPER = OperandPacking(WGMMA, "3 x tf32", _thrice)
+THRICE = OperandPacking(MMA_SYNC, "3 x tf32", _thrice, takes_any_address=False)
+AS_F16 = OperandPacking(MMA_SYNC, "copies as f16", _wide, is_forced=True)
 
 
 def _copied(matrix: Matrix, copy: Copy, *, batched: bool) -> Matrix:

@@ -15,12 +15,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.chips import KIB, LIMITS
+from aotc.kernels.family import SM_100A
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Place, Problem, convert
 from aotc.kernels.matmul.wgmma.block import Block, in_groups
 from aotc.kernels.matmul.wgmma.pipeline import Barriers, Ring
 from aotc.kernels.matmul.wgmma.tiles import DEPTH, Body, Operand, Tile, is_aligned
 
-NAME = "tcgen05"
 # Warps: four that store, one that fetches, one that multiplies.
 _STORING, _FETCHING, _MULTIPLYING = 4, 4, 5
 _THREADS = 32 * 6
@@ -47,53 +48,11 @@ class Variant(Struct, frozen=True):
         return _ROWS
 
 
-def can_take(problem: Problem, variant: Variant) -> bool:
-    """Whether the kernel is right for the problem, as far as the manual tells."""
-    return (
-        (problem.a.element, problem.b.element) in (("f16", "f16"), ("bf16", "bf16"))
-        and problem.accumulator == "f32"
-        and problem.c.element in ("f16", "bf16", "f32")
-        and is_aligned(problem.a)
-        and is_aligned(problem.b)
-        and variant.n in range(_LOADED, 257, _LOADED)
-        and variant.stages >= 2
-        and _Kernel(problem, variant).ring.bytes <= _SHARED_BYTES
-    )
-
-
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    """Those worth a try, the best one for large problems first: with as many stages as there is
-    room for."""
-    found = []
-    for n in (256, 192, 128, 64):
-        one = Variant(n=n)
-        stages = min(_SHARED_BYTES // _Kernel(problem, one).ring.stage_bytes, 8)
-        found.append(replace(one, stages=stages))
-    return tuple(variant for variant in found if can_take(problem, variant))
-
-
 # Of a multiprocessor, by what NVIDIA says of a B200: multiply-adds of 16 bits in a clock. And a
 # guess: clocks until the first tile is there, and elements stored in one.
 _MULTIPLY_ADDS = 4096
 _START_CLOCKS = 2000
 _STORED_A_CLOCK = 64
-
-
-def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-    """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
-    del problem
-    elements = variant.m * variant.n
-    return elements * k / _MULTIPLY_ADDS + elements / _STORED_A_CLOCK, _START_CLOCKS
-
-
-def shared_bytes(problem: Problem, variant: Variant) -> int:
-    """Dynamic shared memory of a block: behind the ring is tensor memory's address."""
-    return _Kernel(problem, variant).ring.bytes + 16
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """`func.func @name(%a, %b, %c)`, which launches the kernel."""
-    return _Kernel(problem, variant, finish).text(name)
 
 
 class _Kernel:
@@ -126,7 +85,7 @@ class _Kernel:
         with e.block(f"scf.if {e.compare('ne', blocks, 0, 'index')}"):
             self.a_map = self.a.make_map(e, "%a")
             self.b_map = self.b.make_map(e, "%b")
-            bytes_ = shared_bytes(problem, self.variant)
+            bytes_ = TCGEN05.shared_bytes(problem, self.variant)
             self.block.launch(blocks, _THREADS, bytes_, self._body)
         return f"func.func @{name}({problem.signature}) {{\n{e.text()}\n  return\n}}"
 
@@ -353,3 +312,52 @@ class _Kernel:
             [made] = self.finish(e, [value], Place(batch, indices[-2], [indices[-1]]))
             return made
         return convert(e, value, "f32", c.element)
+
+
+class Tcgen05(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "tcgen05"
+    target = SM_100A
+    variant_type = Variant
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        """Whether the kernel is right for the problem, as far as the manual tells."""
+        return (
+            (problem.a.element, problem.b.element) in (("f16", "f16"), ("bf16", "bf16"))
+            and problem.accumulator == "f32"
+            and problem.c.element in ("f16", "bf16", "f32")
+            and is_aligned(problem.a)
+            and is_aligned(problem.b)
+            and variant.n in range(_LOADED, 257, _LOADED)
+            and variant.stages >= 2
+            and _Kernel(problem, variant).ring.bytes <= _SHARED_BYTES
+        )
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        """Those worth a try, the best one for large problems first: with as many stages as there is
+        room for."""
+        found = []
+        for n in (256, 192, 128, 64):
+            one = Variant(n=n)
+            stages = min(_SHARED_BYTES // _Kernel(problem, one).ring.stage_bytes, 8)
+            found.append(replace(one, stages=stages))
+        return tuple(variant for variant in found if self.can_take(problem, variant))
+
+    def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
+        """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+        del problem
+        elements = variant.m * variant.n
+        return elements * k / _MULTIPLY_ADDS + elements / _STORED_A_CLOCK, _START_CLOCKS
+
+    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
+        """Dynamic shared memory of a block: behind the ring is tensor memory's address."""
+        return _Kernel(problem, variant).ring.bytes + 16
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        return _Kernel(problem, variant, finish).text(name)
+
+
+TCGEN05 = Tcgen05()

@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from aotc.errors import InputError
 from aotc.kernels.matmul.problem import Matrix, Problem
+
+if TYPE_CHECKING:
+    from aotc.kernels.matmul.family import MatmulFamily
 
 FORMAT = 1
 # What sizes that are not known are when kernels are timed: of the kernel for many tiles, and of
@@ -124,19 +128,21 @@ def timed_sizes(problem: Problem) -> list[Sizes]:
     return list(dict.fromkeys(sizes_at(problem, unknown) for unknown in (LARGE, SMALL)))
 
 
-def variant_of(entry: Entry, families: dict[str, Any], problem: Problem) -> tuple[Any, Any]:
+def variant_of(
+    entry: Entry, families: Mapping[str, MatmulFamily], problem: Problem
+) -> tuple[MatmulFamily, Any]:
     """The family that an entry names, and its variant. Raises ValueError, with why, for one that
     this aotc has not, or not for the problem."""
     family = families.get(entry.kernel)
     if family is None:
         raise ValueError(f"there is no kernel '{entry.kernel}'")
-    fields = family.Variant.__struct_fields__
+    fields = family.variant_type.__struct_fields__
     if set(fields) != set(entry.variant):
         raise ValueError(f"'{entry.kernel}' has parameters {', '.join(fields)}")
     from msgspec import ValidationError, convert
 
     try:
-        variant = convert(entry.variant, family.Variant)
+        variant = convert(entry.variant, family.variant_type)
     except ValidationError as error:
         raise ValueError(str(error)) from None
     if variant not in family.variants(problem) or not family.can_take(problem, variant):

@@ -11,6 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.emit.c_text import c_identifier
+from aotc.kernels.family import CPU
 from aotc.lower.placement_names import CAPABILITY
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -18,8 +19,6 @@ from aotc.ops import symbol_of
 # Of a gpu.module that aotc wrote: what its kernels are launched on, a chip, any GPU, or the CPU
 # device. What is launched anywhere has no such attribute.
 _RUNS_ON = "aotc.runs_on"
-ANY_GPU = "gpu"
-CPU = "cpu"
 _NOT_LESS = 5  # arith.cmpi's sge
 # gpu.launch names the module that its kernel is for: the rest is what it runs on.
 _MODULE_PREFIX = "aotc_runs_on_"

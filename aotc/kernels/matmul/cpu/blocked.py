@@ -15,10 +15,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.writer import BlockWriter, Buffer
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem
 
-NAME = "blocks"
 _WORKGROUP = "#gpu.address_space<workgroup>"
 # What the CPU's lowering has conversions for.
 _FLOATS = ("f64", "f32", "f16", "bf16")
@@ -58,25 +59,6 @@ class Variant(Struct, frozen=True):
         return self.tile_columns
 
 
-def can_take(problem: Problem, variant: Variant) -> bool:
-    """All sizes, pitches and transpositions are handled: types alone matter."""
-    elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
-    shape_fits = variant.tile_rows % (4 * variant.rows) == 0 and (
-        variant.tile_columns % (4 * _columns(problem, variant)) == 0
-    )
-    return shape_fits and (elements <= set(_FLOATS) or elements <= set(_INTEGERS))
-
-
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    """The first one fits a second-level cache of 512 KiB."""
-    part = 2 if computed_in(problem) == "f64" else 1
-    found = [
-        Variant(tile_rows=rows // part, tile_columns=columns // part, depth=depth)
-        for rows, columns, depth in ((192, 256, 256), (96, 512, 384))
-    ]
-    return tuple(variant for variant in found if can_take(problem, variant))
-
-
 def computed_in(problem: Problem) -> str:
     """The type of products and sums: the accumulator's, or f32 for what is narrower than that."""
     return problem.accumulator if ELEMENT_BYTES[problem.accumulator] >= 4 else _wide(problem)
@@ -88,11 +70,6 @@ def _wide(problem: Problem) -> str:
 
 def _columns(problem: Problem, variant: Variant) -> int:
     return variant.vectors * _VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """func.func @NAME(%a, %b, %c, ...), whose gpu.launch is for the CPU device."""
-    return Kernel(problem, variant, finish).function(name)
 
 
 class Tile(Struct, frozen=True):
@@ -539,3 +516,37 @@ class Kernel(BlockWriter):
         batch = "%bz" if self._problem.batched else None
         [result] = self._finish(self._emitter, [value], Place(batch, row, [column]))
         return result
+
+
+class CpuBlocked(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "blocks"
+    target = CPU
+    variant_type = Variant
+    has_cost_model = False
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        """All sizes, pitches and transpositions are handled: types alone matter."""
+        elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
+        shape_fits = variant.tile_rows % (4 * variant.rows) == 0 and (
+            variant.tile_columns % (4 * _columns(problem, variant)) == 0
+        )
+        return shape_fits and (elements <= set(_FLOATS) or elements <= set(_INTEGERS))
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        """The first one fits a second-level cache of 512 KiB."""
+        part = 2 if computed_in(problem) == "f64" else 1
+        found = [
+            Variant(tile_rows=rows // part, tile_columns=columns // part, depth=depth)
+            for rows, columns, depth in ((192, 256, 256), (96, 512, 384))
+        ]
+        return tuple(variant for variant in found if self.can_take(problem, variant))
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        return Kernel(problem, variant, finish).function(name)
+
+
+CPU_BLOCKED = CpuBlocked()

@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.blocked import computed_in
 from aotc.kernels.matmul.cpu.writer import BlockWriter, Buffer
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem
 
-NAME = "one pass over the matrix"
 _WORKGROUP = "#gpu.address_space<workgroup>"
 # What the CPU's lowering has conversions for.
 _FLOATS = ("f64", "f32", "f16", "bf16")
@@ -37,28 +38,6 @@ class Variant(Struct, frozen=True):
     least: int
     most: int
     blocks: int
-
-
-def can_take(problem: Problem, variant: Variant) -> bool:
-    problem_of_row = _of_row(problem)
-    if problem_of_row is None:
-        return False
-    elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
-    columns = _VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
-    group = variant.rows if problem_of_row.b.transposed else columns
-    return (
-        (elements <= set(_FLOATS) or elements <= set(_INTEGERS))
-        and variant.least % group == 0
-        and variant.most % group == 0
-    )
-
-
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    of_row = _of_row(problem)
-    if of_row is None:
-        return ()
-    found = Variant(4, 4, 64, 64) if of_row.b.transposed else Variant(8, 256, 1024, 4)
-    return (found,) if can_take(problem, found) else ()
 
 
 def _of_row(problem: Problem) -> Problem | None:
@@ -84,11 +63,6 @@ def _as_row(matrix: Matrix, batched: bool) -> Matrix | None:
     sizes, strides = ("?x1x?", "?, 1, 1") if batched else ("1x?", "1, 1")
     type_ = f"memref<{sizes}x{matrix.element}, strided<[{strides}], offset: ?>>"
     return replace(matrix, type=type_, sizes=(1, rows), transposed=False)
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """func.func @NAME(%a, %b, %c), whose gpu.launch is for the CPU device."""
-    return _Kernel(problem, variant, finish).function(name)
 
 
 class _Kernel(BlockWriter):
@@ -299,3 +273,45 @@ class _Kernel(BlockWriter):
             place = Place("%bz" if p.batched else None, at, [along])
             [value] = self._finish(self._emitter, [value], place)
         self._store(value, self._c, row, column)
+
+
+class CpuStreamed(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "one pass over the matrix"
+    target = CPU
+    variant_type = Variant
+    has_cost_model = False
+    is_bandwidth_bound = True
+
+    def describe(self, variant: Variant) -> str:
+        del variant
+        return self.name
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        problem_of_row = _of_row(problem)
+        if problem_of_row is None:
+            return False
+        elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
+        columns = _VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
+        group = variant.rows if problem_of_row.b.transposed else columns
+        return (
+            (elements <= set(_FLOATS) or elements <= set(_INTEGERS))
+            and variant.least % group == 0
+            and variant.most % group == 0
+        )
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        of_row = _of_row(problem)
+        if of_row is None:
+            return ()
+        found = Variant(4, 4, 64, 64) if of_row.b.transposed else Variant(8, 256, 1024, 4)
+        return (found,) if self.can_take(problem, found) else ()
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        return _Kernel(problem, variant, finish).function(name)
+
+
+CPU_STREAMED = CpuStreamed()

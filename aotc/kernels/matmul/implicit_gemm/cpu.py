@@ -11,37 +11,17 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from aotc.kernels.family import CPU
 from aotc.kernels.indices import Index, IndexWriter
 from aotc.kernels.matmul.cpu import blocked
-from aotc.kernels.matmul.cpu.blocked import Step, Tile, Variant
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Step, Tile, Variant
 from aotc.kernels.matmul.cpu.writer import Buffer
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.problem import Digit, Gathered, Operand, count_of, offset
 from aotc.kernels.matmul.problem import Finish, Problem
 
-NAME = "gathered blocks"
 _WORKGROUP = "#gpu.address_space<workgroup>"
 _ENTRY_BYTES = 8
-
-
-def can_take(problem: Problem, variant: Variant) -> bool:
-    return isinstance(problem, Gathered) and blocked.can_take(problem, variant)
-
-
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    return blocked.variants(problem) if isinstance(problem, Gathered) else ()
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """func.func @NAME(%a, %b, %c), whose gpu.launch is for the CPU device."""
-    assert isinstance(problem, Gathered)
-    # A is packed row by row, B with its columns side by side, however they lie.
-    packed = replace(
-        problem,
-        a=replace(problem.a, transposed=False),
-        b=replace(problem.b, transposed=False),
-        batched=False,
-    )
-    return _Kernel(packed, variant, finish).function(name)
 
 
 class _Kernel(blocked.Kernel):
@@ -262,3 +242,34 @@ class _Kernel(blocked.Kernel):
                 total = self._add(before, total, self._type)
             column = self._op("addi", tile.column, j)
             self._store(self._finished(total, row, column), c, at)
+
+
+class ImplicitCpu(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "gathered blocks"
+    target = CPU
+    variant_type = Variant
+    has_cost_model = False
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        return isinstance(problem, Gathered) and CPU_BLOCKED.can_take(problem, variant)
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        return CPU_BLOCKED.variants(problem) if isinstance(problem, Gathered) else ()
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        assert isinstance(problem, Gathered)
+        # A is packed row by row, B with its columns side by side, however they lie.
+        packed = replace(
+            problem,
+            a=replace(problem.a, transposed=False),
+            b=replace(problem.b, transposed=False),
+            batched=False,
+        )
+        return _Kernel(packed, variant, finish).function(name)
+
+
+IMPLICIT_CPU = ImplicitCpu()

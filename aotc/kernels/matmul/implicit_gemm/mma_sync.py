@@ -13,7 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.chips import H100, KIB
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.indices import Index
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.problem import (
     Gathered,
     Operand,
@@ -47,29 +49,12 @@ from aotc.kernels.matmul.mma_sync.writer import Writer
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
 from aotc.kernels.matmul.problem import Place as ElementPlace
 from aotc.kernels.matmul.split_k_reduction import launch, partial_of
+from aotc.request import Chip
 
-NAME = "gathered mma.sync"
 _MOST_SHARED_BYTES = 160 * KIB
 _ENTRY_BYTES = 4
 _SUM_THREADS = 256
 _FEW_STEPS = 1
-
-
-def can_take(problem: Problem, variant: Variant) -> bool:
-    if not isinstance(problem, Gathered) or problem.k is None:
-        return False
-    problem = _as_tiles(problem)
-    assert problem.k is not None
-    if not are_types_known(problem) or ELEMENT_BYTES[problem.a.element] == 8:
-        return False
-    if variant.copy_bytes >= CHUNK_BYTES and not _has_chunks(problem):
-        return False
-    steps = -(-problem.k // variant.k)
-    return (
-        is_tile_whole(problem, variant)
-        and (variant.splits == 1 or steps >= variant.splits * _FEW_STEPS)
-        and shared_bytes(problem, variant) <= _MOST_SHARED_BYTES
-    )
 
 
 def _as_tiles(problem: Gathered) -> Gathered:
@@ -88,26 +73,6 @@ def _has_chunks(problem: Gathered) -> bool:
     return all(matrix.alignment >= CHUNK_BYTES for matrix in (problem.a, problem.b))
 
 
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    if not isinstance(problem, Gathered):
-        return ()
-    size = ELEMENT_BYTES[problem.a.element]
-    k, deep = 64 // size, 128 // size
-    stages, copy_bytes = (4, CHUNK_BYTES) if _has_chunks(problem) else (2, 1)
-    tiles = (
-        *((128, 128, k, 2, 4), (128, 64, k, 2, 2), (64, 128, k, 2, 2)),
-        *((128, 64, deep, 2, 2), (64, 128, deep, 2, 4)),
-        *((64, 64, deep, 2, 2), (64, 64, k, 2, 2), (64, 32, deep, 2, 2)),
-        *((32, 64, deep, 1, 4), (32, 32, deep, 2, 2)),
-    )
-    found = (
-        Variant(*tile, stages, copy_bytes, splits=splits)
-        for tile in tiles
-        for splits in (1, 2, 3, 4, 6, 8, 12, 16)
-    )
-    return tuple(variant for variant in found if can_take(problem, variant))
-
-
 # Of a multiprocessor, about: multiply-adds of 16 bits in a clock, elements that come one by one
 # and that come in chunks; clocks until the first tile is there, and of a step's latency.
 _MULTIPLY_ADDS = 1024
@@ -115,42 +80,6 @@ _ELEMENTS, _CHUNKED = 16, 64
 _START_CLOCKS = 3000
 _STEP_CLOCKS = 500
 _MOST_TOGETHER = 4
-
-
-def expected_clocks(problem: Problem, variant: Variant) -> float:
-    """How long a product is expected to take."""
-    assert isinstance(problem, Gathered)
-    m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
-    batches = likely_count(problem.batch)
-    tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits
-    depth = -(-k // variant.splits)
-    scale = ELEMENT_BYTES[problem.a.element] / 2
-    fetched = sum(
-        tile / (_CHUNKED if matrix.alignment >= CHUNK_BYTES else _ELEMENTS)
-        for tile, matrix in ((variant.m, problem.a), (variant.n, problem.b))
-    )
-    busy = depth * scale * max(variant.m * variant.n / _MULTIPLY_ADDS, fetched)
-    alone = -(-depth // variant.k) * _STEP_CLOCKS
-    each = -(-tiles // H100.multiprocessors)
-    total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
-    return total + clocks_of_parts(problem, variant.splits)
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    assert isinstance(problem, Gathered)
-    w = Writer()
-    w.open(f"func.func @{name}({problem.signature}) {{")
-    _Launches(w, _as_tiles(problem), variant, finish).write()
-    w.line("return")
-    w.close()
-    return w.text() + "\n"
-
-
-def shared_bytes(problem: Gathered, variant: Variant) -> int:
-    """Dynamic shared memory of a block."""
-    problem = _as_tiles(problem)
-    tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
-    return _first_table(problem, variant) + tables
 
 
 def _first_table(problem: Problem, variant: Variant) -> int:
@@ -185,7 +114,7 @@ class _Launches:
             rooms = ", ".join(w.index(size) for size in (parts, sizes.m, pitch))
             w.line(f"%sums = memref.alloc({rooms}) : {problem.c.type}")
         blocks = w.multiply(w.multiply(*tiles), parts)
-        with launch(w, blocks, v.threads, shared_bytes(self.problem, v)):
+        with launch(w, blocks, v.threads, IMPLICIT_MMA_SYNC.shared_bytes(self.problem, v)):
             place, part = place_of(w, v, tiles)
             if v.splits == 1:
                 _Kernel(self, problem, sizes, place, part).write(self.finish)
@@ -471,3 +400,93 @@ class _Store(Store):
         self, sums: Sequence[str], row: Index, column: Index, finish: Finish | None
     ) -> None:
         self.host.store(self.batch, row, column, sums)
+
+
+class ImplicitMmaSync(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "gathered mma.sync"
+    target = ANY_GPU
+    variant_type = Variant
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        if not isinstance(problem, Gathered) or problem.k is None:
+            return False
+        problem = _as_tiles(problem)
+        assert problem.k is not None
+        if not are_types_known(problem) or ELEMENT_BYTES[problem.a.element] == 8:
+            return False
+        if variant.copy_bytes >= CHUNK_BYTES and not _has_chunks(problem):
+            return False
+        steps = -(-problem.k // variant.k)
+        return (
+            is_tile_whole(problem, variant)
+            and (variant.splits == 1 or steps >= variant.splits * _FEW_STEPS)
+            and self.shared_bytes(problem, variant) <= _MOST_SHARED_BYTES
+        )
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        if not isinstance(problem, Gathered):
+            return ()
+        size = ELEMENT_BYTES[problem.a.element]
+        k, deep = 64 // size, 128 // size
+        stages, copy_bytes = (4, CHUNK_BYTES) if _has_chunks(problem) else (2, 1)
+        tiles = (
+            *((128, 128, k, 2, 4), (128, 64, k, 2, 2), (64, 128, k, 2, 2)),
+            *((128, 64, deep, 2, 2), (64, 128, deep, 2, 4)),
+            *((64, 64, deep, 2, 2), (64, 64, k, 2, 2), (64, 32, deep, 2, 2)),
+            *((32, 64, deep, 1, 4), (32, 32, deep, 2, 2)),
+        )
+        found = (
+            Variant(*tile, stages, copy_bytes, splits=splits)
+            for tile in tiles
+            for splits in (1, 2, 3, 4, 6, 8, 12, 16)
+        )
+        return tuple(variant for variant in found if self.can_take(problem, variant))
+
+    def expected_clocks(
+        self,
+        problem: Problem,
+        variant: Variant,
+        sizes: tuple[int, int, int],
+        chip: Chip,
+        *,
+        at_most: bool = False,
+    ) -> float:
+        """As the problem's own loops are likely to be, on an H100."""
+        del sizes, chip, at_most
+        assert isinstance(problem, Gathered)
+        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
+        batches = likely_count(problem.batch)
+        tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits
+        depth = -(-k // variant.splits)
+        scale = ELEMENT_BYTES[problem.a.element] / 2
+        fetched = sum(
+            tile / (_CHUNKED if matrix.alignment >= CHUNK_BYTES else _ELEMENTS)
+            for tile, matrix in ((variant.m, problem.a), (variant.n, problem.b))
+        )
+        busy = depth * scale * max(variant.m * variant.n / _MULTIPLY_ADDS, fetched)
+        alone = -(-depth // variant.k) * _STEP_CLOCKS
+        each = -(-tiles // H100.multiprocessors)
+        total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
+        return total + clocks_of_parts(problem, variant.splits)
+
+    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
+        assert isinstance(problem, Gathered)
+        problem = _as_tiles(problem)
+        tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
+        return _first_table(problem, variant) + tables
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        assert isinstance(problem, Gathered)
+        w = Writer()
+        w.open(f"func.func @{name}({problem.signature}) {{")
+        _Launches(w, _as_tiles(problem), variant, finish).write()
+        w.line("return")
+        w.close()
+        return w.text() + "\n"
+
+
+IMPLICIT_MMA_SYNC = ImplicitMmaSync()

@@ -15,7 +15,9 @@ from math import prod
 from msgspec.structs import replace
 
 from aotc.chips import H100, KIB
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.indices import Index
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.problem import (
     Digit,
     Gathered,
@@ -31,13 +33,13 @@ from aotc.kernels.matmul.implicit_gemm.split_k import (
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem, convert
 from aotc.kernels.matmul.scalar import Operands, has_known_types, sum_type
-from aotc.kernels.matmul.simt import family as simt
 from aotc.kernels.matmul.simt import kernel as simt_kernel
 from aotc.kernels.matmul.simt import tiles as simt_tiles
+from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.simt.tiles import Side
 from aotc.kernels.writer import Buffer, Writer
+from aotc.request import Chip
 
-NAME = "gathered multiply-adds"
 _SHARED_BYTES = 160 * KIB
 _TABLE_ENTRY = "i32"
 _TABLE_ENTRY_BYTES = 4
@@ -51,79 +53,12 @@ class Variant(simt_tiles.Variant, frozen=True, kw_only=True):
     splits: int = 1
 
 
-def can_take(problem: Problem, variant: Variant) -> bool:
-    if not isinstance(problem, Gathered) or not has_known_types(problem):
-        return False
-    element = sum_type(problem)
-    if problem.k is None:
-        return False  # shared memory has a table of it
-    plain = Matrix("", element, (None, None), None, ELEMENT_BYTES[element])
-    one_by_one = Problem(plain, plain, plain, problem.accumulator)
-    narrow = 0 if variant.copy_bytes == 0 else ELEMENT_BYTES[element]
-    if not simt.can_take(one_by_one, replace(variant, copy_bytes=narrow)):
-        return False
-    if variant.copy_bytes and {problem.a.element, problem.b.element} != {element}:
-        return False
-    sides = _sides(problem, variant)
-    return (
-        all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
-        and shared_bytes(problem, variant) <= _SHARED_BYTES
-        and (variant.splits == 1 or depth_of_part(problem, variant) >= _LEAST_DEPTH)
-    )
-
-
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    if not isinstance(problem, Gathered) or not has_known_types(problem):
-        return ()
-    element = sum_type(problem)
-    is_async = problem.a.element == problem.b.element == element and ELEMENT_BYTES[element] >= 4
-    copying = (3, 16) if is_async else (2, 0)
-    sizes = (
-        *(((128, 128, 8), (64, 32, 8, 8)), ((128, 64, 8), (64, 32, 8, 8))),
-        *(((64, 128, 8), (64, 32, 8, 8)), ((64, 64, 16), (32, 32, 8, 4))),
-        *(((64, 64, 8), (64, 32, 8, 8)), ((32, 64, 16), (32, 16, 4, 4))),
-        *(((64, 32, 16), (32, 16, 4, 4)), ((32, 32, 16), (32, 16, 4, 4))),
-    )
-    found = [
-        Variant(*tile, *part, *copying, splits=splits)
-        for tile, part in sizes
-        for splits in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-    ]
-    return tuple(variant for variant in found if can_take(problem, variant))
-
-
 # Of a multiprocessor: multiply-adds of f32 in a clock; how many of them there are, by how many
 # elements a thread makes, against those that fetch; clocks until the first tile is there.
 _MULTIPLY_ADDS = 128
 _OVERHEAD = 24
 _START_CLOCKS = 3000
 _THREADS_TO_BE_BUSY = 256
-
-
-def expected_clocks(problem: Problem, variant: Variant) -> float:
-    """How long a product is expected to take."""
-    assert isinstance(problem, Gathered)
-    m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
-    batches = likely_count(problem.batch)
-    tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits
-    each = variant.thread_m * variant.thread_n
-    part = each / (each + _OVERHEAD)
-    depth = -(-k // variant.splits)
-    at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
-    rounds = -(-tiles // (H100.multiprocessors * at_once))
-    # Few threads do not keep a multiprocessor busy.
-    alone = min(1.0, variant.threads * min(at_once, -(-tiles // H100.multiprocessors)) / 256)
-    together = min(at_once, -(-tiles // H100.multiprocessors))
-    busy = depth * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
-    total = rounds * busy + _START_CLOCKS
-    return total + clocks_of_parts(problem, variant.splits)
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    assert isinstance(problem, Gathered)
-    w = Writer()
-    _Launches(w, problem, variant, finish).write()
-    return f"func.func @{name}({problem.signature}) {{\n{w.text()}\n}}\n"
 
 
 def _sides(
@@ -146,12 +81,6 @@ def _tile_bytes(problem: Gathered, variant: Variant) -> int:
     element = sum_type(problem)
     shapes = [side.shape(variant, element) for side in _sides(problem, variant)]
     return sum(map(prod, shapes)) * ELEMENT_BYTES[element]
-
-
-def shared_bytes(problem: Gathered, variant: Variant) -> int:
-    """Dynamic shared memory of a block."""
-    tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
-    return _tile_bytes(problem, variant) + tables
 
 
 class _Sizes(Operands):
@@ -182,7 +111,7 @@ class _Launches:
         blocks = w.multiply(w.multiply(tiles_m, tiles_n), w.multiply(sizes.batches, v.splits))
         sums = self._make_sums() if v.splits > 1 else None
         kernel = _Kernel(self, sums)
-        shared = shared_bytes(self.problem, v)
+        shared = IMPLICIT_SIMT.shared_bytes(self.problem, v)
         w.launch(blocks, v.threads, shared, partial(kernel.body, tiles_m, tiles_n))
         if sums:
             elements = w.multiply(w.multiply(sizes.m, sizes.n), sizes.batches)
@@ -407,3 +336,93 @@ class _Kernel(simt_kernel.Kernel):
             self.writer.store(self.sums, [at], values)
         else:
             self.host.store(at, row, column, values)
+
+
+class ImplicitSimt(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "gathered multiply-adds"
+    target = ANY_GPU
+    variant_type = Variant
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        if not isinstance(problem, Gathered) or not has_known_types(problem):
+            return False
+        element = sum_type(problem)
+        if problem.k is None:
+            return False  # shared memory has a table of it
+        plain = Matrix("", element, (None, None), None, ELEMENT_BYTES[element])
+        one_by_one = Problem(plain, plain, plain, problem.accumulator)
+        narrow = 0 if variant.copy_bytes == 0 else ELEMENT_BYTES[element]
+        if not SIMT.can_take(one_by_one, replace(variant, copy_bytes=narrow)):
+            return False
+        if variant.copy_bytes and {problem.a.element, problem.b.element} != {element}:
+            return False
+        sides = _sides(problem, variant)
+        return (
+            all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
+            and self.shared_bytes(problem, variant) <= _SHARED_BYTES
+            and (variant.splits == 1 or depth_of_part(problem, variant) >= _LEAST_DEPTH)
+        )
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        if not isinstance(problem, Gathered) or not has_known_types(problem):
+            return ()
+        element = sum_type(problem)
+        is_async = problem.a.element == problem.b.element == element and ELEMENT_BYTES[element] >= 4
+        copying = (3, 16) if is_async else (2, 0)
+        sizes = (
+            *(((128, 128, 8), (64, 32, 8, 8)), ((128, 64, 8), (64, 32, 8, 8))),
+            *(((64, 128, 8), (64, 32, 8, 8)), ((64, 64, 16), (32, 32, 8, 4))),
+            *(((64, 64, 8), (64, 32, 8, 8)), ((32, 64, 16), (32, 16, 4, 4))),
+            *(((64, 32, 16), (32, 16, 4, 4)), ((32, 32, 16), (32, 16, 4, 4))),
+        )
+        found = [
+            Variant(*tile, *part, *copying, splits=splits)
+            for tile, part in sizes
+            for splits in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+        ]
+        return tuple(variant for variant in found if self.can_take(problem, variant))
+
+    def expected_clocks(
+        self,
+        problem: Problem,
+        variant: Variant,
+        sizes: tuple[int, int, int],
+        chip: Chip,
+        *,
+        at_most: bool = False,
+    ) -> float:
+        """As the problem's own loops are likely to be, on an H100."""
+        del sizes, chip, at_most
+        assert isinstance(problem, Gathered)
+        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
+        batches = likely_count(problem.batch)
+        tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits
+        each = variant.thread_m * variant.thread_n
+        part = each / (each + _OVERHEAD)
+        depth = -(-k // variant.splits)
+        at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
+        rounds = -(-tiles // (H100.multiprocessors * at_once))
+        # Few threads do not keep a multiprocessor busy.
+        alone = min(1.0, variant.threads * min(at_once, -(-tiles // H100.multiprocessors)) / 256)
+        together = min(at_once, -(-tiles // H100.multiprocessors))
+        busy = depth * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
+        total = rounds * busy + _START_CLOCKS
+        return total + clocks_of_parts(problem, variant.splits)
+
+    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
+        assert isinstance(problem, Gathered)
+        tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
+        return _tile_bytes(problem, variant) + tables
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        assert isinstance(problem, Gathered)
+        w = Writer()
+        _Launches(w, problem, variant, finish).write()
+        return f"func.func @{name}({problem.signature}) {{\n{w.text()}\n}}\n"
+
+
+IMPLICIT_SIMT = ImplicitSimt()

@@ -14,7 +14,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aotc.chips import H100, WARP
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.indices import Index
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
 from aotc.kernels.matmul.mma_sync.tiles import (
     LEAST_ASYNC_BYTES,
@@ -37,7 +39,6 @@ from aotc.kernels.matmul.split_k_reduction import (
     partial_of,
 )
 
-NAME = "mma.sync"
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
 _MANY_BLOCKS = 2 * H100.multiprocessors
 _FEW_STEPS = 8
@@ -53,25 +54,6 @@ _ACCUMULATORS = {
 # that it fetches of A and B; clocks until the first tile is there.
 _BYTES_MULTIPLIED, _BYTES_FETCHED = 1024 * 2, 64
 _START_CLOCKS = 2000
-
-
-def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-    """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
-    size = ELEMENT_BYTES[problem.a.element]
-    depth = k / variant.splits * size
-    products = variant.m * variant.n / _BYTES_MULTIPLIED
-    fetched = (variant.m + variant.n) / _BYTES_FETCHED
-    again = 0 if variant.splits == 1 else _START_CLOCKS
-    return depth * max(products, fetched) + variant.m * variant.n / 64, _START_CLOCKS + again
-
-
-def can_take(problem: Problem, variant: Variant) -> bool:
-    """Whether the kernel is right for the problem."""
-    return (
-        are_types_known(problem)
-        and is_tile_whole(problem, variant)
-        and all(_can_copy(matrix, variant) for matrix in (problem.a, problem.b))
-    )
 
 
 def are_types_known(problem: Problem) -> bool:
@@ -119,51 +101,6 @@ def _can_copy(matrix: Matrix, variant: Variant) -> bool:
     return matrix.pitch is None or matrix.pitch * size % variant.copy_bytes == 0
 
 
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    """Those that are worth a try, the best guess for large squares first."""
-    if not are_types_known(problem):
-        return ()
-    # As many bytes of K as 32 or 64 elements of 16 bits have.
-    size = ELEMENT_BYTES[problem.a.element]
-    k, deep = 64 // size, 128 // size
-    copy_bytes = next(
-        bytes_
-        for bytes_ in (16, 8, 4, 1)
-        if all(_can_copy(matrix, Variant(copy_bytes=bytes_)) for matrix in (problem.a, problem.b))
-    )
-    # What takes many registers: sums of 64 bits, totals besides, elements one by one.
-    is_heavy = size == 8 or has_totals(problem) or copy_bytes < LEAST_ASYNC_BYTES
-    large = (
-        Variant(128, 128, k, 2, 2, 4),
-        Variant(128, 256, k, 2, 4, 3),
-        Variant(256, 128, k, 4, 2, 3),
-        Variant(128, 128, deep, 2, 2, 3),
-    )
-    tiles = (
-        *(() if is_heavy else large),
-        Variant(128, 128, k, 2, 4, 4),
-        Variant(128, 64, k, 2, 2, 4),
-        Variant(64, 128, k, 2, 2, 4),
-        Variant(64, 64, deep, 2, 2, 4),
-        Variant(64, 64, k, 2, 2, 4),
-        Variant(32, 64, deep, 1, 4, 4),
-        Variant(64, 32, deep, 2, 2, 4),
-        Variant(32, 32, deep, 2, 2, 4),
-        Variant(16, 64, deep, 1, 4, 4),
-    )
-    split = tuple(
-        replace(tile, splits=splits)
-        for tile in (*tiles[:1], Variant(64, 64, deep, 2, 2, 4), *tiles[-1:])
-        for splits in (2, 4, 8, 16)
-        if _is_worth_splitting(problem, tile, splits)
-    )
-    return tuple(
-        variant
-        for tile in (*tiles, *split)
-        if can_take(problem, variant := replace(tile, copy_bytes=copy_bytes))
-    )
-
-
 def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool:
     """Where there are too few tiles for a GPU, and each part still has many steps."""
     m, n, k = problem.m, problem.n, problem.k
@@ -173,32 +110,13 @@ def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool
     return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
 
 
-def shared_bytes(problem: Problem, variant: Variant) -> int:
-    """Dynamic shared memory of a block."""
-    return bytes_of_tiles(problem if variant.splits == 1 else partial_of(problem), variant)
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """The text of a function that takes A, B and C, and launches the kernel."""
-    w = Writer()
-    w.open(f"func.func @{name}({problem.signature}) {{")
-    sizes = _sizes(w, problem)
-    if variant.splits == 1:
-        _launch_product(w, problem, variant, sizes, finish)
-    else:
-        _launch_split(w, problem, variant, sizes, finish)
-    w.line("return")
-    w.close()
-    return w.text() + "\n"
-
-
 def _launch_product(
     w: Writer, problem: Problem, variant: Variant, sizes: Sizes, finish: Finish | None
 ) -> None:
     tiles = w.divide_up(sizes.m, variant.m), w.divide_up(sizes.n, variant.n)
     # Behind each other in x, batches too: a grid's other dimensions end at 65535.
     blocks = w.multiply(w.multiply(*tiles), sizes.batches)
-    with launch(w, blocks, variant.threads, shared_bytes(problem, variant)):
+    with launch(w, blocks, variant.threads, MMA_SYNC.shared_bytes(problem, variant)):
         place, batch = place_of(w, variant, tiles)
         at = (batch,) if problem.batched else ()
         place = replace(place, batch=at)
@@ -215,7 +133,7 @@ def _launch_split(
     # Of K, each part has as many whole tiles.
     depth = w.multiply(w.divide_up(sizes.k, variant.k * variant.splits), variant.k)
     blocks = w.multiply(w.multiply(*tiles), parts)
-    with launch(w, blocks, variant.threads, shared_bytes(problem, variant)):
+    with launch(w, blocks, variant.threads, MMA_SYNC.shared_bytes(problem, variant)):
         place, part = place_of(w, variant, tiles)
         batch, split = w.divide(part, variant.splits), w.remainder(part, variant.splits)
         first_k = w.multiply(split, depth)
@@ -286,3 +204,93 @@ def _tile(w: Writer, variant: Variant, tiles_m: str, tiles_n: str) -> tuple[str,
         return w.value(f"arith.index_cast {value} : i32 to index")
 
     return long(row), long(column), long(batch)
+
+
+class MmaSync(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "mma.sync"
+    target = ANY_GPU
+    variant_type = Variant
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        return (
+            are_types_known(problem)
+            and is_tile_whole(problem, variant)
+            and all(_can_copy(matrix, variant) for matrix in (problem.a, problem.b))
+        )
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        """Those that are worth a try, the best guess for large squares first."""
+        if not are_types_known(problem):
+            return ()
+        # As many bytes of K as 32 or 64 elements of 16 bits have.
+        size = ELEMENT_BYTES[problem.a.element]
+        k, deep = 64 // size, 128 // size
+        copy_bytes = next(
+            bytes_
+            for bytes_ in (16, 8, 4, 1)
+            if all(
+                _can_copy(matrix, Variant(copy_bytes=bytes_)) for matrix in (problem.a, problem.b)
+            )
+        )
+        # What takes many registers: sums of 64 bits, totals besides, elements one by one.
+        is_heavy = size == 8 or has_totals(problem) or copy_bytes < LEAST_ASYNC_BYTES
+        large = (
+            Variant(128, 128, k, 2, 2, 4),
+            Variant(128, 256, k, 2, 4, 3),
+            Variant(256, 128, k, 4, 2, 3),
+            Variant(128, 128, deep, 2, 2, 3),
+        )
+        tiles = (
+            *(() if is_heavy else large),
+            Variant(128, 128, k, 2, 4, 4),
+            Variant(128, 64, k, 2, 2, 4),
+            Variant(64, 128, k, 2, 2, 4),
+            Variant(64, 64, deep, 2, 2, 4),
+            Variant(64, 64, k, 2, 2, 4),
+            Variant(32, 64, deep, 1, 4, 4),
+            Variant(64, 32, deep, 2, 2, 4),
+            Variant(32, 32, deep, 2, 2, 4),
+            Variant(16, 64, deep, 1, 4, 4),
+        )
+        split = tuple(
+            replace(tile, splits=splits)
+            for tile in (*tiles[:1], Variant(64, 64, deep, 2, 2, 4), *tiles[-1:])
+            for splits in (2, 4, 8, 16)
+            if _is_worth_splitting(problem, tile, splits)
+        )
+        return tuple(
+            variant
+            for tile in (*tiles, *split)
+            if self.can_take(problem, variant := replace(tile, copy_bytes=copy_bytes))
+        )
+
+    def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
+        """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+        size = ELEMENT_BYTES[problem.a.element]
+        depth = k / variant.splits * size
+        products = variant.m * variant.n / _BYTES_MULTIPLIED
+        fetched = (variant.m + variant.n) / _BYTES_FETCHED
+        again = 0 if variant.splits == 1 else _START_CLOCKS
+        return depth * max(products, fetched) + variant.m * variant.n / 64, _START_CLOCKS + again
+
+    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
+        return bytes_of_tiles(problem if variant.splits == 1 else partial_of(problem), variant)
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        w = Writer()
+        w.open(f"func.func @{name}({problem.signature}) {{")
+        sizes = _sizes(w, problem)
+        if variant.splits == 1:
+            _launch_product(w, problem, variant, sizes, finish)
+        else:
+            _launch_split(w, problem, variant, sizes, finish)
+        w.line("return")
+        w.close()
+        return w.text() + "\n"
+
+
+MMA_SYNC = MmaSync()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from aotc.kernels.matmul.mma_sync import family as tensor_cores
+from aotc.kernels.family import SM_90A
+from aotc.kernels.matmul.family import FewTiles
+from aotc.kernels.matmul.mma_sync.family import MmaSync
 from aotc.kernels.matmul.mma_sync.tiles import Variant
-from aotc.kernels.matmul.problem import Finish, Problem
+from aotc.kernels.matmul.problem import Problem
 
-NAME = "mma.sync of 16 rows"
 # Of a multiprocessor, as measured: products that it adds in a clock, and which part of that a block
 # of 4 warps has alone; as how many products it takes to fetch a column of A and a row of B; clocks
 # until the first tile is there, and that a block takes besides.
@@ -25,56 +26,51 @@ _START_CLOCKS, _BLOCK_CLOCKS = 3000, 500
 _SMALL_TILE, _FEW_TILES = (32, 64), 400
 
 
-def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-    """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
-    each = k * (variant.m * variant.n + _FETCHED) / _PRODUCTS + _BLOCK_CLOCKS
-    # The last ones on a multiprocessor have no other beside them.
-    is_enough = variant.threads >= _ENOUGH_THREADS
-    return each, _START_CLOCKS + (0 if is_enough else each * (1 / _ALONE - 1))
+class MmaSyncF64(MmaSync):
+    """See the module's docstring."""
+
+    name = "mma.sync of 16 rows"
+    target = SM_90A
+    variant_type = Variant
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        return problem.a.element == "f64" and super().can_take(problem, variant)
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        """Those that are worth a try, the best guess for large squares first."""
+        if problem.a.element != "f64":
+            return ()
+        large = [
+            Variant(128, 128, 8, 2, 4, 4, instruction_k=4),
+            Variant(128, 128, 16, 2, 4, 4, instruction_k=8),
+        ]
+        middle = [
+            Variant(128, 64, 16, 4, 2, 4, instruction_k=8),
+            Variant(64, 128, 16, 2, 4, 4, instruction_k=8),
+        ]
+        # Of an A whose M is contiguous, addresses leave registers for more elements at once.
+        tiles = (
+            *(reversed(large) if problem.a.transposed else large),
+            *(reversed(middle) if problem.b.transposed else middle),
+            Variant(64, 64, 16, 2, 2, 4, instruction_k=8),
+            Variant(32, 64, 16, 2, 2, 4, instruction_k=8),
+            Variant(64, 32, 16, 2, 2, 4, instruction_k=8),
+        )
+        # Rows of f64 begin at multiples of 8 bytes.
+        width = 16 if self.can_take(problem, tiles[0]) else 8
+        widened = (replace(tile, copy_bytes=width) for tile in tiles)
+        return tuple(variant for variant in widened if self.can_take(problem, variant))
+
+    def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
+        """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+        each = k * (variant.m * variant.n + _FETCHED) / _PRODUCTS + _BLOCK_CLOCKS
+        # The last ones on a multiprocessor have no other beside them.
+        is_enough = variant.threads >= _ENOUGH_THREADS
+        return each, _START_CLOCKS + (0 if is_enough else each * (1 / _ALONE - 1))
+
+    def few_tiles(self, problem: Problem) -> FewTiles | None:
+        small = (one for one in self.variants(problem) if (one.m, one.n) == _SMALL_TILE)
+        return next((FewTiles(one, _FEW_TILES, 0) for one in small), None)
 
 
-def can_take(problem: Problem, variant: Variant) -> bool:
-    return problem.a.element == "f64" and tensor_cores.can_take(problem, variant)
-
-
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    """Those that are worth a try, the best guess for large squares first."""
-    if problem.a.element != "f64":
-        return ()
-    large = [
-        Variant(128, 128, 8, 2, 4, 4, instruction_k=4),
-        Variant(128, 128, 16, 2, 4, 4, instruction_k=8),
-    ]
-    middle = [
-        Variant(128, 64, 16, 4, 2, 4, instruction_k=8),
-        Variant(64, 128, 16, 2, 4, 4, instruction_k=8),
-    ]
-    # Of an A whose M is contiguous, addresses leave registers for more elements at once.
-    tiles = (
-        *(reversed(large) if problem.a.transposed else large),
-        *(reversed(middle) if problem.b.transposed else middle),
-        Variant(64, 64, 16, 2, 2, 4, instruction_k=8),
-        Variant(32, 64, 16, 2, 2, 4, instruction_k=8),
-        Variant(64, 32, 16, 2, 2, 4, instruction_k=8),
-    )
-    # Rows of f64 begin at multiples of 8 bytes.
-    width = 16 if can_take(problem, tiles[0]) else 8
-    widened = (replace(tile, copy_bytes=width) for tile in tiles)
-    return tuple(variant for variant in widened if can_take(problem, variant))
-
-
-def of_few_tiles(problem: Problem) -> tuple[Variant, int, int] | None:
-    """For products of few tiles, of sizes that are not known: up to so many of its tiles, and from
-    such a K on."""
-    small = (one for one in variants(problem) if (one.m, one.n) == _SMALL_TILE)
-    return next(((one, _FEW_TILES, 0) for one in small), None)
-
-
-def shared_bytes(problem: Problem, variant: Variant) -> int:
-    """Dynamic shared memory of a block."""
-    return tensor_cores.shared_bytes(problem, variant)
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """The text of a function that takes A, B and C, and launches the kernel."""
-    return tensor_cores.function(problem, variant, name, finish)
+MMA_SYNC_F64 = MmaSyncF64()

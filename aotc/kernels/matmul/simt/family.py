@@ -15,7 +15,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP
+from aotc.kernels.family import ANY_GPU
 from aotc.kernels.indices import Index
+from aotc.kernels.matmul.family import FewTiles, MatmulFamily
 from aotc.kernels.matmul.mma_sync.tiles import Sizes
 from aotc.kernels.matmul.mma_sync.writer import Writer as TensorCoreWriter
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Problem
@@ -30,7 +32,6 @@ from aotc.kernels.matmul.simt.tiles import (
 from aotc.kernels.matmul.split_k_reduction import add_parts, allocate_parts, partial_of
 from aotc.kernels.writer import Writer
 
-NAME = "multiply-adds"
 _SHARED_BYTES = 160 * KIB
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
 _MANY_BLOCKS = 2 * H100.multiprocessors
@@ -54,94 +55,6 @@ _START_CLOCKS = 2000
 _SUM_CLOCKS = 20000
 
 
-def clocks(problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-    """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
-    each = variant.thread_m * variant.thread_n
-    part = each / (each + _OVERHEAD)
-    tile = k / variant.splits * variant.m * variant.n / _MULTIPLY_ADDS / part
-    once: float = _START_CLOCKS + (_SUM_CLOCKS if variant.splits > 1 else 0)
-    # The last ones on a multiprocessor have no other beside them.
-    if variant.threads < _ENOUGH_THREADS:
-        alone = _ALONE * min(1, variant.threads / _LEAST_THREADS)
-        once += tile * (1 / alone - 1)
-    return tile, once
-
-
-def can_take(problem: Problem, variant: Variant) -> bool:
-    if not has_known_types(problem):
-        return False
-    element = sum_type(problem)
-    group = WIDEST_ACCESS // ELEMENT_BYTES[element]
-    lanes = variant.warp_m // variant.thread_m * (variant.warp_n // variant.thread_n)
-    sizes = variant.m, variant.n, variant.k, variant.warp_m, variant.warp_n
-    if (
-        any(size & (size - 1) for size in sizes)
-        or (lanes != WARP or variant.m % variant.warp_m or variant.n % variant.warp_n)
-        or (variant.thread_m % group or variant.thread_n % group)
-        or not (WARP <= variant.threads <= MAX_BLOCK_THREADS)
-        or shared_bytes(problem, variant) > _SHARED_BYTES
-        # Parts are stored as what they are summed in.
-        or (variant.splits != 1 and problem.a.element != element)
-    ):
-        return False
-    both = sides(problem, variant)
-    if variant.copy_bytes:
-        if problem.a.element != element or problem.b.element != element:
-            return False
-        if variant.stages < 2 or variant.copy_bytes < ELEMENT_BYTES[element]:
-            return False
-        if any(side.matrix.alignment < side.width * ELEMENT_BYTES[element] for side in both):
-            return False
-    elif variant.stages != 2:
-        return False
-    return all(side.tile * variant.k // side.width % variant.threads == 0 for side in both)
-
-
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    if not has_known_types(problem):
-        return ()
-    element = sum_type(problem)
-    sizes = [
-        *(((128, 64, 8), (64, 32, 8, 8)), ((64, 64, 8), (64, 32, 8, 8))),
-        *(((128, 128, 8), (64, 32, 8, 8)), ((64, 64, 8), (32, 16, 8, 4))),
-        *(((64, 32, 8), (32, 16, 4, 4)), ((32, 32, 8), (16, 16, 4, 2))),
-    ]
-    if ELEMENT_BYTES[element] == 4:
-        large = [((128, 256, 16), (64, 64, 8, 16)), ((256, 128, 16), (64, 64, 16, 8))]
-        # Elements of rows along k come one by one: a B alone of those is the shorter side. (As
-        # measured; of sizes that are not known, too.)
-        turned = (problem.a.transposed, problem.b.transposed)
-        if all(turned) or (any(turned) and not problem.has_known_sizes):
-            large.reverse()
-        sizes = [
-            *(*large, ((256, 128, 8), (64, 64, 16, 8))),
-            *(((128, 64, 16), (64, 32, 8, 8)), ((64, 128, 8), (64, 32, 8, 8))),
-            *(((128, 64, 8), (64, 32, 8, 8)), ((128, 128, 8), (64, 32, 8, 8))),
-            *(((128, 128, 16), (64, 32, 8, 8)), ((128, 128, 8), (64, 64, 16, 8))),
-            *(((64, 64, 8), (64, 32, 8, 8)), ((64, 64, 16), (32, 32, 8, 4))),
-            *(((64, 64, 16), (32, 16, 4, 4)), ((32, 64, 16), (32, 16, 4, 4))),
-            *(((32, 32, 16), (32, 16, 4, 4)), ((32, 32, 32), (32, 16, 4, 4))),
-        ]
-    # The widest copies that alignments allow, with 3 stages and with 4; and loads.
-    copying, loading = [], []
-    for tile, part in sizes:
-        stages = (4, 3) if tile[2] == 8 else (3, 4)
-        kinds = itertools.product((16, 8, 4), stages)
-        able = [Variant(*tile, *part, count, bytes_) for bytes_, count in kinds]
-        copying += [variant for variant in able if can_take(problem, variant)][:2]
-        loading.append(Variant(*tile, *part, 2, 0))
-    if copying:
-        loading = loading[:_LOADING_TOO]
-    split = [
-        one
-        for variant in copying
-        for splits in (2, 4, 8)
-        if _is_worth_splitting(problem, variant, splits)
-        and can_take(problem, one := replace(variant, splits=splits))
-    ]
-    return (*copying, *(variant for variant in loading if can_take(problem, variant)), *split)
-
-
 def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool:
     """Where there are too few tiles for a GPU, and each part still has many steps."""
     m, n, k = problem.m, problem.n, problem.k
@@ -149,22 +62,6 @@ def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool
         return False
     tiles = -(-m // variant.m) * -(-n // variant.n)
     return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
-
-
-def of_few_tiles(problem: Problem) -> tuple[Variant, int, int] | None:
-    """For products of few tiles, of sizes that are not known: up to so many of its tiles, and from
-    such a K on."""
-    for variant in variants(problem):
-        split = replace(variant, splits=0)
-        is_small = (split.m, split.n) == _SMALL_TILE and split.threads >= _LEAST_THREADS
-        if is_small and split.copy_bytes and can_take(problem, split):
-            return split, _MANY_BLOCKS // 2, 2 * _FEW_STEPS * split.k
-    return None
-
-
-def for_sizes(variant: Variant, m: int, n: int, k: int) -> Variant:
-    """The variant with the number of parts that the program finds."""
-    return replace(variant, splits=_splits(Writer(), variant, Sizes(m, n, k, 1)))
 
 
 def _splits(writer: Writer, variant: Variant, sizes: Sizes) -> Index:
@@ -176,26 +73,6 @@ def _splits(writer: Writer, variant: Variant, sizes: Sizes) -> Index:
     tiles = w.maximum(w.multiply(tiles, sizes.batches), 1)
     enough = w.minimum(w.divide(_MANY_BLOCKS, tiles), w.divide(sizes.k, variant.k * _FEW_STEPS))
     return w.maximum(w.minimum(enough, _MOST_SPLITS), 1)
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    writer = Writer()
-    operands = Operands(writer, problem)
-    if variant.splits == 1:
-        _launch(writer, problem, variant, operands, operands.batches, finish)
-    else:
-        sizes = Sizes(operands.m, operands.n, operands.k, operands.batches)
-        before = TensorCoreWriter.behind(writer)
-        splits = _splits(writer, variant, sizes)
-        before = TensorCoreWriter.behind(writer)
-        parts = allocate_parts(before, problem, splits, sizes)
-        writer.go_on(before)
-        _launch(writer, problem, variant, operands, parts, None, splits)
-        after = TensorCoreWriter.behind(writer)
-        add_parts(after, problem, splits, sizes, finish)
-        writer.go_on(after)
-    writer.line("return")
-    return f"func.func @{name}({problem.signature}) {{\n{writer.text()}\n}}\n"
 
 
 def _launch(
@@ -215,3 +92,139 @@ def _launch(
     kernel = Kernel(problem, variant, writer, operands, finish, sums, splits)
     bytes_ = shared_bytes(problem, variant)
     writer.launch(blocks, variant.threads, bytes_, partial(kernel.body, tiles_m, tiles_n))
+
+
+class Simt(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "multiply-adds"
+    target = ANY_GPU
+    variant_type = Variant
+
+    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
+        return shared_bytes(problem, variant)
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        if not has_known_types(problem):
+            return False
+        element = sum_type(problem)
+        group = WIDEST_ACCESS // ELEMENT_BYTES[element]
+        lanes = variant.warp_m // variant.thread_m * (variant.warp_n // variant.thread_n)
+        sizes = variant.m, variant.n, variant.k, variant.warp_m, variant.warp_n
+        if (
+            any(size & (size - 1) for size in sizes)
+            or (lanes != WARP or variant.m % variant.warp_m or variant.n % variant.warp_n)
+            or (variant.thread_m % group or variant.thread_n % group)
+            or not (WARP <= variant.threads <= MAX_BLOCK_THREADS)
+            or self.shared_bytes(problem, variant) > _SHARED_BYTES
+            # Parts are stored as what they are summed in.
+            or (variant.splits != 1 and problem.a.element != element)
+        ):
+            return False
+        both = sides(problem, variant)
+        if variant.copy_bytes:
+            if problem.a.element != element or problem.b.element != element:
+                return False
+            if variant.stages < 2 or variant.copy_bytes < ELEMENT_BYTES[element]:
+                return False
+            if any(side.matrix.alignment < side.width * ELEMENT_BYTES[element] for side in both):
+                return False
+        elif variant.stages != 2:
+            return False
+        return all(side.tile * variant.k // side.width % variant.threads == 0 for side in both)
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        if not has_known_types(problem):
+            return ()
+        element = sum_type(problem)
+        sizes = [
+            *(((128, 64, 8), (64, 32, 8, 8)), ((64, 64, 8), (64, 32, 8, 8))),
+            *(((128, 128, 8), (64, 32, 8, 8)), ((64, 64, 8), (32, 16, 8, 4))),
+            *(((64, 32, 8), (32, 16, 4, 4)), ((32, 32, 8), (16, 16, 4, 2))),
+        ]
+        if ELEMENT_BYTES[element] == 4:
+            large = [((128, 256, 16), (64, 64, 8, 16)), ((256, 128, 16), (64, 64, 16, 8))]
+            # Elements of rows along k come one by one: a B alone of those is the shorter side. (As
+            # measured; of sizes that are not known, too.)
+            turned = (problem.a.transposed, problem.b.transposed)
+            if all(turned) or (any(turned) and not problem.has_known_sizes):
+                large.reverse()
+            sizes = [
+                *(*large, ((256, 128, 8), (64, 64, 16, 8))),
+                *(((128, 64, 16), (64, 32, 8, 8)), ((64, 128, 8), (64, 32, 8, 8))),
+                *(((128, 64, 8), (64, 32, 8, 8)), ((128, 128, 8), (64, 32, 8, 8))),
+                *(((128, 128, 16), (64, 32, 8, 8)), ((128, 128, 8), (64, 64, 16, 8))),
+                *(((64, 64, 8), (64, 32, 8, 8)), ((64, 64, 16), (32, 32, 8, 4))),
+                *(((64, 64, 16), (32, 16, 4, 4)), ((32, 64, 16), (32, 16, 4, 4))),
+                *(((32, 32, 16), (32, 16, 4, 4)), ((32, 32, 32), (32, 16, 4, 4))),
+            ]
+        # The widest copies that alignments allow, with 3 stages and with 4; and loads.
+        copying, loading = [], []
+        for tile, part in sizes:
+            stages = (4, 3) if tile[2] == 8 else (3, 4)
+            kinds = itertools.product((16, 8, 4), stages)
+            able = [Variant(*tile, *part, count, bytes_) for bytes_, count in kinds]
+            copying += [variant for variant in able if self.can_take(problem, variant)][:2]
+            loading.append(Variant(*tile, *part, 2, 0))
+        if copying:
+            loading = loading[:_LOADING_TOO]
+        split = [
+            one
+            for variant in copying
+            for splits in (2, 4, 8)
+            if _is_worth_splitting(problem, variant, splits)
+            and self.can_take(problem, one := replace(variant, splits=splits))
+        ]
+        return (
+            *copying,
+            *(variant for variant in loading if self.can_take(problem, variant)),
+            *split,
+        )
+
+    def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
+        """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+        each = variant.thread_m * variant.thread_n
+        part = each / (each + _OVERHEAD)
+        tile = k / variant.splits * variant.m * variant.n / _MULTIPLY_ADDS / part
+        once: float = _START_CLOCKS + (_SUM_CLOCKS if variant.splits > 1 else 0)
+        # The last ones on a multiprocessor have no other beside them.
+        if variant.threads < _ENOUGH_THREADS:
+            alone = _ALONE * min(1, variant.threads / _LEAST_THREADS)
+            once += tile * (1 / alone - 1)
+        return tile, once
+
+    def few_tiles(self, problem: Problem) -> FewTiles | None:
+        for variant in self.variants(problem):
+            split = replace(variant, splits=0)
+            is_small = (split.m, split.n) == _SMALL_TILE and split.threads >= _LEAST_THREADS
+            if is_small and split.copy_bytes and self.can_take(problem, split):
+                return FewTiles(split, _MANY_BLOCKS // 2, 2 * _FEW_STEPS * split.k)
+        return None
+
+    def for_sizes(self, variant: Variant, sizes: tuple[int, int, int]) -> Variant:
+        """The variant with the number of parts that the program finds."""
+        return replace(variant, splits=_splits(Writer(), variant, Sizes(*sizes, 1)))
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        writer = Writer()
+        operands = Operands(writer, problem)
+        if variant.splits == 1:
+            _launch(writer, problem, variant, operands, operands.batches, finish)
+        else:
+            sizes = Sizes(operands.m, operands.n, operands.k, operands.batches)
+            before = TensorCoreWriter.behind(writer)
+            splits = _splits(writer, variant, sizes)
+            before = TensorCoreWriter.behind(writer)
+            parts = allocate_parts(before, problem, splits, sizes)
+            writer.go_on(before)
+            _launch(writer, problem, variant, operands, parts, None, splits)
+            after = TensorCoreWriter.behind(writer)
+            add_parts(after, problem, splits, sizes, finish)
+            writer.go_on(after)
+        writer.line("return")
+        return f"func.func @{name}({problem.signature}) {{\n{writer.text()}\n}}\n"
+
+
+SIMT = Simt()

@@ -7,21 +7,24 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from aotc.kernels.family import SM_90A
 from aotc.kernels.indices import Index
+from aotc.kernels.matmul import tuned
+from aotc.kernels.matmul.family import MatmulFamily, least_clocks
 from aotc.kernels.matmul.problem import Finish, Matrix, Problem
 from aotc.kernels.matmul.wgmma import cost
-from aotc.kernels.matmul.wgmma import family as hopper
 from aotc.kernels.matmul.wgmma.cost import Sizes
+from aotc.kernels.matmul.wgmma.family import WGMMA, operands
 from aotc.kernels.matmul.wgmma.variants import Variant
 from aotc.kernels.writer import Writer
+from aotc.request import Chip
 
-NAME = hopper.NAME
 # Squares of these sizes get what is best for them: those in the middle of what is common, and two
 # with rows at no multiples of 32 bytes.
 _SIZES = (4096, 16384, 1536, 1024, 512, 1000, 3000, 5000)
 
 
-class Menu(Struct, frozen=True):
+class Variants(Struct, frozen=True):
     """What there is to choose among. Its tiles are said to be the first one's."""
 
     variants: tuple[Variant, ...]
@@ -35,37 +38,69 @@ class Menu(Struct, frozen=True):
         return self.variants[0].n
 
 
-def menu(problem: Problem, able: Sequence[Variant]) -> Menu:
-    """Of the variants `able`."""
-    best = [min(able, key=lambda one: _clocks_at(problem, one, size)) for size in _SIZES]
-    return Menu(tuple(dict.fromkeys(best)))
+class WgmmaTable(MatmulFamily):
+    """Kernels of `WGMMA`, of which the program launches one: a variant is several of its."""
+
+    name = WGMMA.name
+    target = SM_90A
+    variant_type = Variants
+
+    def table(self, problem: Problem, able: Sequence[Variant]) -> Variants:
+        """The fastest of the variants `able`, for squares of common sizes."""
+        best = [min(able, key=lambda one: _clocks_at(problem, one, size)) for size in _SIZES]
+        return Variants(tuple(dict.fromkeys(best)))
+
+    def can_take(self, problem: Problem, variant: Variants) -> bool:
+        return all(WGMMA.can_take(problem, one) for one in variant.variants)
+
+    def variants(self, problem: Problem) -> tuple[Variants, ...]:
+        able = WGMMA.able(problem)
+        return (self.table(problem, able),) if able else ()
+
+    def shared_bytes(self, problem: Problem, variant: Variants) -> int:
+        """That of the kernel which has most of it."""
+        return max(WGMMA.shared_bytes(problem, one) for one in variant.variants)
+
+    def expected_clocks(
+        self,
+        problem: Problem,
+        variant: Variants,
+        sizes: tuned.Sizes,
+        chip: Chip,
+        *,
+        at_most: bool = False,
+    ) -> float:
+        """Those of the fastest."""
+        clocks = min(_clocks(problem, one, sizes, max(sizes)) for one in variant.variants)
+        return max(clocks, least_clocks(problem, sizes, chip)) if at_most else clocks
+
+    def function(
+        self, problem: Problem, variant: Variants, name: str, finish: Finish | None = None
+    ) -> str:
+        w = _Chooser(problem)
+        sizes = w.sizes()
+        clocks = [cost.clocks(w, *operands(problem, one), one, sizes) for one in variant.variants]
+        w.launch_fastest(variant.variants, clocks, finish)
+        return f"func.func @{name}({problem.signature}) {{\n{w.text()}\n  return\n}}"
+
+    def describe_choice(self, variant: Variants) -> str:
+        tiles = ", ".join(f"{one.m}x{one.n}" for one in variant.variants)
+        return f"the program chooses among {tiles} when it knows the sizes"
 
 
-def fastest_clocks(problem: Problem, menu: Menu, size: int) -> float:
-    """What is expected of the kernel that is taken where every size that is not known is `size`."""
-    return min(_clocks_at(problem, one, size) for one in menu.variants)
+WGMMA_TABLE = WgmmaTable()
 
 
 def _clocks_at(problem: Problem, variant: Variant, size: int) -> float:
     """Where every size that is not known is `size`."""
-    m, n, k = (known or size for known in (problem.m, problem.n, problem.k))
-    pitches = (matrix.pitch or size for matrix in (problem.a, problem.b))
-    operands = hopper.operands(problem, variant)
-    return float(cost.clocks(Writer(), *operands, variant, Sizes(m, n, k, *pitches)))
+    return _clocks(problem, variant, tuned.sizes_at(problem, size), size)
 
 
-def shared_bytes(problem: Problem, menu: Menu) -> int:
-    """Dynamic shared memory of a block, of the kernel that has most of it."""
-    return max(hopper.shared_bytes(problem, one) for one in menu.variants)
-
-
-def function(problem: Problem, menu: Menu, name: str, finish: Finish | None = None) -> str:
-    """`func.func @name(%a, %b, %c)`, which launches one of the kernels."""
-    w = _Chooser(problem)
-    sizes = w.sizes()
-    clocks = [cost.clocks(w, *hopper.operands(problem, one), one, sizes) for one in menu.variants]
-    w.launch_fastest(menu.variants, clocks, finish)
-    return f"func.func @{name}({problem.signature}) {{\n{w.text()}\n  return\n}}"
+def _clocks(problem: Problem, variant: Variant, sizes: tuned.Sizes, pitch: int) -> float:
+    """`pitch` is that of matrices of which it is not known."""
+    pitches = (matrix.pitch or pitch for matrix in (problem.a, problem.b))
+    given = Sizes(*sizes, *pitches)
+    return float(cost.clocks(Writer(), *operands(problem, variant), variant, given))
 
 
 class _Chooser(Writer):
@@ -123,6 +158,6 @@ class _Chooser(Writer):
         self.close()
 
     def _kernel(self, variant: Variant, finish: Finish | None) -> None:
-        _, *body, _, _ = hopper.function(self.problem, variant, "kernel", finish).splitlines()
+        _, *body, _, _ = WGMMA.function(self.problem, variant, "kernel", finish).splitlines()
         for line in body:
             self.line(line)

@@ -12,8 +12,12 @@ What a tile has outside of A and B is filled with zeros, and what it has outside
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
+from aotc.kernels.family import SM_90A
+from aotc.kernels.matmul.family import MatmulFamily, least_clocks
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Problem
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.block import SHARED_BYTES, Block, in_groups
@@ -35,8 +39,8 @@ from aotc.kernels.matmul.wgmma.variants import (
 )
 from aotc.kernels.writer import Writer
 from aotc.lower.rewrites.float8 import FLOAT8
+from aotc.request import Chip
 
-NAME = "wgmma"
 # By the number of warpgroups that multiply: for how many sums each of their threads has registers,
 # and for how many where fragments of A have some, or where those of a stage stand beside the
 # others; and the registers of a thread that fetches, and of one that multiplies. All warpgroups
@@ -49,22 +53,6 @@ _MOST_SUMS_AHEAD = 128
 # Stages: what there is room for, up to so many; of the largest tiles three were seen to be best.
 _MOST_STAGES, _MOST_OF_LARGEST = 8, 3
 _GROUP = 16
-
-
-def can_take(problem: Problem, variant: Variant) -> bool:
-    """Whether the kernel is right for the problem."""
-    return (
-        _are_types_known(problem)
-        and problem.k != 0
-        and is_aligned(problem.a)
-        and is_aligned(problem.b)
-        and _is_possible(variant)
-        and _can_swap(problem, variant)
-        and can_split(problem, variant)
-        and can_slice(problem, variant)
-        and (kernel := _Kernel(problem, variant)).shared_bytes <= SHARED_BYTES
-        and kernel.exchange.bytes <= kernel.ring.bytes
-    )
 
 
 def _are_types_known(problem: Problem) -> bool:
@@ -92,16 +80,6 @@ def _can_swap(problem: Problem, variant: Variant) -> bool:
     )
 
 
-def variants(problem: Problem) -> tuple[Variant, ...]:
-    """Those worth a try, the best one for large problems first."""
-    found = []
-    for shape in shapes(problem):
-        shape = replace(shape, group=_GROUP // shape.down)
-        both = (_with_stages(problem, replace(shape, buffers=buffers)) for buffers in (2, 1))
-        found.append(max(both, key=lambda one: one.stages))
-    return tuple(variant for variant in found if can_take(problem, variant))
-
-
 def _with_stages(problem: Problem, shape: Variant) -> Variant:
     """With as many as there is room for."""
     room = SHARED_BYTES - Store.shared_bytes(4 * shape.consumers, shape.buffers)
@@ -111,27 +89,10 @@ def _with_stages(problem: Problem, shape: Variant) -> Variant:
     return replace(shape, stages=min(room // _Kernel(problem, shape).ring.stage_bytes, most))
 
 
-def clocks(problem: Problem, variant: Variant, m: int, n: int, k: int) -> float:
-    """How long a multiprocessor is expected to be busy."""
-    pitches = (matrix.pitch or 0 for matrix in (problem.a, problem.b))
-    sizes = cost.Sizes(m, n, k, *pitches)
-    return float(cost.clocks(Writer(), *operands(problem, variant), variant, sizes))
-
-
 def operands(problem: Problem, variant: Variant) -> tuple[Operand, Operand]:
     """A's tile in a stage, and B's."""
     kernel = _Kernel(problem, variant)
     return kernel.a, kernel.b
-
-
-def shared_bytes(problem: Problem, variant: Variant) -> int:
-    """Dynamic shared memory of a block."""
-    return _Kernel(problem, variant).shared_bytes
-
-
-def function(problem: Problem, variant: Variant, name: str, finish: Finish | None = None) -> str:
-    """`func.func @name(%a, %b, %c, ...)`, which launches the kernel."""
-    return _Kernel(problem, variant, finish).text(name)
 
 
 def _has_room_for_fragments(variant: Variant) -> bool:
@@ -413,3 +374,64 @@ class _Kernel:
         sizes = (self.n, self.m) if self.swaps else (self.m, self.n)
         self.store.begin(block.shared, block.address, buffers, block.lane, sizes)
         self.ring.begin_reader(block.lane)
+
+
+class Wgmma(MatmulFamily):
+    """See the module's docstring."""
+
+    name = "wgmma"
+    target = SM_90A
+    variant_type = Variant
+
+    def can_take(self, problem: Problem, variant: Variant) -> bool:
+        return (
+            _are_types_known(problem)
+            and problem.k != 0
+            and is_aligned(problem.a)
+            and is_aligned(problem.b)
+            and _is_possible(variant)
+            and _can_swap(problem, variant)
+            and can_split(problem, variant)
+            and can_slice(problem, variant)
+            and (kernel := _Kernel(problem, variant)).shared_bytes <= SHARED_BYTES
+            and kernel.exchange.bytes <= kernel.ring.bytes
+        )
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        """Those worth a try, the best one for large problems first."""
+        found = []
+        for shape in shapes(problem):
+            shape = replace(shape, group=_GROUP // shape.down)
+            both = (_with_stages(problem, replace(shape, buffers=buffers)) for buffers in (2, 1))
+            found.append(max(both, key=lambda one: one.stages))
+        return tuple(variant for variant in found if self.can_take(problem, variant))
+
+    def expected_clocks(
+        self,
+        problem: Problem,
+        variant: Variant,
+        sizes: tuple[int, int, int],
+        chip: Chip,
+        *,
+        at_most: bool = False,
+    ) -> float:
+        pitches = (matrix.pitch or 0 for matrix in (problem.a, problem.b))
+        given = cost.Sizes(*sizes, *pitches)
+        clocks = float(cost.clocks(Writer(), *operands(problem, variant), variant, given))
+        return max(clocks, least_clocks(problem, sizes, chip)) if at_most else clocks
+
+    def chosen_when_known(self, problem: Problem) -> tuple[MatmulFamily, Any]:
+        from aotc.kernels.matmul.wgmma.dispatch_table import WGMMA_TABLE
+
+        return WGMMA_TABLE, WGMMA_TABLE.table(problem, self.able(problem))
+
+    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
+        return _Kernel(problem, variant).shared_bytes
+
+    def function(
+        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
+    ) -> str:
+        return _Kernel(problem, variant, finish).text(name)
+
+
+WGMMA = Wgmma()

@@ -13,10 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.chips import H100
-from aotc.kernels.matmul import gemv as skinny
+from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.gemv import GEMV, MOST_FEW
 from aotc.kernels.matmul.problem import Matrix, Problem
-from aotc.kernels.matmul.wgmma import family as hopper
 from aotc.kernels.matmul.wgmma.cluster_split_k import MOST_SPLITS
+from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.variants import Variant
 
 # Rows that tensor cores multiply at once.
@@ -42,7 +43,7 @@ class FewRows(Struct, frozen=True):
     """A kernel for `problem`, of so many rows: from the first of `rows` to the second. None: of as
     many as the problem says."""
 
-    family: Any
+    family: MatmulFamily
     variant: Any
     problem: Problem
     rows: tuple[int, int] | None
@@ -51,7 +52,7 @@ class FewRows(Struct, frozen=True):
 def few_rows(problem: Problem) -> list[FewRows]:
     """The kernels, for ever more rows, for Hopper alone; none where there are more rows, or where
     other kernels are as good."""
-    if problem.n is not None and problem.n <= skinny.MOST_FEW and problem.m != 1:
+    if problem.n is not None and problem.n <= MOST_FEW and problem.m != 1:
         return []
     if problem.m is not None:
         found = _kernel(problem, problem.m)
@@ -65,19 +66,19 @@ def few_rows(problem: Problem) -> list[FewRows]:
     return kernels
 
 
-def _kernel(problem: Problem, rows: int) -> tuple[Any, Any] | None:
+def _kernel(problem: Problem, rows: int) -> tuple[MatmulFamily, Any] | None:
     """The family and the variant for at most so many rows."""
     if rows > MOST_ROWS:
         return None
     tensor_cores = _tensor_cores(problem, rows)
     if rows > 1:
-        return (hopper, tensor_cores) if tensor_cores else None
+        return (WGMMA, tensor_cores) if tensor_cores else None
     is_wide = problem.n is not None and problem.n >= _MANY_COLUMNS
     if tensor_cores and not problem.b.transposed and not is_wide:
-        return hopper, tensor_cores
-    one_pass = skinny.variants(problem)
+        return WGMMA, tensor_cores
+    one_pass = GEMV.variants(problem)
     is_early = problem.b.transposed or (problem.n or 0) < _TOO_MANY_COLUMNS
-    return (skinny, replace(one_pass[0], is_early=is_early)) if one_pass else None
+    return (GEMV, replace(one_pass[0], is_early=is_early)) if one_pass else None
 
 
 def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
@@ -101,7 +102,7 @@ def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
         # take the places of this one's.
         is_early=splits > 1,
     )
-    return variant if hopper.can_take(problem, variant) else None
+    return variant if WGMMA.can_take(problem, variant) else None
 
 
 def _width(problem: Problem, n: int, *, has_two: bool) -> int:

@@ -1,0 +1,120 @@
+"""The base of the families of matmul kernels: their interface, and the cost model of tiles."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+from aotc.chips import gpu_of
+from aotc.kernels.matmul.peaks import peak_of
+from aotc.kernels.matmul.problem import Finish, Problem
+from aotc.kernels.matmul.tuned import Sizes
+from aotc.request import Chip
+
+
+class FewTiles(NamedTuple):
+    """A variant for problems of unknown sizes whose C has few tiles: at most `most_tiles` of them,
+    and from a K extent of `least_depth` on."""
+
+    variant: Any
+    most_tiles: int
+    least_depth: int
+
+
+def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
+    """How many clocks each multiprocessor of the chip takes for the multiply-adds at its peak."""
+    m, n, k = sizes
+    multiply_adds = m * n * k / gpu_of(chip.capability).multiprocessors
+    return multiply_adds / peak_of(problem, chip).multiply_adds
+
+
+class MatmulFamily(ABC):
+    """See `KernelFamily`. `variant_type` is the class of the family's variants.
+
+    `has_cost_model` says whether `expected_clocks` can be asked. `is_bandwidth_bound` kernels are
+    as fast as memory in every variant. `packs_operands` says that the family copies matrices which
+    others take as they lie, and `is_for_large` that this pays for large ones alone.
+    `takes_any_address` is False if the family has no kernels for operands whose addresses are not
+    known.
+    """
+
+    name: str
+    target: str
+    variant_type: type[Any]
+    has_cost_model: bool = True
+    is_bandwidth_bound: ClassVar[bool] = False
+    packs_operands: ClassVar[bool] = False
+    is_for_large: bool = False
+    takes_any_address: bool = True
+
+    @abstractmethod
+    def can_take(self, problem: Problem, variant: Any) -> bool:
+        """Whether the kernel is right for the problem."""
+
+    @abstractmethod
+    def variants(self, problem: Problem) -> tuple[Any, ...]:
+        """See `KernelFamily`."""
+
+    @abstractmethod
+    def function(
+        self, problem: Problem, variant: Any, name: str, finish: Finish | None = None
+    ) -> str:
+        """The text of `func.func @name(%a, %b, %c, ...)`, which launches the kernel. `finish`
+        writes the epilogue."""
+
+    def shared_bytes(self, problem: Problem, variant: Any) -> int:
+        """Dynamic shared memory of a block, in bytes. (The CPU has as much as it needs.)"""
+        del problem, variant
+        return 0
+
+    def able(self, problem: Problem) -> list[Any]:
+        """The variants that can take the problem."""
+        return [one for one in self.variants(problem) if self.can_take(problem, one)]
+
+    # --- Cost ----------------------------------------------------------------------------------
+
+    def expected_clocks(
+        self, problem: Problem, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
+    ) -> float:
+        """How many clocks a multiprocessor of the chip is expected to be busy, for M, N and K of
+        `sizes`. With `at_most`, no fewer than the multiply-adds take at the chip's peak, which
+        makes families comparable."""
+        m, n, k = sizes
+        variant = self.for_sizes(variant, sizes)
+        each, once = self.tile_clocks(problem, variant, k)
+        if at_most:
+            peak = peak_of(problem, chip).multiply_adds
+            each = max(each, variant.m * variant.n * k / variant.splits / peak)
+        tiles = -(-m // variant.m) * -(-n // variant.n) * variant.splits
+        return float(-(-tiles // gpu_of(chip.capability).multiprocessors) * each + once)
+
+    def tile_clocks(self, problem: Problem, variant: Any, k: int) -> tuple[float, float]:
+        """About how many clocks of a multiprocessor a tile takes, and a launch besides."""
+        raise NotImplementedError
+
+    def for_sizes(self, variant: Any, sizes: Sizes) -> Any:
+        """The variant with what the program finds when it knows the sizes."""
+        del sizes
+        return variant
+
+    # --- Sizes that are not known --------------------------------------------------------------
+
+    def few_tiles(self, problem: Problem) -> FewTiles | None:
+        """A variant for where even small tiles are few; None if the family has none."""
+        del problem
+        return None
+
+    def chosen_when_known(self, problem: Problem) -> tuple[MatmulFamily, Any] | None:
+        """Several kernels, among which the program chooses when it knows the sizes, as the one
+        variant of another family; None if this family has no such."""
+        del problem
+        return None
+
+    def describe(self, variant: Any) -> str:
+        """The kernel, as messages call it."""
+        return f"{self.name} with tiles of {variant.m}x{variant.n}"
+
+    def describe_choice(self, variant: Any) -> str | None:
+        """How the program chooses among several kernels; None where the variant is one kernel."""
+        del variant
+        return None
