@@ -155,12 +155,13 @@ bool aotc_rt_outranks_current(const aotc_rt_request *request, const aotc_rt_thre
          (thread->has_default_ordinal && !thread->prefers_current);
 }
 
-bool aotc_rt_check_ordinal(const aotc_rt_driver *driver, int32_t ordinal) {
-  if (ordinal < driver->device_count) {
+bool aotc_rt_check_ordinal(int32_t ordinal) {
+  int count = aotc_rt_state_of_process.facts.device_count;
+  if (ordinal < count) {
     return true;
   }
   aotc_rt_fail(AOTC_NO_DEVICE, "there is no cuda:%d; the driver has %d GPU%s, from cuda:0",
-               (int)ordinal, driver->device_count, driver->device_count == 1 ? "" : "s");
+               (int)ordinal, count, count == 1 ? "" : "s");
   return false;
 }
 
@@ -172,26 +173,29 @@ static bool load_driver_locked(aotc_rt_state *state) {
     aotc_rt_fail_forked();
     return false;
   }
-  if (!state->has_driver) {
-    state->has_driver = aotc_rt_driver_load(&state->driver);
+  if (state->driver == NULL && aotc_rt_cuda.start(&state->facts)) {
+    state->driver = &aotc_rt_cuda;
   }
-  return state->has_driver;
+  return state->driver != NULL;
+}
+
+const aotc_rt_driver *aotc_rt_driver_to_release(const aotc_rt_state *state) {
+  return state->is_driver_lost ? NULL : state->driver;
 }
 
 // Whether the program's images load on the context.
 static bool try_context_locked(const aotc_rt_driver *driver, aotc_rt_context *context,
                                bool is_current) {
   aotc_rt_this_thread.context = context;
-  bool fits = is_current ||
-              AOTC_RT_TRY(driver, ctx_push_current, (context->handle), "the context to load on");
+  bool fits =
+      is_current || AOTC_RT_TRY(driver, context_push(context->handle), "the context to load on");
   if (fits) {
     fits = aotc_rt_modules_load_all_locked(driver, context);
     if (!fits) {
       aotc_rt_modules_drop_locked(driver, context);
     }
     if (!is_current) {
-      CUcontext popped = NULL;
-      fits = AOTC_RT_TRY(driver, ctx_pop_current, (&popped), "after loading") && fits;
+      fits = AOTC_RT_TRY(driver, context_pop(), "after loading") && fits;
     }
   }
   aotc_rt_this_thread.context = NULL;
@@ -199,17 +203,19 @@ static bool try_context_locked(const aotc_rt_driver *driver, aotc_rt_context *co
 }
 
 // Finds a GPU that the program's images load on, in the order of preference.
-static aotc_rt_context *start_cuda_locked(aotc_rt_state *state, const aotc_rt_request *request) {
+static aotc_rt_context *start_gpu_locked(aotc_rt_state *state, const aotc_rt_request *request) {
   const aotc_rt_thread *thread = &aotc_rt_this_thread;
-  const aotc_rt_driver *driver = &state->driver;
-  CUcontext current = NULL;
-  if (!load_driver_locked(state) ||
-      !AOTC_RT_TRY(driver, ctx_get_current, (&current), "asking for the thread's context")) {
+  if (!load_driver_locked(state)) {
+    return NULL;
+  }
+  const aotc_rt_driver *driver = state->driver;
+  aotc_rt_context_handle current = NULL;
+  if (!AOTC_RT_TRY(driver, context_of(NULL, &current), "asking for the thread's context")) {
     return NULL;
   }
   int32_t ordinal = 0;
   bool has_ordinal = aotc_rt_wanted_ordinal(request, thread, &ordinal);
-  if (has_ordinal && !aotc_rt_check_ordinal(driver, ordinal)) {
+  if (has_ordinal && !aotc_rt_check_ordinal(ordinal)) {
     return NULL;
   }
 
@@ -224,7 +230,7 @@ static aotc_rt_context *start_cuda_locked(aotc_rt_state *state, const aotc_rt_re
   }
 
   int32_t first = has_ordinal ? ordinal : 0;
-  int32_t end = has_ordinal ? ordinal + 1 : driver->device_count;
+  int32_t end = has_ordinal ? ordinal + 1 : state->facts.device_count;
   for (int32_t i = first; i < end; ++i) {
     aotc_rt_context *context = aotc_rt_context_primary_locked(driver, i);
     if (context == NULL) {
@@ -294,13 +300,13 @@ static bool resolve_locked(aotc_rt_state *state) {
   aotc_rt_error failure = {.status = AOTC_OK};
   thread->operation = NULL;
   thread->sink = &failure;
-  aotc_rt_context *context = start_cuda_locked(state, &request);
+  aotc_rt_context *context = start_gpu_locked(state, &request);
   thread->sink = NULL;
   thread->operation = operation;
   if (context != NULL) {
     state->device = context->description;
     state->choice = request;
-    atomic_store_explicit(&state->phase, AOTC_RT_ON_CUDA, memory_order_release);
+    atomic_store_explicit(&state->phase, AOTC_RT_ON_GPU, memory_order_release);
     return true;
   }
 
@@ -371,10 +377,9 @@ static bool list_locked(aotc_rt_state *state, aotc_device *out_devices, int32_t 
   thread->sink = NULL;
   thread->operation = operation;
 
-  int32_t gpus = has_driver ? state->driver.device_count : 0;
+  int32_t gpus = has_driver ? state->facts.device_count : 0;
   for (int32_t i = 0; i < gpus && i < capacity; ++i) {
-    CUdevice device = 0;
-    if (!aotc_rt_describe_gpu(&state->driver, i, &device, &out_devices[i])) {
+    if (!state->driver->describe_device(i, &out_devices[i])) {
       return false;
     }
   }
@@ -443,9 +448,8 @@ static aotc_status check_gpu_locked(aotc_rt_state *state, int32_t ordinal) {
   if (phase == AOTC_RT_UNRESOLVED && request.wish == AOTC_RT_CPU) {
     return refuse_gpu(ordinal, "the CPU was requested");
   }
-  return load_driver_locked(state) && aotc_rt_check_ordinal(&state->driver, ordinal)
-             ? AOTC_OK
-             : aotc_rt_this_thread.latest;
+  return load_driver_locked(state) && aotc_rt_check_ordinal(ordinal) ? AOTC_OK
+                                                                     : aotc_rt_this_thread.latest;
 }
 
 aotc_status aotc_device_set(int32_t ordinal) {
