@@ -79,7 +79,8 @@ aotc_rt_context *aotc_rt_context_primary_locked(const aotc_rt_driver *driver, in
 
 void aotc_rt_context_drop_locked(const aotc_rt_driver *driver, aotc_rt_context *context) {
   atomic_store_explicit(&context->is_gone, true, memory_order_relaxed);
-  AOTC_RT_TRY(driver, context_close(context), "cuda:%d", (int)context->description.ordinal);
+  AOTC_RT_TRY(driver, context_close(context), "%s:%d", driver->name,
+              (int)context->description.ordinal);
 }
 
 bool aotc_rt_context_enter_to_release(const aotc_rt_driver *driver, aotc_rt_context *context,

@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "aotc_entry.h"
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
 aotc_rt_state aotc_rt_state_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// The GPUs that a program may run on.
+static const aotc_rt_driver *const gpu = &aotc_rt_cuda;
 
 void aotc_rt_lock(void) {
   // Fails only for a mutex that is none, or that this thread holds: neither can be.
@@ -25,32 +28,46 @@ void aotc_rt_unlock(void) {
 // -------------------------------------------------------------------------------------------------
 // What is asked for
 
+// "cuda" and "cuda:N"
+static bool parse_gpu(const char *spec, aotc_rt_request *out_request) {
+  size_t length = strlen(gpu->name);
+  if (strncmp(spec, gpu->name, length) != 0) {
+    return false;
+  }
+  if (spec[length] == '\0') {
+    out_request->wish = AOTC_RT_GPU;
+    return true;
+  }
+  // strtol would take signs and spaces as well.
+  const char *number = spec + length + 1;
+  if (spec[length] != ':' || number[0] < '0' || number[0] > '9') {
+    return false;
+  }
+  char *end = NULL;
+  errno = 0;
+  long ordinal = strtol(number, &end, 10);
+  if (errno != 0 || *end != '\0' || ordinal > INT32_MAX) {
+    return false;
+  }
+  out_request->wish = AOTC_RT_GPU_ORDINAL;
+  out_request->ordinal = (int32_t)ordinal;
+  return true;
+}
+
 static bool parse_request(const char *spec, const char *source, aotc_rt_request *out_request) {
   *out_request = (aotc_rt_request){.wish = AOTC_RT_AUTO};
   if (strcmp(spec, "auto") == 0) {
-    return true;
-  }
-  if (strcmp(spec, "cuda") == 0) {
-    out_request->wish = AOTC_RT_CUDA;
     return true;
   }
   if (strcmp(spec, "cpu") == 0) {
     out_request->wish = AOTC_RT_CPU;
     return true;
   }
-  // strtol would take signs and spaces as well.
-  if (strncmp(spec, "cuda:", 5) == 0 && spec[5] >= '0' && spec[5] <= '9') {
-    char *end = NULL;
-    errno = 0;
-    long ordinal = strtol(spec + 5, &end, 10);
-    if (errno == 0 && *end == '\0' && ordinal <= INT32_MAX) {
-      out_request->wish = AOTC_RT_CUDA_ORDINAL;
-      out_request->ordinal = (int32_t)ordinal;
-      return true;
-    }
+  if (parse_gpu(spec, out_request)) {
+    return true;
   }
-  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s is '%s'; expected auto, cuda, cuda:N or cpu", source,
-               spec);
+  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s is '%s'; expected auto, %s, %s:N or cpu", source, spec,
+               gpu->name, gpu->name);
   return false;
 }
 
@@ -69,11 +86,11 @@ static const char *wish_text(const aotc_rt_request *request, char *buffer, size_
   case AOTC_RT_AUTO:
     aotc_rt_append(buffer, bytes, "auto");
     break;
-  case AOTC_RT_CUDA:
-    aotc_rt_append(buffer, bytes, "cuda");
+  case AOTC_RT_GPU:
+    aotc_rt_append(buffer, bytes, "%s", gpu->name);
     break;
-  case AOTC_RT_CUDA_ORDINAL:
-    aotc_rt_append(buffer, bytes, "cuda:%d", (int)request->ordinal);
+  case AOTC_RT_GPU_ORDINAL:
+    aotc_rt_append(buffer, bytes, "%s:%d", gpu->name, (int)request->ordinal);
     break;
   case AOTC_RT_CPU:
     aotc_rt_append(buffer, bytes, "cpu");
@@ -87,10 +104,10 @@ static bool is_satisfied(const aotc_rt_state *state, const aotc_rt_request *requ
   switch (request->wish) {
   case AOTC_RT_AUTO:
     return true;
-  case AOTC_RT_CUDA:
-    return state->device.kind == AOTC_DEVICE_CUDA;
-  case AOTC_RT_CUDA_ORDINAL:
-    return state->device.kind == AOTC_DEVICE_CUDA && state->device.ordinal == request->ordinal;
+  case AOTC_RT_GPU:
+    return state->device.kind == gpu->kind;
+  case AOTC_RT_GPU_ORDINAL:
+    return state->device.kind == gpu->kind && state->device.ordinal == request->ordinal;
   case AOTC_RT_CPU:
     return state->device.kind == AOTC_DEVICE_CPU;
   }
@@ -114,7 +131,7 @@ aotc_status aotc_device_request(const char *spec) {
       status = aotc_rt_fail(AOTC_INVALID_ARGUMENT,
                             "'%s' comes too late: the program uses %s:%d (%s) already",
                             wish_text(&request, wish, sizeof(wish)),
-                            state->device.kind == AOTC_DEVICE_CUDA ? "cuda" : "cpu",
+                            state->device.kind == gpu->kind ? gpu->name : "cpu",
                             (int)state->device.ordinal, state->device.name);
     }
     aotc_rt_unlock();
@@ -142,7 +159,7 @@ void mgpuSetDefaultDevice(int32_t ordinal) {
 
 bool aotc_rt_wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread *thread,
                             int32_t *out_ordinal) {
-  if (request->wish == AOTC_RT_CUDA_ORDINAL) {
+  if (request->wish == AOTC_RT_GPU_ORDINAL) {
     *out_ordinal = request->ordinal;
     return true;
   }
@@ -151,7 +168,7 @@ bool aotc_rt_wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread
 }
 
 bool aotc_rt_outranks_current(const aotc_rt_request *request, const aotc_rt_thread *thread) {
-  return request->wish == AOTC_RT_CUDA_ORDINAL ||
+  return request->wish == AOTC_RT_GPU_ORDINAL ||
          (thread->has_default_ordinal && !thread->prefers_current);
 }
 
@@ -160,8 +177,8 @@ bool aotc_rt_check_ordinal(int32_t ordinal) {
   if (ordinal < count) {
     return true;
   }
-  aotc_rt_fail(AOTC_NO_DEVICE, "there is no cuda:%d; the driver has %d GPU%s, from cuda:0",
-               (int)ordinal, count, count == 1 ? "" : "s");
+  aotc_rt_fail(AOTC_NO_DEVICE, "there is no %s:%d; the driver has %d GPU%s, from %s:0", gpu->name,
+               (int)ordinal, count, count == 1 ? "" : "s", gpu->name);
   return false;
 }
 
@@ -173,8 +190,8 @@ static bool load_driver_locked(aotc_rt_state *state) {
     aotc_rt_fail_forked();
     return false;
   }
-  if (state->driver == NULL && aotc_rt_cuda.start(&state->facts)) {
-    state->driver = &aotc_rt_cuda;
+  if (state->driver == NULL && gpu->start(&state->facts)) {
+    state->driver = gpu;
   }
   return state->driver != NULL;
 }
@@ -430,7 +447,8 @@ void aotc_default_device_adopt(int32_t ordinal) {
 }
 
 static aotc_status refuse_gpu(int32_t ordinal, const char *why) {
-  return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "cuda:%d cannot be used: %s", (int)ordinal, why);
+  return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s:%d cannot be used: %s", gpu->name, (int)ordinal,
+                      why);
 }
 
 static aotc_status check_gpu_locked(aotc_rt_state *state, int32_t ordinal) {

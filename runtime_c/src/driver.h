@@ -99,6 +99,9 @@ typedef enum aotc_rt_capture_mode {
 // A context is current on the thread wherever a function does not take one, but for start and
 // describe_device.
 typedef struct aotc_rt_driver {
+  const char *name; // "cuda", as in "cuda:0"
+  aotc_device_kind kind;
+
   // Finds and starts the driver.
   bool (*start)(aotc_rt_driver_facts *out_facts);
   // "cuMemAlloc failed with CUDA_ERROR_OUT_OF_MEMORY (2, out of memory)"

@@ -1,7 +1,7 @@
 // A process that is forked: locks that are whole in the child, and a driver that is not there.
 #include <pthread.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "state.h"
 
 static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;

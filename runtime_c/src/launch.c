@@ -1,7 +1,7 @@
 // Launches: checked alike on every device, then handed to the driver or run on the cores.
 #include <string.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 

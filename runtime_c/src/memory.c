@@ -135,8 +135,9 @@ bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_p
 static void follow_memory(aotc_rt_scope *scope, const aotc_rt_place *place) {
   if (place->ordinal >= 0 && place->ordinal != scope->context->description.ordinal) {
     aotc_rt_context *context = aotc_rt_context_find_primary(place->ordinal);
-    if (context != NULL && AOTC_RT_TRY_IN(scope, context_push(context->handle),
-                                          "making cuda:%d current", place->ordinal)) {
+    if (context != NULL &&
+        AOTC_RT_TRY_IN(scope, context_push(context->handle), "making %s:%d current",
+                       scope->driver->name, place->ordinal)) {
       scope->context = context;
     }
   }

@@ -127,8 +127,8 @@ bool aotc_rt_make_current(aotc_rt_scope *scope) {
     return true;
   }
   scope->is_pushed =
-      AOTC_RT_TRY_IN(scope, context_push(scope->context->handle), "making cuda:%d current",
-                     (int)scope->context->description.ordinal);
+      AOTC_RT_TRY_IN(scope, context_push(scope->context->handle), "making %s:%d current",
+                     scope->driver->name, (int)scope->context->description.ordinal);
   scope->is_current = scope->is_pushed;
   return scope->is_pushed;
 }

@@ -188,14 +188,14 @@ typedef enum aotc_rt_phase {
 
 typedef enum aotc_rt_wish {
   AOTC_RT_AUTO = 0,
-  AOTC_RT_CUDA,
-  AOTC_RT_CUDA_ORDINAL,
+  AOTC_RT_GPU,
+  AOTC_RT_GPU_ORDINAL,
   AOTC_RT_CPU
 } aotc_rt_wish;
 
 typedef struct aotc_rt_request {
   aotc_rt_wish wish;
-  int32_t ordinal; // for AOTC_RT_CUDA_ORDINAL
+  int32_t ordinal; // for AOTC_RT_GPU_ORDINAL
 } aotc_rt_request;
 
 // A range of host memory that was registered, or that the GPU reached already.

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "aotc_entry.h"
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "staging.h"
 #include "state.h"
 
@@ -27,7 +27,7 @@ static void empty_context_locked(aotc_rt_state *state, aotc_rt_context *context)
 
 static void free_context_locked(aotc_rt_state *state, aotc_rt_context *context) {
   if (!state->is_driver_lost) {
-    AOTC_RT_TRY_RELEASE(state->driver, context_close(context), "cuda:%d",
+    AOTC_RT_TRY_RELEASE(state->driver, context_close(context), "%s:%d", state->driver->name,
                         (int)context->description.ordinal);
   }
   free(context);

@@ -274,6 +274,8 @@ static aotc_rt_result toy_memory_unregister(void *pointer) {
 }
 
 static const aotc_rt_driver toy = {
+    .name = "toy",
+    .kind = AOTC_DEVICE_CUDA,
     .start = toy_start,
     .describe_failure = toy_describe_failure,
     .describe_device = toy_describe_device,

@@ -272,6 +272,8 @@ static aotc_rt_result event_elapsed(aotc_rt_event start, aotc_rt_event stop,
 // -------------------------------------------------------------------------------------------------
 
 const aotc_rt_driver aotc_rt_cuda = {
+    .name = "cuda",
+    .kind = AOTC_DEVICE_CUDA,
     .start = start,
     .describe_failure = describe_failure,
     .describe_device = aotc_rt_cuda_describe_device,
