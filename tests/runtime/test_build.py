@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.command import REPOSITORY
 from helpers.elf import Elf, archive_members
 from runtime.support import (
     FAKE_DRIVER,
@@ -185,3 +186,13 @@ def test_nothing_above_the_waist_is_of_libcuda() -> None:
     } == {}
     assert {"CUcontext", "CU_STREAM_NON_BLOCKING"} <= users[CUDA / "driver.c"]
     assert users[CUDA / "libcuda.h"] >= {"#include <cuda.h>", "CUdeviceptr", "cuMemAllocManaged"}
+
+
+def test_the_page_on_targets_lists_what_a_driver_does() -> None:
+    """docs/adding_a_target.md has every function of aotc_rt_driver, once, and no other."""
+    declared = re.findall(r"\(\*(\w+)\)\(", (RUNTIME / "src" / "driver.h").read_text())
+    page = (REPOSITORY / "docs" / "adding_a_target.md").read_text()
+    section = page.partition("### The functions")[2].partition("###")[0]
+    cells = [row.split("|")[2] for row in section.splitlines() if row.startswith("| ")]
+    assert sorted(re.findall(r"`(\w+)`", "".join(cells))) == sorted(declared)
+    assert f"That is {len(declared)} functions." in section
