@@ -96,8 +96,8 @@ typedef enum aotc_rt_capture_mode {
 // A function that gives a bool or a pointer records its failure itself; that of a result is
 // recorded by who calls it (AOTC_RT_TRY), in the words of what it was to do.
 //
-// A context is current on the thread wherever a function does not take one, but for start and
-// describe_device.
+// start, describe_device, capture_mode_exchange and the functions of contexts need no context that
+// is current on the thread; where one of the others is called, there is one.
 typedef struct aotc_rt_driver {
   const char *name; // "cuda", as in "cuda:0"
   aotc_device_kind kind;
@@ -111,8 +111,9 @@ typedef struct aotc_rt_driver {
   // The context of a stream, or with NULL the thread's current one; NULL where there is none, as
   // for the default streams.
   aotc_rt_result (*context_of)(aotc_rt_stream stream, aotc_rt_context_handle *out_context);
-  // Makes what the runtime knows of a context; with NULL, of the one that programs share on a
-  // device. context_close gives back what the context holds; the rest of it is for free().
+  // Makes what the runtime knows of the thread's current context, `handle`; with NULL, of the one
+  // that programs share on device `ordinal`. context_close gives back what the context holds, and
+  // leaves the struct itself to free().
   aotc_rt_context *(*context_open)(aotc_rt_context_handle handle, int32_t ordinal);
   aotc_rt_result (*context_close)(aotc_rt_context *context);
   // Frees what the driver keeps of its own for kernels there. Where the context cannot be made
@@ -130,7 +131,7 @@ typedef struct aotc_rt_driver {
   // then there is no handle, and no context need be current.
   bool (*module_load)(aotc_rt_module *module, aotc_rt_module_handle *out_handle);
   aotc_rt_result (*module_unload)(const aotc_rt_module *module, aotc_rt_module_handle handle);
-  // Sets the binding's function, and what it may be launched with.
+  // Sets the binding's function and its dynamic_shared_limit.
   bool (*kernel_find)(const aotc_rt_kernel *kernel, aotc_rt_module_handle handle,
                       aotc_rt_binding *binding);
   aotc_rt_result (*kernel_allow)(aotc_rt_function function, aotc_rt_allowance what, int value);

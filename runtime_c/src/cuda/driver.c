@@ -2,7 +2,6 @@
 #include "libcuda.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 aotc_rt_libcuda_symbols aotc_rt_libcuda;
