@@ -69,7 +69,7 @@ def runtime_library(
     """
     source = source or data_dir("runtime_c")
     sources = _sources(source / "src")
-    headers = [*source.glob("include/*.h"), *source.glob("src/*.h")]
+    headers = [*source.glob("include/*.h"), *source.glob("src/**/*.h")]
     defines = STATIC_DEFINES if kind == "static" else ()
     name = _FILE_NAMES[kind]
     # Its types and constants alone: libcuda is opened when it is needed.
@@ -83,7 +83,7 @@ def runtime_library(
             toolchain,
             runner,
             target,
-            sources,
+            source / "src",
             draft,
             (*defines, f"-I{source / 'include'}", f"-isystem{cuda.path}"),
         )
@@ -127,7 +127,7 @@ def utilities_library(
 
     def make(draft: Path) -> None:
         flags = (f"-I{source / 'include'}",)
-        objects = _compile(toolchain, runner, target, sources, draft, flags)
+        objects = _compile(toolchain, runner, target, source / "programs", draft, flags)
         command = [*toolchain.zig_ar.command, "rcsD", name, *objects]
         runner.run(command, making=f"{name} for {target}", cwd=draft)
         for file in objects:
@@ -157,17 +157,17 @@ def harness_objects(
     headers = [*source.glob("*.h"), *include.glob("*.h")]
     key = _key(toolchain, [*sources, *headers], (*C_FLAGS, *STATIC_DEFINES))
     place = cache_root(toolchain.environment) / "harness" / key / target
-    objects = [_object_name(file) for file in sources]
+    objects = [_object_name(file, source) for file in sources]
 
     def make(draft: Path) -> None:
-        _compile(toolchain, runner, target, sources, draft, (*STATIC_DEFINES, f"-I{include}"))
+        _compile(toolchain, runner, target, source, draft, (*STATIC_DEFINES, f"-I{include}"))
 
     tell = partial(runner.tell_made_again, f"the harness for {target}")
     make_once(place, make, expected=objects, tell=tell)
     wanted = [file for file in sources if (file.name == _PROGRAM_MAIN) == program_main]
     if not wanted:
         raise InternalError(f"{source} has no file for program_main={program_main}.")
-    return [place / _object_name(file) for file in wanted]
+    return [place / _object_name(file, source) for file in wanted]
 
 
 def prepare_links(
@@ -210,14 +210,15 @@ def _found_at(place: Path) -> dict[str, str]:
 
 
 def _sources(folder: Path) -> list[Path]:
-    sources = sorted(folder.glob("*.c"))
+    sources = sorted(folder.rglob("*.c"))
     if not sources:
         raise InternalError(f"aotc's own sources are missing: no .c file in {folder}.")
     return sources
 
 
-def _object_name(source: Path) -> str:
-    return f"{source.stem}.o"
+def _object_name(source: Path, folder: Path) -> str:
+    """`cuda_context.o` for `cuda/context.c` in `folder`."""
+    return "_".join(source.relative_to(folder).with_suffix(".o").parts)
 
 
 def _key(toolchain: Toolchain, files: Iterable[Path], flags: Iterable[str]) -> str:
@@ -235,15 +236,15 @@ def _compile(
     toolchain: Toolchain,
     runner: Runner,
     target: str,
-    sources: Iterable[Path],
+    folder: Path,
     draft: Path,
     flags: Iterable[str],
 ) -> list[str]:
-    """Compiles `sources` into `draft`; the objects' names."""
+    """Compiles the sources in `folder` into `draft`; the objects' names."""
     tasks = []
     names = []
-    for source in sources:
-        name = _object_name(source)
+    for source in _sources(folder):
+        name = _object_name(source, folder)
         names.append(name)
         command = [
             *toolchain.zig_cc.command,

@@ -8,7 +8,7 @@
 typedef struct aotc_rt_constant_copy {
   struct aotc_rt_constant_copy *next;
   aotc_rt_context *context;
-  CUdeviceptr address;
+  void *address;
 } constant_copy;
 
 static _Atomic(constant_copy *) *copies_of(aotc_constant *constant) {
@@ -24,30 +24,30 @@ static const constant_copy *find_copy(aotc_constant *constant, const aotc_rt_con
 }
 
 static bool fill(aotc_rt_scope *scope, const aotc_constant *constant, const void *data,
-                 CUdeviceptr address, CUstream stream) {
-  return AOTC_RT_TRY(scope->driver, memcpy_async,
-                     (address, aotc_rt_address_of(data), (size_t)constant->bytes, stream),
+                 void *address, aotc_rt_stream stream) {
+  return AOTC_RT_TRY(scope->driver, memory_copy(address, data, (size_t)constant->bytes, stream),
                      "a constant of %llu bytes", (unsigned long long)constant->bytes) &&
-         AOTC_RT_TRY(scope->driver, stream_synchronize, (stream), "copying a constant");
+         AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "copying a constant");
 }
 
-// The address of a new copy; 0, with the failure recorded.
-static CUdeviceptr make_copy(aotc_rt_scope *scope, const aotc_constant *constant, const void *data,
-                             CUstream stream) {
-  CUdeviceptr address = 0;
-  CUstreamCaptureMode mode;
+// The address of a new copy; NULL, with the failure recorded.
+static void *make_copy(aotc_rt_scope *scope, const aotc_constant *constant, const void *data,
+                       aotc_rt_stream stream) {
+  void *address = NULL;
+  aotc_rt_capture_mode mode;
   if (!aotc_rt_capture_relax(scope->driver, &mode)) {
-    return 0;
+    return NULL;
   }
-  bool is_there = AOTC_RT_TRY(scope->driver, mem_alloc, (&address, (size_t)constant->bytes),
-                              "a constant of %llu bytes", (unsigned long long)constant->bytes);
+  bool is_there = AOTC_RT_TRY(
+      scope->driver,
+      memory_allocate(scope->context, AOTC_MEMORY_DEVICE, (size_t)constant->bytes, NULL, &address),
+      "a constant of %llu bytes", (unsigned long long)constant->bytes);
   bool is_filled = is_there && fill(scope, constant, data, address, stream);
   bool is_restored = aotc_rt_capture_restore(scope->driver, mode);
   if (is_there && !(is_filled && is_restored)) {
-    aotc_rt_check_release(scope->driver, scope->driver->mem_free(address), AOTC_RT_CALL_mem_free,
-                          "a constant");
+    AOTC_RT_TRY_RELEASE(scope->driver, memory_free(address, NULL), "a constant");
   }
-  return is_filled && is_restored ? address : 0;
+  return is_filled && is_restored ? address : NULL;
 }
 
 static void add_copy_locked(aotc_constant *constant, constant_copy *copy) {
@@ -64,7 +64,7 @@ static void add_copy_locked(aotc_constant *constant, constant_copy *copy) {
 static const constant_copy *provide(aotc_rt_scope *scope, aotc_constant *constant,
                                     const void *data) {
   const constant_copy *found = find_copy(constant, scope->context);
-  CUstream stream =
+  aotc_rt_stream stream =
       found == NULL && aotc_rt_make_current(scope) ? aotc_rt_stream_take(scope) : NULL;
   if (stream == NULL) {
     return found;
@@ -75,8 +75,8 @@ static const constant_copy *provide(aotc_rt_scope *scope, aotc_constant *constan
   } else {
     aotc_rt_lock();
     found = find_copy(constant, scope->context); // another thread may have made it
-    CUdeviceptr address = found == NULL ? make_copy(scope, constant, data, stream) : 0;
-    if (address != 0) {
+    void *address = found == NULL ? make_copy(scope, constant, data, stream) : NULL;
+    if (address != NULL) {
       *made = (constant_copy){.context = scope->context, .address = address};
       add_copy_locked(constant, made);
       found = made;
@@ -96,7 +96,7 @@ void *aotc_rt_constant_copy_of(aotc_constant *constant, const void *data) {
     return own;
   }
   const constant_copy *copy = scope.driver != NULL ? provide(&scope, constant, data) : NULL;
-  void *result = copy != NULL ? aotc_rt_pointer_to(copy->address) : own;
+  void *result = copy != NULL ? copy->address : own;
   return aotc_rt_end(&scope) ? result : own;
 }
 
@@ -105,18 +105,9 @@ void *aotc_constant_get(aotc_constant *constant) {
 }
 
 static void free_copy(const aotc_rt_driver *driver, const constant_copy *copy) {
-  if (!aotc_rt_context_is_alive(driver, copy->context)) {
-    return;
-  }
-  CUresult result = driver->ctx_push_current(copy->context->handle);
-  // Drivers older than CUDA 12 do not tell a context that was destroyed in another way.
-  if (result != CUDA_ERROR_INVALID_CONTEXT &&
-      aotc_rt_check_release(driver, result, AOTC_RT_CALL_ctx_push_current, "to free a constant")) {
-    aotc_rt_check_release(driver, driver->mem_free(copy->address), AOTC_RT_CALL_mem_free,
-                          "a constant");
-    CUcontext popped = NULL;
-    aotc_rt_check_release(driver, driver->ctx_pop_current(&popped), AOTC_RT_CALL_ctx_pop_current,
-                          "after a constant is freed");
+  if (aotc_rt_context_enter_to_release(driver, copy->context, "to free a constant")) {
+    AOTC_RT_TRY_RELEASE(driver, memory_free(copy->address, NULL), "a constant");
+    AOTC_RT_TRY_RELEASE(driver, context_pop(), "after a constant is freed");
   }
 }
 
@@ -139,8 +130,7 @@ void aotc_constant_release(aotc_constant *constant) {
   for (aotc_constant **link = &state->constants; *link != NULL; link = &(*link)->next) {
     if (*link == constant) {
       *link = constant->next;
-      const bool has_driver = state->has_driver && !state->is_driver_lost;
-      free_copies_locked(has_driver ? &state->driver : NULL, constant);
+      free_copies_locked(aotc_rt_driver_to_release(state), constant);
       break;
     }
   }
@@ -151,6 +141,6 @@ void aotc_rt_constants_unload_locked(aotc_rt_state *state) {
   while (state->constants != NULL) {
     aotc_constant *constant = state->constants;
     state->constants = constant->next;
-    free_copies_locked(state->is_driver_lost ? NULL : &state->driver, constant);
+    free_copies_locked(aotc_rt_driver_to_release(state), constant);
   }
 }

@@ -25,10 +25,10 @@ static bool check_fill(const void *to, size_t count, size_t element_bytes) {
   return check_pointers(to, &bytes, bytes);
 }
 
-// Work on CUDA's default stream is waited for: the pool's streams do not wait for it.
-static void finish(aotc_rt_scope *scope, CUstream stream) {
+// Work on the default stream is waited for: the pool's streams do not wait for it.
+static void finish(aotc_rt_scope *scope, aotc_rt_stream stream) {
   if (stream == NULL) {
-    AOTC_RT_TRY(scope->driver, stream_synchronize, (stream), "of the default stream");
+    AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "of the default stream");
   }
 }
 
@@ -37,14 +37,13 @@ void mgpuMemcpy(void *to, void *from, size_t bytes, void *stream) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemcpy")) {
     return;
   }
-  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
+  aotc_rt_stream order = aotc_rt_stream_for_work(scope.thread, stream);
   if (bytes == 0 || !check_pointers(to, from, bytes)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
     memmove(to, from, bytes);
   } else if (aotc_rt_make_current(&scope) &&
-             AOTC_RT_TRY(scope.driver, memcpy_async,
-                         (aotc_rt_address_of(to), aotc_rt_address_of(from), bytes, order),
+             AOTC_RT_TRY(scope.driver, memory_copy(to, from, bytes, order),
                          "%zu bytes from %p to %p", bytes, from, to)) {
     finish(&scope, order);
   }
@@ -56,7 +55,7 @@ void mgpuMemset32(void *to, uint32_t value, size_t count, void *stream) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemset32")) {
     return;
   }
-  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
+  aotc_rt_stream order = aotc_rt_stream_for_work(scope.thread, stream);
   if (count == 0 || !check_fill(to, count, 4)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
@@ -65,8 +64,7 @@ void mgpuMemset32(void *to, uint32_t value, size_t count, void *stream) {
       elements[i] = value;
     }
   } else if (aotc_rt_make_current(&scope) &&
-             AOTC_RT_TRY(scope.driver, memset_d32_async,
-                         (aotc_rt_address_of(to), value, count, order),
+             AOTC_RT_TRY(scope.driver, memory_fill(to, value, 4, count, order),
                          "%zu elements of 4 bytes at %p", count, to)) {
     finish(&scope, order);
   }
@@ -84,7 +82,7 @@ void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
   if (!aotc_rt_begin_unless_failed(&scope, "mgpuMemset16")) {
     return;
   }
-  CUstream order = aotc_rt_stream_for_work(scope.thread, stream);
+  aotc_rt_stream order = aotc_rt_stream_for_work(scope.thread, stream);
   if (count == 0 || !check_fill(to, count, 2)) {
     // nothing to do, or nothing that can be done
   } else if (scope.driver == NULL) {
@@ -93,8 +91,7 @@ void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
       elements[i] = element;
     }
   } else if (aotc_rt_make_current(&scope) &&
-             AOTC_RT_TRY(scope.driver, memset_d16_async,
-                         (aotc_rt_address_of(to), element, count, order),
+             AOTC_RT_TRY(scope.driver, memory_fill(to, element, 2, count, order),
                          "%zu elements of 2 bytes at %p", count, to)) {
     finish(&scope, order);
   }
@@ -102,19 +99,17 @@ void mgpuMemset16(void *to, uint16_t value, size_t count, void *stream) {
 }
 
 // Copies in the order of the thread's adopted stream, or of a stream of the pool, and waits.
-static bool copy_on_cuda(aotc_rt_scope *scope, void *to, const void *from, uint64_t bytes) {
+static bool copy_on_gpu(aotc_rt_scope *scope, void *to, const void *from, uint64_t bytes) {
   bool is_adopted = scope->thread->has_adopted_stream;
-  CUstream stream =
+  aotc_rt_stream stream =
       is_adopted ? aotc_rt_stream_of(scope->thread, NULL) : aotc_rt_stream_take(scope);
   if (stream == NULL) {
     return false;
   }
-  bool is_copied =
-      aotc_rt_make_current(scope) &&
-      AOTC_RT_TRY(scope->driver, memcpy_async,
-                  (aotc_rt_address_of(to), aotc_rt_address_of(from), (size_t)bytes, stream),
-                  "%llu bytes from %p to %p", (unsigned long long)bytes, from, to) &&
-      AOTC_RT_TRY(scope->driver, stream_synchronize, (stream), "waiting for a copy");
+  bool is_copied = aotc_rt_make_current(scope) &&
+                   AOTC_RT_TRY(scope->driver, memory_copy(to, from, (size_t)bytes, stream),
+                               "%llu bytes from %p to %p", (unsigned long long)bytes, from, to) &&
+                   AOTC_RT_TRY(scope->driver, stream_synchronize(stream), "waiting for a copy");
   if (!is_adopted) {
     aotc_rt_stream_give_back(stream);
   }
@@ -133,7 +128,7 @@ aotc_status aotc_memory_copy(void *to, const void *from, uint64_t bytes) {
   if (is_copied && scope.driver == NULL) {
     memmove(to, from, (size_t)bytes);
   } else if (is_copied) {
-    is_copied = copy_on_cuda(&scope, to, from, bytes);
+    is_copied = copy_on_gpu(&scope, to, from, bytes);
   }
   is_copied = aotc_rt_end(&scope) && is_copied;
   return is_copied ? AOTC_OK : scope.thread->latest;

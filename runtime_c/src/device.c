@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "aotc_entry.h"
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
 aotc_rt_state aotc_rt_state_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// The GPUs that a program may run on.
+static const aotc_rt_driver *const gpu = &aotc_rt_cuda;
 
 void aotc_rt_lock(void) {
   // Fails only for a mutex that is none, or that this thread holds: neither can be.
@@ -25,32 +28,46 @@ void aotc_rt_unlock(void) {
 // -------------------------------------------------------------------------------------------------
 // What is asked for
 
+// "cuda" and "cuda:N"
+static bool parse_gpu(const char *spec, aotc_rt_request *out_request) {
+  size_t length = strlen(gpu->name);
+  if (strncmp(spec, gpu->name, length) != 0) {
+    return false;
+  }
+  if (spec[length] == '\0') {
+    out_request->wish = AOTC_RT_GPU;
+    return true;
+  }
+  // strtol would take signs and spaces as well.
+  const char *number = spec + length + 1;
+  if (spec[length] != ':' || number[0] < '0' || number[0] > '9') {
+    return false;
+  }
+  char *end = NULL;
+  errno = 0;
+  long ordinal = strtol(number, &end, 10);
+  if (errno != 0 || *end != '\0' || ordinal > INT32_MAX) {
+    return false;
+  }
+  out_request->wish = AOTC_RT_GPU_ORDINAL;
+  out_request->ordinal = (int32_t)ordinal;
+  return true;
+}
+
 static bool parse_request(const char *spec, const char *source, aotc_rt_request *out_request) {
   *out_request = (aotc_rt_request){.wish = AOTC_RT_AUTO};
   if (strcmp(spec, "auto") == 0) {
-    return true;
-  }
-  if (strcmp(spec, "cuda") == 0) {
-    out_request->wish = AOTC_RT_CUDA;
     return true;
   }
   if (strcmp(spec, "cpu") == 0) {
     out_request->wish = AOTC_RT_CPU;
     return true;
   }
-  // strtol would take signs and spaces as well.
-  if (strncmp(spec, "cuda:", 5) == 0 && spec[5] >= '0' && spec[5] <= '9') {
-    char *end = NULL;
-    errno = 0;
-    long ordinal = strtol(spec + 5, &end, 10);
-    if (errno == 0 && *end == '\0' && ordinal <= INT32_MAX) {
-      out_request->wish = AOTC_RT_CUDA_ORDINAL;
-      out_request->ordinal = (int32_t)ordinal;
-      return true;
-    }
+  if (parse_gpu(spec, out_request)) {
+    return true;
   }
-  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s is '%s'; expected auto, cuda, cuda:N or cpu", source,
-               spec);
+  aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s is '%s'; expected auto, %s, %s:N or cpu", source, spec,
+               gpu->name, gpu->name);
   return false;
 }
 
@@ -69,11 +86,11 @@ static const char *wish_text(const aotc_rt_request *request, char *buffer, size_
   case AOTC_RT_AUTO:
     aotc_rt_append(buffer, bytes, "auto");
     break;
-  case AOTC_RT_CUDA:
-    aotc_rt_append(buffer, bytes, "cuda");
+  case AOTC_RT_GPU:
+    aotc_rt_append(buffer, bytes, "%s", gpu->name);
     break;
-  case AOTC_RT_CUDA_ORDINAL:
-    aotc_rt_append(buffer, bytes, "cuda:%d", (int)request->ordinal);
+  case AOTC_RT_GPU_ORDINAL:
+    aotc_rt_append(buffer, bytes, "%s:%d", gpu->name, (int)request->ordinal);
     break;
   case AOTC_RT_CPU:
     aotc_rt_append(buffer, bytes, "cpu");
@@ -87,10 +104,10 @@ static bool is_satisfied(const aotc_rt_state *state, const aotc_rt_request *requ
   switch (request->wish) {
   case AOTC_RT_AUTO:
     return true;
-  case AOTC_RT_CUDA:
-    return state->device.kind == AOTC_DEVICE_CUDA;
-  case AOTC_RT_CUDA_ORDINAL:
-    return state->device.kind == AOTC_DEVICE_CUDA && state->device.ordinal == request->ordinal;
+  case AOTC_RT_GPU:
+    return state->device.kind == gpu->kind;
+  case AOTC_RT_GPU_ORDINAL:
+    return state->device.kind == gpu->kind && state->device.ordinal == request->ordinal;
   case AOTC_RT_CPU:
     return state->device.kind == AOTC_DEVICE_CPU;
   }
@@ -114,7 +131,7 @@ aotc_status aotc_device_request(const char *spec) {
       status = aotc_rt_fail(AOTC_INVALID_ARGUMENT,
                             "'%s' comes too late: the program uses %s:%d (%s) already",
                             wish_text(&request, wish, sizeof(wish)),
-                            state->device.kind == AOTC_DEVICE_CUDA ? "cuda" : "cpu",
+                            state->device.kind == gpu->kind ? gpu->name : "cpu",
                             (int)state->device.ordinal, state->device.name);
     }
     aotc_rt_unlock();
@@ -142,7 +159,7 @@ void mgpuSetDefaultDevice(int32_t ordinal) {
 
 bool aotc_rt_wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread *thread,
                             int32_t *out_ordinal) {
-  if (request->wish == AOTC_RT_CUDA_ORDINAL) {
+  if (request->wish == AOTC_RT_GPU_ORDINAL) {
     *out_ordinal = request->ordinal;
     return true;
   }
@@ -151,16 +168,17 @@ bool aotc_rt_wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread
 }
 
 bool aotc_rt_outranks_current(const aotc_rt_request *request, const aotc_rt_thread *thread) {
-  return request->wish == AOTC_RT_CUDA_ORDINAL ||
+  return request->wish == AOTC_RT_GPU_ORDINAL ||
          (thread->has_default_ordinal && !thread->prefers_current);
 }
 
-bool aotc_rt_check_ordinal(const aotc_rt_driver *driver, int32_t ordinal) {
-  if (ordinal < driver->device_count) {
+bool aotc_rt_check_ordinal(int32_t ordinal) {
+  int count = aotc_rt_state_of_process.facts.device_count;
+  if (ordinal < count) {
     return true;
   }
-  aotc_rt_fail(AOTC_NO_DEVICE, "there is no cuda:%d; the driver has %d GPU%s, from cuda:0",
-               (int)ordinal, driver->device_count, driver->device_count == 1 ? "" : "s");
+  aotc_rt_fail(AOTC_NO_DEVICE, "there is no %s:%d; the driver has %d GPU%s, from %s:0", gpu->name,
+               (int)ordinal, count, count == 1 ? "" : "s", gpu->name);
   return false;
 }
 
@@ -172,26 +190,29 @@ static bool load_driver_locked(aotc_rt_state *state) {
     aotc_rt_fail_forked();
     return false;
   }
-  if (!state->has_driver) {
-    state->has_driver = aotc_rt_driver_load(&state->driver);
+  if (state->driver == NULL && gpu->start(&state->facts)) {
+    state->driver = gpu;
   }
-  return state->has_driver;
+  return state->driver != NULL;
+}
+
+const aotc_rt_driver *aotc_rt_driver_to_release(const aotc_rt_state *state) {
+  return state->is_driver_lost ? NULL : state->driver;
 }
 
 // Whether the program's images load on the context.
 static bool try_context_locked(const aotc_rt_driver *driver, aotc_rt_context *context,
                                bool is_current) {
   aotc_rt_this_thread.context = context;
-  bool fits = is_current ||
-              AOTC_RT_TRY(driver, ctx_push_current, (context->handle), "the context to load on");
+  bool fits =
+      is_current || AOTC_RT_TRY(driver, context_push(context->handle), "the context to load on");
   if (fits) {
     fits = aotc_rt_modules_load_all_locked(driver, context);
     if (!fits) {
       aotc_rt_modules_drop_locked(driver, context);
     }
     if (!is_current) {
-      CUcontext popped = NULL;
-      fits = AOTC_RT_TRY(driver, ctx_pop_current, (&popped), "after loading") && fits;
+      fits = AOTC_RT_TRY(driver, context_pop(), "after loading") && fits;
     }
   }
   aotc_rt_this_thread.context = NULL;
@@ -199,17 +220,19 @@ static bool try_context_locked(const aotc_rt_driver *driver, aotc_rt_context *co
 }
 
 // Finds a GPU that the program's images load on, in the order of preference.
-static aotc_rt_context *start_cuda_locked(aotc_rt_state *state, const aotc_rt_request *request) {
+static aotc_rt_context *start_gpu_locked(aotc_rt_state *state, const aotc_rt_request *request) {
   const aotc_rt_thread *thread = &aotc_rt_this_thread;
-  const aotc_rt_driver *driver = &state->driver;
-  CUcontext current = NULL;
-  if (!load_driver_locked(state) ||
-      !AOTC_RT_TRY(driver, ctx_get_current, (&current), "asking for the thread's context")) {
+  if (!load_driver_locked(state)) {
+    return NULL;
+  }
+  const aotc_rt_driver *driver = state->driver;
+  aotc_rt_context_handle current = NULL;
+  if (!AOTC_RT_TRY(driver, context_of(NULL, &current), "asking for the thread's context")) {
     return NULL;
   }
   int32_t ordinal = 0;
   bool has_ordinal = aotc_rt_wanted_ordinal(request, thread, &ordinal);
-  if (has_ordinal && !aotc_rt_check_ordinal(driver, ordinal)) {
+  if (has_ordinal && !aotc_rt_check_ordinal(ordinal)) {
     return NULL;
   }
 
@@ -224,7 +247,7 @@ static aotc_rt_context *start_cuda_locked(aotc_rt_state *state, const aotc_rt_re
   }
 
   int32_t first = has_ordinal ? ordinal : 0;
-  int32_t end = has_ordinal ? ordinal + 1 : driver->device_count;
+  int32_t end = has_ordinal ? ordinal + 1 : state->facts.device_count;
   for (int32_t i = first; i < end; ++i) {
     aotc_rt_context *context = aotc_rt_context_primary_locked(driver, i);
     if (context == NULL) {
@@ -294,13 +317,13 @@ static bool resolve_locked(aotc_rt_state *state) {
   aotc_rt_error failure = {.status = AOTC_OK};
   thread->operation = NULL;
   thread->sink = &failure;
-  aotc_rt_context *context = start_cuda_locked(state, &request);
+  aotc_rt_context *context = start_gpu_locked(state, &request);
   thread->sink = NULL;
   thread->operation = operation;
   if (context != NULL) {
     state->device = context->description;
     state->choice = request;
-    atomic_store_explicit(&state->phase, AOTC_RT_ON_CUDA, memory_order_release);
+    atomic_store_explicit(&state->phase, AOTC_RT_ON_GPU, memory_order_release);
     return true;
   }
 
@@ -371,10 +394,9 @@ static bool list_locked(aotc_rt_state *state, aotc_device *out_devices, int32_t 
   thread->sink = NULL;
   thread->operation = operation;
 
-  int32_t gpus = has_driver ? state->driver.device_count : 0;
+  int32_t gpus = has_driver ? state->facts.device_count : 0;
   for (int32_t i = 0; i < gpus && i < capacity; ++i) {
-    CUdevice device = 0;
-    if (!aotc_rt_describe_gpu(&state->driver, i, &device, &out_devices[i])) {
+    if (!state->driver->describe_device(i, &out_devices[i])) {
       return false;
     }
   }
@@ -425,7 +447,8 @@ void aotc_default_device_adopt(int32_t ordinal) {
 }
 
 static aotc_status refuse_gpu(int32_t ordinal, const char *why) {
-  return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "cuda:%d cannot be used: %s", (int)ordinal, why);
+  return aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%s:%d cannot be used: %s", gpu->name, (int)ordinal,
+                      why);
 }
 
 static aotc_status check_gpu_locked(aotc_rt_state *state, int32_t ordinal) {
@@ -443,9 +466,8 @@ static aotc_status check_gpu_locked(aotc_rt_state *state, int32_t ordinal) {
   if (phase == AOTC_RT_UNRESOLVED && request.wish == AOTC_RT_CPU) {
     return refuse_gpu(ordinal, "the CPU was requested");
   }
-  return load_driver_locked(state) && aotc_rt_check_ordinal(&state->driver, ordinal)
-             ? AOTC_OK
-             : aotc_rt_this_thread.latest;
+  return load_driver_locked(state) && aotc_rt_check_ordinal(ordinal) ? AOTC_OK
+                                                                     : aotc_rt_this_thread.latest;
 }
 
 aotc_status aotc_device_set(int32_t ordinal) {

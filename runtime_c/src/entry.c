@@ -183,8 +183,9 @@ static bool copy_in(call *c, int32_t index) {
     return true;
   }
   c->is_enqueued = true;
-  return AOTC_RT_TRY(c->scope.driver, memcpy_async,
-                     (copy, piece->group_start, (size_t)bytes, CU_STREAM_PER_THREAD),
+  return AOTC_RT_TRY(c->scope.driver,
+                     memory_copy((void *)copy, (const void *)piece->group_start, (size_t)bytes,
+                                 AOTC_RT_STREAM_OF_THREAD),
                      "%s: copying %llu bytes before the call", name, (unsigned long long)bytes);
 }
 
@@ -202,11 +203,12 @@ static bool copy_out(call *c, int32_t index) {
   const aotc_rt_piece *piece = &c->pieces[index];
   char name[NAME_BYTES];
   uint64_t bytes = piece->group_end - piece->group_start;
-  return AOTC_RT_TRY(
-      c->scope.driver, memcpy_async,
-      (piece->group_start, piece->group_start + piece->shift, (size_t)bytes, CU_STREAM_PER_THREAD),
-      "%s: copying %llu bytes after the call", name_of(c->entry, index, name, sizeof(name)),
-      (unsigned long long)bytes);
+  return AOTC_RT_TRY(c->scope.driver,
+                     memory_copy((void *)piece->group_start,
+                                 (const void *)(piece->group_start + piece->shift), (size_t)bytes,
+                                 AOTC_RT_STREAM_OF_THREAD),
+                     "%s: copying %llu bytes after the call",
+                     name_of(c->entry, index, name, sizeof(name)), (unsigned long long)bytes);
 }
 
 static void copy_all_out(call *c) {
@@ -387,9 +389,9 @@ static void translate_results(const call *c) {
 // What host code of the entry reads must be there: what was copied, and what the caller enqueued.
 static bool wait_for_host_code(const call *c) {
   return !c->entry->touches_memory_on_host ||
-         (AOTC_RT_TRY(c->scope.driver, stream_synchronize, (CU_STREAM_LEGACY),
+         (AOTC_RT_TRY(c->scope.driver, stream_synchronize(AOTC_RT_STREAM_DEFAULT),
                       "waiting for what comes before the call") &&
-          AOTC_RT_TRY(c->scope.driver, stream_synchronize, (CU_STREAM_PER_THREAD),
+          AOTC_RT_TRY(c->scope.driver, stream_synchronize(AOTC_RT_STREAM_OF_THREAD),
                       "waiting for what comes before the call"));
 }
 
@@ -399,12 +401,12 @@ static void adopt(const call *c, void *stream, bool synchronizes) {
   thread->entry_context = c->scope.context;
 }
 
-static void call_on_cuda(call *c, char *small) {
+static void call_on_gpu(call *c, char *small) {
   if (!aotc_rt_make_current(&c->scope) || !classify(c) || (c->is_staged && !copy_all_in(c)) ||
       !pass(c, small) || !wait_for_host_code(c)) {
     return;
   }
-  adopt(c, CU_STREAM_PER_THREAD, c->entry->touches_memory_on_host);
+  adopt(c, AOTC_RT_STREAM_OF_THREAD, c->entry->touches_memory_on_host);
   c->scope.thread->is_adopted_stream_idle = c->entry->touches_memory_on_host; // it was waited for
   c->is_enqueued = true;
   c->entry->call(c->passed);
@@ -416,9 +418,9 @@ static void call_on_cuda(call *c, char *small) {
 }
 
 // Waits, also after a failure: what was enqueued uses the caller's memory and the buffers.
-static void finish_on_cuda(call *c) {
+static void finish_on_gpu(call *c) {
   if (c->is_enqueued) {
-    AOTC_RT_TRY(c->scope.driver, stream_synchronize, (CU_STREAM_PER_THREAD),
+    AOTC_RT_TRY(c->scope.driver, stream_synchronize(AOTC_RT_STREAM_OF_THREAD),
                 "waiting for the call's work");
   }
   if (c->is_staged) {
@@ -429,10 +431,10 @@ static void finish_on_cuda(call *c) {
 // While another thread captures a stream, the driver refuses to wait for any. What is waited for
 // here is this thread's own.
 static void call_beside_captures(call *c, char *small) {
-  CUstreamCaptureMode mode;
+  aotc_rt_capture_mode mode;
   if (aotc_rt_capture_relax(c->scope.driver, &mode)) {
-    call_on_cuda(c, small);
-    finish_on_cuda(c);
+    call_on_gpu(c, small);
+    finish_on_gpu(c);
     aotc_rt_capture_restore(c->scope.driver, mode);
   }
 }

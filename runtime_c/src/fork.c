@@ -1,7 +1,7 @@
 // A process that is forked: locks that are whole in the child, and a driver that is not there.
 #include <pthread.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "state.h"
 
 static pthread_once_t fork_handlers_once = PTHREAD_ONCE_INIT;
@@ -19,11 +19,11 @@ static void after_fork_in_parent(void) {
   aotc_rt_unlock();
 }
 
-// CUDA does not live through a fork: its calls fail in the child, or hang.
+// GPU drivers do not live through a fork: their calls fail in the child, or hang.
 static void after_fork_in_child(void) {
   aotc_rt_state *state = &aotc_rt_state_of_process;
-  state->is_driver_lost = state->is_driver_lost || state->has_driver;
-  if (atomic_load(&state->phase) == AOTC_RT_ON_CUDA) {
+  state->is_driver_lost = state->is_driver_lost || state->driver != NULL;
+  if (atomic_load(&state->phase) == AOTC_RT_ON_GPU) {
     atomic_store(&state->phase, AOTC_RT_FORKED);
   }
   aotc_rt_hook_after_fork();

@@ -52,13 +52,9 @@ void *mgpuModuleGetFunction(void *handle, const char *name) {
   return kernel;
 }
 
-// CUDA graphs have such launches since CUDA 12.3: older drivers are not asked for them.
-#define FIRST_VERSION_WITH_EARLY_KERNELS 12030
-
-static bool begins_early(const aotc_rt_driver *driver, const aotc_rt_kernel *kernel) {
+static bool begins_early(const aotc_rt_kernel *kernel) {
   const aotc_module_info *info = atomic_load_explicit(&kernel->module->info, memory_order_acquire);
-  if (info == NULL || driver->launch_kernel_ex == NULL ||
-      driver->version < FIRST_VERSION_WITH_EARLY_KERNELS) {
+  if (info == NULL || !aotc_rt_state_of_process.facts.has_early_kernels) {
     return false;
   }
   for (uint32_t i = 0; i < info->early_kernel_count; ++i) {
@@ -71,16 +67,8 @@ static bool begins_early(const aotc_rt_driver *driver, const aotc_rt_kernel *ker
 
 static aotc_rt_binding *bind_locked(const aotc_rt_driver *driver, aotc_rt_kernel *kernel,
                                     aotc_rt_context *context) {
-  CUmodule module = NULL;
-  CUfunction function = NULL;
-  int limit = 0;
-  if (!aotc_rt_module_load_locked(driver, kernel->module, context, &module) ||
-      !AOTC_RT_TRY(driver, module_get_function, (&function, module, kernel->name),
-                   "kernel '%s' of module '%s'", kernel->name,
-                   aotc_rt_module_name(kernel->module)) ||
-      !AOTC_RT_TRY(driver, func_get_attribute,
-                   (&limit, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function),
-                   "kernel '%s'", kernel->name)) {
+  aotc_rt_module_handle module = NULL;
+  if (!aotc_rt_module_load_locked(driver, kernel->module, context, &module)) {
     return NULL;
   }
   aotc_rt_binding *binding = calloc(1, sizeof(*binding));
@@ -88,10 +76,12 @@ static aotc_rt_binding *bind_locked(const aotc_rt_driver *driver, aotc_rt_kernel
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for kernel '%s'", kernel->name);
     return NULL;
   }
+  if (!driver->kernel_find(kernel, module, binding)) {
+    free(binding);
+    return NULL;
+  }
   binding->context = context;
-  binding->function = function;
-  binding->begins_early = begins_early(driver, kernel);
-  atomic_init(&binding->dynamic_shared_limit, limit);
+  binding->begins_early = begins_early(kernel);
   binding->next = atomic_load_explicit(&kernel->bindings, memory_order_relaxed);
   atomic_store_explicit(&kernel->bindings, binding, memory_order_release);
   return binding;

@@ -1,7 +1,7 @@
 // Launches: checked alike on every device, then handed to the driver or run on the cores.
 #include <string.h>
 
-#include "cpu.h"
+#include "cpu/cpu.h"
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
@@ -14,18 +14,8 @@
 // Clusters of more blocks need the kernel's consent, and a chip that has room for them.
 #define MAX_PORTABLE_CLUSTER_BLOCKS 8
 
-typedef struct launch {
-  aotc_rt_kernel *kernel;
-  int64_t grid[3], block[3];
-  int64_t cluster[3]; // 0: no clusters
-  bool is_cooperative;
-  int32_t dynamic_shared_bytes;
-  void *stream;
-  void **parameters, **extra;
-} launch;
-
 // "kernel 'add' of module 'kernels', built for sm_80, grid 4 x 1 x 1, block 256 x 1 x 1, ..."
-static const char *describe(const launch *l, char *text, size_t bytes) {
+static const char *describe(const aotc_rt_launch *l, char *text, size_t bytes) {
   text[0] = '\0';
   aotc_rt_append(text, bytes, "kernel '%s' of module '%s', built for %s", l->kernel->name,
                  aotc_rt_module_name(l->kernel->module),
@@ -43,7 +33,7 @@ static const char *describe(const launch *l, char *text, size_t bytes) {
 
 #define LAUNCH_TEXT_BYTES 1024
 
-static bool refuse(const launch *l, aotc_status status, const char *why) {
+static bool refuse(const aotc_rt_launch *l, aotc_status status, const char *why) {
   char text[LAUNCH_TEXT_BYTES];
   aotc_rt_fail(status, "%s: %s", why, describe(l, text, sizeof(text)));
   return false;
@@ -53,12 +43,8 @@ static bool is_within(int64_t value, int64_t max) {
   return value >= 1 && value <= max;
 }
 
-static bool has_clusters(const launch *l) {
-  return l->cluster[0] > 1 || l->cluster[1] > 1 || l->cluster[2] > 1;
-}
-
 // What CUDA refuses is refused here, before the sizes are cut to CUDA's types, and on the CPU too.
-static bool check_sizes(const launch *l) {
+static bool check_sizes(const aotc_rt_launch *l) {
   if (!is_within(l->grid[0], MAX_GRID_X) || !is_within(l->grid[1], MAX_GRID_YZ) ||
       !is_within(l->grid[2], MAX_GRID_YZ)) {
     return refuse(l, AOTC_LAUNCH_FAILED,
@@ -85,36 +71,34 @@ static bool check_sizes(const launch *l) {
 }
 
 // -------------------------------------------------------------------------------------------------
-// CUDA
+// GPUs
 
 // Raises what the function may be launched with. Under the lock: a thread that needs less must not
 // take back what another has just been granted.
-static bool allow_shared_locked(const aotc_rt_driver *driver, const launch *l,
+static bool allow_shared_locked(const aotc_rt_driver *driver, const aotc_rt_launch *l,
                                 aotc_rt_binding *binding) {
   if (l->dynamic_shared_bytes <= atomic_load(&binding->dynamic_shared_limit)) {
     return true;
   }
   char text[LAUNCH_TEXT_BYTES];
-  if (!AOTC_RT_TRY(driver, func_set_attribute,
-                   (binding->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                    l->dynamic_shared_bytes),
-                   "the device may not have that much shared memory: %s",
-                   describe(l, text, sizeof(text)))) {
+  if (!AOTC_RT_TRY(
+          driver,
+          kernel_allow(binding->function, AOTC_RT_DYNAMIC_SHARED_BYTES, l->dynamic_shared_bytes),
+          "the device may not have that much shared memory: %s", describe(l, text, sizeof(text)))) {
     return false;
   }
   atomic_store(&binding->dynamic_shared_limit, l->dynamic_shared_bytes);
   return true;
 }
 
-static bool needs_consent(const launch *l) {
+static bool needs_consent(const aotc_rt_launch *l) {
   return l->cluster[0] * l->cluster[1] * l->cluster[2] > MAX_PORTABLE_CLUSTER_BLOCKS;
 }
 
-static bool allow_clusters_locked(const aotc_rt_driver *driver, const launch *l,
+static bool allow_clusters_locked(const aotc_rt_driver *driver, const aotc_rt_launch *l,
                                   aotc_rt_binding *binding) {
   char text[LAUNCH_TEXT_BYTES];
-  if (!AOTC_RT_TRY(driver, func_set_attribute,
-                   (binding->function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
+  if (!AOTC_RT_TRY(driver, kernel_allow(binding->function, AOTC_RT_LARGE_CLUSTERS, 1),
                    "clusters of more than 8 blocks: %s", describe(l, text, sizeof(text)))) {
     return false;
   }
@@ -123,7 +107,7 @@ static bool allow_clusters_locked(const aotc_rt_driver *driver, const launch *l,
 }
 
 // Sets the function's attributes that the launch needs; they stay set.
-static bool allow(const aotc_rt_driver *driver, const launch *l, aotc_rt_binding *binding) {
+static bool allow(const aotc_rt_driver *driver, const aotc_rt_launch *l, aotc_rt_binding *binding) {
   bool is_allowed = true;
   if (l->dynamic_shared_bytes >
       atomic_load_explicit(&binding->dynamic_shared_limit, memory_order_acquire)) {
@@ -140,98 +124,37 @@ static bool allow(const aotc_rt_driver *driver, const launch *l, aotc_rt_binding
   return is_allowed;
 }
 
-static CUresult call_extended(const aotc_rt_driver *driver, const launch *l,
-                              const aotc_rt_binding *binding, CUstream stream) {
-  CUlaunchAttribute attributes[3];
-  memset(attributes, 0, sizeof(attributes));
-  unsigned int count = 0;
-  if (has_clusters(l)) {
-    attributes[count].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attributes[count].value.clusterDim.x = (unsigned int)l->cluster[0];
-    attributes[count].value.clusterDim.y = (unsigned int)l->cluster[1];
-    attributes[count].value.clusterDim.z = (unsigned int)l->cluster[2];
-    ++count;
-  }
-  if (l->is_cooperative) {
-    attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-    attributes[count].value.cooperative = 1;
-    ++count;
-  }
-  if (binding->begins_early && !l->is_cooperative) {
-    attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    attributes[count].value.programmaticStreamSerializationAllowed = 1;
-    ++count;
-  }
-  CUlaunchConfig config;
-  memset(&config, 0, sizeof(config));
-  config.gridDimX = (unsigned int)l->grid[0];
-  config.gridDimY = (unsigned int)l->grid[1];
-  config.gridDimZ = (unsigned int)l->grid[2];
-  config.blockDimX = (unsigned int)l->block[0];
-  config.blockDimY = (unsigned int)l->block[1];
-  config.blockDimZ = (unsigned int)l->block[2];
-  config.sharedMemBytes = (unsigned int)l->dynamic_shared_bytes;
-  config.hStream = stream;
-  config.attrs = attributes;
-  config.numAttrs = count;
-  return driver->launch_kernel_ex(&config, binding->function, l->parameters, l->extra);
-}
-
 // AOTC_CHECK=1: waits for the launch, unless it is only captured, and tells its failure as its own.
-static bool check_launched(const aotc_rt_driver *driver, const launch *l, CUstream stream) {
-  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = driver->stream_is_capturing(stream, &capture);
-  aotc_rt_call call = AOTC_RT_CALL_stream_is_capturing;
-  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+static bool check_launched(const aotc_rt_driver *driver, const aotc_rt_launch *l,
+                           aotc_rt_stream stream) {
+  bool is_capturing = false;
+  aotc_rt_result result = driver->stream_is_capturing(stream, &is_capturing);
+  if (is_capturing) {
     return true;
   }
-  if (result == CUDA_SUCCESS) {
-    call = AOTC_RT_CALL_stream_synchronize;
+  if (result.code == 0) {
     result = driver->stream_synchronize(stream);
   }
-  if (result == CUDA_SUCCESS) {
+  if (result.code == 0) {
     return true;
   }
   char text[LAUNCH_TEXT_BYTES];
-  return aotc_rt_check_kernel(driver, result, call,
-                              "waiting for this launch alone (AOTC_CHECK): %s",
+  return aotc_rt_check_kernel(driver, result, "waiting for this launch alone (AOTC_CHECK): %s",
                               describe(l, text, sizeof(text)));
 }
 
-// Hands the launch to the driver by the oldest call that can do it.
-static bool call_driver(const aotc_rt_driver *driver, const launch *l,
-                        const aotc_rt_binding *binding, CUstream stream) {
-  CUresult result;
-  aotc_rt_call call;
-  if (has_clusters(l) || (binding->begins_early && !l->is_cooperative)) {
-    if (driver->launch_kernel_ex == NULL) {
-      return refuse(l, AOTC_UNSUPPORTED,
-                    "clusters need a driver for CUDA 11.8 or newer (it has no cuLaunchKernelEx)");
-    }
-    call = AOTC_RT_CALL_launch_kernel_ex;
-    result = call_extended(driver, l, binding, stream);
-  } else if (l->is_cooperative) {
-    call = AOTC_RT_CALL_launch_cooperative_kernel;
-    result = driver->launch_cooperative_kernel(
-        binding->function, (unsigned int)l->grid[0], (unsigned int)l->grid[1],
-        (unsigned int)l->grid[2], (unsigned int)l->block[0], (unsigned int)l->block[1],
-        (unsigned int)l->block[2], (unsigned int)l->dynamic_shared_bytes, stream, l->parameters);
-  } else {
-    call = AOTC_RT_CALL_launch_kernel;
-    result = driver->launch_kernel(binding->function, (unsigned int)l->grid[0],
-                                   (unsigned int)l->grid[1], (unsigned int)l->grid[2],
-                                   (unsigned int)l->block[0], (unsigned int)l->block[1],
-                                   (unsigned int)l->block[2], (unsigned int)l->dynamic_shared_bytes,
-                                   stream, l->parameters, l->extra);
-  }
-  if (result == CUDA_SUCCESS) {
-    return true;
+// Hands the launch to the driver.
+static bool call_driver(const aotc_rt_driver *driver, const aotc_rt_launch *l,
+                        const aotc_rt_binding *binding, aotc_rt_stream stream) {
+  const char *why_no_clusters = aotc_rt_state_of_process.facts.why_no_clusters;
+  if (why_no_clusters != NULL && aotc_rt_has_clusters(l)) {
+    return refuse(l, AOTC_UNSUPPORTED, why_no_clusters);
   }
   char text[LAUNCH_TEXT_BYTES];
-  return aotc_rt_check(driver, result, call, "%s", describe(l, text, sizeof(text)));
+  return AOTC_RT_TRY(driver, launch(binding, l, stream), "%s", describe(l, text, sizeof(text)));
 }
 
-static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
+static void launch_on_gpu(aotc_rt_scope *scope, const aotc_rt_launch *l, void *stream) {
   aotc_rt_binding *binding = aotc_rt_make_current(scope)
                                  ? aotc_rt_kernel_bind(scope->driver, l->kernel, scope->context)
                                  : NULL;
@@ -244,9 +167,9 @@ static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
     label->grid[i] = (uint32_t)l->grid[i];
     label->block[i] = (uint32_t)l->block[i];
   }
-  CUstream stream = aotc_rt_stream_for_work(scope->thread, l->stream);
-  if (call_driver(scope->driver, l, binding, stream) && aotc_rt_state_of_process.checks_launches) {
-    check_launched(scope->driver, l, stream);
+  aotc_rt_stream order = aotc_rt_stream_for_work(scope->thread, stream);
+  if (call_driver(scope->driver, l, binding, order) && aotc_rt_state_of_process.checks_launches) {
+    check_launched(scope->driver, l, order);
   }
 }
 
@@ -254,7 +177,7 @@ static void launch_on_cuda(aotc_rt_scope *scope, const launch *l) {
 // CPU
 
 // A kernel may have been made for one size of its blocks.
-static bool check_cpu_block(const launch *l, const aotc_cpu_kernel *form) {
+static bool check_cpu_block(const aotc_rt_launch *l, const aotc_cpu_kernel *form) {
   for (int i = 0; i < 3; ++i) {
     if (form->block_dim[i] != 0 && form->block_dim[i] != l->block[i]) {
       char why[LAUNCH_TEXT_BYTES] = "";
@@ -267,8 +190,8 @@ static bool check_cpu_block(const launch *l, const aotc_cpu_kernel *form) {
   return true;
 }
 
-static void launch_on_cpu(const launch *l) {
-  if (has_clusters(l)) {
+static void launch_on_cpu(const aotc_rt_launch *l) {
+  if (aotc_rt_has_clusters(l)) {
     refuse(l, AOTC_UNSUPPORTED, "the CPU device has no thread block clusters");
     return;
   }
@@ -290,7 +213,7 @@ static void launch_on_cpu(const launch *l) {
 
 // -------------------------------------------------------------------------------------------------
 
-static void run(const char *operation, const launch *l) {
+static void run(const char *operation, const aotc_rt_launch *l, void *stream) {
   aotc_rt_scope scope;
   if (!aotc_rt_begin_unless_failed(&scope, operation)) {
     return;
@@ -299,7 +222,7 @@ static void run(const char *operation, const launch *l) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "there is no kernel");
   } else if (check_sizes(l)) {
     if (scope.driver != NULL) {
-      launch_on_cuda(&scope, l);
+      launch_on_gpu(&scope, l, stream);
     } else {
       launch_on_cpu(l);
     }
@@ -312,16 +235,15 @@ void mgpuLaunchKernel(void *function, intptr_t grid_x, intptr_t grid_y, intptr_t
                       int32_t dynamic_shared_bytes, void *stream, void **parameters, void **extra,
                       size_t parameter_count) {
   (void)parameter_count; // the driver and the kernel know it
-  const launch l = {
+  const aotc_rt_launch l = {
       .kernel = function,
       .grid = {grid_x, grid_y, grid_z},
       .block = {block_x, block_y, block_z},
       .dynamic_shared_bytes = dynamic_shared_bytes,
-      .stream = stream,
       .parameters = parameters,
       .extra = extra,
   };
-  run("mgpuLaunchKernel", &l);
+  run("mgpuLaunchKernel", &l, stream);
 }
 
 void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x, intptr_t cluster_y,
@@ -329,17 +251,16 @@ void mgpuLaunchClusterKernel(void *function, intptr_t cluster_x, intptr_t cluste
                              intptr_t block_x, intptr_t block_y, intptr_t block_z,
                              int32_t dynamic_shared_bytes, void *stream, void **parameters,
                              void **extra) {
-  const launch l = {
+  const aotc_rt_launch l = {
       .kernel = function,
       .grid = {grid_x, grid_y, grid_z},
       .block = {block_x, block_y, block_z},
       .cluster = {cluster_x, cluster_y, cluster_z},
       .dynamic_shared_bytes = dynamic_shared_bytes,
-      .stream = stream,
       .parameters = parameters,
       .extra = extra,
   };
-  run("mgpuLaunchClusterKernel", &l);
+  run("mgpuLaunchClusterKernel", &l, stream);
 }
 
 void mgpuLaunchKernelCooperative(void *function, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z,
@@ -347,16 +268,15 @@ void mgpuLaunchKernelCooperative(void *function, intptr_t grid_x, intptr_t grid_
                                  intptr_t block_x, intptr_t block_y, intptr_t block_z,
                                  int32_t dynamic_shared_bytes, void *stream, void **parameters,
                                  void **extra) {
-  const launch l = {
+  const aotc_rt_launch l = {
       .kernel = function,
       .grid = {grid_x, grid_y, grid_z},
       .block = {block_x, block_y, block_z},
       .cluster = {cluster_x, cluster_y, cluster_z},
       .is_cooperative = true,
       .dynamic_shared_bytes = dynamic_shared_bytes,
-      .stream = stream,
       .parameters = parameters,
       .extra = extra,
   };
-  run("mgpuLaunchKernelCooperative", &l);
+  run("mgpuLaunchKernelCooperative", &l, stream);
 }

@@ -5,8 +5,6 @@
 #include "state.h"
 
 #define HOST_ALIGNMENT 64
-// A page of host-shared memory, as GPUs have them.
-#define SHARED_PAGE_BYTES 65536
 
 void *aotc_rt_host_allocate(uint64_t bytes) {
   void *pointer = NULL;
@@ -17,53 +15,14 @@ void *aotc_rt_host_allocate(uint64_t bytes) {
   return pointer;
 }
 
-static bool has_stream_ordered_memory(const aotc_rt_scope *scope) {
-  return scope->context->memory_pool != NULL;
-}
-
-static void *allocate_device(aotc_rt_scope *scope, uint64_t bytes) {
-  CUdeviceptr address = 0;
-  return AOTC_RT_TRY(scope->driver, mem_alloc, (&address, aotc_rt_at_least_one(bytes)),
-                     "%llu bytes", (unsigned long long)bytes)
-             ? aotc_rt_pointer_to(address)
-             : NULL;
-}
-
-static void *allocate_managed(aotc_rt_scope *scope, uint64_t bytes) {
-  CUdeviceptr address = 0;
-  return AOTC_RT_TRY(scope->driver, mem_alloc_managed,
-                     (&address, aotc_rt_at_least_one(bytes), CU_MEM_ATTACH_GLOBAL), "%llu bytes",
-                     (unsigned long long)bytes)
-             ? aotc_rt_pointer_to(address)
-             : NULL;
-}
-
-// Whether work that is enqueued there is only recorded, for a graph.
-static bool is_capturing(const aotc_rt_driver *driver, CUstream stream) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = driver->stream_is_capturing(stream, &status);
-  return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-         (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
-}
-
-// Kernels would stop at each page of new host-shared memory that they are the first to touch, which
-// takes far longer than to write it. (What the host writes first comes back to it, page by page.)
-// It is a hint: not every device can, and nothing depends on it. A capture would be lost by it.
-static void bring_to_device(aotc_rt_scope *scope, void *pointer, uint64_t bytes, CUstream stream) {
-  if (pointer != NULL && bytes >= SHARED_PAGE_BYTES && scope->driver->mem_prefetch_async != NULL &&
-      !is_capturing(scope->driver, stream)) {
-    scope->driver->mem_prefetch_async(aotc_rt_address_of(pointer), bytes, scope->context->device,
-                                      stream);
-  }
-}
-
-static void *allocate_in_stream(aotc_rt_scope *scope, uint64_t bytes, CUstream stream) {
-  CUdeviceptr address = 0;
-  return AOTC_RT_TRY(scope->driver, mem_alloc_from_pool_async,
-                     (&address, aotc_rt_at_least_one(bytes), scope->context->memory_pool, stream),
-                     "%llu bytes", (unsigned long long)bytes)
-             ? aotc_rt_pointer_to(address)
-             : NULL;
+// Memory of a device, as the driver has it.
+static void *allocate(aotc_rt_scope *scope, aotc_memory_kind kind, uint64_t bytes,
+                      aotc_rt_stream stream) {
+  void *pointer = NULL;
+  AOTC_RT_TRY(scope->driver,
+              memory_allocate(scope->context, kind, aotc_rt_at_least_one(bytes), stream, &pointer),
+              "%llu bytes", (unsigned long long)bytes);
+  return pointer;
 }
 
 void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
@@ -72,18 +31,16 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
     return is_host_shared != 0 ? aotc_rt_stand_in_allocate(bytes) : NULL;
   }
   void *pointer = NULL;
-  CUstream order = aotc_rt_stream_of(scope.thread, stream);
+  aotc_rt_stream order = aotc_rt_stream_of(scope.thread, stream);
   if (scope.driver == NULL) {
     pointer = aotc_rt_host_allocate(bytes);
   } else if (!aotc_rt_make_current(&scope)) {
     pointer = NULL;
   } else if (is_host_shared != 0) {
-    pointer = allocate_managed(&scope, bytes);
-    bring_to_device(&scope, pointer, bytes, order);
-  } else if (order != NULL && has_stream_ordered_memory(&scope)) {
-    pointer = allocate_in_stream(&scope, bytes, order);
+    pointer = allocate(&scope, AOTC_MEMORY_MANAGED, bytes,
+                       order != NULL ? order : AOTC_RT_STREAM_DEFAULT);
   } else {
-    pointer = allocate_device(&scope, bytes);
+    pointer = allocate(&scope, AOTC_MEMORY_DEVICE, bytes, order);
   }
   if (!aotc_rt_end(&scope)) {
     pointer = NULL;
@@ -91,28 +48,8 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
   return pointer == NULL && is_host_shared != 0 ? aotc_rt_stand_in_allocate(bytes) : pointer;
 }
 
-// Whether the driver frees this memory in stream order; false when it does not say.
-static bool ask_stream_ordered(aotc_rt_scope *scope, CUdeviceptr address, CUstream stream,
-                               bool *out_is_stream_ordered) {
-  CUmemoryPool pool = NULL;
-  *out_is_stream_ordered = false;
-  if (!has_stream_ordered_memory(scope)) {
-    return true;
-  }
-  CUresult result =
-      scope->driver->pointer_get_attribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address);
-  // What was allocated while a stream is captured will be a graph's, and is nothing yet.
-  if (result == CUDA_ERROR_INVALID_VALUE && stream != NULL && is_capturing(scope->driver, stream)) {
-    *out_is_stream_ordered = true;
-    return true;
-  }
-  *out_is_stream_ordered = pool != NULL;
-  return (scope->is_release ? aotc_rt_check_release : aotc_rt_check)(
-      scope->driver, result, AOTC_RT_CALL_pointer_get_attribute, "memory to free");
-}
-
 // Frees memory of any kind; `stream` is NULL when the order is the device's.
-static bool release(aotc_rt_scope *scope, void *pointer, CUstream stream) {
+static bool release(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) {
   if (scope->driver == NULL) {
     free(pointer);
     return true;
@@ -120,19 +57,20 @@ static bool release(aotc_rt_scope *scope, void *pointer, CUstream stream) {
   if (!aotc_rt_make_current(scope)) {
     return false;
   }
-  CUdeviceptr address = aotc_rt_address_of(pointer);
-  bool is_stream_ordered = false;
-  bool is_known = ask_stream_ordered(scope, address, stream, &is_stream_ordered);
-  if (is_stream_ordered && stream != NULL) {
-    return AOTC_RT_TRY_IN(scope, mem_free_async, (address, stream), "memory of a stream");
+  bool is_ordered = false;
+  bool is_known = AOTC_RT_TRY_IN(
+      scope, memory_is_ordered(scope->context, pointer, stream, &is_ordered), "memory to free");
+  if (is_ordered && stream != NULL) {
+    return AOTC_RT_TRY_IN(scope, memory_free(pointer, stream), "memory of a stream");
   }
   bool is_idle = true;
-  if (is_stream_ordered || !is_known) {
-    // cuMemFree waits for the device's work, except for memory of this kind. A failure here is that
+  if (is_ordered || !is_known) {
+    // Freeing waits for the device's work, except for memory of this kind. A failure here is that
     // of a kernel, which does not run any more.
-    is_idle = AOTC_RT_TRY_IN(scope, ctx_synchronize, (), "before memory is freed");
+    is_idle = AOTC_RT_TRY_IN(scope, context_synchronize(), "before memory is freed");
   }
-  return AOTC_RT_TRY_IN(scope, mem_free, (address), "memory of the device") && is_known && is_idle;
+  return AOTC_RT_TRY_IN(scope, memory_free(pointer, NULL), "memory of the device") && is_known &&
+         is_idle;
 }
 
 void mgpuMemFree(void *pointer, void *stream) {
@@ -158,10 +96,8 @@ aotc_status aotc_memory_allocate(aotc_memory_kind kind, uint64_t bytes, void **o
     *out_pointer = aotc_rt_host_allocate(bytes);
   } else if (!aotc_rt_make_current(&scope)) {
     *out_pointer = NULL;
-  } else if (kind == AOTC_MEMORY_MANAGED) {
-    *out_pointer = allocate_managed(&scope, bytes);
   } else {
-    *out_pointer = allocate_device(&scope, bytes);
+    *out_pointer = allocate(&scope, kind, bytes, NULL);
   }
   if (!aotc_rt_end(&scope)) {
     *out_pointer = NULL;
@@ -192,36 +128,16 @@ aotc_status aotc_memory_free(aotc_memory_kind kind, void *pointer) {
 }
 
 bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place) {
-  CUmemorytype type = 0;
-  unsigned int is_managed = 0;
-  int ordinal = -1;
-  CUpointer_attribute attributes[] = {
-      CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-      CU_POINTER_ATTRIBUTE_IS_MANAGED,
-      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-  };
-  void *values[] = {&type, &is_managed, &ordinal};
-  // Of memory that the driver does not know it says zeros, not that the value is invalid, as it
-  // does when it is asked for one attribute.
-  CUresult result =
-      scope->driver->pointer_get_attributes(3, attributes, values, aotc_rt_address_of(pointer));
-  *out_place = (aotc_rt_place){
-      .is_known = type != 0,
-      .is_device = type == CU_MEMORYTYPE_DEVICE,
-      .is_managed = is_managed != 0,
-      .ordinal = ordinal,
-  };
-  return result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_VALUE ||
-         (scope->is_release ? aotc_rt_check_release : aotc_rt_check)(
-             scope->driver, result, AOTC_RT_CALL_pointer_get_attributes, "memory at %p", pointer);
+  return AOTC_RT_TRY_IN(scope, memory_locate(pointer, out_place), "memory at %p", pointer);
 }
 
 // The context that memory is of, if it is known: thanks to the caller, another may be current.
 static void follow_memory(aotc_rt_scope *scope, const aotc_rt_place *place) {
   if (place->ordinal >= 0 && place->ordinal != scope->context->description.ordinal) {
     aotc_rt_context *context = aotc_rt_context_find_primary(place->ordinal);
-    if (context != NULL && AOTC_RT_TRY_IN(scope, ctx_push_current, (context->handle),
-                                          "making cuda:%d current", place->ordinal)) {
+    if (context != NULL &&
+        AOTC_RT_TRY_IN(scope, context_push(context->handle), "making %s:%d current",
+                       scope->driver->name, place->ordinal)) {
       scope->context = context;
     }
   }
@@ -243,9 +159,8 @@ static bool release_wherever_it_is(aotc_rt_scope *scope, void *allocated) {
   const aotc_rt_context *before = scope->context;
   follow_memory(scope, &place);
   bool is_freed = release(scope, allocated, NULL);
-  CUcontext popped = NULL;
   return (scope->context == before ||
-          AOTC_RT_TRY_IN(scope, ctx_pop_current, (&popped), "after memory is freed")) &&
+          AOTC_RT_TRY_IN(scope, context_pop(), "after memory is freed")) &&
          is_freed;
 }
 

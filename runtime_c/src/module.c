@@ -122,15 +122,10 @@ const char *aotc_rt_module_built_for(const aotc_rt_module *module) {
 // -------------------------------------------------------------------------------------------------
 // Unloading
 
-// NULL after a fork: then there is nothing to ask.
-static const aotc_rt_driver *driver_of(const aotc_rt_state *state) {
-  return state->is_driver_lost ? NULL : &state->driver;
-}
-
 void aotc_rt_modules_unload_locked(aotc_rt_state *state) {
   aotc_rt_constants_unload_locked(state);
   for (aotc_rt_module *m = state->modules; m != NULL; m = m->next) {
-    aotc_rt_module_unload_locked(driver_of(state), m);
+    aotc_rt_module_unload_locked(aotc_rt_driver_to_release(state), m);
     aotc_rt_kernels_unload(m);
   }
 }
@@ -172,7 +167,7 @@ void mgpuModuleUnload(void *handle) {
   aotc_rt_module *module = *link;
   if (module != NULL) {
     *link = module->next;
-    aotc_rt_module_unload_locked(driver_of(state), module);
+    aotc_rt_module_unload_locked(aotc_rt_driver_to_release(state), module);
     forget_infos_locked(state, module->image);
   }
   aotc_rt_unlock();

@@ -5,9 +5,6 @@
 #include "name_table.h"
 #include "state.h"
 
-#define AOTC_RT_JIT_LOG_BYTES 1024
-#define AOTC_RT_MOST_JIT_OPTIONS 3
-
 struct aotc_rt_module {
   aotc_rt_module *next;
   const void *image;
@@ -19,13 +16,7 @@ struct aotc_rt_module {
   char *text; // the image with a NUL at its end, if it is PTX text
   aotc_rt_kernel *kernels;
   struct aotc_rt_loaded_module *loaded; // where it is loaded
-  CUlibrary library; // NULL until it is loaded, and with drivers older than CUDA 12
-  // The driver may write here as long as the library lives: it compiles PTX when a context needs
-  // it.
-  CUjit_option jit_options[AOTC_RT_MOST_JIT_OPTIONS];
-  void *jit_values[AOTC_RT_MOST_JIT_OPTIONS];
-  unsigned int jit_option_count;
-  char jit_log[AOTC_RT_JIT_LOG_BYTES];
+  struct aotc_rt_library *library;      // the driver's, where modules are the process's; else NULL
 };
 
 // -------------------------------------------------------------------------------------------------
@@ -34,7 +25,7 @@ struct aotc_rt_module {
 // Loads the module on the context, which is current, unless it is there already. False, with the
 // failure recorded.
 bool aotc_rt_module_load_locked(const aotc_rt_driver *driver, aotc_rt_module *module,
-                                const aotc_rt_context *context, CUmodule *out_handle);
+                                const aotc_rt_context *context, aotc_rt_module_handle *out_handle);
 
 // Unloads the module from everywhere. Without a driver it is only forgotten where that was.
 void aotc_rt_module_unload_locked(const aotc_rt_driver *driver, aotc_rt_module *module);

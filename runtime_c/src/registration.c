@@ -19,15 +19,13 @@ static aotc_rt_registration **find_registration(uintptr_t start, uint64_t bytes)
   return found;
 }
 
-// Whether the GPU reaches this address already. The driver calls an address that it does not know
-// an invalid value; that is an answer, not a failure.
+// Whether the GPU reaches this address already.
 static bool is_reachable(const aotc_rt_driver *driver, uintptr_t address, bool *out_is_reachable) {
-  CUmemorytype type = 0;
-  CUresult result = driver->pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
-  *out_is_reachable = result == CUDA_SUCCESS && type != 0;
-  return result == CUDA_ERROR_INVALID_VALUE ||
-         aotc_rt_check(driver, result, AOTC_RT_CALL_pointer_get_attribute, "memory at %p",
-                       aotc_rt_pointer_to(address));
+  aotc_rt_place place;
+  bool is_located =
+      AOTC_RT_TRY(driver, memory_locate((void *)address, &place), "memory at %p", (void *)address);
+  *out_is_reachable = is_located && place.is_known;
+  return is_located;
 }
 
 static void register_locked(const aotc_rt_driver *driver, uintptr_t start, uint64_t bytes) {
@@ -48,11 +46,8 @@ static void register_locked(const aotc_rt_driver *driver, uintptr_t start, uint6
     return;
   }
   bool is_ours = !(has_first && has_last);
-  if (is_ours &&
-      !AOTC_RT_TRY(driver, mem_host_register,
-                   (aotc_rt_pointer_to(start), (size_t)bytes,
-                    CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
-                   "%llu bytes at %p", (unsigned long long)bytes, aotc_rt_pointer_to(start))) {
+  if (is_ours && !AOTC_RT_TRY(driver, memory_register((void *)start, (size_t)bytes),
+                              "%llu bytes at %p", (unsigned long long)bytes, (void *)start)) {
     free(registration);
     return;
   }
@@ -70,8 +65,7 @@ static void register_locked(const aotc_rt_driver *driver, uintptr_t start, uint6
 static void unregister_locked(aotc_rt_scope *scope, uintptr_t start) {
   aotc_rt_registration **link = find_registration(start, 0);
   if (link == NULL) {
-    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "memory at %p is not registered",
-                 aotc_rt_pointer_to(start));
+    aotc_rt_fail(AOTC_INVALID_ARGUMENT, "memory at %p is not registered", (void *)start);
     return;
   }
   aotc_rt_registration *registration = *link;
@@ -79,9 +73,8 @@ static void unregister_locked(aotc_rt_scope *scope, uintptr_t start) {
     return;
   }
   if (registration->is_ours) {
-    AOTC_RT_TRY_IN(scope, mem_host_unregister, (aotc_rt_pointer_to(registration->start)),
-                   "%llu bytes at %p", (unsigned long long)registration->bytes,
-                   aotc_rt_pointer_to(registration->start));
+    AOTC_RT_TRY_IN(scope, memory_unregister((void *)registration->start), "%llu bytes at %p",
+                   (unsigned long long)registration->bytes, (void *)registration->start);
   }
   *link = registration->next;
   free(registration);
@@ -92,10 +85,9 @@ void aotc_rt_registrations_unload_locked(aotc_rt_state *state, const aotc_rt_dri
     aotc_rt_registration *registration = state->registrations;
     state->registrations = registration->next;
     if (registration->is_ours && driver != NULL) {
-      aotc_rt_check_release(
-          driver, driver->mem_host_unregister(aotc_rt_pointer_to(registration->start)),
-          AOTC_RT_CALL_mem_host_unregister, "%llu bytes at %p",
-          (unsigned long long)registration->bytes, aotc_rt_pointer_to(registration->start));
+      AOTC_RT_TRY_RELEASE(driver, memory_unregister((void *)registration->start),
+                          "%llu bytes at %p", (unsigned long long)registration->bytes,
+                          (void *)registration->start);
     }
     free(registration);
   }
@@ -110,7 +102,7 @@ static void register_range(const char *operation, uintptr_t start, uint64_t byte
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%llu bytes at NULL", (unsigned long long)bytes);
   } else if (bytes - 1 > UINTPTR_MAX - start) {
     aotc_rt_fail(AOTC_INVALID_ARGUMENT, "%llu bytes at %p do not fit into the address space",
-                 (unsigned long long)bytes, aotc_rt_pointer_to(start));
+                 (unsigned long long)bytes, (void *)start);
   } else if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
     aotc_rt_lock();
     register_locked(scope.driver, start, bytes);

@@ -3,7 +3,7 @@
 #include "state.h"
 
 // The thread's current context, unless it is on another device than the wanted one.
-static bool use_current(aotc_rt_scope *scope, CUcontext current, bool must_be_ordinal,
+static bool use_current(aotc_rt_scope *scope, aotc_rt_context_handle current, bool must_be_ordinal,
                         int32_t ordinal) {
   aotc_rt_context *context = aotc_rt_context_find(scope->driver, current);
   if (context == NULL && !scope->is_release) {
@@ -23,7 +23,7 @@ static bool use_primary(aotc_rt_scope *scope, int32_t ordinal) {
   if (scope->context == NULL && scope->is_release) {
     // What is to be released was made in a context that is known; a new one is not started for it.
     scope->context = aotc_rt_context_find_any();
-  } else if (scope->context == NULL && aotc_rt_check_ordinal(scope->driver, ordinal)) {
+  } else if (scope->context == NULL && aotc_rt_check_ordinal(ordinal)) {
     aotc_rt_lock();
     scope->context = aotc_rt_context_primary_locked(scope->driver, ordinal);
     aotc_rt_unlock();
@@ -31,16 +31,21 @@ static bool use_primary(aotc_rt_scope *scope, int32_t ordinal) {
   return scope->context != NULL;
 }
 
-// The context of a stream of the caller's becomes current, where none is. The default streams are
-// of whichever is current.
-static bool enter_context_of(aotc_rt_scope *scope, CUstream stream, CUcontext *out_current) {
-  CUcontext context = NULL;
-  if (stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) {
+// The context of a stream of the caller's becomes current, where none is.
+static bool enter_context_of(aotc_rt_scope *scope, aotc_rt_stream stream,
+                             aotc_rt_context_handle *out_current) {
+  aotc_rt_context_handle context = NULL;
+  if (stream == NULL) {
     return true;
   }
-  if (!AOTC_RT_TRY(scope->driver, stream_get_ctx, (stream, &context),
-                   "asking for the context of the caller's stream") ||
-      !AOTC_RT_TRY(scope->driver, ctx_push_current, (context),
+  if (!AOTC_RT_TRY(scope->driver, context_of(stream, &context),
+                   "asking for the context of the caller's stream")) {
+    return false;
+  }
+  if (context == NULL) {
+    return true; // a default stream
+  }
+  if (!AOTC_RT_TRY(scope->driver, context_push(context),
                    "making the context of the caller's stream current")) {
     return false;
   }
@@ -49,12 +54,12 @@ static bool enter_context_of(aotc_rt_scope *scope, CUstream stream, CUcontext *o
   return true;
 }
 
-static bool find_context(aotc_rt_scope *scope, CUstream stream) {
+static bool find_context(aotc_rt_scope *scope, aotc_rt_stream stream) {
   const aotc_rt_state *state = &aotc_rt_state_of_process;
   int32_t ordinal = 0;
   bool has_ordinal = aotc_rt_wanted_ordinal(&state->choice, scope->thread, &ordinal);
-  CUcontext current = NULL;
-  if (!AOTC_RT_TRY_IN(scope, ctx_get_current, (&current), "asking for the thread's context") ||
+  aotc_rt_context_handle current = NULL;
+  if (!AOTC_RT_TRY_IN(scope, context_of(NULL, &current), "asking for the thread's context") ||
       (current == NULL && !enter_context_of(scope, stream, &current)) ||
       (current != NULL &&
        !use_current(scope, current,
@@ -71,7 +76,7 @@ static bool find_context(aotc_rt_scope *scope, CUstream stream) {
 }
 
 static bool begin(aotc_rt_scope *out_scope, const char *operation, bool is_release,
-                  CUstream stream) {
+                  aotc_rt_stream stream) {
   aotc_rt_state *state = &aotc_rt_state_of_process;
   aotc_rt_thread *thread = &aotc_rt_this_thread;
   *out_scope = (aotc_rt_scope){.thread = thread, .is_release = is_release};
@@ -81,8 +86,8 @@ static bool begin(aotc_rt_scope *out_scope, const char *operation, bool is_relea
     phase = atomic_load_explicit(&state->phase, memory_order_acquire);
   }
   bool has_begun = phase == AOTC_RT_ON_CPU;
-  if (phase == AOTC_RT_ON_CUDA) {
-    out_scope->driver = &state->driver;
+  if (phase == AOTC_RT_ON_GPU) {
+    out_scope->driver = state->driver;
     if (thread->entry_context != NULL) {
       out_scope->context = thread->entry_context;
       out_scope->is_current = true;
@@ -104,7 +109,8 @@ bool aotc_rt_begin(aotc_rt_scope *out_scope, const char *operation) {
   return begin(out_scope, operation, false, NULL);
 }
 
-bool aotc_rt_begin_on_stream(aotc_rt_scope *out_scope, const char *operation, CUstream stream) {
+bool aotc_rt_begin_on_stream(aotc_rt_scope *out_scope, const char *operation,
+                             aotc_rt_stream stream) {
   return begin(out_scope, operation, false, stream);
 }
 
@@ -121,27 +127,25 @@ bool aotc_rt_make_current(aotc_rt_scope *scope) {
     return true;
   }
   scope->is_pushed =
-      AOTC_RT_TRY_IN(scope, ctx_push_current, (scope->context->handle), "making cuda:%d current",
-                     (int)scope->context->description.ordinal);
+      AOTC_RT_TRY_IN(scope, context_push(scope->context->handle), "making %s:%d current",
+                     scope->driver->name, (int)scope->context->description.ordinal);
   scope->is_current = scope->is_pushed;
   return scope->is_pushed;
 }
 
 bool aotc_rt_end(aotc_rt_scope *scope) {
-  CUcontext popped = NULL;
-  bool is_restored = !scope->is_pushed || AOTC_RT_TRY_IN(scope, ctx_pop_current, (&popped),
-                                                         "restoring the thread's context");
+  bool is_restored =
+      !scope->is_pushed || AOTC_RT_TRY_IN(scope, context_pop(), "restoring the thread's context");
   scope->thread->operation = NULL;
   scope->thread->context = NULL;
   return is_restored;
 }
 
-bool aotc_rt_capture_relax(const aotc_rt_driver *driver, CUstreamCaptureMode *out_before) {
-  *out_before = CU_STREAM_CAPTURE_MODE_RELAXED;
-  return AOTC_RT_TRY(driver, thread_exchange_capture_mode, (out_before),
-                     "beside captures of streams");
+bool aotc_rt_capture_relax(const aotc_rt_driver *driver, aotc_rt_capture_mode *out_before) {
+  *out_before = AOTC_RT_CAPTURE_RELAXED;
+  return AOTC_RT_TRY(driver, capture_mode_exchange(out_before), "beside captures of streams");
 }
 
-bool aotc_rt_capture_restore(const aotc_rt_driver *driver, CUstreamCaptureMode before) {
-  return AOTC_RT_TRY(driver, thread_exchange_capture_mode, (&before), "beside captures of streams");
+bool aotc_rt_capture_restore(const aotc_rt_driver *driver, aotc_rt_capture_mode before) {
+  return AOTC_RT_TRY(driver, capture_mode_exchange(&before), "beside captures of streams");
 }

@@ -30,9 +30,8 @@ static void free_memory(const aotc_rt_driver *driver, const aotc_rt_staging_buff
   if (buffer->kind == AOTC_MEMORY_HOST) {
     free(buffer->start);
   } else if (driver != NULL) {
-    aotc_rt_check_release(driver, driver->mem_free(aotc_rt_address_of(buffer->start)),
-                          AOTC_RT_CALL_mem_free, "a buffer of %llu bytes to copy to",
-                          (unsigned long long)buffer->bytes);
+    AOTC_RT_TRY_RELEASE(driver, memory_free(buffer->start, NULL),
+                        "a buffer of %llu bytes to copy to", (unsigned long long)buffer->bytes);
   }
 }
 
@@ -59,32 +58,25 @@ void aotc_rt_staging_unload(const aotc_rt_driver *driver, aotc_rt_context *conte
   }
 }
 
-static CUresult call_driver(const aotc_rt_driver *driver, aotc_rt_staging_buffer *buffer) {
-  CUdeviceptr address = 0;
-  CUresult result =
-      buffer->kind == AOTC_MEMORY_MANAGED
-          ? driver->mem_alloc_managed(&address, (size_t)buffer->bytes, CU_MEM_ATTACH_GLOBAL)
-          : driver->mem_alloc(&address, (size_t)buffer->bytes);
-  buffer->start = aotc_rt_pointer_to(address);
-  return result;
+static aotc_rt_result call_driver(const aotc_rt_scope *scope, aotc_rt_staging_buffer *buffer) {
+  return scope->driver->memory_allocate(scope->context, buffer->kind, (size_t)buffer->bytes, NULL,
+                                        &buffer->start);
 }
 
 static bool allocate_on_gpu(aotc_rt_scope *scope, aotc_rt_staging_buffer *buffer,
                             const char *what) {
   // Another thread's capture is no business of this buffer's.
-  CUstreamCaptureMode mode;
+  aotc_rt_capture_mode mode;
   if (!aotc_rt_capture_relax(scope->driver, &mode)) {
     return false;
   }
-  CUresult result = call_driver(scope->driver, buffer);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+  aotc_rt_result result = call_driver(scope, buffer);
+  if (result.status == AOTC_OUT_OF_MEMORY) {
     aotc_rt_staging_unload(scope->driver, scope->context);
-    result = call_driver(scope->driver, buffer);
+    result = call_driver(scope, buffer);
   }
-  bool is_managed = buffer->kind == AOTC_MEMORY_MANAGED;
-  bool is_allocated = aotc_rt_check(
-      scope->driver, result, is_managed ? AOTC_RT_CALL_mem_alloc_managed : AOTC_RT_CALL_mem_alloc,
-      "%s: a buffer of %llu bytes to copy to", what, (unsigned long long)buffer->bytes);
+  bool is_allocated = aotc_rt_check(scope->driver, result, "%s: a buffer of %llu bytes to copy to",
+                                    what, (unsigned long long)buffer->bytes);
   bool is_restored = aotc_rt_capture_restore(scope->driver, mode);
   if (is_allocated && !is_restored) {
     free_memory(scope->driver, buffer);

@@ -8,7 +8,7 @@ struct aotc_rt_staging_buffer {
   aotc_rt_staging_buffer *next;
   aotc_memory_kind kind;
   int size_class;
-  char *start; // aligned to 64 bytes at least
+  void *start; // aligned to 64 bytes at least
   uint64_t bytes;
 };
 

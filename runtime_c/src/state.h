@@ -21,8 +21,6 @@ typedef struct aotc_rt_error {
   char message[AOTC_RT_MESSAGE_BYTES];
 } aotc_rt_error;
 
-typedef struct aotc_rt_context aotc_rt_context;
-
 // What a launch was, for the message of a failure that surfaces later.
 #define AOTC_RT_LABEL_BYTES 64
 typedef struct aotc_rt_launch_label {
@@ -48,6 +46,7 @@ typedef struct aotc_rt_thread {
   int32_t lock_depth;             // of the state's lock
   bool has_untold;                // a failure that the hook is to hear of after the lock
   aotc_rt_launch_label last_launch;
+  aotc_rt_result failed; // of the latest call of a driver that failed
 } aotc_rt_thread;
 
 extern _Thread_local aotc_rt_thread aotc_rt_this_thread;
@@ -82,26 +81,11 @@ __attribute__((format(printf, 3, 4))) void aotc_rt_append(char *text, size_t byt
 // Streams are never destroyed; a slot is taken and given back. Slots are found without a lock.
 typedef struct aotc_rt_stream_block {
   struct {
-    _Atomic(CUstream) stream; // NULL until one is made, then it stays
+    _Atomic(aotc_rt_stream) stream; // NULL until one is made, then it stays
     atomic_bool is_taken;
   } slots[AOTC_RT_STREAMS_PER_BLOCK];
   _Atomic(struct aotc_rt_stream_block *) next;
 } aotc_rt_stream_block;
-
-typedef struct aotc_rt_tensor_map {
-  struct aotc_rt_tensor_map *next;
-  CUtensorMap map;
-  CUdeviceptr address;
-} aotc_rt_tensor_map;
-
-#define AOTC_RT_TENSOR_MAP_BUCKETS 256
-
-// Memory of the device that tensor maps are cut from.
-typedef struct aotc_rt_slab {
-  struct aotc_rt_slab *next;
-  CUdeviceptr address;
-  size_t bytes_left;
-} aotc_rt_slab;
 
 // Buffers that calls of entries copy to; by the power of 2 of their size, in steps of a quarter.
 #define AOTC_RT_STAGING_CLASSES 256
@@ -110,43 +94,31 @@ typedef struct aotc_rt_staging {
   aotc_rt_staging_buffer *unused[3][AOTC_RT_STAGING_CLASSES]; // by aotc_memory_kind
 } aotc_rt_staging;
 
-// A CUDA context that was used. Made under the lock, found without it, freed by aotc_unload.
+// A context that was used. Made under the lock, found without it, freed by aotc_unload. A driver's
+// own context begins with one.
 struct aotc_rt_context {
   aotc_rt_context *next; // does not change once the context can be found
-  CUcontext handle;
-  bool has_id; // told apart from a later context at the same address
-  unsigned long long id;
+  aotc_rt_context_handle handle;
   atomic_bool is_gone;
-  bool is_primary; // then it is retained, and cannot go away
-  CUdevice device;
-  CUmemoryPool memory_pool; // NULL where the device or the driver has none
+  bool is_primary; // the one that programs share on a device: open, it cannot go away
   aotc_device description;
   aotc_rt_stream_block streams;
-  // Under the lock: equal tensor maps share an address, cut from slabs.
-  aotc_rt_tensor_map *tensor_maps[AOTC_RT_TENSOR_MAP_BUCKETS];
-  aotc_rt_slab *slabs;     // the first has room
   aotc_rt_staging staging; // under a lock of its own
 };
 
 // As one number: 90 for 9.0.
 int32_t aotc_rt_capability(const aotc_device *description);
 
-// Describes CUDA device `ordinal`; false, with the failure recorded, if the driver does not say.
-bool aotc_rt_describe_gpu(const aotc_rt_driver *driver, int32_t ordinal, CUdevice *out_device,
-                          aotc_device *out_description);
-
 // A context that was used before; NULL if it was not. No lock is needed.
-aotc_rt_context *aotc_rt_context_find(const aotc_rt_driver *driver, CUcontext handle);
+aotc_rt_context *aotc_rt_context_find(const aotc_rt_driver *driver, aotc_rt_context_handle handle);
 aotc_rt_context *aotc_rt_context_find_primary(int32_t ordinal);
 aotc_rt_context *aotc_rt_context_find_any(void);
 
 // The context of `current` (a thread's current context), or the primary context of device
 // `ordinal`. Under the lock. NULL, with the failure recorded, if there is none.
-aotc_rt_context *aotc_rt_context_of_locked(const aotc_rt_driver *driver, CUcontext current);
+aotc_rt_context *aotc_rt_context_of_locked(const aotc_rt_driver *driver,
+                                           aotc_rt_context_handle current);
 aotc_rt_context *aotc_rt_context_primary_locked(const aotc_rt_driver *driver, int32_t ordinal);
-
-// Its memory that is in use is given back once it is freed.
-void aotc_rt_context_destroy_pool(const aotc_rt_driver *driver, aotc_rt_context *context);
 
 // Gives up a context on which the program's images did not load.
 void aotc_rt_context_drop_locked(const aotc_rt_driver *driver, aotc_rt_context *context);
@@ -154,31 +126,34 @@ void aotc_rt_context_drop_locked(const aotc_rt_driver *driver, aotc_rt_context *
 // Whether the context still exists: somebody else's may have been destroyed.
 bool aotc_rt_context_is_alive(const aotc_rt_driver *driver, aotc_rt_context *context);
 
+// Makes a context current to give back what is in it; false if it is gone, or with the failure
+// recorded.
+bool aotc_rt_context_enter_to_release(const aotc_rt_driver *driver, aotc_rt_context *context,
+                                      const char *why);
+
 typedef struct aotc_rt_state aotc_rt_state;
 
 // -------------------------------------------------------------------------------------------------
 // Modules and kernels (module.c, module_load.c, kernel.c)
 
 // A kernel on one context. Made under the lock, found without it.
-typedef struct aotc_rt_binding {
-  struct aotc_rt_binding *next;
+struct aotc_rt_binding {
+  aotc_rt_binding *next;
   const aotc_rt_context *context;
-  CUfunction function;
+  aotc_rt_function function;
   bool begins_early;                 // it waits itself for the kernel before it
   atomic_int dynamic_shared_limit;   // what the function may be launched with as it is now
   atomic_bool allows_large_clusters; // clusters of more than 8 blocks
-} aotc_rt_binding;
+};
 
-typedef struct aotc_rt_module aotc_rt_module;
-
-typedef struct aotc_rt_kernel {
-  struct aotc_rt_kernel *next;
+struct aotc_rt_kernel {
+  aotc_rt_kernel *next;
   aotc_rt_module *module;
   _Atomic(aotc_rt_binding *) bindings;
   _Atomic(const aotc_cpu_kernel *) cpu;
   char label[AOTC_RT_LABEL_BYTES]; // the name, cut to this size
   char name[];
-} aotc_rt_kernel;
+};
 
 // Finds the kernel on the context, after loading its module there if need be; the context is
 // current. NULL, with the failure recorded.
@@ -207,20 +182,20 @@ void aotc_rt_modules_unload_locked(aotc_rt_state *state);
 typedef enum aotc_rt_phase {
   AOTC_RT_UNRESOLVED = 0, // no device was needed so far
   AOTC_RT_ON_CPU,
-  AOTC_RT_ON_CUDA,
-  AOTC_RT_FORKED, // from a process that was on CUDA: there is nothing to call any more
+  AOTC_RT_ON_GPU,
+  AOTC_RT_FORKED, // from a process that was on a GPU: there is nothing to call any more
 } aotc_rt_phase;
 
 typedef enum aotc_rt_wish {
   AOTC_RT_AUTO = 0,
-  AOTC_RT_CUDA,
-  AOTC_RT_CUDA_ORDINAL,
+  AOTC_RT_GPU,
+  AOTC_RT_GPU_ORDINAL,
   AOTC_RT_CPU
 } aotc_rt_wish;
 
 typedef struct aotc_rt_request {
   aotc_rt_wish wish;
-  int32_t ordinal; // for AOTC_RT_CUDA_ORDINAL
+  int32_t ordinal; // for AOTC_RT_GPU_ORDINAL
 } aotc_rt_request;
 
 // A range of host memory that was registered, or that the GPU reached already.
@@ -240,14 +215,14 @@ struct aotc_rt_state {
   // Written under the lock before `phase` leaves AOTC_RT_UNRESOLVED, constant afterwards.
   aotc_rt_request choice;
   aotc_device device;
-  bool checks_launches; // AOTC_CHECK=1
-  aotc_rt_driver driver;
+  bool checks_launches;         // AOTC_CHECK=1
+  const aotc_rt_driver *driver; // NULL until one has started
+  aotc_rt_driver_facts facts;   // of the driver
 
   // Under the lock.
   bool has_request;
   aotc_rt_request request; // of aotc_device_request
-  bool has_driver;
-  bool is_driver_lost; // it was started before the fork that made this process
+  bool is_driver_lost;     // it was started before the fork that made this process
   aotc_rt_module *modules;
   struct aotc_rt_registered_info *infos;
   aotc_rt_registration *registrations;
@@ -276,7 +251,9 @@ bool aotc_rt_wanted_ordinal(const aotc_rt_request *request, const aotc_rt_thread
 // Whether a context of another device that is current gives way to the wanted device.
 bool aotc_rt_outranks_current(const aotc_rt_request *request, const aotc_rt_thread *thread);
 // Whether the driver has the GPU; false, with the failure recorded.
-bool aotc_rt_check_ordinal(const aotc_rt_driver *driver, int32_t ordinal);
+bool aotc_rt_check_ordinal(int32_t ordinal);
+// The driver that gives back what it has; NULL after a fork: then there is nothing to ask.
+const aotc_rt_driver *aotc_rt_driver_to_release(const aotc_rt_state *state);
 
 // -------------------------------------------------------------------------------------------------
 // A call under way (scope.c)
@@ -290,10 +267,13 @@ typedef struct aotc_rt_scope {
   bool is_release;              // the call releases something
 } aotc_rt_scope;
 
-// Makes a driver call within a scope and checks it, by the rule for releasing calls if it is one.
-#define AOTC_RT_TRY_IN(scope, call, arguments, ...)                                                \
-  ((scope)->is_release ? aotc_rt_check_release : aotc_rt_check)(                                   \
-      (scope)->driver, (scope)->driver->call arguments, AOTC_RT_CALL_##call, __VA_ARGS__)
+// Makes a call of the driver within a scope and checks it, by the rule for releasing calls if it is
+// one.
+#define AOTC_RT_TRY_IN(scope, call, ...)                                                           \
+  (aotc_rt_is_success((scope)->driver->call)                                                       \
+       ? true                                                                                      \
+       : ((scope)->is_release ? aotc_rt_check_release                                              \
+                              : aotc_rt_check)((scope)->driver, aotc_rt_failed(), __VA_ARGS__))
 
 // Begins a call: chooses the device if that was not done, and finds the context. False, with the
 // failure recorded, when there is none; then the call is over. A call that began ends with
@@ -302,7 +282,8 @@ bool aotc_rt_begin(aotc_rt_scope *out_scope, const char *operation);
 
 // The same for work on a stream of the caller's: on a thread without a current context, it is done
 // in the stream's.
-bool aotc_rt_begin_on_stream(aotc_rt_scope *out_scope, const char *operation, CUstream stream);
+bool aotc_rt_begin_on_stream(aotc_rt_scope *out_scope, const char *operation,
+                             aotc_rt_stream stream);
 
 // The same for the mgpu* functions: false when this thread has failed.
 bool aotc_rt_begin_unless_failed(aotc_rt_scope *out_scope, const char *operation);
@@ -320,22 +301,22 @@ bool aotc_rt_end(aotc_rt_scope *scope);
 // While some thread captures a stream, the driver refuses calls that could break the capture, such
 // as loading a module. Between these two they pass: what the runtime calls there touches no such
 // stream.
-bool aotc_rt_capture_relax(const aotc_rt_driver *driver, CUstreamCaptureMode *out_before);
-bool aotc_rt_capture_restore(const aotc_rt_driver *driver, CUstreamCaptureMode before);
+bool aotc_rt_capture_relax(const aotc_rt_driver *driver, aotc_rt_capture_mode *out_before);
+bool aotc_rt_capture_restore(const aotc_rt_driver *driver, aotc_rt_capture_mode before);
 
 // -------------------------------------------------------------------------------------------------
 // Streams (stream.c)
 
 // What a stream handle of the caller stands for.
-CUstream aotc_rt_stream_of(const aotc_rt_thread *thread, void *stream);
+aotc_rt_stream aotc_rt_stream_of(const aotc_rt_thread *thread, void *stream);
 
 // The same for work that somebody will wait for.
-CUstream aotc_rt_stream_for_work(aotc_rt_thread *thread, void *stream);
+aotc_rt_stream aotc_rt_stream_for_work(aotc_rt_thread *thread, void *stream);
 
 // A stream of the pool; the context need not be current. NULL, with the failure recorded.
-CUstream aotc_rt_stream_take(aotc_rt_scope *scope);
+aotc_rt_stream aotc_rt_stream_take(aotc_rt_scope *scope);
 // Whether `stream` was the pool's, and is back there.
-bool aotc_rt_stream_give_back(CUstream stream);
+bool aotc_rt_stream_give_back(aotc_rt_stream stream);
 
 // Destroys the pool's streams; the context is current. Without a driver they are only forgotten.
 void aotc_rt_streams_unload(const aotc_rt_driver *driver, aotc_rt_context *context);
@@ -352,13 +333,7 @@ static inline size_t aotc_rt_at_least_one(uint64_t bytes) {
 // Host memory aligned to 64 bytes, for free(); NULL, with the failure recorded.
 void *aotc_rt_host_allocate(uint64_t bytes);
 
-// Where a pointer leads, as the driver says. It calls memory that it does not know the host's.
-typedef struct aotc_rt_place {
-  bool is_known; // to the driver: pinned or registered, if it is the host's
-  bool is_device;
-  bool is_managed; // then the rest does not matter
-  int ordinal;     // of the device that has it
-} aotc_rt_place;
+// Where a pointer leads, as the driver says.
 bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place);
 
 // Frees memory of any kind: the driver says which it is.
@@ -405,11 +380,5 @@ void *aotc_rt_constant_copy_of(aotc_constant *constant, const void *data);
 
 // Frees the copies of all constants. Without a driver they are only forgotten.
 void aotc_rt_constants_unload_locked(aotc_rt_state *state);
-
-// -------------------------------------------------------------------------------------------------
-// Tensor maps (tensor_map.c)
-
-// Frees the context's maps; it is current. Without a driver they are only forgotten.
-void aotc_rt_tensor_maps_unload(const aotc_rt_driver *driver, aotc_rt_context *context);
 
 #endif // AOTC_RT_STATE_H

@@ -5,29 +5,28 @@
 #include "mlir_cuda_runtime.h"
 #include "state.h"
 
-// What stands for a stream or an event on the CPU, where work is done when a call returns. Also
-// CUDA's name for the default stream, so that an adopted default stream has a handle that is not
-// NULL.
-#define CPU_HANDLE ((void *)CU_STREAM_LEGACY)
+// What stands for a stream or an event on the CPU, where work is done when a call returns. Also the
+// default stream's name, so that an adopted default stream has a handle that is not NULL.
+#define CPU_HANDLE ((void *)AOTC_RT_STREAM_DEFAULT)
 
 // -------------------------------------------------------------------------------------------------
 // The pool
 
-CUstream aotc_rt_stream_of(const aotc_rt_thread *thread, void *stream) {
+aotc_rt_stream aotc_rt_stream_of(const aotc_rt_thread *thread, void *stream) {
   if (stream == NULL && thread->has_adopted_stream) {
     return thread->adopted_stream;
   }
   return stream;
 }
 
-CUstream aotc_rt_stream_for_work(aotc_rt_thread *thread, void *stream) {
+aotc_rt_stream aotc_rt_stream_for_work(aotc_rt_thread *thread, void *stream) {
   thread->is_adopted_stream_idle = false;
   return aotc_rt_stream_of(thread, stream);
 }
 
 // Takes a free slot that has a stream if there is one, else any free slot.
 static bool take_slot(aotc_rt_stream_block *block, bool must_have_stream,
-                      _Atomic(CUstream) **out_stream, atomic_bool **out_is_taken) {
+                      _Atomic(aotc_rt_stream) **out_stream, atomic_bool **out_is_taken) {
   for (; block != NULL; block = atomic_load_explicit(&block->next, memory_order_acquire)) {
     for (int i = 0; i < AOTC_RT_STREAMS_PER_BLOCK; ++i) {
       bool has_stream = atomic_load_explicit(&block->slots[i].stream, memory_order_relaxed) != NULL;
@@ -57,9 +56,9 @@ static bool add_block(aotc_rt_stream_block *block) {
   return true;
 }
 
-CUstream aotc_rt_stream_take(aotc_rt_scope *scope) {
+aotc_rt_stream aotc_rt_stream_take(aotc_rt_scope *scope) {
   aotc_rt_stream_block *first = &scope->context->streams;
-  _Atomic(CUstream) *stream = NULL;
+  _Atomic(aotc_rt_stream) *stream = NULL;
   atomic_bool *is_taken = NULL;
   if (!take_slot(first, true, &stream, &is_taken)) {
     while (!take_slot(first, false, &stream, &is_taken)) {
@@ -70,10 +69,10 @@ CUstream aotc_rt_stream_take(aotc_rt_scope *scope) {
   }
 
   // The slot may have got its stream between the look and the taking.
-  CUstream handle = atomic_load_explicit(stream, memory_order_acquire);
+  aotc_rt_stream handle = atomic_load_explicit(stream, memory_order_acquire);
   if (handle == NULL) {
     if (!aotc_rt_make_current(scope) ||
-        !AOTC_RT_TRY(scope->driver, stream_create, (&handle, CU_STREAM_NON_BLOCKING), "a stream")) {
+        !AOTC_RT_TRY(scope->driver, stream_create(&handle), "a stream")) {
       atomic_store_explicit(is_taken, false, memory_order_release);
       return NULL;
     }
@@ -83,7 +82,7 @@ CUstream aotc_rt_stream_take(aotc_rt_scope *scope) {
 }
 
 // The slot of a stream that is the pool's; NULL for any other.
-static atomic_bool *find_slot(CUstream stream) {
+static atomic_bool *find_slot(aotc_rt_stream stream) {
   aotc_rt_context *context =
       atomic_load_explicit(&aotc_rt_state_of_process.contexts, memory_order_acquire);
   for (; context != NULL; context = context->next) {
@@ -102,7 +101,7 @@ static atomic_bool *find_slot(CUstream stream) {
   return NULL;
 }
 
-bool aotc_rt_stream_give_back(CUstream stream) {
+bool aotc_rt_stream_give_back(aotc_rt_stream stream) {
   atomic_bool *is_taken = stream != NULL ? find_slot(stream) : NULL;
   if (is_taken != NULL) {
     atomic_store_explicit(is_taken, false, memory_order_release);
@@ -114,10 +113,9 @@ void aotc_rt_streams_unload(const aotc_rt_driver *driver, aotc_rt_context *conte
   aotc_rt_stream_block *block = &context->streams;
   while (block != NULL) {
     for (int i = 0; i < AOTC_RT_STREAMS_PER_BLOCK; ++i) {
-      CUstream stream = atomic_load(&block->slots[i].stream);
+      aotc_rt_stream stream = atomic_load(&block->slots[i].stream);
       if (stream != NULL && driver != NULL) {
-        aotc_rt_check_release(driver, driver->stream_destroy(stream), AOTC_RT_CALL_stream_destroy,
-                              "a stream of the pool");
+        AOTC_RT_TRY_RELEASE(driver, stream_destroy(stream), "a stream of the pool");
       }
       atomic_store(&block->slots[i].stream, NULL);
       atomic_store(&block->slots[i].is_taken, false);
@@ -163,7 +161,7 @@ void mgpuStreamDestroy(void *stream) {
     aotc_rt_scope scope;
     if (aotc_rt_begin_release(&scope, "mgpuStreamDestroy")) {
       if (scope.driver != NULL && aotc_rt_make_current(&scope)) {
-        AOTC_RT_TRY_IN(&scope, stream_synchronize, (stream), "before it is given back");
+        AOTC_RT_TRY_IN(&scope, stream_synchronize(stream), "before it is given back");
       }
       aotc_rt_end(&scope);
     }
@@ -180,7 +178,7 @@ static bool is_left_unsynchronized(const aotc_rt_thread *thread, const void *str
 static bool synchronize(aotc_rt_scope *scope, void *stream) {
   return scope->driver == NULL ||
          (aotc_rt_make_current(scope) &&
-          AOTC_RT_TRY(scope->driver, stream_synchronize, (aotc_rt_stream_of(scope->thread, stream)),
+          AOTC_RT_TRY(scope->driver, stream_synchronize(aotc_rt_stream_of(scope->thread, stream)),
                       "waiting for a stream's work"));
 }
 
@@ -214,8 +212,8 @@ void mgpuStreamWaitEvent(void *stream, void *event) {
     return;
   }
   if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
-    AOTC_RT_TRY(scope.driver, stream_wait_event,
-                (aotc_rt_stream_for_work(scope.thread, stream), event, 0),
+    AOTC_RT_TRY(scope.driver,
+                stream_wait_event(aotc_rt_stream_for_work(scope.thread, stream), event),
                 "an event of another stream");
   }
   aotc_rt_end(&scope);
@@ -231,18 +229,17 @@ void *mgpuEventCreate(void) {
   }
   void *handle = CPU_HANDLE;
   if (scope.driver != NULL) {
-    CUevent event = NULL;
-    bool is_made =
-        aotc_rt_make_current(&scope) &&
-        AOTC_RT_TRY(scope.driver, event_create, (&event, CU_EVENT_DISABLE_TIMING), "an event");
+    aotc_rt_event event = NULL;
+    bool is_made = aotc_rt_make_current(&scope) &&
+                   AOTC_RT_TRY(scope.driver, event_create(false, &event), "an event");
     handle = is_made ? event : NULL;
   }
   return aotc_rt_end(&scope) ? handle : NULL;
 }
 
-static void destroy_event(aotc_rt_scope *scope, CUevent event) {
+static void destroy_event(aotc_rt_scope *scope, aotc_rt_event event) {
   if (event != NULL && scope->driver != NULL && aotc_rt_make_current(scope)) {
-    AOTC_RT_TRY_IN(scope, event_destroy, (event), "an event");
+    AOTC_RT_TRY_IN(scope, event_destroy(event), "an event");
   }
 }
 
@@ -261,7 +258,7 @@ void mgpuEventSynchronize(void *event) {
     return;
   }
   if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
-    AOTC_RT_TRY(scope.driver, event_synchronize, (event), "waiting for an event");
+    AOTC_RT_TRY(scope.driver, event_synchronize(event), "waiting for an event");
   }
   aotc_rt_end(&scope);
 }
@@ -272,7 +269,7 @@ void mgpuEventRecord(void *event, void *stream) {
     return;
   }
   if (check_event(event) && scope.driver != NULL && aotc_rt_make_current(&scope)) {
-    AOTC_RT_TRY(scope.driver, event_record, (event, aotc_rt_stream_of(scope.thread, stream)),
+    AOTC_RT_TRY(scope.driver, event_record(event, aotc_rt_stream_of(scope.thread, stream)),
                 "an event");
   }
   aotc_rt_end(&scope);
@@ -308,7 +305,7 @@ aotc_status aotc_stream_open(void **out_stream) {
   }
   bool is_open = true;
   if (scope.driver != NULL) {
-    CUstream stream = aotc_rt_stream_take(&scope);
+    aotc_rt_stream stream = aotc_rt_stream_take(&scope);
     *out_stream = stream;
     is_open = stream != NULL;
   }
@@ -342,7 +339,7 @@ aotc_status aotc_stream_wait(void *stream) {
 // aotc_timer_*
 
 struct aotc_timer {
-  CUevent start, stop; // NULL on the CPU
+  aotc_rt_event start, stop; // NULL on the CPU
   struct timespec started;
 };
 
@@ -360,11 +357,10 @@ aotc_status aotc_timer_open(aotc_timer **out_timer) {
   if (timer == NULL) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for a timer");
   } else {
-    is_open =
-        scope.driver == NULL ||
-        (aotc_rt_make_current(&scope) &&
-         AOTC_RT_TRY(scope.driver, event_create, (&timer->start, CU_EVENT_DEFAULT), "start") &&
-         AOTC_RT_TRY(scope.driver, event_create, (&timer->stop, CU_EVENT_DEFAULT), "stop"));
+    is_open = scope.driver == NULL ||
+              (aotc_rt_make_current(&scope) &&
+               AOTC_RT_TRY(scope.driver, event_create(true, &timer->start), "start") &&
+               AOTC_RT_TRY(scope.driver, event_create(true, &timer->stop), "stop"));
   }
   is_open = aotc_rt_end(&scope) && is_open;
   if (!is_open) {
@@ -377,7 +373,8 @@ aotc_status aotc_timer_open(aotc_timer **out_timer) {
 }
 
 // Notes a point: of the stream, or of the clock.
-static bool record(aotc_rt_scope *scope, CUevent event, void *stream, struct timespec *out_now) {
+static bool record(aotc_rt_scope *scope, aotc_rt_event event, void *stream,
+                   struct timespec *out_now) {
   if (scope->driver == NULL) {
     if (clock_gettime(CLOCK_MONOTONIC, out_now) == 0) {
       return true;
@@ -386,7 +383,7 @@ static bool record(aotc_rt_scope *scope, CUevent event, void *stream, struct tim
     return false;
   }
   return aotc_rt_make_current(scope) &&
-         AOTC_RT_TRY(scope->driver, event_record, (event, aotc_rt_stream_of(scope->thread, stream)),
+         AOTC_RT_TRY(scope->driver, event_record(event, aotc_rt_stream_of(scope->thread, stream)),
                      "of a timer");
 }
 
@@ -421,9 +418,8 @@ aotc_status aotc_timer_stop(aotc_timer *timer, void *stream, double *out_millise
                         (double)(stopped.tv_nsec - timer->started.tv_nsec) * 1e-6;
   } else if (is_stopped) {
     is_stopped =
-        AOTC_RT_TRY(scope.driver, event_synchronize, (timer->stop), "waiting for a timer's stop") &&
-        AOTC_RT_TRY(scope.driver, event_elapsed_time, (&elapsed, timer->start, timer->stop),
-                    "of a timer");
+        AOTC_RT_TRY(scope.driver, event_synchronize(timer->stop), "waiting for a timer's stop") &&
+        AOTC_RT_TRY(scope.driver, event_elapsed(timer->start, timer->stop, &elapsed), "of a timer");
     *out_milliseconds = is_stopped ? (double)elapsed : 0;
   }
   is_stopped = aotc_rt_end(&scope) && is_stopped;

@@ -9,7 +9,7 @@
 
 #include "aotc_runtime.h"
 #include "check.h"
-#include "driver.h"
+#include "cuda/libcuda.h"
 #include "mlir_cuda_runtime.h"
 
 // -------------------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ void scenario_check_symbols(bool is_new_driver, const char *but) {
   CHECK(driver->call_count < FAKE_MAX_LOG);
   static const char *const symbols[] = {
 #define SYMBOL(need, member, symbol, type) symbol,
-      AOTC_RT_DRIVER_SYMBOLS(SYMBOL)
+      AOTC_RT_CUDA_SYMBOLS(SYMBOL)
 #undef SYMBOL
   };
   for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); ++i) {

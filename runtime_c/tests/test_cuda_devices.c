@@ -88,10 +88,9 @@ static bool is_driver_open(void) {
 
 static void every_symbol_is_called(void) {
   // The last three: test_cuda_entry_life.c, test_cuda_memory.c
-  scenario_check_symbols(
-      true, "cuModuleLoadDataEx cuModuleUnload cuGetErrorName cuGetErrorString "
-            "cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing cuMemPoolDestroy "
-            "cuStreamDestroy_v2 cuMemPrefetchAsync");
+  scenario_check_symbols(true, "cuModuleLoadDataEx cuModuleUnload cuGetErrorName cuGetErrorString "
+                               "cuStreamGetCtx cuStreamIsCapturing cuMemPoolDestroy "
+                               "cuStreamDestroy_v2 cuMemPrefetchAsync");
 }
 
 static void every_call_fails_unknown(void) {

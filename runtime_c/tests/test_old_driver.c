@@ -18,7 +18,7 @@ static void every_symbol_is_called(void) {
              "cuLaunchKernelEx cuMemPoolCreate cuMemPoolDestroy "
              "cuMemPoolSetAttribute cuMemAllocFromPoolAsync cuMemFreeAsync cuMemPrefetchAsync "
              "cuTensorMapEncodeTiled cuCtxSynchronize cuGetErrorName "
-             "cuPointerGetAttributes cuStreamGetCtx cuStreamIsCapturing "
+             "cuPointerGetAttribute cuStreamGetCtx cuStreamIsCapturing "
              "cuStreamDestroy_v2 "
              "cuGetErrorString");
 }

@@ -14,7 +14,7 @@ from helpers.zig import ZIG_CACHE
 from aotc.toolchain import Runner, Toolchain
 
 RUNTIME = REPOSITORY / "runtime_c"
-SOURCES = sorted((RUNTIME / "src").glob("*.c"))
+SOURCES = sorted((RUNTIME / "src").rglob("*.c"))
 HEADERS = [
     RUNTIME / "include" / name for name in ("aotc_runtime.h", "aotc_entry.h", "mlir_cuda_runtime.h")
 ]

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.command import REPOSITORY
 from helpers.elf import Elf, archive_members
 from runtime.support import (
     FAKE_DRIVER,
@@ -27,12 +28,14 @@ from runtime.support import (
 
 from aotc.toolchain import runtime_library, utilities_library
 
+CUDA = RUNTIME / "src" / "cuda"
+
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "source",
     [*SOURCES, *UTILITIES, *FAKE_DRIVER, *sorted(TESTS.glob("*.c"))],
-    ids=lambda path: str(path.name),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
 )
 def test_compiles_without_warnings(source: Path, target: str, tmp_path: Path) -> None:
     compile_c(
@@ -159,7 +162,37 @@ def test_nothing_prints_or_exits() -> None:
 
 def test_driver_symbols_are_in_one_place() -> None:
     """No source but the driver's names a symbol for the dynamic linker, or links libcuda."""
-    users = {s.name for s in SOURCES if re.search(r"\bdl(open|sym)\(", s.read_text())}
-    assert users == {"driver.c"}
+    users = {s for s in SOURCES if re.search(r"\bdl(open|sym)\(", s.read_text())}
+    assert users == {CUDA / "driver.c"}
     shared = Elf(runtime_library(toolchain(), runner(), HOST_TARGET, kind="shared"))
     assert {s.name for s in shared.dynamic_symbols if s.name.startswith("cu")} == set()
+
+
+_OF_LIBCUDA = re.compile(r"\b(CU[a-z]\w*|cu[A-Z]\w*|CU_\w+|CUDA_\w+)|#include .*cuda(\.h>|/)")
+
+
+def _of_libcuda(source: Path) -> set[str]:
+    """What the source takes from cuda.h: types, functions, constants, the header itself."""
+    code = re.sub(r"//.*|(?<!#include )\"(\\.|[^\"\n])*\"", "", source.read_text())
+    return {match.group() for match in _OF_LIBCUDA.finditer(code)}
+
+
+def test_nothing_above_the_waist_is_of_libcuda() -> None:
+    """Outside of src/cuda no type, function or constant of the CUDA driver is named."""
+    files = [*(RUNTIME / "src").rglob("*.[ch]"), *(RUNTIME / "include").glob("*.h")]
+    users = {file: _of_libcuda(file) for file in files}
+    assert {
+        file.name: found for file, found in users.items() if found and file.parent != CUDA
+    } == {}
+    assert {"CUcontext", "CU_STREAM_NON_BLOCKING"} <= users[CUDA / "driver.c"]
+    assert users[CUDA / "libcuda.h"] >= {"#include <cuda.h>", "CUdeviceptr", "cuMemAllocManaged"}
+
+
+def test_the_page_on_targets_lists_what_a_driver_does() -> None:
+    """docs/adding_a_target.md has every function of aotc_rt_driver, once, and no other."""
+    declared = re.findall(r"\(\*(\w+)\)\(", (RUNTIME / "src" / "driver.h").read_text())
+    page = (REPOSITORY / "docs" / "adding_a_target.md").read_text()
+    section = page.partition("### The functions")[2].partition("###")[0]
+    cells = [row.split("|")[2] for row in section.splitlines() if row.startswith("| ")]
+    assert sorted(re.findall(r"`(\w+)`", "".join(cells))) == sorted(declared)
+    assert f"That is {len(declared)} functions." in section

@@ -129,6 +129,15 @@ def _check_run(program: str, executable: Path, environment: dict[str, str]) -> N
     assert done.stdout.splitlines()[-1] == f"{len(listed)} passed, 0 failed"
 
 
+def test_program_with_another_driver(drivers: Path, tmp_path: Path) -> None:
+    """A driver that is not CUDA's runs programs: what the runtime wants of one is in driver.h."""
+    executable = tmp_path / "test_other_driver"
+    sources = [*SOURCES, *(TESTS / name for name in ("check.c", "test_other_driver.c"))]
+    flags = [*STRICT_FLAGS, *SANITIZE_FLAGS, *include_flags()]
+    compile_c([*flags, *sources, "-pthread", "-ldl", "-lm", "-o", executable], making="the program")
+    _check_run("other_driver", executable, program_environment(drivers / "none"))
+
+
 @pytest.fixture(scope="session")
 def thread_sanitizer(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skips where a program with a data race does not get its report."""

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libcuda.h"
 #include "mlir_cuda_runtime.h"
-#include "state.h"
 
 #define MAX_RANK 5
 #define SLAB_BYTES ((size_t)64 * 1024)
@@ -80,19 +80,19 @@ static const char *likely_cause(const encoding *e) {
 }
 
 static bool encode(const aotc_rt_scope *scope, const encoding *e, CUtensorMap *out_map) {
-  if (scope->driver == NULL) {
+  if (scope->driver != &aotc_rt_cuda) {
     aotc_rt_fail(AOTC_UNSUPPORTED, "the CPU device has no TMA descriptors; they need a GPU from "
                                    "sm_90 on");
     return false;
   }
-  if (scope->driver->tensor_map_encode_tiled == NULL) {
+  if (aotc_rt_libcuda.tensor_map_encode_tiled == NULL) {
     aotc_rt_fail(AOTC_UNSUPPORTED,
                  "TMA descriptors need a driver for CUDA 12.0 or newer (it has no "
                  "cuTensorMapEncodeTiled)");
     return false;
   }
-  return AOTC_RT_TRY(
-      scope->driver, tensor_map_encode_tiled,
+  return CUDA_TRY(
+      tensor_map_encode_tiled,
       (out_map, (CUtensorMapDataType)e->data_type, e->rank, e->address, e->sizes, e->strides,
        e->box_sizes, e->element_strides, (CUtensorMapInterleave)e->interleave,
        (CUtensorMapSwizzle)e->swizzle, (CUtensorMapL2promotion)e->l2_promotion,
@@ -193,18 +193,18 @@ static size_t bucket_of(const CUtensorMap *map) {
   for (size_t i = 0; i < sizeof(*map); ++i) {
     hash = (hash ^ bytes[i]) * 1099511628211u;
   }
-  return (size_t)(hash ^ (hash >> 32)) % AOTC_RT_TENSOR_MAP_BUCKETS;
+  return (size_t)(hash ^ (hash >> 32)) % AOTC_RT_CUDA_TENSOR_MAP_BUCKETS;
 }
 
 // What was full stays in use.
-static bool add_slab_locked(const aotc_rt_driver *driver, aotc_rt_context *context) {
-  aotc_rt_slab *slab = malloc(sizeof(*slab));
+static bool add_slab_locked(aotc_rt_cuda_context *context) {
+  aotc_rt_cuda_slab *slab = malloc(sizeof(*slab));
   if (slab == NULL) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for TMA descriptors");
     return false;
   }
-  *slab = (aotc_rt_slab){.next = context->slabs, .bytes_left = SLAB_BYTES};
-  if (!AOTC_RT_TRY(driver, mem_alloc, (&slab->address, SLAB_BYTES), "memory for TMA descriptors")) {
+  *slab = (aotc_rt_cuda_slab){.next = context->slabs, .bytes_left = SLAB_BYTES};
+  if (!CUDA_TRY(mem_alloc, (&slab->address, SLAB_BYTES), "memory for TMA descriptors")) {
     free(slab);
     return false;
   }
@@ -212,19 +212,19 @@ static bool add_slab_locked(const aotc_rt_driver *driver, aotc_rt_context *conte
   return true;
 }
 
-void aotc_rt_tensor_maps_unload(const aotc_rt_driver *driver, aotc_rt_context *context) {
+void aotc_rt_cuda_context_empty(aotc_rt_context *common, bool is_current) {
+  aotc_rt_cuda_context *context = (aotc_rt_cuda_context *)common;
   while (context->slabs != NULL) {
-    aotc_rt_slab *slab = context->slabs;
+    aotc_rt_cuda_slab *slab = context->slabs;
     context->slabs = slab->next;
-    if (driver != NULL) {
-      aotc_rt_check_release(driver, driver->mem_free(slab->address), AOTC_RT_CALL_mem_free,
-                            "memory of TMA descriptors");
+    if (is_current) {
+      CUDA_TRY_RELEASE(mem_free, (slab->address), "memory of TMA descriptors");
     }
     free(slab);
   }
-  for (size_t i = 0; i < AOTC_RT_TENSOR_MAP_BUCKETS; ++i) {
+  for (size_t i = 0; i < AOTC_RT_CUDA_TENSOR_MAP_BUCKETS; ++i) {
     while (context->tensor_maps[i] != NULL) {
-      aotc_rt_tensor_map *entry = context->tensor_maps[i];
+      aotc_rt_cuda_tensor_map *entry = context->tensor_maps[i];
       context->tensor_maps[i] = entry->next;
       free(entry);
     }
@@ -232,24 +232,23 @@ void aotc_rt_tensor_maps_unload(const aotc_rt_driver *driver, aotc_rt_context *c
 }
 
 // Copies the map to fresh device memory. On a stream of the pool: the caller's may be capturing.
-static bool upload_locked(aotc_rt_scope *scope, aotc_rt_tensor_map *entry) {
-  aotc_rt_context *context = scope->context;
-  const aotc_rt_driver *driver = scope->driver;
+static bool upload_locked(aotc_rt_scope *scope, aotc_rt_cuda_tensor_map *entry) {
+  aotc_rt_cuda_context *context = (aotc_rt_cuda_context *)scope->context;
   if ((context->slabs == NULL || context->slabs->bytes_left < sizeof(entry->map)) &&
-      !add_slab_locked(driver, context)) {
+      !add_slab_locked(context)) {
     return false;
   }
-  aotc_rt_slab *slab = context->slabs;
-  CUstream stream = aotc_rt_stream_take(scope);
+  aotc_rt_cuda_slab *slab = context->slabs;
+  aotc_rt_stream stream = aotc_rt_stream_take(scope);
   if (stream == NULL) {
     return false;
   }
   CUdeviceptr address = slab->address + (SLAB_BYTES - slab->bytes_left);
   bool is_copied =
-      AOTC_RT_TRY(driver, memcpy_async,
-                  (address, aotc_rt_address_of(&entry->map), sizeof(entry->map), stream),
-                  "a TMA descriptor") &&
-      AOTC_RT_TRY(driver, stream_synchronize, (stream), "copying a TMA descriptor");
+      CUDA_TRY(memcpy_async,
+               (address, aotc_rt_cuda_address(&entry->map), sizeof(entry->map), (CUstream)stream),
+               "a TMA descriptor") &&
+      CUDA_TRY(stream_synchronize, ((CUstream)stream), "copying a TMA descriptor");
   aotc_rt_stream_give_back(stream);
   if (is_copied) {
     entry->address = address;
@@ -259,19 +258,20 @@ static bool upload_locked(aotc_rt_scope *scope, aotc_rt_tensor_map *entry) {
 }
 
 static CUdeviceptr keep_locked(aotc_rt_scope *scope, const CUtensorMap *map) {
-  aotc_rt_tensor_map **bucket = &scope->context->tensor_maps[bucket_of(map)];
-  for (aotc_rt_tensor_map *entry = *bucket; entry != NULL; entry = entry->next) {
+  aotc_rt_cuda_tensor_map **bucket =
+      &((aotc_rt_cuda_context *)scope->context)->tensor_maps[bucket_of(map)];
+  for (aotc_rt_cuda_tensor_map *entry = *bucket; entry != NULL; entry = entry->next) {
     if (memcmp(&entry->map, map, sizeof(*map)) == 0) {
       return entry->address;
     }
   }
-  aotc_rt_tensor_map *entry = NULL;
-  if (posix_memalign((void **)&entry, _Alignof(aotc_rt_tensor_map), sizeof(*entry)) != 0) {
+  aotc_rt_cuda_tensor_map *entry = NULL;
+  if (posix_memalign((void **)&entry, _Alignof(aotc_rt_cuda_tensor_map), sizeof(*entry)) != 0) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for a TMA descriptor");
     return 0;
   }
   entry->map = *map;
-  CUstreamCaptureMode mode;
+  aotc_rt_capture_mode mode;
   bool is_relaxed = aotc_rt_capture_relax(scope->driver, &mode);
   bool is_kept = is_relaxed && upload_locked(scope, entry);
   bool is_restored = !is_relaxed || aotc_rt_capture_restore(scope->driver, mode);
@@ -309,5 +309,5 @@ void *mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dat
     address = keep_locked(&scope, &map);
     aotc_rt_unlock();
   }
-  return aotc_rt_end(&scope) ? aotc_rt_pointer_to(address) : NULL;
+  return aotc_rt_end(&scope) ? aotc_rt_cuda_pointer(address) : NULL;
 }

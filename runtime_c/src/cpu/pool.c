@@ -1,13 +1,13 @@
 // The threads that run the blocks of launches: one pool, made by the first launch that has work for
 // more than one, takes part in the launches under way. The launching thread takes part, too.
-#include "cpu_pool.h"
+#include "pool.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
+#include "../state.h"
 #include "cpu.h"
-#include "state.h"
 
 // What a thread has by default may be little: 128 KiB with musl, or what `ulimit -s` says. Kernels
 // keep private arrays there; the guard is wide, as a function may go past it in one step.

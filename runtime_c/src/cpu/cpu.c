@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cpu_level.h"
-#include "cpu_pool.h"
-#include "state.h"
+#include "../state.h"
+#include "level.h"
+#include "pool.h"
 
 #define MAX_THREADS 4096
 // Chunks per thread: enough to even out blocks of different cost, few enough to be cheap to take.

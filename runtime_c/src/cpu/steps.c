@@ -5,11 +5,11 @@
 // comes before what lies behind it, so they meet the others there, as on a GPU. When no warp can do
 // that any more, all threads of the block must wait at one barrier, and go on, or have ended.
 // Everything else is a deadlock; a thread that has ended will not come to the barrier.
-#include "cpu_steps.h"
+#include "steps.h"
 
 #include <limits.h>
 
-#include "state.h"
+#include "../state.h"
 
 // The state of a thread that waits at a point is 1 + the point's number.
 #define AT_START 0

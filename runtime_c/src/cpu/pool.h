@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cpu_blocks.h"
+#include "blocks.h"
 
 // Runs a launch on the calling thread and on at most thread_count - 1 others. Returns when none of
 // them runs blocks of it any more; false, with the failure recorded, if there is no memory for it.

@@ -1,11 +1,11 @@
 // The blocks of a launch, as one thread runs them: chunk by chunk, each in the same scratch memory,
 // until none are left or one fails.
-#include "cpu_blocks.h"
+#include "blocks.h"
 
 #include <setjmp.h>
 
-#include "cpu_steps.h"
-#include "state.h"
+#include "../state.h"
+#include "steps.h"
 
 // A thread that takes part in a launch.
 typedef struct runner {

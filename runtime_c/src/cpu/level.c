@@ -1,10 +1,10 @@
 // Which instructions the processor has, beyond those that all of its architecture have.
-#include "cpu_level.h"
+#include "level.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "state.h"
+#include "../state.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>
