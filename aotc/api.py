@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from aotc.artifacts import ArtifactKind
 from aotc.cache.opening import CacheChoice, open_cache
 from aotc.delivery import check_output, deliver
 from aotc.errors import InputError
 from aotc.manifest import Manifest, parse_manifest
 from aotc.processes.record import temporary_folder
-from aotc.request import BuildRequest, EmitKind
+from aotc.request import BuildRequest
 from aotc.request_words import make_request
 from aotc.warnings import BuildWarning, Severity
 
@@ -136,7 +137,7 @@ def build(
 class _Done(Struct, frozen=True):
     """The files of a build, where they were put, and what there is to say of them."""
 
-    places: Sequence[tuple[EmitKind, Path]]
+    places: Sequence[tuple[ArtifactKind, Path]]
     warnings: Iterable[BuildWarning]
     manifest: Manifest | None
     times: Mapping[str, float]
@@ -151,7 +152,7 @@ def _run(request: BuildRequest, tools: Mapping[str, Path], choice: CacheChoice) 
     finally:
         if cache is not None:
             cache.close(is_done=is_done)
-    files: dict[EmitKind, list[Path]] = {}
+    files: dict[ArtifactKind, list[Path]] = {}
     for kind, path in done.places:
         files.setdefault(kind, []).append(path)
     shown = [
@@ -161,8 +162,8 @@ def _run(request: BuildRequest, tools: Mapping[str, Path], choice: CacheChoice) 
     ]
     return Artifact(
         path=files[request.emit[0]][0],
-        paths={kind.value: paths[0] for kind, paths in files.items()},
-        files={kind.value: tuple(paths) for kind, paths in files.items()},
+        paths={kind.name: paths[0] for kind, paths in files.items()},
+        files={kind.name: tuple(paths) for kind, paths in files.items()},
         manifest=done.manifest,
         warnings=tuple(shown),
         times=dict(done.times),

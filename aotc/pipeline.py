@@ -1,6 +1,6 @@
-"""The stages of a build, in order, as data.
+"""Runs the stages of a build in the order of `aotc.artifacts.KINDS`.
 
-A stage takes what stages before it made and makes artifacts of one kind, named alike
+A stage takes the results of stages before it and makes artifacts of one kind, named alike
 everywhere: `--emit NAME` stops there, `--save-temps` writes them, the time report lists them.
 """
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aotc import mlir
+from aotc.artifacts import KINDS, ArtifactFile, ArtifactKind
 from aotc.errors import InputError
 from aotc.processes.fork_server import FORK_SERVER
 from aotc.processes.owner import PROCESS
 from aotc.processes.record import Step, note_step
-from aotc.request import BuildRequest, EmitKind
+from aotc.request import BuildRequest
 from aotc.stages.build import Build, Stage
-from aotc.stages.file import StageFile
 from aotc.stages.schedule import Made, SideBySide
 from aotc.toolchain import Runner, Toolchain
 from aotc.warnings import raise_errors
@@ -38,66 +38,43 @@ class Observer(Protocol):
     def stage_started(self, name: str) -> None: ...
 
     def stage_finished(
-        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+        self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
         """`seconds`: when it began and ended, by `time.perf_counter`."""
 
 
-def _late(module: str, function: str) -> Callable[[Build], Any]:
-    """A stage's function, whose module is loaded when it is called: not for builds that end before
-    it, and while tools run beside it for the others."""
+def stage_of(kind: ArtifactKind) -> Stage:
+    """The stage that makes a kind."""
+    return Stage(
+        kind.name,
+        tuple(taken.name for taken in kind.takes),
+        _late(kind.stage),
+        kind.is_concurrent,
+        None if kind.begin is None else _late(kind.begin),
+    )
+
+
+def _late(function: str) -> Callable[[Build], Any]:
+    """A function of `aotc.stages`, whose module is loaded when it is called: not for builds that
+    end before it, and while tools run for the others."""
+    module, _, name = function.rpartition(".")
 
     def call(build: Build) -> Any:
-        return getattr(importlib.import_module(f"aotc.stages.{module}"), function)(build)
+        return getattr(importlib.import_module(f"aotc.stages.{module}"), name)(build)
 
     return call
 
 
-STAGES: tuple[Stage, ...] = (
-    Stage("load", (), _late("module", "load")),
-    Stage("mlir", ("load",), _late("module", "outline_module")),
-    Stage("device-mlir", ("mlir",), _late("device", "lower_to_nvvm")),
-    Stage(
-        "device-ll",
-        ("device-mlir",),
-        _late("device", "translate_device"),
-        beside=True,
-        begin=_late("device", "begin_device"),
-    ),
-    Stage("ptx", ("device-ll",), _late("device", "compile_ptx"), beside=True),
-    Stage("cubin", ("ptx",), _late("device", "assemble"), beside=True),
-    Stage("fatbin", ("cubin",), _late("device", "bundle"), beside=True),
-    Stage("cpu-mlir", ("mlir",), _late("cpu", "lower_to_cpu")),
-    Stage("host-mlir", ("mlir",), _late("host", "lower_to_host")),
-    Stage("cpu-obj", ("cpu-mlir",), _late("cpu", "compile_cpu")),
-    # The manifest names the file.
-    Stage("weights", ("host-mlir",), _late("weights", "take")),
-    # What ptxas says of each kernel is part of it.
-    Stage("manifest", ("cubin", "cpu-mlir"), _late("manifest", "describe")),
-    Stage("header", ("manifest",), _late("library", "declare")),
-    Stage("package", ("manifest",), _late("library", "package")),
-    Stage(
-        "host-ll", ("host-mlir", "fatbin", "cpu-mlir", "manifest"), _late("host", "translate_host")
-    ),
-    Stage("asm", ("host-ll",), _late("host", "compile_asm")),
-    Stage("obj", ("host-ll", "cpu-obj"), _late("host", "compile_object")),
-    Stage("static", ("obj", "manifest"), _late("library", "link_static")),
-    Stage("shared", ("obj", "manifest"), _late("library", "link_shared")),
-    Stage("exe", ("obj", "manifest"), _late("host", "link_executable")),
-)
-
-
-def stages_for(kinds: Iterable[EmitKind]) -> tuple[Stage, ...]:
+def stages_for(kinds: Iterable[ArtifactKind]) -> tuple[Stage, ...]:
     """The stages that make `kinds`, with all that they take, in order."""
-    by_name = {stage.name: stage for stage in STAGES}
-    needed: set[str] = set()
-    pending = [kind.value for kind in kinds]
+    needed: set[ArtifactKind] = set()
+    pending = list(kinds)
     while pending:
-        name = pending.pop()
-        if name not in needed:
-            needed.add(name)
-            pending.extend(by_name[name].takes)
-    return tuple(stage for stage in STAGES if stage.name in needed)
+        kind = pending.pop()
+        if kind not in needed:
+            needed.add(kind)
+            pending.extend(kind.takes)
+    return tuple(stage_of(kind) for kind in KINDS.values() if kind in needed)
 
 
 def new_build(
@@ -138,14 +115,14 @@ def new_build(
     )
 
 
-def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFile]:
+def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[ArtifactFile]:
     """Runs the stages that the request asks for; the artifacts that it asks for.
 
     Stages that may run beside others do, one after the other in a thread. Which failure is raised,
     and in which order observers and warnings come, does not depend on who was faster.
     """
     stages = stages_for(build.request.emit)
-    wanted: list[StageFile] = []
+    wanted: list[ArtifactFile] = []
 
     def started(stage: Stage) -> None:
         name = f"the stage '{stage.name}' of {build.request.source}"
@@ -168,7 +145,7 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFil
                 return found
         running.end_all()
     missing = [
-        kind.value
+        kind.name
         for kind in build.request.emit
         if not any(artifact.kind is kind for artifact in wanted)
     ]
@@ -181,7 +158,7 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFil
     return wanted
 
 
-def _find_module(build: Build, observers: Sequence[Observer]) -> list[StageFile] | None:
+def _find_module(build: Build, observers: Sequence[Observer]) -> list[ArtifactFile] | None:
     """The artifacts that were made of the same module before, if the cache has them."""
     if build.cache is None:
         return None

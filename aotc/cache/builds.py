@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from aotc.artifacts import DEVICE_MLIR, KINDS, SHARED, ArtifactFile
 from aotc.cache.identity import Identities
 from aotc.cache.report import Report, note_of
 from aotc.cache.result import Digest
@@ -29,8 +30,7 @@ from aotc.cache.trim import note_use
 from aotc.delivery import weights_from_artifact
 from aotc.input.place import Place
 from aotc.pipes import read_file
-from aotc.request import BuildRequest, EmitKind
-from aotc.stages.file import StageFile
+from aotc.request import BuildRequest
 from aotc.warnings import BuildWarning
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Told(Struct, frozen=True):
 class FoundBuild(Struct, frozen=True):
     """What a build before this one made and said. `manifest` is its JSON."""
 
-    files: tuple[StageFile, ...]
+    files: tuple[ArtifactFile, ...]
     warnings: tuple[BuildWarning, ...]
     manifest: str | None
     explanation: Told | None
@@ -82,7 +82,7 @@ class BuildCache:
         remote: Remote | None = None,
         explains: bool = False,
     ) -> None:
-        kinds = " ".join(kind.value for kind in request.emit)
+        kinds = " ".join(kind.name for kind in request.emit)
         self.report = Report(store, note_of(Path.cwd(), str(request.source), kinds))
         self._request = request
         self._store = store
@@ -109,7 +109,7 @@ class BuildCache:
         from aotc.cache.device_code import DeviceCode
 
         r = self._request
-        if r.debug or r.save_temps is not None or EmitKind.DEVICE_MLIR in r.emit:
+        if r.debug or r.save_temps is not None or DEVICE_MLIR in r.emit:
             return None
         return DeviceCode(
             self._results, {"aotc": self._identities.aotc, **self._identities.installed}
@@ -150,7 +150,7 @@ class BuildCache:
             self._keep(self._build, found)
         return found
 
-    def keep(self, build: Build, files: Iterable[StageFile]) -> None:
+    def keep(self, build: Build, files: Iterable[ArtifactFile]) -> None:
         """Keeps what a build made."""
         if self._build is None and self._module is None:
             return
@@ -265,10 +265,10 @@ class BuildCache:
 def _options(request: BuildRequest) -> dict[str, str]:
     """The request as words, but for the input, and for where its files go."""
     r = request
-    is_shared = EmitKind.SHARED in r.emit
+    is_shared = SHARED in r.emit
     weights = "" if r.weights is None else f"{weights_from_artifact(r)} {r.weights.name}"
     return {
-        "kinds": " ".join(kind.value for kind in r.emit),
+        "kinds": " ".join(kind.name for kind in r.emit),
         "chips": ",".join(chip.name for chip in r.cubin_chips),
         "default chips": str(r.has_default_chips),
         "ptx": r.ptx.compute if r.ptx is not None else "none",
@@ -288,7 +288,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "name": r.name,
         "runtime": "shared" if r.shares_runtime else "static",
         "soname": r.soname if is_shared else "",
-        "is a package": str(r.names_folder and any(kind.is_library for kind in r.emit)),
+        "is a package": str(r.is_package),
         "weights": weights,
         "tuned": "" if r.tuned is None else f"#{Digest.of(r.tuned.encode()).hash}",
         "warnings": _warning_words(r),
@@ -307,7 +307,7 @@ def _pack(found: FoundBuild) -> Made:
     files = {f"{i}/{file.file_name}": file.content() for i, file in enumerate(found.files)}
     document = {
         "files": [
-            {"kind": file.kind.value, "file_name": file.file_name, "folder": file.folder}
+            {"kind": file.kind.name, "file_name": file.file_name, "folder": file.folder}
             for file in found.files
         ],
         "warnings": [_warning_document(warning) for warning in found.warnings],
@@ -328,7 +328,7 @@ def _unpack(made: Made) -> FoundBuild:
                 raise ValueError(f"no name of a file: {name!r}")
         data = made.files[f"{i}/{file['file_name']}"]
         content = partial(bytes, data)
-        files.append(StageFile(EmitKind(file["kind"]), file["file_name"], content, file["folder"]))
+        files.append(ArtifactFile(KINDS[file["kind"]], file["file_name"], content, file["folder"]))
     explanation = document["explanation"]
     return FoundBuild(
         tuple(files),

@@ -13,6 +13,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from aotc.artifacts import ArtifactFile, named_kinds
 from aotc.cache.builds import BuildCache
 from aotc.cache.opening import open_cache
 from aotc.commands.option import option
@@ -29,9 +30,8 @@ from aotc.errors import EXIT_OK
 from aotc.many.job import Job
 from aotc.output import write_file
 from aotc.processes.record import temporary_folder
-from aotc.request import BuildRequest, EmitKind
+from aotc.request import BuildRequest
 from aotc.request_words import read_tuned
-from aotc.stages.file import StageFile
 from aotc.warnings import Severity, WarningOptions, first_of
 
 
@@ -47,7 +47,7 @@ from aotc.warnings import Severity, WarningOptions, first_of
     multiple=True,
     type=Commas(),
     metavar="KIND",
-    help=f"What to make: {', '.join(kind.value for kind in reversed(EmitKind) if kind.is_named)}. "
+    help=f"What to make: {', '.join(kind.name for kind in reversed(named_kinds()))}. "
     "Default: exe. "
     "Several at once: --emit shared,manifest.",
 )
@@ -162,7 +162,7 @@ def run_stages(
     *,
     watch: Any = None,
     name: str = "aotc",
-) -> list[StageFile]:
+) -> list[ArtifactFile]:
     """What the request asks for: from the cache, or made in `folder`. Prints what there is to say
     of it."""
     tools = named_tools(options)
@@ -186,9 +186,9 @@ def _find_or_make(
     cache: BuildCache,
     request: BuildRequest,
     options: dict[str, Any],
-    make: Callable[..., list[StageFile]],
+    make: Callable[..., list[ArtifactFile]],
     name: str,
-) -> list[StageFile]:
+) -> list[ArtifactFile]:
     """What the cache has of the build, told as if it were made; else what `make` makes."""
     started = time.perf_counter()
     found, content = cache.find_build()
@@ -223,7 +223,7 @@ def _make(
     name: str,
     cache: BuildCache | None = None,
     content: bytes | None = None,
-) -> list[StageFile]:
+) -> list[ArtifactFile]:
     # The bindings take a sixth of a second to load: not for --help, a usage error or what the
     # cache has.
     from aotc.observers import Progress, SaveTemps, TimeReport

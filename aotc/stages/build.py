@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
+from aotc.artifacts import ArtifactFile, ArtifactKind
 from aotc.emit.c_text import file_stem
 from aotc.errors import InputError, InternalError
 from aotc.input.source import excerpt, find_place
-from aotc.request import BuildRequest, Chip, EmitKind
-from aotc.stages.file import StageFile
+from aotc.request import BuildRequest, Chip
 from aotc.toolchain import (
     Runner,
     Toolchain,
@@ -193,12 +193,20 @@ class Build(Struct):
         """The request's name as the work folder's files start with it: no option to a tool."""
         return file_stem(self.request.name)
 
-    def file(
-        self, kind: EmitKind, name: str, *, called: str | None = None, folder: str = ""
-    ) -> StageFile:
-        """The artifact that is the file `name` of the work folder."""
-        path = self.folder / name
-        return StageFile(kind, called or name, path.read_bytes, folder, path)
+    def file(self, kind: ArtifactKind, file: str, /, **words: str) -> ArtifactFile:
+        """The artifact that is `file` of the work folder; `words` are those of its path
+        that the request does not know."""
+        path = self.folder / file
+        (place,) = self.request.paths_of(kind, **words)
+        return ArtifactFile.at(place, kind, path.read_bytes, path)
+
+    def texts(self, kind: ArtifactKind, *texts: str) -> list[ArtifactFile]:
+        """The artifacts that have the texts, in the order of the kind's paths."""
+        places = self.request.paths_of(kind)
+        return [
+            ArtifactFile.at(place, kind, text.encode)
+            for place, text in zip(places, texts, strict=True)
+        ]
 
     def write(self, name: str, text: str) -> str:
         (self.folder / name).write_text(text, encoding="utf-8")
@@ -214,7 +222,7 @@ class Stage(Struct, frozen=True):
 
     name: str
     takes: tuple[str, ...]
-    run: Callable[[Build], list[StageFile]]
+    run: Callable[[Build], list[ArtifactFile]]
     beside: bool = False
     begin: Callable[[Build], None] | None = None
 
@@ -223,7 +231,7 @@ class Stage(Struct, frozen=True):
 _LONGEST_SAVED = 1 << 16
 
 
-def printed(build: Build, kind: EmitKind, name: str, operation: Any) -> list[StageFile]:
+def printed(build: Build, kind: ArtifactKind, operation: Any, **words: str) -> list[ArtifactFile]:
     """The text of an operation, when somebody will want it: it may be long.
 
     Among the intermediates, large constants are left out of it.
@@ -239,4 +247,5 @@ def printed(build: Build, kind: EmitKind, name: str, operation: Any) -> list[Sta
     text = operation.get_asm(
         enable_debug_info=r.debug, large_elements_limit=limit, large_resource_limit=limit
     )
-    return [StageFile(kind, name, lambda: f"{text}\n".encode())]
+    (place,) = r.paths_of(kind, **words)
+    return [ArtifactFile.at(place, kind, lambda: f"{text}\n".encode())]

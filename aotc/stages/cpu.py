@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from aotc import mlir
+from aotc.artifacts import CPU_MLIR, CPU_OBJ, ArtifactFile
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.levels import add_levels
 from aotc.cpu.symbols import content, is_kernel
@@ -16,9 +17,7 @@ from aotc.host.constants import take_large_constants
 from aotc.host.translate import Translation
 from aotc.lower.kernels.outlining import gpu_modules, lowered_kernels
 from aotc.ops import symbol_of
-from aotc.request import EmitKind
 from aotc.stages.build import Build, printed
-from aotc.stages.file import StageFile
 
 _LEFT_OUT = "it was built with --no-cpu-kernels"
 
@@ -26,7 +25,7 @@ _LEFT_OUT = "it was built with --no-cpu-kernels"
 _LOWERED_BEFORE = "it was in the LLVM dialect before aotc saw it"
 
 
-def lower_to_cpu(build: Build) -> list[StageFile]:
+def lower_to_cpu(build: Build) -> list[ArtifactFile]:
     assert build.source is not None
     if not build.request.cpu_kernels:
         build.cpu = _without_cpu_kernels(build)
@@ -42,11 +41,10 @@ def lower_to_cpu(build: Build) -> list[StageFile]:
         for function in lowered_kernels(gpu_module)
     ]
     build.cpu = replace(cpu, kernels=(*cpu.kernels, *lowered, *_given_kernels(build)))
-    name = f"{build.request.name}.cpu.mlir"
-    return printed(build, EmitKind.CPU_MLIR, name, build.cpu.module.operation)
+    return printed(build, CPU_MLIR, build.cpu.module.operation)
 
 
-def compile_cpu(build: Build) -> list[StageFile]:
+def compile_cpu(build: Build) -> list[ArtifactFile]:
     """The kernels' objects, apart from the host's: a change on either side leaves the other's."""
     assert build.cpu is not None
     waiting = []
@@ -57,7 +55,7 @@ def compile_cpu(build: Build) -> list[StageFile]:
         waiting.append((f"{build.stem}.cpu{number}", build.translation(module)))
     build.runner.in_parallel([functools.partial(_compile, build, *unit) for unit in waiting])
     build.cpu_objects = [f"{name}.o" for name, _ in waiting]
-    return [build.file(EmitKind.CPU_OBJ, file) for file in build.cpu_objects]
+    return [build.file(CPU_OBJ, f"{name}.o", unit=name) for name, _ in waiting]
 
 
 def _compile(build: Build, name: str, translation: Translation) -> None:

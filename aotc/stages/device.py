@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from aotc.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX, ArtifactFile, ArtifactKind
 from aotc.chips import FIRST_WITH_VARIANT
 from aotc.delivery import check_room
 from aotc.device.early_kernels import early_kernels
@@ -16,19 +17,19 @@ from aotc.input.source import input_error
 from aotc.lower.kernels.outlining import ANY_GPU, CPU, gpu_modules, runs_on
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
-from aotc.request import KNOWN_CHIPS, Chip, EmitKind, unique
+from aotc.request import KNOWN_CHIPS, Chip, unique
 from aotc.stages.build import Build, printed
-from aotc.stages.file import StageFile
 from aotc.warnings import BuildWarning
 
 
-def lower_to_nvvm(build: Build) -> list[StageFile]:
+def lower_to_nvvm(build: Build) -> list[ArtifactFile]:
     assert build.source is not None
-    artifacts: list[StageFile] = []
+    artifacts: list[ArtifactFile] = []
     modules = gpu_modules(build.module)
     stems = [_stem(build, symbol_of(op)) for op in modules if runs_on(op) != CPU]
-    for kind in (EmitKind.DEVICE_MLIR, EmitKind.DEVICE_LL, EmitKind.PTX, EmitKind.FATBIN):
-        check_room(build.request, kind, [f"{stem}.{kind.value}" for stem in stems])
+    for kind in (DEVICE_MLIR, DEVICE_LL, PTX, FATBIN):
+        names = [build.request.paths_of(kind, gpu_module=stem)[0] for stem in stems]
+        check_room(build.request, kind, names)
     for gpu_module in modules:
         name = symbol_of(gpu_module)
         target = runs_on(gpu_module)
@@ -44,8 +45,8 @@ def lower_to_nvvm(build: Build) -> list[StageFile]:
             continue
         module = lower_device(gpu_module, build.source, debug=build.request.debug)
         build.device_modules[name] = module
-        file_name = f"{_stem(build, name)}.device.mlir"
-        artifacts += printed(build, EmitKind.DEVICE_MLIR, file_name, module.operation)
+        stem = _stem(build, name)
+        artifacts += printed(build, DEVICE_MLIR, module.operation, gpu_module=stem)
     return artifacts
 
 
@@ -53,7 +54,7 @@ def _lowered_before(build: Build, name: str, gpu_module: Any) -> str | None:
     """Its LLVM IR, if the cache has it."""
     if build.cache is None or build.cache.device_code is None:
         return None
-    return build.cache.device_code.find(_device_ll_name(build, name), gpu_module)
+    return build.cache.device_code.find(_name(build, DEVICE_LL, name), gpu_module)
 
 
 def _stem(build: Build, gpu_module: str) -> str:
@@ -62,8 +63,22 @@ def _stem(build: Build, gpu_module: str) -> str:
     return own if own.startswith(build.stem) else f"{build.stem}.{own}"
 
 
-def _device_ll_name(build: Build, gpu_module: str) -> str:
-    return f"{_stem(build, gpu_module)}.device.ll"
+def _words(build: Build, gpu_module: str, chip: Chip | None = None) -> dict[str, str]:
+    """What the paths of the artifacts of one gpu.module (and chip) have in them."""
+    words = {"gpu_module": _stem(build, gpu_module)}
+    return words if chip is None else {**words, "chip": chip.name}
+
+
+def _name(build: Build, kind: ArtifactKind, gpu_module: str, chip: Chip | None = None) -> str:
+    """The file of an artifact in the work folder."""
+    return build.request.paths_of(kind, **_words(build, gpu_module, chip))[0]
+
+
+def _file(
+    build: Build, kind: ArtifactKind, gpu_module: str, chip: Chip | None = None
+) -> ArtifactFile:
+    words = _words(build, gpu_module, chip)
+    return build.file(kind, _name(build, kind, gpu_module, chip), **words)
 
 
 def begin_device(build: Build) -> None:
@@ -77,9 +92,9 @@ def begin_device(build: Build) -> None:
     # A chip that is there for its PTX alone gets no cubin.
     capabilities = {chip.capability for chip in build.request.cubin_chips}
     jobs = [(name, chip) for name, chips in build.able.items() for chip in chips]
-    cubins = [_cubin_name(build, *job) for job in jobs if job[1].capability in capabilities]
-    check_room(build.request, EmitKind.CUBIN, cubins)
-    check_room(build.request, EmitKind.PTX, [_ptx_name(build, *job) for job in jobs])
+    cubins = [_name(build, CUBIN, *job) for job in jobs if job[1].capability in capabilities]
+    check_room(build.request, CUBIN, cubins)
+    check_room(build.request, PTX, [_name(build, PTX, *job) for job in jobs])
 
 
 def _of_use(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
@@ -96,20 +111,21 @@ def _ptx_chips(build: Build) -> tuple[Chip, ...]:
     return unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
 
 
-def translate_device(build: Build) -> list[StageFile]:
+def translate_device(build: Build) -> list[ArtifactFile]:
     artifacts = []
     for name in build.device_modules:
-        file = _device_ll_name(build, name)
+        file = _name(build, DEVICE_LL, name)
         text = build.device_texts.get(name)
         if text is None:
             text = build.translated(build.translations[name])
             if build.cache is not None and build.cache.device_code is not None:
                 build.cache.device_code.keep(file, text)
-        artifacts.append(build.file(EmitKind.DEVICE_LL, build.write(file, text)))
+        build.write(file, text)
+        artifacts.append(_file(build, DEVICE_LL, name))
     return artifacts
 
 
-def compile_ptx(build: Build) -> list[StageFile]:
+def compile_ptx(build: Build) -> list[ArtifactFile]:
     jobs = [(name, chip) for name, chips in build.able.items() for chip in chips]
     made = build.runner.in_parallel(
         [functools.partial(_compile_ptx_for, build, name, chip) for name, chip in jobs]
@@ -118,8 +134,8 @@ def compile_ptx(build: Build) -> list[StageFile]:
         if isinstance(chosen, InputError):
             _leave_out(build, name, chip, chosen)
         else:
-            build.ptx[name, chosen] = _ptx_name(build, name, chosen)
-    return [build.file(EmitKind.PTX, file) for file in build.ptx.values()]
+            build.ptx[name, chosen] = _name(build, PTX, name, chosen)
+    return [_file(build, PTX, *key) for key in build.ptx]
 
 
 def _able(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> list[Chip]:
@@ -161,9 +177,9 @@ def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> Chip | InputE
     for candidate in _candidates(build, gpu_module, chip):
         try:
             build.device_compiler.compile_ptx(
-                _device_ll_name(build, gpu_module),
+                _name(build, DEVICE_LL, gpu_module),
                 candidate,
-                _ptx_name(build, gpu_module, candidate),
+                _name(build, PTX, gpu_module, candidate),
             )
         except InputError as error:
             if not build.request.has_default_chips:
@@ -191,10 +207,6 @@ def _variants(build: Build, chip: Chip) -> list[Chip]:
     return [chip, *([Chip(f"{chip.name}a")] if has_variant else [])]
 
 
-def _ptx_name(build: Build, gpu_module: str, chip: Chip) -> str:
-    return f"{_stem(build, gpu_module)}.{chip.name}.ptx"
-
-
 def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -> None:
     """Notes that there is no code of a module for a chip of the default set."""
     build.refusals.setdefault(gpu_module, []).append(refusal)
@@ -202,7 +214,7 @@ def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -
     build.warnings_beside.append(BuildWarning("chip-left-out", text))
 
 
-def assemble(build: Build) -> list[StageFile]:
+def assemble(build: Build) -> list[ArtifactFile]:
     # A chip that is there for its PTX alone gets no cubin.
     capabilities = {chip.capability for chip in build.request.cubin_chips}
     jobs = [key for key in build.ptx if key[1].capability in capabilities]
@@ -216,26 +228,26 @@ def assemble(build: Build) -> list[StageFile]:
             _leave_out(build, name, chip, result)
             continue
         chosen, kernels = result
-        build.cubins[name, chosen] = _cubin_name(build, name, chosen)
+        build.cubins[name, chosen] = _name(build, CUBIN, name, chosen)
         for kernel, resources in kernels:
             build.resources.setdefault((name, kernel), []).append(resources)
     for name in build.device_modules:
         if not any(owner == name for owner, _ in build.cubins):
             raise build.refusals[name][0]
-    return [build.file(EmitKind.CUBIN, file) for file in build.cubins.values()]
+    return [_file(build, CUBIN, *key) for key in build.cubins]
 
 
 def _assemble_for(
     build: Build, gpu_module: str, chip: Chip
 ) -> tuple[Chip, list[tuple[str, Resources]]] | InputError:
     """Like `_compile_ptx_for`, for the cubin; with what ptxas says of the kernels."""
-    compiler, source = build.device_compiler, _device_ll_name(build, gpu_module)
+    compiler, source = build.device_compiler, _name(build, DEVICE_LL, gpu_module)
     for candidate in _candidates(build, gpu_module, chip):
-        ptx = _ptx_name(build, gpu_module, candidate)
+        ptx = _name(build, PTX, gpu_module, candidate)
         try:
             if candidate != chip:
                 compiler.compile_ptx(source, candidate, ptx)
-            cubin = _cubin_name(build, gpu_module, candidate)
+            cubin = _name(build, CUBIN, gpu_module, candidate)
             return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)
         except InputError as error:
             if not build.request.has_default_chips:
@@ -244,22 +256,18 @@ def _assemble_for(
     return refusal
 
 
-def _cubin_name(build: Build, gpu_module: str, chip: Chip) -> str:
-    return f"{_stem(build, gpu_module)}.{chip.name}.cubin"
-
-
-def bundle(build: Build) -> list[StageFile]:
+def bundle(build: Build) -> list[ArtifactFile]:
     r = build.request
     for name in build.device_modules:
         cubins = {chip: file for (owner, chip), file in build.cubins.items() if owner == name}
         ptx = None
         if r.ptx is not None and (name, r.ptx) in build.ptx:
             ptx = (r.ptx, build.ptx[name, r.ptx])
-        file = f"{_stem(build, name)}.fatbin"
+        file = _name(build, FATBIN, name)
         build.device_compiler.bundle(cubins, ptx, file)
         build.fatbins[name] = file
     for binary in build.given:
-        file = f"{_stem(build, binary.name)}.fatbin"
+        file = _name(build, FATBIN, binary.name)
         build.device_compiler.bundle_given(binary, file)
         build.fatbins[binary.name] = file
-    return [build.file(EmitKind.FATBIN, file) for file in build.fatbins.values()]
+    return [_file(build, FATBIN, name) for name in build.fatbins]

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from aotc.artifacts import EXE
 from aotc.emit.header import generate_header
 from aotc.emit.library import generate_library
 from aotc.emit.names import exported_functions
 from aotc.emit.table import generate_table
 from aotc.errors import InputError, ToolError
 from aotc.host.compile import DEFAULT_VISIBILITY
-from aotc.request import EmitKind
 from aotc.stages.build import Build
 from aotc.toolchain import data_dir
 from aotc.toolchain.runtime import STATIC_DEFINES
@@ -23,11 +23,10 @@ from aotc.toolchain.runtime import STATIC_DEFINES
 
 def glue_for(build: Build) -> list[Callable[[Build], str]]:
     """What makes the objects that the request's executable and libraries have beside others."""
-    kinds = build.request.emit
     glue: list[Callable[[Build], str]] = []
-    if EmitKind.EXE in kinds and not build.is_program:
+    if EXE in build.request.emit and not build.is_program:
         glue.append(table_object)
-    if build.entries and any(kind.is_library for kind in kinds):
+    if build.entries and build.request.makes_library:
         glue.append(library_object)
     return glue
 

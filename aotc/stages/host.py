@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from aotc.artifacts import ASM, EXE, HOST_LL, HOST_MLIR, OBJ, ArtifactFile
 from aotc.cpu.units import kernel_symbols
 from aotc.host.constants import (
     Constant,
@@ -22,9 +23,7 @@ from aotc.lower.checks.host_assembly import check_host_assembly
 from aotc.lower.host.lower import lower_host
 from aotc.lower.leftovers import check_lowered
 from aotc.manifest import built_for_text
-from aotc.request import EmitKind
 from aotc.stages.build import Build, printed
-from aotc.stages.file import StageFile
 from aotc.stages.glue import glue_for, table_object
 from aotc.toolchain import (
     harness_objects,
@@ -35,7 +34,7 @@ from aotc.toolchain import (
 _NO_GPU = -1  # a compute capability that none has
 
 
-def lower_to_host(build: Build) -> list[StageFile]:
+def lower_to_host(build: Build) -> list[ArtifactFile]:
     assert build.source is not None
     build.host = lower_host(
         build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
@@ -43,18 +42,17 @@ def lower_to_host(build: Build) -> list[StageFile]:
     check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
     if not build.request.allow_file_directives:
         check_host_assembly(build.source, build.host)
-    name = f"{build.request.name}.host.mlir"
-    return printed(build, EmitKind.HOST_MLIR, name, build.host.operation)
+    return printed(build, HOST_MLIR, build.host.operation)
 
 
-def translate_host(build: Build) -> list[StageFile]:
+def translate_host(build: Build) -> list[ArtifactFile]:
     """The LLVM IR of all host code, where it or its assembly is asked for; what objects are made of
     is without the kernels: see `aotc.stages.cpu.compile_cpu`."""
     images = {name: (build.folder / file).read_bytes() for name, file in build.fatbins.items()}
     # It is never loaded, but its address is what its kernels are registered under.
     images |= dict.fromkeys(build.cpu_alone, bytes(8))
     artifacts = []
-    texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
+    texts = [kind.name for kind in (HOST_LL, ASM) if kind in build.request.emit]
     if texts:
         whole = build.host.operation.clone() if build.request.makes_code else build.host.operation
         constants = _embed(build, whole, images, kernels_apart=False)
@@ -65,13 +63,13 @@ def translate_host(build: Build) -> list[StageFile]:
                 "are not written as text. --emit obj has them.",
             )
         file = _translate(build, whole, _whole_name(build))
-        artifacts.append(build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll"))
+        artifacts.append(build.file(HOST_LL, file))
     if build.request.makes_code:
         build.constants += _embed(build, build.host.operation, images, kernels_apart=True)
         check_reach(build.constants)
         file = _translate(build, build.host, _host_ll_name(build))
         if not texts:
-            artifacts.append(build.file(EmitKind.HOST_LL, file))
+            artifacts.append(build.file(HOST_LL, file, name=f"{build.stem}.host"))
     return artifacts
 
 
@@ -113,13 +111,13 @@ def _host_ll_name(build: Build) -> str:
     return f"{build.stem}.host.ll"
 
 
-def compile_asm(build: Build) -> list[StageFile]:
+def compile_asm(build: Build) -> list[ArtifactFile]:
     file = f"{build.stem}.s"
     build.host_compiler.compile_ir(_whole_name(build), file, assembly=True)
-    return [build.file(EmitKind.ASM, file, called=f"{build.request.name}.s")]
+    return [build.file(ASM, file)]
 
 
-def compile_object(build: Build) -> list[StageFile]:
+def compile_object(build: Build) -> list[ArtifactFile]:
     """The module's object; beside it, what the C is compiled to that is linked with it."""
     code, data = f"{build.stem}.host.o", f"{build.stem}.constants.o"
     tasks: list[Callable[[], object]] = [
@@ -133,16 +131,16 @@ def compile_object(build: Build) -> list[StageFile]:
     if build.constants:
         write_constants(build.constants, build.request.target.architecture, build.folder / data)
         build.objects.append(data)
-    if EmitKind.OBJ not in build.request.emit:
+    if OBJ not in build.request.emit:
         return []
     file = f"{build.stem}.o"
     assert build.cpu is not None
     shared = {*kernel_symbols(build.cpu), *(constant.symbol for constant in build.constants)}
     build.linker.join(build.objects, file, hide=shared)
-    return [build.file(EmitKind.OBJ, file, called=f"{build.request.name}.o")]
+    return [build.file(OBJ, file)]
 
 
-def link_executable(build: Build) -> list[StageFile]:
+def link_executable(build: Build) -> list[ArtifactFile]:
     triple = build.request.target.triple
     harness = harness_objects(build.toolchain, build.runner, triple, program_main=build.is_program)
     objects: list[str | Path] = [*build.objects, *harness]
@@ -152,4 +150,4 @@ def link_executable(build: Build) -> list[StageFile]:
     runtime = runtime_library(build.toolchain, build.runner, triple, kind="static")
     utilities = utilities_library(build.toolchain, build.runner, triple)
     build.linker.link_executable(objects, runtime, utilities, file)
-    return [build.file(EmitKind.EXE, file, called=build.request.name)]
+    return [build.file(EXE, file)]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from aotc.delivery import HEADERS, LIBRARIES
+from aotc.artifacts import HEADER, PACKAGE, SHARED, STATIC, ArtifactFile
 from aotc.emit.header import generate_header
 from aotc.emit.names import exported_functions
 from aotc.emit.package import generate_package
 from aotc.errors import InputError
-from aotc.request import EmitKind
 from aotc.stages.build import Build
-from aotc.stages.file import StageFile
 from aotc.stages.glue import library_object
 from aotc.toolchain import (
     runtime_library,
@@ -20,39 +18,37 @@ from aotc.toolchain import (
 )
 
 
-def declare(build: Build) -> list[StageFile]:
+def declare(build: Build) -> list[ArtifactFile]:
     assert build.manifest is not None
     _require_entries(build, "a header")
     exported_functions(build.manifest)
-    name, text = generate_header(build.manifest)
-    return [StageFile(EmitKind.HEADER, name, text.encode, HEADERS)]
+    _, text = generate_header(build.manifest)
+    return build.texts(HEADER, text)
 
 
-def package(build: Build) -> list[StageFile]:
+def package(build: Build) -> list[ArtifactFile]:
     assert build.manifest is not None
     _require_entries(build, "a package")
-    return [
-        StageFile(EmitKind.PACKAGE, name, text.encode, folder)
-        for folder, name, text in generate_package(
-            build.manifest,
-            has_shared=EmitKind.SHARED in build.request.emit,
-            shares_runtime=build.request.shares_runtime,
-        )
-    ]
+    texts = generate_package(
+        build.manifest,
+        has_shared=SHARED in build.request.emit,
+        shares_runtime=build.request.shares_runtime,
+    )
+    return build.texts(PACKAGE, *texts)
 
 
-def link_static(build: Build) -> list[StageFile]:
+def link_static(build: Build) -> list[ArtifactFile]:
     _require_entries(build, "a static library")
     file = f"lib{build.request.library}.a"
     objects = [*build.objects, library_object(build)]
     runtime = None if build.request.shares_runtime else _runtime(build)
     build.linker.archive(objects, runtime, _utilities(build), file, _exports(build))
-    made = [build.file(EmitKind.STATIC, file, folder=LIBRARIES)]
-    is_alone = EmitKind.SHARED not in build.request.emit
+    made = [build.file(STATIC, file)]
+    is_alone = SHARED not in build.request.emit
     return [*made, *(_shared_runtime(build) if is_alone else [])]
 
 
-def link_shared(build: Build) -> list[StageFile]:
+def link_shared(build: Build) -> list[ArtifactFile]:
     _require_entries(build, "a shared library")
     file = f"lib{build.request.library}.so"
     if build.request.shares_runtime and not build.request.names_folder:
@@ -69,7 +65,7 @@ def link_shared(build: Build) -> list[StageFile]:
         _exports(build),
         soname=build.request.soname,
     )
-    return [build.file(EmitKind.SHARED, file, folder=LIBRARIES), *_shared_runtime(build)]
+    return [build.file(SHARED, file), *_shared_runtime(build)]
 
 
 def _runtime(build: Build) -> Path:
@@ -82,14 +78,14 @@ def _utilities(build: Build) -> Path:
     return utilities_library(build.toolchain, build.runner, build.request.target.triple)
 
 
-def _shared_runtime(build: Build) -> list[StageFile]:
+def _shared_runtime(build: Build) -> list[ArtifactFile]:
     """The runtime as a file beside the library, for those who want it so."""
     if not build.request.shares_runtime or not build.request.names_folder:
         return []
     runtime = _runtime(build)
-    is_shared = EmitKind.SHARED in build.request.emit
-    kind = EmitKind.SHARED if is_shared else EmitKind.STATIC
-    return [StageFile(kind, runtime.name, runtime.read_bytes, LIBRARIES)]
+    is_shared = SHARED in build.request.emit
+    kind = SHARED if is_shared else STATIC
+    return [ArtifactFile(kind, runtime.name, runtime.read_bytes, kind.folder)]
 
 
 def _exports(build: Build) -> list[str]:
@@ -100,9 +96,9 @@ def _exports(build: Build) -> list[str]:
 
 def _require_entries(build: Build, what: str) -> None:
     if not build.entries:
-        if EmitKind.SHARED in build.request.emit:
+        if SHARED in build.request.emit:
             what = "a shared library"
-        elif EmitKind.STATIC in build.request.emit:
+        elif STATIC in build.request.emit:
             what = "a static library"
         raise InputError(
             f"Nothing to export: {build.request.source} has a main of its own and no entry, so it "

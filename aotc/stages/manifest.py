@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from aotc import __version__, mlir
+from aotc.artifacts import MANIFEST, ArtifactFile
 from aotc.emit.names import own_functions
 from aotc.manifest import Kernel, Manifest
-from aotc.request import EmitKind
 from aotc.stages.build import Build
-from aotc.stages.file import StageFile
 from aotc.toolchain.tools import Tool
 
 
-def describe(build: Build) -> list[StageFile]:
+def describe(build: Build) -> list[ArtifactFile]:
     r = build.request
     assert build.cpu is not None
     build.manifest = Manifest(
@@ -35,8 +34,7 @@ def describe(build: Build) -> list[StageFile]:
         tools=_tools_used(build),
         weights=build.weights.description if build.weights is not None else None,
     )
-    text = build.manifest.to_json()
-    return [StageFile(EmitKind.MANIFEST, f"{r.library}.json", text.encode)]
+    return build.texts(MANIFEST, build.manifest.to_json())
 
 
 def _tools_used(build: Build) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aotc import mlir
+from aotc.artifacts import EXE, MLIR, ArtifactFile
 from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
 from aotc.errors import AotcError, InputError
@@ -31,12 +32,10 @@ from aotc.lower.plan.remarks import Remarks
 from aotc.lower.rewrites.allocations import check_allocations
 from aotc.output import write_file
 from aotc.pipes import is_special
-from aotc.request import EmitKind
 from aotc.stages.build import Build, printed
-from aotc.stages.file import StageFile
 
 
-def load(build: Build) -> list[StageFile]:
+def load(build: Build) -> list[ArtifactFile]:
     r = build.request
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
     build.source = _read(build, name)
@@ -51,7 +50,7 @@ def load(build: Build) -> list[StageFile]:
     build.lowered_entries = lowered_entries(build.source)
     # A function that the user names is called by the harness, whatever else is there.
     build.is_program = has_program_main(build.module) and not r.entries
-    if build.is_program and (EmitKind.EXE in r.emit or not build.entries):
+    if build.is_program and (EXE in r.emit or not build.entries):
         check_program_main(build.source)
     return []
 
@@ -83,7 +82,7 @@ def _read(build: Build, name: str) -> Source:
     return parse_source(name, content, build.context, locations=r.debug)
 
 
-def outline_module(build: Build) -> list[StageFile]:
+def outline_module(build: Build) -> list[ArtifactFile]:
     assert build.source is not None
     r = build.request
     explanation = Explanation(Remarks(build.source))
@@ -99,11 +98,11 @@ def outline_module(build: Build) -> list[StageFile]:
     build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
     for gpu_module in gpu_modules(build.module):
         check_allocations(gpu_module)
-    goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
+    goes_on = any(kind is not MLIR for kind in r.emit)
     if r.pipeline is not None and goes_on and not gpu_modules(build.module):
         build.warn(
             "host-only",
             "The pipeline left no kernel: everything runs on the host. (To have aotc map the "
             "loops that it makes, take them with --emit mlir, and build those.)",
         )
-    return printed(build, EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation)
+    return printed(build, MLIR, build.module.operation)

@@ -11,15 +11,15 @@ from typing import Self
 
 from msgspec import Struct
 
+from aotc.artifacts import ArtifactFile
 from aotc.processes.signals import uninterrupted
 from aotc.stages.build import Build, Stage
-from aotc.stages.file import StageFile
 
 
 class Made(Struct, frozen=True):
     """What a stage made, and when it began and ended, by `time.perf_counter`."""
 
-    artifacts: list[StageFile]
+    artifacts: list[ArtifactFile]
     seconds: tuple[float, float]
 
 

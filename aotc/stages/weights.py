@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from aotc.artifacts import WEIGHTS, ArtifactFile
 from aotc.delivery import weights_from_artifact
 from aotc.errors import InputError
 from aotc.host.weights import LEAST, take_weights, write_weights
-from aotc.request import EmitKind
 from aotc.stages.build import Build
-from aotc.stages.file import StageFile
 
 
-def take(build: Build) -> list[StageFile]:
+def take(build: Build) -> list[ArtifactFile]:
     r = build.request
     assert r.weights is not None
     constants = take_weights(build.host.operation)
@@ -21,4 +20,4 @@ def take(build: Build) -> list[StageFile]:
         )
     file = f"{build.stem}.weights"
     build.weights = write_weights(constants, build.folder / file, weights_from_artifact(r))
-    return [build.file(EmitKind.WEIGHTS, file, called=r.weights.name)]
+    return [build.file(WEIGHTS, file)]

@@ -19,13 +19,14 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from aotc.artifacts import MLIR, SHARED
 from aotc.errors import InputError
 from aotc.lower.contractions.choice import Choice, candidates
 from aotc.lower.contractions.problem import Matrix, Problem
 from aotc.lower.contractions.tuned import Sizes, matrices, problem_words, timed_sizes
 from aotc.output import write_file
 from aotc.processes.record import temporary_folder
-from aotc.request import BuildRequest, Chip, EmitKind, HostTarget, unique
+from aotc.request import BuildRequest, Chip, HostTarget, unique
 from aotc.warnings import WarningOptions
 
 RUN = "run"
@@ -56,7 +57,7 @@ def find_products(
 
     found = []
     # As far as kernels are chosen; what was measured before is measured again.
-    lowered = replace(request, emit=(EmitKind.MLIR,), tuned=None, save_temps=None)
+    lowered = replace(request, emit=(MLIR,), tuned=None, save_temps=None)
     with temporary_folder() as folder:
         build = new_build(lowered, folder, tools=tools)
         run_build(build)
@@ -114,7 +115,7 @@ def _build(
     request = BuildRequest(
         source=Path(name),
         content=_module(kernel, name).encode(),
-        emit=(EmitKind.SHARED,),
+        emit=(SHARED,),
         chips=(Chip(kernel.target),),
         ptx=None,
         target=target,

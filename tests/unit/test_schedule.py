@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from aotc import mlir
+from aotc.artifacts import ArtifactFile
 from aotc.errors import InputError
 from aotc.request import BuildRequest
 from aotc.stages.build import Build, Stage
-from aotc.stages.file import StageFile
 from aotc.stages.schedule import Made, SideBySide
 from aotc.toolchain import RecordingRunner, Toolchain
 from aotc.warnings import BuildWarning
@@ -58,7 +58,7 @@ def stage(
     *takes: str,
     beside: bool = False,
 ) -> Stage:
-    def run(build: Build) -> list[StageFile]:
+    def run(build: Build) -> list[ArtifactFile]:
         work(build)
         return []
 
