@@ -7,7 +7,7 @@ because the cache and the stages need it without a request.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -120,6 +120,18 @@ def parse_kind(text: str) -> ArtifactKind:
     )
 
 
+def needed_for(kinds: Iterable[ArtifactKind]) -> list[ArtifactKind]:
+    """The kinds whose stages make `kinds`: with all that they take, in order."""
+    needed: set[ArtifactKind] = set()
+    pending = list(kinds)
+    while pending:
+        kind = pending.pop()
+        if kind not in needed:
+            needed.add(kind)
+            pending.extend(kind.takes)
+    return [kind for kind in KINDS.values() if kind in needed]
+
+
 def _add(kind: ArtifactKind) -> ArtifactKind:
     KINDS[kind.name] = kind
     return kind
@@ -145,7 +157,7 @@ DEVICE_LL = _add(
         "device-ll",
         "device.translate_device",
         ("{gpu_module}.device.ll",),
-        takes=(DEVICE_MLIR,),
+        takes=(MLIR, DEVICE_MLIR),
         begin="device.begin_device",
         is_concurrent=True,
         needs="module",
@@ -166,7 +178,7 @@ CUBIN = _add(
         "cubin",
         "device.assemble",
         ("{gpu_module}.{chip}.cubin",),
-        takes=(PTX,),
+        takes=(MLIR, DEVICE_LL, PTX),
         is_concurrent=True,
         is_text=False,
         needs="module",
@@ -177,7 +189,7 @@ FATBIN = _add(
         "fatbin",
         "device.bundle",
         ("{gpu_module}.fatbin",),
-        takes=(CUBIN,),
+        takes=(MLIR, DEVICE_MLIR, CUBIN),
         is_concurrent=True,
         is_text=False,
         needs="module",
@@ -198,7 +210,7 @@ CPU_OBJ = _add(
         "cpu-obj",
         "cpu.compile_cpu",
         ("{unit}.o",),
-        takes=(CPU_MLIR,),
+        takes=(MLIR, CPU_MLIR),
         is_named=False,
         is_text=False,
     )
@@ -216,7 +228,13 @@ WEIGHTS = _add(
 )
 # After the cubins: what ptxas says of each kernel is part of it.
 MANIFEST = _add(
-    ArtifactKind("manifest", "manifest.describe", ("{library}.json",), takes=(CUBIN, CPU_MLIR))
+    ArtifactKind(
+        "manifest",
+        "manifest.describe",
+        ("{library}.json",),
+        takes=(MLIR, DEVICE_MLIR, CUBIN, CPU_MLIR),
+        may_take=(WEIGHTS,),
+    )
 )
 HEADER = _add(
     ArtifactKind("header", "library.declare", ("include/{library}.h",), takes=(MANIFEST,))
@@ -238,7 +256,8 @@ HOST_LL = _add(
         "host-ll",
         "host.translate_host",
         ("{name}.ll",),
-        takes=(HOST_MLIR, FATBIN, CPU_MLIR, MANIFEST),
+        takes=(MLIR, HOST_MLIR, FATBIN, CPU_MLIR, MANIFEST),
+        may_take=(WEIGHTS,),
         needs="entry",
     )
 )
@@ -248,7 +267,7 @@ OBJ = _add(
         "obj",
         "host.compile_object",
         ("{name}.o",),
-        takes=(HOST_LL, CPU_OBJ),
+        takes=(MLIR, CPU_MLIR, CPU_OBJ, MANIFEST, HOST_LL),
         is_text=False,
         has_code=True,
         needs="entry",
@@ -282,7 +301,7 @@ EXE = _add(
         "exe",
         "host.link_executable",
         ("{name}",),
-        takes=(OBJ, MANIFEST),
+        takes=(MLIR, OBJ),
         is_text=False,
         is_executable=True,
         has_code=True,

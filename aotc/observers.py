@@ -39,7 +39,7 @@ class SaveTemps:
 class TimeReport:
     """Measures each stage: `times` in seconds of wall time; `text` is a table, in milliseconds.
 
-    Stages that run beside others count for themselves: the total is less than their sum.
+    Concurrent stages count for themselves: the total is less than their sum.
     """
 
     def __init__(self) -> None:

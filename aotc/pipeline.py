@@ -11,28 +11,29 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, cast
+
+from msgspec import Struct
 
 from aotc import mlir
-from aotc.artifacts import KINDS, ArtifactFile, ArtifactKind
+from aotc.artifacts import LOAD, MANIFEST, ArtifactFile, ArtifactKind, needed_for
+from aotc.cache.builds import BuildCache, FoundBuild
 from aotc.errors import InputError
 from aotc.processes.fork_server import FORK_SERVER
 from aotc.processes.owner import PROCESS
 from aotc.processes.record import Step, note_step
 from aotc.request import BuildRequest
-from aotc.stages.build import Build, Stage
-from aotc.stages.schedule import Made, SideBySide
+from aotc.stages.build import Build
+from aotc.stages.results import Described, Loaded
+from aotc.stages.schedule import Made, Schedule, Stage
 from aotc.toolchain import Runner, Toolchain
 from aotc.warnings import raise_errors
-
-if TYPE_CHECKING:
-    from aotc.cache.builds import BuildCache
 
 
 class Observer(Protocol):
     """Told of stages, in their order; timing, saving and progress are observers.
 
-    A stage that runs beside others is told of when it begins, and when it has been waited for.
+    A concurrent stage is told of when it is first waited for, and when it has ended.
     """
 
     def stage_started(self, name: str) -> None: ...
@@ -43,38 +44,38 @@ class Observer(Protocol):
         """`seconds`: when it began and ended, by `time.perf_counter`."""
 
 
-def stage_of(kind: ArtifactKind) -> Stage:
-    """The stage that makes a kind."""
-    return Stage(
-        kind.name,
-        tuple(taken.name for taken in kind.takes),
-        _late(kind.stage),
-        kind.is_concurrent,
-        None if kind.begin is None else _late(kind.begin),
-    )
+class Built(Struct, frozen=True):
+    """What a build hands out: the files that were asked for, and the text of its manifest, if it
+    came to that."""
 
-
-def _late(function: str) -> Callable[[Build], Any]:
-    """A function of `aotc.stages`, whose module is loaded when it is called: not for builds that
-    end before it, and while tools run for the others."""
-    module, _, name = function.rpartition(".")
-
-    def call(build: Build) -> Any:
-        return getattr(importlib.import_module(f"aotc.stages.{module}"), name)(build)
-
-    return call
+    files: tuple[ArtifactFile, ...]
+    manifest: str | None = None
 
 
 def stages_for(kinds: Iterable[ArtifactKind]) -> tuple[Stage, ...]:
     """The stages that make `kinds`, with all that they take, in order."""
-    needed: set[ArtifactKind] = set()
-    pending = list(kinds)
-    while pending:
-        kind = pending.pop()
-        if kind not in needed:
-            needed.add(kind)
-            pending.extend(kind.takes)
-    return tuple(stage_of(kind) for kind in KINDS.values() if kind in needed)
+    return tuple(
+        Stage(
+            kind.name,
+            tuple(taken.name for taken in kind.takes),
+            _late(kind.stage),
+            tuple(taken.name for taken in kind.may_take),
+            kind.is_concurrent,
+            None if kind.begin is None else _late(kind.begin),
+        )
+        for kind in needed_for(kinds)
+    )
+
+
+def _late(function: str) -> Callable[..., Any]:
+    """A function of `aotc.stages`, whose module is loaded when it is called: not for builds that
+    end before it, and while tools run for the others."""
+    module, _, name = function.rpartition(".")
+
+    def call(*inputs: Any) -> Any:
+        return getattr(importlib.import_module(f"aotc.stages.{module}"), name)(*inputs)
+
+    return call
 
 
 def new_build(
@@ -115,14 +116,14 @@ def new_build(
     )
 
 
-def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[ArtifactFile]:
+def run_build(build: Build, observers: Sequence[Observer] = ()) -> Built:
     """Runs the stages that the request asks for; the artifacts that it asks for.
 
-    Stages that may run beside others do, one after the other in a thread. Which failure is raised,
-    and in which order observers and warnings come, does not depend on who was faster.
+    Concurrent stages run one after the other in a thread. Which failure is raised, and in which
+    order observers and warnings come, does not depend on who was faster.
     """
-    stages = stages_for(build.request.emit)
     wanted: list[ArtifactFile] = []
+    warnings, options = build.log.warnings, build.request.warnings
 
     def started(stage: Stage) -> None:
         name = f"the stage '{stage.name}' of {build.request.source}"
@@ -131,47 +132,48 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[Artifact
             observer.stage_started(stage.name)
 
     def ended(stage: Stage, made: Made) -> None:
-        raise_errors(build.warnings, build.request.warnings)
+        raise_errors(warnings, options)
         for observer in observers:
-            observer.stage_finished(stage.name, made.artifacts, made.seconds)
-        wanted.extend(file for file in made.artifacts if file.kind in build.request.emit)
+            observer.stage_finished(stage.name, made.result.files, made.seconds)
+        wanted.extend(file for file in made.result.files if file.kind in build.request.emit)
 
-    with SideBySide(build, started, ended) as running:
-        for stage in stages:
-            if not stage.beside:  # those are one after the other in any case
-                running.await_all(stage.takes)
-            running.run(stage)
-            if stage.name == "load" and (found := _find_module(build, observers)) is not None:
-                return found
-        running.end_all()
+    with Schedule(build, started, ended) as schedule:
+        for stage in stages_for(build.request.emit):
+            schedule.run(stage)
+            if stage.name == LOAD.name:
+                found = _find_module(build, cast(Loaded, schedule.results[LOAD.name]), observers)
+                if found is not None:
+                    return found
+        schedule.end_all()
     missing = [
-        kind.name
-        for kind in build.request.emit
-        if not any(artifact.kind is kind for artifact in wanted)
+        kind.name for kind in build.request.emit if not any(file.kind is kind for file in wanted)
     ]
     if missing:
         raise InputError(
             f"Nothing to emit for {', '.join(missing)}: {build.request.source} has no kernel."
         )
+    described = cast(Described | None, schedule.results.get(MANIFEST.name))
+    manifest = None if described is None else described.text
     if build.cache is not None:
-        build.cache.keep(build, wanted)
-    return wanted
+        explanation = build.log.explanation
+        text = None if explanation is None else explanation.text()
+        build.cache.keep(FoundBuild(tuple(wanted), tuple(warnings), manifest, text))
+    return Built(tuple(wanted), manifest)
 
 
-def _find_module(build: Build, observers: Sequence[Observer]) -> list[ArtifactFile] | None:
+def _find_module(build: Build, loaded: Loaded, observers: Sequence[Observer]) -> Built | None:
     """The artifacts that were made of the same module before, if the cache has them."""
     if build.cache is None:
         return None
     for observer in observers:
         observer.stage_started("cache")
     begin = time.perf_counter()
-    found = build.cache.find_module(build)
-    files = list(found.files) if found is not None else []
+    found = build.cache.find_module(loaded.source.module, loaded.input_size)
+    files = found.files if found is not None else ()
     for observer in observers:
         observer.stage_finished("cache", files, (begin, time.perf_counter()))
     if found is None:
         return None
-    build.warnings[:] = found.warnings
-    build.manifest_text = found.manifest
-    raise_errors(build.warnings, build.request.warnings)
-    return files
+    build.log.warnings[:] = found.warnings
+    raise_errors(build.log.warnings, build.request.warnings)
+    return Built(files, found.manifest)

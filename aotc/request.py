@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 
-from aotc.artifacts import EXE, WEIGHTS, ArtifactKind
+from aotc.artifacts import EXE, OBJ, WEIGHTS, ArtifactKind, needed_for
 from aotc.chips import FIRST_WITH_VARIANT, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, TEGRA, Limits
 from aotc.errors import InputError, near_names
 from aotc.warnings import WarningOptions
@@ -243,7 +243,7 @@ class BuildRequest(Struct, frozen=True):
     @property
     def makes_code(self) -> bool:
         """Whether objects are made of the host's code, and of the CPU's kernels."""
-        return any(kind.has_code for kind in self.emit)
+        return OBJ in needed_for(self.emit)
 
     @property
     def makes_library(self) -> bool:

@@ -12,7 +12,7 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from aotc.cache.actions import ToolCache
     from aotc.cache.device_code import DeviceCode
     from aotc.cache.remote import Remote
-    from aotc.stages.build import Build
 
 BUILD, MODULE = "build", "module"
 # Of what a build reads, and of what it makes: constants of gigabytes are not written twice.
@@ -49,22 +48,13 @@ _MLIR_ENDINGS = (".mlir", ".mlirbc")
 _READS_FILES = re.compile(r"librar|path|file", re.IGNORECASE)
 
 
-class Told(Struct, frozen=True):
-    """What `--explain` prints, of a build that was done before."""
-
-    words: str
-
-    def text(self) -> str:
-        return self.words
-
-
 class FoundBuild(Struct, frozen=True):
-    """What a build before this one made and said. `manifest` is its JSON."""
+    """What a build made and said. `manifest` is its JSON, `explanation` what --explain prints."""
 
     files: tuple[ArtifactFile, ...]
     warnings: tuple[BuildWarning, ...]
     manifest: str | None
-    explanation: Told | None
+    explanation: str | None
 
 
 class BuildCache:
@@ -131,9 +121,9 @@ class BuildCache:
         }
         return self._find(BUILD, self._build), content
 
-    def find_module(self, build: Build) -> FoundBuild | None:
-        """What a build of the same module made, which was just read."""
-        text = self._module_text(build)
+    def find_module(self, module: Any, size: int) -> FoundBuild | None:
+        """What a build of the same module made, which was just read from `size` bytes."""
+        text = self._module_text(module, size)
         if text is None:
             return None
         self._module = {
@@ -150,16 +140,10 @@ class BuildCache:
             self._keep(self._build, found)
         return found
 
-    def keep(self, build: Build, files: Iterable[ArtifactFile]) -> None:
-        """Keeps what a build made."""
+    def keep(self, found: FoundBuild) -> None:
+        """Keeps what this build made and said."""
         if self._build is None and self._module is None:
             return
-        found = FoundBuild(
-            tuple(files),
-            tuple(build.warnings),
-            build.manifest.to_json() if build.manifest is not None else None,
-            Told(build.explanation.text()) if build.explanation is not None else None,
-        )
         size = sum(file.path.stat().st_size for file in found.files if file.path is not None)
         if size > self._largest:
             why = f"{size_text(size)} are more than the {size_text(self._largest)} that are kept"
@@ -230,15 +214,15 @@ class BuildCache:
             **self._identities.installed,
         }
 
-    def _module_text(self, build: Build) -> str | None:
+    def _module_text(self, module: Any, size: int) -> str | None:
         """The module without what makes no difference, or None where that is not to be had: with
         -g, places are in the artifact."""
-        if self._build is None or build.request.debug:
+        if self._build is None or self._request.debug:
             return None
-        if build.input_size > _LARGEST_TEXT:
-            self.report.pass_by(MODULE, f"the input has {size_text(build.input_size)}")
+        if size > _LARGEST_TEXT:
+            self.report.pass_by(MODULE, f"the input has {size_text(size)}")
             return None
-        text: str = build.module.operation.get_asm(enable_debug_info=False)
+        text: str = module.operation.get_asm(enable_debug_info=False)
         return text
 
     def _find(self, step: str, components: Mapping[str, str]) -> FoundBuild | None:
@@ -312,7 +296,7 @@ def _pack(found: FoundBuild) -> Made:
         ],
         "warnings": [_warning_document(warning) for warning in found.warnings],
         "manifest": found.manifest,
-        "explanation": found.explanation.text() if found.explanation is not None else None,
+        "explanation": found.explanation,
     }
     return Made(files, stdout=json.dumps(document).encode())
 
@@ -329,12 +313,11 @@ def _unpack(made: Made) -> FoundBuild:
         data = made.files[f"{i}/{file['file_name']}"]
         content = partial(bytes, data)
         files.append(ArtifactFile(KINDS[file["kind"]], file["file_name"], content, file["folder"]))
-    explanation = document["explanation"]
     return FoundBuild(
         tuple(files),
         tuple(map(_warning, document["warnings"])),
         document["manifest"],
-        None if explanation is None else Told(explanation),
+        document["explanation"],
     )
 
 

@@ -360,7 +360,7 @@ def test_the_time_report_has_every_stage_that_ran(aotc: Aotc, tmp_path: Path) ->
     stages = [name for name in KINDS if name != "weights"]
     assert [row[0] for row in rows] == [*stages, "total"]
     times = [float(row[1]) for row in rows]
-    # Some ran beside others, and between them there is little.
+    # Some ran concurrently, and between them there is little.
     assert max(times[:-1]) <= times[-1] <= sum(times[:-1]) + 50
 
 

@@ -139,7 +139,7 @@ def _build(source: Path, folder: Path, *kinds: ArtifactKind) -> Build:
 def test_observers_are_told_between_stages(tmp_path: Path) -> None:
     recorder = Recorder()
     build = _build(SAMPLES / "vector_add.mlir", tmp_path, MLIR)
-    (artifact,) = run_build(build, [recorder])
+    (artifact,) = run_build(build, [recorder]).files
     assert recorder.events == [
         "load started",
         "load made []",
@@ -153,7 +153,7 @@ def test_observers_are_told_between_stages(tmp_path: Path) -> None:
 def test_mlir_needs_no_tool(kind: ArtifactKind, tmp_path: Path) -> None:
     """Neither run nor looked for."""
     build = _build(SAMPLES / "matmul.mlir", tmp_path, kind)
-    assert run_build(build)
+    assert run_build(build).files
     assert isinstance(build.runner, RecordingRunner)
     assert build.runner.commands == []
 
@@ -175,6 +175,6 @@ def test_a_kind_that_a_module_cannot_have(tmp_path: Path) -> None:
 
 def test_an_artifact_is_as_it_was_when_it_was_made(tmp_path: Path) -> None:
     """Later stages change the module; what was printed before stays."""
-    alone = run_build(_build(SAMPLES / "normalize.mlir", tmp_path, MLIR))
-    both = run_build(_build(SAMPLES / "normalize.mlir", tmp_path, MLIR, HOST_MLIR))
+    alone = run_build(_build(SAMPLES / "normalize.mlir", tmp_path, MLIR)).files
+    both = run_build(_build(SAMPLES / "normalize.mlir", tmp_path, MLIR, HOST_MLIR)).files
     assert alone[0].content() == both[0].content()
