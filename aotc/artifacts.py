@@ -32,7 +32,7 @@ class ArtifactKind(Struct, frozen=True, eq=False):
     Without `is_named`, --emit does not know the kind: it is a part of others. `has_code` holds for
     machine code of the host. `needs` is what the module must have: nothing more (a module of
     kernels alone has device code), an entry, or the argument types of its entries, which an entry
-    in the LLVM dialect has no more.
+    in the LLVM dialect no longer has.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ArtifactKind(Struct, frozen=True, eq=False):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process it is that one's row."""
-        return kind_named, (self.name,)
+        return _kind, (self.name,)
 
     def paths(self, **words: str) -> tuple[str, ...]:
         """The files' paths. Without a chip, one path stands for those of all chips."""
@@ -98,7 +98,7 @@ class ArtifactFile(Struct, frozen=True):
 KINDS: dict[str, ArtifactKind] = {}
 
 
-def kind_named(name: str) -> ArtifactKind:
+def _kind(name: str) -> ArtifactKind:
     return KINDS[name]
 
 

@@ -73,7 +73,7 @@ def build(context: click.Context, /, sources: Sequence[Path], **options: Any) ->
 
     Without one, what aotc.toml here or above says; INPUT may also be the name of a target there.
     """
-    from aotc.many.command import build_all, jobs_of
+    from aotc.commands.jobs import build_all, jobs_of
 
     if options["tune"]:
         file, options = options["tuned"], {**options, "tuned": None}
@@ -83,7 +83,7 @@ def build(context: click.Context, /, sources: Sequence[Path], **options: Any) ->
         jobs = jobs_of(sources, options, given_options(context))
     with traced(options["trace"]):
         if len(jobs) > 1:
-            return build_all(jobs, options)
+            return build_all(jobs, build_one, options)
         build_one(jobs[0], {**options, "tool_jobs": options["jobs"]})
     return EXIT_OK
 

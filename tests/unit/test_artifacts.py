@@ -18,7 +18,20 @@ import pytest
 from helpers.command import REPOSITORY, SAMPLES, process_environment
 
 import aotc
-from aotc.artifacts import HOST_LL, KINDS, MLIR, OBJ, PTX, ArtifactKind, named_kinds
+from aotc.artifacts import (
+    HEADER,
+    HOST_LL,
+    KINDS,
+    MANIFEST,
+    MLIR,
+    OBJ,
+    PACKAGE,
+    PTX,
+    SHARED,
+    STATIC,
+    ArtifactKind,
+    named_kinds,
+)
 from aotc.delivery import known_outputs
 from aotc.errors import InputError
 from aotc.request_words import make_request
@@ -75,6 +88,13 @@ def test_the_readme_lists_every_kind() -> None:
     table = (REPOSITORY / "README.md").read_text().split("| `--emit` | what |")[1].split("\n\n")[0]
     listed = re.findall(r"\| `([a-z-]+)`", table)
     assert sorted(listed) == sorted(kind.name for kind in named_kinds())
+
+
+@pytest.mark.parametrize("kind", [SHARED, STATIC, HEADER, MANIFEST, PACKAGE], ids=str)
+def test_cmake_knows_the_paths_of_a_package(kind: ArtifactKind) -> None:
+    text = (REPOSITORY / "aotc" / "cmake" / "aotcConfig.cmake").read_text()
+    for path in kind.paths(library="${name}"):
+        assert f'"${{package}}/{path}"' in text
 
 
 # --- A kind that aotc does not have ----------------------------------------------------
