@@ -94,10 +94,6 @@ class ArtifactFile(Struct, frozen=True):
         return ArtifactFile(kind, name, content, folder, path)
 
 
-# By name.
-KINDS: dict[str, ArtifactKind] = {}
-
-
 def _kind(name: str) -> ArtifactKind:
     return KINDS[name]
 
@@ -132,178 +128,135 @@ def needed_for(kinds: Iterable[ArtifactKind]) -> list[ArtifactKind]:
     return [kind for kind in KINDS.values() if kind in needed]
 
 
-def _add(kind: ArtifactKind) -> ArtifactKind:
-    KINDS[kind.name] = kind
-    return kind
-
-
-LOAD = _add(ArtifactKind("load", "module.load", is_named=False, needs="module"))
-MLIR = _add(
-    ArtifactKind(
-        "mlir", "module.outline_module", ("{name}.gpu.mlir",), takes=(LOAD,), needs="module"
-    )
+LOAD = ArtifactKind("load", "module.load", is_named=False, needs="module")
+MLIR = ArtifactKind(
+    "mlir", "module.outline_module", ("{name}.gpu.mlir",), takes=(LOAD,), needs="module"
 )
-DEVICE_MLIR = _add(
-    ArtifactKind(
-        "device-mlir",
-        "device.lower_to_nvvm",
-        ("{gpu_module}.device.mlir",),
-        takes=(MLIR,),
-        needs="module",
-    )
+DEVICE_MLIR = ArtifactKind(
+    "device-mlir",
+    "device.lower_to_nvvm",
+    ("{gpu_module}.device.mlir",),
+    takes=(MLIR,),
+    needs="module",
 )
-DEVICE_LL = _add(
-    ArtifactKind(
-        "device-ll",
-        "device.translate_device",
-        ("{gpu_module}.device.ll",),
-        takes=(MLIR, DEVICE_MLIR),
-        begin="device.begin_device",
-        is_concurrent=True,
-        needs="module",
-    )
+DEVICE_LL = ArtifactKind(
+    "device-ll",
+    "device.translate_device",
+    ("{gpu_module}.device.ll",),
+    takes=(MLIR, DEVICE_MLIR),
+    begin="device.begin_device",
+    is_concurrent=True,
+    needs="module",
 )
-PTX = _add(
-    ArtifactKind(
-        "ptx",
-        "device.compile_ptx",
-        ("{gpu_module}.{chip}.ptx",),
-        takes=(DEVICE_LL,),
-        is_concurrent=True,
-        needs="module",
-    )
+PTX = ArtifactKind(
+    "ptx",
+    "device.compile_ptx",
+    ("{gpu_module}.{chip}.ptx",),
+    takes=(DEVICE_LL,),
+    is_concurrent=True,
+    needs="module",
 )
-CUBIN = _add(
-    ArtifactKind(
-        "cubin",
-        "device.assemble",
-        ("{gpu_module}.{chip}.cubin",),
-        takes=(MLIR, DEVICE_LL, PTX),
-        is_concurrent=True,
-        is_text=False,
-        needs="module",
-    )
+CUBIN = ArtifactKind(
+    "cubin",
+    "device.assemble",
+    ("{gpu_module}.{chip}.cubin",),
+    takes=(MLIR, DEVICE_LL, PTX),
+    is_concurrent=True,
+    is_text=False,
+    needs="module",
 )
-FATBIN = _add(
-    ArtifactKind(
-        "fatbin",
-        "device.bundle",
-        ("{gpu_module}.fatbin",),
-        takes=(MLIR, DEVICE_MLIR, CUBIN),
-        is_concurrent=True,
-        is_text=False,
-        needs="module",
-    )
+FATBIN = ArtifactKind(
+    "fatbin",
+    "device.bundle",
+    ("{gpu_module}.fatbin",),
+    takes=(MLIR, DEVICE_MLIR, CUBIN),
+    is_concurrent=True,
+    is_text=False,
+    needs="module",
 )
-CPU_MLIR = _add(
-    ArtifactKind(
-        "cpu-mlir", "cpu.lower_to_cpu", ("{name}.cpu.mlir",), takes=(MLIR,), needs="module"
-    )
+CPU_MLIR = ArtifactKind(
+    "cpu-mlir", "cpu.lower_to_cpu", ("{name}.cpu.mlir",), takes=(MLIR,), needs="module"
 )
-HOST_MLIR = _add(
-    ArtifactKind(
-        "host-mlir", "host.lower_to_host", ("{name}.host.mlir",), takes=(MLIR,), needs="entry"
-    )
+HOST_MLIR = ArtifactKind(
+    "host-mlir", "host.lower_to_host", ("{name}.host.mlir",), takes=(MLIR,), needs="entry"
 )
-CPU_OBJ = _add(
-    ArtifactKind(
-        "cpu-obj",
-        "cpu.compile_cpu",
-        ("{unit}.o",),
-        takes=(MLIR, CPU_MLIR),
-        is_named=False,
-        is_text=False,
-    )
+CPU_OBJ = ArtifactKind(
+    "cpu-obj",
+    "cpu.compile_cpu",
+    ("{unit}.o",),
+    takes=(MLIR, CPU_MLIR),
+    is_named=False,
+    is_text=False,
 )
 # Before the manifest, which describes the file. It goes where --weights says.
-WEIGHTS = _add(
-    ArtifactKind(
-        "weights",
-        "weights.take",
-        ("{weights}",),
-        takes=(HOST_MLIR,),
-        is_named=False,
-        is_text=False,
-    )
+WEIGHTS = ArtifactKind(
+    "weights", "weights.take", ("{weights}",), takes=(HOST_MLIR,), is_named=False, is_text=False
 )
 # After the cubins: what ptxas says of each kernel is part of it.
-MANIFEST = _add(
-    ArtifactKind(
-        "manifest",
-        "manifest.describe",
-        ("{library}.json",),
-        takes=(MLIR, DEVICE_MLIR, CUBIN, CPU_MLIR),
-        may_take=(WEIGHTS,),
-    )
+MANIFEST = ArtifactKind(
+    "manifest",
+    "manifest.describe",
+    ("{library}.json",),
+    takes=(MLIR, DEVICE_MLIR, CUBIN, CPU_MLIR),
+    may_take=(WEIGHTS,),
 )
-HEADER = _add(
-    ArtifactKind("header", "library.declare", ("include/{library}.h",), takes=(MANIFEST,))
+HEADER = ArtifactKind("header", "library.declare", ("include/{library}.h",), takes=(MANIFEST,))
+PACKAGE = ArtifactKind(
+    "package",
+    "library.package",
+    (
+        "lib/pkgconfig/{library}.pc",
+        "lib/cmake/{library}/{library}Config.cmake",
+        "lib/cmake/{library}/{library}ConfigVersion.cmake",
+    ),
+    takes=(MANIFEST,),
 )
-PACKAGE = _add(
-    ArtifactKind(
-        "package",
-        "library.package",
-        (
-            "lib/pkgconfig/{library}.pc",
-            "lib/cmake/{library}/{library}Config.cmake",
-            "lib/cmake/{library}/{library}ConfigVersion.cmake",
-        ),
-        takes=(MANIFEST,),
-    )
+HOST_LL = ArtifactKind(
+    "host-ll",
+    "host.translate_host",
+    ("{name}.ll",),
+    takes=(MLIR, HOST_MLIR, FATBIN, CPU_MLIR, MANIFEST),
+    may_take=(WEIGHTS,),
+    needs="entry",
 )
-HOST_LL = _add(
-    ArtifactKind(
-        "host-ll",
-        "host.translate_host",
-        ("{name}.ll",),
-        takes=(MLIR, HOST_MLIR, FATBIN, CPU_MLIR, MANIFEST),
-        may_take=(WEIGHTS,),
-        needs="entry",
-    )
+ASM = ArtifactKind("asm", "host.compile_asm", ("{name}.s",), takes=(HOST_LL,), needs="entry")
+OBJ = ArtifactKind(
+    "obj",
+    "host.compile_object",
+    ("{name}.o",),
+    takes=(MLIR, CPU_MLIR, CPU_OBJ, MANIFEST, HOST_LL),
+    is_text=False,
+    has_code=True,
+    needs="entry",
 )
-ASM = _add(ArtifactKind("asm", "host.compile_asm", ("{name}.s",), takes=(HOST_LL,), needs="entry"))
-OBJ = _add(
-    ArtifactKind(
-        "obj",
-        "host.compile_object",
-        ("{name}.o",),
-        takes=(MLIR, CPU_MLIR, CPU_OBJ, MANIFEST, HOST_LL),
-        is_text=False,
-        has_code=True,
-        needs="entry",
-    )
+STATIC = ArtifactKind(
+    "static",
+    "library.link_static",
+    ("lib/lib{library}.a",),
+    takes=(OBJ, MANIFEST),
+    is_text=False,
+    has_code=True,
+    is_library=True,
 )
-STATIC = _add(
-    ArtifactKind(
-        "static",
-        "library.link_static",
-        ("lib/lib{library}.a",),
-        takes=(OBJ, MANIFEST),
-        is_text=False,
-        has_code=True,
-        is_library=True,
-    )
+SHARED = ArtifactKind(
+    "shared",
+    "library.link_shared",
+    ("lib/lib{library}.so",),
+    takes=(OBJ, MANIFEST),
+    is_text=False,
+    is_executable=True,
+    has_code=True,
+    is_library=True,
 )
-SHARED = _add(
-    ArtifactKind(
-        "shared",
-        "library.link_shared",
-        ("lib/lib{library}.so",),
-        takes=(OBJ, MANIFEST),
-        is_text=False,
-        is_executable=True,
-        has_code=True,
-        is_library=True,
-    )
+EXE = ArtifactKind(
+    "exe",
+    "host.link_executable",
+    ("{name}",),
+    takes=(MLIR, OBJ),
+    is_text=False,
+    is_executable=True,
+    has_code=True,
 )
-EXE = _add(
-    ArtifactKind(
-        "exe",
-        "host.link_executable",
-        ("{name}",),
-        takes=(MLIR, OBJ),
-        is_text=False,
-        is_executable=True,
-        has_code=True,
-    )
-)
+
+# By name, in the order of the rows above.
+KINDS = {row.name: row for row in list(globals().values()) if isinstance(row, ArtifactKind)}
