@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from aotc.artifacts import ArtifactKind
 from aotc.cache.opening import CacheChoice, open_cache
 from aotc.delivery import check_output, deliver
 from aotc.errors import InputError
 from aotc.manifest import Manifest, parse_manifest
 from aotc.processes.record import temporary_folder
-from aotc.request import BuildRequest, EmitKind
+from aotc.request import BuildRequest
 from aotc.request_words import make_request
 from aotc.warnings import BuildWarning, Severity
 
@@ -134,11 +135,12 @@ def build(
 
 
 class _Done(Struct, frozen=True):
-    """The files of a build, where they were put, and what there is to say of them."""
+    """The files of a build, where they were put, and what there is to say of them. `manifest` is
+    its JSON."""
 
-    places: Sequence[tuple[EmitKind, Path]]
+    places: Sequence[tuple[ArtifactKind, Path]]
     warnings: Iterable[BuildWarning]
-    manifest: Manifest | None
+    manifest: str | None
     times: Mapping[str, float]
 
 
@@ -151,7 +153,7 @@ def _run(request: BuildRequest, tools: Mapping[str, Path], choice: CacheChoice) 
     finally:
         if cache is not None:
             cache.close(is_done=is_done)
-    files: dict[EmitKind, list[Path]] = {}
+    files: dict[ArtifactKind, list[Path]] = {}
     for kind, path in done.places:
         files.setdefault(kind, []).append(path)
     shown = [
@@ -159,11 +161,14 @@ def _run(request: BuildRequest, tools: Mapping[str, Path], choice: CacheChoice) 
         for warning in dict.fromkeys(done.warnings)
         if request.warnings.severity(warning.name) is Severity.WARNING
     ]
+    manifest = None
+    if done.manifest is not None:
+        manifest = parse_manifest(done.manifest, f"'{request.source}'")
     return Artifact(
         path=files[request.emit[0]][0],
-        paths={kind.value: paths[0] for kind, paths in files.items()},
-        files={kind.value: tuple(paths) for kind, paths in files.items()},
-        manifest=done.manifest,
+        paths={kind.name: paths[0] for kind, paths in files.items()},
+        files={kind.name: tuple(paths) for kind, paths in files.items()},
+        manifest=manifest,
         warnings=tuple(shown),
         times=dict(done.times),
     )
@@ -176,9 +181,8 @@ def _done(request: BuildRequest, tools: Mapping[str, Path], cache: BuildCache | 
     found, content = cache.find_build()
     if found is None:
         return _make(request, tools, cache=cache, content=content)
-    manifest = None if found.manifest is None else _manifest(request, found.manifest)
     seconds = time.perf_counter() - started
-    return _Done(deliver(request, found.files), found.warnings, manifest, {"cache": seconds})
+    return _Done(deliver(request, found.files), found.warnings, found.manifest, {"cache": seconds})
 
 
 def _make(
@@ -203,15 +207,8 @@ def _make(
         except KeyboardInterrupt:
             build.runner.stop()
             raise
-        places = deliver(request, made)
-    manifest = build.manifest
-    if manifest is None and build.manifest_text is not None:
-        manifest = _manifest(request, build.manifest_text)
-    return _Done(places, build.warnings, manifest, dict(times.times))
-
-
-def _manifest(request: BuildRequest, text: str) -> Manifest:
-    return parse_manifest(text, f"'{request.source}'")
+        places = deliver(request, made.files)
+    return _Done(places, build.log.warnings, made.manifest, dict(times.times))
 
 
 def _words(words: str | Iterable[str]) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from typing import Any
 import click
 
 from aotc import __version__
-from aotc.commands.messages import error_text
 from aotc.errors import (
     EXIT_INPUT,
     EXIT_INTERNAL,
@@ -159,7 +158,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _print_error(error: AotcError) -> None:
-    print(error_text(error), file=sys.stderr)
+    print(error.text(), file=sys.stderr)
 
 
 def _print_version(context: click.Context, parameter: Any, value: bool) -> None:

@@ -6,22 +6,12 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from aotc.artifacts import SHARED, WEIGHTS, ArtifactFile, ArtifactKind
 from aotc.errors import InputError
 from aotc.output import NewFile, check_links, check_temporary, check_writable, write_files
-from aotc.request import BuildRequest, EmitKind
+from aotc.request import BuildRequest
 from aotc.toolchain.data import SHARED_RUNTIME
-
-if TYPE_CHECKING:
-    from aotc.stages.file import StageFile
-
-# The folders of a library's package.
-LIBRARIES = "lib"
-HEADERS = "include"
-# What linkers give the right to be executed.
-_EXECUTABLE = (EmitKind.EXE, EmitKind.SHARED)
-
 
 # Of a file's name on Linux, less what a temporary name beside it adds.
 _LONGEST_NAME = 255 - 20
@@ -40,7 +30,7 @@ def check_output(request: BuildRequest, environment: Mapping[str, str] = os.envi
     if request.out is None:
         check_writable(Path())
     elif request.out == "-":
-        binary = [kind.value for kind in request.outputs if not kind.is_text]
+        binary = [kind.name for kind in request.outputs if not kind.is_text]
         if binary:
             raise InputError(f"-o - is for text, and {', '.join(binary)} is not: name a file.")
         if len(request.outputs) > 1:
@@ -49,7 +39,7 @@ def check_output(request: BuildRequest, environment: Mapping[str, str] = os.envi
         check_writable(Path(request.out))
     else:
         if len(request.outputs) > 1:
-            names = ", ".join(kind.value for kind in request.outputs)
+            names = ", ".join(kind.name for kind in request.outputs)
             raise InputError(
                 f"-o {request.out} names one file, and --emit {names} makes several: "
                 "name a directory (with a / at its end)."
@@ -76,16 +66,15 @@ def _check_names(request: BuildRequest) -> None:
 
 def _check_count(request: BuildRequest) -> None:
     """Where the chips alone say that there are several files, nothing need be built to know it."""
-    is_for_each = request.emit[0] in (EmitKind.PTX, EmitKind.CUBIN)
-    if is_for_each and len(request.chips) > 1:
+    if request.emit[0].is_per_chip and len(request.chips) > 1:
         names = ", ".join(chip.name for chip in request.chips)
         raise InputError(
-            f"-o {request.out} has room for one file, and --emit {request.emit[0].value} makes one "
+            f"-o {request.out} has room for one file, and --emit {request.emit[0].name} makes one "
             f"for each of {names}: name a directory (with a / at its end), or one chip."
         )
 
 
-def check_room(request: BuildRequest, kind: EmitKind, names: Sequence[str]) -> None:
+def check_room(request: BuildRequest, kind: ArtifactKind, names: Sequence[str]) -> None:
     """Raises InputError where -o has room for one file, and there will be several of `kind`."""
     is_one = request.out is not None and not request.names_folder
     if is_one and kind in request.emit and len(names) > 1:
@@ -99,78 +88,59 @@ def _no_room(request: BuildRequest, names: Sequence[str]) -> InputError:
     )
 
 
-def the_only_one(request: BuildRequest, files: Sequence[StageFile]) -> StageFile:
+def the_only_one(request: BuildRequest, files: Sequence[ArtifactFile]) -> ArtifactFile:
     """The one file of a build whose output has room for one. Raises InputError for more."""
     if len(files) > 1:
         raise _no_room(request, [file.file_name for file in files])
     return files[0]
 
 
-def deliver(request: BuildRequest, files: Sequence[StageFile]) -> list[tuple[EmitKind, Path]]:
+def deliver(
+    request: BuildRequest, files: Sequence[ArtifactFile]
+) -> list[tuple[ArtifactKind, Path]]:
     """Writes the files, whole or not at all; where they are, by kind. Raises InputError."""
     for file in files:
         _protect_input(request, _place(request, file))
     if request.out is not None and not request.names_folder:
-        the_only_one(request, [file for file in files if file.kind is not EmitKind.WEIGHTS])
+        the_only_one(request, [file for file in files if file.kind is not WEIGHTS])
     new = [
-        NewFile(_place(request, file), file.path or file.content(), file.kind in _EXECUTABLE)
+        NewFile(_place(request, file), file.path or file.content(), file.kind.is_executable)
         for file in files
     ]
     write_files(new)
     return [(file.kind, written.path) for file, written in zip(files, new, strict=True)]
 
 
-def _place(request: BuildRequest, file: StageFile) -> Path:
+def _place(request: BuildRequest, file: ArtifactFile) -> Path:
     """Where a file goes: -o FILE itself, or under its own name into a folder."""
     return _place_of(request, file.kind, file.folder, file.file_name)
 
 
-def _place_of(request: BuildRequest, kind: EmitKind, inside: str, name: str) -> Path:
-    if kind is EmitKind.WEIGHTS:
+def _place_of(request: BuildRequest, kind: ArtifactKind, inside: str, name: str) -> Path:
+    if kind is WEIGHTS:
         assert request.weights is not None
         return request.weights
     if request.out is None:
         return Path(name)
     if not request.names_folder:
         return Path(request.out)
-    return (Path(request.out) / inside if _is_package(request) else Path(request.out)) / name
+    return (Path(request.out) / inside if request.is_package else Path(request.out)) / name
 
 
 def known_outputs(request: BuildRequest) -> list[Path]:
     """The files that a build will have made, in the order of --emit: for build systems.
 
-    Of a kind with files for each kernel, which only the build knows, it is NAME.KIND, which stands
-    for them all.
+    Of a kind with files for each gpu.module, which only the build knows, it is one path, which
+    stands for them all.
     """
-    name, library = request.name, request.library
-    cmake = f"{LIBRARIES}/cmake/{library}"
-    names = {
-        EmitKind.EXE: [("", name)],
-        EmitKind.SHARED: [(LIBRARIES, f"lib{library}.so")],
-        EmitKind.STATIC: [(LIBRARIES, f"lib{library}.a")],
-        EmitKind.OBJ: [("", f"{name}.o")],
-        EmitKind.ASM: [("", f"{name}.s")],
-        EmitKind.HOST_LL: [("", f"{name}.ll")],
-        EmitKind.HEADER: [(HEADERS, f"{library}.h")],
-        EmitKind.MANIFEST: [("", f"{library}.json")],
-        EmitKind.PACKAGE: [
-            (f"{LIBRARIES}/pkgconfig", f"{library}.pc"),
-            (cmake, f"{library}Config.cmake"),
-            (cmake, f"{library}ConfigVersion.cmake"),
-        ],
-    }
     places = [
-        _place_of(request, kind, inside, file)
+        _place_of(request, kind, *os.path.split(path))
         for kind in request.emit
-        for inside, file in names.get(kind, [("", f"{name}.{kind.value}")])
+        for path in request.paths_of(kind)
     ]
-    if request.shares_runtime and request.names_folder and _is_package(request):
-        places.append(Path(str(request.out)) / LIBRARIES / SHARED_RUNTIME)
+    if request.shares_runtime and request.is_package:
+        places.append(Path(str(request.out)) / SHARED.folder / SHARED_RUNTIME)
     return places
-
-
-def _is_package(request: BuildRequest) -> bool:
-    return any(kind.is_library for kind in request.emit)
 
 
 def weights_from_artifact(request: BuildRequest) -> str:
@@ -193,12 +163,12 @@ def weights_from_artifact(request: BuildRequest) -> str:
     return os.path.relpath(place, folder.resolve())
 
 
-def _folder_of_code(request: BuildRequest, kind: EmitKind) -> Path:
+def _folder_of_code(request: BuildRequest, kind: ArtifactKind) -> Path:
     if request.out is None:
         return Path()
     if not request.names_folder:
         return Path(request.out).parent
-    return Path(request.out) / (LIBRARIES if kind.is_library else "")
+    return Path(request.out) / kind.folder
 
 
 def _protect_input(request: BuildRequest, place: Path) -> None:

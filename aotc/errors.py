@@ -10,6 +10,7 @@ Only `aotc.cli.main` turns one into an exit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -18,6 +19,8 @@ EXIT_INPUT = 2
 EXIT_TOOL = 3
 EXIT_INTERNAL = 4
 EXIT_INTERRUPTED = 130
+
+_PLACED = re.compile(r"\S+?(?::\d+){1,2}: error: ")
 
 
 class AotcError(Exception):
@@ -35,6 +38,22 @@ class AotcError(Exception):
         self.message = self.message.replace(file, name)
         self.args = (self.message,)
         return self
+
+    def text(self, name: str = "aotc") -> str:
+        """How it reads on a terminal, without a line break at the end.
+
+        `name` stands first where the message has no place in a file: the input's, if there are
+        others.
+        """
+        message = self.message
+        lines = [message if _PLACED.match(message) else f"{name}: error: {message}"]
+        lines += self._details()
+        if self.hint:
+            lines.append(f"aotc: hint: {self.hint}")
+        return "\n".join(lines)
+
+    def _details(self) -> list[str]:
+        return []
 
 
 class InputError(AotcError):
@@ -63,6 +82,14 @@ class ToolError(AotcError):
         super().__init__(message, hint=hint)
         self.command = tuple(command)
         self.stderr = stderr
+
+    def _details(self) -> list[str]:
+        lines = [self.stderr.rstrip("\n")] if self.stderr else []
+        if self.command:
+            import shlex
+
+            lines.append(f"aotc: the command was: {shlex.join(self.command)}")
+        return lines
 
 
 class InternalError(AotcError):

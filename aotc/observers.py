@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aotc.output import write_file
 
 if TYPE_CHECKING:
-    from aotc.stages.file import StageFile
+    from aotc.artifacts import ArtifactFile
 
 # A stage that takes longer is worth a word to whoever waits for it.
 _PROGRESS_DELAY = 0.7
@@ -27,19 +27,19 @@ class SaveTemps:
         pass
 
     def stage_finished(
-        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+        self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
         for artifact in artifacts:
             self._count += 1
             place = self._folder / f"{self._count:02}-{name}.{artifact.file_name}"
             content = artifact.path or artifact.content()
-            write_file(place, content, executable=name == "exe")
+            write_file(place, content, executable=artifact.kind.is_executable)
 
 
 class TimeReport:
     """Measures each stage: `times` in seconds of wall time; `text` is a table, in milliseconds.
 
-    Stages that run beside others count for themselves: the total is less than their sum.
+    Concurrent stages count for themselves: the total is less than their sum.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class TimeReport:
         pass
 
     def stage_finished(
-        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+        self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
         begin, end = seconds
         self.times.append((name, end - begin))
@@ -83,7 +83,7 @@ class Progress:
         self._timer.start()
 
     def stage_finished(
-        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+        self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
         self.close()
 

@@ -1,6 +1,6 @@
-"""The stages of a build, in order, as data.
+"""Runs the stages of a build in the order of `aotc.artifacts.KINDS`.
 
-A stage takes what stages before it made and makes artifacts of one kind, named alike
+A stage takes the results of stages before it and makes artifacts of one kind, named alike
 everywhere: `--emit NAME` stops there, `--save-temps` writes them, the time report lists them.
 """
 
@@ -11,93 +11,71 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, cast
+
+from msgspec import Struct
 
 from aotc import mlir
+from aotc.artifacts import LOAD, MANIFEST, ArtifactFile, ArtifactKind, needed_for
+from aotc.cache.builds import BuildCache, FoundBuild
 from aotc.errors import InputError
 from aotc.processes.fork_server import FORK_SERVER
 from aotc.processes.owner import PROCESS
 from aotc.processes.record import Step, note_step
-from aotc.request import BuildRequest, EmitKind
-from aotc.stages.build import Build, Stage
-from aotc.stages.file import StageFile
-from aotc.stages.schedule import Made, SideBySide
+from aotc.request import BuildRequest
+from aotc.stages.build import Build
+from aotc.stages.results import Described, Loaded
+from aotc.stages.schedule import Made, Schedule, Stage
 from aotc.toolchain import Runner, Toolchain
 from aotc.warnings import raise_errors
-
-if TYPE_CHECKING:
-    from aotc.cache.builds import BuildCache
 
 
 class Observer(Protocol):
     """Told of stages, in their order; timing, saving and progress are observers.
 
-    A stage that runs beside others is told of when it begins, and when it has been waited for.
+    A concurrent stage is told of when it is first waited for, and when it has ended.
     """
 
     def stage_started(self, name: str) -> None: ...
 
     def stage_finished(
-        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+        self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
         """`seconds`: when it began and ended, by `time.perf_counter`."""
 
 
-def _late(module: str, function: str) -> Callable[[Build], Any]:
-    """A stage's function, whose module is loaded when it is called: not for builds that end before
-    it, and while tools run beside it for the others."""
+class Built(Struct, frozen=True):
+    """What a build hands out: the files that were asked for, and the text of its manifest, if it
+    came to that."""
 
-    def call(build: Build) -> Any:
-        return getattr(importlib.import_module(f"aotc.stages.{module}"), function)(build)
+    files: tuple[ArtifactFile, ...]
+    manifest: str | None = None
+
+
+def stages_for(kinds: Iterable[ArtifactKind]) -> tuple[Stage, ...]:
+    """The stages that make `kinds`, with all that they take, in order."""
+    return tuple(
+        Stage(
+            kind.name,
+            tuple(taken.name for taken in kind.takes),
+            _late(kind.stage),
+            tuple(taken.name for taken in kind.may_take),
+            kind.is_concurrent,
+            None if kind.begin is None else _late(kind.begin),
+        )
+        for kind in needed_for(kinds)
+    )
+
+
+def _late(function: str) -> Callable[..., Any]:
+    """A function of `aotc.stages`, whose module is loaded when it is called: not for builds that
+    end before it, and while tools run for the others."""
+    module, _, name = function.rpartition(".")
+
+    def call(*inputs: Any) -> Any:
+        return getattr(importlib.import_module(f"aotc.stages.{module}"), name)(*inputs)
 
     return call
-
-
-STAGES: tuple[Stage, ...] = (
-    Stage("load", (), _late("module", "load")),
-    Stage("mlir", ("load",), _late("module", "outline_module")),
-    Stage("device-mlir", ("mlir",), _late("device", "lower_to_nvvm")),
-    Stage(
-        "device-ll",
-        ("device-mlir",),
-        _late("device", "translate_device"),
-        beside=True,
-        begin=_late("device", "begin_device"),
-    ),
-    Stage("ptx", ("device-ll",), _late("device", "compile_ptx"), beside=True),
-    Stage("cubin", ("ptx",), _late("device", "assemble"), beside=True),
-    Stage("fatbin", ("cubin",), _late("device", "bundle"), beside=True),
-    Stage("cpu-mlir", ("mlir",), _late("cpu", "lower_to_cpu")),
-    Stage("host-mlir", ("mlir",), _late("host", "lower_to_host")),
-    Stage("cpu-obj", ("cpu-mlir",), _late("cpu", "compile_cpu")),
-    # The manifest names the file.
-    Stage("weights", ("host-mlir",), _late("weights", "take")),
-    # What ptxas says of each kernel is part of it.
-    Stage("manifest", ("cubin", "cpu-mlir"), _late("manifest", "describe")),
-    Stage("header", ("manifest",), _late("library", "declare")),
-    Stage("package", ("manifest",), _late("library", "package")),
-    Stage(
-        "host-ll", ("host-mlir", "fatbin", "cpu-mlir", "manifest"), _late("host", "translate_host")
-    ),
-    Stage("asm", ("host-ll",), _late("host", "compile_asm")),
-    Stage("obj", ("host-ll", "cpu-obj"), _late("host", "compile_object")),
-    Stage("static", ("obj", "manifest"), _late("library", "link_static")),
-    Stage("shared", ("obj", "manifest"), _late("library", "link_shared")),
-    Stage("exe", ("obj", "manifest"), _late("host", "link_executable")),
-)
-
-
-def stages_for(kinds: Iterable[EmitKind]) -> tuple[Stage, ...]:
-    """The stages that make `kinds`, with all that they take, in order."""
-    by_name = {stage.name: stage for stage in STAGES}
-    needed: set[str] = set()
-    pending = [kind.value for kind in kinds]
-    while pending:
-        name = pending.pop()
-        if name not in needed:
-            needed.add(name)
-            pending.extend(by_name[name].takes)
-    return tuple(stage for stage in STAGES if stage.name in needed)
 
 
 def new_build(
@@ -138,14 +116,14 @@ def new_build(
     )
 
 
-def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFile]:
+def run_build(build: Build, observers: Sequence[Observer] = ()) -> Built:
     """Runs the stages that the request asks for; the artifacts that it asks for.
 
-    Stages that may run beside others do, one after the other in a thread. Which failure is raised,
-    and in which order observers and warnings come, does not depend on who was faster.
+    Concurrent stages run one after the other in a thread. Which failure is raised, and in which
+    order observers and warnings come, does not depend on who was faster.
     """
-    stages = stages_for(build.request.emit)
-    wanted: list[StageFile] = []
+    wanted: list[ArtifactFile] = []
+    warnings, options = build.log.warnings, build.request.warnings
 
     def started(stage: Stage) -> None:
         name = f"the stage '{stage.name}' of {build.request.source}"
@@ -154,47 +132,48 @@ def run_build(build: Build, observers: Sequence[Observer] = ()) -> list[StageFil
             observer.stage_started(stage.name)
 
     def ended(stage: Stage, made: Made) -> None:
-        raise_errors(build.warnings, build.request.warnings)
+        raise_errors(warnings, options)
         for observer in observers:
-            observer.stage_finished(stage.name, made.artifacts, made.seconds)
-        wanted.extend(file for file in made.artifacts if file.kind in build.request.emit)
+            observer.stage_finished(stage.name, made.result.files, made.seconds)
+        wanted.extend(file for file in made.result.files if file.kind in build.request.emit)
 
-    with SideBySide(build, started, ended) as running:
-        for stage in stages:
-            if not stage.beside:  # those are one after the other in any case
-                running.await_all(stage.takes)
-            running.run(stage)
-            if stage.name == "load" and (found := _find_module(build, observers)) is not None:
-                return found
-        running.end_all()
+    with Schedule(build, started, ended) as schedule:
+        for stage in stages_for(build.request.emit):
+            schedule.run(stage)
+            if stage.name == LOAD.name:
+                found = _find_module(build, cast(Loaded, schedule.results[LOAD.name]), observers)
+                if found is not None:
+                    return found
+        schedule.end_all()
     missing = [
-        kind.value
-        for kind in build.request.emit
-        if not any(artifact.kind is kind for artifact in wanted)
+        kind.name for kind in build.request.emit if not any(file.kind is kind for file in wanted)
     ]
     if missing:
         raise InputError(
             f"Nothing to emit for {', '.join(missing)}: {build.request.source} has no kernel."
         )
+    described = cast(Described | None, schedule.results.get(MANIFEST.name))
+    manifest = None if described is None else described.text
     if build.cache is not None:
-        build.cache.keep(build, wanted)
-    return wanted
+        explanation = build.log.explanation
+        text = None if explanation is None else explanation.text()
+        build.cache.keep(FoundBuild(tuple(wanted), tuple(warnings), manifest, text))
+    return Built(tuple(wanted), manifest)
 
 
-def _find_module(build: Build, observers: Sequence[Observer]) -> list[StageFile] | None:
+def _find_module(build: Build, loaded: Loaded, observers: Sequence[Observer]) -> Built | None:
     """The artifacts that were made of the same module before, if the cache has them."""
     if build.cache is None:
         return None
     for observer in observers:
         observer.stage_started("cache")
     begin = time.perf_counter()
-    found = build.cache.find_module(build)
-    files = list(found.files) if found is not None else []
+    found = build.cache.find_module(loaded.source.module, loaded.input_size)
+    files = found.files if found is not None else ()
     for observer in observers:
         observer.stage_finished("cache", files, (begin, time.perf_counter()))
     if found is None:
         return None
-    build.warnings[:] = found.warnings
-    build.manifest_text = found.manifest
-    raise_errors(build.warnings, build.request.warnings)
-    return files
+    build.log.warnings[:] = found.warnings
+    raise_errors(build.log.warnings, build.request.warnings)
+    return Built(files, found.manifest)

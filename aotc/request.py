@@ -1,7 +1,7 @@
 """The values of one build: `BuildRequest` and what it is made of, all frozen.
 
-`Chip`, `HostTarget` and `EmitKind` know their own spelling and refuse what they
-cannot mean with an `InputError` that lists near names.
+`Chip` and `HostTarget` know their own spelling and refuse what they cannot mean with an
+`InputError` that lists near names; the kinds of artifacts are in `aotc.artifacts`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 
+from aotc.artifacts import EXE, OBJ, WEIGHTS, ArtifactKind, needed_for
 from aotc.chips import FIRST_WITH_VARIANT, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, TEGRA, Limits
 from aotc.errors import InputError, near_names
 from aotc.warnings import WarningOptions
@@ -157,82 +158,6 @@ class HostTarget(Struct, frozen=True):
         return self.architecture == HostTarget.native().architecture
 
 
-class EmitKind(Enum):
-    """What a build can hand out, in the order in which the stages make it."""
-
-    MLIR = "mlir"
-    DEVICE_MLIR = "device-mlir"
-    DEVICE_LL = "device-ll"
-    PTX = "ptx"
-    CUBIN = "cubin"
-    FATBIN = "fatbin"
-    CPU_MLIR = "cpu-mlir"
-    HOST_MLIR = "host-mlir"
-    CPU_OBJ = "cpu-obj"
-    WEIGHTS = "weights"
-    MANIFEST = "manifest"
-    HEADER = "header"
-    PACKAGE = "package"
-    HOST_LL = "host-ll"
-    ASM = "asm"
-    OBJ = "obj"
-    STATIC = "static"
-    SHARED = "shared"
-    EXE = "exe"
-
-    @staticmethod
-    def parse(text: str) -> EmitKind:
-        names = [kind.value for kind in EmitKind if kind.is_named]
-        if text in names:
-            return EmitKind(text)
-        near = near_names(text, names, most=2, cutoff=0.5)
-        raise InputError(
-            f"Unknown --emit '{text}'."
-            + (f" Did you mean {' or '.join(near)}?" if near else "")
-            + f" Known: {', '.join(names)}."
-        )
-
-    @property
-    def is_named(self) -> bool:
-        """Whether --emit names it: weights go along with others, by --weights, and objects of the
-        CPU's kernels are parts of others."""
-        return self not in (EmitKind.WEIGHTS, EmitKind.CPU_OBJ)
-
-    @property
-    def is_text(self) -> bool:
-        return self not in (
-            EmitKind.CUBIN,
-            EmitKind.FATBIN,
-            EmitKind.CPU_OBJ,
-            EmitKind.WEIGHTS,
-            EmitKind.OBJ,
-            EmitKind.STATIC,
-            EmitKind.SHARED,
-            EmitKind.EXE,
-        )
-
-    @property
-    def has_code(self) -> bool:
-        """Whether it is machine code for the host."""
-        return self in (EmitKind.OBJ, EmitKind.STATIC, EmitKind.SHARED, EmitKind.EXE)
-
-    @property
-    def is_library(self) -> bool:
-        return self in (EmitKind.STATIC, EmitKind.SHARED)
-
-    @property
-    def is_plural(self) -> bool:
-        """Whether a build makes several: for each gpu.module (and chip), or build system."""
-        return self in (
-            EmitKind.DEVICE_MLIR,
-            EmitKind.DEVICE_LL,
-            EmitKind.PTX,
-            EmitKind.CUBIN,
-            EmitKind.FATBIN,
-            EmitKind.PACKAGE,
-        )
-
-
 class MemoryMode(Enum):
     """Where the buffers of host code that kernels use are: see `aotc.lower.placement`."""
 
@@ -282,7 +207,7 @@ class BuildRequest(Struct, frozen=True):
     content: bytes | None = None
     frontend: str | None = None
     frontend_options: tuple[tuple[str, str], ...] = ()
-    emit: tuple[EmitKind, ...] = (EmitKind.EXE,)
+    emit: tuple[ArtifactKind, ...] = (EXE,)
     out: str | None = None
     weights: Path | None = None
     chips: tuple[Chip, ...] = ()
@@ -318,17 +243,33 @@ class BuildRequest(Struct, frozen=True):
     @property
     def makes_code(self) -> bool:
         """Whether objects are made of the host's code, and of the CPU's kernels."""
-        return any(kind.has_code for kind in self.emit)
+        return OBJ in needed_for(self.emit)
 
     @property
-    def outputs(self) -> tuple[EmitKind, ...]:
+    def makes_library(self) -> bool:
+        return any(kind.is_library for kind in self.emit)
+
+    @property
+    def outputs(self) -> tuple[ArtifactKind, ...]:
         """What goes where `out` says."""
-        return tuple(kind for kind in self.emit if kind is not EmitKind.WEIGHTS)
+        return tuple(kind for kind in self.emit if kind is not WEIGHTS)
+
+    def paths_of(self, kind: ArtifactKind, **words: str) -> tuple[str, ...]:
+        """The paths of a kind's files in a package; `words` say which files of a gpu.module or an
+        image. Without them, one path stands for all."""
+        weights = "" if self.weights is None else self.weights.name
+        own = {"name": self.name, "library": self.library, "weights": weights}
+        return kind.paths(**{**own, "gpu_module": self.name, **words})
 
     @property
     def names_folder(self) -> bool:
         """Whether `out` is a directory."""
         return self.out is not None and (self.out.endswith("/") or Path(self.out).is_dir())
+
+    @property
+    def is_package(self) -> bool:
+        """Whether `out` is the folder of a library's package."""
+        return self.names_folder and self.makes_library
 
     @property
     def soname(self) -> str:

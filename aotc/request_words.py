@@ -8,13 +8,23 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from aotc.artifacts import (
+    CPU_MLIR,
+    EXE,
+    HEADER,
+    KINDS,
+    MANIFEST,
+    PACKAGE,
+    WEIGHTS,
+    ArtifactKind,
+    parse_kind,
+)
 from aotc.errors import InputError
 from aotc.pipes import read_file
 from aotc.request import (
     DEFAULT_PTX,
     BuildRequest,
     Chip,
-    EmitKind,
     HostTarget,
     MemoryMode,
     parse_block,
@@ -61,8 +71,8 @@ def make_request(
     `content` is what is built instead of what the file `source` has, which then only names it.
     Raises InputError for a word that no option takes, and for words that do not go together.
     """
-    kinds = unique(EmitKind.parse(word) for word in emit) or (EmitKind.EXE,)
-    if EmitKind.CPU_MLIR in kinds and not cpu_kernels:
+    kinds = unique(parse_kind(word) for word in emit) or (EXE,)
+    if CPU_MLIR in kinds and not cpu_kernels:
         raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
     kinds = _with_weights(kinds, weights)
     if not 0 <= optimization <= 3:
@@ -100,20 +110,23 @@ def make_request(
         save_temps=save_temps,
         warnings=WarningOptions.parse(warnings),
     )
-    if request.names_folder and any(kind.is_library for kind in kinds):
+    if request.is_package:
         # A package: with all that a program needs to use the library.
-        package = (EmitKind.MANIFEST, EmitKind.HEADER, EmitKind.PACKAGE)
+        package = (MANIFEST, HEADER, PACKAGE)
         return replace(request, emit=unique([*kinds, *package]))
     return request
 
 
-def _with_weights(kinds: tuple[EmitKind, ...], weights: Path | None) -> tuple[EmitKind, ...]:
+def _with_weights(
+    kinds: tuple[ArtifactKind, ...], weights: Path | None
+) -> tuple[ArtifactKind, ...]:
     if weights is None:
         return kinds
     if not any(kind.has_code for kind in kinds):
-        names = ", ".join(kind.value for kind in kinds)
-        raise InputError(f"--weights goes with exe, shared, static and obj, not with {names}.")
-    return unique([*kinds, EmitKind.WEIGHTS])
+        *others, last = (kind.name for kind in reversed(KINDS.values()) if kind.has_code)
+        names = ", ".join(kind.name for kind in kinds)
+        raise InputError(f"--weights goes with {', '.join(others)} and {last}, not with {names}.")
+    return unique([*kinds, WEIGHTS])
 
 
 def _key_and_value(word: str) -> tuple[str, str]:

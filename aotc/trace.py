@@ -21,7 +21,7 @@ from aotc.errors import InputError
 from aotc.output import told_of
 
 if TYPE_CHECKING:
-    from aotc.stages.file import StageFile
+    from aotc.artifacts import ArtifactFile
 
 # The lines of a process: the first of each kind.
 _BUILDS, _STAGES, _COMMANDS = 0, 100, 200
@@ -49,7 +49,7 @@ class Trace:
         pass
 
     def stage_finished(
-        self, name: str, artifacts: Sequence[StageFile], seconds: tuple[float, float]
+        self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
         self._stages.append(Span(name, *seconds, ", ".join(file.file_name for file in artifacts)))
 

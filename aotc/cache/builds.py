@@ -12,13 +12,14 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from aotc.artifacts import DEVICE_MLIR, KINDS, SHARED, ArtifactFile
 from aotc.cache.identity import Identities
 from aotc.cache.report import Report, note_of
 from aotc.cache.result import Digest
@@ -29,15 +30,13 @@ from aotc.cache.trim import note_use
 from aotc.delivery import weights_from_artifact
 from aotc.input.place import Place
 from aotc.pipes import read_file
-from aotc.request import BuildRequest, EmitKind
-from aotc.stages.file import StageFile
+from aotc.request import BuildRequest
 from aotc.warnings import BuildWarning
 
 if TYPE_CHECKING:
     from aotc.cache.actions import ToolCache
     from aotc.cache.device_code import DeviceCode
     from aotc.cache.remote import Remote
-    from aotc.stages.build import Build
 
 BUILD, MODULE = "build", "module"
 # Of what a build reads, and of what it makes: constants of gigabytes are not written twice.
@@ -49,22 +48,13 @@ _MLIR_ENDINGS = (".mlir", ".mlirbc")
 _READS_FILES = re.compile(r"librar|path|file", re.IGNORECASE)
 
 
-class Told(Struct, frozen=True):
-    """What `--explain` prints, of a build that was done before."""
-
-    words: str
-
-    def text(self) -> str:
-        return self.words
-
-
 class FoundBuild(Struct, frozen=True):
-    """What a build before this one made and said. `manifest` is its JSON."""
+    """What a build made and said. `manifest` is its JSON, `explanation` what --explain prints."""
 
-    files: tuple[StageFile, ...]
+    files: tuple[ArtifactFile, ...]
     warnings: tuple[BuildWarning, ...]
     manifest: str | None
-    explanation: Told | None
+    explanation: str | None
 
 
 class BuildCache:
@@ -82,7 +72,7 @@ class BuildCache:
         remote: Remote | None = None,
         explains: bool = False,
     ) -> None:
-        kinds = " ".join(kind.value for kind in request.emit)
+        kinds = " ".join(kind.name for kind in request.emit)
         self.report = Report(store, note_of(Path.cwd(), str(request.source), kinds))
         self._request = request
         self._store = store
@@ -109,7 +99,7 @@ class BuildCache:
         from aotc.cache.device_code import DeviceCode
 
         r = self._request
-        if r.debug or r.save_temps is not None or EmitKind.DEVICE_MLIR in r.emit:
+        if r.debug or r.save_temps is not None or DEVICE_MLIR in r.emit:
             return None
         return DeviceCode(
             self._results, {"aotc": self._identities.aotc, **self._identities.installed}
@@ -131,9 +121,9 @@ class BuildCache:
         }
         return self._find(BUILD, self._build), content
 
-    def find_module(self, build: Build) -> FoundBuild | None:
-        """What a build of the same module made, which was just read."""
-        text = self._module_text(build)
+    def find_module(self, module: Any, size: int) -> FoundBuild | None:
+        """What a build of the same module made, which was just read from `size` bytes."""
+        text = self._module_text(module, size)
         if text is None:
             return None
         self._module = {
@@ -150,16 +140,10 @@ class BuildCache:
             self._keep(self._build, found)
         return found
 
-    def keep(self, build: Build, files: Iterable[StageFile]) -> None:
-        """Keeps what a build made."""
+    def keep(self, found: FoundBuild) -> None:
+        """Keeps what this build made and said."""
         if self._build is None and self._module is None:
             return
-        found = FoundBuild(
-            tuple(files),
-            tuple(build.warnings),
-            build.manifest.to_json() if build.manifest is not None else None,
-            Told(build.explanation.text()) if build.explanation is not None else None,
-        )
         size = sum(file.path.stat().st_size for file in found.files if file.path is not None)
         if size > self._largest:
             why = f"{size_text(size)} are more than the {size_text(self._largest)} that are kept"
@@ -230,15 +214,15 @@ class BuildCache:
             **self._identities.installed,
         }
 
-    def _module_text(self, build: Build) -> str | None:
+    def _module_text(self, module: Any, size: int) -> str | None:
         """The module without what makes no difference, or None where that is not to be had: with
         -g, places are in the artifact."""
-        if self._build is None or build.request.debug:
+        if self._build is None or self._request.debug:
             return None
-        if build.input_size > _LARGEST_TEXT:
-            self.report.pass_by(MODULE, f"the input has {size_text(build.input_size)}")
+        if size > _LARGEST_TEXT:
+            self.report.pass_by(MODULE, f"the input has {size_text(size)}")
             return None
-        text: str = build.module.operation.get_asm(enable_debug_info=False)
+        text: str = module.operation.get_asm(enable_debug_info=False)
         return text
 
     def _find(self, step: str, components: Mapping[str, str]) -> FoundBuild | None:
@@ -265,10 +249,10 @@ class BuildCache:
 def _options(request: BuildRequest) -> dict[str, str]:
     """The request as words, but for the input, and for where its files go."""
     r = request
-    is_shared = EmitKind.SHARED in r.emit
+    is_shared = SHARED in r.emit
     weights = "" if r.weights is None else f"{weights_from_artifact(r)} {r.weights.name}"
     return {
-        "kinds": " ".join(kind.value for kind in r.emit),
+        "kinds": " ".join(kind.name for kind in r.emit),
         "chips": ",".join(chip.name for chip in r.cubin_chips),
         "default chips": str(r.has_default_chips),
         "ptx": r.ptx.compute if r.ptx is not None else "none",
@@ -288,7 +272,7 @@ def _options(request: BuildRequest) -> dict[str, str]:
         "name": r.name,
         "runtime": "shared" if r.shares_runtime else "static",
         "soname": r.soname if is_shared else "",
-        "is a package": str(r.names_folder and any(kind.is_library for kind in r.emit)),
+        "is a package": str(r.is_package),
         "weights": weights,
         "tuned": "" if r.tuned is None else f"#{Digest.of(r.tuned.encode()).hash}",
         "warnings": _warning_words(r),
@@ -307,12 +291,12 @@ def _pack(found: FoundBuild) -> Made:
     files = {f"{i}/{file.file_name}": file.content() for i, file in enumerate(found.files)}
     document = {
         "files": [
-            {"kind": file.kind.value, "file_name": file.file_name, "folder": file.folder}
+            {"kind": file.kind.name, "file_name": file.file_name, "folder": file.folder}
             for file in found.files
         ],
         "warnings": [_warning_document(warning) for warning in found.warnings],
         "manifest": found.manifest,
-        "explanation": found.explanation.text() if found.explanation is not None else None,
+        "explanation": found.explanation,
     }
     return Made(files, stdout=json.dumps(document).encode())
 
@@ -328,13 +312,12 @@ def _unpack(made: Made) -> FoundBuild:
                 raise ValueError(f"no name of a file: {name!r}")
         data = made.files[f"{i}/{file['file_name']}"]
         content = partial(bytes, data)
-        files.append(StageFile(EmitKind(file["kind"]), file["file_name"], content, file["folder"]))
-    explanation = document["explanation"]
+        files.append(ArtifactFile(KINDS[file["kind"]], file["file_name"], content, file["folder"]))
     return FoundBuild(
         tuple(files),
         tuple(map(_warning, document["warnings"])),
         document["manifest"],
-        None if explanation is None else Told(explanation),
+        document["explanation"],
     )
 
 

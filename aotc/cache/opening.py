@@ -8,10 +8,10 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from aotc.cache.builds import BuildCache
-from aotc.cache.folder import cache_root
 from aotc.cache.identity import Identities
 from aotc.cache.sizes import limit_of
 from aotc.cache.store import Store
+from aotc.cache_folder import cache_root
 from aotc.errors import InputError
 from aotc.request import BuildRequest
 

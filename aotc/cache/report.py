@@ -15,7 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc.cache.store import ABSENT, Miss, Store
+from aotc.cache.store import Miss, Store
+from aotc.cache_folder import ABSENT
 
 # Of what is in a note: enough to tell one digest from another.
 _SHORT = 12

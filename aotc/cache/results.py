@@ -13,7 +13,8 @@ from msgspec import Struct
 from aotc import __version__
 from aotc.cache.report import Report
 from aotc.cache.result import ActionResult, Digest, OutputFile
-from aotc.cache.store import DAMAGED, Miss, Store
+from aotc.cache.store import Miss, Store
+from aotc.cache_folder import DAMAGED
 
 if TYPE_CHECKING:
     from aotc.cache.remote import Remote

@@ -7,14 +7,12 @@ another process does meanwhile, a kill, a full disk or a damaged file make misse
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from pathlib import Path
 
 from aotc.cache.result import Digest
+from aotc.cache_folder import ABSENT, DAMAGED, SEAL_SIZE, seal
 
-# What begins with the SHA-256 of the rest: what no name tells the hash of.
-SEAL_SIZE = 64
 # As https://bford.info/cachedir/ has it.
 _TAG = "CACHEDIR.TAG"
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# What aotc built: it may be removed.\n"
@@ -26,10 +24,6 @@ class Miss(Exception):  # noqa: N818 (it is none)
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-ABSENT = "not there"
-DAMAGED = "damaged: its hash was wrong"
 
 
 class Store:
@@ -144,10 +138,6 @@ class Store:
             _remove(draft)
             raise
         self.bytes_added += len(data)
-
-
-def seal(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _read(place: Path) -> bytes:

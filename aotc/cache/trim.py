@@ -17,9 +17,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aotc.cache.folder import ZIG_FOLDER
 from aotc.cache.result import ActionResult
 from aotc.cache.store import Miss, Store
+from aotc.cache_folder import ZIG_FOLDER
 
 JOURNAL = "journal"
 # What aotc and zig make once for a host target: not the results of builds.

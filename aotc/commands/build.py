@@ -13,6 +13,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from aotc.artifacts import ArtifactFile, named_kinds
 from aotc.cache.builds import BuildCache
 from aotc.cache.opening import open_cache
 from aotc.commands.option import option
@@ -29,9 +30,8 @@ from aotc.errors import EXIT_OK
 from aotc.many.job import Job
 from aotc.output import write_file
 from aotc.processes.record import temporary_folder
-from aotc.request import BuildRequest, EmitKind
+from aotc.request import BuildRequest
 from aotc.request_words import read_tuned
-from aotc.stages.file import StageFile
 from aotc.warnings import Severity, WarningOptions, first_of
 
 
@@ -47,7 +47,7 @@ from aotc.warnings import Severity, WarningOptions, first_of
     multiple=True,
     type=Commas(),
     metavar="KIND",
-    help=f"What to make: {', '.join(kind.value for kind in reversed(EmitKind) if kind.is_named)}. "
+    help=f"What to make: {', '.join(kind.name for kind in reversed(named_kinds()))}. "
     "Default: exe. "
     "Several at once: --emit shared,manifest.",
 )
@@ -73,7 +73,7 @@ def build(context: click.Context, /, sources: Sequence[Path], **options: Any) ->
 
     Without one, what aotc.toml here or above says; INPUT may also be the name of a target there.
     """
-    from aotc.many.command import build_all, jobs_of
+    from aotc.commands.jobs import build_all, jobs_of
 
     if options["tune"]:
         file, options = options["tuned"], {**options, "tuned": None}
@@ -83,7 +83,7 @@ def build(context: click.Context, /, sources: Sequence[Path], **options: Any) ->
         jobs = jobs_of(sources, options, given_options(context))
     with traced(options["trace"]):
         if len(jobs) > 1:
-            return build_all(jobs, options)
+            return build_all(jobs, build_one, options)
         build_one(jobs[0], {**options, "tool_jobs": options["jobs"]})
     return EXIT_OK
 
@@ -162,7 +162,7 @@ def run_stages(
     *,
     watch: Any = None,
     name: str = "aotc",
-) -> list[StageFile]:
+) -> tuple[ArtifactFile, ...]:
     """What the request asks for: from the cache, or made in `folder`. Prints what there is to say
     of it."""
     tools = named_tools(options)
@@ -186,9 +186,9 @@ def _find_or_make(
     cache: BuildCache,
     request: BuildRequest,
     options: dict[str, Any],
-    make: Callable[..., list[StageFile]],
+    make: Callable[..., tuple[ArtifactFile, ...]],
     name: str,
-) -> list[StageFile]:
+) -> tuple[ArtifactFile, ...]:
     """What the cache has of the build, told as if it were made; else what `make` makes."""
     started = time.perf_counter()
     found, content = cache.find_build()
@@ -197,7 +197,7 @@ def _find_or_make(
     if options["verbose"]:
         print("# from the cache: all of it", file=sys.stderr)
     if options["explain"] and found.explanation is not None:
-        _print_explanation(found.explanation.text(), options)
+        _print_explanation(found.explanation, options)
     if not options["quiet"]:
         _print_warnings(found.warnings, request.warnings, name)
     if options["trace"] is not None:
@@ -210,7 +210,7 @@ def _find_or_make(
         times = TimeReport()
         times.stage_finished("cache", found.files, (started, time.perf_counter()))
         print(times.text(), file=sys.stderr)
-    return list(found.files)
+    return found.files
 
 
 def _make(
@@ -223,7 +223,7 @@ def _make(
     name: str,
     cache: BuildCache | None = None,
     content: bytes | None = None,
-) -> list[StageFile]:
+) -> tuple[ArtifactFile, ...]:
     # The bindings take a sixth of a second to load: not for --help, a usage error or what the
     # cache has.
     from aotc.observers import Progress, SaveTemps, TimeReport
@@ -249,7 +249,7 @@ def _make(
     if sys.stderr.isatty() and not options["quiet"] and not options["verbose"]:
         observers.append(progress)
     try:
-        files = run_build(build, observers)
+        files = run_build(build, observers).files
     except KeyboardInterrupt:
         build.runner.stop()
         raise
@@ -257,11 +257,11 @@ def _make(
         progress.close()
         if options["trace"] is not None:
             trace.append_to(options["trace"], build.runner.spans)
-        if options["explain"] and build.explanation is not None:
+        if options["explain"] and build.log.explanation is not None:
             # Where the build failed, too.
-            _print_explanation(build.explanation.text(), options)
+            _print_explanation(build.log.explanation.text(), options)
         if not options["quiet"]:
-            _print_warnings(build.warnings, request.warnings, name)
+            _print_warnings(build.log.warnings, request.warnings, name)
     if options["time_report"]:
         print(times.text(), file=sys.stderr)
     return files

@@ -10,11 +10,11 @@ from typing import Any
 import click
 from msgspec.structs import asdict
 
-from aotc.cache.folder import cache_root
 from aotc.cache.opening import FOLDER_VARIABLE, CacheChoice, folder_of
 from aotc.cache.sizes import VARIABLE, limit_of, parse_size, size_text
 from aotc.cache.store import Store
 from aotc.cache.trim import Usage, clear, trim, usage
+from aotc.cache_folder import cache_root
 from aotc.commands.option import option
 from aotc.errors import EXIT_OK, InputError
 

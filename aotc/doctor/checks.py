@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from aotc import __version__
-from aotc.cache.folder import cache_root
+from aotc.cache_folder import cache_root
 from aotc.doctor.abilities import check_libc, find_abilities
 from aotc.doctor.devices import check_devices
 from aotc.doctor.report import ABILITIES, Check, Report, Status

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from aotc.delivery import LIBRARIES
 from aotc.manifest import Manifest
 from aotc.toolchain import data_dir
 from aotc.toolchain.data import RUNTIME_NAME
 from aotc.toolchain.runtime import SYSTEM_LIBRARIES
 
 
-def generate_package(
-    manifest: Manifest, *, has_shared: bool, shares_runtime: bool
-) -> list[tuple[str, str, str]]:
-    """(folder, file name, text) of each, in a package with the library in lib/."""
+def generate_package(manifest: Manifest, *, has_shared: bool, shares_runtime: bool) -> list[str]:
+    """The texts of NAME.pc, NAMEConfig.cmake and NAMEConfigVersion.cmake."""
     name = manifest.library
     private = [RUNTIME_NAME] if shares_runtime else []
     needed = " ".join(f"-l{library}" for library in (*private, *SYSTEM_LIBRARIES))
@@ -25,12 +22,8 @@ def generate_package(
         "PRIVATE": needed if has_shared else "",
         "RUNTIME": f"${{_aotc_root}}/lib/lib{RUNTIME_NAME}.so;" if shares_runtime else "",
     }
-    cmake = f"{LIBRARIES}/cmake/{name}"
-    return [
-        (f"{LIBRARIES}/pkgconfig", f"{name}.pc", _filled("library.pc", words)),
-        (cmake, f"{name}Config.cmake", _filled("Config.cmake", words)),
-        (cmake, f"{name}ConfigVersion.cmake", _filled("ConfigVersion.cmake", words)),
-    ]
+    templates = ("library.pc", "Config.cmake", "ConfigVersion.cmake")
+    return [_filled(template, words) for template in templates]
 
 
 def _filled(template: str, words: dict[str, str]) -> str:

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from aotc.artifacts import EXE, ArtifactKind
 from aotc.errors import InputError, near_names
 from aotc.input.source import Problem, Source, input_error
 from aotc.manifest import Dtype, Entry, Value
 from aotc.mlir import ir
 from aotc.ops import body_of_module, is_declaration, symbol_of
-from aotc.request import EmitKind
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
 NAME_ATTRIBUTE = "aotc.name"
@@ -104,7 +104,7 @@ def refuse_main(inputs: Sequence[str], results: Sequence[str]) -> str:
 
 
 def mark_entries(
-    source: Source, wanted: tuple[str, ...], kinds: Sequence[EmitKind] = (EmitKind.EXE,)
+    source: Source, wanted: tuple[str, ...], kinds: Sequence[ArtifactKind] = (EXE,)
 ) -> None:
     """Marks the functions named by `wanted` as entries, and unmarks the others; without names,
     those that carry the attribute are. Their arguments' names become attributes.
@@ -122,7 +122,7 @@ def mark_entries(
                 elif ENTRY_ATTRIBUTE in function.attributes:
                     del function.attributes[ENTRY_ATTRIBUTE]
         chosen = [f for f in functions.values() if ENTRY_ATTRIBUTE in f.attributes]
-        is_host = any(kind not in OF_THE_DEVICE for kind in kinds)
+        is_host = any(kind.needs != "module" for kind in kinds)
         if is_host and not chosen and not has_program_main(source.module):
             raise InputError(_nothing_exported(source, list(functions)))
         problems: list[Problem] = []
@@ -135,25 +135,9 @@ def mark_entries(
         raise input_error(source, problems)
 
 
-# Device code, and what comes before: a module of kernels alone has these.
-OF_THE_DEVICE = frozenset(
-    {
-        EmitKind.MLIR,
-        EmitKind.DEVICE_MLIR,
-        EmitKind.DEVICE_LL,
-        EmitKind.PTX,
-        EmitKind.CUBIN,
-        EmitKind.FATBIN,
-        EmitKind.CPU_MLIR,
-    }
-)
-# Host code without a word of what the entries take.
-_OF_FUNCTIONS = frozenset({EmitKind.HOST_MLIR, EmitKind.HOST_LL, EmitKind.ASM, EmitKind.OBJ})
-
-
-def _check_kinds(source: Source, function: Any, kinds: Sequence[EmitKind]) -> None:
+def _check_kinds(source: Source, function: Any, kinds: Sequence[ArtifactKind]) -> None:
     """Raises InputError where one of `kinds` tells the argument types of a lowered function."""
-    telling = [kind.value for kind in kinds if kind not in OF_THE_DEVICE | _OF_FUNCTIONS]
+    telling = [kind.name for kind in kinds if kind.needs == "signature"]
     if not telling:
         return
     place = source.place(function.location)

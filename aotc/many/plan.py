@@ -99,8 +99,7 @@ def depfile_for(
             raise InputError("-MD with -o - needs -MF FILE: there is no output to put it beside.")
         if request.out is None or request.names_folder:
             # Both have files of several names; an executable, one of the module's.
-            is_library = any(kind.is_library for kind in request.emit)
-            name = request.library if is_library else request.name
+            name = request.library if request.makes_library else request.name
             path = Path(request.out or "") / f"{name}.d"
         else:
             path = Path(request.out).with_suffix(".d")

@@ -15,10 +15,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from aotc.commands.messages import error_text
 from aotc.errors import EXIT_INTERNAL, EXIT_OK, InternalError
 from aotc.many.job import Ended, Job, Tally
-from aotc.many.worker import Orders, Stage
+from aotc.many.worker import BuildJob, Orders, Stage
 from aotc.processes.record import record_handle, temporary_folder
 from aotc.processes.signals import uninterrupted
 
@@ -97,20 +96,21 @@ def _children(pid: int) -> list[int]:
 
 def run_jobs(
     jobs: Sequence[Job],
+    build: BuildJob,
     options: Mapping[str, Any],
     watcher: Watcher,
     *,
     workers: int,
     fail_fast: bool = False,
 ) -> Tally:
-    """Builds every job, `workers` at a time; how each ended.
+    """Builds every job by `build`, `workers` at a time; how each ended.
 
     A failure stops none of the others, unless `fail_fast`: then those that run are ended, and no
     more begun. When the caller is interrupted, all processes end, and their files go.
     """
     tally = Tally(list(jobs))
     with temporary_folder() as folder:
-        pool = _Pool(jobs, watcher, Orders(dict(options), folder))
+        pool = _Pool(jobs, watcher, Orders(build, dict(options), folder))
         try:
             for _ in range(min(workers, len(jobs))):
                 pool.begin(pool.start())
@@ -182,7 +182,7 @@ class _Pool:
             f"The process that built it ended: {how}",
             hint="Build it alone, with -v: the last command or stage is where it happens.",
         )
-        return error_text(bug, self._jobs[number].title)
+        return bug.text(self._jobs[number].title)
 
     def end(self) -> None:
         """Ends the workers: those that build, with what they have started."""

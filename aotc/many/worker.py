@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -28,12 +28,25 @@ from aotc.processes.record import Record, use_record
 from aotc.processes.signals import end_with_parent
 
 
+class BuildJob(Protocol):
+    """A function of a module that builds a job and puts its outputs down: a worker imports it.
+
+    `watch` is an observer, `work` where intermediates go, `name` stands before warnings.
+    """
+
+    def __call__(
+        self, job: Job, options: dict[str, Any], *, watch: Any, work: Path, name: str
+    ) -> None: ...
+
+
 class Orders(Struct, frozen=True):
     """What holds for every job of a worker.
 
-    `options` are the command's; `folder` is where intermediates go, which the parent removes.
+    `build` builds it, `options` are the command's; `folder` is where intermediates go, which the
+    parent removes.
     """
 
+    build: BuildJob
     options: dict[str, Any]
     folder: Path
 
@@ -88,22 +101,19 @@ def _interrupt(number: int, frame: Any) -> None:
 
 
 def _build(job: Job, orders: Orders, connection: Connection) -> Ended:
-    from aotc.commands.build import build_one
-    from aotc.commands.messages import error_text
-
     out, notes = io.StringIO(), io.StringIO()
     code, failure = EXIT_OK, ""
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(notes):
         try:
-            build_one(
+            orders.build(
                 job, orders.options, watch=_Teller(connection), work=orders.folder, name=job.title
             )
         except AotcError as error:
-            code, failure = error.exit_code, error_text(error, job.title)
+            code, failure = error.exit_code, error.text(job.title)
         except Exception as error:
             bug = InternalError(f"{type(error).__name__}: {error}", hint="Please report this.")
             code = EXIT_INTERNAL
-            failure = f"{traceback.format_exc()}{error_text(bug, job.title)}"
+            failure = f"{traceback.format_exc()}{bug.text(job.title)}"
     return Ended(code, out.getvalue(), notes.getvalue(), failure)
 
 

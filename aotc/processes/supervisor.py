@@ -156,9 +156,8 @@ def _while(step: Step | None) -> str:
 
 
 def _tell(error: Exception) -> int:
-    from aotc.commands.messages import error_text
     from aotc.errors import AotcError
 
     assert isinstance(error, AotcError)
-    print(error_text(error), file=sys.stderr, flush=True)
+    print(error.text(), file=sys.stderr, flush=True)
     return error.exit_code

@@ -1,4 +1,4 @@
-"""The stage that makes kernels for the CPU."""
+"""The stages that make kernels for the CPU."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from aotc import mlir
+from aotc.artifacts import CPU_MLIR, CPU_OBJ
 from aotc.cpu.kernels import CpuKernel, CpuKernels, build_cpu_kernels
 from aotc.cpu.levels import add_levels
 from aotc.cpu.symbols import content, is_kernel
 from aotc.cpu.units import split_kernels
-from aotc.host.constants import take_large_constants
+from aotc.host.constants import Constant, take_large_constants
 from aotc.host.translate import Translation
+from aotc.input.source import Source
 from aotc.lower.outlining.module import gpu_modules, lowered_kernels
 from aotc.ops import symbol_of
-from aotc.request import EmitKind
-from aotc.stages.build import Build, printed
-from aotc.stages.file import StageFile
+from aotc.stages.build import Build, translated
+from aotc.stages.results import CpuCode, CpuObjects, Outlined
 
 _LEFT_OUT = "it was built with --no-cpu-kernels"
 
@@ -26,67 +27,70 @@ _LEFT_OUT = "it was built with --no-cpu-kernels"
 _LOWERED_BEFORE = "it was in the LLVM dialect before aotc saw it"
 
 
-def lower_to_cpu(build: Build) -> list[StageFile]:
-    assert build.source is not None
+def lower_to_cpu(build: Build, outlined: Outlined) -> CpuCode:
     if not build.request.cpu_kernels:
-        build.cpu = _without_cpu_kernels(build)
-        return []
+        return CpuCode(_without_cpu_kernels(build, outlined))
     # The reasons that it gives go into the artifact: the file is named without its folder.
-    cpu = build_cpu_kernels(build.module, Path(build.source.name).name, debug=build.request.debug)
+    name = Path(outlined.source.name).name
+    cpu = build_cpu_kernels(outlined.module, name, debug=build.request.debug)
     # A function's debug information is its own: copies would need their own, too.
     if not build.request.debug:
         add_levels(cpu, build.request.target.architecture)
     lowered = [
         CpuKernel(symbol_of(gpu_module), symbol_of(function), None, _LOWERED_BEFORE)
-        for gpu_module in gpu_modules(build.module)
+        for gpu_module in gpu_modules(outlined.module)
         for function in lowered_kernels(gpu_module)
     ]
-    build.cpu = replace(cpu, kernels=(*cpu.kernels, *lowered, *_given_kernels(build)))
-    name = f"{build.request.name}.cpu.mlir"
-    return printed(build, EmitKind.CPU_MLIR, name, build.cpu.module.operation)
+    cpu = replace(cpu, kernels=(*cpu.kernels, *lowered, *_given_kernels(outlined)))
+    return CpuCode(cpu, files=build.printed(CPU_MLIR, cpu.module.operation))
 
 
-def compile_cpu(build: Build) -> list[StageFile]:
+def compile_cpu(build: Build, outlined: Outlined, cpu: CpuCode) -> CpuObjects:
     """The kernels' objects, apart from the host's: a change on either side leaves the other's."""
-    assert build.cpu is not None
     waiting = []
-    for number, module in enumerate(split_kernels(build.cpu)):
-        taken = take_large_constants(module.operation)
-        known = {constant.symbol for constant in build.constants}
-        build.constants += [one for one in taken if one.symbol not in known]
+    # Several modules may have the same one.
+    constants: dict[str, Constant] = {}
+    for number, module in enumerate(split_kernels(cpu.kernels)):
+        for constant in take_large_constants(module.operation):
+            constants.setdefault(constant.symbol, constant)
         waiting.append((f"{build.stem}.cpu{number}", build.translation(module)))
-    build.runner.in_parallel([functools.partial(_compile, build, *unit) for unit in waiting])
-    build.cpu_objects = [f"{name}.o" for name, _ in waiting]
-    return [build.file(EmitKind.CPU_OBJ, file) for file in build.cpu_objects]
+    build.runner.in_parallel(
+        [functools.partial(_compile, build, outlined.source, *unit) for unit in waiting]
+    )
+    return CpuObjects(
+        tuple(f"{name}.o" for name, _ in waiting),
+        tuple(constants.values()),
+        files=tuple(build.file(CPU_OBJ, f"{name}.o", unit=name) for name, _ in waiting),
+    )
 
 
-def _compile(build: Build, name: str, translation: Translation) -> None:
-    build.write(f"{name}.ll", build.translated(translation))
+def _compile(build: Build, source: Source, name: str, translation: Translation) -> None:
+    build.write(f"{name}.ll", translated(translation, source))
     build.host_compiler.compile_ir(f"{name}.ll", f"{name}.o")
 
 
 _COMPILED_BEFORE = "its module is a gpu.binary: it was compiled before aotc saw it"
 
 
-def _given_kernels(build: Build) -> list[CpuKernel]:
+def _given_kernels(outlined: Outlined) -> list[CpuKernel]:
     return [
         CpuKernel(binary.name, kernel, None, _COMPILED_BEFORE)
-        for binary in build.given
+        for binary in outlined.given
         for kernel in binary.kernels
     ]
 
 
-def _without_cpu_kernels(build: Build) -> CpuKernels:
+def _without_cpu_kernels(build: Build, outlined: Outlined) -> CpuKernels:
     """Every kernel, none with a CPU form: the runtime and the manifest still tell why."""
     kernels = tuple(
         CpuKernel(symbol_of(gpu_module), symbol_of(operation), None, _LEFT_OUT)
-        for gpu_module in gpu_modules(build.module)
+        for gpu_module in gpu_modules(outlined.module)
         for operation in [
             *(op for op in content(gpu_module) if is_kernel(op)),
             *lowered_kernels(gpu_module),
         ]
     )
-    kernels += tuple(_given_kernels(build))
+    kernels += tuple(_given_kernels(outlined))
     if kernels and build.request.target.library == "musl":
         build.warn(
             "nowhere-to-run",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
+from aotc.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX, ArtifactFile, ArtifactKind
 from aotc.chips import FIRST_WITH_VARIANT
 from aotc.delivery import check_room
 from aotc.device.early_kernels import early_kernels
@@ -12,49 +14,61 @@ from aotc.device.lower import lower_device
 from aotc.device.requirements import Need, find_needs
 from aotc.emit.c_text import file_stem
 from aotc.errors import InputError
-from aotc.input.source import input_error
+from aotc.input.source import Source, input_error
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.lower.outlining.module import gpu_modules, runs_on
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
-from aotc.request import KNOWN_CHIPS, Chip, EmitKind, unique
-from aotc.stages.build import Build, printed
-from aotc.stages.file import StageFile
+from aotc.request import KNOWN_CHIPS, Chip, unique
+from aotc.stages.build import Build, translated
+from aotc.stages.results import (
+    CompiledPtx,
+    Cubins,
+    DeviceImage,
+    DeviceModule,
+    DeviceModules,
+    DeviceUnit,
+    DeviceUnits,
+    Fatbins,
+    Outlined,
+    TranslatedDevice,
+)
 from aotc.warnings import BuildWarning
 
+if TYPE_CHECKING:
+    from aotc.stages.results import Image
 
-def lower_to_nvvm(build: Build) -> list[StageFile]:
-    assert build.source is not None
-    artifacts: list[StageFile] = []
-    modules = gpu_modules(build.module)
-    stems = [_stem(build, symbol_of(op)) for op in modules if runs_on(op) != CPU]
-    for kind in (EmitKind.DEVICE_MLIR, EmitKind.DEVICE_LL, EmitKind.PTX, EmitKind.FATBIN):
-        check_room(build.request, kind, [f"{stem}.{kind.value}" for stem in stems])
+
+def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
+    r = build.request
+    cpu_alone: list[str] = []
+    lowered: list[DeviceModule] = []
+    files: list[ArtifactFile] = []
+    modules = gpu_modules(outlined.module)
+    on_gpu = [symbol_of(op) for op in modules if runs_on(op) != CPU]
+    for kind in (DEVICE_MLIR, DEVICE_LL, PTX, FATBIN):
+        check_room(r, kind, [_name(build, kind, name) for name in on_gpu])
     for gpu_module in modules:
         name = symbol_of(gpu_module)
         target = runs_on(gpu_module)
         if target == CPU:
-            build.cpu_alone.append(name)
+            cpu_alone.append(name)
             continue
-        if target not in (None, ANY_GPU):
-            build.only_for[name] = Chip(target)
-        build.early_kernels[name] = early_kernels(gpu_module)
-        if (text := _lowered_before(build, name, gpu_module)) is not None:
-            build.device_modules[name] = None
-            build.device_texts[name] = text
-            continue
-        module = lower_device(gpu_module, build.source, debug=build.request.debug)
-        build.device_modules[name] = module
-        file_name = f"{_stem(build, name)}.device.mlir"
-        artifacts += printed(build, EmitKind.DEVICE_MLIR, file_name, module.operation)
-    return artifacts
+        only_chip = None if target in (None, ANY_GPU) else Chip(target)
+        early = tuple(early_kernels(gpu_module))
+        module, text = None, _lowered_before(build, name, gpu_module)
+        if text is None:
+            module = lower_device(gpu_module, outlined.source, debug=r.debug)
+            files += build.printed(DEVICE_MLIR, module.operation, **_words(build, name))
+        lowered.append(DeviceModule(name, module, text, only_chip, early))
+    return DeviceModules(tuple(lowered), tuple(cpu_alone), files=tuple(files))
 
 
 def _lowered_before(build: Build, name: str, gpu_module: Any) -> str | None:
     """Its LLVM IR, if the cache has it."""
     if build.cache is None or build.cache.device_code is None:
         return None
-    return build.cache.device_code.find(_device_ll_name(build, name), gpu_module)
+    return build.cache.device_code.find(_name(build, DEVICE_LL, name), gpu_module)
 
 
 def _stem(build: Build, gpu_module: str) -> str:
@@ -63,30 +77,55 @@ def _stem(build: Build, gpu_module: str) -> str:
     return own if own.startswith(build.stem) else f"{build.stem}.{own}"
 
 
-def _device_ll_name(build: Build, gpu_module: str) -> str:
-    return f"{_stem(build, gpu_module)}.device.ll"
+def _words(build: Build, gpu_module: str, chip: Chip | None = None) -> dict[str, str]:
+    """What the paths of the artifacts of one gpu.module (and chip) have in them."""
+    words = {"gpu_module": _stem(build, gpu_module)}
+    return words if chip is None else {**words, "chip": chip.name}
 
 
-def begin_device(build: Build) -> None:
+def _name(build: Build, kind: ArtifactKind, gpu_module: str, chip: Chip | None = None) -> str:
+    """The file of an artifact in the work folder."""
+    return build.request.paths_of(kind, **_words(build, gpu_module, chip))[0]
+
+
+def _file(
+    build: Build, kind: ArtifactKind, gpu_module: str, chip: Chip | None = None
+) -> ArtifactFile:
+    words = _words(build, gpu_module, chip)
+    return build.file(kind, _name(build, kind, gpu_module, chip), **words)
+
+
+def begin_device(build: Build, outlined: Outlined, device: DeviceModules) -> DeviceUnits:
     """What the stages for devices need of modules, which other stages work on meanwhile."""
-    build.needs = {symbol_of(op): find_needs(op) for op in gpu_modules(build.module)}
-    wanted = _ptx_chips(build)
-    for name, module in build.device_modules.items():
-        build.able[name] = _able(build, name, _of_use(build, name, wanted))
-        if module is not None:
-            build.translations[name] = build.translation(module)
-    # A chip that is there for its PTX alone gets no cubin.
+    needs = {symbol_of(op): find_needs(op) for op in gpu_modules(outlined.module)}
+    units = []
+    for module in device.modules:
+        wanted = _of_use(module, _ptx_chips(build))
+        chips, refusals = _able(build, outlined.source, module.name, needs[module.name], wanted)
+        translation = None if module.module is None else build.translation(module.module)
+        units.append(
+            DeviceUnit(
+                module.name, needs[module.name], chips, refusals, module.llvm_ir, translation
+            )
+        )
+    jobs = [(unit.name, chip) for unit in units for chip in unit.chips]
+    check_room(
+        build.request, CUBIN, [_name(build, CUBIN, *job) for job in _for_cubins(build, jobs)]
+    )
+    check_room(build.request, PTX, [_name(build, PTX, *job) for job in jobs])
+    return DeviceUnits(tuple(units))
+
+
+def _for_cubins(build: Build, images: Iterable[Image]) -> list[Image]:
+    """A chip that is there for its PTX alone gets no cubin."""
     capabilities = {chip.capability for chip in build.request.cubin_chips}
-    jobs = [(name, chip) for name, chips in build.able.items() for chip in chips]
-    cubins = [_cubin_name(build, *job) for job in jobs if job[1].capability in capabilities]
-    check_room(build.request, EmitKind.CUBIN, cubins)
-    check_room(build.request, EmitKind.PTX, [_ptx_name(build, *job) for job in jobs])
+    return [image for image in images if image[1].capability in capabilities]
 
 
-def _of_use(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+def _of_use(module: DeviceModule, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
     """The chips that the kernels of a gpu.module are launched on: of those that have their code
     written for them, that one alone."""
-    only = build.only_for.get(gpu_module)
+    only = module.only_chip
     if only is None:
         return chips
     return (only,) if any(chip.capability == only.capability for chip in chips) else ()
@@ -97,39 +136,47 @@ def _ptx_chips(build: Build) -> tuple[Chip, ...]:
     return unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
 
 
-def translate_device(build: Build) -> list[StageFile]:
-    artifacts = []
-    for name in build.device_modules:
-        file = _device_ll_name(build, name)
-        text = build.device_texts.get(name)
-        if text is None:
-            text = build.translated(build.translations[name])
+def translate_device(
+    build: Build, outlined: Outlined, device: DeviceModules, begun: DeviceUnits
+) -> TranslatedDevice:
+    for unit in begun.units:
+        file, text = _name(build, DEVICE_LL, unit.name), unit.llvm_ir
+        if unit.translation is not None:
+            text = translated(unit.translation, outlined.source)
             if build.cache is not None and build.cache.device_code is not None:
                 build.cache.device_code.keep(file, text)
-        artifacts.append(build.file(EmitKind.DEVICE_LL, build.write(file, text)))
-    return artifacts
+        assert text is not None
+        build.write(file, text)
+    files = tuple(_file(build, DEVICE_LL, unit.name) for unit in begun.units)
+    return TranslatedDevice(begun.units, files=files)
 
 
-def compile_ptx(build: Build) -> list[StageFile]:
-    jobs = [(name, chip) for name, chips in build.able.items() for chip in chips]
+def compile_ptx(build: Build, device: TranslatedDevice) -> CompiledPtx:
+    jobs = [(unit, chip) for unit in device.units for chip in unit.chips]
     made = build.runner.in_parallel(
-        [functools.partial(_compile_ptx_for, build, name, chip) for name, chip in jobs]
+        [functools.partial(_compile_ptx_for, build, *job) for job in jobs]
     )
-    for (name, chip), chosen in zip(jobs, made, strict=True):
+    images: list[Image] = []
+    refusals = []
+    for (unit, chip), chosen in zip(jobs, made, strict=True):
         if isinstance(chosen, InputError):
-            _leave_out(build, name, chip, chosen)
+            _leave_out(build, unit.name, chip, chosen)
+            refusals.append((unit.name, chosen))
         else:
-            build.ptx[name, chosen] = _ptx_name(build, name, chosen)
-    return [build.file(EmitKind.PTX, file) for file in build.ptx.values()]
+            images.append((unit.name, chosen))
+    images = list(unique(images))
+    files = tuple(_file(build, PTX, *image) for image in images)
+    return CompiledPtx(tuple(images), tuple(refusals), files=files)
 
 
-def _able(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> list[Chip]:
-    """The chips that have every operation of a gpu.module; others of the default set are left out
-    with a warning. Raises InputError where the user named one that lacks something."""
-    assert build.source is not None
+def _able(
+    build: Build, source: Source, gpu_module: str, needs: tuple[Need, ...], chips: tuple[Chip, ...]
+) -> tuple[tuple[Chip, ...], tuple[InputError, ...]]:
+    """The chips that have every operation of a gpu.module, and why others of the default set are
+    left out, with a warning. Raises InputError where the user named one that lacks something."""
     is_default = build.request.has_default_chips
     problems = []
-    for need in build.needs[gpu_module]:
+    for need in needs:
         lacking = [
             chip.name for chip in chips if not any(map(need.is_met_by, _variants(build, chip)))
         ]
@@ -139,14 +186,15 @@ def _able(build: Build, gpu_module: str, chips: tuple[Chip, ...]) -> list[Chip]:
         problems.append((need.location, f"{need}: {names} lacks it"))
         if is_default:
             text = f"{need}: no code for {names} in {gpu_module}"
-            warning = BuildWarning.at(build.source, "chip-left-out", need.location, text)
-            build.warnings.append(warning)
-    if problems:
-        refusal = input_error(build.source, problems, hint=_hint(build.needs[gpu_module]))
-        if not is_default:
-            raise refusal
-        build.refusals.setdefault(gpu_module, []).append(refusal)
-    return [chip for chip in chips if _candidates(build, gpu_module, chip)]
+            warning = BuildWarning.at(source, "chip-left-out", need.location, text)
+            build.log.warnings.append(warning)
+    able = tuple(chip for chip in chips if _candidates(build, needs, chip))
+    if not problems:
+        return able, ()
+    refusal = input_error(source, problems, hint=_hint(needs))
+    if not is_default:
+        raise refusal
+    return able, (refusal,)
 
 
 def _hint(needs: tuple[Need, ...]) -> str | None:
@@ -155,16 +203,16 @@ def _hint(needs: tuple[Need, ...]) -> str | None:
     return f"--chip {having[0]}" if having else None
 
 
-def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> Chip | InputError:
+def _compile_ptx_for(build: Build, unit: DeviceUnit, chip: Chip) -> Chip | InputError:
     """Makes PTX, and says for which chip: `chip`, or its variant where that alone has what the
     code needs. Where neither has it: why not, for a chip of the default set; a chip that the
     user named must work."""
-    for candidate in _candidates(build, gpu_module, chip):
+    for candidate in _candidates(build, unit.needs, chip):
         try:
             build.device_compiler.compile_ptx(
-                _device_ll_name(build, gpu_module),
+                _name(build, DEVICE_LL, unit.name),
                 candidate,
-                _ptx_name(build, gpu_module, candidate),
+                _name(build, PTX, unit.name, candidate),
             )
         except InputError as error:
             if not build.request.has_default_chips:
@@ -175,10 +223,9 @@ def _compile_ptx_for(build: Build, gpu_module: str, chip: Chip) -> Chip | InputE
     return refusal
 
 
-def _candidates(build: Build, gpu_module: str, chip: Chip) -> list[Chip]:
-    """The chip, and its own variant for one of the default set: those that have what the
+def _candidates(build: Build, needs: tuple[Need, ...], chip: Chip) -> list[Chip]:
+    """The chip, and its own variant for one of the default set: those that have what a
     gpu.module's operations need."""
-    needs = build.needs[gpu_module]
     return [
         candidate
         for candidate in _variants(build, chip)
@@ -192,51 +239,68 @@ def _variants(build: Build, chip: Chip) -> list[Chip]:
     return [chip, *([Chip(f"{chip.name}a")] if has_variant else [])]
 
 
-def _ptx_name(build: Build, gpu_module: str, chip: Chip) -> str:
-    return f"{_stem(build, gpu_module)}.{chip.name}.ptx"
-
-
 def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -> None:
-    """Notes that there is no code of a module for a chip of the default set."""
-    build.refusals.setdefault(gpu_module, []).append(refusal)
-    text = f"No code for {chip.name} in {gpu_module}: {refusal.message}"
-    build.warnings_beside.append(BuildWarning("chip-left-out", text))
+    """Warns that there is no code of a module for a chip of the default set."""
+    build.warn("chip-left-out", f"No code for {chip.name} in {gpu_module}: {refusal.message}")
 
 
-def assemble(build: Build) -> list[StageFile]:
-    # A chip that is there for its PTX alone gets no cubin.
-    capabilities = {chip.capability for chip in build.request.cubin_chips}
-    jobs = [key for key in build.ptx if key[1].capability in capabilities]
+def assemble(
+    build: Build, outlined: Outlined, device: TranslatedDevice, compiled: CompiledPtx
+) -> Cubins:
+    units = {unit.name: unit for unit in device.units}
+    jobs = _for_cubins(build, compiled.images)
     made = build.runner.in_parallel(
-        [functools.partial(_assemble_for, build, name, chip) for name, chip in jobs]
+        [functools.partial(_assemble_for, build, units[name], chip) for name, chip in jobs]
     )
+    refusals = [*((unit.name, one) for unit in device.units for one in unit.refusals)]
+    refusals += compiled.refusals
+    refused: list[Image] = []
+    cubins: list[Image] = []
+    resources: dict[tuple[str, str], tuple[Resources, ...]] = {}
     for (name, chip), result in zip(jobs, made, strict=True):
         if isinstance(result, InputError):
             # ptxas refuses it here, and the driver's assembler would there.
-            del build.ptx[name, chip]
+            refused.append((name, chip))
+            refusals.append((name, result))
             _leave_out(build, name, chip, result)
             continue
         chosen, kernels = result
-        build.cubins[name, chosen] = _cubin_name(build, name, chosen)
-        for kernel, resources in kernels:
-            build.resources.setdefault((name, kernel), []).append(resources)
-    for name in build.device_modules:
-        if not any(owner == name for owner, _ in build.cubins):
-            raise build.refusals[name][0]
-    return [build.file(EmitKind.CUBIN, file) for file in build.cubins.values()]
+        cubins.append((name, chosen))
+        for kernel, needed in kernels:
+            resources[name, kernel] = (*resources.get((name, kernel), ()), needed)
+    for unit in device.units:
+        if not any(name == unit.name for name, _ in cubins):
+            raise next(refusal for name, refusal in refusals if name == unit.name)
+    cubins = list(unique(cubins))
+    ptx = tuple(image for image in compiled.images if image not in refused)
+    built_for = {
+        **{unit.name: _built_for(build, unit.name, cubins, ptx) for unit in device.units},
+        **{binary.name: binary.built_for for binary in outlined.given},
+    }
+    files = tuple(_file(build, CUBIN, *image) for image in cubins)
+    return Cubins(tuple(cubins), ptx, resources, built_for, files=files)
+
+
+def _built_for(
+    build: Build, gpu_module: str, cubins: Iterable[Image], ptx: Iterable[Image]
+) -> tuple[str, ...]:
+    wanted = build.request.ptx
+    chips = [chip.name for name, chip in cubins if name == gpu_module]
+    has_ptx = wanted is not None and (gpu_module, wanted) in ptx
+    return (*chips, *([wanted.compute] if wanted is not None and has_ptx else []))
 
 
 def _assemble_for(
-    build: Build, gpu_module: str, chip: Chip
+    build: Build, unit: DeviceUnit, chip: Chip
 ) -> tuple[Chip, list[tuple[str, Resources]]] | InputError:
     """Like `_compile_ptx_for`, for the cubin; with what ptxas says of the kernels."""
-    compiler, source = build.device_compiler, _device_ll_name(build, gpu_module)
-    for candidate in _candidates(build, gpu_module, chip):
-        ptx = _ptx_name(build, gpu_module, candidate)
+    compiler, source = build.device_compiler, _name(build, DEVICE_LL, unit.name)
+    for candidate in _candidates(build, unit.needs, chip):
+        ptx = _name(build, PTX, unit.name, candidate)
         try:
             if candidate != chip:
                 compiler.compile_ptx(source, candidate, ptx)
-            cubin = _cubin_name(build, gpu_module, candidate)
+            cubin = _name(build, CUBIN, unit.name, candidate)
             return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)
         except InputError as error:
             if not build.request.has_default_chips:
@@ -245,22 +309,23 @@ def _assemble_for(
     return refusal
 
 
-def _cubin_name(build: Build, gpu_module: str, chip: Chip) -> str:
-    return f"{_stem(build, gpu_module)}.{chip.name}.cubin"
-
-
-def bundle(build: Build) -> list[StageFile]:
-    r = build.request
-    for name in build.device_modules:
-        cubins = {chip: file for (owner, chip), file in build.cubins.items() if owner == name}
+def bundle(build: Build, outlined: Outlined, device: DeviceModules, cubins: Cubins) -> Fatbins:
+    wanted = build.request.ptx
+    images = []
+    for module in device.modules:
+        name, file = module.name, _name(build, FATBIN, module.name)
+        own = {chip: _name(build, CUBIN, name, chip) for one, chip in cubins.images if one == name}
         ptx = None
-        if r.ptx is not None and (name, r.ptx) in build.ptx:
-            ptx = (r.ptx, build.ptx[name, r.ptx])
-        file = f"{_stem(build, name)}.fatbin"
-        build.device_compiler.bundle(cubins, ptx, file)
-        build.fatbins[name] = file
-    for binary in build.given:
-        file = f"{_stem(build, binary.name)}.fatbin"
+        if wanted is not None and (name, wanted) in cubins.ptx:
+            ptx = (wanted, _name(build, PTX, name, wanted))
+        build.device_compiler.bundle(own, ptx, file)
+        images.append(
+            DeviceImage(name, file, cubins.built_for[name], module.only_chip, module.early_kernels)
+        )
+    for binary in outlined.given:
+        file = _name(build, FATBIN, binary.name)
         build.device_compiler.bundle_given(binary, file)
-        build.fatbins[binary.name] = file
-    return [build.file(EmitKind.FATBIN, file) for file in build.fatbins.values()]
+        images.append(DeviceImage(binary.name, file, cubins.built_for[binary.name]))
+    files = tuple(_file(build, FATBIN, image.name) for image in images)
+    images += [DeviceImage(name, None) for name in device.cpu_alone]
+    return Fatbins(tuple(images), files=files)

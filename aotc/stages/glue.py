@@ -1,12 +1,11 @@
 """The C that goes with a module's object: an executable's table, a library's functions.
 
-It is compiled beside the object, and once, whatever is linked with it.
+It is compiled with the object, and once, whatever is linked with it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from aotc.emit.header import generate_header
@@ -15,39 +14,26 @@ from aotc.emit.names import exported_functions
 from aotc.emit.table import generate_table
 from aotc.errors import InputError, ToolError
 from aotc.host.compile import DEFAULT_VISIBILITY
-from aotc.request import EmitKind
+from aotc.manifest import Manifest
 from aotc.stages.build import Build
 from aotc.toolchain import data_dir
 from aotc.toolchain.runtime import STATIC_DEFINES
 
 
-def glue_for(build: Build) -> list[Callable[[Build], str]]:
-    """What makes the objects that the request's executable and libraries have beside others."""
-    kinds = build.request.emit
-    glue: list[Callable[[Build], str]] = []
-    if EmitKind.EXE in kinds and not build.is_program:
-        glue.append(table_object)
-    if build.entries and any(kind.is_library for kind in kinds):
-        glue.append(library_object)
-    return glue
-
-
-def table_object(build: Build) -> str:
+def table_object(build: Build, manifest: Manifest) -> str:
     """The harness's table of entries; its object."""
-    assert build.manifest is not None
-    return _compile(build, *generate_table(build.manifest))
+    return _compile(build, *generate_table(manifest))
 
 
-def library_object(build: Build) -> str:
+def library_object(build: Build, manifest: Manifest) -> str:
     """The library's C functions; their object."""
-    assert build.manifest is not None
-    exported_functions(build.manifest)  # names that C cannot have are told before its compiler is
-    header = build.write(*generate_header(build.manifest))
+    exported_functions(manifest)  # names that C cannot have are told before its compiler is
+    header = build.write(*generate_header(manifest))
     options = () if build.request.shares_runtime else STATIC_DEFINES
     try:
         return _compile(
             build,
-            *generate_library(build.manifest),
+            *generate_library(manifest),
             DEFAULT_VISIBILITY,
             *options,
             headers=(header,),
@@ -67,11 +53,7 @@ def _compile(
 ) -> str:
     """A generated C file → its object, which is named."""
     output = f"{Path(name).stem}.o"
-    if name not in build.compiled:
-        build.write(name, text)
-        includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")
-        build.host_compiler.compile_c(
-            name, output, includes=includes, headers=headers, options=options
-        )
-        build.compiled.add(name)
+    build.write(name, text)
+    includes = (data_dir("templates") / "harness", data_dir("runtime_c") / "include")
+    build.host_compiler.compile_c(name, output, includes=includes, headers=headers, options=options)
     return output

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from aotc.artifacts import ASM, EXE, HOST_LL, HOST_MLIR, OBJ, ArtifactKind, needed_for
 from aotc.cpu.units import kernel_symbols
 from aotc.host.constants import (
     Constant,
@@ -22,134 +25,170 @@ from aotc.lower.checks.host_assembly import check_host_assembly
 from aotc.lower.host.lower import lower_host
 from aotc.lower.leftovers import check_lowered
 from aotc.manifest import built_for_text
-from aotc.request import EmitKind
-from aotc.stages.build import Build, printed
-from aotc.stages.file import StageFile
-from aotc.stages.glue import glue_for, table_object
-from aotc.toolchain import (
-    harness_objects,
-    runtime_library,
-    utilities_library,
+from aotc.stages.build import Build, translated
+from aotc.stages.glue import library_object, table_object
+from aotc.stages.results import (
+    CpuCode,
+    CpuObjects,
+    Described,
+    DeviceImage,
+    Fatbins,
+    HostCode,
+    HostModule,
+    Objects,
+    Outlined,
+    StageResult,
+    TakenWeights,
 )
+from aotc.toolchain import harness_objects, runtime_library, utilities_library
 
 _NO_GPU = -1  # a compute capability that none has
 
 
-def lower_to_host(build: Build) -> list[StageFile]:
-    assert build.source is not None
-    build.host = lower_host(
-        build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
+def lower_to_host(build: Build, outlined: Outlined) -> HostModule:
+    source = outlined.source
+    host = lower_host(
+        source.module, name=source.name, lines=source.lines, debug=build.request.debug
     )
-    check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
+    check_lowered(host, source, ("llvm", "gpu"), what="host code")
     if not build.request.allow_file_directives:
-        check_host_assembly(build.source, build.host)
-    name = f"{build.request.name}.host.mlir"
-    return printed(build, EmitKind.HOST_MLIR, name, build.host.operation)
+        check_host_assembly(source, host)
+    return HostModule(host, files=build.printed(HOST_MLIR, host.operation))
 
 
-def translate_host(build: Build) -> list[StageFile]:
+def translate_host(
+    build: Build,
+    outlined: Outlined,
+    host: HostModule,
+    fatbins: Fatbins,
+    cpu: CpuCode,
+    described: Described,
+    weights: TakenWeights | None,
+) -> HostCode:
     """The LLVM IR of all host code, where it or its assembly is asked for; what objects are made of
     is without the kernels: see `aotc.stages.cpu.compile_cpu`."""
-    images = {name: (build.folder / file).read_bytes() for name, file in build.fatbins.items()}
-    # It is never loaded, but its address is what its kernels are registered under.
-    images |= dict.fromkeys(build.cpu_alone, bytes(8))
-    artifacts = []
-    texts = [kind.value for kind in (EmitKind.HOST_LL, EmitKind.ASM) if kind in build.request.emit]
+
+    def embedded(module: Any, *, kernels_apart: bool) -> list[Constant]:
+        """What `module` lacks yet goes into it; the large constants that it only declares then."""
+        embed(
+            module,
+            images,
+            cpu.kernels,
+            outlined.entries,
+            built_for={image.name: built_for_text(image.built_for) for image in fatbins.images},
+            managed_globals=outlined.managed_globals,
+            lowered_entries=outlined.lowered_entries,
+            weights=None if weights is None else weights.file,
+            only_capability={
+                image.name: _NO_GPU if image.only_chip is None else image.only_chip.capability
+                for image in fatbins.images
+                if image.file is None or image.only_chip is not None
+            },
+            early_kernels={image.name: image.early_kernels for image in fatbins.images},
+            kernels_apart=kernels_apart,
+        )
+        return take_large_constants(module)
+
+    def written(module: Any, file: str) -> str:
+        text = translated(build.translation(module), outlined.source)
+        return build.write(file, text + manifest_note(described.manifest))
+
+    r = build.request
+    images = {image.name: _image_bytes(build, image) for image in fatbins.images}
+    whole = code = None
+    constants: list[Constant] = []
+    texts = _kinds_of_text(r.emit)
     if texts:
-        whole = build.host.operation.clone() if build.request.makes_code else build.host.operation
-        constants = _embed(build, whole, images, kernels_apart=False)
-        if constants:
+        module = host.module.operation.clone() if r.makes_code else host.module.operation
+        left_out = embedded(module, kernels_apart=False)
+        if left_out:
             build.warn(
                 "constants-left-out",
-                f"{' and '.join(texts)} only declares {describe(constants)}: large constants "
+                f"{' and '.join(texts)} only declares {describe(left_out)}: large constants "
                 "are not written as text. --emit obj has them.",
             )
-        file = _translate(build, whole, _whole_name(build))
-        artifacts.append(build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll"))
-    if build.request.makes_code:
-        build.constants += _embed(build, build.host.operation, images, kernels_apart=True)
-        check_reach(build.constants)
-        file = _translate(build, build.host, _host_ll_name(build))
-        if not texts:
-            artifacts.append(build.file(EmitKind.HOST_LL, file))
-    return artifacts
+        whole = written(module, f"{build.stem}.ll")
+    if r.makes_code:
+        constants = embedded(host.module.operation, kernels_apart=True)
+        code = written(host.module, f"{build.stem}.host.ll")
+    if whole is not None:
+        file = build.file(HOST_LL, whole)
+    else:
+        assert code is not None
+        file = build.file(HOST_LL, code, name=f"{build.stem}.host")
+    return HostCode(whole, code, tuple(constants), files=(file,))
 
 
-def _embed(
-    build: Build, host: Any, images: Mapping[str, bytes], *, kernels_apart: bool
-) -> list[Constant]:
-    """What `host` lacks yet goes into it; the large constants that it only declares then."""
-    embed(
-        host,
-        images,
-        build.cpu,
-        build.entries,
-        built_for={name: built_for_text(build.built_for(name)) for name in images},
-        managed_globals=build.managed_globals,
-        lowered_entries=build.lowered_entries,
-        weights=build.weights,
-        only_capability={
-            **{name: chip.capability for name, chip in build.only_for.items()},
-            **dict.fromkeys(build.cpu_alone, _NO_GPU),
-        },
-        early_kernels=build.early_kernels,
-        kernels_apart=kernels_apart,
-    )
-    return take_large_constants(host)
+def _kinds_of_text(kinds: Collection[ArtifactKind]) -> list[str]:
+    """The names of the kinds that want all host code as text: but objects."""
+    needed = needed_for(kinds)
+    takers = [kind for kind in needed if HOST_LL in kind.takes and kind is not OBJ]
+    return [kind.name for kind in (HOST_LL, *takers) if kind in takers or kind in kinds]
 
 
-def _translate(build: Build, host: Any, file: str) -> str:
-    assert build.manifest is not None
-    return build.write(
-        file, build.translated(build.translation(host)) + manifest_note(build.manifest)
-    )
+def _image_bytes(build: Build, image: DeviceImage) -> bytes:
+    """One without a fatbin is never loaded, but its kernels are registered under its address."""
+    return bytes(8) if image.file is None else (build.folder / image.file).read_bytes()
 
 
-def _whole_name(build: Build) -> str:
-    return f"{build.stem}.ll"
-
-
-def _host_ll_name(build: Build) -> str:
-    return f"{build.stem}.host.ll"
-
-
-def compile_asm(build: Build) -> list[StageFile]:
+def compile_asm(build: Build, host: HostCode) -> StageResult:
+    assert host.whole is not None
     file = f"{build.stem}.s"
-    build.host_compiler.compile_ir(_whole_name(build), file, assembly=True)
-    return [build.file(EmitKind.ASM, file, called=f"{build.request.name}.s")]
+    build.host_compiler.compile_ir(host.whole, file, assembly=True)
+    return StageResult(files=(build.file(ASM, file),))
 
 
-def compile_object(build: Build) -> list[StageFile]:
-    """The module's object; beside it, what the C is compiled to that is linked with it."""
+def compile_object(
+    build: Build,
+    outlined: Outlined,
+    cpu: CpuCode,
+    cpu_objects: CpuObjects,
+    described: Described,
+    host: HostCode,
+) -> Objects:
+    """The module's object, and what the C is compiled to that is linked with it."""
+    r = build.request
+    assert host.code is not None
+    constants = [*cpu_objects.constants, *host.constants]
+    check_reach(constants)
     code, data = f"{build.stem}.host.o", f"{build.stem}.constants.o"
-    tasks: list[Callable[[], object]] = [
-        functools.partial(build.host_compiler.compile_ir, _host_ll_name(build), code)
+    needed = needed_for(r.emit)
+    makes_table = EXE in needed and not outlined.is_program
+    makes_library = any(kind.is_library for kind in needed) and bool(outlined.entries)
+    tasks: list[Callable[[], Any]] = [
+        functools.partial(build.host_compiler.compile_ir, host.code, code)
     ]
-    tasks += [functools.partial(make, build) for make in glue_for(build)]
-    build.runner.in_parallel(tasks)
-    if not build.request.allow_file_directives:
+    if makes_table:
+        tasks.append(functools.partial(table_object, build, described.manifest))
+    if makes_library:
+        tasks.append(functools.partial(library_object, build, described.manifest))
+    made = build.runner.in_parallel(tasks)
+    if not r.allow_file_directives:
         check_named_libraries(build.folder / code)
-    build.objects = [code, *build.cpu_objects]
-    if build.constants:
-        write_constants(build.constants, build.request.target.architecture, build.folder / data)
-        build.objects.append(data)
-    if EmitKind.OBJ not in build.request.emit:
-        return []
+    module = [code, *cpu_objects.objects]
+    if constants:
+        write_constants(constants, r.target.architecture, build.folder / data)
+        module.append(data)
+    objects = Objects(
+        tuple(module), made[1] if makes_table else None, made[-1] if makes_library else None
+    )
+    if OBJ not in r.emit:
+        return objects
     file = f"{build.stem}.o"
-    assert build.cpu is not None
-    shared = {*kernel_symbols(build.cpu), *(constant.symbol for constant in build.constants)}
-    build.linker.join(build.objects, file, hide=shared)
-    return [build.file(EmitKind.OBJ, file, called=f"{build.request.name}.o")]
+    shared = {*kernel_symbols(cpu.kernels), *(constant.symbol for constant in constants)}
+    build.linker.join(module, file, hide=shared)
+    return replace(objects, files=(build.file(OBJ, file),))
 
 
-def link_executable(build: Build) -> list[StageFile]:
+def link_executable(build: Build, outlined: Outlined, objects: Objects) -> StageResult:
     triple = build.request.target.triple
-    harness = harness_objects(build.toolchain, build.runner, triple, program_main=build.is_program)
-    objects: list[str | Path] = [*build.objects, *harness]
-    if not build.is_program:
-        objects.append(table_object(build))
+    is_program = outlined.is_program
+    harness = harness_objects(build.toolchain, build.runner, triple, program_main=is_program)
+    linked: list[str | Path] = [*objects.module, *harness]
+    if objects.table is not None:
+        linked.append(objects.table)
     file = f"{build.stem}.exe"
     runtime = runtime_library(build.toolchain, build.runner, triple, kind="static")
     utilities = utilities_library(build.toolchain, build.runner, triple)
-    build.linker.link_executable(objects, runtime, utilities, file)
-    return [build.file(EmitKind.EXE, file, called=build.request.name)]
+    build.linker.link_executable(linked, runtime, utilities, file)
+    return StageResult(files=(build.file(EXE, file),))

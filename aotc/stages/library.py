@@ -5,75 +5,71 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from aotc.delivery import HEADERS, LIBRARIES
+from aotc.artifacts import HEADER, PACKAGE, SHARED, STATIC, ArtifactFile, ArtifactKind
 from aotc.emit.header import generate_header
 from aotc.emit.names import exported_functions
 from aotc.emit.package import generate_package
 from aotc.errors import InputError
-from aotc.request import EmitKind
+from aotc.manifest import Manifest
 from aotc.stages.build import Build
-from aotc.stages.file import StageFile
-from aotc.stages.glue import library_object
-from aotc.toolchain import (
-    runtime_library,
-    utilities_library,
-)
+from aotc.stages.results import Described, Objects, StageResult
+from aotc.toolchain import runtime_library, utilities_library
 
 
-def declare(build: Build) -> list[StageFile]:
-    assert build.manifest is not None
-    _require_entries(build, "a header")
-    exported_functions(build.manifest)
-    name, text = generate_header(build.manifest)
-    return [StageFile(EmitKind.HEADER, name, text.encode, HEADERS)]
+def declare(build: Build, described: Described) -> StageResult:
+    _require_entries(build, described.manifest, "a header")
+    exported_functions(described.manifest)
+    _, text = generate_header(described.manifest)
+    return StageResult(files=build.texts(HEADER, text))
 
 
-def package(build: Build) -> list[StageFile]:
-    assert build.manifest is not None
-    _require_entries(build, "a package")
-    return [
-        StageFile(EmitKind.PACKAGE, name, text.encode, folder)
-        for folder, name, text in generate_package(
-            build.manifest,
-            has_shared=EmitKind.SHARED in build.request.emit,
-            shares_runtime=build.request.shares_runtime,
-        )
-    ]
+def package(build: Build, described: Described) -> StageResult:
+    _require_entries(build, described.manifest, "a package")
+    texts = generate_package(
+        described.manifest,
+        has_shared=SHARED in build.request.emit,
+        shares_runtime=build.request.shares_runtime,
+    )
+    return StageResult(files=build.texts(PACKAGE, *texts))
 
 
-def link_static(build: Build) -> list[StageFile]:
-    _require_entries(build, "a static library")
+def link_static(build: Build, objects: Objects, described: Described) -> StageResult:
+    _require_entries(build, described.manifest, "a static library")
     file = f"lib{build.request.library}.a"
-    objects = [*build.objects, library_object(build)]
     runtime = None if build.request.shares_runtime else _runtime(build)
-    build.linker.archive(objects, runtime, _utilities(build), file, _exports(build))
-    made = [build.file(EmitKind.STATIC, file, folder=LIBRARIES)]
-    is_alone = EmitKind.SHARED not in build.request.emit
-    return [*made, *(_shared_runtime(build) if is_alone else [])]
+    exports = exported_functions(described.manifest)
+    build.linker.archive(_linked(objects), runtime, _utilities(build), file, exports)
+    is_alone = SHARED not in build.request.emit
+    runtimes = _shared_runtime(build, STATIC) if is_alone else ()
+    return StageResult(files=(build.file(STATIC, file), *runtimes))
 
 
-def link_shared(build: Build) -> list[StageFile]:
-    _require_entries(build, "a shared library")
+def link_shared(build: Build, objects: Objects, described: Described) -> StageResult:
+    _require_entries(build, described.manifest, "a shared library")
     file = f"lib{build.request.library}.so"
     if build.request.shares_runtime and not build.request.names_folder:
         build.warn(
             "runtime-beside",
             "The library needs libmlir_cuda_runtime.so beside it: -o DIRECTORY/ puts both there.",
         )
-    objects = [*build.objects, library_object(build)]
     build.linker.link_shared(
-        objects,
+        _linked(objects),
         _runtime(build),
         _utilities(build),
         file,
-        _exports(build),
+        exported_functions(described.manifest),
         soname=build.request.soname,
     )
-    return [build.file(EmitKind.SHARED, file, folder=LIBRARIES), *_shared_runtime(build)]
+    return StageResult(files=(build.file(SHARED, file), *_shared_runtime(build, SHARED)))
+
+
+def _linked(objects: Objects) -> list[str]:
+    assert objects.library is not None
+    return [*objects.module, objects.library]
 
 
 def _runtime(build: Build) -> Path:
-    """The runtime of a library: a part of it, or a file beside it."""
+    """The runtime of a library: a part of it, or a file in the same folder."""
     kind: Literal["static", "shared"] = "shared" if build.request.shares_runtime else "static"
     return runtime_library(build.toolchain, build.runner, build.request.target.triple, kind=kind)
 
@@ -82,27 +78,19 @@ def _utilities(build: Build) -> Path:
     return utilities_library(build.toolchain, build.runner, build.request.target.triple)
 
 
-def _shared_runtime(build: Build) -> list[StageFile]:
-    """The runtime as a file beside the library, for those who want it so."""
+def _shared_runtime(build: Build, kind: ArtifactKind) -> tuple[ArtifactFile, ...]:
+    """The runtime as a file in the library's folder, for those who want it so."""
     if not build.request.shares_runtime or not build.request.names_folder:
-        return []
+        return ()
     runtime = _runtime(build)
-    is_shared = EmitKind.SHARED in build.request.emit
-    kind = EmitKind.SHARED if is_shared else EmitKind.STATIC
-    return [StageFile(kind, runtime.name, runtime.read_bytes, LIBRARIES)]
+    return (ArtifactFile(kind, runtime.name, runtime.read_bytes, kind.folder),)
 
 
-def _exports(build: Build) -> list[str]:
-    """All that a library has for others."""
-    assert build.manifest is not None
-    return exported_functions(build.manifest)
-
-
-def _require_entries(build: Build, what: str) -> None:
-    if not build.entries:
-        if EmitKind.SHARED in build.request.emit:
+def _require_entries(build: Build, manifest: Manifest, what: str) -> None:
+    if not manifest.entries:
+        if SHARED in build.request.emit:
             what = "a shared library"
-        elif EmitKind.STATIC in build.request.emit:
+        elif STATIC in build.request.emit:
             what = "a static library"
         raise InputError(
             f"Nothing to export: {build.request.source} has a main of its own and no entry, so it "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aotc import mlir
+from aotc.artifacts import EXE, MLIR
 from aotc.device.given import given_binaries
 from aotc.emit.names import name_functions
 from aotc.errors import AotcError, InputError
@@ -31,39 +32,36 @@ from aotc.lower.plan.remarks import Remarks
 from aotc.lower.rewrites.allocations import check_allocations
 from aotc.output import write_file
 from aotc.pipes import is_special
-from aotc.request import EmitKind
-from aotc.stages.build import Build, printed
-from aotc.stages.file import StageFile
+from aotc.stages.build import Build
+from aotc.stages.results import Loaded, Outlined
 
 
-def load(build: Build) -> list[StageFile]:
+def load(build: Build) -> Loaded:
     r = build.request
     name = "<stdin>" if str(r.source) == "-" else str(r.source)
-    build.source = _read(build, name)
-    check_module(
-        build.source, architecture=r.target.architecture, has_pipeline=r.pipeline is not None
-    )
-    mark_kernels(build.module)
-    build.warnings += check_input(build.source, r)
-    mark_entries(build.source, r.entries, r.emit)
-    check_supported(build.source, has_pipeline=r.pipeline is not None)
-    build.entries = describe_entries(build.source)
-    build.lowered_entries = lowered_entries(build.source)
+    source, size = _read(build, name)
+    check_module(source, architecture=r.target.architecture, has_pipeline=r.pipeline is not None)
+    mark_kernels(source.module)
+    build.log.warnings += check_input(source, r)
+    mark_entries(source, r.entries, r.emit)
+    check_supported(source, has_pipeline=r.pipeline is not None)
+    entries = describe_entries(source)
+    lowered = lowered_entries(source)
     # A function that the user names is called by the harness, whatever else is there.
-    build.is_program = has_program_main(build.module) and not r.entries
-    if build.is_program and (EmitKind.EXE in r.emit or not build.entries):
-        check_program_main(build.source)
-    return []
+    is_program = has_program_main(source.module) and not r.entries
+    if is_program and (EXE in r.emit or not entries):
+        check_program_main(source)
+    return Loaded(source, entries, lowered, is_program, size)
 
 
-def _read(build: Build, name: str) -> Source:
-    """The source: MLIR as it is, or what a front end makes of another format."""
+def _read(build: Build, name: str) -> tuple[Source, int]:
+    """The source, MLIR as it is or what a front end makes of another format, and the size of MLIR
+    in bytes."""
     r = build.request
     frontend = frontend_for(r.source, r.frontend)
     if frontend is None and r.frontend_options:
         raise InputError(f"{name} is MLIR, which takes no --frontend-option.")
-    # Held no longer than it is needed: it may be large.
-    content, build.content = build.content if r.content is None else r.content, None
+    content = build.content if r.content is None else r.content
     if content is None and (frontend is None or str(r.source) == "-" or is_special(r.source)):
         content = read_source(r.source)
     if frontend is not None:
@@ -75,35 +73,42 @@ def _read(build: Build, name: str) -> Source:
             bytecode = import_file(frontend, path, dict(r.frontend_options), named=r.frontend)
         except AotcError as error:
             raise error.renamed(str(path), name) from None
-        return adopt_module(name, frontend.name, bytecode, path, build.context)
+        return adopt_module(name, frontend.name, bytecode, path, build.context), 0
     assert content is not None
-    build.input_size = len(content)
     mlir.without_classes()
     check_bytecode(name, content)
-    return parse_source(name, content, build.context, locations=r.debug)
+    return parse_source(name, content, build.context, locations=r.debug), len(content)
 
 
-def outline_module(build: Build) -> list[StageFile]:
-    assert build.source is not None
-    r = build.request
-    explanation = Explanation(Remarks(build.source))
-    build.explanation = explanation
-    build.managed_globals = outline(build.source, r, explanation)
-    build.warnings += explanation.remarks.warnings
+def outline_module(build: Build, loaded: Loaded) -> Outlined:
+    r, source = build.request, loaded.source
+    explanation = Explanation(Remarks(source))
+    # At once: it is printed where the build fails, too.
+    build.log.explanation = explanation
+    managed_globals = outline(source, r, explanation)
+    build.log.warnings += explanation.remarks.warnings
     # Tensors are memrefs now, and results may be arguments.
-    build.entries = describe_again(build.source, build.entries)
-    build.warnings += check_outlined(build.source, r)
-    check_host_code(build.source, is_outlined=True)
-    check_kernels(build.source)
-    build.given = given_binaries(build.source)
-    build.entries = name_functions(describe_accesses(build.module, build.entries), r.prefix)
-    for gpu_module in gpu_modules(build.module):
+    entries = describe_again(source, loaded.entries)
+    build.log.warnings += check_outlined(source, r)
+    check_host_code(source, is_outlined=True)
+    check_kernels(source)
+    given = given_binaries(source)
+    entries = name_functions(describe_accesses(source.module, entries), r.prefix)
+    modules = gpu_modules(source.module)
+    for gpu_module in modules:
         check_allocations(gpu_module)
-    goes_on = any(kind is not EmitKind.MLIR for kind in r.emit)
-    if r.pipeline is not None and goes_on and not gpu_modules(build.module):
+    if r.pipeline is not None and r.emit != (MLIR,) and not modules:
         build.warn(
             "host-only",
             "The pipeline left no kernel: everything runs on the host. (To have aotc map the "
             "loops that it makes, take them with --emit mlir, and build those.)",
         )
-    return printed(build, EmitKind.MLIR, f"{r.name}.gpu.mlir", build.module.operation)
+    return Outlined(
+        source,
+        entries,
+        loaded.lowered_entries,
+        loaded.is_program,
+        managed_globals,
+        given,
+        files=build.printed(MLIR, source.module.operation),
+    )

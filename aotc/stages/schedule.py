@@ -1,30 +1,46 @@
-"""`SideBySide`: runs stages, some of them in a thread beside the others."""
+"""`Schedule`: runs stages, some of them in a thread of their own, and holds their results."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.processes.signals import uninterrupted
-from aotc.stages.build import Build, Stage
-from aotc.stages.file import StageFile
+from aotc.stages.build import Build, BuildLog
+from aotc.stages.results import StageResult
+from aotc.warnings import BuildWarning
+
+
+class Stage(Struct, frozen=True):
+    """A step of the build: its name, and the function `run` of the build and of the results of the
+    stages that it `takes` and `may_take`: see `aotc.artifacts.ArtifactKind`."""
+
+    name: str
+    takes: tuple[str, ...]
+    run: Callable[..., StageResult]
+    may_take: tuple[str, ...] = ()
+    is_concurrent: bool = False
+    begin: Callable[..., Any] | None = None
 
 
 class Made(Struct, frozen=True):
-    """What a stage made, and when it began and ended, by `time.perf_counter`."""
+    """The result of a stage, when the stage began and ended, by `time.perf_counter`, and the
+    warnings of a concurrent one."""
 
-    artifacts: list[StageFile]
+    result: StageResult
     seconds: tuple[float, float]
+    warnings: Sequence[BuildWarning] = ()
 
 
-class SideBySide:
-    """The stages of a build on their way, given in their order.
+class Schedule:
+    """The stages of a build, given in their order; `results` has those of the stages that ran.
 
     `started` is called with each stage that this thread runs or waits for, and `ended` with each
     that has ended, in their order; what that raises ends the build. When a stage fails, those
@@ -37,12 +53,13 @@ class SideBySide:
         started: Callable[[Stage], None],
         ended: Callable[[Stage, Made], None],
     ) -> None:
+        self.results: dict[str, StageResult] = {}
         self._build = build
         self._started = started
         self._ended = ended
         # Not told of yet, in order: what was made, or the work that makes it.
         self._pending: list[tuple[Stage, Made | Future[Made]]] = []
-        # One thread: each stage beside takes what the one before it made.
+        # One thread: each concurrent stage takes what the one before it made.
         self._thread: ThreadPoolExecutor | None = None
         self._done: SimpleQueue[Future[Made]] = SimpleQueue()
         self._has_failed = False
@@ -63,19 +80,13 @@ class SideBySide:
 
     def run(self, stage: Stage) -> None:
         """Runs the stage, or lets it run."""
-        if stage.begin is not None:
-            stage.begin(self._build)
-        if stage.beside:
-            with uninterrupted():
-                if self._thread is None:
-                    self._thread = ThreadPoolExecutor(max_workers=1)
-                work = self._thread.submit(self._make_beside, stage)
-                work.add_done_callback(self._done.put)
-                self._pending.append((stage, work))
+        if stage.is_concurrent:
+            self._submit(stage)
             return
+        self._await((*stage.takes, *stage.may_take))
         self._started(stage)
         try:
-            made = self._make(stage)
+            made = self._make(stage, self._build)
         except Exception:
             self._end_all(len(self._pending))
             raise
@@ -83,21 +94,40 @@ class SideBySide:
         if len(self._pending) == 1:
             self._end_all(1)
 
-    def _make(self, stage: Stage) -> Made:
-        begin = time.perf_counter()
-        artifacts = stage.run(self._build)
-        return Made(artifacts, (begin, time.perf_counter()))
+    def _submit(self, stage: Stage) -> None:
+        begun = [] if stage.begin is None else [stage.begin(self._build, *self._inputs(stage))]
+        with uninterrupted():
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(max_workers=1)
+            work = self._thread.submit(self._make_concurrently, stage, begun)
+            work.add_done_callback(self._done.put)
+            self._pending.append((stage, work))
 
-    def _make_beside(self, stage: Stage) -> Made:
+    def _inputs(self, stage: Stage) -> list[StageResult | None]:
+        return [
+            *(self.results[name] for name in stage.takes),
+            *(self.results.get(name) for name in stage.may_take),
+        ]
+
+    def _make(self, stage: Stage, build: Build, begun: Sequence[Any] = ()) -> Made:
+        begin = time.perf_counter()
+        result = stage.run(build, *self._inputs(stage), *begun)
+        self.results[stage.name] = result
+        return Made(result, (begin, time.perf_counter()))
+
+    def _make_concurrently(self, stage: Stage, begun: Sequence[Any]) -> Made:
         # Of two failures the first is told: what this says is never heard.
         assert not self._has_failed
+        log = BuildLog()
         try:
-            return self._make(stage)
+            return replace(
+                self._make(stage, replace(self._build, log=log), begun), warnings=log.warnings
+            )
         except BaseException:
             self._has_failed = True
             raise
 
-    def await_all(self, names: Iterable[str]) -> None:
+    def _await(self, names: Iterable[str]) -> None:
         """Waits until the stages of these names have ended, and those before them."""
         wanted = set(names)
         places = [
@@ -125,8 +155,7 @@ class SideBySide:
                 while not work.done():
                     self._done.get()
                 work = work.result()
-                while self._build.warnings_beside:  # the thread may add to them
-                    self._build.warnings.append(self._build.warnings_beside.pop(0))
+                self._build.log.warnings += work.warnings
             del self._pending[0]
             self._ended(stage, work)
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from aotc.artifacts import WEIGHTS
 from aotc.delivery import weights_from_artifact
 from aotc.errors import InputError
 from aotc.host.weights import LEAST, take_weights, write_weights
-from aotc.request import EmitKind
 from aotc.stages.build import Build
-from aotc.stages.file import StageFile
+from aotc.stages.results import HostModule, TakenWeights
 
 
-def take(build: Build) -> list[StageFile]:
+def take(build: Build, host: HostModule) -> TakenWeights:
     r = build.request
     assert r.weights is not None
-    constants = take_weights(build.host.operation)
+    constants = take_weights(host.module.operation)
     if not constants:
         raise InputError(
             f"Nothing for --weights {r.weights}: {r.source} has no constants of {LEAST} bytes or "
             "more outside of kernels."
         )
     file = f"{build.stem}.weights"
-    build.weights = write_weights(constants, build.folder / file, weights_from_artifact(r))
-    return [build.file(EmitKind.WEIGHTS, file, called=r.weights.name)]
+    weights = write_weights(constants, build.folder / file, weights_from_artifact(r))
+    return TakenWeights(weights, files=(build.file(WEIGHTS, file),))

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from aotc.cache.folder import cache_root, make_once, zig_cache
+from aotc.cache_folder import cache_root, make_once, zig_cache
 from aotc.errors import InternalError
 from aotc.toolchain.data import RUNTIME_NAME, SHARED_RUNTIME, data_dir
 from aotc.toolchain.runner import Runner

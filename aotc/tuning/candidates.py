@@ -19,13 +19,15 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from aotc.artifacts import MLIR, SHARED
 from aotc.errors import InputError
 from aotc.kernels.matmul.choice import Choice, candidates
 from aotc.kernels.matmul.problem import Matrix, Problem
 from aotc.kernels.matmul.tuned import Sizes, matrices, problem_words, timed_sizes
+from aotc.manifest import parse_manifest
 from aotc.output import write_file
 from aotc.processes.record import temporary_folder
-from aotc.request import BuildRequest, Chip, EmitKind, HostTarget, unique
+from aotc.request import BuildRequest, Chip, HostTarget, unique
 from aotc.warnings import WarningOptions
 
 RUN = "run"
@@ -51,17 +53,16 @@ def find_products(
     request: BuildRequest, tools: Mapping[str, Path], chips: Iterable[Chip]
 ) -> list[Product]:
     """Those of the request's module that have kernels to choose from on these chips."""
-    from aotc.lower.plan.explanation import Explanation
     from aotc.pipeline import new_build, run_build
 
     found = []
     # As far as kernels are chosen; what was measured before is measured again.
-    lowered = replace(request, emit=(EmitKind.MLIR,), tuned=None, save_temps=None)
+    lowered = replace(request, emit=(MLIR,), tuned=None, save_temps=None)
     with temporary_folder() as folder:
         build = new_build(lowered, folder, tools=tools)
         run_build(build)
-        assert isinstance(build.explanation, Explanation)
-        problems = unique(build.explanation.remarks.products)
+        assert build.log.explanation is not None
+        problems = unique(build.log.explanation.remarks.products)
         for problem in problems:
             for chip in chips:
                 for sizes in timed_sizes(problem):
@@ -114,7 +115,7 @@ def _build(
     request = BuildRequest(
         source=Path(name),
         content=_module(kernel, name).encode(),
-        emit=(EmitKind.SHARED,),
+        emit=(SHARED,),
         chips=(Chip(kernel.target),),
         ptx=None,
         target=target,
@@ -123,16 +124,18 @@ def _build(
     )
     with temporary_folder() as place:
         build = new_build(request, place, tools=tools, jobs=1)
-        (library,) = run_build(build)
+        built = run_build(build)
+        (library,) = built.files
         write_file(folder / f"{name}.so", library.content(), executable=True)
-    assert build.manifest is not None
-    (entry,) = build.manifest.entries
+    assert built.manifest is not None
+    manifest = parse_manifest(built.manifest, name)
+    (entry,) = manifest.entries
     if "async" not in entry.functions:
         raise InputError(f"{kernel} cannot be enqueued: {entry.why_not_async}.")
     return {
         "library": f"{name}.so",
         "function": entry.functions["async"],
-        "last_error": build.manifest.functions["last_error"],
+        "last_error": manifest.functions["last_error"],
         "label": str(kernel).removesuffix(f" on {kernel.target}") + _short(kernel.variant),
         "kernel": kernel.family.name,
         "variant": to_builtins(kernel.variant),

@@ -16,10 +16,10 @@ from build_cache.support import Cached, found, in_its_own, missed, module
 from helpers.command import SAMPLES, aotc_command, process_environment
 
 import aotc
+from aotc.artifacts import named_kinds
 from aotc.cache import actions, builds
 from aotc.cache.identity import Identities
 from aotc.cache.results import Made
-from aotc.request import EmitKind
 
 
 def device_of(steps: dict[str, str]) -> set[str]:
@@ -156,7 +156,7 @@ def test_an_option_that_changed_is_named(cached: Cached, option: list[str], why:
     assert why in done["build"]
 
 
-@pytest.mark.parametrize("kind", [kind.value for kind in EmitKind if kind.is_named])
+@pytest.mark.parametrize("kind", [kind.name for kind in named_kinds()])
 def test_files_are_the_same_without_a_cache(cached: Cached, kind: str, tmp_path: Path) -> None:
     """Without a cache, built with one, and found in it; by the build, and by the module."""
 

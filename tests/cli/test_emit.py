@@ -14,8 +14,9 @@ import pytest
 from helpers.command import SAMPLES, Outcome, aotc_command, own_process, process_environment
 from helpers.elf import Elf, archive_members
 
+from aotc.artifacts import KINDS, named_kinds
 from aotc.emit.names import CALLED
-from aotc.request import EmitKind, HostTarget
+from aotc.request import HostTarget
 from aotc.toolchain import Toolchain
 
 Aotc = Callable[..., Outcome]
@@ -63,7 +64,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_kind_is_in_the_table() -> None:
     """But for weights, which go where --weights says: tests/e2e/test_weights.py."""
-    assert list(FILES) == [kind.value for kind in EmitKind if kind.is_named]
+    assert list(FILES) == [kind.name for kind in named_kinds()]
 
 
 def test_all_kinds_at_once(everything: Path) -> None:
@@ -91,7 +92,7 @@ def test_one_kind_alone_is_the_same(
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in FILES if EmitKind(kind).is_text and kind != "package"]
+    "kind", [kind for kind in FILES if KINDS[kind].is_text and kind != "package"]
 )
 def test_text_on_standard_output(kind: str, everything: Path, aotc: Aotc) -> None:
     done = aotc("build", SAMPLE, "--emit", kind, "--chip", "sm_80", "-o", "-")

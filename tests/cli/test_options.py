@@ -20,8 +20,8 @@ from helpers.command import SAMPLES, Outcome, own_process, process_environment
 from helpers.elf import Elf
 
 from aotc import __version__, mlir
+from aotc.artifacts import KINDS
 from aotc.input.source import parse_source
-from aotc.pipeline import STAGES
 from aotc.request import DEFAULT_CHIPS
 
 Aotc = Callable[..., Outcome]
@@ -344,7 +344,7 @@ def test_save_temps_are_numbered_in_stage_order(aotc: Aotc, tmp_path: Path) -> N
     names = sorted(file.name for file in temps.iterdir())
     assert [int(name.split("-")[0]) for name in names] == list(range(1, len(names) + 1))
     stages = [re.match(r"\d+-([a-z-]+)\.", name)[1] for name in names]  # type: ignore[index]
-    order = [stage.name for stage in STAGES]
+    order = list(KINDS)
     assert stages == sorted(stages, key=order.index)
     assert stages.count("cubin") == 2
     assert (temps / names[-1]).read_bytes() == (tmp_path / "program").read_bytes()
@@ -357,10 +357,10 @@ def test_the_time_report_has_every_stage_that_ran(aotc: Aotc, tmp_path: Path) ->
     options = ("--time-report", "--chip", "sm_80", "--emit", "exe,shared,static,asm,header")
     done = aotc("build", SAMPLE, *options, "-o", f"{tmp_path}/").succeeded()
     rows = [line.split() for line in done.stderr.splitlines()]
-    stages = [stage.name for stage in STAGES if stage.name != "weights"]
+    stages = [name for name in KINDS if name != "weights"]
     assert [row[0] for row in rows] == [*stages, "total"]
     times = [float(row[1]) for row in rows]
-    # Some ran beside others, and between them there is little.
+    # Some ran concurrently, and between them there is little.
     assert max(times[:-1]) <= times[-1] <= sum(times[:-1]) + 50
 
 

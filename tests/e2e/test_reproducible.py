@@ -14,9 +14,9 @@ import pytest
 from gpu import weights_programs
 from helpers.command import REPOSITORY, SAMPLES, build_here, process_environment
 
-from aotc.request import EmitKind
+from aotc.artifacts import named_kinds
 
-KINDS = ",".join(kind.value for kind in EmitKind if kind.is_named)
+KINDS = ",".join(kind.name for kind in named_kinds())
 NOBODY = 65534
 
 # What should not matter, but the user and the time of the file.

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from aotc import __version__, mlir
+from aotc.artifacts import KINDS
 from aotc.emit.table import generate_table
+from aotc.manifest import parse_manifest
 from aotc.pipeline import run_build
-from aotc.request import BuildRequest, Chip, EmitKind, HostTarget
+from aotc.request import BuildRequest, Chip, HostTarget
 from aotc.stages.build import Build
 from aotc.toolchain import Runner, Toolchain, data_dir
 
@@ -77,7 +79,7 @@ def _made(case: str) -> dict[str, str]:
         build = Build(
             request=BuildRequest(
                 source=source,
-                emit=tuple(EmitKind(kind) for kind in STAGES),
+                emit=tuple(KINDS[kind] for kind in STAGES),
                 chips=(Chip("sm_80"),),
                 ptx=None,
                 target=HostTarget.parse("x86_64-linux-gnu.2.28"),
@@ -87,9 +89,9 @@ def _made(case: str) -> dict[str, str]:
             folder=work,
             context=mlir.make_context(),
         )
-        texts = {a.kind.value: a.content().decode() for a in run_build(build)}
-        assert build.manifest is not None
-        texts["table"] = generate_table(build.manifest)[1]
+        texts = {file.kind.name: file.content().decode() for file in run_build(build).files}
+        manifest = parse_manifest(texts["manifest"], case)
+        texts["table"] = generate_table(manifest)[1]
     return {kind: _without_versions(kind, text) for kind, text in texts.items()}
 
 

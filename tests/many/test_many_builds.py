@@ -15,8 +15,10 @@ import pytest
 from helpers.command import SAMPLES, Outcome, aotc_command, process_environment
 
 from aotc import cli
+from aotc.commands import jobs as command
+from aotc.commands.build import build_one
 from aotc.delivery import known_outputs
-from aotc.many import command, pool, progress
+from aotc.many import pool, progress
 from aotc.many.job import Ended, Job, Tally
 from aotc.request_words import make_request
 
@@ -112,7 +114,9 @@ def test_tools_share_the_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """Of 8 cores, 3 workers have 2 tools at a time each; a single build has all of them."""
     seen: list[dict[str, Any]] = []
 
-    def run_jobs(jobs: Any, options: Any, watcher: Any, *, workers: int, fail_fast: bool) -> Tally:
+    def run_jobs(
+        jobs: Any, build: Any, options: Any, watcher: Any, *, workers: int, fail_fast: bool
+    ) -> Tally:
         seen.append({**options, "workers": workers})
         return Tally(jobs)
 
@@ -121,9 +125,9 @@ def test_tools_share_the_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     jobs = [Job(make_request(Path(f"{name}.mlir"))) for name in "abcd"]
     options = {"quiet": True, "verbose": False, "fail_fast": False}
     options |= {"time_report": False, "explain_cache": False}
-    command.build_all(jobs, {**options, "jobs": 3})
-    command.build_all(jobs, {**options, "jobs": None})
-    command.build_all(jobs, {**options, "jobs": 100})
+    command.build_all(jobs, build_one, {**options, "jobs": 3})
+    command.build_all(jobs, build_one, {**options, "jobs": None})
+    command.build_all(jobs, build_one, {**options, "jobs": 100})
     assert [(one["workers"], one["tool_jobs"]) for one in seen] == [(3, 2), (4, 2), (4, 2)]
 
 
@@ -320,12 +324,12 @@ def test_a_worker_that_does_not_hear_is_killed_with_its_tools(
             pytest.fail("it cannot have ended")
 
     seen: list[Any] = []
-    monkeypatch.setattr(command, "build_all", lambda jobs, options: seen.append((jobs, options)))
+    monkeypatch.setattr(command, "build_all", lambda *arguments: seen.append(arguments))
     chosen = ("--emit", "cubin", "--chip", "sm_90", "--ptxas", str(tool), "-o", f"{tmp_path}/out/")
     cli.run(["build", *map(str, TWO), *chosen])
-    ((jobs, options),) = seen
+    ((jobs, build, options),) = seen
     with pytest.raises(KeyboardInterrupt):
-        pool.run_jobs(jobs, {**options, "tool_jobs": 1}, Interrupter(), workers=1)
+        pool.run_jobs(jobs, build, {**options, "tool_jobs": 1}, Interrupter(), workers=1)
     pids = [int(pid) for pid in place.read_text().split()]
     _wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 

@@ -10,8 +10,9 @@ import pytest
 from helpers.command import REPOSITORY
 
 import aotc
+from aotc.artifacts import EXE
 from aotc.mlir import ir
-from aotc.request import BuildRequest, EmitKind
+from aotc.request import BuildRequest
 
 TEXT = """\
 func.func @exps(%x: memref<?xf32>, %y: memref<?xf32>) attributes {llvm.emit_c_interface} {
@@ -123,7 +124,7 @@ def test_options_are_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     run(words.split())
     assert len(seen) == 2
     assert seen[0] == seen[1]
-    assert seen[0].emit == (EmitKind.EXE,)
+    assert seen[0].emit == (EXE,)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +11,11 @@ import pytest
 from helpers.command import REPOSITORY, SAMPLES, process_environment
 
 from aotc import mlir
+from aotc.artifacts import DEVICE_MLIR, HOST_MLIR, KINDS, MLIR, PTX, ArtifactFile, ArtifactKind
 from aotc.errors import InputError, ToolError
-from aotc.pipeline import STAGES, run_build, stages_for
-from aotc.request import BuildRequest, Chip, EmitKind
+from aotc.pipeline import run_build, stages_for
+from aotc.request import BuildRequest, Chip
 from aotc.stages.build import Build
-from aotc.stages.file import StageFile
 from aotc.toolchain import RecordingRunner, Toolchain
 from aotc.toolchain.tools import TOOL_NAMES
 
@@ -56,14 +55,9 @@ def test_every_module_can_be_imported_first() -> None:
     assert done.stdout.split() == [str(len(modules))], done.stderr
 
 
-def test_the_stages_are_the_kinds() -> None:
-    """A stage's name is what --emit, --save-temps and the time report call it."""
-    assert [stage.name for stage in STAGES] == ["load", *(kind.value for kind in EmitKind)]
-
-
 def test_a_stage_takes_what_stages_before_it_make() -> None:
     made: set[str] = set()
-    for stage in STAGES:
+    for stage in stages_for(KINDS.values()):
         assert set(stage.takes) <= made, stage.name
         made.add(stage.name)
 
@@ -78,24 +72,21 @@ def test_a_stage_takes_what_stages_before_it_make() -> None:
     ],
 )
 def test_a_kind_needs_its_own_stages_alone(kind: str, stages: list[str]) -> None:
-    assert [stage.name for stage in stages_for([EmitKind(kind)])] == stages
+    assert [stage.name for stage in stages_for([KINDS[kind]])] == stages
 
 
 def test_every_kind_can_be_made() -> None:
-    for kind in EmitKind:
-        assert stages_for([kind])[-1].name == kind.value
-    assert len(stages_for(EmitKind)) == len(STAGES)
+    for kind in KINDS.values():
+        assert stages_for([kind])[-1].name == kind.name
+    assert [stage.name for stage in stages_for(KINDS.values())] == list(KINDS)
 
 
 def test_every_stages_function_is_there() -> None:
     """They are looked up when they are called."""
-    for stage in STAGES:
-        for call in (stage.run, stage.begin):
-            if call is None:
-                continue
-            names = inspect.getclosurevars(call).nonlocals
-            module = importlib.import_module(f"aotc.stages.{names['module']}")
-            assert callable(getattr(module, names["function"])), stage.name
+    for kind in KINDS.values():
+        for function in filter(None, (kind.stage, kind.begin)):
+            module, name = function.split(".")
+            assert callable(getattr(importlib.import_module(f"aotc.stages.{module}"), name))
 
 
 def test_a_build_loads_what_its_stages_need_alone() -> None:
@@ -128,12 +119,12 @@ class Recorder:
         self.events.append(f"{name} started")
 
     def stage_finished(
-        self, name: str, artifacts: list[StageFile], seconds: tuple[float, float]
+        self, name: str, artifacts: list[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
         self.events.append(f"{name} made {[a.file_name for a in artifacts]}")
 
 
-def _build(source: Path, folder: Path, *kinds: EmitKind) -> Build:
+def _build(source: Path, folder: Path, *kinds: ArtifactKind) -> Build:
     """A build for which no tool is there, and whose runner runs nothing."""
     nowhere = {name: Path("/nowhere") / name for name in TOOL_NAMES}
     return Build(
@@ -147,22 +138,22 @@ def _build(source: Path, folder: Path, *kinds: EmitKind) -> Build:
 
 def test_observers_are_told_between_stages(tmp_path: Path) -> None:
     recorder = Recorder()
-    build = _build(SAMPLES / "vector_add.mlir", tmp_path, EmitKind.MLIR)
-    (artifact,) = run_build(build, [recorder])
+    build = _build(SAMPLES / "vector_add.mlir", tmp_path, MLIR)
+    (artifact,) = run_build(build, [recorder]).files
     assert recorder.events == [
         "load started",
         "load made []",
         "mlir started",
         "mlir made ['vector_add.gpu.mlir']",
     ]
-    assert artifact.kind is EmitKind.MLIR
+    assert artifact.kind is MLIR
 
 
-@pytest.mark.parametrize("kind", [EmitKind.MLIR, EmitKind.DEVICE_MLIR, EmitKind.HOST_MLIR])
-def test_mlir_needs_no_tool(kind: EmitKind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [MLIR, DEVICE_MLIR, HOST_MLIR])
+def test_mlir_needs_no_tool(kind: ArtifactKind, tmp_path: Path) -> None:
     """Neither run nor looked for."""
     build = _build(SAMPLES / "matmul.mlir", tmp_path, kind)
-    assert run_build(build)
+    assert run_build(build).files
     assert isinstance(build.runner, RecordingRunner)
     assert build.runner.commands == []
 
@@ -170,7 +161,7 @@ def test_mlir_needs_no_tool(kind: EmitKind, tmp_path: Path) -> None:
 def test_a_tool_is_missing_when_it_is_needed(tmp_path: Path) -> None:
     recorder = Recorder()
     with pytest.raises(ToolError, match="clang, which does not exist"):
-        run_build(_build(SAMPLES / "matmul.mlir", tmp_path, EmitKind.PTX), [recorder])
+        run_build(_build(SAMPLES / "matmul.mlir", tmp_path, PTX), [recorder])
     assert "device-mlir started" in recorder.events
     assert "ptx started" not in recorder.events
 
@@ -179,13 +170,11 @@ def test_a_kind_that_a_module_cannot_have(tmp_path: Path) -> None:
     source = tmp_path / "host.mlir"
     source.write_text("func.func @f() attributes {llvm.emit_c_interface} { return }\n")
     with pytest.raises(InputError, match=r"Nothing to emit for device-mlir: .* has no kernel"):
-        run_build(_build(source, tmp_path, EmitKind.DEVICE_MLIR, EmitKind.MLIR))
+        run_build(_build(source, tmp_path, DEVICE_MLIR, MLIR))
 
 
 def test_an_artifact_is_as_it_was_when_it_was_made(tmp_path: Path) -> None:
     """Later stages change the module; what was printed before stays."""
-    alone = run_build(_build(SAMPLES / "normalize.mlir", tmp_path, EmitKind.MLIR))
-    both = run_build(
-        _build(SAMPLES / "normalize.mlir", tmp_path, EmitKind.MLIR, EmitKind.HOST_MLIR)
-    )
+    alone = run_build(_build(SAMPLES / "normalize.mlir", tmp_path, MLIR)).files
+    both = run_build(_build(SAMPLES / "normalize.mlir", tmp_path, MLIR, HOST_MLIR)).files
     assert alone[0].content() == both[0].content()

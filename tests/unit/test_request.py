@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from aotc.artifacts import named_kinds, parse_kind
 from aotc.errors import InputError
 from aotc.request import (
     DEFAULT_CHIPS,
@@ -14,7 +15,6 @@ from aotc.request import (
     KNOWN_CHIPS,
     BuildRequest,
     Chip,
-    EmitKind,
     HostTarget,
     parse_ptx,
     unique,
@@ -146,12 +146,12 @@ def test_a_machine_without_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kinds() -> None:
-    for kind in [kind for kind in EmitKind if kind.is_named]:
-        assert EmitKind.parse(kind.value) is kind
+    for kind in named_kinds():
+        assert parse_kind(kind.name) is kind
     with pytest.raises(InputError, match="Unknown --emit 'executable'"):
-        EmitKind.parse("executable")
+        parse_kind("executable")
     with pytest.raises(InputError, match="Did you mean host-mlir or mlir"):
-        EmitKind.parse("hostmlir")
+        parse_kind("hostmlir")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Stages side by side: the same order, warnings and failure as one after the other."""
+"""Concurrent stages: the same order, warnings and failure as one after the other."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import pytest
 from aotc import mlir
 from aotc.errors import InputError
 from aotc.request import BuildRequest
-from aotc.stages.build import Build, Stage
-from aotc.stages.file import StageFile
-from aotc.stages.schedule import Made, SideBySide
+from aotc.stages.build import Build
+from aotc.stages.results import StageResult
+from aotc.stages.schedule import Made, Schedule, Stage
 from aotc.toolchain import RecordingRunner, Toolchain
-from aotc.warnings import BuildWarning
 
 PATIENCE = 20.0
 
@@ -44,11 +43,10 @@ def run(build: Build, stages: list[Stage]) -> list[str]:
     def ended(stage: Stage, made: Made) -> None:
         told.append(f"{stage.name} ended")
 
-    with SideBySide(build, started, ended) as running:
+    with Schedule(build, started, ended) as schedule:
         for stage in stages:
-            running.await_all(stage.takes)
-            running.run(stage)
-        running.await_all(stage.name for stage in stages)
+            schedule.run(stage)
+        schedule.end_all()
     return told
 
 
@@ -56,20 +54,20 @@ def stage(
     name: str,
     work: Callable[[Build], object] = lambda build: None,
     *takes: str,
-    beside: bool = False,
+    is_concurrent: bool = False,
 ) -> Stage:
-    def run(build: Build) -> list[StageFile]:
+    def run(build: Build, *inputs: StageResult) -> StageResult:
         work(build)
-        return []
+        return StageResult()
 
-    return Stage(name, takes, run, beside)
+    return Stage(name, takes, run, is_concurrent=is_concurrent)
 
 
-def test_stages_beside_run_while_others_work(build: Build) -> None:
+def test_concurrent_stages_run_while_others_work(build: Build) -> None:
     """Each of the two waits for the other: one after the other would not end."""
     first, second = threading.Event(), threading.Event()
 
-    def beside(build: Build) -> None:
+    def concurrent(build: Build) -> None:
         first.set()
         assert second.wait(PATIENCE)
 
@@ -77,7 +75,9 @@ def test_stages_beside_run_while_others_work(build: Build) -> None:
         assert first.wait(PATIENCE)
         second.set()
 
-    told = run(build, [stage("a", beside, beside=True), stage("b", main), stage("c", str, "a")])
+    told = run(
+        build, [stage("a", concurrent, is_concurrent=True), stage("b", main), stage("c", str, "a")]
+    )
     assert told == [
         "b started",
         *("a started", "a ended", "b ended"),
@@ -93,12 +93,41 @@ def test_a_stage_waits_for_what_it_takes(build: Build) -> None:
         made.append("a")
 
     stages = [
-        stage("a", slow, beside=True),
-        stage("b", lambda build: made.append("b"), "a", beside=True),
+        stage("a", slow, is_concurrent=True),
+        stage("b", lambda build: made.append("b"), "a", is_concurrent=True),
         stage("c", lambda build: made.append("c"), "b"),
     ]
     run(build, stages)
     assert made == ["a", "b", "c"]
+
+
+def test_a_stage_is_given_the_results_that_it_takes(build: Build) -> None:
+    """Those of its row, in their order, then what its beginning made; None for one that the build
+    does not have."""
+
+    class Named(StageResult, frozen=True):
+        name: str
+
+    def make(name: str) -> Callable[..., StageResult]:
+        def run(build: Build, *inputs: Named | None) -> StageResult:
+            return Named(f"{name}({', '.join('none' if i is None else i.name for i in inputs)})")
+
+        return run
+
+    stages = [
+        Stage("a", (), make("a")),
+        Stage("b", ("a",), make("b"), is_concurrent=True, begin=make("begin")),
+        Stage("c", ("b", "a"), make("c"), may_take=("x",), is_concurrent=True),
+        Stage("d", ("c",), make("d"), may_take=("a",)),
+    ]
+    with Schedule(build, lambda stage: None, lambda stage, made: None) as schedule:
+        for one in stages:
+            schedule.run(one)
+        schedule.end_all()
+    b = "b(a(), begin(a()))"
+    c = f"c({b}, a(), none)"
+    results = [schedule.results[name] for name in "abcd"]
+    assert results == [Named("a()"), Named(b), Named(c), Named(f"d({c}, a())")]
 
 
 def _fail(message: str, after: float = 0.0) -> Callable[[Build], None]:
@@ -115,21 +144,21 @@ def test_of_two_failures_the_first_stages_is_raised(
 ) -> None:
     """Whichever comes first."""
     stages = [
-        stage("a", _fail("a fails", first), beside=True),
-        stage("b", _fail("b fails"), "a", beside=True),
+        stage("a", _fail("a fails", first), is_concurrent=True),
+        stage("b", _fail("b fails"), "a", is_concurrent=True),
         stage("c", _fail("c fails", second)),
     ]
     with pytest.raises(InputError, match=r"^a fails$"):
         run(build, stages)
     with pytest.raises(InputError, match=r"^c fails$"):
-        run(build, [stage("a", beside=True), *stages[2:]])
+        run(build, [stage("a", is_concurrent=True), *stages[2:]])
 
 
 def test_what_takes_a_failed_stages_work_does_not_run(build: Build) -> None:
     ran: list[str] = []
     stages = [
-        stage("a", _fail("a fails"), beside=True),
-        stage("b", lambda build: ran.append("b"), "a", beside=True),
+        stage("a", _fail("a fails"), is_concurrent=True),
+        stage("b", lambda build: ran.append("b"), "a", is_concurrent=True),
         stage("c", lambda build: ran.append("c"), "b"),
     ]
     with pytest.raises(InputError, match=r"^a fails$"):
@@ -139,17 +168,17 @@ def test_what_takes_a_failed_stages_work_does_not_run(build: Build) -> None:
 
 @pytest.mark.parametrize("delay", [0.0, 0.1])
 def test_warnings_come_in_one_order(build: Build, delay: float) -> None:
-    def beside(build: Build) -> None:
+    def concurrent(build: Build) -> None:
         time.sleep(delay)
-        build.warnings_beside.append(BuildWarning("x", "beside"))
+        build.warn("x", "concurrent")
 
     def main(build: Build) -> None:
         time.sleep(0.1 - delay)
         build.warn("x", "main")
 
-    stages = [stage("a", beside, beside=True), stage("b", main), stage("c", str, "a")]
+    stages = [stage("a", concurrent, is_concurrent=True), stage("b", main), stage("c", str, "a")]
     run(build, stages)
-    assert [warning.message for warning in build.warnings] == ["main", "beside"]
+    assert [warning.message for warning in build.log.warnings] == ["main", "concurrent"]
 
 
 def test_an_interrupt_while_it_waits_ends_the_tools(build: Build) -> None:
@@ -163,6 +192,10 @@ def test_an_interrupt_while_it_waits_ends_the_tools(build: Build) -> None:
     def interrupt(build: Build) -> None:
         threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
 
-    stages = [stage("a", until_stopped, beside=True), stage("b", interrupt), stage("c", str, "a")]
+    stages = [
+        stage("a", until_stopped, is_concurrent=True),
+        stage("b", interrupt),
+        stage("c", str, "a"),
+    ]
     with pytest.raises(KeyboardInterrupt):
         run(build, stages)

@@ -14,8 +14,8 @@ from typing import NoReturn
 
 import pytest
 
-from aotc.cache import folder as cache_module
-from aotc.cache.folder import cache_root, make_once, zig_cache
+from aotc import cache_folder as cache_module
+from aotc.cache_folder import cache_root, make_once, zig_cache
 from aotc.errors import InternalError, ToolError
 from aotc.host.link import Linker
 from aotc.request import HostTarget
@@ -305,7 +305,7 @@ def test_of_processes_that_need_an_entry_one_makes_it(tmp_path: Path) -> None:
     program = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from aotc.cache.folder import make_once\n"
+        "from aotc.cache_folder import make_once\n"
         "place = Path(sys.argv[1])\n"
         "def make(draft):\n"
         "    with open(sys.argv[2], 'a') as made: made.write('made\\n')\n"

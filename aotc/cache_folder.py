@@ -1,5 +1,8 @@
 """aotc's cache folder, and `make_once`: an entry of it, made whole or not at all, and checked by
-its hashes before it is used."""
+its hashes before it is used.
+
+The tools' runtime and the results of builds (`aotc.cache`) are both kept in the folder.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,14 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from aotc.cache.store import ABSENT, DAMAGED, SEAL_SIZE, seal
 from aotc.errors import InternalError, ToolError
 from aotc.processes.record import note_file
 
+# What begins with the SHA-256 of the rest: what no name tells the hash of.
+SEAL_SIZE = 64
+# Why something that was kept cannot be used.
+ABSENT = "not there"
+DAMAGED = "damaged: its hash was wrong"
 # What zig makes for links, in aotc's cache.
 ZIG_FOLDER = "zig"
 # In each entry that is made once: the SHA-256 and the name of each of its files, after their own.
@@ -188,6 +195,10 @@ def _trouble(place: Path, expected: Sequence[str]) -> str | None:
     except OSError as error:
         return f"{name} cannot be read: {error.strerror or error}"
     return None
+
+
+def seal(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _hash_and_name(line: bytes) -> tuple[str, str]:

@@ -7,13 +7,16 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aotc.commands.options import named_tools, request_of, request_words
 from aotc.errors import InputError
 from aotc.many.job import Job
 from aotc.many.plan import check_jobs, depfile_for, named_inputs, requests_for
 from aotc.many.project import Planned, chosen_targets
+
+if TYPE_CHECKING:
+    from aotc.many.worker import BuildJob
 
 
 def jobs_of(
@@ -62,8 +65,8 @@ def _jobs(planned: Sequence[Planned], options: Mapping[str, Any]) -> list[Job]:
     ]
 
 
-def build_all(jobs: list[Job], options: Mapping[str, Any]) -> int:
-    """Builds several modules, and tells how they ended; the exit code."""
+def build_all(jobs: list[Job], build: BuildJob, options: Mapping[str, Any]) -> int:
+    """Builds several modules, each by `build`, and tells how they ended; the exit code."""
     from aotc.many.pool import run_jobs
     from aotc.many.progress import Reporter
     from aotc.toolchain.runner import cores
@@ -77,7 +80,9 @@ def build_all(jobs: list[Job], options: Mapping[str, Any]) -> int:
     lines = verbose or options["time_report"] or options["explain_cache"]
     reporter = Reporter(jobs, lines=lines, live=sys.stderr.isatty() and not (quiet or verbose))
     with contextlib.closing(reporter):
-        tally = run_jobs(jobs, shared, reporter, workers=workers, fail_fast=options["fail_fast"])
+        tally = run_jobs(
+            jobs, build, shared, reporter, workers=workers, fail_fast=options["fail_fast"]
+        )
     for number in tally.failed:
         print(tally.ended[number].failure, file=sys.stderr)
     if tally.failed or not quiet:
