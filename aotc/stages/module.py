@@ -27,7 +27,7 @@ from aotc.lower.kernels.outlining import gpu_modules
 from aotc.lower.leftovers import check_kernels, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.plan.explanation import Explanation
-from aotc.lower.plan.remarks import Remarks
+from aotc.lower.remarks import Remarks
 from aotc.lower.rewrites.allocations import check_allocations
 from aotc.output import write_file
 from aotc.pipes import is_special

@@ -33,7 +33,7 @@ from aotc.lower.contractions.tuned import Entry, parse_tuned, problem_words, var
 from aotc.lower.kernels.limits import excesses
 from aotc.lower.kernels.outlining import ANY_GPU, CPU, module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
-from aotc.lower.plan.remarks import Remarks
+from aotc.lower.remarks import Remarks
 from aotc.lower.tensors.generics import has_reduction
 from aotc.mlir import ir
 from aotc.ops import symbol_of

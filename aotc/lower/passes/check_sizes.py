@@ -1,0 +1,19 @@
+"""`aotc-check-sizes`: what an importer expects of sizes is proven, or checked at run time."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.size_checks import check_sizes
+
+
+class CheckSizes(OwnPass, frozen=True):
+    name: ClassVar[str] = "aotc-check-sizes"
+    reason: str = (
+        "what an importer's operations expect of sizes is proven, or checked when the entry is "
+        "called"
+    )
+
+    def run(self, lowering: Lowering) -> None:
+        check_sizes(lowering.source)

@@ -1,0 +1,19 @@
+"""`aotc-choose-product-kernels`: matmuls and convolutions get a dispatch to their kernels."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from aotc.lower.passes.base import Lowering, OwnPass
+
+
+class ChooseProductKernels(OwnPass, frozen=True):
+    name: ClassVar[str] = "aotc-choose-product-kernels"
+    needs: ClassVar[tuple[str, ...]] = ("aotc-choose-attention-kernels",)
+    reason: str = "products of matrices have kernels of their own on GPUs, beside the loops"
+
+    def run(self, lowering: Lowering) -> None:
+        # Modules without linalg need none of it.
+        from aotc.lower.contractions.dispatch import choose_product_kernels
+
+        choose_product_kernels(lowering.module, lowering.request, lowering.remarks)

@@ -1,0 +1,17 @@
+"""`aotc-spell-kernels`: kernels get names that PTX can spell."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from aotc.lower.kernels.outlining import spell_kernel_names
+from aotc.lower.passes.base import Lowering, OwnPass
+
+
+class SpellKernels(OwnPass, frozen=True):
+    name: ClassVar[str] = "aotc-spell-kernels"
+    needs: ClassVar[tuple[str, ...]] = ("aotc-merge-kernels",)
+    reason: str = "kernels get names that PTX can spell"
+
+    def run(self, lowering: Lowering) -> None:
+        spell_kernel_names(lowering.module)
