@@ -7,6 +7,7 @@ from aotc.errors import InputError
 from aotc.input.source import Source
 from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.passes.base import Lowering
+from aotc.lower.passes.run import UNWATCHED, PassWatch
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.levels import recognise
 from aotc.lower.plan.pipeline import (
@@ -21,13 +22,18 @@ from aotc.request import BuildRequest
 _MAIN_SEQUENCE = "__transform_main"
 
 
-def outline(source: Source, request: BuildRequest, explanation: Explanation) -> frozenset[str]:
+def outline(
+    source: Source,
+    request: BuildRequest,
+    explanation: Explanation,
+    watch: PassWatch = UNWATCHED,
+) -> frozenset[str]:
     """Changes the source's module in place, by aotc's plan for it or by the user's pipeline.
 
     Tells `explanation` what it does, before it does it. Returns the names of the globals that
     kernels are given.
     """
-    lowering = Lowering(source, request, explanation.remarks)
+    lowering = Lowering(source, request, explanation.remarks, watch)
     explanation.levels = recognise(source)
     if request.pipeline is not None:
         explanation.add(passes := with_placement(parse_plan(request.pipeline)))

@@ -32,7 +32,9 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
     from aotc.host.translate import Translation
     from aotc.host.weights import WeightsFile
     from aotc.input.source import Source
+    from aotc.lower.passes.run import PassWatch
     from aotc.manifest import Entry, Manifest, Resources
+    from aotc.stages.print_ir import IrPrinter
 
 
 # How the bindings' diagnostics are printed where nobody catches them.
@@ -64,6 +66,7 @@ class Build(Struct):
     cache: BuildCache | None = None
     warnings: list[BuildWarning] = field(default_factory=list)
     explanation: Tellable | None = None
+    printer: IrPrinter | None = None
 
     source: Source | None = None
     # Of the input in bytes.
@@ -123,6 +126,12 @@ class Build(Struct):
     def lines(self) -> tuple[str, ...]:
         assert self.source is not None
         return self.source.lines
+
+    def watch(self, stage: str) -> PassWatch:
+        """What the passes of a stage are told to."""
+        from aotc.lower.passes.run import UNWATCHED
+
+        return UNWATCHED if self.printer is None else self.printer.watch(stage)
 
     def warn(self, name: str, message: str) -> None:
         """Notes a warning that has no place in the input."""
@@ -220,7 +229,7 @@ class Stage(Struct, frozen=True):
 
 
 # What is longer is cut out of texts that nobody asked for, but to read them.
-_LONGEST_SAVED = 1 << 16
+LONGEST_SAVED = 1 << 16
 
 
 def printed(build: Build, kind: EmitKind, name: str, operation: Any) -> list[StageFile]:
@@ -232,7 +241,7 @@ def printed(build: Build, kind: EmitKind, name: str, operation: Any) -> list[Sta
     if kind in r.emit:
         limit = None
     elif r.save_temps is not None:
-        limit = _LONGEST_SAVED
+        limit = LONGEST_SAVED
     else:
         return []
     # Printed now: later stages change the module.

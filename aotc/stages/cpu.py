@@ -32,7 +32,12 @@ def lower_to_cpu(build: Build) -> list[StageFile]:
         build.cpu = _without_cpu_kernels(build)
         return []
     # The reasons that it gives go into the artifact: the file is named without its folder.
-    cpu = build_cpu_kernels(build.module, Path(build.source.name).name, debug=build.request.debug)
+    cpu = build_cpu_kernels(
+        build.module,
+        Path(build.source.name).name,
+        debug=build.request.debug,
+        watch=build.watch("cpu-mlir"),
+    )
     # A function's debug information is its own: copies would need their own, too.
     if not build.request.debug:
         add_levels(cpu, build.request.target.architecture)

@@ -42,7 +42,12 @@ def lower_to_nvvm(build: Build) -> list[StageFile]:
             build.device_modules[name] = None
             build.device_texts[name] = text
             continue
-        module = lower_device(gpu_module, build.source, debug=build.request.debug)
+        module = lower_device(
+            gpu_module,
+            build.source,
+            debug=build.request.debug,
+            watch=build.watch("device-mlir"),
+        )
         build.device_modules[name] = module
         file_name = f"{_stem(build, name)}.device.mlir"
         artifacts += printed(build, EmitKind.DEVICE_MLIR, file_name, module.operation)

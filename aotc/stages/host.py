@@ -38,7 +38,11 @@ _NO_GPU = -1  # a compute capability that none has
 def lower_to_host(build: Build) -> list[StageFile]:
     assert build.source is not None
     build.host = lower_host(
-        build.module, name=build.source.name, lines=build.lines, debug=build.request.debug
+        build.module,
+        name=build.source.name,
+        lines=build.lines,
+        debug=build.request.debug,
+        watch=build.watch("host-mlir"),
     )
     check_lowered(build.host, build.source, ("llvm", "gpu"), what="host code")
     if not build.request.allow_file_directives:

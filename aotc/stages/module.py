@@ -88,7 +88,7 @@ def outline_module(build: Build) -> list[StageFile]:
     r = build.request
     explanation = Explanation(Remarks(build.source))
     build.explanation = explanation
-    build.managed_globals = outline(build.source, r, explanation)
+    build.managed_globals = outline(build.source, r, explanation, build.watch("mlir"))
     build.warnings += explanation.remarks.warnings
     # Tensors are memrefs now, and results may be arguments.
     build.entries = describe_again(build.source, build.entries)

@@ -57,9 +57,9 @@ class Lowering(Struct):
         for is_own, group in itertools.groupby(passes, key=lambda one: one.is_own):
             if is_own:
                 for one in group:
-                    self.watch.before(one.name, self.module)
+                    self.watch.before(one.name, self.module.operation)
                     one.run(self)
-                    self.watch.after(one.name, self.module)
+                    self.watch.after(one.name, self.module.operation)
             else:
                 # One pass manager for what is MLIR's in a row.
                 self.run_upstream(*(one.text for one in group))
