@@ -82,7 +82,7 @@ class Pass(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that mlir-opt has for it, or `aotc-...`."""
+        """The name that mlir-opt has for it, or `aotc-...`; the whole text of a nest."""
 
     @property
     def text(self) -> str:
