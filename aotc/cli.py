@@ -20,6 +20,7 @@ import click
 from aotc import __version__
 from aotc.commands.messages import error_text
 from aotc.errors import (
+    EXIT_INPUT,
     EXIT_INTERNAL,
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -32,6 +33,12 @@ from aotc.processes.record import record_handle
 
 # What of a file that is written, and is none that we name, is the user's to mend.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# Paths that no file can have, or that this user may not use, wherever they were given.
+_UNUSABLE = (
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR),
+    *(errno.EACCES, errno.EPERM, errno.EROFS),
+)
+_LONGEST_SHOWN = 200  # characters of a path
 # In the order in which `aotc --help` lists them.
 _COMMANDS = ("build", "run", "tune", "bench", "inspect", "cache", "doctor")
 
@@ -83,11 +90,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and (error.errno in _FULL or _is_closed(error)):
             return _no_output(error)
+        if isinstance(error, OSError) and error.errno in _UNUSABLE and error.filename:
+            _print_error(InputError(f"Cannot use {_shown_path(error)}: {error.strerror}."))
+            return EXIT_INPUT
         import traceback
 
         traceback.print_exc()
         _print_error(InternalError(f"{type(error).__name__}: {error}", hint="Please report this."))
         return EXIT_INTERNAL
+
+
+def _shown_path(error: OSError) -> str:
+    path = os.fsdecode(error.filename)
+    shown = path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}..."
+    return repr(shown)
 
 
 def _no_output(error: OSError) -> int:

@@ -19,6 +19,7 @@ from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
+from aotc.frontends.torch_nans import propagate_nans
 from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
@@ -46,12 +47,11 @@ def import_program(program: Any, name: str) -> Any:
     torch-mlir does not lower, and for programs that change their buffers or inputs.
     """
     from torch_mlir import fx  # type: ignore[import-not-found, unused-ignore]
-    from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
 
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            program = program.run_decompositions(fx_decomp_util.get_decomposition_table())
+            program = program.run_decompositions(_decompositions())
             _check_sizes(program)
             _add_unsaved_buffers(program)
             _drop_fixed_inputs(program)
@@ -73,9 +73,21 @@ def import_program(program: Any, name: str) -> Any:
     _check_changes(program.graph_signature)
     for pipeline in _PIPELINES:
         module = run_passes(module, pipeline)
+    propagate_nans(module)
     make_entry(module, name, list(program.graph_signature.user_inputs))
     unify_sizes(module, program)
     return module
+
+
+def _decompositions() -> dict[Any, Any]:
+    """Those of torch-mlir, and those of operations that it would get wrong: it takes the epsilon
+    of rms_norm for 0 where none is given, and not for the type's."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+    from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
+
+    own = torch.ops.aten.rms_norm.default
+    table: dict[Any, Any] = fx_decomp_util.get_decomposition_table()
+    return {**table, own: torch.export.default_decompositions()[own]}
 
 
 def _check_changes(signature: Any) -> None:

@@ -8,10 +8,19 @@ from pathlib import Path
 import pytest
 from helpers.command import Outcome
 
+from aotc import mlir
+from aotc.input.source import bytecode_of
+from aotc.mlir import ir
+
 Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]
 
 ENTRY = "attributes {llvm.emit_c_interface}"
+
+
+# Of an expression of an affine map in bytecode.
+_DIMENSION = 1
+_LOOP = "affine.for %i = 0 to affine_map<() -> ({})>() {{ }}"
 
 
 def _function(body: str, arguments: str = "%x: memref<4xf32>") -> str:
@@ -54,6 +63,14 @@ REFUSED = {
             " outs(%x : memref<4xf32>)"
         ),
         "2:3: error: the attribute 'aotc.block' of this linalg.exp has an array of odd elements",
+    ),
+    "a bound without its operand": (
+        _function(
+            '"affine.for"() <{lowerBoundMap = affine_map<() -> (0)>, step = 1 : index,'
+            " upperBoundMap = affine_map<(d0) -> (d0)>, operandSegmentSizes = array<i32: 0, 0, 0>"
+            "}> ({^bb0(%i: index): affine.yield}) : () -> ()"
+        ),
+        "2:3: error: upperBoundMap of this affine.for takes 1 operands; there are 0.",
     ),
     "a location in an attribute": (
         "func.func @f() attributes {a = [{b = loc(unknown)}], llvm.emit_c_interface} { return }",
@@ -249,3 +266,18 @@ def test_inline_assembly_that_is_none(
     assert done.code == 2
     assert done.stderr.startswith(words), done.stderr
     assert len(done.stderr.splitlines()) < 15
+
+
+def test_a_map_with_a_dimension_that_it_has_not(aotc: Aotc, tmp_path: Path) -> None:
+    # Text cannot say it. In bytecode an expression is a byte for its kind and one for its number,
+    # which two maps tell.
+    with mlir.make_context():
+        code, other = (
+            bytecode_of(ir.Module.parse(_function(_LOOP.format(end))).operation) for end in (7, 8)
+        )
+    number = next(i for i, (a, b) in enumerate(zip(code, other, strict=True)) if a != b)
+    source = tmp_path / "module.mlirbc"
+    source.write_bytes(code[: number - 1] + bytes([_DIMENSION]) + code[number:])
+    outcome = aotc("build", source, "--emit", "host-mlir", "-o", tmp_path / "out.mlir")
+    assert outcome.code == 2
+    assert "'upperBoundMap' of this affine.for has a map with a dimension or" in outcome.stderr

@@ -354,6 +354,44 @@ def test_ordinary_layers(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(got, reference, rtol=1e-5, atol=1e-5)
 
 
+NAN, INF = float("nan"), float("inf")
+# Rows with NaN, infinities, zeros alone, and numbers whose squares are no floats.
+SPECIAL = torch.tensor(
+    [[0.5, NAN, 2.0, -1.0], [INF, -INF, 0.3, NAN], [0.0] * 4, [1e30, -1e30, 1e-30, 0.0]]
+)
+SPECIAL_OPERATIONS: dict[str, Any] = {
+    "maximum": lambda x: torch.maximum(x, x.flip(0)),
+    "minimum": lambda x: torch.minimum(x.flip(0), x),
+    "clamp": lambda x: x.clamp(-0.5, 0.7),
+    "clamp from below": lambda x: x.clamp(min=0.1),
+    "relu6": torch.nn.functional.relu6,
+    "relu": torch.nn.functional.relu,
+    "hardtanh": torch.nn.functional.hardtanh,
+    "hardsigmoid": torch.nn.functional.hardsigmoid,
+    "largest": lambda x: x.amax(1),
+    "its index": lambda x: x.argmax(1),
+    "index of the least": lambda x: x.argmin(0),
+    "largest and its index": lambda x: x.max(1)[1],
+    "comparison and selection": lambda x: torch.where(x > 0.1, x, 0.1),
+    # Its epsilon is the type's.
+    "rms norm": lambda x: torch.nn.functional.rms_norm(x[2:3], (4,)),
+    "layer norm": lambda x: torch.nn.functional.layer_norm(x[2:3], (4,)),
+    "normalize": lambda x: torch.nn.functional.normalize(x[2:3]),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL_OPERATIONS)
+def test_special_numbers(name: str, tmp_path: Path) -> None:
+    """NaN, infinities and zeros give what they give in PyTorch."""
+    module = _Layers(SPECIAL_OPERATIONS[name])
+    program = torch.export.export(module, (SPECIAL,))
+    files = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
+    artifact = aotc.torch.build(program, (), name="net", **files)
+    reference = module(SPECIAL).numpy()
+    (got,) = call(artifact, "net", [SPECIAL.numpy()], [reference])
+    np.testing.assert_allclose(got, reference, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("name", "launches", "allocations"),
     [

@@ -89,6 +89,11 @@ def _attribute_problem(operation: Any) -> str | None:
             continue
         except RuntimeError:
             return f"the attribute '{name}' of this {operation.name} has a name that is not UTF-8."
+        except _UnknownPositionError:
+            return (
+                f"the attribute '{name}' of this {operation.name} has a map with a dimension or a "
+                "symbol beyond those that it says to have."
+            )
         if name in _NOTES and not isinstance(attributes[name], getattr(ir, _NOTES[name])):
             return (
                 f"{name} is {_shown(attributes[name])}, a kind of attribute that aotc does not "
@@ -97,15 +102,44 @@ def _attribute_problem(operation: Any) -> str | None:
     return None
 
 
+class _UnknownPositionError(Exception):
+    """An affine map's expression names a dimension or symbol that the map does not have."""
+
+
 def _visit(attribute: Any) -> None:
     """Looks at all that is in an attribute, as those do who read it."""
-    if isinstance(attribute, ir.ArrayAttr):
+    if isinstance(attribute, ir.AffineMapAttr):
+        _check_positions(attribute.value)
+    elif isinstance(attribute, ir.ArrayAttr):
         for one in attribute:
             _visit(one)
     elif isinstance(attribute, ir.DictAttr) and "\\" not in str(attribute):
         # A name that is not UTF-8 would end the process, as `named.attr` of a location would.
         for named in attribute:
             _visit(attribute[named.name])
+
+
+def _check_positions(map_: Any) -> None:
+    pending = list(map_.results)
+    while pending:
+        expression = pending.pop().maybe_downcast()
+        if isinstance(expression, ir.AffineBinaryExpr):
+            pending += (expression.lhs, expression.rhs)
+        elif isinstance(expression, ir.AffineDimExpr):
+            if expression.position >= map_.n_dims:
+                raise _UnknownPositionError
+        elif isinstance(expression, ir.AffineSymbolExpr) and expression.position >= map_.n_symbols:
+            raise _UnknownPositionError
+
+
+def _bounds_problem(loop: Any) -> str | None:
+    """MLIR's verifier does not count what the bounds' maps of an affine.for are given."""
+    counts = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
+    for name, count in zip(("lowerBoundMap", "upperBoundMap"), counts, strict=False):
+        needed = ir.AffineMapAttr(loop.attributes[name]).value.n_inputs
+        if needed != count:
+            return f"{name} of this affine.for takes {needed} operands; there are {count}."
+    return None
 
 
 def _problems_of(operation: Any) -> Iterator[Problem]:
@@ -126,6 +160,8 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
                 f"{name} of {types[0]} to {types[1]}: LLVM takes bit casts of vectors apart "
                 "wrongly where an element's bits are no power of two.",
             )
+    if name == "affine.for" and (problem := _bounds_problem(operation)) is not None:
+        yield location, problem
     if name == "scf.for":
         step = _known_integer(operation.operands[2])
         if step is not None and step <= 0:
