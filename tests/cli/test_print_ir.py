@@ -100,6 +100,19 @@ def test_each_input_has_its_own_folder(aotc: Aotc, tmp_path: Path) -> None:
     ]
 
 
+def test_targets_of_a_project_are_printed(
+    aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "aotc.toml").write_text(f'[target.one]\ninputs = "{SAMPLE}"\nemit = "mlir"\n')
+    monkeypatch.chdir(tmp_path)
+    options = ("--print-ir-before", "aotc-place-memory", "--print-ir-dir", "ir")
+    aotc("build", *options, "--print-ir-after", "aotc-place-memory").succeeded()
+    assert sorted(path.name for path in (tmp_path / "ir").iterdir()) == [
+        "0001-mlir-before-aotc-place-memory.mlir",
+        "0002-mlir-after-aotc-place-memory.mlir",
+    ]
+
+
 def test_a_build_that_was_made_before_is_printed(aotc: Aotc, tmp_path: Path) -> None:
     words = ("build", SAMPLE, "--emit", "mlir", "--cache", tmp_path / "cache", "-o", "-")
     aotc(*words).succeeded()
