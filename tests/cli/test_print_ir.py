@@ -10,6 +10,10 @@ import pytest
 from helpers.command import SAMPLES, Outcome
 from helpers.filecheck import filecheck
 
+from aotc.mlir import make_context
+from aotc.request import BuildRequest, PrintIr
+from aotc.stages.print_ir import IrPrinter
+
 Aotc = Callable[..., Outcome]
 SAMPLE = SAMPLES / "vector_add.mlir"
 EMITTED = ("--emit", "mlir,device-mlir,cpu-mlir,host-mlir", "--chip", "sm_90")
@@ -39,9 +43,24 @@ def test_artifacts_are_as_without(aotc: Aotc, name: str, tmp_path: Path) -> None
     done.succeeded()
     files = {path.name: path.read_text() for path in made.iterdir()}
     assert {path.name: path.read_text() for path in again.iterdir()} == files
-    stages = set(re.findall(r"^// -----// IR Dump After [\w-]+ \((.*)\) //----- //$",
-                            done.stderr, re.MULTILINE))  # fmt: skip
-    assert stages == {"mlir", "device-mlir", "cpu-mlir", "host-mlir"}
+    printed = re.findall(
+        r"^// -----// IR Dump After ([\w-]+) \((.*)\) //----- //$", done.stderr, re.MULTILINE
+    )
+    assert {stage for _, stage in printed} == {"mlir", "device-mlir", "cpu-mlir", "host-mlir"}
+    assert len(printed) == done.stderr.count("// IR Dump ")
+
+
+@pytest.mark.parametrize("name", ["activations", "attention", "block_sums", "stencil"])
+def test_each_pass_that_runs_can_be_named(aotc: Aotc, name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "ir"
+    source = SAMPLES / f"{name}.mlir"
+    aotc(
+        *("build", source, *EMITTED, "-g", "-o", f"{tmp_path}/out/"),
+        *("--print-ir-before", "all", "--print-ir-dir", folder),
+    ).succeeded()
+    names = {re.split("-mlir-before-|-before-", path.stem)[1] for path in folder.iterdir()}
+    assert "ensure-debug-info-scope-on-llvm-func" in names
+    IrPrinter(BuildRequest(source, print_ir=PrintIr(after=tuple(names))), make_context())
 
 
 def test_the_module_is_printed_around_each_run_of_a_pass(aotc: Aotc, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ assertion while there are operations that promise it, and used when there are lo
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -25,7 +25,7 @@ class AssertSizes(OwnPass, frozen=True):
     They are promises rather than checks: `unify_sizes` erases them.
     """
 
-    name: ClassVar[str] = "aotc-assert-sizes"
+    name = "aotc-assert-sizes"
     reason: str = (
         "operands of one operation have sizes in common: noted, for its loop will ask one alone"
     )

@@ -6,7 +6,7 @@ A loop that steps by 0 never ends, and is a division by 0 where it becomes a lau
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc import ops
 from aotc.lower.checks.host_code import is_in_kernel
@@ -17,7 +17,7 @@ _NE, _SGT = 1, 4  # arith.cmpi's numbers
 
 
 class AssertSteps(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-assert-steps"
+    name = "aotc-assert-steps"
     reason: str = "a loop whose step is not positive is a failure"
 
     def run(self, lowering: Lowering) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class CheckSizes(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-check-sizes"
+    name = "aotc-check-sizes"
     reason: str = (
         "what an importer's operations expect of sizes is proven, or checked when the entry is "
         "called"

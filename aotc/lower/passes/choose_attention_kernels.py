@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class ChooseAttentionKernels(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-choose-attention-kernels"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-outline-attention",)
+    name = "aotc-choose-attention-kernels"
+    needs = ("aotc-outline-attention",)
     reason: str = "attention has a kernel of its own on some GPUs"
 
     def run(self, lowering: Lowering) -> None:

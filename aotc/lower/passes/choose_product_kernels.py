@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class ChooseProductKernels(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-choose-product-kernels"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-choose-attention-kernels",)
+    name = "aotc-choose-product-kernels"
+    needs = ("aotc-choose-attention-kernels",)
     reason: str = "products of matrices have kernels of their own on GPUs, beside the loops"
 
     def run(self, lowering: Lowering) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.schedules import decompose
 
 
 class Decompose(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-decompose"
+    name = "aotc-decompose"
     reason: str = (
         "operations that are made of others (softmax, pack, pad, gather, contract) become these"
     )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.schedules import erase_schedules
 
 
 class EraseSchedules(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-erase-schedules"
-    needs: ClassVar[tuple[str, ...]] = ("transform-interpreter",)
+    name = "aotc-erase-schedules"
+    needs = ("transform-interpreter",)
     reason: str = "schedules are no part of the program"
 
     def run(self, lowering: Lowering) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.rewrites.copies import expand_copies
 
 
 class ExpandCopies(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-expand-copies"
+    name = "aotc-expand-copies"
     reason: str = "copies that are no memcpy become loops"
 
     def run(self, lowering: Lowering) -> None:

@@ -8,7 +8,7 @@ which dimensions became which. Where the sizes do not tell, the operation stays 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -19,7 +19,7 @@ _SLT, _EQ = 2, 0
 
 
 class ExpandReshapes(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-expand-reshapes"
+    name = "aotc-expand-reshapes"
     reason: str = "equal sizes are one value, which tells what a view puts together and parts"
 
     def run(self, lowering: Lowering) -> None:

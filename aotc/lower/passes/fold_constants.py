@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class FoldConstants(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-fold-constants"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-outline-attention",)
+    name = "aotc-fold-constants"
+    needs = ("aotc-outline-attention",)
     reason: str = "what linalg computes from constants alone is computed now"
 
     def run(self, lowering: Lowering) -> None:

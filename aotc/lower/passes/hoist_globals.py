@@ -7,7 +7,7 @@ memory, which goes the other way.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -21,7 +21,7 @@ _MAX_KERNEL_CONSTANT = 4096
 
 
 class HoistGlobals(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-hoist-globals"
+    name = "aotc-hoist-globals"
     reason: str = "large constants are handed to kernels"
 
     def run(self, lowering: Lowering) -> None:

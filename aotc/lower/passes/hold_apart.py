@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.products import hold_apart
 
 
 class HoldApart(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-hold-apart"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-fold-constants",)
+    name = "aotc-hold-apart"
+    needs = ("aotc-fold-constants",)
     reason: str = (
         "chains of elementwise operations become one; products take in none that they would repeat"
     )

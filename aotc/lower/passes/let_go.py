@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.products import let_go
 
 
 class LetGo(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-let-go"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-hold-apart", "linalg-fuse-elementwise-ops")
+    name = "aotc-let-go"
+    needs = ("aotc-hold-apart", "linalg-fuse-elementwise-ops")
     reason: str = "fusion is done: nothing need be held apart any more"
 
     def run(self, lowering: Lowering) -> None:

@@ -13,8 +13,8 @@ from aotc.request import parse_block
 class MapParallelLoops(OwnPass, frozen=True):
     """`block` is the size of all blocks; None has one chosen for each loop."""
 
-    name: ClassVar[str] = "aotc-map-parallel-loops"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-mark-parallel", "convert-parallel-loops-to-gpu")
+    name = "aotc-map-parallel-loops"
+    needs = ("aotc-mark-parallel", "convert-parallel-loops-to-gpu")
     parsers: ClassVar[Parsers] = {"block": parse_block}
     reason: str = "what is left of parallel loops becomes launches"
     block: tuple[int, ...] | None = None

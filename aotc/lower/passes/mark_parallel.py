@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.mapping.written import mark_parallel
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class MarkParallel(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-mark-parallel"
+    name = "aotc-mark-parallel"
     reason: str = (
         "functions that say what runs in parallel keep their other loops as they are; blocks that "
         "loops ask for are noted"

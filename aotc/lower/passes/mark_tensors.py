@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.functions import mark_tensors
 
 
 class MarkTensors(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-mark-tensors"
+    name = "aotc-mark-tensors"
     reason: str = (
         "tensors that entries take are the caller's, and only read; those that they return are "
         "remembered"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.emit.c_text import c_identifier
 from aotc.lower.kernels.outlining import merge_outlined
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class MergeKernels(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-merge-kernels"
-    needs: ClassVar[tuple[str, ...]] = ("gpu-kernel-outlining",)
+    name = "aotc-merge-kernels"
+    needs = ("gpu-kernel-outlining",)
     reason: str = "kernels that aotc outlined share one image"
 
     def run(self, lowering: Lowering) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class OutlineAttention(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-outline-attention"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-separate-fills",)
+    name = "aotc-outline-attention"
+    needs = ("aotc-separate-fills",)
     reason: str = (
         "attention is one function, in front of which a kernel can be called: while its "
         "operations are as they were written, and before its mask is a constant of its size"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.rewrites.copies import parallelize_copies
 
 
 class ParallelizeCopies(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-parallelize-copies"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-return-in-arguments",)
+    name = "aotc-parallelize-copies"
+    needs = ("aotc-return-in-arguments",)
     reason: str = "what is copied is copied by kernels, as it is they that use it"
 
     def run(self, lowering: Lowering) -> None:

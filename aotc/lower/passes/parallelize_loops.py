@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.lower.analysis.aliasing import Roots, some_loops_kept_sequential
@@ -17,8 +15,8 @@ _RAISING = ("raise-scf-to-affine", "affine-raise-from-memref")
 
 
 class ParallelizeLoops(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-parallelize-loops"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-mark-parallel",)
+    name = "aotc-parallelize-loops"
+    needs = ("aotc-mark-parallel",)
     reason: str = "loops that say nothing of it are parallel where they can be"
 
     def run(self, lowering: Lowering) -> None:

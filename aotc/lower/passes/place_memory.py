@@ -18,8 +18,8 @@ def _parse_mode(word: str) -> MemoryMode:
 
 
 class PlaceMemory(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-place-memory"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-merge-kernels", "aotc-expand-copies")
+    name = "aotc-place-memory"
+    needs = ("aotc-merge-kernels", "aotc-expand-copies")
     parsers: ClassVar[Parsers] = {"memory": _parse_mode}
     reason: str = "the buffers of kernels go where the GPU can reach them"
     memory: MemoryMode = MemoryMode.AUTO

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.functions import return_in_arguments
 
 
 class ReturnInArguments(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-return-in-arguments"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-mark-tensors",)
+    name = "aotc-return-in-arguments"
+    needs = ("aotc-mark-tensors",)
     reason: str = "results of known shape become arguments, which the entry writes"
 
     def run(self, lowering: Lowering) -> None:

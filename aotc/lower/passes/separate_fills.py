@@ -8,7 +8,7 @@ fills it runs in front of all. One for each is filled by the loop that goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -19,7 +19,7 @@ from aotc.mlir import ir
 class SeparateFills(OwnPass, frozen=True):
     """Runs where named operations are `linalg.generic`."""
 
-    name: ClassVar[str] = "aotc-separate-fills"
+    name = "aotc-separate-fills"
     reason: str = "each operation that starts from a tensor filled with one value has its own"
 
     def run(self, lowering: Lowering) -> None:

@@ -7,7 +7,7 @@ equal sizes are one value, and a tensor that is broadcast to its own size is tha
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -21,8 +21,8 @@ _EQ = 0
 class SettleSizes(OwnPass, frozen=True):
     """Runs on tensors, where equal operations are one (`cse`)."""
 
-    name: ClassVar[str] = "aotc-settle-sizes"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-expand-reshapes",)
+    name = "aotc-settle-sizes"
+    needs = ("aotc-expand-reshapes",)
     reason: str = "sizes and broadcasts that are known come out as what was there before"
 
     def run(self, lowering: Lowering) -> None:

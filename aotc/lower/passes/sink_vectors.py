@@ -6,7 +6,7 @@ vector costs parameter space, and one of i1 is not passed right at all.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -17,7 +17,7 @@ _PURE_DIALECTS = ("vector", "arith", "math")
 
 
 class SinkVectors(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-sink-vectors"
+    name = "aotc-sink-vectors"
     reason: str = "vectors are computed in kernels rather than handed to them"
 
     def run(self, lowering: Lowering) -> None:

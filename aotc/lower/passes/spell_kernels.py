@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from aotc.lower.kernels.outlining import spell_kernel_names
 from aotc.lower.passes.base import Lowering, OwnPass
 
 
 class SpellKernels(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-spell-kernels"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-merge-kernels",)
+    name = "aotc-spell-kernels"
+    needs = ("aotc-merge-kernels",)
     reason: str = "kernels get names that PTX can spell"
 
     def run(self, lowering: Lowering) -> None:

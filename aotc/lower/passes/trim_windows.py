@@ -7,7 +7,7 @@ input is cut down to what the window reads, before.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from aotc import ops
 from aotc.lower.passes.base import Lowering, OwnPass
@@ -15,7 +15,7 @@ from aotc.mlir import ir, linalg
 
 
 class TrimWindows(OwnPass, frozen=True):
-    name: ClassVar[str] = "aotc-trim-windows"
+    name = "aotc-trim-windows"
     reason: str = "an input is cut down to what windows read of it, for the sizes of both to agree"
 
     def run(self, lowering: Lowering) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,8 +15,8 @@ from aotc.mlir import ir
 class UnifySizes(OwnPass, frozen=True):
     """Behind each promise, one value stands for both sizes; the promises are erased."""
 
-    name: ClassVar[str] = "aotc-unify-sizes"
-    needs: ClassVar[tuple[str, ...]] = ("aotc-assert-sizes",)
+    name = "aotc-unify-sizes"
+    needs = ("aotc-assert-sizes",)
     reason: str = "sizes that are equal are one value"
 
     def run(self, lowering: Lowering) -> None:
