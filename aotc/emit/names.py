@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from aotc.emit.c_text import c_identifier, c_name
 from aotc.errors import InputError
+from aotc.input.entries import RUNTIME_PREFIXES
 from aotc.manifest import Entry, Manifest
 
 # What the runtime calls: an entry of this name would be called in its place.
@@ -30,8 +31,6 @@ _CALLED_BY_SYSTEMS = {
     "_init": "a library that is loaded begins with one",
     "_fini": "a library that is unloaded ends with one",
 }
-# What the runtime's functions begin with.
-_OF_RUNTIME = ("aotc_", "mgpu")
 
 _PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
@@ -92,7 +91,7 @@ def _take(owners: dict[str, str], functions: Iterable[str], owner: str) -> None:
                 f"{_CALLED_BY_SYSTEMS[function]}.",
                 hint=_PREFIX_HINT,
             )
-        for kept in _OF_RUNTIME:
+        for kept in RUNTIME_PREFIXES:
             if function.startswith(kept):
                 raise InputError(
                     f"A library's functions cannot begin with '{kept}', as '{function}' does.",

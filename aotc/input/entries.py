@@ -22,6 +22,8 @@ PROGRAM_MAIN = "main"
 # Of functions, arguments, and types as they are told, in characters: compilers of C take literals
 # of 4095.
 LONGEST_NAME = 1000
+# What the names of the runtime's functions begin with.
+RUNTIME_PREFIXES = ("aotc_", "mgpu")
 # What a program's main may return.
 EXIT_CODES = ("i1", "i8", "i16", "i32", "i64", "index")
 

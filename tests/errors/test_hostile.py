@@ -50,6 +50,14 @@ REFUSED = {
         'func.func private @"g\\FF"() { return }',
         "1:1: error: this name is not UTF-8.",
     ),
+    "a function of the runtime": (
+        f"func.func @mgpuModuleLoad(%x: memref<4xf32>) {ENTRY} {{ return }}",
+        "1:1: error: the name 'mgpuModuleLoad' begins with 'mgpu', as those of aotc's runtime do.",
+    ),
+    "a function of aotc": (
+        "func.func private @aotc_check() { return }",
+        "1:1: error: the name 'aotc_check' begins with 'aotc_', as those of aotc's runtime do.",
+    ),
     "an attribute that is a location": (
         _function(
             "linalg.exp {aotc.block = loc(unknown)} ins(%x : memref<4xf32>)"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
-from aotc.input.entries import LONGEST_NAME
+from aotc.input.entries import LONGEST_NAME, RUNTIME_PREFIXES
 from aotc.input.source import Problem, Source, input_error
 from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
@@ -22,6 +22,7 @@ _NO_NAME = re.compile(r'[\x00-\x1f\x7f"\\]')
 # Of elements: compilers take them apart, one by one.
 _LARGEST_VECTOR = 1 << 20
 _GPU_SPACE = "#gpu.address_space<"
+_FUNCTIONS = ("func.func", "llvm.func")
 _BIT_CASTS = ("vector.bitcast", "llvm.bitcast")
 
 
@@ -150,6 +151,8 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
         return
     if "sym_name" in operation.attributes:
         problem = _name_problem(operation.attributes["sym_name"])
+        if problem is None and name in _FUNCTIONS and not ops.is_declaration(operation):
+            problem = _runtime_name_problem(ops.symbol_of(operation))
         if problem is not None:
             yield location, problem
     if name in _BIT_CASTS:
@@ -181,6 +184,14 @@ def _name_problem(attribute: Any) -> str | None:
             f"the name {name!r} has the character {found[0]!r}; names may have any but quotation "
             "marks, backslashes and control characters."
         )
+    return None
+
+
+def _runtime_name_problem(name: str) -> str | None:
+    """Calls of the runtime are put into the module by name."""
+    for kept in RUNTIME_PREFIXES:
+        if name.startswith(kept):
+            return f"the name '{name}' begins with '{kept}', as those of aotc's runtime do."
     return None
 
 
