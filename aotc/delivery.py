@@ -24,6 +24,8 @@ def check_output(request: BuildRequest, environment: Mapping[str, str] = os.envi
     check_temporary(environment)
     if request.save_temps is not None:
         check_writable(request.save_temps)
+    if request.print_ir.folder is not None:
+        check_writable(request.print_ir.folder)
     if request.weights is not None:
         check_writable(request.weights.parent)
         weights_from_artifact(request)

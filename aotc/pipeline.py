@@ -100,6 +100,11 @@ def new_build(
     toolchain = Toolchain(os.environ, tools or {})
     if PROCESS.is_ours and request.makes_code:
         toolchain.expect_clang()
+    printer = None
+    if request.print_ir.is_on:
+        from aotc.stages.print_ir import IrPrinter
+
+        printer = IrPrinter(request, context)
     return Build(
         request=request,
         toolchain=toolchain,
@@ -113,6 +118,7 @@ def new_build(
         context=context,
         content=content,
         cache=cache,
+        printer=printer,
     )
 
 

@@ -186,6 +186,21 @@ def unique(items: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(items))
 
 
+class PrintIr(Struct, frozen=True):
+    """The passes by name before and after which the module is printed, ALL for each; `folder` gets
+    a file for each time, where it is not standard error."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    folder: Path | None = None
+
+    ALL: ClassVar[str] = "all"
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self.before or self.after)
+
+
 class BuildRequest(Struct, frozen=True):
     """Everything that decides what a build makes.
 
@@ -228,6 +243,7 @@ class BuildRequest(Struct, frozen=True):
     shares_runtime: bool = False
     tuned: str | None = None
     save_temps: Path | None = None
+    print_ir: PrintIr = PrintIr()
     warnings: WarningOptions = field(default_factory=WarningOptions)
 
     @property

@@ -27,6 +27,7 @@ from aotc.request import (
     Chip,
     HostTarget,
     MemoryMode,
+    PrintIr,
     parse_block,
     parse_ptx,
     unique,
@@ -62,6 +63,7 @@ def make_request(
     runtime: str = "static",
     tuned: Path | None = None,
     save_temps: Path | None = None,
+    print_ir: PrintIr | None = None,
     warnings: Iterable[str] = (),
     frontend: str | None = None,
     frontend_options: Iterable[str] = (),
@@ -71,6 +73,8 @@ def make_request(
     `content` is what is built instead of what the file `source` has, which then only names it.
     Raises InputError for a word that no option takes, and for words that do not go together.
     """
+    if print_ir is not None and print_ir.folder is not None and not print_ir.is_on:
+        raise InputError("--print-ir-dir goes with --print-ir-before and --print-ir-after.")
     kinds = unique(parse_kind(word) for word in emit) or (EXE,)
     if CPU_MLIR in kinds and not cpu_kernels:
         raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
@@ -108,6 +112,7 @@ def make_request(
         shares_runtime=_one_of("runtime", runtime, _RUNTIMES) == "shared",
         tuned=None if tuned is None else read_tuned(tuned),
         save_temps=save_temps,
+        print_ir=print_ir or PrintIr(),
         warnings=WarningOptions.parse(warnings),
     )
     if request.is_package:

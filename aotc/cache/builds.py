@@ -99,7 +99,8 @@ class BuildCache:
         from aotc.cache.device_code import DeviceCode
 
         r = self._request
-        if r.debug or r.save_temps is not None or DEVICE_MLIR in r.emit:
+        is_shown = r.save_temps is not None or r.print_ir.is_on or DEVICE_MLIR in r.emit
+        if r.debug or is_shown:
             return None
         return DeviceCode(
             self._results, {"aotc": self._identities.aotc, **self._identities.installed}
@@ -196,6 +197,8 @@ class BuildCache:
         r = self._request
         if r.save_temps is not None:
             return "--save-temps wants every stage"
+        if r.print_ir.is_on:
+            return "--print-ir-before and --print-ir-after want every pass"
         is_mlir = r.frontend == "mlir" or (
             # Front ends go by the ending; MLIR's are none of theirs.
             r.frontend is None and ("." not in r.source.name or r.source.suffix in _MLIR_ENDINGS)

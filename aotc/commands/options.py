@@ -11,7 +11,7 @@ import click
 
 from aotc.cache.opening import CacheChoice
 from aotc.commands.option import option
-from aotc.request import DEFAULT_CHIPS, DEFAULT_PTX, BuildRequest, MemoryMode
+from aotc.request import DEFAULT_CHIPS, DEFAULT_PTX, BuildRequest, MemoryMode, PrintIr
 from aotc.request_words import make_request
 from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
 
@@ -196,6 +196,27 @@ def build_options(command: Any) -> Any:
             help="Write every stage's artifacts into DIR, numbered.",
         ),
         option(
+            "--print-ir-before",
+            multiple=True,
+            type=Commas(),
+            metavar="PASS",
+            help="Print the module to standard error before each run of this pass, as mlir-opt "
+            "does: canonicalize, aotc-place-memory, all.",
+        ),
+        option(
+            "--print-ir-after",
+            multiple=True,
+            type=Commas(),
+            metavar="PASS",
+            help="Print the module after each run of this pass.",
+        ),
+        option(
+            "--print-ir-dir",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="Write what these print into files in DIR, numbered.",
+        ),
+        option(
             "--explain",
             is_flag=True,
             help="Print what aotc decided, and why: the level of the input, the pipeline (as "
@@ -308,6 +329,11 @@ def request_words(options: Mapping[str, Any]) -> dict[str, Any]:
         "chips": flat(options["chips"]),
         "entries": flat(options["entries"]),
         "cpu_kernels": not options["no_cpu_kernels"],
+        "print_ir": PrintIr(
+            tuple(flat(options["print_ir_before"])),
+            tuple(flat(options["print_ir_after"])),
+            options["print_ir_dir"],
+        ),
         **{name: options[name] for name in _SAME_NAME},
     }
 

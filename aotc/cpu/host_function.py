@@ -23,8 +23,12 @@ from aotc.cpu.sizes import UnknownSizeError
 from aotc.cpu.symbols import content, has_body, symbols_of
 from aotc.cpu.synchronize import BARRIER, FAIL, WARP_SYNC
 from aotc.cpu.thread_function import ThreadFunction
-from aotc.mlir import PassManager, ir
+from aotc.lower.passes.run import UNWATCHED, PassWatch, run_group
+from aotc.mlir import ir
 from aotc.ops import create, symbol_of, walk
+
+_TO_VALUES = ("llvm.func(sroa,mem2reg)",)
+INLINING_PASSES = ("inline{default-pipeline=canonicalize}", *_TO_VALUES)
 
 
 class HostFunction(Struct, frozen=True):
@@ -47,11 +51,15 @@ class NoFormError(Exception):
 
 
 def add_host_functions(
-    module: Any, kernels: Iterable[tuple[str, ThreadFunction]], *, debug: bool = False
+    module: Any,
+    kernels: Iterable[tuple[str, ThreadFunction]],
+    *,
+    debug: bool = False,
+    watch: PassWatch = UNWATCHED,
 ) -> list[HostFunction]:
     """Adds a function for each (symbol of it, thread function). Raises NoFormError."""
     kernels = list(kernels)
-    _inline_what_synchronizes(module, {thread.symbol for _, thread in kernels})
+    _inline_what_synchronizes(module, {thread.symbol for _, thread in kernels}, watch)
     functions = symbols_of(module.operation)
     _define_failure(functions)
     result: list[HostFunction] = []
@@ -98,7 +106,7 @@ def _callee(call: Any) -> str | None:
     return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
-def _inline_what_synchronizes(module: Any, kernels: set[str]) -> None:
+def _inline_what_synchronizes(module: Any, kernels: set[str], watch: PassWatch) -> None:
     """Leaves synchronizations in the thread functions alone."""
     others = [
         operation
@@ -106,11 +114,9 @@ def _inline_what_synchronizes(module: Any, kernels: set[str]) -> None:
         if operation.name == "llvm.func" and symbol_of(operation) not in kernels
     ]
     if not any(_synchronizes(function) for function in others):
-        PassManager.parse("builtin.module(llvm.func(sroa,mem2reg))").run(module.operation)
+        run_group(module.operation, _TO_VALUES, verifies_each=True, watch=watch)
         return
-    PassManager.parse(
-        "builtin.module(inline{default-pipeline=canonicalize},llvm.func(sroa,mem2reg))"
-    ).run(module.operation)
+    run_group(module.operation, INLINING_PASSES, verifies_each=True, watch=watch)
     for function in [op for op in content(module.operation) if op.name == "llvm.func"]:
         if symbol_of(function) in kernels or not _synchronizes(function):
             continue

@@ -18,6 +18,7 @@ from aotc.input.source import find_place
 from aotc.kernels.family import CPU
 from aotc.lower.host.bfloat import add_bfloat_functions
 from aotc.lower.outlining.module import runs_on
+from aotc.lower.passes.run import UNWATCHED, PassWatch
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -58,7 +59,9 @@ class CpuKernels(Struct, frozen=True):
     kernels: tuple[CpuKernel, ...]
 
 
-def build_cpu_kernels(module: Any, name: str = "-", *, debug: bool = False) -> CpuKernels:
+def build_cpu_kernels(
+    module: Any, name: str = "-", *, debug: bool = False, watch: PassWatch = UNWATCHED
+) -> CpuKernels:
     """Makes host functions of all kernels in `module`, which stays as it is.
 
     `name` is what places call the input where it has no file name. With `debug`, debuggers
@@ -70,7 +73,7 @@ def build_cpu_kernels(module: Any, name: str = "-", *, debug: bool = False) -> C
         names = plan_names(module, gpu_modules)
         result = ir.Module.create()
         able = [kernel for kernel, reason in why_not.items() if reason is None]
-        built = _build(gpu_modules, able, names, name, result, debug=debug)
+        built = _build(gpu_modules, able, names, name, result, debug=debug, watch=watch)
         add_bfloat_functions(result)
     kernels = []
     for kernel, reason in why_not.items():
@@ -127,17 +130,19 @@ def _build(
     result: Any,
     *,
     debug: bool,
+    watch: PassWatch,
 ) -> dict[KernelName, HostFunction | str]:
     """Adds the kernels' functions to `result`; tells why not, for those that it cannot lower."""
     if not kernels:
         return {}
     try:
         extracted = extract_threads(gpu_modules, set(kernels), names, name)
-        lower_to_llvm(extracted.module)
+        lower_to_llvm(extracted.module, watch)
         functions = add_host_functions(
             extracted.module,
             [(names.blocks[kernel], extracted.threads[kernel]) for kernel in kernels],
             debug=debug,
+            watch=watch,
         )
     except (LoweringError, NoFormError) as error:
         if len(kernels) == 1:
@@ -145,7 +150,7 @@ def _build(
         # Some of them cannot be lowered: one by one, the others still can.
         found: dict[KernelName, HostFunction | str] = {}
         for kernel in kernels:
-            found |= _build(gpu_modules, [kernel], names, name, result, debug=debug)
+            found |= _build(gpu_modules, [kernel], names, name, result, debug=debug, watch=watch)
         return found
     prefix_helpers(extracted.module, PREFIX)
     move_symbols(extracted.module, result)

@@ -7,7 +7,7 @@ from typing import Any
 
 from aotc.cpu.symbols import content, has_body
 from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
-from aotc.lower.passes.run import run_pipeline
+from aotc.lower.passes.run import UNWATCHED, PassWatch, run_pipeline
 from aotc.lower.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.lower.rewrites.float8 import expand_float8
 from aotc.lower.rewrites.math import replace_math
@@ -27,6 +27,9 @@ _TO_LLVM = (
     "reconcile-unrealized-casts",
 )
 
+# What runs of MLIR here.
+ALL_CPU_PASSES = (*TO_LOOPS, *TO_BRANCHES, *_TO_LLVM)
+
 
 class LoweringError(Exception):
     """An operation that has no lowering; the message names it and its place's text."""
@@ -37,18 +40,18 @@ class LoweringError(Exception):
         self.location = location
 
 
-def lower_to_llvm(module: Any) -> None:
+def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
     """Lowers in place; afterwards every operation belongs to the LLVM dialect.
 
     Everything that the module defines has internal linkage then. Raises LoweringError.
     """
     expand_atomic_products(module.operation)
-    _run(module, TO_LOOPS)
+    _run(module, TO_LOOPS, watch)
     replace_math(module)
     expand_float8(module.operation)
-    _run(module, TO_BRANCHES)
+    _run(module, TO_BRANCHES, watch)
     exchange_folded_updates(module.operation)
-    _run(module, _TO_LLVM)
+    _run(module, _TO_LLVM, watch)
     _check_lowered(module)
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
     for operation in content(module.operation):
@@ -69,9 +72,9 @@ def _check_lowered(module: Any) -> None:
         raise LoweringError(f"'{operation.name}' has no lowering", operation.location)
 
 
-def _run(module: Any, passes: tuple[str, ...]) -> None:
+def _run(module: Any, passes: tuple[str, ...], watch: PassWatch) -> None:
     try:
-        run_pipeline(module.operation, passes)
+        run_pipeline(module.operation, passes, watch=watch)
     except ir.MLIRError as error:
         first = error.error_diagnostics[0] if error.error_diagnostics else None
         message = str(error) if first is None else first.message

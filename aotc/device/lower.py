@@ -17,13 +17,13 @@ from aotc.lower.leftovers import check_lowered
 from aotc.lower.mapping.together import take_points_together
 from aotc.lower.outlining.module import lowered_kernels
 from aotc.lower.passes.lines import add_lines
-from aotc.lower.passes.run import run_passes
+from aotc.lower.passes.run import UNWATCHED, PassWatch, run_group, run_passes
 from aotc.lower.rewrites.atomics import exchange_folded_updates, expand_atomic_products
 from aotc.lower.rewrites.float8 import expand_float8
 from aotc.lower.rewrites.math import replace_questions
 from aotc.lower.rewrites.memory_spaces import number_workgroup_space
 from aotc.lower.rewrites.tensor_maps import lower_tensor_maps
-from aotc.mlir import PassManager, ir
+from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -68,6 +68,11 @@ _BRANCHES_FIRST = ("lower-affine", "convert-vector-to-scf", "convert-scf-to-cf")
 _MATRIX_PASSES = (*_BRANCHES_FIRST, *DEVICE_PASSES)
 
 _NO_LINES = ("strip-debuginfo",)
+# fpowi of i32 exponents is libdevice's.
+_POWERS = ("convert-math-to-funcs{min-width-of-fpowi-exponent=33}",)
+
+# What runs of MLIR here, in some build.
+ALL_DEVICE_PASSES = (*_POWERS, *_MATRIX_PASSES, *TO_LLVM_PASSES, *_NO_LINES)
 
 # The 128-byte swizzle of TMA and wgmma repeats, in shared addresses, each 1024 bytes; without
 # a swizzle TMA wants a multiple of 128 (PTX manual, «Tensor Swizzling Modes»).
@@ -78,7 +83,9 @@ _SHARED_SPACE = 3
 _SET_REGISTERS = "nvvm.setmaxregister"
 
 
-def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
+def lower_device(
+    gpu_module: Any, source: Source, *, debug: bool, watch: PassWatch = UNWATCHED
+) -> Any:
     """A builtin.module holding what `gpu_module` holds, in the LLVM dialect.
 
     `gpu_module`, of the module `source`, is left as it is. Raises InternalError for operations
@@ -93,7 +100,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         replace_narrow_tanh(device)
         expand_float8(device)
         expand_atomic_products(device)
-        _call_powers(device)
+        _call_powers(device, watch)
         expand_exchanges(device, source)
         replace_elementwise(device, source)
         replace_wide_products(device)
@@ -105,6 +112,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
             name=source.name,
             lines=source.lines,
             doing="lowering the device code",
+            watch=watch,
         )
         run(_MATRIX_PASSES if has_matrices else DEVICE_PASSES)
         exchange_folded_updates(device)
@@ -116,28 +124,22 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool) -> Any:
         )
         if debug:
             # Lines alone (ptxas's -lineinfo): the code is as without.
-            add_lines(device, source.name, "DebugDirectivesOnly")
+            add_lines(device, source.name, "DebugDirectivesOnly", watch)
         else:
-            run_passes(device, _NO_LINES, name=source.name)
+            run_passes(device, _NO_LINES, name=source.name, watch=watch)
         _bound_registers(device)
         _place_shared_memory(device, has_tiles=has_tiles)
         device.attributes["llvm.target_triple"] = ir.StringAttr.get(TRIPLE)
     return device
 
 
-# fpowi of i32 exponents is libdevice's.
-_POWERS = "builtin.module(convert-math-to-funcs{min-width-of-fpowi-exponent=33})"
-
-
-def _call_powers(device: Any) -> None:
+def _call_powers(device: Any, watch: PassWatch) -> None:
     """Powers that libdevice has not: calls of functions that compute them."""
     if not ops.find(device, "math.ipowi", "math.fpowi"):
         return
     gpu_module = _block(device).operations[0].operation
-    manager = PassManager.parse(_POWERS)
     # The pass puts the functions beside the gpu.module, where its calls do not find them.
-    manager.enable_verifier(False)
-    manager.run(device)
+    run_group(device, _POWERS, verifies_each=False, watch=watch)
     for function in list(_block(device).operations)[1:]:
         _block(gpu_module).append(function.operation)
 

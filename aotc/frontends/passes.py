@@ -10,6 +10,7 @@ from aotc.errors import InputError
 from aotc.frontends.culprit import printed_question
 from aotc.frontends.torch_mlir import check_dialects
 from aotc.input.source import bytecode_of, describe_diagnostics
+from aotc.pipeline_text import short_name, single_passes
 from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, task_progress
 from aotc.processes.memory import available_memory
 
@@ -42,7 +43,7 @@ def run_passes(
     progress.leave(printed_question(module, pipeline))
     seconds = _SECONDS + _SECONDS_EACH * _count(module.operation)
     with context:
-        for one in split_passes(str(PassManager.parse(f"builtin.module({pipeline})"))):
+        for one in single_passes(str(PassManager.parse(f"builtin.module({pipeline})"))):
             progress.tell(f"torch-mlir's pass {short_name(one)}", seconds)
             try:
                 PassManager.parse(f"builtin.module({one})").run(module.operation)
@@ -87,30 +88,3 @@ def passed(given: memoryview) -> bytes:
     # Who asks has not all of torch-mlir's dialects.
     check_dialects(module.operation)
     return bytecode_of(module.operation)
-
-
-def split_passes(pipeline: str) -> list[str]:
-    """`["a", "func.func(b)", "func.func(c)"]` of `builtin.module(a,func.func(b,c))`."""
-    _, _, inside = pipeline.rstrip().removesuffix(")").partition("(")
-    parts, depth, start = [], 0, 0
-    for place, sign in enumerate(inside):
-        if sign in "({[<":
-            depth += 1
-        elif sign in ")}]>":
-            depth -= 1
-        elif sign == "," and depth == 0:
-            parts.append(inside[start:place])
-            start = place + 1
-    parts.append(inside[start:])
-    found = []
-    for part in parts:
-        if part.startswith("func.func("):
-            found += [f"func.func({one})" for one in split_passes(part)]
-        else:
-            found.append(part)
-    return found
-
-
-def short_name(one: str) -> str:
-    """The pass without its nesting and its options."""
-    return one.removeprefix("func.func(").partition("{")[0].rstrip(")")

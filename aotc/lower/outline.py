@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-
 from aotc import ops
-from aotc.errors import AotcError, InputError, InternalError
+from aotc.errors import InputError
 from aotc.input.source import Source
 from aotc.lower.checks.host_code import check_host_code
-from aotc.lower.passes.own import Lowering, run_own_pass
-from aotc.lower.passes.run import run_passes
+from aotc.lower.passes.base import Lowering
+from aotc.lower.passes.run import UNWATCHED, PassWatch
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.levels import recognise
-from aotc.lower.plan.steps import (
+from aotc.lower.plan.pipeline import (
     ERASE_SCHEDULES,
     SCHEDULE,
-    Step,
     parse_plan,
     plan_for,
     with_placement,
@@ -26,44 +22,31 @@ from aotc.request import BuildRequest
 _MAIN_SEQUENCE = "__transform_main"
 
 
-def outline(source: Source, request: BuildRequest, explanation: Explanation) -> frozenset[str]:
+def outline(
+    source: Source,
+    request: BuildRequest,
+    explanation: Explanation,
+    watch: PassWatch = UNWATCHED,
+) -> frozenset[str]:
     """Changes the source's module in place, by aotc's plan for it or by the user's pipeline.
 
     Tells `explanation` what it does, before it does it. Returns the names of the globals that
     kernels are given.
     """
-    lowering = Lowering(source, request, explanation.remarks)
+    lowering = Lowering(source, request, explanation.remarks, watch)
     explanation.levels = recognise(source)
     if request.pipeline is not None:
-        explanation.add(steps := with_placement(parse_plan(request.pipeline)))
-        _run(lowering, steps, blame=InputError, doing="the pipeline given by --pipeline")
+        explanation.add(passes := with_placement(parse_plan(request.pipeline)))
+        lowering.run(passes, doing="the pipeline given by --pipeline", blame=InputError)
         return lowering.managed_globals
     sequences = ops.find(source.module.operation, "transform.named_sequence")
     if sequences:
         is_run = any(ops.symbol_of(sequence) == _MAIN_SEQUENCE for sequence in sequences)
-        explanation.add(steps := SCHEDULE if is_run else ERASE_SCHEDULES)
-        _run(lowering, steps, blame=InputError, doing="the module's schedule")
+        explanation.add(passes := SCHEDULE if is_run else ERASE_SCHEDULES)
+        lowering.run(passes, doing="the module's schedule", blame=InputError)
     # Before tensors become buffers: that fails at what nobody knows the effects of.
     check_host_code(source, is_outlined=False)
     levels = [found.level for found in recognise(source)]
-    explanation.add(steps := plan_for(levels, block=request.block, memory=request.memory.value))
-    _run(lowering, steps, blame=InternalError, doing="lowering the module")
+    explanation.add(passes := plan_for(levels, block=request.block, memory=request.memory))
+    lowering.run(passes)
     return lowering.managed_globals
-
-
-def _run(lowering: Lowering, steps: Sequence[Step], *, blame: type[AotcError], doing: str) -> None:
-    source = lowering.source
-    # One pass manager for what is MLIR's in a row.
-    for is_own, group in itertools.groupby(steps, key=lambda step: step.is_own):
-        if is_own:
-            for step in group:
-                run_own_pass(lowering, step)
-            continue
-        run_passes(
-            source.module,
-            [step.text for step in group],
-            name=source.name,
-            lines=source.lines,
-            blame=blame,
-            doing=doing,
-        )

@@ -11,7 +11,7 @@ from aotc.delivery import check_output, known_outputs
 from aotc.depfile import Depfile, quote
 from aotc.errors import InputError
 from aotc.many.job import Job
-from aotc.request import BuildRequest
+from aotc.request import BuildRequest, PrintIr
 from aotc.toolchain.data import SHARED_RUNTIME
 
 
@@ -36,9 +36,15 @@ def requests_for(sources: Sequence[Path], request: BuildRequest) -> list[BuildRe
             request,
             source=source,
             save_temps=request.save_temps and request.save_temps / _name(request, source),
+            print_ir=_print_ir(request, source),
         )
         for source in sources
     ]
+
+
+def _print_ir(request: BuildRequest, source: Path) -> PrintIr:
+    wanted = request.print_ir
+    return replace(wanted, folder=wanted.folder and wanted.folder / _name(request, source))
 
 
 def _name(request: BuildRequest, source: Path) -> str:

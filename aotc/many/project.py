@@ -53,7 +53,10 @@ KEYS = {
     "frontend_options": _TABLE,
 }
 # What `make_request` takes for `aotc build`'s options, where that has another name.
-_OF_OPTION = {"no_cpu_kernels": "cpu_kernels"}
+_OF_OPTION = {
+    "no_cpu_kernels": "cpu_kernels",
+    **dict.fromkeys(("print_ir_before", "print_ir_after", "print_ir_dir"), "print_ir"),
+}
 
 
 class Planned(Struct, frozen=True):

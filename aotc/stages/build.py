@@ -22,7 +22,9 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
     from aotc.host.compile import HostCompiler
     from aotc.host.link import Linker
     from aotc.host.translate import Translation
+    from aotc.lower.passes.run import PassWatch
     from aotc.lower.plan.explanation import Explanation
+    from aotc.stages.print_ir import IrPrinter
 
 # How the bindings' diagnostics are printed where nobody catches them.
 _PLACED = re.compile(r"^loc\((.*)\): error: (.*)$", re.MULTILINE)
@@ -30,7 +32,7 @@ _PLACED = re.compile(r"^loc\((.*)\): error: (.*)$", re.MULTILINE)
 # What Python says of text that is none.
 _NOT_UTF8 = "codec can't decode"
 # What is longer is cut out of texts that nobody asked for, but to read them.
-_LONGEST_SAVED = 1 << 16
+LONGEST_SAVED = 1 << 16
 
 
 class BuildLog(Struct):
@@ -55,6 +57,13 @@ class Build(Struct, frozen=True):
     content: bytes | None = None
     cache: BuildCache | None = None
     log: BuildLog = field(default_factory=BuildLog)
+    printer: IrPrinter | None = None
+
+    def watch(self, stage: str) -> PassWatch:
+        """What the passes of a stage are told to."""
+        from aotc.lower.passes.run import UNWATCHED
+
+        return UNWATCHED if self.printer is None else self.printer.watch(stage)
 
     def warn(self, name: str, message: str) -> None:
         """Notes a warning that has no place in the input."""
@@ -120,7 +129,7 @@ class Build(Struct, frozen=True):
         if kind in r.emit:
             limit = None
         elif r.save_temps is not None:
-            limit = _LONGEST_SAVED
+            limit = LONGEST_SAVED
         else:
             return ()
         # Printed now: later stages change the module.

@@ -31,8 +31,8 @@ def lower_to_cpu(build: Build, outlined: Outlined) -> CpuCode:
     if not build.request.cpu_kernels:
         return CpuCode(_without_cpu_kernels(build, outlined))
     # The reasons that it gives go into the artifact: the file is named without its folder.
-    name = Path(outlined.source.name).name
-    cpu = build_cpu_kernels(outlined.module, name, debug=build.request.debug)
+    name, watch = Path(outlined.source.name).name, build.watch("cpu-mlir")
+    cpu = build_cpu_kernels(outlined.module, name, debug=build.request.debug, watch=watch)
     # A function's debug information is its own: copies would need their own, too.
     if not build.request.debug:
         add_levels(cpu, build.request.target.architecture)

@@ -58,7 +58,8 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
         early = tuple(early_kernels(gpu_module))
         module, text = None, _lowered_before(build, name, gpu_module)
         if text is None:
-            module = lower_device(gpu_module, outlined.source, debug=r.debug)
+            watch = build.watch("device-mlir")
+            module = lower_device(gpu_module, outlined.source, debug=r.debug, watch=watch)
             files += build.printed(DEVICE_MLIR, module.operation, **_words(build, name))
         lowered.append(DeviceModule(name, module, text, only_chip, early))
     return DeviceModules(tuple(lowered), tuple(cpu_alone), files=tuple(files))

@@ -48,7 +48,11 @@ _NO_GPU = -1  # a compute capability that none has
 def lower_to_host(build: Build, outlined: Outlined) -> HostModule:
     source = outlined.source
     host = lower_host(
-        source.module, name=source.name, lines=source.lines, debug=build.request.debug
+        source.module,
+        name=source.name,
+        lines=source.lines,
+        debug=build.request.debug,
+        watch=build.watch("host-mlir"),
     )
     check_lowered(host, source, ("llvm", "gpu"), what="host code")
     if not build.request.allow_file_directives:

@@ -28,7 +28,7 @@ from aotc.lower.leftovers import check_kernels, check_supported
 from aotc.lower.outline import outline
 from aotc.lower.outlining.module import gpu_modules
 from aotc.lower.plan.explanation import Explanation
-from aotc.lower.plan.remarks import Remarks
+from aotc.lower.remarks import Remarks
 from aotc.lower.rewrites.allocations import check_allocations
 from aotc.output import write_file
 from aotc.pipes import is_special
@@ -85,7 +85,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
     explanation = Explanation(Remarks(source))
     # At once: it is printed where the build fails, too.
     build.log.explanation = explanation
-    managed_globals = outline(source, r, explanation)
+    managed_globals = outline(source, r, explanation, build.watch("mlir"))
     build.log.warnings += explanation.remarks.warnings
     # Tensors are memrefs now, and results may be arguments.
     entries = describe_again(source, loaded.entries)

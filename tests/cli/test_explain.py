@@ -9,7 +9,10 @@ import pytest
 from helpers.command import SAMPLES, Outcome
 
 from aotc.errors import InputError
-from aotc.lower.plan.steps import Step, parse_plan, plan_for, plan_text
+from aotc.lower.passes.map_parallel_loops import MapParallelLoops
+from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.plan.pipeline import parse_plan, plan_for, plan_text
+from aotc.request import MemoryMode
 
 Aotc = Callable[..., Outcome]
 
@@ -63,11 +66,11 @@ def test_explanation_of_text_on_stdout_is_on_stderr(aotc: Aotc, loop: Path) -> N
 def test_failed_build_is_explained_as_far_as_it_came(
     aotc: Aotc, loop: Path, tmp_path: Path
 ) -> None:
-    broken = "builtin.module(canonicalize,aotc-map-parallel-loops{size=3})"
+    broken = "builtin.module(canonicalize,aotc-map-parallel-loops{block=64},no-such-pass)"
     done = aotc("build", loop, "--explain", "--pipeline", broken, "-o", tmp_path / "out")
     assert done.code == 2
-    assert "Unknown option 'size' of aotc-map-parallel-loops. Known: block." in done.stderr
-    assert "  aotc-map-parallel-loops{size=3}," in done.stdout
+    assert "'no-such-pass' does not refer to a registered pass" in done.stderr
+    assert "  aotc-map-parallel-loops{block=64}," in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -119,6 +122,11 @@ def test_own_passes_stand_among_others_in_a_pipeline(
     ("pipeline", "message"),
     [
         ("aotc-nonsense", "Unknown pass 'aotc-nonsense'. aotc's own are: aotc-erase-schedules,"),
+        ("aotc-place-memroy", "Unknown pass 'aotc-place-memroy'. Near names: aotc-place-memory"),
+        (
+            "canonicalize,aotc-map-parallel-loops{size=3}",
+            "Unknown option 'size' of aotc-map-parallel-loops. Known: block.",
+        ),
         ("aotc-place-memory{memory=far}", "memory=far is none of auto, explicit, managed."),
         ("aotc-map-parallel-loops{block=2000}", "--block 2000: along x a block has 1 to 1024"),
     ],
@@ -141,10 +149,13 @@ def test_missing_pipeline_file(aotc: Aotc, loop: Path) -> None:
 def test_plan_is_read_back_as_it_was() -> None:
     from aotc.lower.plan.levels import Level
 
-    steps = plan_for(Level, block=(32, 8), memory="managed")
-    assert parse_plan(plan_text(steps)) == tuple(Step(step.text) for step in steps)
-    assert Step("aotc-map-parallel-loops{block=32x8}") in parse_plan(plan_text(steps))
-    assert steps[-1].options == {"memory": "managed"}
+    passes = plan_for(Level, block=(32, 8), memory=MemoryMode.MANAGED)
+    text = plan_text(passes)
+    read = parse_plan(text)
+    assert [one.text for one in read] == [one.text for one in passes]
+    assert MapParallelLoops(block=(32, 8)) in read
+    assert "aotc-map-parallel-loops{block=32x8}," in text
+    assert read[-1] == PlaceMemory(memory=MemoryMode.MANAGED)
 
 
 def test_pipeline_without_its_frame_is_refused() -> None:

@@ -12,12 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filecheck.finput import FInput
-from filecheck.matcher import Matcher
-from filecheck.options import Options
-from filecheck.parser import Parser, pattern_for_opts
 from helpers.command import SAMPLES, Outcome, own_process, process_environment
 from helpers.elf import Elf
+from helpers.filecheck import filecheck
 
 from aotc import __version__, mlir
 from aotc.artifacts import KINDS
@@ -27,13 +24,6 @@ from aotc.request import DEFAULT_CHIPS
 Aotc = Callable[..., Outcome]
 SAMPLE = SAMPLES / "vector_add.mlir"
 KERNEL = "vector_add_kernels"
-
-
-def filecheck(text: str, checks: str) -> None:
-    """Fails where `text` has not what the CHECK lines say."""
-    options = Options(match_filename="checks")
-    parser = Parser(options, io.StringIO(checks), *pattern_for_opts(options))
-    assert Matcher(options, FInput("text", text), parser).run() == 0, text
 
 
 # --- Chips and PTX ---------------------------------------------------------------------

@@ -20,7 +20,17 @@ SAMPLE = SAMPLES / "saxpy.mlir"
     [
         *("--chip", "--ptx", "--target", "--entry", "--emit", "-o", "--weights", "--block"),
         *("--cache", "--remote-cache", "--save-temps", "--tuned", "--pipeline", "--frontend"),
-        *("--frontend-option", "-W", "--trace", "--ptxas", "--zig", "-MF", "-MT"),
+        *(
+            "--frontend-option",
+            "--print-ir-after",
+            "--print-ir-dir",
+            "-W",
+            "--trace",
+            "--ptxas",
+            "--zig",
+            "-MF",
+            "-MT",
+        ),
     ],
 )
 def test_options_of_a_build(aotc: Aotc, option: str) -> None:

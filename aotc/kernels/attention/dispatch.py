@@ -22,7 +22,7 @@ from aotc.kernels.matmul.dispatch import (
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Emitter, Matrix
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
-from aotc.lower.plan.remarks import Remarks
+from aotc.lower.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest

@@ -34,7 +34,7 @@ from aotc.lower.analysis.functions import Functions
 from aotc.lower.outlining.limits import excesses
 from aotc.lower.outlining.module import module_for
 from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
-from aotc.lower.plan.remarks import Remarks
+from aotc.lower.remarks import Remarks
 from aotc.lower.tensors.generics import has_reduction
 from aotc.mlir import ir
 from aotc.ops import symbol_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.host.task_checks import TASKS, check_tasks
-from aotc.lower.passes.run import run_passes
+from aotc.lower.passes.run import UNWATCHED, PassWatch, run_passes
 from aotc.mlir import ir
 
 _TO_CALLS = (
@@ -24,18 +24,23 @@ _TO_CALLS = (
 )
 # The passes take no scf.for that a task waits in.
 _LOOPS = ("func.func(scf-for-to-while)", "async.func(scf-for-to-while)")
+ASYNC_PASSES = (*_LOOPS, *_TO_CALLS)
 _GPU_TOKEN = "!gpu.async.token"
 _VALUE_OF_GPU_TOKEN = f"!async.value<{_GPU_TOKEN}>"
 
 
-def lower_async(host: Any, *, name: str, lines: tuple[str, ...]) -> None:
+def lower_async(
+    host: Any, *, name: str, lines: tuple[str, ...], watch: PassWatch = UNWATCHED
+) -> None:
     """Changes the host module in place; does nothing where there are no tasks."""
     if not has_tasks(host):
         return
     _end_gpu_work(host)
     check_tasks(host)
-    passes = (*_LOOPS, *_TO_CALLS) if _waits_in_loop(host) else _TO_CALLS
-    run_passes(host, passes, name=name, lines=lines, doing="lowering tasks to coroutines")
+    passes = ASYNC_PASSES if _waits_in_loop(host) else _TO_CALLS
+    run_passes(
+        host, passes, name=name, lines=lines, doing="lowering tasks to coroutines", watch=watch
+    )
 
 
 def has_tasks(operation: Any) -> bool:

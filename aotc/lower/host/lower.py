@@ -10,12 +10,12 @@ import functools
 from typing import Any
 
 from aotc.lower.host.assertions import mark_assertions
-from aotc.lower.host.async_tasks import lower_async
+from aotc.lower.host.async_tasks import ASYNC_PASSES, lower_async
 from aotc.lower.host.bfloat import add_bfloat_functions
 from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
 from aotc.lower.outlining.module import gpu_modules
 from aotc.lower.passes.lines import add_lines
-from aotc.lower.passes.run import run_passes
+from aotc.lower.passes.run import UNWATCHED, PassWatch, run_passes
 from aotc.lower.rewrites.allocations import check_allocations
 from aotc.lower.rewrites.atomics import exchange_folded_updates
 from aotc.lower.rewrites.float8 import expand_float8
@@ -43,8 +43,18 @@ _TO_LLVM = (
     "reconcile-unrealized-casts",
 )
 
+# What runs of MLIR here, in some build.
+ALL_HOST_PASSES = (*ASYNC_PASSES, *TO_LOOPS, *TO_BRANCHES, *_TO_LLVM)
 
-def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -> Any:
+
+def lower_host(
+    module: Any,
+    *,
+    name: str,
+    lines: tuple[str, ...],
+    debug: bool,
+    watch: PassWatch = UNWATCHED,
+) -> Any:
     """A copy of `module`'s host half in the LLVM dialect, launches still as gpu.launch_func."""
     with module.context, ir.Location.unknown():
         host = module.operation.clone()
@@ -56,10 +66,15 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         # Host memory has one address space; pointers into the GPU's are numbers like others.
         SpaceStripper().strip_operation(host.operation)
         check_allocations(host.operation)
-        lower_async(host, name=name, lines=lines)
+        lower_async(host, name=name, lines=lines, watch=watch)
         mark_assertions(host, name)
         run = functools.partial(
-            run_passes, host, name=name, lines=lines, doing="lowering the host code"
+            run_passes,
+            host,
+            name=name,
+            lines=lines,
+            doing="lowering the host code",
+            watch=watch,
         )
         run(TO_LOOPS)
         replace_math(host)
@@ -69,7 +84,7 @@ def lower_host(module: Any, *, name: str, lines: tuple[str, ...], debug: bool) -
         run(_TO_LLVM)
         add_bfloat_functions(host)
         if debug:
-            add_lines(host, name, "LineTablesOnly")
+            add_lines(host, name, "LineTablesOnly", watch)
     return host
 
 

@@ -30,7 +30,7 @@ from aotc.lower.mapping.single_rows import join_single_rows
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.totals import launch_total, plan_total
 from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
-from aotc.lower.plan.remarks import Remarks
+from aotc.lower.remarks import Remarks
 from aotc.ops import symbol_of
 
 STEP = "aotc-map-parallel-loops"

@@ -1,1 +1,1 @@
-"""Running passes: MLIR's, and aotc's own by name."""
+"""aotc's own passes, a file each (`own` lists them); what a pass is (`base`); MLIR's (`run`)."""

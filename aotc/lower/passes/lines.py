@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.input.source import find_place
-from aotc.lower.passes.run import run_passes
+from aotc.lower.passes.run import UNWATCHED, PassWatch, run_passes
 from aotc.mlir import ir
 from aotc.ops import walk
 
+LINES_PASS = "ensure-debug-info-scope-on-llvm-func"
 
-def add_lines(module: Any, name: str, emission: str) -> None:
+
+def add_lines(module: Any, name: str, emission: str, watch: PassWatch = UNWATCHED) -> None:
     """Gives each function a scope, by MLIR's emission kind.
 
     LLVM takes no call without a place in a function that has a scope. Where the input has none
@@ -23,8 +25,7 @@ def add_lines(module: Any, name: str, emission: str) -> None:
             place = _placed(operation, ir.Location.file(name, 0, 0, module.context), name)
         elif operation.name in ("llvm.call", "llvm.invoke"):
             _placed(operation, place, name)
-    passes = f"ensure-debug-info-scope-on-llvm-func{{emission-kind={emission}}}"
-    run_passes(module, (passes,), name=name)
+    run_passes(module, (f"{LINES_PASS}{{emission-kind={emission}}}",), name=name, watch=watch)
 
 
 def _placed(operation: Any, place: Any, name: str) -> Any:

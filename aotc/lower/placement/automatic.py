@@ -20,7 +20,7 @@ from aotc.lower.placement.streams import (
 )
 from aotc.lower.placement.twins import Twins
 from aotc.lower.placement.webs import UseKind, Web, Webs, host_functions
-from aotc.lower.plan.remarks import Remarks
+from aotc.lower.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
+from aotc.lower.passes.base import Pass
 from aotc.lower.plan.levels import Found
-from aotc.lower.plan.remarks import Remarks
-from aotc.lower.plan.steps import Step, plan_text
+from aotc.lower.plan.pipeline import plan_text
+from aotc.lower.remarks import Remarks
 
 
 class Explanation(Struct):
@@ -16,16 +17,16 @@ class Explanation(Struct):
 
     remarks: Remarks
     levels: tuple[Found, ...] = ()
-    steps: list[Step] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list)
 
-    def add(self, steps: Iterable[Step]) -> None:
-        self.steps += steps
+    def add(self, passes: Iterable[Pass]) -> None:
+        self.passes += passes
 
     def text(self) -> str:
         """All of it, as a pipeline that `--pipeline` takes back: the rest are its comments."""
         lines = [f"// {self.remarks.source.name} has {self._levels()}."]
-        if self.steps:
-            lines.append(plan_text(self.steps))
+        if self.passes:
+            lines.append(plan_text(self.passes))
         for step in dict.fromkeys(remark.step for remark in self.remarks.taken):
             lines.append(f"// {step}:")
             lines += [f"//   {r}" for r in self.remarks.taken if r.step == step]

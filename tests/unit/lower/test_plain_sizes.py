@@ -7,22 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.native import build_library
+from helpers.passes import run_passes_on
 
 from aotc import ops
-from aotc.input.source import parse_source
-from aotc.lower.tensors.plain_sizes import settle_sizes
-from aotc.mlir import PassManager, make_context
 
 E = "attributes {llvm.emit_c_interface}"
 
 
 def settled(text: str) -> list[str]:
     """The names of the operations that are left."""
-    source = parse_source("test.mlir", text.encode(), make_context())
-    with source.module.context:
-        PassManager.parse("builtin.module(canonicalize,cse)").run(source.module.operation)
-        settle_sizes(source.module)
-        PassManager.parse("builtin.module(canonicalize)").run(source.module.operation)
+    source = run_passes_on(text, "canonicalize", "cse", "aotc-settle-sizes", "canonicalize")
     return [operation.name for operation in ops.walk(source.module.operation)]
 
 

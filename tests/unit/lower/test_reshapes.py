@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-
-from aotc.lower.tensors.reshapes import expand_reshapes
-from aotc.mlir import ir
+from helpers.passes import run_passes_on
 
 NUMBERS = "\n".join(
     f"  %c{n} = arith.constant {n} : index\n  %n{n} = arith.constant {n} : i64"
@@ -31,11 +29,7 @@ func.func @f(%x: {source}, %any: i64) -> {result} {{
   %y = tensor.reshape %x(%shape) : ({source}, {type_}) -> {result}
   return %y : {result}
 }}"""
-    with ir.Context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
-        expand_reshapes(module)
-        module.operation.verify()
-        found = str(module)
+    found = str(run_passes_on(text, "aotc-expand-reshapes").module)
     return re.findall(r"tensor\.((?:\w+_shape .*?\]\])|cast|reshape)", re.sub(r"%\w+ ", "", found))
 
 

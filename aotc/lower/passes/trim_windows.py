@@ -10,19 +10,23 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir, linalg
 
 
-def trim_windows(module: Any) -> None:
-    """Changes `module` in place: inputs of known size of linalg operations on tensors."""
-    with module.context:
-        for operation in ops.walk(module.operation):
-            if not operation.name.startswith("linalg.") or len(operation.regions) != 1:
-                continue
-            tensors = [value for value in operation.operands if _is_static(value.type)]
-            maps = linalg.get_indexing_maps(operation)
-            if maps is not None and len(tensors) == len(operation.operands) == len(maps):
-                _trim(operation, [ir.AffineMapAttr(map_).value for map_ in maps])
+class TrimWindows(OwnPass, frozen=True):
+    name = "aotc-trim-windows"
+    reason: str = "an input is cut down to what windows read of it, for the sizes of both to agree"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for operation in ops.walk(lowering.module.operation):
+                if not operation.name.startswith("linalg.") or len(operation.regions) != 1:
+                    continue
+                tensors = [value for value in operation.operands if _is_static(value.type)]
+                maps = linalg.get_indexing_maps(operation)
+                if maps is not None and len(tensors) == len(operation.operands) == len(maps):
+                    _trim(operation, [ir.AffineMapAttr(map_).value for map_ in maps])
 
 
 def _is_static(type_: Any) -> bool:

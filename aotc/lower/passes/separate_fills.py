@@ -11,18 +11,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.generics import RESHAPES, body_of, create_spread
 from aotc.mlir import ir
 
 
-def separate_fills(module: Any) -> None:
-    """Changes `module` in place: run where named operations are `linalg.generic`."""
-    with module.context:
-        for generic in ops.find(module.operation, "linalg.generic"):
-            value, sizes = _value(generic), _sizes(generic)
-            if value is not None and sizes is not None:
-                _reshape(generic.results[0], value)
-                _part(generic.results[0], value, sizes)
+class SeparateFills(OwnPass, frozen=True):
+    """Runs where named operations are `linalg.generic`."""
+
+    name = "aotc-separate-fills"
+    reason: str = "each operation that starts from a tensor filled with one value has its own"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for generic in ops.find(lowering.module.operation, "linalg.generic"):
+                value, sizes = _value(generic), _sizes(generic)
+                if value is not None and sizes is not None:
+                    _reshape(generic.results[0], value)
+                    _part(generic.results[0], value, sizes)
 
 
 def _value(generic: Any) -> Any | None:

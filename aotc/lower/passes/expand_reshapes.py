@@ -11,19 +11,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.size_products import ONE, Product, Size, asked_sizes, product_of, size_of
 from aotc.mlir import ir
 
 _SLT, _EQ = 2, 0
 
 
-def expand_reshapes(module: Any) -> None:
-    """Changes `module`, on tensors, in place."""
-    with module.context:
-        for select in ops.find(module.operation, "arith.select"):
-            _settle(select)
-        for reshape in ops.find(module.operation, "tensor.reshape"):
-            _expand(reshape)
+class ExpandReshapes(OwnPass, frozen=True):
+    name = "aotc-expand-reshapes"
+    reason: str = "equal sizes are one value, which tells what a view puts together and parts"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for select in ops.find(lowering.module.operation, "arith.select"):
+                _settle(select)
+            for reshape in ops.find(lowering.module.operation, "tensor.reshape"):
+                _expand(reshape)
 
 
 def _settle(select: Any) -> None:

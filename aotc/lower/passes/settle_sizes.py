@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.lower.tensors.generics import body_of, maps_of
 from aotc.lower.tensors.size_products import ONE, Product, product_of, size_of
 from aotc.mlir import ir
@@ -17,13 +18,19 @@ from aotc.mlir import ir
 _EQ = 0
 
 
-def settle_sizes(module: Any) -> None:
-    """Changes `module`, on tensors and without equal operations (`cse`), in place."""
-    with module.context:
-        for division in ops.find(module.operation, "arith.divsi"):
-            _undo_product(division)
-        for generic in ops.find(module.operation, "linalg.generic"):
-            _drop_broadcast(generic)
+class SettleSizes(OwnPass, frozen=True):
+    """Runs on tensors, where equal operations are one (`cse`)."""
+
+    name = "aotc-settle-sizes"
+    needs = ("aotc-expand-reshapes",)
+    reason: str = "sizes and broadcasts that are known come out as what was there before"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for division in ops.find(lowering.module.operation, "arith.divsi"):
+                _undo_product(division)
+            for generic in ops.find(lowering.module.operation, "linalg.generic"):
+                _drop_broadcast(generic)
 
 
 def _undo_product(division: Any) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
 from aotc.input.place import Place
 from aotc.input.source import Source
-from aotc.kernels.matmul.problem import Problem
 from aotc.warnings import BuildWarning
+
+if TYPE_CHECKING:  # modules without linalg need none of it
+    from aotc.kernels.matmul.problem import Problem
 
 
 class Remark(Struct, frozen=True):

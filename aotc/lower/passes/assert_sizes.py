@@ -1,0 +1,71 @@
+"""Sizes that operands of linalg have in common: one value for each, so that loops over them are
+seen to run over the same points.
+
+Operands of one linalg operation have equal sizes where its indexing maps give them one dimension.
+Its loop asks one of the operands, the next loop another. So the equality is written down as an
+assertion while there are operations that promise it, and used when there are loops.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.mlir import ir
+
+PROMISE = "aotc.promise"
+_EQ = 0
+_CONCERNS_GPU = ("gpu.launch", "gpu.module")
+
+
+class AssertSizes(OwnPass, frozen=True):
+    """Before each `linalg.generic` on buffers: those of its sizes that are equal, as `cf.assert`.
+
+    They are promises rather than checks: `unify_sizes` erases them.
+    """
+
+    name = "aotc-assert-sizes"
+    reason: str = (
+        "operands of one operation have sizes in common: noted, for its loop will ask one alone"
+    )
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for operation in ops.find(lowering.module.operation, "linalg.generic"):
+                if ops.enclosing(operation, *_CONCERNS_GPU) is None:
+                    _assert_sizes_of(operation)
+
+
+def _assert_sizes_of(operation: Any) -> None:
+    """The operand whose size the loop will ask for stands first."""
+    places: dict[int, list[tuple[Any, int]]] = {}
+    maps = [ir.AffineMapAttr(a).value for a in operation.attributes["indexing_maps"]]
+    for operand, map_ in zip(operation.operands, maps, strict=True):
+        if not isinstance(operand.type, ir.MemRefType):
+            continue
+        for i, result in enumerate(map_.results):
+            if isinstance(result, ir.AffineDimExpr):
+                places.setdefault(result.position, []).append((operand, i))
+    with operation.location, ir.InsertionPoint(operation):
+        for (first, i), *others in places.values():
+            for other, j in others:
+                if first != other and (_is_dynamic(first, i) or _is_dynamic(other, j)):
+                    _promise(_size(first, i), _size(other, j))
+
+
+def _is_dynamic(memref: Any, dimension: int) -> bool:
+    return bool(ir.MemRefType(memref.type).is_dynamic_dim(dimension))
+
+
+def _size(memref: Any, dimension: int) -> Any:
+    if not _is_dynamic(memref, dimension):
+        return ops.constant_index(ir.MemRefType(memref.type).shape[dimension])
+    return ops.create("memref.dim", [memref, ops.constant_index(dimension)], [ops.index()]).result
+
+
+def _promise(one: Any, other: Any) -> None:
+    is_equal = ops.compare(_EQ, one, other)
+    message = ir.StringAttr.get("operands of a linalg operation differ in size")
+    marks = {"msg": message, PROMISE: ir.UnitAttr.get()}
+    ops.create("cf.assert", [is_equal], attributes=marks)

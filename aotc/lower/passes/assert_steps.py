@@ -1,0 +1,41 @@
+"""Loops of host code whose step is known at run time alone → an assertion that it is positive.
+
+A loop that steps by 0 never ends, and is a division by 0 where it becomes a launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aotc import ops
+from aotc.lower.checks.host_code import is_in_kernel
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.mlir import ir
+
+_NE, _SGT = 1, 4  # arith.cmpi's numbers
+
+
+class AssertSteps(OwnPass, frozen=True):
+    name = "aotc-assert-steps"
+    reason: str = "a loop whose step is not positive is a failure"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for loop in ops.find(lowering.module.operation, "scf.for", "scf.parallel"):
+                if is_in_kernel(loop):
+                    continue
+                for step in _unknown_steps(loop):
+                    with loop.location, ir.InsertionPoint(loop):
+                        predicate = _NE if "unsignedCmp" in loop.attributes else _SGT
+                        is_positive = ops.compare(predicate, step, ops.constant(step.type, 0))
+                        message = ir.StringAttr.get(f"the step of this {loop.name} is positive")
+                        ops.create("cf.assert", [is_positive], attributes={"msg": message})
+
+
+def _unknown_steps(loop: Any) -> Iterator[Any]:
+    steps = [loop.operands[2]] if loop.name == "scf.for" else ops.operand_groups(loop)[2]
+    for step in steps:
+        owner = ops.defining(step)
+        if owner is None or owner.name != "arith.constant":
+            yield step

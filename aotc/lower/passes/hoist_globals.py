@@ -1,0 +1,67 @@
+"""`memref.get_global` moves out of `gpu.launch` bodies, before they are outlined.
+
+Outlining would give the kernel a copy of the global: right for a constant, and for workgroup
+memory, which goes the other way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.rewrites.memory_spaces import is_workgroup
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+# Constants up to this size are copied into the kernel that uses them; larger ones are handed
+# to it, so that they are not in every image once more.
+_MAX_KERNEL_CONSTANT = 4096
+
+
+class HoistGlobals(OwnPass, frozen=True):
+    name = "aotc-hoist-globals"
+    reason: str = "large constants are handed to kernels"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            constants = {
+                symbol_of(op.operation)
+                for op in ops.body_of_module(lowering.module).operations
+                if op.operation.name == "memref.global"
+                and "constant" in op.operation.attributes
+                and _global_bytes(op.operation) <= _MAX_KERNEL_CONSTANT
+            }
+            for use in ops.find(lowering.module.operation, "memref.get_global"):
+                launch = ops.enclosing(use, "gpu.launch")
+                if is_workgroup(use.results[0].type):
+                    _sink_workgroup_global(use)
+                elif launch is not None and _global_name(use) not in constants:
+                    use.move_before(launch)
+
+
+def _sink_workgroup_global(use: Any) -> None:
+    """Gives each launch that uses workgroup memory its own `use` of it: outlining then gives the
+    kernel's module the global. The host has no such memory."""
+    if ops.enclosing(use, "gpu.launch", "gpu.module") is not None:
+        return
+    for operand in list(use.results[0].uses):
+        user = operand.owner.operation
+        if ops.enclosing(user, "gpu.launch") is not None:
+            copy = use.clone(ir.InsertionPoint(user)).operation
+            user.operands[operand.operand_number] = copy.results[0]
+
+
+def _global_name(use: Any) -> str:
+    return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
+
+
+def _global_bytes(variable: Any) -> int:
+    """The size in bytes, of a memref of numbers; a guess above any limit for others."""
+    type_ = ir.MemRefType(ir.TypeAttr(variable.attributes["type"]).value)
+    try:
+        bits = int(type_.element_type.width)
+    except AttributeError:
+        return _MAX_KERNEL_CONSTANT + 1
+    return int(math.prod(type_.shape)) * -(-bits // 8)

@@ -1,0 +1,17 @@
+"""`aotc-merge-kernels`: the kernels that were outlined move into one `gpu.module`."""
+
+from __future__ import annotations
+
+from aotc.emit.c_text import c_identifier
+from aotc.lower.outlining.module import merge_outlined
+from aotc.lower.passes.base import Lowering, OwnPass
+
+
+class MergeKernels(OwnPass, frozen=True):
+    name = "aotc-merge-kernels"
+    needs = ("gpu-kernel-outlining",)
+    reason: str = "kernels that aotc outlined share one image"
+
+    def run(self, lowering: Lowering) -> None:
+        name = f"{c_identifier(lowering.request.name)}_kernels"
+        merge_outlined(lowering.module, set(lowering.by_hand), name)

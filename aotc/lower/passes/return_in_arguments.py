@@ -1,0 +1,15 @@
+"""`aotc-return-in-arguments`: results of known shape become arguments."""
+
+from __future__ import annotations
+
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.functions import return_in_arguments
+
+
+class ReturnInArguments(OwnPass, frozen=True):
+    name = "aotc-return-in-arguments"
+    needs = ("aotc-mark-tensors",)
+    reason: str = "results of known shape become arguments, which the entry writes"
+
+    def run(self, lowering: Lowering) -> None:
+        return_in_arguments(lowering.source)

@@ -1,0 +1,237 @@
+"""The plan of a lowering: passes in order, each with its reason, chosen by the input's levels.
+
+A plan is what `--explain` prints and `--pipeline` takes back, as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aotc.errors import InputError
+from aotc.lower.passes.assert_sizes import AssertSizes
+from aotc.lower.passes.assert_steps import AssertSteps
+from aotc.lower.passes.base import Pass, Upstream
+from aotc.lower.passes.check_sizes import CheckSizes
+from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
+from aotc.lower.passes.choose_product_kernels import ChooseProductKernels
+from aotc.lower.passes.decompose import Decompose
+from aotc.lower.passes.erase_schedules import EraseSchedules
+from aotc.lower.passes.expand_copies import ExpandCopies
+from aotc.lower.passes.expand_reshapes import ExpandReshapes
+from aotc.lower.passes.fold_constants import FoldConstants
+from aotc.lower.passes.hoist_globals import HoistGlobals
+from aotc.lower.passes.hold_apart import HoldApart
+from aotc.lower.passes.let_go import LetGo
+from aotc.lower.passes.map_parallel_loops import MapParallelLoops
+from aotc.lower.passes.mark_parallel import MarkParallel
+from aotc.lower.passes.mark_tensors import MarkTensors
+from aotc.lower.passes.merge_kernels import MergeKernels
+from aotc.lower.passes.outline_attention import OutlineAttention
+from aotc.lower.passes.own import parse_own_pass
+from aotc.lower.passes.parallelize_copies import ParallelizeCopies
+from aotc.lower.passes.parallelize_loops import ParallelizeLoops
+from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.passes.return_in_arguments import ReturnInArguments
+from aotc.lower.passes.separate_fills import SeparateFills
+from aotc.lower.passes.settle_sizes import SettleSizes
+from aotc.lower.passes.sink_vectors import SinkVectors
+from aotc.lower.passes.spell_kernels import SpellKernels
+from aotc.lower.passes.trim_windows import TrimWindows
+from aotc.lower.passes.unify_sizes import UnifySizes
+from aotc.lower.plan.levels import Level
+from aotc.pipeline_text import split_list
+from aotc.request import MemoryMode
+
+_OPENING, _CLOSING = "builtin.module(", ")"
+
+
+def _upstream(reason: str, *texts: str) -> tuple[Upstream, ...]:
+    """Passes of MLIR that have one reason, which the first of them carries."""
+    return tuple(Upstream(text, "" if i else reason) for i, text in enumerate(texts))
+
+
+_CANONICALIZE = Upstream("canonicalize")
+_CSE = Upstream("cse")
+_FUSE = Upstream("func.func(linalg-fuse-elementwise-ops)")
+_FOLD_UNIT_EXTENTS = Upstream("func.func(linalg-fold-unit-extent-dims)")
+
+SCHEDULE: tuple[Pass, ...] = (
+    Upstream(
+        "transform-interpreter{entry-point=__transform_main}",
+        "the module's own schedule is run, and done with",
+    ),
+    EraseSchedules(),
+)
+ERASE_SCHEDULES: tuple[Pass, ...] = (EraseSchedules(reason="no sequence is the main one"),)
+
+_TOSA = _upstream(
+    "tosa becomes linalg on tensors",
+    "func.func(tosa-optional-decompositions,canonicalize,tosa-infer-shapes,"
+    "tosa-make-broadcastable)",
+    "func.func(tosa-to-linalg-named,canonicalize,tosa-layerwise-constant-fold)",
+    "func.func(tosa-make-broadcastable)",
+    "func.func(tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},tosa-to-tensor,tosa-to-scf)",
+)
+_TENSORS: tuple[Pass, ...] = (
+    CheckSizes(),
+    MarkTensors(),
+    *_upstream(
+        "what is computed from constants alone is computed now",
+        "inline",
+        # Sizes are not negative: what asserts it is gone.
+        "int-range-optimizations",
+        "canonicalize",
+        "cse",
+    ),
+    ExpandReshapes(),
+    _CANONICALIZE,
+    _CSE,
+    SettleSizes(),
+    _CANONICALIZE,
+    TrimWindows(),
+    *_upstream(
+        "named operations become linalg.generic, without loops of one iteration",
+        "func.func(convert-elementwise-to-linalg,linalg-fold-unit-extent-dims)",
+        "func.func(linalg-generalize-named-ops)",
+        # Two transposes of one weight become one, which is then the weight's only use.
+        "cse",
+    ),
+    # What several layers begin from is each one's own, before their operations are outlined.
+    SeparateFills(),
+    OutlineAttention(),
+    FoldConstants(),
+    HoldApart(),
+    _FUSE,
+    # Fusion asks what it makes for its sizes, which are uses that keep it from going on.
+    Upstream("resolve-ranked-shaped-type-result-dims"),
+    _CANONICALIZE,
+    _FUSE,
+    LetGo(),
+    _CANONICALIZE,
+    # Fusion brings shapes with ones back, to have all of one rank.
+    _FOLD_UNIT_EXTENTS,
+    _CANONICALIZE,
+    _CSE,
+    SeparateFills(reason="each sum has its own tensor of zeros, to fill it itself"),
+    *_upstream(
+        "tensors become buffers, written in place where nobody reads the old value",
+        "eliminate-empty-tensors",
+        "empty-tensor-to-alloc-tensor",
+        "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
+        "function-boundary-type-conversion=identity-layout-map}",
+        "drop-equivalent-buffer-results",
+    ),
+    ReturnInArguments(),
+    *_upstream(
+        "buffers are freed after their last use",
+        "canonicalize",
+        "cse",
+        "buffer-deallocation-pipeline",
+        "convert-bufferization-to-memref",
+    ),
+    ParallelizeCopies(),
+)
+_LINALG: tuple[Pass, ...] = (
+    Upstream("func.func(linalg-generalize-named-ops)", "all of linalg has one form"),
+    AssertSizes(),
+    ChooseAttentionKernels(),
+    ChooseProductKernels(),
+    *_upstream(
+        "linalg on buffers becomes loops, parallel along what is no reduction",
+        "func.func(convert-linalg-to-parallel-loops)",
+        "canonicalize",
+    ),
+    UnifySizes(),
+    _CANONICALIZE,
+    _CSE,
+)
+_LOOPS: tuple[Pass, ...] = (
+    ParallelizeLoops(),
+    Upstream("func.func(scf-forall-to-parallel)", "scf.forall becomes scf.parallel"),
+    Upstream(
+        "func.func(lower-affine,lower-vector-mask,lower-vector-multi-reduction)",
+        "affine loops become scf loops, and vector reductions what they are made of: before there "
+        "are kernels",
+    ),
+    Upstream(
+        "convert-parallel-loops-to-gpu",
+        "loops mapped by hand (gpu.loop_dim_map) become launches, before they are merged",
+    ),
+    *_upstream(
+        "nested parallel loops become one of more dimensions",
+        "func.func(lower-affine)",
+        "canonicalize",
+        "func.func(loop-invariant-code-motion)",
+        "canonicalize",
+    ),
+)
+_OUTLINING: tuple[Pass, ...] = (
+    HoistGlobals(),
+    SinkVectors(),
+    *_upstream(
+        "launches become kernels; sizes are computed in them rather than passed",
+        "gpu-launch-sink-index-computations",
+        "gpu-kernel-outlining",
+        "symbol-dce",
+        "canonicalize",
+        "cse",
+    ),
+    MergeKernels(),
+)
+
+
+def _placement(memory: MemoryMode) -> tuple[Pass, ...]:
+    """What every module needs at the end."""
+    return (
+        SpellKernels(),
+        Upstream("expand-realloc", "what makes allocations is expanded, for placement to see them"),
+        ExpandCopies(),
+        PlaceMemory(memory=memory),
+    )
+
+
+def plan_for(
+    levels: Iterable[Level], *, block: tuple[int, ...] | None, memory: MemoryMode
+) -> tuple[Pass, ...]:
+    """The passes for a module of these levels; `block` and `memory` as the user gave them."""
+    has = set(levels)
+    passes: list[Pass] = [*([AssertSteps()] if Level.SCF in has else []), MarkParallel()]
+    if Level.TOSA in has:
+        passes += _TOSA
+    if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
+        passes.append(Decompose())
+    if Level.TENSORS in has:
+        passes += _TENSORS
+    if has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
+        passes += _LINALG
+    passes += (*_LOOPS, MapParallelLoops(block=block), _CANONICALIZE, _CSE)
+    return (*passes, *_OUTLINING, *_placement(memory))
+
+
+def plan_text(passes: Iterable[Pass]) -> str:
+    """The plan as `--pipeline` takes it: a line for each pass, the reasons as comments."""
+    lines = []
+    for one in passes:
+        if one.reason:
+            lines.append(f"  // {one.reason}")
+        lines.append(f"  {one.text},")
+    lines[-1] = lines[-1].removesuffix(",")
+    return "\n".join([_OPENING, *lines, _CLOSING])
+
+
+def parse_plan(text: str) -> tuple[Pass, ...]:
+    """The passes of `builtin.module(...)`, with `//` comments or without. Raises InputError."""
+    plain = " ".join(line.partition("//")[0].strip() for line in text.splitlines()).strip()
+    if not plain.startswith(_OPENING) or not plain.endswith(_CLOSING):
+        raise InputError(f"--pipeline expects 'builtin.module(...)', and got '{text.strip()}'.")
+    parts = filter(None, split_list(plain[len(_OPENING) : -len(_CLOSING)]))
+    return tuple(
+        parse_own_pass(part) if part.startswith("aotc-") else Upstream(part) for part in parts
+    )
+
+
+def with_placement(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
+    """The user's passes, and what every module needs behind them, unless they have it."""
+    if any(one.name == PlaceMemory.name for one in passes):
+        return passes
+    return (*passes, *_placement(MemoryMode.AUTO))

@@ -1,0 +1,42 @@
+"""Pass pipelines as text: `builtin.module(a,func.func(b,c){option=1})`, as mlir-opt reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def pipeline_text(passes: Sequence[str], anchor: str = "builtin.module") -> str:
+    """`builtin.module(a,b)` of `["a", "b"]`."""
+    return f"{anchor}({','.join(passes)})"
+
+
+def split_list(text: str) -> list[str]:
+    """The parts of a list between its commas: those that are in no brackets."""
+    parts, depth, start = [], 0, 0
+    for place, sign in enumerate(text):
+        if sign in "({[<":
+            depth += 1
+        elif sign in ")}]>":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    return [*parts, text[start:].strip()]
+
+
+def single_passes(pipeline: str) -> list[str]:
+    """`["a", "func.func(b)", "func.func(c)"]` of `builtin.module(a,func.func(b,c))`."""
+    _, _, inside = pipeline.rstrip().removesuffix(")").partition("(")
+    found = []
+    for part in split_list(inside):
+        anchor, is_nest, _ = part.partition("(")
+        if is_nest and "{" not in anchor:
+            found += [f"{anchor}({one})" for one in single_passes(part)]
+        else:
+            found.append(part)
+    return found
+
+
+def short_name(one: str) -> str:
+    """The name of a single pass, without its nest and its options."""
+    return one.partition("{")[0].rpartition("(")[2].rstrip(")")

@@ -1,0 +1,109 @@
+"""The module before and after passes, as mlir-opt prints it: `IrPrinter`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from aotc.cpu.host_function import INLINING_PASSES
+from aotc.cpu.lowering import ALL_CPU_PASSES
+from aotc.device.lower import ALL_DEVICE_PASSES
+from aotc.errors import InputError, near_names
+from aotc.lower.host.lower import ALL_HOST_PASSES
+from aotc.lower.passes.lines import LINES_PASS
+from aotc.lower.passes.own import OWN_PASSES
+from aotc.lower.passes.run import PassWatch
+from aotc.lower.plan.levels import Level
+from aotc.lower.plan.pipeline import SCHEDULE, parse_plan, plan_for
+from aotc.mlir import PassManager
+from aotc.output import write_file
+from aotc.pipeline_text import pipeline_text, short_name, single_passes
+from aotc.request import BuildRequest, PrintIr
+from aotc.stages.build import LONGEST_SAVED
+
+_BEFORE, _AFTER = "Before", "After"
+
+
+class IrPrinter:
+    """Prints the module around the passes that `request.print_ir` names, in the order in which they
+    run. Raises InputError for one that no pipeline has."""
+
+    def __init__(self, request: BuildRequest, context: Any) -> None:
+        self._wanted = request.print_ir
+        self._count = 0
+        with context:
+            _check_names(self._wanted, set(_pass_names(request)))
+
+    def watch(self, stage: str) -> PassWatch:
+        """For the passes of the stage."""
+        return _StageWatch(self, stage)
+
+    def tell(self, when: str, name: str, stage: str, operation: Any) -> None:
+        """Prints the operation if that is wanted of the pass."""
+        names = self._wanted.before if when == _BEFORE else self._wanted.after
+        if name not in names and PrintIr.ALL not in names:
+            return
+        text = operation.get_asm(
+            large_elements_limit=LONGEST_SAVED, large_resource_limit=LONGEST_SAVED
+        )
+        text = f"// -----// IR Dump {when} {name} ({stage}) //----- //\n{text}\n"
+        if self._wanted.folder is None:
+            print(text, file=sys.stderr)
+            return
+        self._count += 1
+        file_name = f"{self._count:04}-{stage}-{when.lower()}-{name}.mlir"
+        write_file(self._wanted.folder / file_name, text.encode())
+
+
+class _StageWatch(Struct, frozen=True):
+    """The `PassWatch` of one stage."""
+
+    printer: IrPrinter
+    stage: str
+
+    @property
+    def is_idle(self) -> bool:
+        return False
+
+    def before(self, name: str, operation: Any) -> None:
+        self.printer.tell(_BEFORE, name, self.stage, operation)
+
+    def after(self, name: str, operation: Any) -> None:
+        self.printer.tell(_AFTER, name, self.stage, operation)
+
+
+def _check_names(wanted: PrintIr, known: set[str]) -> None:
+    for option, names in (("before", wanted.before), ("after", wanted.after)):
+        for name in names:
+            if name in known or name == PrintIr.ALL:
+                continue
+            near = near_names(name, sorted(known), most=3)
+            raise InputError(
+                f"--print-ir-{option} {name}: no pipeline has a pass of this name."
+                + (f" Near names: {', '.join(near)}." if near else ""),
+                hint="--explain prints the pipeline of a module.",
+            )
+
+
+def _pass_names(request: BuildRequest) -> Iterator[str]:
+    """The names of all passes that a build may run."""
+    yield from (one.name for one in OWN_PASSES)
+    passes = [*SCHEDULE, *plan_for(Level, block=None, memory=request.memory)]
+    if request.pipeline is not None:
+        passes += parse_plan(request.pipeline)
+    texts = [one.text for one in passes if not one.is_own]
+    texts += (*ALL_HOST_PASSES, LINES_PASS, *ALL_DEVICE_PASSES, *ALL_CPU_PASSES, *INLINING_PASSES)
+    for text in dict.fromkeys(texts):
+        yield from map(short_name, _expanded(text))
+
+
+def _expanded(text: str) -> Iterable[str]:
+    """The single passes of a text, those for which a pipeline's name stands among them."""
+    pipeline = pipeline_text([text])
+    try:
+        return single_passes(str(PassManager.parse(pipeline)))
+    except ValueError:  # the user's, which is told when it is run
+        return single_passes(pipeline)

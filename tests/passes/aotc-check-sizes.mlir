@@ -1,0 +1,19 @@
+// RUN: aotc-check-sizes
+// A cast to a known size asks the argument when the entry is called.
+func.func @f(%x: tensor<?xf32>) -> tensor<8xf32> attributes {aotc.imported} {
+  %y = tensor.cast %x : tensor<?xf32> to tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+func.func @proven(%x: tensor<8xf32>) -> tensor<8xf32> attributes {aotc.imported} {
+  %known = tensor.cast %x : tensor<8xf32> to tensor<?xf32>
+  %y = tensor.cast %known : tensor<?xf32> to tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// CHECK-LABEL: func.func @f(%arg0: tensor<?xf32>) -> tensor<8xf32> {
+// CHECK:         %[[SIZE:.*]] = tensor.dim %arg0, %c0
+// CHECK:         %[[IS_EQUAL:.*]] = arith.cmpi eq,
+// CHECK-NEXT:    cf.assert %[[IS_EQUAL]], "'argument 0' has another size in dimension 0 than 8"
+// CHECK-NEXT:    tensor.cast %arg0
+// CHECK-LABEL: func.func @proven
+// CHECK-NOT:     cf.assert

@@ -1,0 +1,17 @@
+// RUN: aotc-decompose
+func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %out = tensor.empty() : tensor<4x8xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%out : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// CHECK-NOT:  linalg.softmax
+// CHECK:      %[[MAX:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%arg0
+// CHECK:        arith.maxnumf
+// CHECK:      %[[EXP:.*]] = linalg.generic {{.*}} ins(%arg0, %[[MAX]] :
+// CHECK:        math.exp
+// CHECK:      %[[SUM:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[EXP]] :
+// CHECK:        arith.addf
+// CHECK:      linalg.generic {{.*}} ins(%[[EXP]], %[[SUM]] :
+// CHECK:        arith.divf
+// CHECK-NOT:  transform

@@ -1,0 +1,11 @@
+// RUN: aotc-mark-tensors
+func.func @known(%x: tensor<8xf32>) -> tensor<8xf32> attributes {llvm.emit_c_interface} {
+  return %x : tensor<8xf32>
+}
+func.func @unknown(%x: tensor<?xf32>) -> tensor<?xf32> {
+  return %x : tensor<?xf32>
+}
+
+// CHECK:      func.func @known(%arg0: tensor<8xf32> {bufferization.writable = false}) -> tensor<8xf32>
+// CHECK-SAME:     attributes {aotc.known_results, llvm.emit_c_interface}
+// CHECK:      func.func @unknown(%arg0: tensor<?xf32>) -> tensor<?xf32> {

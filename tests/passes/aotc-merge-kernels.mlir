@@ -1,0 +1,30 @@
+// RUN: gpu-kernel-outlining,aotc-merge-kernels
+module attributes {gpu.container_module} {
+  gpu.module @by_hand {
+    gpu.func @mine() kernel {
+      gpu.return
+    }
+  }
+  func.func @f(%x: memref<?xf32>, %n: index, %v: f32) {
+    gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
+        threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n) {
+      memref.store %v, %x[%i] : memref<?xf32>
+      gpu.terminator
+    }
+    gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
+        threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n) {
+      memref.store %v, %x[%j] : memref<?xf32>
+      gpu.terminator
+    }
+    return
+  }
+}
+
+// CHECK: gpu.module @by_hand
+// CHECK:   gpu.func @mine
+// CHECK: gpu.launch_func @[[MODULE:.*_kernels]]::@[[ONE:.*]] blocks
+// CHECK: gpu.launch_func @[[MODULE]]::@[[OTHER:.*]] blocks
+// CHECK: gpu.module @[[MODULE]] {
+// CHECK:   gpu.func @[[ONE]](
+// CHECK:   gpu.func @[[OTHER]](
+// CHECK-NOT: gpu.module

@@ -1,0 +1,18 @@
+// RUN: func.func(linalg-generalize-named-ops),aotc-separate-fills
+func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<8xf32>) -> tensor<8xf32>
+  %a = linalg.exp ins(%x : tensor<8xf32>) outs(%zeros : tensor<8xf32>) -> tensor<8xf32>
+  %b = linalg.log ins(%x : tensor<8xf32>) outs(%zeros : tensor<8xf32>) -> tensor<8xf32>
+  return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// The fill that both began from is used by neither.
+// CHECK: linalg.generic {{.*}} ins(%cst : f32)
+// CHECK: %[[ONE:.*]] = linalg.generic {{.*}} ins(%cst : f32)
+// CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<8xf32>) outs(%[[ONE]] :
+// CHECK:   math.exp
+// CHECK: %[[OTHER:.*]] = linalg.generic {{.*}} ins(%cst : f32)
+// CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<8xf32>) outs(%[[OTHER]] :
+// CHECK:   math.log
