@@ -4,6 +4,7 @@ Most mutations of what is valid are refused by these, and what is behind them wo
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import select
 import struct
@@ -57,10 +58,13 @@ class Screen:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        stdin.write(kind + struct.pack("<I", len(data)) + data)
-        stdin.flush()
-        ready, _, _ = select.select([stdout], [], [], _SECONDS)
-        answer = stdout.read(1) if ready else b""
+        answer = b""
+        # It may have died of the input before, after its answer.
+        with contextlib.suppress(BrokenPipeError):
+            stdin.write(kind + struct.pack("<I", len(data)) + data)
+            stdin.flush()
+            ready, _, _ = select.select([stdout], [], [], _SECONDS)
+            answer = stdout.read(1) if ready else b""
         if not answer:
             self._end()
         return answer != b"0"

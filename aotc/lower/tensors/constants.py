@@ -54,7 +54,7 @@ def fold_constants(module: Any) -> None:
         for generic in reversed(generics):
             # Also what asserts something: it holds.
             if known.has(generic.results[0]) and not any(map(_is_used, generic.results)):
-                generic.erase()
+                _erase(generic)
 
 
 def _takes_tensors(generic: Any) -> bool:
@@ -87,6 +87,14 @@ def _is_of_bits(value: Any) -> bool:
 
 def _is_used(value: Any) -> bool:
     return next(ops.users_through(value, RESHAPES), None) is not None
+
+
+def _erase(operation: Any) -> None:
+    """Erases it, and reshapes of its results, which nothing uses."""
+    for result in operation.results:
+        for use in list(result.uses):
+            _erase(use.owner.operation)
+    operation.erase()
 
 
 def _users(generic: Any) -> Iterator[Any]:
