@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+from aotc.errors import InternalError
 from aotc.mlir import ir
 
 # What defines a symbol, and of that what has a body.
@@ -101,6 +102,14 @@ def replace_by_body(operation: Any, body: Any, operands: Sequence[Any]) -> None:
         replacement.operation.move_before(operation)
     for result, value in zip(operation.results, returned.operands, strict=True):
         result.replace_all_uses_with(value)
+
+
+def erase(operation: Any) -> None:
+    """Erases an operation that nothing uses. (The bindings do not look: what still uses it would
+    have an operand in memory that was freed.) Raises InternalError."""
+    if any(next(iter(result.uses), None) is not None for result in operation.results):
+        raise InternalError(f"{operation.name} would be erased while its results are used.")
+    operation.erase()
 
 
 def defining(value: Any) -> Any | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.cpu.expand.matrix_types import replace_types
 from aotc.cpu.expand.operations import replace_operations
 from aotc.cpu.shared_memory import mark_workgroup
@@ -114,7 +115,7 @@ def extract_threads(
             body_of_module(flat).append(variable)
         for operation in content(copy):
             body_of_module(flat).append(operation)
-        copy.erase()
+        ops.erase(copy)
     replace_operations(flat)
     for text in DECLARATIONS.values():
         body_of_module(flat).append(ir.Operation.parse(text))
@@ -126,7 +127,7 @@ def _keep_reached(copy: Any, kernels: set[str]) -> None:
     kept = {name for kernel in kernels for name in reach(symbols[kernel], symbols)}
     for operation in content(copy):
         if "sym_name" not in operation.attributes or symbol_of(operation) not in kept:
-            operation.erase()
+            ops.erase(operation)
 
 
 def _rename(copy: Any, module_name: str, names: Names) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.cpu import build
 from aotc.cpu.blocks.block_function import add_block_function
 from aotc.cpu.blocks.flow import Sync
@@ -70,10 +71,10 @@ def add_host_functions(
         except (DynamicAllocaError, UnknownSizeError) as error:
             location = getattr(error, "location", function.location)
             raise NoFormError(str(error), location) from None
-        function.erase()
+        ops.erase(function)
     for name in (BARRIER, WARP_SYNC, FAIL):
         if not has_body(functions[name]):
-            functions[name].erase()
+            ops.erase(functions[name])
     return result
 
 
@@ -121,7 +122,7 @@ def _inline_what_synchronizes(module: Any, kernels: set[str], watch: PassWatch) 
         if symbol_of(function) in kernels or not _synchronizes(function):
             continue
         if not _is_used(module, symbol_of(function)):
-            function.erase()
+            ops.erase(function)
             continue
         raise NoFormError(
             f"@{symbol_of(function)} synchronizes threads and calls itself: that has no CPU form",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.cpu.symbols import content, has_body, symbols_of
 from aotc.errors import InputError
 from aotc.ops import body_of_module, symbol_of
@@ -36,7 +37,7 @@ def move_symbols(source: Any, target: Any) -> None:
             body_of_module(target).append(operation)
             continue
         _check_same(operation, present[name])
-        operation.erase()
+        ops.erase(operation)
 
 
 def _check_same(ours: Any, theirs: Any) -> None:

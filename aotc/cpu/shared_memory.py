@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.cpu.build import at
 from aotc.cpu.sizes import memref_bytes, round_up, size_of
 from aotc.cpu.symbols import is_kernel, symbols_of
@@ -58,7 +59,7 @@ def mark_workgroup(gpu_module: Any) -> dict[str, int]:
         if used in places:
             _mark(operation, places[used])
     for name in places:
-        symbols[name].erase()
+        ops.erase(symbols[name])
     return {
         name: _mark_attributions(operation, end)
         for name, operation in symbols.items()

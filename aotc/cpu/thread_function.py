@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.cpu.expand.exchange import EXCHANGES
 from aotc.cpu.expand.failures import FAILURES
 from aotc.cpu.expand.matrix import MATRICES
@@ -107,13 +108,13 @@ def kernel_to_function(kernel: Any) -> ThreadFunction:
         if operation.name == "gpu.return":
             with ir.InsertionPoint(operation), operation.location:
                 create("func.return", list(operation.operands))
-            operation.erase()
+            ops.erase(operation)
     found = ThreadFunction(
         symbol_of(kernel),
         _known_size(kernel, "known_block_size"),
         _known_size(kernel, "known_grid_size"),
     )
-    kernel.erase()
+    ops.erase(kernel)
     return found
 
 
@@ -171,7 +172,7 @@ def pass_ids(functions: list[Any], kernels: set[str], name: str) -> list[Any]:
                     _pass_on(operation, own)
                 else:
                     continue
-                operation.erase()
+                ops.erase(operation)
     return added
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from aotc import ops
 from aotc.device.lanes import (
     WARP_SIZE,
     expand_ballot,
@@ -54,7 +55,7 @@ def expand_exchanges(device: Any, source: Source) -> None:
             continue
         for result, value in zip(operation.results, values, strict=True):
             result.replace_all_uses_with(value)
-        operation.erase()
+        ops.erase(operation)
 
 
 def _problem(operation: Any, source: Source) -> str | None:

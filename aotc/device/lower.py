@@ -154,7 +154,7 @@ def _unwrap(device: Any) -> None:
     _export_kernels_alone(wrapper)
     for operation in list(_block(wrapper).operations):
         _block(device).append(operation.operation)
-    wrapper.erase()
+    ops.erase(wrapper)
 
 
 def _export_kernels_alone(gpu_module: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from aotc import ops
 from aotc.errors import InputError
 from aotc.input.source import Source
 from aotc.mlir import ir
@@ -41,7 +42,7 @@ def replace_elementwise(device: Any, source: Source) -> None:
             if _kind(operation) == "subf":
                 result = _build("addf", [operands[0], result])
         operation.results[0].replace_all_uses_with(result)
-        operation.erase()
+        ops.erase(operation)
 
 
 def _kind(operation: Any) -> str:

@@ -27,7 +27,7 @@ def replace_narrow_tanh(device: Any) -> None:
             with tanh.location, ir.InsertionPoint(tanh):
                 made = _tanh(tanh.operands[0])
             tanh.results[0].replace_all_uses_with(made)
-            tanh.erase()
+            ops.erase(tanh)
 
 
 def _tanh(value: Any) -> Any:

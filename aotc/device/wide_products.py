@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import create, find
 
@@ -25,7 +26,7 @@ def replace_wide_products(device: Any) -> None:
         if isinstance(element, ir.F64Type) and shape[0] == _ROWS:
             with ir.InsertionPoint(operation), operation.location:
                 operation.results[0].replace_all_uses_with(_product(operation, shape, element))
-            operation.erase()
+            ops.erase(operation)
 
 
 def _product(operation: Any, shape: list[int], element: Any) -> Any:

@@ -42,7 +42,7 @@ def _correct(select: Any, comparison: Any) -> None:
         with select.location, ir.InsertionPoint(select):
             extremum = ops.binary(_EXTREMUM[predicate], a, b)
         select.results[0].replace_all_uses_with(extremum)
-        select.erase()
+        ops.erase(select)
     elif (yes, no) == (b, a) and predicate in _ORDERED:
         # A clamp: with an ordered comparison, it leaves NaN where it is.
         with select.location, ir.InsertionPoint(select):

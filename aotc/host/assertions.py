@@ -128,7 +128,7 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
                 _forget_leaving(function)
     for operation in operations(host):
         if operation.name == "llvm.func" and symbol_of(operation) == CHECK:
-            operation.erase()
+            ops.erase(operation)
 
 
 def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any) -> None:
@@ -140,7 +140,7 @@ def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any) -> N
     merge(host, ir.Module.parse(declarations).operation)
     text = _LEAVING + "".join(_failure_text(name, *_FAILURES[name]) for name in wanted)
     if question is not None:
-        question.erase()
+        ops.erase(question)
         text += _GOES_ON
     drop_declarations(host, append(host, f"{declarations}\n{text}"))
 
@@ -223,7 +223,7 @@ def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Leave
     failed = leave.failure(_failure_of(check))
     with ir.InsertionPoint(block):
         _branch(check.operands[0], rest, failed, _address(message))
-    check.erase()
+    ops.erase(check)
 
 
 def _leave_with(block: Any, rest: Any, leave: _Leave) -> None:

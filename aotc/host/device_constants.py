@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.host.llvm_dialect import (
     append_with_declarations,
     initialized_global,
@@ -44,7 +45,7 @@ def give_device_copies(host: Any) -> None:
         call_in_place_of(uses.get(symbol_of(variable), []), getter)
     _add_release(host, [symbol_of(variable).removeprefix(DEVICE_COPY) for variable in declared])
     for variable in declared:
-        variable.erase()
+        ops.erase(variable)
 
 
 def _table(name: str) -> str:

@@ -104,9 +104,9 @@ def embed(
             own_stream = streams.get(symbol_of(ops.enclosing(launch, "llvm.func")))
             with launch.location, ir.InsertionPoint(launch):
                 lower_launch(launch, stubs, own_stream)
-            launch.erase()
+            ops.erase(launch)
         for binary in binaries:
-            binary.erase()
+            ops.erase(binary)
         add_packed_calls(host, entries)
         host.verify()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -73,14 +74,14 @@ def append_with_declarations(host: Any, text: str, declarations: Mapping[str, st
     """Like `append`, for text that refers to symbols which `host` defines already."""
     moved = append(host, "\n".join([*declarations.values(), text]))
     for operation in moved[: len(declarations)]:
-        operation.erase()
+        ops.erase(operation)
 
 
 def drop_declarations(host: Any, moved: Sequence[Any]) -> None:
     """Erases the declarations among `moved`: `host` has its own."""
     for operation in moved:
         if operation.name == "llvm.func" and not operation.regions[0].blocks:
-            operation.erase()
+            ops.erase(operation)
 
 
 def merge(host: Any, other: Any) -> None:

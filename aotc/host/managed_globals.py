@@ -41,7 +41,7 @@ def call_in_place_of(uses: Iterable[Any], getter: str) -> None:
         with use.location, ir.InsertionPoint(use):
             copy = create_call(getter, [], "!llvm.ptr")
         use.results[0].replace_all_uses_with(copy)
-        use.erase()
+        ops.erase(use)
 
 
 def types_of_variables(host: Any) -> dict[str, str]:

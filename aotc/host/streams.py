@@ -35,7 +35,7 @@ def use_one_stream(host: Any) -> dict[str, Any]:
                 streams[symbol_of(function)] = _unite_streams(function)
     for function in operations(host):
         if function.name == "llvm.func" and symbol_of(function) == WAIT:
-            function.erase()
+            ops.erase(function)
     return streams
 
 
@@ -62,14 +62,14 @@ def _unite_streams(function: Any) -> Any:
     ours = [call.results[0] for call in made]
     for callee, call in calls:
         if callee in (_SYNCHRONIZE, _DESTROY) and call.operands[0] in ours:
-            call.erase()
+            ops.erase(call)
         elif callee == WAIT:
             with call.location, ir.InsertionPoint(call):
                 create_call(_SYNCHRONIZE, [stream])
-            call.erase()
+            ops.erase(call)
     for call in made:
         call.results[0].replace_all_uses_with(stream)
-        call.erase()
+        ops.erase(call)
     for end in ops.find(function, "llvm.return"):
         with end.location, ir.InsertionPoint(end):
             create_call(_SYNCHRONIZE, [stream])

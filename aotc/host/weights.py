@@ -161,10 +161,10 @@ def use_weights(host: Any, file: WeightsFile) -> None:
         table, getters = _texts(weight)
         append_with_declarations(host, f"{table}\n{getters}", _declarations())
         call_in_place_of(uses.get(weight.symbol, []), _getter(weight))
-        variables[weight.symbol].erase()
+        ops.erase(variables[weight.symbol])
         if copy in variables:
             call_in_place_of(uses.get(copy, []), _getter(weight, "_on_device"))
-            variables[copy].erase()
+            ops.erase(variables[copy])
             on_device.append(weight)
     append_with_declarations(host, _release_text(on_device), _declarations(file.weights))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from aotc import ops
 from aotc.cpu.synchronize import BARRIER, FAIL, WARP_SYNC
 from aotc.mlir import ir
 from aotc.ops import create
@@ -149,7 +150,7 @@ def _expand_switch(switch: Any, block: Any) -> None:
             here = following
         with ir.InsertionPoint(switch) if here == block else ir.InsertionPoint(here):
             jump(default, default_values)
-    switch.erase()
+    ops.erase(switch)
 
 
 def jump(target: Any, values: list[Any] | tuple[Any, ...] = ()) -> Any:

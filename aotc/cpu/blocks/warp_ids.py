@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.cpu import build
 from aotc.cpu.synchronize import WARP_SIZE, WARP_SYNC
 from aotc.cpu.thread_function import CONTEXT, Size
@@ -61,7 +62,7 @@ def _rewrite_users(thread: Any, warp: Any) -> None:
             replacement = _by_warp(user, thread, warp)
         if replacement is not None:
             user.result.replace_all_uses_with(replacement)
-            user.erase()
+            ops.erase(user)
 
 
 def _by_warp(user: Any, thread: Any, warp: Any) -> Any | None:

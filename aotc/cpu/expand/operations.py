@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from aotc import ops
 from aotc.cpu import build
 from aotc.cpu.symbols import content
 from aotc.lower.rewrites.copies import expand_copy
@@ -30,7 +31,7 @@ def replace_operations(flat: Any) -> None:
                 if operation.name == "gpu.printf":
                     number = len(formats) - first_format
                     formats.append(_call_printf(operation, f"{symbol_of(function)}_format{number}"))
-                    operation.erase()
+                    ops.erase(operation)
                 elif operation.name == "memref.copy":
                     expand_copy(operation)
                 elif operation.name == "memref.atomic_rmw":
@@ -93,7 +94,7 @@ def _replace_atomic_product(update: Any) -> None:
         product = binary(_PRODUCTS[kind[1]], block.arguments[0], factor)
         create("memref.atomic_yield", [product])
     update.results[0].replace_all_uses_with(swap.result)
-    update.erase()
+    ops.erase(update)
 
 
 _PRODUCTS = {"mulf": "arith.mulf", "muli": "arith.muli"}

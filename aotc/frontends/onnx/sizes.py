@@ -41,4 +41,4 @@ def check_batches(function: Any) -> None:
             message = {"msg": ir.StringAttr.get(_MESSAGE)}
             ir.Operation.create("cf.assert", [], [is_equal.result], message)
         larger.results[0].replace_all_uses_with(one)
-        larger.erase()
+        ops.erase(larger)

@@ -25,7 +25,7 @@ def lower_regions(ir: Any, module: Any) -> None:
             if lower is not None:
                 with operation.location, ir.InsertionPoint(operation):
                     lower(operation)
-                operation.erase()
+                ops.erase(operation)
 
 
 class _Lowering:
@@ -62,7 +62,7 @@ class _Lowering:
         returned = list(block.operations)[-1].operation
         with returned.location, self._ir.InsertionPoint(returned):
             end(list(returned.operands))
-        returned.erase()
+        ops.erase(returned)
 
     def _yield(self, values: list[Any]) -> None:
         self._create("scf.yield", values)

@@ -101,7 +101,7 @@ def _prepare(ir: Any, module: Any) -> None:
         if not list(ir.DenseI64ArrayAttr(operation.attributes["dimensions"])):
             for result, value in zip(operation.results, operation.operands, strict=False):
                 result.replace_all_uses_with(value)
-            operation.erase()
+            ops.erase(operation)
     wide = ir.IntegerType.get_signless(64)
     for operation in ops.find(module.operation, "stablehlo.scatter"):
         place = len(operation.results)

@@ -152,7 +152,7 @@ class _Taken(Struct):
                 operation.move_before(end.operation)
             return
         for operation in reversed(fused.replaced):
-            operation.erase()
+            ops.erase(operation)
         for temporary in fused.temporaries:
             remove_temporary(temporary)
 

@@ -146,5 +146,5 @@ def some_loops_kept_sequential(function: Any, roots: Roots) -> Iterator[None]:
         if calls:
             for call in ops.find(function, "func.call"):
                 if ops.callee_of(call) == _KEEP:
-                    call.erase()
-            declaration.erase()
+                    ops.erase(call)
+            ops.erase(declaration)

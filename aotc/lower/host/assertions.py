@@ -44,4 +44,4 @@ def mark_assertions(host: Any, name: str) -> None:
             ir.Operation.create(
                 "llvm.call", operands=list(assertion.operands), attributes=attributes
             )
-        assertion.erase()
+        ops.erase(assertion)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from aotc import ops
 from aotc.lower.host.assertions import mark_assertions
 from aotc.lower.host.async_tasks import ASYNC_PASSES, lower_async
 from aotc.lower.host.bfloat import add_bfloat_functions
@@ -95,4 +96,4 @@ def _replace_by_binary(gpu_module: Any) -> None:
         '[#gpu.object<#nvvm.target, bin = "">]'
     )
     gpu_module.block.append(binary)
-    gpu_module.erase()
+    ops.erase(gpu_module)

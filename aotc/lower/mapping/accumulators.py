@@ -127,16 +127,16 @@ def _carry(loop: Any, loads: Sequence[Access], store: Access) -> Any:
         before.replace_all_uses_with(after)
     for load in loads:
         load.operation.results[0].replace_all_uses_with(new.arguments[len(new.arguments) - 1])
-        load.operation.erase()
+        ops.erase(load.operation)
     end = list(old.operations)[-1].operation
     values = [*end.operands, store.operation.operands[0]]
-    store.operation.erase()
-    end.erase()
+    ops.erase(store.operation)
+    ops.erase(end)
     for operation in list(old.operations):
         new.append(operation.operation)
     with loop.location, ir.InsertionPoint(new):
         ops.create("scf.yield", values)
     for before, after in zip(loop.results, made.results, strict=False):
         before.replace_all_uses_with(after)
-    loop.erase()
+    ops.erase(loop)
     return made

@@ -37,7 +37,7 @@ def forward_row_values(operations: list[Any], overlaps: Overlaps) -> None:
             for load in (a for a in inside if not a.writes and a.place in known):
                 if not any(overlaps.may_overlap(load.memref, memref) for memref in written):
                     load.operation.results[0].replace_all_uses_with(known[load.place])
-                    load.operation.erase()
+                    ops.erase(load.operation)
             for memref in written:
                 forget(memref)
         elif access.writes:
@@ -45,7 +45,7 @@ def forward_row_values(operations: list[Any], overlaps: Overlaps) -> None:
             known[access.place] = operation.operands[0]
         elif access.place in known:
             operation.results[0].replace_all_uses_with(known[access.place])
-            operation.erase()
+            ops.erase(operation)
         else:
             known[access.place] = operation.results[0]
 
@@ -65,7 +65,7 @@ def drop_overwritten(operations: list[Any], overlaps: Overlaps) -> None:
         if access is not None and access.writes:
             useless = unseen.pop(access.place, None)
             if useless is not None:
-                useless.erase()
+                ops.erase(useless)
             unseen[access.place] = operation
         elif is_understood(operation):
             for load in (a for a in accesses_in(operation) if not a.writes):
@@ -84,4 +84,4 @@ def drop_unread(function: Any) -> None:
         is_value = any(op.operands[0] == allocation.results[0] for op in stores)
         if len(stores) + len(frees) == len(uses) and not is_value:
             for operation in (*stores, *frees, allocation):
-                operation.erase()
+                ops.erase(operation)

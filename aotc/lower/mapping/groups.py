@@ -309,5 +309,5 @@ def _join(group: _Group) -> Any:
             old.replace_all_uses_with(value)
         for operation in body_of(loop):
             operation.move_before(target)
-        loop.erase()
+        ops.erase(loop)
     return joined

@@ -99,7 +99,7 @@ def launch_points(loop: Any, plan: PointsPlan) -> None:
         launch = create_launch(grid, plan.block)
     with ir.InsertionPoint(launch.end):
         kernel.fill(launch)
-    loop.erase()
+    ops.erase(loop)
 
 
 def _without_work(extents: list[Any], known: tuple[int | None, ...]) -> list[Any]:

@@ -47,7 +47,7 @@ def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
             ops.create_if(is_any, lambda: _launch_by_length(plan, launch))
         elif known > 0:
             _launch_by_length(plan, launch)
-    loop.erase()
+    ops.erase(loop)
 
 
 def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> None:
@@ -260,7 +260,7 @@ class _RowKernel:
         made = self._store(operation, values, flag)
         useless = self._order.stored(access, use, value, made)
         if useless is not None:
-            useless.erase()
+            ops.erase(useless)
 
     def _store(self, operation: Any, values: dict[Any, Any], flag: Any | None) -> Any:
         if flag is None:

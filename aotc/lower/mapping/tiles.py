@@ -137,7 +137,7 @@ def launch_tiles(loop: Any, plan: TilePlan) -> None:
     with ir.InsertionPoint(loop):
         dimensions = dimensions_of(loop)
         if known_product([d.known_trips for d in dimensions]) == 0:
-            loop.erase()
+            ops.erase(loop)
             return
         tiles = [
             _tiles(d) if i in (plan.along, plan.across) else d.trips
@@ -158,7 +158,7 @@ def launch_tiles(loop: Any, plan: TilePlan) -> None:
                 ops.create("scf.yield")
     with ir.InsertionPoint(launch.end):
         _TileKernel(loop, plan, dimensions).fill(launch, tiles, order)
-    loop.erase()
+    ops.erase(loop)
 
 
 def _tiles(dimension: Dimension) -> Any:

@@ -45,7 +45,7 @@ def take_points_together(gpu_module: Any) -> None:
             with loop.location, ir.InsertionPoint(loop):
                 offsets = [ops.constant_index(at) for at in range(lower, upper, step)]
                 _create_together(body_of(loop), [{variable: offset} for offset in offsets])
-            loop.erase()
+            ops.erase(loop)
 
 
 def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:

@@ -86,10 +86,10 @@ def launch_total(plan: TotalPlan) -> None:
         for buffer, result in zip(results, loop.results, strict=False):
             result.replace_all_uses_with(_read(buffer))
     for operation in reversed(stores):
-        operation.erase()
-    loop.erase()
+        ops.erase(operation)
+    ops.erase(loop)
     for operation in loads:
-        operation.erase()
+        ops.erase(operation)
 
 
 def _load_before(init: Any, loop: Any) -> Any | None:

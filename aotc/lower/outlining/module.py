@@ -81,7 +81,7 @@ def _share(module: Any, gpu_module: Any) -> None:
             kept[text] = own
             continue
         renamed[name, own] = kept[text]
-        kernel.erase()
+        ops.erase(kernel)
     if renamed:
         with module.context:
             _rename_launches(module, renamed, name)
@@ -139,7 +139,7 @@ def _merge(module: Any, outlined: list[Any], name: str) -> None:
                 if gpu_module is not target:
                     target.regions[0].blocks[0].append(kernel)
         for gpu_module in outlined[1:]:
-            gpu_module.erase()
+            ops.erase(gpu_module)
         others = {
             symbol_of(op.operation)
             for op in ops.body_of_module(module).operations

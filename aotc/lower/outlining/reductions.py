@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import binary, create, element_type
 
@@ -120,7 +121,7 @@ def _combine_by_region(reduction: Any, left: Any, right: Any) -> Any:
     region = execution.regions[0]
     for block in list(copy.regions[0].blocks):
         block.append_to(region)
-    copy.erase()
+    ops.erase(copy)
     for value in (left, right):
         region.blocks[0].arguments[0].replace_all_uses_with(value)
         region.blocks[0].erase_argument(0)
@@ -129,5 +130,5 @@ def _combine_by_region(reduction: Any, left: Any, right: Any) -> Any:
         if last.name == "gpu.yield":
             with ir.InsertionPoint(last), last.location:
                 create("scf.yield", list(last.operands))
-            last.erase()
+            ops.erase(last)
     return execution.result

@@ -36,7 +36,7 @@ def _settle(select: Any) -> None:
     holds = _holds(condition)
     if holds is not None:
         select.results[0].replace_all_uses_with(one if holds else other)
-        select.erase()
+        ops.erase(select)
 
 
 def _holds(condition: Any) -> bool | None:
@@ -81,7 +81,7 @@ def _expand(reshape: Any) -> None:
             value = _reshaped("tensor.expand_shape", value, _shape(after), groups, sizes)
         value = _cast(value, list(result.type.shape))
     result.replace_all_uses_with(value)
-    reshape.erase()
+    ops.erase(reshape)
 
 
 def _pairs(

@@ -64,7 +64,7 @@ def _reshape(filled: Any, value: Any) -> None:
             with user.location, ir.InsertionPoint(user):
                 other = _fill(user.results[0].type, value)
             user.results[0].replace_all_uses_with(other)
-            user.erase()
+            ops.erase(user)
             _reshape(other, value)
             _part(other, value)
 

@@ -55,7 +55,7 @@ def _undo_product(division: Any) -> None:
             attributes = {"map": ir.AffineMapAttr.get(divided)}
             found = ops.create("affine.apply", operands, [ops.index()], attributes).result
     division.results[0].replace_all_uses_with(found)
-    division.erase()
+    ops.erase(division)
 
 
 def _drop_broadcast(generic: Any) -> None:
@@ -81,7 +81,7 @@ def _drop_broadcast(generic: Any) -> None:
         if not _counts(index, dimension, size):
             return
     generic.results[0].replace_all_uses_with(source)
-    generic.erase()
+    ops.erase(generic)
 
 
 def _counts(index: Any, dimension: int, size: Product) -> bool:

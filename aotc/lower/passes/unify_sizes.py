@@ -62,7 +62,7 @@ def _unify_in(block: Any, sizes: _Sizes) -> None:
             comparison = ops.defining(operation.operands[0])
             if comparison is not None and comparison.name == "arith.cmpi":
                 sizes.learn(*comparison.operands)
-            operation.erase()
+            ops.erase(operation)
             continue
         # What only feeds promises asks for nothing.
         if operation.name != "arith.cmpi":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from aotc import ops
 from aotc.mlir import PassManager, ir
 from aotc.ops import walk
 
@@ -66,7 +67,7 @@ def _erase(region: Any, blocks: list[Any]) -> None:
         grave = ir.Operation.create("scf.execute_region", regions=1)
     for block in unreached:
         block.append_to(grave.regions[0])
-    grave.erase()
+    ops.erase(grave)
 
 
 def _take_constant_branch(block: Any) -> None:
@@ -81,7 +82,7 @@ def _take_constant_branch(block: Any) -> None:
     target, operands = _BRANCHES[branch.name](branch, condition.attributes["value"])
     with ir.InsertionPoint(branch), branch.location:
         ir.Operation.create("cf.br", operands=operands, successors=[target])
-    branch.erase()
+    ops.erase(branch)
 
 
 def _taken_of_two(branch: Any, condition: Any) -> tuple[Any, list[Any]]:

@@ -68,11 +68,11 @@ def share_allocation(function: Any, given: Sequence[Any]) -> None:
         with buffer.allocation.location, ir.InsertionPoint(buffer.allocation):
             view = ops.create("memref.view", [whole, offset, *sizes], [old.type]).result
         old.replace_all_uses_with(view)
-        buffer.allocation.erase()
+        ops.erase(buffer.allocation)
     with last.location, ir.InsertionPoint(last):
         ops.create("gpu.dealloc", [whole])
     for buffer in buffers:
-        buffer.free.erase()
+        ops.erase(buffer.free)
 
 
 def _is_size_known_at(first: Any, buffer: _Buffer) -> bool:

@@ -107,7 +107,7 @@ def _enqueue_copies(function: Any, host: HostCode) -> None:
         if host.is_enqueued(copy):
             with copy.location, ir.InsertionPoint(copy):
                 ops.create("gpu.memcpy", [copy.operands[1], copy.operands[0]])
-            copy.erase()
+            ops.erase(copy)
 
 
 def _allocate_in_stream(function: Any) -> None:

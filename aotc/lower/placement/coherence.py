@@ -255,7 +255,7 @@ class Coherence:
                 self._written_by_device(target, facts)
             ends = [self._twins.device(v) if v in self._twins else v for v in (target, source)]
             ops.create("gpu.memcpy", ends)
-        copy.erase()
+        ops.erase(copy)
 
 
 def _not(bit: Any) -> Any:

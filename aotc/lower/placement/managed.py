@@ -42,13 +42,13 @@ def move_to_gpu(web: Web, *, is_host_shared: bool) -> None:
             with ir.InsertionPoint(allocation):
                 made = create_alloc(allocation, is_host_shared=is_host_shared)
         buffer.replace_all_uses_with(made)
-        allocation.erase()
+        ops.erase(allocation)
     for use in web.of_kind(UseKind.FREE):
         free = use.operation
         if free.name == "memref.dealloc":
             with free.location, ir.InsertionPoint(free):
                 create_dealloc(free.operands[0])
-            free.erase()
+            ops.erase(free)
 
 
 def move_to_first_block(alloca: Any) -> None:

@@ -85,7 +85,7 @@ def make_asynchronous(operation: Any) -> None:
         ir.Operation.create("gpu.wait", results=[], operands=[asynchronous.results[-1]])
     for old, new in zip(operation.results, asynchronous.results, strict=False):
         old.replace_all_uses_with(new)
-    operation.erase()
+    ops.erase(operation)
 
 
 def make_gpu_operations_asynchronous(module: Any) -> None:

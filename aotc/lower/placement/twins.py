@@ -78,8 +78,8 @@ class Twins:
             users = [use.owner.operation for use in made.result.uses]
             if all(user.name == "memref.store" for user in users):
                 for user in users:
-                    user.erase()
-                made.erase()
+                    ops.erase(user)
+                ops.erase(made)
 
     def _walk(self, block: Any) -> None:
         for operation in [op.operation for op in block.operations]:
@@ -182,7 +182,7 @@ class Twins:
             values += [value for _, value in self._pairs(end.operands[i])]
         with end.location, ir.InsertionPoint(end):
             ops.create("scf.yield", values)
-        end.erase()
+        ops.erase(end)
 
     def _replace(self, old: Any, operands: Sequence[Any], carried: Sequence[int]) -> None:
         """Makes `old` anew with the twins' results behind its own."""
@@ -209,7 +209,7 @@ class Twins:
             result = new.results[i]
             self._device[result] = new.results[count + 2 * position]
             self._state[result] = new.results[count + 2 * position + 1]
-        old.erase()
+        ops.erase(old)
 
 
 def set_state(state: Any, element: State, value: bool) -> None:

@@ -50,7 +50,7 @@ def expand_atomic_products(module: Any) -> None:
                 new = ops.binary(name, body.arguments[0], product.operands[0])
                 ops.create("memref.atomic_yield", [new])
         product.results[0].replace_all_uses_with(update.result)
-        product.erase()
+        ops.erase(product)
 
 
 def exchange_folded_updates(module: Any) -> None:
@@ -74,4 +74,4 @@ def exchange_folded_updates(module: Any) -> None:
                 {"kind": kind},
             )
         update.results[0].replace_all_uses_with(exchange.result)
-        update.erase()
+        ops.erase(update)

@@ -19,4 +19,4 @@ def replace_by_text(operation: Any, function: str, operands: Sequence[Any] | Non
         parsed = ir.Module.parse(function)
         body = parsed.body.operations[0].operation.regions[0].blocks[0]
         ops.replace_by_body(operation, body, operands or operation.operands)
-        operation.erase()
+        ops.erase(operation)

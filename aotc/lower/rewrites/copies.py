@@ -37,7 +37,7 @@ def parallelize_copies(module: Any) -> None:
             with copy.location, ir.InsertionPoint(copy):
                 sizes = [_size(source, target, i) for i in range(source.type.rank)]
                 ops.create_parallel(sizes, functools.partial(_copy_element, source, target))
-            copy.erase()
+            ops.erase(copy)
 
 
 def expand_copy(copy: Any) -> None:
@@ -49,7 +49,7 @@ def expand_copy(copy: Any) -> None:
             return
         source, target = _ranked_like(source, target), _ranked_like(target, source)
         _copy_elements(source, target, [])
-    copy.erase()
+    ops.erase(copy)
 
 
 def _is_ranked(value: Any) -> bool:

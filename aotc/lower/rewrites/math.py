@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from aotc import ops
 from aotc.cpu.symbols import symbols_of
 from aotc.mlir import ir
 from aotc.ops import (
@@ -91,7 +92,7 @@ def _replace_one(operation: Any, library: dict[str, Any]) -> None:
             return
     for result, value in zip(operation.results, values, strict=True):
         result.replace_all_uses_with(value)
-    operation.erase()
+    ops.erase(operation)
     for successor in successors:
         _replace_one(successor, library)
 

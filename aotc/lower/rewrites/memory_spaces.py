@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import walk
 
@@ -116,7 +117,7 @@ class SpaceStripper:
         for operation in list(walk(root)):
             if operation.name in _SPACE_CASTS:
                 operation.results[0].replace_all_uses_with(operation.operands[0])
-                operation.erase()
+                ops.erase(operation)
 
     def _retype(self, value: Any) -> None:
         stripped = self.strip(value.type)

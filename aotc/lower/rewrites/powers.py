@@ -29,7 +29,7 @@ def expand_powers(module: Any) -> None:
                 with power.location, ir.InsertionPoint(power):
                     made = _product(power.operands[0], ir.IntegerAttr(value).value)
                 power.results[0].replace_all_uses_with(made)
-                power.erase()
+                ops.erase(power)
 
 
 def _product(value: Any, times: int) -> Any:

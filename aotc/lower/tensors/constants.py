@@ -94,7 +94,7 @@ def _erase(operation: Any) -> None:
     for result in operation.results:
         for use in list(result.uses):
             _erase(use.owner.operation)
-    operation.erase()
+    ops.erase(operation)
 
 
 def _users(generic: Any) -> Iterator[Any]:

@@ -100,8 +100,8 @@ def _allocate_as_returned(value: Any) -> None:
         seen = ops.create(_INVERSE[view.name], [new], [old.type], attributes).result
     old.replace_all_uses_with(seen)
     value.replace_all_uses_with(new)
-    view.erase()
-    allocation.erase()
+    ops.erase(view)
+    ops.erase(allocation)
 
 
 def _return_each_once(returned: Any) -> None:

@@ -43,7 +43,7 @@ def let_go(module: Any) -> None:
     """Ends what `hold_apart` began."""
     for holder in ops.find(module.operation, _HOLDER):
         if _HELD in holder.attributes:
-            holder.erase()
+            ops.erase(holder)
 
 
 def _has_kernels(generic: Any) -> bool:

@@ -104,9 +104,9 @@ def erase_schedules(module: Any) -> None:
     with module.context:
         for sequence in ops.find(module.operation, "transform.named_sequence"):
             owner = sequence.parent.operation
-            sequence.erase()
+            ops.erase(sequence)
             # A module of its own for the schedule is how upstream's tests have it.
             if owner.parent is not None and not list(owner.regions[0].blocks[0].operations):
-                owner.erase()
+                ops.erase(owner)
         if _HAS_SEQUENCES in module.operation.attributes:
             del module.operation.attributes[_HAS_SEQUENCES]

@@ -79,7 +79,7 @@ class _Checks:
         if assertion == self._first:
             block = [op.operation for op in self._block.operations]
             self._first = block[block.index(assertion) + 1]
-        assertion.erase()
+        ops.erase(assertion)
 
     def _expect(self, operation: Any, comparison: Comparison) -> None:
         """That it holds, where the operation is."""

@@ -121,8 +121,8 @@ def remove_temporary(buffer: Any) -> None:
             assert dimension is not None
             with user.location, ir.InsertionPoint(user):
                 user.results[0].replace_all_uses_with(_size(buffer, dimension))
-        user.erase()
-    owner.erase()
+        ops.erase(user)
+    ops.erase(owner)
 
 
 def _size(buffer: Any, dimension: int) -> Any:

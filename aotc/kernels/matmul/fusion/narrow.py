@@ -62,7 +62,7 @@ def _round_early(product: Product, reader: Any) -> None:
     argument.set_type(element)
     for rounding in roundings:
         rounding.results[0].replace_all_uses_with(argument)
-        rounding.erase()
+        ops.erase(rounding)
 
 
 def _cast(product: Product, element: Any, rounding: Any) -> Any:
