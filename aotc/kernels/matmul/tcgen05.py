@@ -47,6 +47,11 @@ class Variant(Struct, frozen=True):
         """Rows of a tile."""
         return _ROWS
 
+    @property
+    def splits(self) -> int:
+        """A block computes its tile along the whole of K."""
+        return 1
+
 
 # Of a multiprocessor, by what NVIDIA says of a B200: multiply-adds of 16 bits in a clock. And a
 # guess: clocks until the first tile is there, and elements stored in one.
