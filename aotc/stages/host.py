@@ -12,6 +12,7 @@ from aotc.host.constants import (
     Constant,
     check_reach,
     describe,
+    large_variables,
     take_large_constants,
     write_constants,
 )
@@ -68,7 +69,8 @@ def translate_host(build: Build) -> list[StageFile]:
         artifacts.append(build.file(EmitKind.HOST_LL, file, called=f"{build.request.name}.ll"))
     if build.request.makes_code:
         build.constants += _embed(build, build.host.operation, images, kernels_apart=True)
-        check_reach(build.constants)
+        assert build.source is not None
+        check_reach([*build.constants, *large_variables(build.host.operation)], build.source)
         file = _translate(build, build.host, _host_ll_name(build))
         if not texts:
             artifacts.append(build.file(EmitKind.HOST_LL, file))
