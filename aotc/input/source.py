@@ -26,7 +26,7 @@ BYTECODE_MAGIC = b"ML\xefR"
 # An attribute in place of a string, which makes the parser of these bindings run out of memory, or
 # crash: in the form that people write, or an alias for it.
 _TOO_MUCH = re.compile(
-    r"(?:(?:linalg\.generic|vector\.contract)\s*|^#\w+\s*=\s*)\{[^}]*?iterator_types\s*=\s*\["
+    r"(?:(?:linalg\.generic|vector\.contract)\s*|^#\w+\s*=\s*)\{[^}]{0,4000}?iterator_types\s*=\s*\["
     r"\s*(?:\"[^\"\n]*\"\s*,\s*)*[^\"\s\],]",
     re.MULTILINE,
 )
