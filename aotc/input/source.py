@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from aotc.input.depth import check_depth, check_levels
 from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
 from aotc.mlir import ir
-from aotc.pipes import read_file
+from aotc.pipes import read_file, read_stdin
 from aotc.warnings import MOST_SHOWN
 
 BYTECODE_MAGIC = b"ML\xefR"
@@ -68,7 +67,7 @@ class Source(Struct, frozen=True):
 def read_source(path: Path) -> bytes:
     """The bytes of `path`; of standard input for `-`."""
     if str(path) == "-":
-        return sys.stdin.buffer.read()
+        return read_stdin()
     try:
         return read_file(path)
     except IsADirectoryError:
