@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from aotc.errors import InputError
-from aotc.processes.memory import available_memory, gibibytes
 
 _PATIENCE = 5.0  # seconds
 _STEP = 0.02
@@ -23,6 +22,8 @@ LARGEST_STREAM = 4 << 30
 # An input is in memory as bytes and as what is made of them.
 _COPIES = 2
 _CHUNK = 1 << 20
+# There is always room for it.
+_SMALL = 16 << 20
 
 
 def is_special(path: Path) -> bool:
@@ -38,11 +39,11 @@ def read_file(path: Path) -> bytes:
     """The bytes of a file or a pipe. Raises OSError; InputError for a pipe that no process opens
     to write within some seconds, and for more bytes than memory has room for."""
     if not is_special(path):
-        size, most = path.stat().st_size, available_memory() // _COPIES
-        if size > most:
+        size = path.stat().st_size
+        if size > _SMALL and size > (most := _room()):
             raise InputError(
-                f"Cannot read '{path}': it has {gibibytes(size)}; memory has room for an input of "
-                f"{gibibytes(most)}."
+                f"Cannot read '{path}': it has {_gibibytes(size)}; memory has room for an input of "
+                f"{_gibibytes(most)}."
             )
         return path.read_bytes()
     # Unbuffered: what a look at the pipe reads is the beginning.
@@ -61,16 +62,29 @@ def read_stdin() -> bytes:
 
 def _read_stream(file: IO[bytes], name: str, first: bytes = b"") -> bytes:
     """All that comes, after `first`; what has no end is not waited for until memory is full."""
-    most = min(LARGEST_STREAM, available_memory() // _COPIES)
+    most = min(LARGEST_STREAM, _room())
     found = io.BytesIO()
     found.write(first)
     while chunk := file.read(_CHUNK):
         if found.write(chunk) and found.tell() > most:
             raise InputError(
-                f"Cannot read {name}: it has more than {gibibytes(most)}, and no end; aotc reads "
+                f"Cannot read {name}: it has more than {_gibibytes(most)}, and no end; aotc reads "
                 "more of regular files alone."
             )
     return found.getvalue()
+
+
+def _room() -> int:
+    """For how many bytes of an input memory has room."""
+    from aotc.processes.memory import available_memory
+
+    return available_memory() // _COPIES
+
+
+def _gibibytes(size: int) -> str:
+    from aotc.processes.memory import gibibytes
+
+    return gibibytes(size)
 
 
 def open_to_write(path: Path) -> BinaryIO:

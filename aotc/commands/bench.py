@@ -97,10 +97,13 @@ def bench(
     from aotc.benchmark.results import parse_results, results_text
     from aotc.benchmark.tables import comparison, table
     from aotc.output import check_writable, write_file
+    from aotc.places import Place, check_apart
 
-    for place in (json_file, plot, roofline):
-        if place is not None:
-            check_writable(place.parent)
+    named = [("--json", json_file), ("--plot", plot), ("--roofline", roofline)]
+    writes = [Place("file", place, option) for option, place in named if place is not None]
+    for one in writes:
+        check_writable(one.path.parent)
+    check_apart([Place("file", Path(file)) for file in files], writes)
     for place in (plot, roofline):
         if place is not None:
             check_plot(place)

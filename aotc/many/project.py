@@ -18,18 +18,19 @@ import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.errors import InputError
-from aotc.many.patterns import find_files
 from aotc.many.plan import requests_for
-from aotc.many.toml_lines import Lines, line_of_error
 from aotc.pipes import read_file
 from aotc.request import BuildRequest, unique
 from aotc.request_words import make_request
+
+if TYPE_CHECKING:
+    from aotc.many.toml_lines import Lines
 
 NAME = "aotc.toml"
 # Where outputs go that no `out` places.
@@ -141,6 +142,8 @@ class Project(Struct, frozen=True):
 
     def _inputs(self, name: str, patterns: list[str]) -> list[Path]:
         """The files of the patterns, in their order, those of one pattern sorted."""
+        from aotc.many.patterns import find_files
+
         found: list[str] = []
         for pattern in patterns:
             if not glob.has_magic(pattern) or os.path.exists(self.path.parent / pattern):  # noqa: PTH110
@@ -268,6 +271,8 @@ def find_project(folder: Path) -> Path | None:
 def read_project(path: Path) -> Project:
     """Raises InputError with the place of what is wrong."""
     import tomllib
+
+    from aotc.many.toml_lines import Lines, line_of_error
 
     shown = os.path.relpath(path)
     try:

@@ -68,7 +68,7 @@ def test_inputs_without_an_end(
 ) -> None:
     """Devices, pipes and standard input are read up to a limit."""
     monkeypatch.setattr("aotc.pipes.LARGEST_STREAM", 3 << 29)
-    monkeypatch.setattr("aotc.pipes.available_memory", lambda: 64 << 20)
+    monkeypatch.setattr("aotc.processes.memory.available_memory", lambda: 64 << 20)
     monkeypatch.setenv("AOTC_CACHE", cache if cache == "off" else str(tmp_path / cache))
     said = "it has more than 0.0 GiB, and no end; aotc reads more of regular files alone.\n"
     expected = Outcome(2, "", f"aotc: error: Cannot read '/dev/zero': {said}")
