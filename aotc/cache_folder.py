@@ -38,7 +38,11 @@ def zig_cache(environment: Mapping[str, str], program: str) -> Path:
     # What zig tells files apart by: one that was installed anew is another, too.
     status = Path(program).stat()
     text = f"{Path(program).resolve()} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
-    return cache_root(environment) / ZIG_FOLDER / hashlib.sha256(text.encode()).hexdigest()[:16]
+    return (
+        cache_root(environment)
+        / ZIG_FOLDER
+        / hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
+    )
 
 
 def cache_root(environment: Mapping[str, str]) -> Path:

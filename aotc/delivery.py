@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from aotc.artifacts import SHARED, WEIGHTS, ArtifactFile, ArtifactKind
 from aotc.errors import InputError
 from aotc.output import NewFile, check_links, check_temporary, check_writable, write_files
+from aotc.places import Place, check_apart, check_name
 from aotc.request import BuildRequest
 from aotc.toolchain.data import SHARED_RUNTIME
 
@@ -28,7 +30,7 @@ def check_output(request: BuildRequest, environment: Mapping[str, str] = os.envi
         check_writable(request.print_ir.folder)
     if request.weights is not None:
         check_writable(request.weights.parent)
-        weights_from_artifact(request)
+        check_name("path from the artifact to --weights", weights_from_artifact(request))
     if request.out is None:
         check_writable(Path())
     elif request.out == "-":
@@ -49,15 +51,36 @@ def check_output(request: BuildRequest, environment: Mapping[str, str] = os.envi
         check_writable(Path(request.out).parent)
         check_links(Path(request.out))
         _check_count(request)
+    check_apart(places_read(request), places_written(request), numbered=request.save_temps)
+
+
+def places_read(request: BuildRequest) -> list[Place]:
+    if request.content is not None or str(request.source) == "-":
+        return []
+    return [Place("input", request.source)]
+
+
+def places_written(request: BuildRequest) -> list[Place]:
+    """The files that are known before the build: see `known_outputs`."""
+    weights = [] if request.weights is None else [_weights_place(request.weights)]
+    if request.out == "-":
+        return weights
+    others = known_outputs(replace(request, emit=request.outputs))
+    return [*(Place("output", path, "-o") for path in others), *weights]
+
+
+def _weights_place(path: Path) -> Place:
+    return Place("file of weights", path, "--weights")
 
 
 def _check_names(request: BuildRequest) -> None:
-    """What is in artifacts is UTF-8, and so are the names in them."""
-    for what, path in (("input", request.source), ("--weights", request.weights)):
-        try:
-            str(path).encode()
-        except UnicodeEncodeError:
-            raise InputError(f"The name of the {what}, {str(path)!r}, is not UTF-8.") from None
+    """What is in artifacts is UTF-8, and so are the names in them: the input's, and the outputs'
+    without their folders."""
+    check_name("input", str(request.source))
+    if request.weights is not None:
+        check_name("--weights", str(request.weights))
+    for path in known_outputs(request):
+        check_name("output", path.name)
     for name in [request.library, *(path.name for path in known_outputs(request))]:
         if len(name.encode()) > _LONGEST_NAME:
             raise InputError(
@@ -98,11 +121,15 @@ def the_only_one(request: BuildRequest, files: Sequence[ArtifactFile]) -> Artifa
 
 
 def deliver(
-    request: BuildRequest, files: Sequence[ArtifactFile]
+    request: BuildRequest,
+    files: Sequence[ArtifactFile],
+    *,
+    reads: Sequence[Place] = (),
+    writes: Sequence[Place] = (),
 ) -> list[tuple[ArtifactKind, Path]]:
-    """Writes the files, whole or not at all; where they are, by kind. Raises InputError."""
-    for file in files:
-        _protect_input(request, _place(request, file))
+    """Writes the files, whole or not at all; where they are, by kind. `reads` and `writes` are the
+    command's other files. Raises InputError."""
+    _check_apart(request, files, reads, writes)
     if request.out is not None and not request.names_folder:
         the_only_one(request, [file for file in files if file.kind is not WEIGHTS])
     new = [
@@ -173,9 +200,16 @@ def _folder_of_code(request: BuildRequest, kind: ArtifactKind) -> Path:
     return Path(request.out) / kind.folder
 
 
-def _protect_input(request: BuildRequest, place: Path) -> None:
-    if request.content is not None:
-        return
-    with contextlib.suppress(OSError):
-        if place.samefile(request.source):
-            raise InputError(f"The output '{place}' would overwrite the input: name another (-o).")
+def _check_apart(
+    request: BuildRequest,
+    files: Sequence[ArtifactFile],
+    reads: Sequence[Place],
+    writes: Sequence[Place],
+) -> None:
+    """Compares the names that only the build has made, too. (Of several outputs where there is room
+    for one, another error tells.)"""
+    made = [
+        _weights_place(place) if file.kind is WEIGHTS else Place("output", place, "-o")
+        for place, file in {_place(request, file): file for file in files}.items()
+    ]
+    check_apart([*places_read(request), *reads], [*made, *writes], numbered=request.save_temps)

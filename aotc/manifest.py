@@ -16,6 +16,7 @@ import msgspec
 from msgspec import MsgspecError, Struct, field
 
 from aotc.errors import InputError
+from aotc.pipes import read_file
 
 SCHEMA_VERSION = 2
 
@@ -170,7 +171,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
 def read_manifest(path: Path) -> Manifest:
     """The manifest in a file that `--emit manifest` wrote. Raises InputError for another."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode()
     except OSError as error:
         raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
     except UnicodeDecodeError:

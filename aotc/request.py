@@ -103,6 +103,10 @@ def version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
+_NUMBER = r"[0-9]{1,9}"
+_TARGET = re.compile(rf"(\w+)-linux-(gnu|musl)(?:\.({_NUMBER}\.{_NUMBER}(?:\.{_NUMBER})?))?")
+
+
 class HostTarget(Struct, frozen=True):
     """A host machine: architecture, system and C library, with the oldest glibc to run on."""
 
@@ -118,7 +122,7 @@ class HostTarget(Struct, frozen=True):
     @staticmethod
     def parse(text: str) -> HostTarget:
         """From zig's spelling: `x86_64-linux-gnu.2.28`, `aarch64-linux-musl`."""
-        found = re.fullmatch(r"(\w+)-linux-(gnu|musl)(?:\.(\d+\.\d+(?:\.\d+)?))?", text)
+        found = _TARGET.fullmatch(text)
         if found is None or found[1] not in HostTarget._ARCHITECTURES:
             raise InputError(
                 f"Unknown host target '{text}'. Expected ARCH-linux-gnu[.GLIBC] or "
@@ -168,7 +172,7 @@ class MemoryMode(Enum):
 
 def parse_block(text: str) -> tuple[int, ...]:
     """Threads of a block along x, y, z from `256`, `32x8` or `8x8x4`."""
-    if not re.fullmatch(r"[0-9]+(x[0-9]+){0,2}", text):
+    if not re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9}){0,2}", text):
         raise InputError(f"--block '{text}' is not a block: write 256, 32x8 or 8x8x4.")
     sizes = tuple(int(part) for part in text.split("x"))
     for axis, size, limit in zip("xyz", sizes, MAX_BLOCK, strict=False):

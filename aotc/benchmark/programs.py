@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +21,8 @@ from aotc.errors import InputError
 
 # Bytes of NumPy's types, by name, which the programs' reports have.
 _BYTES = {"bool": 1, "bfloat16": 2}
+# Of what is no JSON, or other JSON.
+_OTHER_TEXT = (ValueError, KeyError, TypeError, RecursionError)
 
 
 class Plan(Struct, frozen=True):
@@ -113,8 +117,8 @@ def _describe(program: Path) -> dict[str, Any]:
             check=True,
         )
         values: dict[str, Any] = json.loads(done.stdout)
-        values["entries"]
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
+        [str(entry["name"]) for entry in values["entries"]]
+    except (OSError, subprocess.SubprocessError, *_OTHER_TEXT) as error:
         reason = error.strerror if isinstance(error, OSError) else "it does not describe itself"
         if isinstance(error, PermissionError) and program.is_file():
             reason = "it is not executable"
@@ -136,7 +140,7 @@ def _call(case: _Case, plan: Plan) -> None:
         try:
             case.reports.append(json.loads(done.stdout))
             return
-        except ValueError:
+        except _OTHER_TEXT:
             pass
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     case.failure = lines[0] if lines else f"it ended with {done.returncode}"
@@ -187,6 +191,14 @@ def _size(value: Mapping[str, Any]) -> int:
     return int(count * element)
 
 
+def words_of(arguments: str) -> tuple[str, ...]:
+    """The words of --args, as a shell parts them. Raises InputError for an open quotation."""
+    try:
+        return tuple(shlex.split(arguments))
+    except ValueError as error:
+        raise InputError(f"--args {arguments}: {str(error).lower()}.") from None
+
+
 def parse_sizes(words: Sequence[str]) -> tuple[int, ...]:
     """`256`, `4K`, `1M`, `2G`: powers of two. Raises InputError for other words."""
     sizes = []
@@ -194,7 +206,7 @@ def parse_sizes(words: Sequence[str]) -> tuple[int, ...]:
         number, factor = word, 1
         if word[-1:].upper() in ("K", "M", "G"):
             number, factor = word[:-1], 1 << (10 * (1 + "KMG".index(word[-1].upper())))
-        if not number.isdigit() or int(number) == 0:
+        if not re.fullmatch(r"[0-9]{1,18}", number) or int(number) == 0:
             raise InputError(f"--sizes {word}: expected sizes such as 1000, 64K, 16M.")
         sizes.append(int(number) * factor)
     return tuple(sizes)

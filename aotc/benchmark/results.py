@@ -13,6 +13,7 @@ import msgspec
 from msgspec import MsgspecError, Struct
 
 from aotc.errors import InputError
+from aotc.pipes import is_special, read_file
 
 FORMAT = "aotc-bench"
 VERSION = 1
@@ -83,19 +84,23 @@ class Results(Struct, frozen=True):
         )
 
 
-def is_results(path: Path) -> bool:
-    """Whether a file may be one of results: a program never begins so."""
+def results_text(path: Path) -> bytes | None:
+    """What is in a file that may be one of results, by its beginning, or in a pipe; None for what
+    may be a program. Raises InputError as `read_file` does."""
     try:
-        with path.open("rb") as file:
-            return file.read(1) == b"{"
+        if not is_special(path):
+            with path.open("rb") as file:
+                if file.read(1) != b"{":
+                    return None
+        return read_file(path)
     except OSError:
-        return False
+        return None
 
 
-def read_results(path: Path) -> Results:
-    """The results in a file. Raises InputError for another file."""
+def parse_results(text: bytes, path: Path) -> Results:
+    """The results that are the JSON `text` of a file. Raises InputError for another."""
     try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = json.loads(text)
         if document.pop("format") != FORMAT:
             raise ValueError
         version = document.pop("version")
@@ -104,9 +109,7 @@ def read_results(path: Path) -> Results:
                 f"'{path}' has results of version {version}; this aotc reads {VERSION}."
             )
         return msgspec.convert(document, Results)
-    except OSError as error:
-        raise InputError(f"Cannot read '{path}': {error.strerror or error}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError, MsgspecError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MsgspecError):
         raise InputError(f"'{path}' has no results of aotc bench.") from None
 
 

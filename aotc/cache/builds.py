@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,7 @@ from aotc.cache.store import Store
 from aotc.cache.trim import note_use
 from aotc.delivery import weights_from_artifact
 from aotc.input.place import Place
-from aotc.pipes import read_file
+from aotc.pipes import read_file, read_stdin
 from aotc.request import BuildRequest
 from aotc.warnings import BuildWarning
 
@@ -180,7 +179,7 @@ class BuildCache:
         r = self._request
         why_not = self._why_not()
         if r.content is not None or str(r.source) == "-":
-            content = sys.stdin.buffer.read() if r.content is None else r.content
+            content = read_stdin() if r.content is None else r.content
             return content, why_not or self._too_large(len(content))
         if why_not is not None:
             return None, why_not

@@ -135,7 +135,11 @@ class Identities:
         return paths, identities
 
     def _place(self, what: str) -> Path:
-        return self._store.root / "identity" / hashlib.sha256(what.encode()).hexdigest()[:32]
+        return (
+            self._store.root
+            / "identity"
+            / hashlib.sha256(what.encode(errors="surrogateescape")).hexdigest()[:32]
+        )
 
     def _recall(self, place: Path) -> dict[str, Any]:
         try:
@@ -202,7 +206,7 @@ def _package_identity(path: Path) -> str | None:
     for site in path.parents:
         if not site.name.endswith("-packages"):
             continue
-        name = f"\n{path.relative_to(site).as_posix()},".encode()
+        name = f"\n{path.relative_to(site).as_posix()},".encode(errors="surrogateescape")
         records = _records(site)
         own = [record for one in TOOL_PACKAGES if (record := records.get(one.replace("-", "_")))]
         # The longest list last: most are of one program.
@@ -273,5 +277,5 @@ def _content_digest(path: Path) -> str:
 def _digest(lines: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for line in lines:
-        digest.update(line.encode() + b"\n")
+        digest.update(line.encode(errors="surrogateescape") + b"\n")
     return digest.hexdigest()

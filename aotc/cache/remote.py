@@ -11,6 +11,7 @@ import base64
 import contextlib
 import http.client
 import queue
+import re
 import socket
 import threading
 import time
@@ -28,6 +29,8 @@ TOTAL = 5.0
 # How long a process asks a server no more that had failed: its next build would wait again.
 PAUSE = 60.0
 _CHUNK = 1 << 16
+# What requests may not have, and Python refuses when it sends one, or leaves out.
+_NO_URL = re.compile(r"[^\x21-\x7e]")
 # Of a result, which is a list of digests.
 _LARGEST_RESULT = 1 << 20
 
@@ -170,16 +173,13 @@ class _Server:
     """Requests, over a connection of each thread's own."""
 
     def __init__(self, url: str) -> None:
-        parts = urllib.parse.urlsplit(url)
         try:
+            parts = urllib.parse.urlsplit(url)
             port = parts.port
         except ValueError:
-            port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
-            raise InputError(
-                f"The remote cache '{_without_password(url)}' is no URL of a server: write "
-                "http://HOST[:PORT][/PATH]."
-            )
+            raise _no_url(url) from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or _NO_URL.search(url):
+            raise _no_url(url)
         self._is_secure = parts.scheme == "https"
         self._host, self._port = parts.hostname, port
         self._path = parts.path.rstrip("/")
@@ -276,6 +276,13 @@ class _Server:
             # (AttributeError: a connection that was closed in this moment.)
             text = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise RemoteError(text) from None
+
+
+def _no_url(url: str) -> InputError:
+    return InputError(
+        f"The remote cache '{_without_password(url)}' is no URL of a server: write "
+        "http://HOST[:PORT][/PATH]."
+    )
 
 
 def _without_password(url: str) -> str:

@@ -39,7 +39,11 @@ class Report:
 
     def __init__(self, store: Store, about: str) -> None:
         self._store = store
-        self._place = store.root / "last" / hashlib.sha256(about.encode()).hexdigest()[:32]
+        self._place = (
+            store.root
+            / "last"
+            / hashlib.sha256(about.encode(errors="surrogateescape")).hexdigest()[:32]
+        )
         self._lock = threading.Lock()
         self._before: dict[str, Any] | None = None
         self._now: dict[str, Any] = {}
@@ -99,7 +103,7 @@ class Report:
 def _shorten(value: str) -> str:
     """Digests are cut, and long texts are digests."""
     if len(value) > 80:
-        value = "#" + hashlib.sha256(value.encode()).hexdigest()
+        value = "#" + hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()
     return value[: _SHORT + 1] if value.startswith("#") else value
 
 

@@ -41,7 +41,7 @@ class Made(Struct, frozen=True):
 def key_of(components: Mapping[str, str]) -> str:
     """The key of an action: a SHA-256 of all that its result depends on."""
     text = json.dumps([_LAYOUT, *components.items()], ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 class Results:

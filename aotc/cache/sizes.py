@@ -10,6 +10,7 @@ from aotc.errors import InputError
 VARIABLE = "AOTC_CACHE_SIZE"
 DEFAULT = 4 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([KMGT]?)(?:iB|B)?", re.IGNORECASE)
 _NAMED = (("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30))
 
 
@@ -21,7 +22,7 @@ def limit_of(environment: Mapping[str, str]) -> int:
 
 def parse_size(text: str, what: str) -> int:
     """Bytes from `500M`, `4G`, `4GiB`, `1000000`; `what` names the option in messages."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", text.strip(), re.IGNORECASE)
+    found = _SIZE.fullmatch(text.strip())
     if found is None:
         raise InputError(f"{what} '{text}' is not a size: write 4G, 500M or a number of bytes.")
     return int(float(found[1]) * _UNITS[found[2].upper()])

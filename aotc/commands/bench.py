@@ -90,28 +90,30 @@ def bench(
     roofline: Path | None,
     quiet: bool,
 ) -> int:
-    import shlex
-
     from aotc.benchmark.ceilings import measure_ceilings
     from aotc.benchmark.expressions import evaluate
     from aotc.benchmark.plots import check_plot, plot_roofline, plot_sizes
-    from aotc.benchmark.programs import Plan, parse_sizes, run_programs
-    from aotc.benchmark.results import is_results, read_results
+    from aotc.benchmark.programs import Plan, parse_sizes, run_programs, words_of
+    from aotc.benchmark.results import parse_results, results_text
     from aotc.benchmark.tables import comparison, table
     from aotc.output import check_writable, write_file
+    from aotc.places import Place, check_apart
 
-    for place in (json_file, plot, roofline):
-        if place is not None:
-            check_writable(place.parent)
+    named = [("--json", json_file), ("--plot", plot), ("--roofline", roofline)]
+    writes = [Place("file", place, option) for option, place in named if place is not None]
+    for one in writes:
+        check_writable(one.path.parent)
+    check_apart([Place("file", Path(file)) for file in files], writes)
     for place in (plot, roofline):
         if place is not None:
             check_plot(place)
     paths = [Path(file) for file in files]
-    were_run = [path for path in paths if is_results(path)]
+    texts = [(path, text) for path in paths if (text := results_text(path)) is not None]
+    if texts and (len(texts) != len(paths) or len(paths) > 2):
+        raise InputError("Give programs, or one or two files of results.")
+    were_run = [parse_results(text, path) for path, text in texts]
     if were_run:
-        if len(were_run) != len(paths) or len(paths) > 2:
-            raise InputError("Give programs, or one or two files of results.")
-        results = read_results(paths[-1])
+        results = were_run[-1]
     else:
         found = parse_sizes(flat(sizes))
         if roofline is not None and flops is None:
@@ -123,7 +125,7 @@ def bench(
                 evaluate(expression, {"n": 1.0} if found else {})
         plan = Plan(
             tuple(paths),
-            tuple(shlex.split(arguments)),
+            words_of(arguments),
             tuple(flat(entries)),
             found,
             repeat,
@@ -141,7 +143,7 @@ def bench(
             on_cpu = results.device.startswith("cpu (")
             results = replace(results, ceilings=measure_ceilings(device, on_cpu=on_cpu))
     if len(were_run) == 2:
-        click.echo(comparison(read_results(paths[0]), results))
+        click.echo(comparison(were_run[0], results))
     else:
         click.echo(table(results))
     if json_file is not None:

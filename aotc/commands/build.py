@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +29,9 @@ from aotc.commands.options import (
 from aotc.delivery import deliver, the_only_one
 from aotc.errors import EXIT_OK
 from aotc.many.job import Job
+from aotc.many.plan import check_jobs, other_reads, other_writes, trace_place
 from aotc.output import write_file
+from aotc.places import Place
 from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest
 from aotc.request_words import read_tuned
@@ -78,7 +81,9 @@ def build(context: click.Context, /, sources: Sequence[Path], **options: Any) ->
     if options["tune"]:
         file, options = options["tuned"], {**options, "tuned": None}
         given = given_options(context) - {"tuned"}
-        jobs = [_with_tuning(job, file, options) for job in jobs_of(sources, options, given)]
+        jobs = jobs_of(sources, options, given)
+        check_jobs(jobs, [*trace_place(options["trace"]), *_tuned_places(jobs, file)])
+        jobs = [_with_tuning(job, file, options) for job in jobs]
     else:
         jobs = jobs_of(sources, options, given_options(context))
     with traced(options["trace"]):
@@ -86,6 +91,13 @@ def build(context: click.Context, /, sources: Sequence[Path], **options: Any) ->
             return build_all(jobs, build_one, options)
         build_one(jobs[0], {**options, "tool_jobs": options["jobs"]})
     return EXIT_OK
+
+
+def _tuned_places(jobs: Sequence[Job], file: Path | None) -> list[Place]:
+    from aotc.commands.tune import tuned_file
+
+    files = dict.fromkeys(file or tuned_file(job.request) for job in jobs)
+    return [Place("file of what is fastest", one, "--tuned") for one in files]
 
 
 def _with_tuning(job: Job, file: Path | None, options: dict[str, Any]) -> Job:
@@ -133,7 +145,9 @@ def build_one(
             sys.stdout.buffer.flush()
             made = []
         else:
-            made = [place for _, place in deliver(request, files)]
+            writes = [*other_writes(job), *trace_place(options["trace"])]
+            places = deliver(request, files, reads=other_reads(job), writes=writes)
+            made = [place for _, place in places]
     if job.depfile is not None:
         write_depfile(job, made)
 
@@ -146,7 +160,7 @@ def write_depfile(job: Job, made: Sequence[Path]) -> None:
     assert job.depfile is not None
     targets = job.depfile.targets or tuple(quote(str(place)) for place in made)
     inputs = [*files_read(job.request), *job.depfile.inputs, *own_files()]
-    write_file(job.depfile.path, depfile_text(targets, inputs).encode())
+    write_file(job.depfile.path, os.fsencode(depfile_text(targets, inputs)))
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aotc.commands.options import named_tools, request_of, request_words
 from aotc.errors import InputError
 from aotc.many.job import Job
-from aotc.many.plan import check_jobs, depfile_for, named_inputs, requests_for
+from aotc.many.plan import check_jobs, depfile_for, named_inputs, requests_for, trace_place
 from aotc.many.project import Planned, chosen_targets
 
 if TYPE_CHECKING:
@@ -28,27 +29,36 @@ def jobs_of(
     if chosen is not None:
         project, names = chosen
         planned = project.plan(names, request_words(options), given)
+        read = [Path(os.path.relpath(project.path))]
     else:
         first = request_of(sources[0], options)
         named = {"pipeline": options["pipeline"], "tuned": options["tuned"]}
         planned = [Planned(request, **named) for request in requests_for(sources, first)]
-    jobs = _jobs(planned, options)
-    check_jobs(jobs)
+        read = []
+    jobs = _jobs(planned, options, read)
+    check_jobs(jobs, trace_place(options["trace"]))
     return jobs
 
 
-def _jobs(planned: Sequence[Planned], options: Mapping[str, Any]) -> list[Job]:
+def _jobs(
+    planned: Sequence[Planned], options: Mapping[str, Any], read: Sequence[Path]
+) -> list[Job]:
+    tools = list(named_tools(options).values())
+    named = [named_inputs(one.pipeline, tools, one.tuned) for one in planned]
+    reads = [(*read, *inputs) for inputs in named]
     words = options["depfile_targets"] or options["depfile_quoted_targets"]
     if not options["make_depfile"]:
         if options["depfile"] is not None or words:
             raise InputError("-MF and -MT say where a depfile goes and what is in it: add -MD.")
-        return [Job(one.request, one.title) for one in planned]
+        return [
+            Job(one.request, one.title, reads=files)
+            for one, files in zip(planned, reads, strict=True)
+        ]
     if len(planned) > 1 and (options["depfile"] is not None or words):
         raise InputError(
             f"-MF and -MT are for one input, and there are {len(planned)}: with -MD alone each "
             "has its own depfile."
         )
-    tools = list(named_tools(options).values())
     return [
         Job(
             one.request,
@@ -58,10 +68,11 @@ def _jobs(planned: Sequence[Planned], options: Mapping[str, Any]) -> list[Job]:
                 path=options["depfile"],
                 targets=options["depfile_targets"],
                 quoted_targets=options["depfile_quoted_targets"],
-                inputs=named_inputs(one.pipeline, tools, one.tuned),
+                inputs=inputs,
             ),
+            files,
         )
-        for one in planned
+        for one, inputs, files in zip(planned, named, reads, strict=True)
     ]
 
 

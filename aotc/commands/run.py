@@ -9,9 +9,12 @@ from typing import Any
 import click
 
 from aotc.commands.build import run_stages, traced, work_folder
-from aotc.commands.options import build_options, request_of
+from aotc.commands.options import build_options, named_tools, request_of
+from aotc.delivery import places_read
 from aotc.errors import InputError
+from aotc.many.plan import trace_place
 from aotc.output import write_file
+from aotc.places import Place, check_apart
 
 
 @click.command("run", context_settings={"ignore_unknown_options": False})
@@ -23,6 +26,12 @@ def run(source: Path, arguments: tuple[str, ...], **options: Any) -> int:
     request = request_of(source, options)
     if not request.target.is_native:
         raise InputError(f"Cannot run a program for {request.target.triple} on this machine.")
+    # In time for what a trace would overwrite. (There is no output.)
+    reads = [
+        *places_read(request),
+        *(Place("file", tool) for tool in named_tools(options).values()),
+    ]
+    check_apart(reads, trace_place(options["trace"]), numbered=request.save_temps)
     with work_folder() as folder:
         with traced(options["trace"]):
             (made,) = run_stages(request, folder, {**options, "stdout_is_free": False})

@@ -12,8 +12,10 @@ import click
 
 from aotc.commands.option import option
 from aotc.commands.options import build_options, named_tools, request_of
+from aotc.delivery import places_read
 from aotc.errors import EXIT_OK, InputError, ToolError
 from aotc.output import check_writable
+from aotc.places import Place, check_apart
 from aotc.processes.record import temporary_folder
 from aotc.request import BuildRequest, Chip, HostTarget
 from aotc.request_words import read_tuned
@@ -39,9 +41,14 @@ def tune(source: Path, bundle: Path | None, **options: Any) -> int:
     if bundle is None:
         tune_here(request, options["tuned"], options)
         return EXIT_OK
+    from aotc.tuning.candidates import bundle_files
+
     if not request.chips:
         raise InputError("--bundle is for another machine's GPU: say which, as --chip sm_90a.")
     check_writable(bundle)
+    check_apart(
+        _reads(request, options), [Place("file", path, "--bundle") for path in bundle_files(bundle)]
+    )
     written = _write(request, bundle, request.chips, request.target, options)
     if not written:
         raise _nothing(request)
@@ -65,6 +72,7 @@ def tune_here(request: BuildRequest, file: Path | None, options: Mapping[str, An
     from aotc.device.native import NoGpuError, found_chips
 
     file = file or tuned_file(request)
+    check_apart(_reads(request, options), [Place("file of what is fastest", file, "--tuned")])
     check_writable(file.parent)
     if file.exists():
         read_tuned(file)
@@ -81,6 +89,11 @@ def tune_here(request: BuildRequest, file: Path | None, options: Mapping[str, An
         command = [sys.executable, str(place / "measure.py"), str(file)]
         _run(command, _told(options))
     return file
+
+
+def _reads(request: BuildRequest, options: Mapping[str, Any]) -> list[Place]:
+    tools = (Place("file", tool) for tool in named_tools(options).values())
+    return [*places_read(request), *tools]
 
 
 def _nothing(request: BuildRequest) -> InputError:

@@ -7,6 +7,8 @@ go into an object file that is written here. Both are one object again before an
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,10 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.dense import content_of, element_of, is_splat
-from aotc.errors import InternalError
 from aotc.host.elf_writer import Variable, write_object
 from aotc.host.llvm_dialect import operations
 from aotc.input.blobs import resource_name
+from aotc.input.source import Source, input_error
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.sizes import dense_bytes
@@ -28,16 +30,22 @@ LARGE = 1 << 16
 _REACH = 2**31 - 2**27
 _CACHE_LINE = 64
 _CHUNK = 1 << 20
+# Sizes, each with its " x ", and the element, of a type as LLVM's dialect prints it.
+_ARRAY = re.compile(r"!llvm\.array<((?:\d+ x (?:array<)?)+)(\w+)>+")
 
 
 class Constant(Struct, frozen=True):
-    """A variable with an initial value: its symbol, bytes in pieces, and their number."""
+    """A variable with an initial value: its symbol, bytes in pieces, and their number.
+
+    `location` is the variable's in MLIR; `attribute` is None where the value is no attribute.
+    """
 
     symbol: str
     size: int
     alignment: int
     is_constant: bool
     attribute: Any
+    location: Any = None
 
     @property
     def is_zero(self) -> bool:
@@ -64,19 +72,46 @@ def take_large_constants(host: Any) -> list[Constant]:
             if constant is not None:
                 declare(variable)
                 taken.append(constant)
-    check_reach(taken)
     return taken
 
 
-def check_reach(constants: Sequence[Constant]) -> None:
-    """Raises InternalError for more constants than code addresses in one program."""
+def large_variables(host: Any) -> list[Constant]:
+    """The large variables that `host` defines without an attribute for their value, as those that
+    are not initialized."""
+    return [
+        Constant(symbol_of(variable), size, _CACHE_LINE, False, None, variable.location)
+        for variable in operations(host)
+        if variable.name == "llvm.mlir.global" and len(variable.regions[0].blocks) > 0
+        if (size := _array_bytes(variable)) >= LARGE
+    ]
+
+
+def _array_bytes(variable: Any) -> int:
+    """The bytes of a variable that is an array of numbers, at least; 0 of another."""
+    found = _ARRAY.fullmatch(str(ir.TypeAttr(variable.attributes["global_type"]).value))
+    if found is None:
+        return 0
+    count = math.prod(map(int, re.findall(r"\d+", found[1])))
+    bits = re.search(r"\d+", found[2])
+    return count * (1 if bits is None else max(1, int(bits[0]) // 8))
+
+
+def check_reach(constants: Sequence[Constant], source: Source) -> None:
+    """Raises InputError for more constants and variables than code addresses in one program, at
+    the largest."""
     size = sum(constant.size for constant in constants)
-    if size > _REACH:
-        raise InternalError(
-            f"The constants {describe(constants)} have {size >> 20} MiB together; the code of one "
-            f"program or library reaches {_REACH >> 20} MiB.",
-            hint="Put them into a file (--weights FILE), or pass the largest as arguments.",
-        )
+    if size <= _REACH:
+        return
+    ordered = sorted(constants, key=lambda constant: -constant.size)
+    message = (
+        f"The constants and variables {describe(ordered)} have {size >> 20} MiB together; the "
+        f"code of one program or library reaches {_REACH >> 20} MiB."
+    )
+    raise input_error(
+        source,
+        [(ordered[0].location, message)],
+        hint="Put them into a file (--weights FILE), or pass the largest as arguments.",
+    )
 
 
 def write_constants(constants: Sequence[Constant], machine: str, place: Path) -> None:
@@ -116,7 +151,14 @@ def constant_of(variable: Any, least: int) -> Constant | None:
     alignment = _CACHE_LINE
     if "alignment" in variable.attributes:
         alignment = max(alignment, int(ir.IntegerAttr(variable.attributes["alignment"]).value))
-    return Constant(symbol_of(variable), size, alignment, "constant" in variable.attributes, value)
+    return Constant(
+        symbol_of(variable),
+        size,
+        alignment,
+        "constant" in variable.attributes,
+        value,
+        variable.location,
+    )
 
 
 def declare(variable: Any) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 
-from aotc.errors import InputError
-from aotc.input.source import BYTECODE_MAGIC
+from aotc.input.source import BYTECODE_MAGIC, damaged
 from aotc.mlir import ir
 from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, server_context
 from aotc.processes.memory import available_memory
@@ -31,10 +30,7 @@ def check_bytecode(name: str, content: bytes) -> None:
     try:
         FORK_SERVER.call(f"{__name__}:read", content, limits=limits)
     except TaskError as error:
-        raise InputError(
-            f"{name} is damaged bytecode: MLIR's reader ended by {error.reason}.",
-            hint="write it again, or give aotc the text.",
-        ) from None
+        raise damaged(name, f"MLIR's reader ended by {error.reason}") from None
 
 
 def read(given: memoryview) -> bytes:

@@ -28,6 +28,11 @@ _UNREGISTERED = "operation being parsed with an unregistered dialect"
 # A type or an attribute of a dialect that MLIR has not, in its own words.
 _FOREIGN = re.compile(r'[!#]"?(\w+)(?:"<|\.).*(?:type|attribute) created with unregistered')
 
+# Old forms are looked for in so many bytes around an error, or at the end of the line before; in
+# texts of so many characters, where MLIR tells no place, or says nothing of lines further down.
+_AROUND = 4096
+_LARGEST_TEXT = 1 << 20
+
 
 class Change(Struct, frozen=True):
     """One change of MLIR's text: see the head of `changes.toml`."""
@@ -77,17 +82,18 @@ class Changes(Struct, frozen=True):
         `column`; None where nothing is known."""
         if foreign := _FOREIGN.search(error):
             return self.owner(foreign[1])
-        line = lines[number - 1]
+        line, column = _near(lines[number - 1], column)
         operation = unknown_operation(error, line, column)
         bare = operation.removeprefix("std.") if operation else None
         if bare in self.renamed:
             return f"{operation} is {self.renamed[bare]} now."
         # A parser that misses something at the end of a line complains at the next.
         before = next((text for text in reversed(lines[: number - 1]) if text.strip()), "")
-        for around in (line, f"{before}\n{line}"):
+        rest = lines[number:]
+        for around in (line, f"{before[-_AROUND:]}\n{line}"):
             for change in self.changes:
                 if change.fits(operation, around, error):
-                    return change.hint(lines[number:])
+                    return change.hint(rest if _is_short(rest) else ())
         return None if operation is None else self._foreign(operation)
 
     def _foreign(self, operation: str) -> str | None:
@@ -104,6 +110,19 @@ class Changes(Struct, frozen=True):
         """Whose a dialect is that MLIR has not, and what lowers it."""
         whose = self.dialects.get(dialect, "not MLIR's own: lower it first, with what made it")
         return f"the dialect '{dialect}' is {whose}."
+
+
+def _near(line: str, column: int) -> tuple[str, int]:
+    """The part of a line around `column` (in bytes, from 1), and the column in that part."""
+    if len(line) <= _AROUND:
+        return line, column
+    start = max(0, column - 1 - _AROUND // 2)
+    part = line.encode()[start : start + _AROUND]
+    return part.decode(errors="ignore"), column - start
+
+
+def _is_short(lines: Sequence[str]) -> bool:
+    return sum(map(len, lines)) <= _LARGEST_TEXT
 
 
 def unknown_operation(error: str, line: str, column: int) -> str | None:
@@ -136,7 +155,10 @@ def explain_dialect(error: str) -> str | None:
 
 
 def explain_text(lines: Sequence[str]) -> str | None:
-    """The first change that some line shows by itself, where MLIR does not say what it refuses."""
+    """The first change that some line shows by itself, where MLIR does not say what it refuses;
+    None for a long text."""
+    if not _is_short(lines):
+        return None
     for line in lines:
         for change in table().changes:
             if change.line is not None and change.is_shown_by(line):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,14 @@ from aotc.input.depth import check_depth, check_levels
 from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
 from aotc.mlir import ir
-from aotc.pipes import read_file
+from aotc.pipes import read_file, read_stdin
 from aotc.warnings import MOST_SHOWN
 
 BYTECODE_MAGIC = b"ML\xefR"
 # An attribute in place of a string, which makes the parser of these bindings run out of memory, or
 # crash: in the form that people write, or an alias for it.
 _TOO_MUCH = re.compile(
-    r"(?:(?:linalg\.generic|vector\.contract)\s*|^#\w+\s*=\s*)\{[^}]*?iterator_types\s*=\s*\["
+    r"(?:(?:linalg\.generic|vector\.contract)\s*|^#\w+\s*=\s*)\{[^}]{0,4000}?iterator_types\s*=\s*\["
     r"\s*(?:\"[^\"\n]*\"\s*,\s*)*[^\"\s\],]",
     re.MULTILINE,
 )
@@ -35,6 +34,9 @@ _UNNAMED = '"-"'
 # In messages.
 _LONGEST_LINE = 1000
 _LONGEST_MESSAGE = 1000
+# What the bindings raise, and lose the diagnostics by, where one of them quotes a name that is not
+# UTF-8.
+_NO_MESSAGE = "str_from_cstr"
 # A note that has all of an operation, with all that is in it.
 _DUMP = "see current operation"
 
@@ -65,7 +67,7 @@ class Source(Struct, frozen=True):
 def read_source(path: Path) -> bytes:
     """The bytes of `path`; of standard input for `-`."""
     if str(path) == "-":
-        return sys.stdin.buffer.read()
+        return read_stdin()
     try:
         return read_file(path)
     except IsADirectoryError:
@@ -105,7 +107,7 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
         except ir.MLIRError as error:
             raise _refusal(error, name, text, data if is_bytecode else b"") from None
         except (RuntimeError, ValueError, TypeError) as error:  # the bindings', of what they read
-            raise InputError(f"Cannot read {name}: {error}") from None
+            raise _unreadable(name, str(error), is_bytecode=is_bytecode) from None
         except MemoryError:  # as for an array of strings that has something else
             raise InputError(
                 f"Cannot read {name}: MLIR's parser wants more memory for it than there is. "
@@ -114,6 +116,21 @@ def parse_source(name: str, data: bytes, context: Any, *, locations: bool = Fals
     if is_bytecode:
         check_levels(name, module.operation)
     return Source(name, lines, module)
+
+
+def damaged(name: str, reason: str) -> InputError:
+    """The error for bytecode that no program wrote as it is."""
+    return InputError(
+        f"{name} is damaged bytecode: {reason}.", hint="write it again, or give aotc the text."
+    )
+
+
+def _unreadable(name: str, said: str, *, is_bytecode: bool) -> InputError:
+    """The error for an exception that is none of MLIR's diagnostics."""
+    reason = (
+        "MLIR refuses it with a message that is not UTF-8" if _NO_MESSAGE in said else said.strip()
+    )
+    return damaged(name, reason) if is_bytecode else InputError(f"Cannot read {name}: {reason}.")
 
 
 def adopt_module(name: str, frontend: str, bytecode: bytes, path: Path, context: Any) -> Source:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
@@ -13,12 +15,14 @@ from aotc.request import BuildRequest
 class Job(Struct, frozen=True):
     """A module to build, and the depfile to write when that is done.
 
-    `title` is what messages call it: by default its source.
+    `title` is what messages call it: by default its source. `reads` are files that options name: a
+    pipeline's, tools, aotc.toml.
     """
 
     request: BuildRequest
     title: str = ""
     depfile: Depfile | None = None
+    reads: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.title:

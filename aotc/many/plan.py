@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from aotc.delivery import check_output, known_outputs
-from aotc.depfile import Depfile, quote
+from aotc.delivery import check_output, known_outputs, places_read, places_written
+from aotc.depfile import Depfile, files_read, quote
 from aotc.errors import InputError
 from aotc.many.job import Job
+from aotc.places import Place, check_apart
 from aotc.request import BuildRequest, PrintIr
 from aotc.toolchain.data import SHARED_RUNTIME
 
@@ -51,12 +53,43 @@ def _name(request: BuildRequest, source: Path) -> str:
     return replace(request, source=source).name
 
 
-def check_jobs(jobs: Sequence[Job]) -> None:
-    """Refuses, before anything is built, outputs that cannot be. Raises InputError."""
+def check_jobs(jobs: Sequence[Job], writes: Sequence[Place] = ()) -> None:
+    """Refuses, before anything is built, outputs that cannot be. `writes` are the command's own
+    files, as a trace's. Raises InputError."""
     for request in dict.fromkeys(job.request for job in jobs):
         check_output(request)
     if len(jobs) > 1:
         _check_names(jobs)
+    reads = [place for job in jobs for place in (*_inputs(job.request), *other_reads(job))]
+    written = [place for job in jobs for place in places_written(job.request)]
+    shared = {place.path: place for place in written if place.path.name == SHARED_RUNTIME}
+    written = [place for place in written if place.path not in shared]
+    written += [place for job in jobs for place in other_writes(job)]
+    check_apart(reads, [*written, *shared.values(), *writes])
+    for folder in {job.request.save_temps: None for job in jobs if job.request.save_temps}:
+        check_apart(reads, [*written, *writes], numbered=folder)
+
+
+def _inputs(request: BuildRequest) -> list[Place]:
+    """The input, and what a front end reads beside it."""
+    places = places_read(request)
+    with contextlib.suppress(Exception):  # of a file that may be none: the build tells of it
+        places += [Place("file", path) for path in files_read(request)[1:]]
+    return places
+
+
+def other_reads(job: Job) -> list[Place]:
+    """What a build reads beside its input."""
+    return [Place("file", path) for path in job.reads]
+
+
+def other_writes(job: Job) -> list[Place]:
+    """What a build writes beside its artifacts."""
+    return [] if job.depfile is None else [Place("depfile", job.depfile.path, "-MF")]
+
+
+def trace_place(path: Path | None) -> list[Place]:
+    return [] if path is None else [Place("trace", path, "--trace")]
 
 
 def _check_names(jobs: Sequence[Job]) -> None:

@@ -18,17 +18,19 @@ import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.errors import InputError
 from aotc.many.plan import requests_for
-from aotc.many.toml_lines import Lines, line_of_error
 from aotc.pipes import read_file
 from aotc.request import BuildRequest, unique
 from aotc.request_words import make_request
+
+if TYPE_CHECKING:
+    from aotc.many.toml_lines import Lines
 
 NAME = "aotc.toml"
 # Where outputs go that no `out` places.
@@ -143,12 +145,17 @@ class Project(Struct, frozen=True):
 
     def _inputs(self, name: str, patterns: list[str]) -> list[Path]:
         """The files of the patterns, in their order, those of one pattern sorted."""
+        from aotc.many.patterns import find_files
+
         found: list[str] = []
         for pattern in patterns:
-            if not glob.has_magic(pattern) or (self.path.parent / pattern).exists():
+            if not glob.has_magic(pattern) or os.path.exists(self.path.parent / pattern):  # noqa: PTH110
                 found.append(pattern)
                 continue
-            files = _files(pattern, self.path.parent)
+            try:
+                files = find_files(pattern, self.path.parent)
+            except InputError as error:
+                self._fail(error.message, ("target", name, "inputs"))
             if not files:
                 self._fail(f"no file is '{pattern}'.", ("target", name, "inputs"))
             found += files
@@ -222,12 +229,6 @@ class Project(Struct, frozen=True):
             raise InputError("\n".join(text for _, text in sorted(problems)))
 
 
-def _files(pattern: str, folder: Path) -> list[str]:
-    # Path.glob takes no pattern that begins at the root.
-    found = glob.glob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207
-    return sorted(file for file in found if (folder / file).is_file())
-
-
 def _sections(tables: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
     found: list[tuple[tuple[str, ...], Any]] = []
     if isinstance(tables.get("defaults"), dict):
@@ -274,16 +275,22 @@ def read_project(path: Path) -> Project:
     """Raises InputError with the place of what is wrong."""
     import tomllib
 
+    from aotc.many.toml_lines import Lines, line_of_error
+
     shown = os.path.relpath(path)
     try:
         text = read_file(path).decode()
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line, message = line_of_error(str(error), text)
-        raise InputError(f"{shown}:{line}: error: {message}") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"Cannot read '{shown}': {reason}.") from None
+    except tomllib.TOMLDecodeError as error:
+        line, message = line_of_error(str(error), text)
+        raise InputError(f"{shown}:{line}: error: {message}") from None
+    except ValueError as error:  # Python's, of a number or a date
+        raise InputError(f"{shown}: error: a value cannot be read: {error}.") from None
+    except RecursionError:
+        raise InputError(f"{shown}: error: a value is nested too deeply.") from None
     project = Project(path, Lines(text), tables.get("defaults", {}), tables.get("target", {}))
     project.check(tables)
     return project

@@ -15,6 +15,7 @@ from aotc.host.constants import (
     Constant,
     check_reach,
     describe,
+    large_variables,
     take_large_constants,
     write_constants,
 )
@@ -101,6 +102,7 @@ def translate_host(
     images = {image.name: _image_bytes(build, image) for image in fatbins.images}
     whole = code = None
     constants: list[Constant] = []
+    variables: list[Constant] = []
     texts = _kinds_of_text(r.emit)
     if texts:
         module = host.module.operation.clone() if r.makes_code else host.module.operation
@@ -114,13 +116,14 @@ def translate_host(
         whole = written(module, f"{build.stem}.ll")
     if r.makes_code:
         constants = embedded(host.module.operation, kernels_apart=True)
+        variables = large_variables(host.module.operation)
         code = written(host.module, f"{build.stem}.host.ll")
     if whole is not None:
         file = build.file(HOST_LL, whole)
     else:
         assert code is not None
         file = build.file(HOST_LL, code, name=f"{build.stem}.host")
-    return HostCode(whole, code, tuple(constants), files=(file,))
+    return HostCode(whole, code, tuple(constants), tuple(variables), files=(file,))
 
 
 def _kinds_of_text(kinds: Collection[ArtifactKind]) -> list[str]:
@@ -154,7 +157,7 @@ def compile_object(
     r = build.request
     assert host.code is not None
     constants = [*cpu_objects.constants, *host.constants]
-    check_reach(constants)
+    check_reach([*constants, *host.variables], outlined.source)
     code, data = f"{build.stem}.host.o", f"{build.stem}.constants.o"
     needed = needed_for(r.emit)
     makes_table = EXE in needed and not outlined.is_program

@@ -176,11 +176,13 @@ class Described(StageResult, frozen=True):
 
 class HostCode(StageResult, frozen=True):
     """Files of the host's LLVM IR: the `whole`, with the kernels, and what objects are made of,
-    without them; each where it is asked for. The latter only declares `constants`."""
+    without them; each where it is asked for. The latter only declares `constants`; `variables`
+    are the large ones that it defines."""
 
     whole: str | None
     code: str | None
     constants: tuple[Constant, ...]
+    variables: tuple[Constant, ...] = ()
 
 
 class Objects(StageResult, frozen=True):

@@ -17,7 +17,7 @@ class Version(Struct, frozen=True, order=True):
     @staticmethod
     def parse(text: str) -> Version:
         """The first dotted number in `text`: of `24.0.0git`, or of a whole `--version` answer."""
-        found = re.search(r"\d+(?:\.\d+){1,2}", text) or re.search(r"\d+", text)
+        found = re.search(r"\d{1,9}(?:\.\d{1,9}){1,2}", text) or re.search(r"\d{1,9}", text)
         if found is None:
             raise ValueError(f"no version number in {text!r}")
         return Version(*(int(number) for number in found[0].split(".")))

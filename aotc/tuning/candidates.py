@@ -32,6 +32,7 @@ from aotc.warnings import WarningOptions
 
 RUN = "run"
 _LIST = "candidates.json"
+_MEASURE = "measure.py"
 # Of a batch whose size is not known.
 _BATCHES = 8
 
@@ -94,10 +95,15 @@ def write_candidates(
         for product in products
     ]
     write_file(folder / _LIST, json.dumps(document, indent=1).encode())
-    shutil.copyfile(Path(__file__).with_name("measure.py"), folder / "measure.py")
+    shutil.copyfile(Path(__file__).with_name(_MEASURE), folder / _MEASURE)
     run = '#!/bin/sh\nexec python3 "$(dirname "$0")/measure.py" "$@"\n'
     write_file(folder / RUN, run.encode(), executable=True)
     return len(work)
+
+
+def bundle_files(folder: Path) -> list[Path]:
+    """What `write_candidates` writes there, but for the kernels' libraries."""
+    return [folder / name for name in (_LIST, _MEASURE, RUN)]
 
 
 def _plain(kernel: Choice) -> Choice:

@@ -11,7 +11,7 @@ import pytest
 from helpers.command import SAMPLES, Outcome, build_here
 
 from aotc.benchmark.ceilings import measure_ceilings
-from aotc.benchmark.results import read_results
+from aotc.benchmark.results import parse_results
 
 Aotc = Callable[..., Outcome]
 
@@ -45,7 +45,7 @@ def test_sizes_and_results(aotc: Aotc, programs: Path, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     options = ("--sizes", "64,4K", "--args", "--dim x={n} --dim y={n}", "--flops", "2*n")
     done = aotc("bench", programs / "saxpy", *options, *FEW, "--json", file).succeeded()
-    results = read_results(file)
+    results = parse_results(file.read_bytes(), file)
     assert [(row.size, row.bytes, row.flops) for row in results.rows] == [
         (64, 64 * 4 * 3, 128.0),
         (4096, 4096 * 4 * 3, 8192.0),
@@ -103,7 +103,7 @@ def test_programs_of_one_name(aotc: Aotc, programs: Path, tmp_path: Path) -> Non
     other.symlink_to(programs / "two")
     options = ("--entry", "double", "--json", file)
     aotc("bench", programs / "two", other, *options, *FEW).succeeded()
-    names = [row.program for row in read_results(file).rows]
+    names = [row.program for row in parse_results(file.read_bytes(), file).rows]
     assert names == [str(programs / "two"), str(other)]
 
 

@@ -14,8 +14,8 @@ from aotc.benchmark.results import (
     Results,
     Row,
     differs,
-    is_results,
-    read_results,
+    parse_results,
+    results_text,
 )
 from aotc.benchmark.tables import comparison, table, verdict
 from aotc.errors import InputError
@@ -119,8 +119,8 @@ def test_a_file_of_results(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     made = results(row(FAST), Row("p", "g", None, failure="no"), ceilings=Ceilings(2.0, 10.0))
     file.write_text(made.to_json())
-    assert is_results(file)
-    assert read_results(file) == made
+    assert results_text(file) is not None
+    assert parse_results(file.read_bytes(), file) == made
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_another_file(text: str, tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     file.write_text(text)
     with pytest.raises(InputError, match=r"r\.json' has no results of aotc bench\.$"):
-        read_results(file)
+        parse_results(file.read_bytes(), file)
 
 
 def test_a_newer_file(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     file.write_text(results().to_json().replace('"version": 1', '"version": 2'))
     with pytest.raises(InputError, match=r"results of version 2; this aotc reads 1"):
-        read_results(file)
+        parse_results(file.read_bytes(), file)
 
 
 @pytest.mark.parametrize(

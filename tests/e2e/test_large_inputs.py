@@ -17,9 +17,10 @@ from helpers.native import build_library
 from numpy.typing import NDArray
 
 from aotc.cli import run as aotc_run
-from aotc.errors import InternalError
+from aotc.errors import InputError
 from aotc.host.constants import Constant, check_reach
 from aotc.host.elf import global_symbols
+from aotc.input.source import Source
 from bench.scale.inputs import CONSTANT_FORMS, many_entries, one_entry, weights, write_constants
 
 MEBIBYTES = 3  # above all thresholds
@@ -151,9 +152,10 @@ def test_constants_of_two_libraries(tmp_path: Path) -> None:
 def test_more_constants_than_code_reaches() -> None:
     """Above what 32-bit distances allow, an error by name rather than the linker's."""
     one = Constant("weights", 2**30, 64, True, None)
-    check_reach([one])
-    with pytest.raises(InternalError, match=r"weights, weights have 2048 MiB .* reach"):
-        check_reach([one, one])
+    source = Source("model.mlir", (), None)
+    check_reach([one], source)
+    with pytest.raises(InputError, match=r"weights, weights have 2048 MiB .* reach"):
+        check_reach([one, one], source)
 
 
 def test_wrong_size_of_a_resource(tmp_path: Path) -> None:

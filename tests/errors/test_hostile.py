@@ -88,6 +88,35 @@ REFUSED = {
         "func.func @f() attributes {aotc.capabilities = 3, llvm.emit_c_interface} { return }",
         "1:1: error: aotc.capabilities is 3 : i64, a kind of attribute that aotc does not write",
     ),
+    "a type of a function that is none": (
+        "gpu.module @m attributes {function_type = #gpu.address_space<workgroup>} {}\n"
+        + _function(""),
+        "1:1: error: function_type of this gpu.module is #gpu.address_space<workgroup>; expected "
+        "a type.",
+    ),
+    "a symbol that is a number": (
+        _function("linalg.exp {sym_name = 3} ins(%x : memref<4xf32>) outs(%x : memref<4xf32>)"),
+        "2:3: error: sym_name of this linalg.exp is 3 : i64; expected a string.",
+    ),
+    "attributes of arguments that are none": (
+        "gpu.module @m attributes {arg_attrs = 3} {}\n" + _function(""),
+        "1:1: error: arg_attrs of this gpu.module is 3 : i64; expected an array.",
+    ),
+    "an entry by a number": (
+        "func.func @f() attributes {llvm.emit_c_interface = 3} { return }",
+        "1:1: error: llvm.emit_c_interface of this func.func is 3 : i64; expected a unit "
+        "attribute, which is its name alone.",
+    ),
+    "a variable of 2^42 bytes": (
+        "memref.global @g : memref<1099511627776xf32> = dense<0.0>\n" + _function(""),
+        "1:1: error: The constants and variables g have 4194304 MiB together; the code of one "
+        "program or library reaches 1920 MiB.",
+    ),
+    "the same without a value": (
+        "memref.global @g : memref<1048576x1048576xf32> = uninitialized\n" + _function(""),
+        "1:1: error: The constants and variables g have 4194304 MiB together; the code of one "
+        "program or library reaches 1920 MiB.",
+    ),
     "an attribute of another name": (
         'func.func @f() attributes {"\\FF" = 3, llvm.emit_c_interface} { return }',
         "1:1: error: an attribute of this func.func has a name that is not UTF-8.",

@@ -1,10 +1,12 @@
 """Modules of unusual width or depth build in time that grows with them, and not with its square.
 
 The bounds are many times what they take on two idle cores; what they guard against takes minutes.
+Deeper ones, and those with very many errors, are refused in a few lines.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -65,3 +67,75 @@ def test_it_is_built(text: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path)
     begin = time.monotonic()
     aotc("build", path, "--chip", "sm_80", "-o", f"{tmp_path}/out/").succeeded()
     assert time.monotonic() - begin < 60
+
+
+def test_arguments_take_time_in_proportion(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
+    """Of twice as many, less than three times the processor time; a square would be four times."""
+
+    def seconds(count: int) -> float:
+        path = mlir_file(_arguments(count))
+        begin = os.times()
+        aotc("build", path, "--chip", "sm_80", "--emit", "shared", "-o", f"{tmp_path}/").succeeded()
+        end = os.times()
+        return sum(end[:4]) - sum(begin[:4])
+
+    seconds(10)  # loads and makes what is made once
+    times = [seconds(count) for count in (2500, 5000)]
+    assert times[1] < 3 * times[0], times
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        # One that the parser does not go on behind.
+        ("%x = nothing.at_all\n" * 20_000, 1),
+        ("func.func private @f(%x: i32)\n" * 20_000, 1),
+        # Verifiers tell of each: types that do not fit, and steps that aotc refuses.
+        (
+            f"func.func @f() {ENTRY} {{"
+            + "%v = scf.execute_region -> i32 { scf.yield }\n" * 20_000
+            + "return }",
+            20,
+        ),
+        (
+            "".join(
+                f"func.func @f{i}(%x: i32) -> f32 {{ return %x : i32 }}\n" for i in range(20_000)
+            ),
+            20,
+        ),
+        (
+            f"func.func @f() {ENTRY} {{{CONSTANTS}"
+            + "scf.for %i = %c0 to %c2 step %c0 { }\n" * 20_000
+            + "return }",
+            20,
+        ),
+    ],
+    ids=["unknown", "twice", "regions", "results", "steps"],
+)
+def test_20000_errors_fit_a_screen(text: str, shown: int, aotc: Aotc, mlir_file: MlirFile) -> None:
+    done = aotc("build", mlir_file(text), "--emit", "host-mlir", "-o", "-")
+    assert done.code == 2
+    assert 0 < done.stderr.count(": error: ") <= shown
+    assert len(done.stderr.splitlines()) < 80
+    assert len(done.stderr) < 10_000
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "scf.for {} = %c0 to %c2 step %c1",
+        "affine.for {} = 0 to 2",
+        "scf.parallel ({}) = (%c0) to (%c2) step (%c1)",
+    ],
+    ids=["scf.for", "affine.for", "scf.parallel"],
+)
+def test_8000_loops_are_refused(loop: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    path = mlir_file(_loops(8000, loop))
+    begin = time.monotonic()
+    done = aotc("build", path)
+    assert done.code == 2
+    assert "error: this is nested more than 256 levels deep, which aotc does not take." in (
+        done.stderr
+    )
+    assert len(done.stderr) < 4000
+    assert time.monotonic() - begin < 20

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from helpers.command import SAMPLES, Outcome, aotc_command, process_environment
 
+from aotc.benchmark.results import Results, Row
+
 Aotc = Callable[..., Outcome]
 SAMPLE = SAMPLES / "saxpy.mlir"
 BUILD = ("build", str(SAMPLE), "--emit", "manifest", "--chip", "sm_90")
@@ -58,6 +60,48 @@ def test_pipes_that_nobody_writes(aotc: Aotc, tmp_path: Path) -> None:
     message = f"aotc: error: Cannot read '{pipe}': it is a pipe that no process writes to.\n"
     assert aotc("build", pipe) == Outcome(2, "", message)
     assert aotc("inspect", pipe).code == 2
+
+
+@pytest.mark.parametrize("cache", ["off", "cache"])
+def test_inputs_without_an_end(
+    aotc: Aotc, tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Devices, pipes and standard input are read up to a limit."""
+    monkeypatch.setattr("aotc.pipes.LARGEST_STREAM", 3 << 29)
+    monkeypatch.setattr("aotc.processes.memory.available_memory", lambda: 64 << 20)
+    monkeypatch.setenv("AOTC_CACHE", cache if cache == "off" else str(tmp_path / cache))
+    said = "it has more than 0.0 GiB, and no end; aotc reads more of regular files alone.\n"
+    expected = Outcome(2, "", f"aotc: error: Cannot read '/dev/zero': {said}")
+    assert aotc("build", "/dev/zero") == expected
+    assert aotc("build", SAMPLE, "--tuned", "/dev/zero") == expected
+    assert aotc("build", SAMPLE, "--pipeline", "@/dev/zero") == expected
+    assert aotc("bench", "/dev/zero") == expected
+    with Path("/dev/zero").open() as zero:
+        monkeypatch.setattr("sys.stdin", zero)
+        done = aotc("build", "-")
+    assert done == Outcome(2, "", f"aotc: error: Cannot read standard input: {said}")
+
+
+def test_a_file_larger_than_memory(aotc: Aotc, tmp_path: Path) -> None:
+    path = tmp_path / "sparse.mlir"
+    with path.open("wb") as file:
+        file.truncate(1 << 43)
+    done = aotc("build", path)
+    assert done.code == 2
+    assert done.stderr.startswith(f"aotc: error: Cannot read '{path}': it has 8192.0 GiB; memory ")
+
+
+def test_results_from_a_pipe(aotc: Aotc, tmp_path: Path) -> None:
+    """`aotc bench` waits for a writer no longer than a build does, and reads a pipe once."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    message = f"aotc: error: Cannot read '{pipe}': it is a pipe that no process writes to.\n"
+    assert aotc("bench", pipe) == Outcome(2, "", message)
+    results = Results("0.1.0", "H200", 20, 5, (Row("p", "f", 8, (1.0,), (1.0,), bytes=8),))
+    writer = threading.Timer(0.5, pipe.write_text, [results.to_json()])
+    writer.start()
+    assert aotc("bench", pipe).succeeded().stdout.startswith("H200; 5 rounds of 20 calls")
+    writer.join()
 
 
 def test_a_pipe_that_nobody_reads(aotc: Aotc, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from random import Random
 
-from fuzz.mutators import mutate_bytes, number, several
+from fuzz.mutators import LARGEST, mutate_bytes, number, several
 
 _TYPES = (
     *("f32", "f16", "bf16", "f64", "f80", "f128", "tf32", "i1", "i8", "i16", "i32", "i64", "index"),
@@ -229,7 +229,8 @@ def _change_lines(text: str, random: Random) -> str:
         lines[at : at + count] = []
         lines[to:to] = some
     else:
-        lines[to:to] = some * random.choice((2, 30, 1000))
+        most = LARGEST // max(1, len("".join(some)))
+        lines[to:to] = some * min(random.choice((2, 30, 1000)), most)
     return "".join(lines)
 
 

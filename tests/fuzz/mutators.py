@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# In bytes: of larger inputs, time and memory are what is found, again and again.
+LARGEST = 1 << 20
+
 # Sizes at which arithmetic and memory end.
 NUMBERS = (
     *(0, 1, -1, 2, 3, 7, 17, 31, 33, 64, 127, 128, 255, 256, 1000, 1025, 65535, 65536, 65537),
@@ -21,9 +24,12 @@ def number(random: Random) -> int:
 
 
 def several(value: T, changes: Sequence[Callable[[T, Random], T]], random: Random) -> T:
-    """One change mostly, of few the input is still valid; sometimes more."""
+    """One change mostly, of few the input is still valid; sometimes more. One that makes text or
+    bytes larger than `LARGEST` is left out."""
     for _ in range(random.choice((1, 1, 1, 2, 2, 3, 5))):
-        value = random.choice(changes)(value, random)
+        changed = random.choice(changes)(value, random)
+        if not isinstance(changed, str | bytes) or len(changed) <= LARGEST:
+            value = changed
     return value
 
 

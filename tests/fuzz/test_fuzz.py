@@ -13,7 +13,7 @@ from fuzz.bytecode import read_varint, varint
 from fuzz.case import Case
 from fuzz.categories import CATEGORIES, Category, Shared, case_of
 from fuzz.execution import Ending, execute
-from fuzz.mutators import NUMBERS
+from fuzz.mutators import LARGEST, NUMBERS
 from fuzz.reduction import reduce
 from fuzz.run import describe
 from fuzz.screening import Screen
@@ -117,6 +117,17 @@ def test_samples_are_modules(shared: Shared) -> None:
     assert all(shared.screen.takes(text.encode()) for text in corpus.sample_texts())
     assert all(shared.screen.takes(code) for code in corpus.bytecodes())
     assert not shared.screen.takes(b"func.func @")
+
+
+def test_mutations_are_bounded() -> None:
+    """However often lines are repeated and nested, an input has 1 MB at most."""
+    from fuzz.mlir_text import mutate_mlir
+
+    chance, texts = random.Random(SEED), corpus.sample_texts()
+    text = texts[0]
+    for _ in range(200):
+        text = mutate_mlir(text, texts, chance) or texts[0]
+        assert len(text) <= LARGEST
 
 
 def test_most_mutations_that_are_screened_are_modules(shared: Shared) -> None:

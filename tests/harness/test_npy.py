@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import subprocess
+import time
 import warnings
 import zlib
 from pathlib import Path
@@ -201,6 +202,23 @@ def test_huge_shape(run: Run, tmp_path: Path) -> None:
         ran = run("kernels", "copy_f32", "--source", "a.npy", "--dim", "target=1x1")
         assert ran.code == 2
         assert problem in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "told",
+    [(), ("--print", "source"), ("--json",), ("--out", "target=t.npy"), ("--expect", "target={}")],
+    ids=lambda told: " ".join(told[:1]),
+)
+def test_many_empty_rows(run: Run, told: tuple[str, ...]) -> None:
+    """A file that the fuzzer found, of shape (4294967296, 0): nobody goes through its rows."""
+    file = Path(__file__).parent / "data" / "npy_hang_668.npy"
+    words = [word.format(file) for word in told]
+    began = time.monotonic()
+    ran = run("kernels", "copy_f32", "--source", file, "--dim", "target=4294967296x0", *words)
+    assert ran.code == 0, ran.stderr
+    ran = run("matmul", "--A", file)
+    assert (ran.code, "holds float32 of shape (4294967296, 0)" in ran.stderr) == (2, True)
+    assert time.monotonic() - began < 20
 
 
 def test_unreadable(run: Run, tmp_path: Path) -> None:

@@ -67,6 +67,18 @@ _NOTES = {
 }
 
 
+# What aotc reads by these names, whichever operation has them: MLIR checks it at its own operations
+# alone.
+_KINDS = {
+    "arg_attrs": ("ArrayAttr", "an array"),
+    "function_type": ("TypeAttr", "a type"),
+    "llvm.emit_c_interface": ("UnitAttr", "a unit attribute, which is its name alone"),
+    "res_attrs": ("ArrayAttr", "an array"),
+    "sym_name": ("StringAttr", "a string"),
+    "sym_visibility": ("StringAttr", "a string"),
+}
+
+
 # By what the bindings' errors say.
 _UNREADABLE = {".Location": "a location", "DenseArrayAttr": "an array of odd elements"}
 
@@ -94,6 +106,11 @@ def _attribute_problem(operation: Any) -> str | None:
             return (
                 f"the attribute '{name}' of this {operation.name} has a map with a dimension or a "
                 "symbol beyond those that it says to have."
+            )
+        if name in _KINDS and not isinstance(attributes[name], getattr(ir, _KINDS[name][0])):
+            return (
+                f"{name} of this {operation.name} is {_shown(attributes[name])}; expected "
+                f"{_KINDS[name][1]}."
             )
         if name in _NOTES and not isinstance(attributes[name], getattr(ir, _NOTES[name])):
             return (

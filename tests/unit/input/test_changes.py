@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from helpers.command import Outcome
 
 from aotc import mlir
 from aotc.errors import InputError
-from aotc.input.changes import Change, table
+from aotc.input.changes import Change, explain, table
 from aotc.input.source import parse_source
 
 Aotc = Callable[..., Outcome]
@@ -104,6 +105,22 @@ def test_more_lines_that_show_it() -> None:
         "Pointers have no element type: !llvm.ptr, with an address space !llvm.ptr<3> "
         "(3 more lines below):\n"
     )
+
+
+def test_in_a_line_of_megabytes() -> None:
+    """Only the text near the error is searched: the time is the line's length, and not that of a
+    search for each old form."""
+    filler = "%x = memref.load <" * 100_000
+    text = f"{filler} %r = std.addf %a : f32"
+    column = len(filler) + 7
+    begin = time.process_time()
+    hint = explain("custom op 'std.addf' is unknown (tried 'x.std.addf')", [text], 1, column)
+    assert hint == "std.addf is arith.addf now."
+    old = f"{filler} llvm.func @free(!llvm.ptr<i8>)"
+    hint = explain("expected '>'", [old, *[text] * 20], 1, len(old) - 5)
+    assert str(hint).startswith("Pointers have no element type")
+    assert explain("expected '>'", [f"{old} {filler}"], 1, len(old) + len(filler)) is None
+    assert time.process_time() - begin < 1
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,15 @@ def test_every_diagnostic_has_line_and_caret() -> None:
     assert lines[1] == '  \treturn {x = "é"} %a : f32'
     column = lines[2].index("^")
     assert lines[2][:column].strip("\t ") == ""
+
+
+def test_a_text_that_looks_like_crashing_ones_again_and_again() -> None:
+    """What the parser is kept from is looked for in time that grows with the text."""
+    text = "// linalg.generic {\n" * 20_000 + "module {"
+    begin = time.process_time()
+    with pytest.raises(InputError, match="expected operation name"):
+        parse_source("input.mlir", text.encode(), mlir.make_context())
+    assert time.process_time() - begin < 10  # it took minutes
 
 
 def test_long_lines_are_cut_short() -> None:

@@ -1,0 +1,104 @@
+"""Files by patterns, as Python's `glob` has them with `recursive=True`, in folders of any size.
+
+`**` does not follow links to folders.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+from pathlib import Path
+
+from aotc.errors import InputError
+
+# What one pattern may look at: some seconds. A pattern like "/**" would read a whole disk.
+MOST = 200_000
+_ANY = "**"
+
+
+def find_files(pattern: str, folder: Path) -> list[str]:
+    """The regular files that fit the pattern, sorted; spelled from `folder`, or from the root.
+    Raises InputError where more than `MOST` files and folders would have to be looked at."""
+    if pattern.endswith("/"):
+        return []
+    words = [word for word in pattern.split("/") if word]
+    parts = [word for i, word in enumerate(words) if word != _ANY or words[i - 1 : i] != [_ANY]]
+    found: set[str] = set()
+    # A folder, and how many of the parts it fits: each once, for "**/a/**" comes to it many times.
+    pending = [("/" if pattern.startswith("/") else "", 0)]
+    known = set(pending)
+    looked_at = 0
+    while pending:
+        base, number = pending.pop()
+        part, is_last = parts[number], number == len(parts) - 1
+        if not glob.has_magic(part):
+            names = [(part, number + 1)]
+        else:
+            if part == _ANY and not is_last:
+                _add((base, number + 1), pending, known)
+            names = []
+            for entry in _entries(folder / base):
+                looked_at += 1
+                if looked_at > MOST:
+                    raise InputError(
+                        f"'{pattern}' has more than {MOST:,} files and folders to look at; aotc "
+                        "looks at no more."
+                    )
+                if not _fits(entry.name, part):
+                    continue
+                if part == _ANY and _is_folder(entry):
+                    names.append((entry.name, number))
+                elif is_last or part != _ANY:
+                    names.append((entry.name, number + 1))
+        for name, following in names:
+            path = f"{base.rstrip('/')}/{name}" if base else name
+            if following < len(parts):
+                _add((path, following), pending, known)
+            elif _is_file(folder / path):
+                found.add(path)
+    return sorted(found)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that may not be read
+        return False
+
+
+def _add(
+    step: tuple[str, int], pending: list[tuple[str, int]], known: set[tuple[str, int]]
+) -> None:
+    if step not in known:
+        known.add(step)
+        pending.append(step)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What is in the folder, as far as it can be read; no more than one pattern may look at."""
+    found: list[os.DirEntry[str]] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                found.append(entry)
+                if len(found) > MOST:
+                    break
+    except OSError:
+        pass
+    return found
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Links are none: they may lead in a circle."""
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _fits(name: str, part: str) -> bool:
+    """Hidden names are those of patterns that begin with a dot."""
+    if name.startswith(".") and not part.startswith("."):
+        return False
+    return part == _ANY or fnmatch.fnmatchcase(name, part)
