@@ -50,6 +50,18 @@ REFUSED = {
         'func.func private @"g\\FF"() { return }',
         "1:1: error: this name is not UTF-8.",
     ),
+    "a vector that LLVM takes minutes for": (
+        _function("%v = arith.constant dense<1.0> : vector<128x128xf32>"),
+        "2:8: error: vector<128x128xf32> has 16384 elements; a vector may have 8192.",
+    ),
+    "a loop that is unrolled 100000 times": (
+        "module attributes {transform.with_named_sequence} {\n"
+        + _function("")
+        + "transform.named_sequence @__transform_main(%m: !transform.any_op) {\n"
+        "  transform.loop.unroll %m {factor = 100000} : !transform.any_op\n"
+        "  transform.yield\n}\n}",
+        "7:3: error: the factor of this transform.loop.unroll is 100000; aotc takes 1024.",
+    ),
     "an attribute that is a location": (
         _function(
             "linalg.exp {aotc.block = loc(unknown)} ins(%x : memref<4xf32>)"
