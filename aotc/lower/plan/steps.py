@@ -66,12 +66,11 @@ _DECOMPOSITION = _steps(
     "operations that are made of others (softmax, pack, pad, gather, contract) become these",
     "aotc-decompose",
 )
+_SIZES = _steps(
+    "what operations expect of sizes is proven, or checked when the entry is called",
+    "aotc-check-sizes",
+)
 _TENSORS = (
-    *_steps(
-        "what an importer's operations expect of sizes is proven, or checked when the entry is "
-        "called",
-        "aotc-check-sizes",
-    ),
     *_steps(
         "tensors that entries take are the caller's, and only read; those that they return are "
         "remembered",
@@ -223,6 +222,7 @@ def plan_for(
         steps += _TOSA
     if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
         steps += _DECOMPOSITION
+    steps += _SIZES
     if Level.TENSORS in has:
         steps += _TENSORS
     if has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
