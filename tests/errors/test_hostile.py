@@ -134,8 +134,7 @@ REFUSED = {
     ),
     "a vector of 2^40 elements": (
         _function("%v = arith.constant dense<0> : vector<1099511627776xi8>"),
-        "2:8: error: vector<1099511627776xi8> has 1099511627776 elements; a vector may have "
-        "1048576.",
+        "2:8: error: vector<1099511627776xi8> has 1099511627776 elements; a vector may have 8192.",
     ),
     "a scalable vector": (
         _function("%v = arith.constant dense<0.0> : vector<[4]xf32>"),

@@ -47,7 +47,10 @@ _LARGEST_STRIDE = 64
 _SHAPED = (ir.RankedTensorType, ir.MemRefType)
 # Regions that run on the host, once or not at all.
 _HOST_REGIONS = ("scf.if", "scf.index_switch", "scf.execute_region")
-_EQ, _SLE = 0, 3
+_DIVISIONS = tuple(
+    f"arith.{name}" for name in "ceildivsi ceildivui divsi divui floordivsi remsi remui".split()
+)
+_EQ, _NE, _SLE = 0, 1, 3
 _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
 
 
@@ -84,6 +87,8 @@ class _Checks:
                 continue
             for comparison in _expected(self._sizes, operation):
                 self._expect(operation, comparison)
+            if self._is_imported and operation.name in _DIVISIONS:
+                self._expect_divisor(operation)
             for result in operation.results:
                 if isinstance(result.type, _SHAPED):
                     self._sizes.all_of(result)
@@ -107,6 +112,16 @@ class _Checks:
             block = [op.operation for op in self._block.operations]
             self._first = block[block.index(assertion) + 1]
         assertion.erase()
+
+    def _expect_divisor(self, division: Any) -> None:
+        """That it is not 0: processors would end the process."""
+        divisor = division.operands[1]
+        if ops.known_index(divisor) or self._sizes.holds(("sle", _ONE, self._sizes.value(divisor))):
+            return
+        with division.location, ir.InsertionPoint(division):
+            is_good = ops.compare(_NE, divisor, ops.constant(divisor.type, 0))
+            attributes = {"msg": ir.StringAttr.get("a size is divided by 0")}
+            ops.create("cf.assert", [is_good], attributes=attributes)
 
     def _expect(self, operation: Any, comparison: Comparison) -> None:
         """That it holds, where the operation is."""
@@ -174,6 +189,8 @@ def _message(operation: Any, comparison: Comparison, names: list[str]) -> str:
     whose = " and ".join(f"'{names[number]}'" for number in used)
     of = f" of {whose}" if used else ""
     if any(isinstance(atom, Other) for atom in atoms):
+        if operation.name == "cf.assert":
+            return str(ir.StringAttr(operation.attributes["msg"]).value)
         return f"sizes that depend on values{of and f' and sizes{of}'} do not fit {operation.name}"
     return f"the sizes{of} do not fit: expected {_relation(comparison, names)}"
 
