@@ -19,10 +19,12 @@ from msgspec import Struct
 from aotc import ops
 from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.cpu.merge import check_cpu_kernels, merge_cpu_kernels
+from aotc.emit.table import packed_symbol
 from aotc.host.assertions import return_from_failed_checks
 from aotc.host.capability import ask_through_weak_references
 from aotc.host.device_constants import give_device_copies
 from aotc.host.exports import add_packed_calls, keep_to_itself
+from aotc.host.large_results import pass_large_results_by_pointer
 from aotc.host.launches import LaunchStubs, lower_launch
 from aotc.host.llvm_dialect import (
     Initializer,
@@ -108,6 +110,7 @@ def embed(
         for binary in binaries:
             ops.erase(binary)
         add_packed_calls(host, entries)
+        pass_large_results_by_pointer(host, [packed_symbol(entry) for entry in entries])
         host.verify()
 
 

@@ -145,7 +145,9 @@ def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
         return f"%p{index}"
 
     count = len(entry.arguments)
-    packed = f"!llvm.struct<({', '.join(_result_type(r) for r in entry.results)})>"
+    # By a name: it is said for each result, and may be long.
+    packed = "!results"
+    alias = f"{packed} = !llvm.struct<({', '.join(map(_result_type, entry.results))})>"
     if returns_by_pointer:
         if len(entry.results) == 1:
             arguments.append(slot(count))
@@ -178,7 +180,7 @@ def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
     body = "\n  ".join(lines)
     append_with_declarations(
         host,
-        f"llvm.func hidden @{packed_symbol(entry)}(%values: !llvm.ptr) {{\n  {body}\n}}",
+        f"{alias}\nllvm.func hidden @{packed_symbol(entry)}(%values: !llvm.ptr) {{\n  {body}\n}}",
         {symbol: declaration(symbol, parameters, "void" if result == "void" else result_mlir)},
     )
 

@@ -314,11 +314,23 @@ def input_error(
     parts: list[str] = []
     for location, message in problems[:MOST_SHOWN]:
         place = source.place(location)
-        parts.append(f"{place}: error: {message}" if place else message)
+        where = f"{place}: error: " if place else _node_prefix(location)
+        parts.append(where + message)
         if place and (shown := excerpt(place, source.name, source.lines)):
             parts.append(shown)
     parts += and_more(len(problems))
     return InputError("\n".join(parts), hint=hint)
+
+
+def _node_prefix(location: Any) -> str:
+    node = find_node(str(location))
+    return f"{node}: " if node else ""
+
+
+def find_node(location: str) -> str | None:
+    """The node of an ONNX model that a printed location names."""
+    found = re.search(r'loc\("(onnx\.(?:[^"\\]|\\.)*)"', location)
+    return found[1] if found else None
 
 
 def _part(line: str, column: int) -> tuple[str, str]:

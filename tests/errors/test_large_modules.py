@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from helpers.command import Outcome
 
+import aotc
+
 Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]
 
@@ -54,7 +56,7 @@ def _accesses(count: int) -> str:
     "text",
     [
         _arguments(2000),
-        _results(150),
+        _results(600),
         _loops(200, "scf.for {} = %c0 to %c2 step %c1"),
         _loops(200, "affine.for {} = 0 to 2"),
         _loops(200, "scf.parallel ({}) = (%c0) to (%c2) step (%c1)"),
@@ -139,3 +141,50 @@ def test_8000_loops_are_refused(loop: str, aotc: Aotc, mlir_file: MlirFile) -> N
     )
     assert len(done.stderr) < 4000
     assert time.monotonic() - begin < 20
+
+
+def _numbers(count: int) -> str:
+    """Entries that return `count` results of several types, hand them on, use them, and fail."""
+    types = ", ".join(["index, f32, memref<?xf32>"] * count)
+    lines, values = [], []
+    for i in range(count):
+        lines += [
+            f"  %k{i} = arith.constant {i} : index",
+            f"  %i{i} = arith.addi %n, %k{i} : index",
+            f"  %f{i} = arith.constant {i}.0 : f32",
+            f"  %m{i} = memref.alloc(%k{i}) : memref<?xf32>",
+        ]
+        values += [f"%i{i}", f"%f{i}", f"%m{i}"]
+    made = "\n".join(lines)
+    last = 3 * (count - 1)
+    return f"""
+func.func @all(%n: index) -> ({types}) {ENTRY} {{
+  %zero = arith.constant 0 : index
+  %is_positive = arith.cmpi sge, %n, %zero : index
+  cf.assert %is_positive, "negative"
+{made}
+  return {", ".join(values)} : {types}
+}}
+func.func @again(%n: index) -> ({types}) {ENTRY} {{
+  %r:{3 * count} = func.call @all(%n) : (index) -> ({types})
+  return {", ".join(f"%r#{i}" for i in range(3 * count))} : {types}
+}}
+func.func @some(%n: index) -> (index, f32, index) {ENTRY} {{
+  %zero = arith.constant 0 : index
+  %r:{3 * count} = func.call @all(%n) : (index) -> ({types})
+  %size = memref.dim %r#{last + 2}, %zero : memref<?xf32>
+  return %r#{last}, %r#4, %size : index, f32, index
+}}"""
+
+
+def test_many_results(tmp_path: Path) -> None:
+    text = _numbers(30).encode()
+    library = aotc.load(aotc.build(text, name="many", emit="shared", out=f"{tmp_path}/"))
+    for entry in (library.all, library.again):
+        results = entry(100)
+        assert [100 + i for i in range(30)] == list(results[::3])
+        assert [float(i) for i in range(30)] == list(results[1::3])
+        assert list(range(30)) == [memory.shape[0] for memory in results[2::3]]
+        with pytest.raises(aotc.LibraryError, match="negative"):
+            entry(-1)
+    assert library.some(7) == (36, 1.0, 29)

@@ -47,6 +47,76 @@ def test_a_slice_backwards(size: str, starts: str, expected: range, tmp_path: Pa
     _run(text, tmp_path, x, np.array(expected, np.float32))
 
 
+@pytest.mark.parametrize("step", [2**40, -(2**40), 2**63 - 1, -(2**63)])
+def test_a_slice_by_a_step_beyond_the_size(step: int, tmp_path: Path) -> None:
+    text = f"""net (float[12] x) => (float[m] y)
+    <int64[1] starts = {{5}}, int64[1] ends = {{{12 if step > 0 else 0}}}, int64[1] axes = {{0}},
+     int64[1] steps = {{{step}}}>
+    {{ y = Slice (x, starts, ends, axes, steps) }}"""
+    x = np.arange(12, dtype=np.float32)
+    _run(text, tmp_path, x, np.array([5], np.float32))
+
+
+STARTS = {
+    "positive": (1000, 1000, 1),
+    "an end beyond": (15, 1000, 1),
+    "before the first": (-1000, 5, 1),
+    "beyond the end, backwards": (1000, 3, -2),
+    "an end before the start": (8, 2, 1),
+}
+
+
+@pytest.mark.parametrize("form", ["constants", "any size", "computed"])
+@pytest.mark.parametrize("name", STARTS)
+def test_a_slice_from_out_of_bounds(name: str, form: str, tmp_path: Path) -> None:
+    """ONNX's node test slice_start_out_of_bounds in the forms that a model may have it in: what
+    cannot be known before the run to be right is refused, and all else as NumPy has it."""
+    start, end, step = STARTS[name]
+    size = "n" if form == "any size" else "12"
+    given = "" if form != "computed" else ", int64[1] a, int64[1] b"
+    known = f"int64[1] a = {{{start}}}, int64[1] b = {{{end}}}, " if form != "computed" else ""
+    text = f"""net (float[{size}] x{given}) => (float[m] y)
+    <{known}int64[1] axes = {{0}}, int64[1] steps = {{{step}}}>
+    {{ [first] y = Slice (x, a, b, axes, steps) }}"""
+    x = np.arange(12, dtype=np.float32)
+    inputs = [x, np.array([start]), np.array([end])][: 1 if form != "computed" else 3]
+    path = _saved(text, tmp_path)
+    if step < 0 and form != "constants":
+        with pytest.raises(aotc.InputError, match=r"onnx.Slice 'first': a negative step from an"):
+            aotc.build(path, out=tmp_path / "x")
+        return
+    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    expected = x[start:end:step]
+    (got,) = call(artifact, "net", inputs, [expected])
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_a_range_of_values(tmp_path: Path) -> None:
+    """Limits that no step leads to are an empty range, and a step of 0 is an error of the call."""
+    text = """net (int64 a, int64 b, int64 c) => (int64[n] y) { [first] y = Range (a, b, c) }"""
+    artifact = aotc.build(_saved(text, tmp_path), emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    for numbers in ((0, 4, 1), (4, 0, 1), (5, 0, -2), (0, 5, -2), (0, 5, 9), (3, 3, 1)):
+        expected = np.arange(*numbers)
+        (got,) = call(artifact, "net", [np.array(one) for one in numbers], [expected])
+        np.testing.assert_array_equal(got, expected)
+    message = r"a size is divided by 0 \(onnx.Range 'first'\)"
+    with pytest.raises(aotc.LibraryError, match=message):
+        call(artifact, "net", [np.array(one) for one in (0, 4, 0)], [np.zeros(0)])
+
+
+def test_repeats_of_the_run(tmp_path: Path) -> None:
+    text = "net (float[2, 3] x, int64[2] r) => (float[a, b] y) { [first] y = Tile (x, r) }"
+    artifact = aotc.build(_saved(text, tmp_path), emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for repeats in ((2, 1), (1, 3), (0, 2)):
+        (got,) = call(artifact, "net", [x, np.array(repeats)], [np.tile(x, repeats)])
+        np.testing.assert_array_equal(got, np.tile(x, repeats))
+    for repeats in ((-1, 1), (2, -2)):
+        message = r"a number of repeats is negative \(onnx.Tile 'first'\)"
+        with pytest.raises(aotc.LibraryError, match=message):
+            call(artifact, "net", [x, np.array(repeats)], [x])
+
+
 def test_functions_of_the_model(tmp_path: Path) -> None:
     """Calls of the model's own functions, which have attributes and call ONNX's functions."""
     text = """<ir_version: 10, opset_import: ["" : 24, "mine" : 1]>
@@ -120,6 +190,33 @@ REFUSED = {
         """net (float[1, 1, p, q] x) => (float[1, 1, r, s] y)
         { y = MaxPool <kernel_shape = [2, 2], pads = [0, 0, 1, 1]> (x) }""",
         "onnx.MaxPool: other padding at the end",
+    ),
+    "a pad to a negative size": (
+        "net (float[4] x) => (float[m] y) <int64[2] p = {-9, -9}> { [first] y = Pad (x, p) }",
+        "onnx.Pad 'first': 'y' would have the size -14",
+    ),
+    "a pad of any size to a negative one": (
+        "net (float[n] x) => (float[m] y) <int64[2] p = {-9, -9}> { [first] y = Pad (x, p) }",
+        "onnx.Pad 'first': tensor.pad would need 0 <= -9",
+    ),
+    "more reflected than there is": (
+        """net (float[4] x) => (float[m] y) <int64[2] p = {5, 5}>
+        { [first] y = Pad <mode: string = "reflect"> (x, p) }""",
+        "onnx.Pad 'first': mode 'reflect' pads by more than there is to reflect",
+    ),
+    "a scale of 0": (
+        """net (float[1, 1, 4, 4] x) => (float[1, 1, c, d] y) <float[4] s = {1.0, 1.0, 0.0, 1.0}>
+        { [first] y = Resize <mode: string = "nearest"> (x, , s) }""",
+        "onnx.Resize 'first': scales that are not positive, or beyond 2^31, have no lowering",
+    ),
+    "a scale of 1e30": (
+        """net (float[1, 1, n, 4] x) => (float[1, 1, c, d] y) <float[4] s = {1.0, 1.0, 1e30, 1.0}>
+        { [first] y = Resize <mode: string = "nearest"> (x, , s) }""",
+        "onnx.Resize 'first': scales that are not positive, or beyond 2^31, have no lowering",
+    ),
+    "repeats that are negative": (
+        "net (float[2] x) => (float[m] y) <int64[1] r = {-1}> { [first] y = Tile (x, r) }",
+        "onnx.Tile 'first'",
     ),
     "an operator of torch-mlir's, in another domain": (
         """<ir_version: 8, opset_import: ["" : 17, "mine" : 1]>

@@ -17,6 +17,7 @@ from aotc.frontends.onnx.nodes import Node, sizes, walk
 _MOST_BYTES = 1 << 47
 # Problems that one message lists.
 _MOST_PROBLEMS = 20
+_LARGEST_SCALE = 1 << 31
 # Elements of tensors that have a lowering, as `TensorProto.DataType` names them.
 _ELEMENTS = frozenset(
     "BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 FLOAT16 BFLOAT16 FLOAT DOUBLE "
@@ -68,6 +69,23 @@ def _is_uneven(node: Node) -> bool:
     if scales is None or shape is None or None in shape:
         return True
     return any(float(scale * size) % 1 for scale, size in zip(scales, shape, strict=True))
+
+
+def _has_no_scale(node: Node) -> bool:
+    """Whether one of the scales of Resize leaves nothing, or more than can be counted."""
+    scales = node.constant(2)
+    return scales is not None and not bool(((scales > 0) & (scales < _LARGEST_SCALE)).all())
+
+
+def _is_reflected_twice(node: Node) -> bool:
+    pads, shape = node.constant(1), node.shape(0)
+    if node.attribute("mode", "constant") != "reflect" or pads is None or shape is None:
+        return False
+    axes = node.constant(3) if node.has(3) else range(len(shape))
+    if axes is None or len(pads) != 2 * len(axes):
+        return False
+    known = [shape[axis] for axis in axes] * 2
+    return any(size is not None and pad >= size for pad, size in zip(pads, known, strict=True))
 
 
 def _has_unknown_end(node: Node) -> bool:
@@ -210,6 +228,7 @@ REFUSALS = (
         )
         for name in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
     ),
+    Refusal("Pad", _is_reflected_twice, "mode 'reflect' pads by more than there is to reflect"),
     Refusal("Pad", _is("mode", "wrap"), "mode 'wrap' has no lowering"),
     *(
         Refusal(name, _is_computed(1), "axes that are known at run time alone have no lowering")
@@ -220,6 +239,9 @@ REFUSALS = (
         "Resize",
         lambda node: node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch",
         "keep_aspect_ratio_policy other than 'stretch' has no lowering",
+    ),
+    Refusal(
+        "Resize", _has_no_scale, "scales that are not positive, or beyond 2^31, have no lowering"
     ),
     Refusal("Resize", _is_uneven, "align_corners with scales that do not divide has no lowering"),
     Refusal(
@@ -346,6 +368,10 @@ def _problems_of_value(node: Node, name: str, ends: Set[str]) -> Iterator[str]:
     if name in ends and name in node.proto.output and element.startswith("UINT") and None in known:
         # torch-mlir's types have no sign, and who calls does not bring the array.
         yield f"'{name}', a result of {element.lower()} of any size, would be returned with a sign"
+    negative = [size for size in known if size is not None and size < 0]
+    if negative:
+        yield f"'{name}' would have the size {negative[0]}"
+        return
     itemsize = helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
     count = math.prod((itemsize, *(1 if size is None else size for size in known)))
     if count >= _MOST_BYTES:

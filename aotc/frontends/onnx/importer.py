@@ -8,7 +8,7 @@ from typing import Any
 
 from aotc.errors import InputError
 from aotc.frontends.onnx.nodes import Node, walk
-from aotc.frontends.onnx.sizes import check_batches, check_sizes
+from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
 from aotc.frontends.passes import run_passes
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
@@ -40,6 +40,7 @@ def import_model(model: Any, name: str) -> Any:
         raise _of_one_node(model) or error from None
     check_sizes(module.operation)
     check_batches(module.operation)
+    check_repeats(module.operation)
     propagate_nans(module)
     return make_entry(module, name, inputs)
 

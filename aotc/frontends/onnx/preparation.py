@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from aotc.errors import InputError
 from aotc.frontends.onnx.checks import check_model
 from aotc.frontends.onnx.nodes import walk
@@ -18,6 +20,8 @@ from aotc.frontends.onnx.rewrites import (
 
 # Weights of more bytes are set aside while the model is looked at: each step copies the model.
 _LARGE = 1 << 20
+# Of Slice. onnx counts in 32 bits what some larger ones leave.
+_LARGEST_STEP = 1 << 31
 
 
 def prepare(model: Any) -> Any:
@@ -25,7 +29,9 @@ def prepare(model: Any) -> Any:
     for others."""
     _use_one_domain(model)
     label_nodes(model)
+    _bound_steps(model)
     model = _infer(_expand(model))
+    _bound_steps(model)
     model = _infer(rewrite(model))
     check_model(model)
     return model
@@ -68,6 +74,28 @@ def _use_one_domain(model: Any) -> None:
     for named in (*model.opset_import, *(node.proto for node in walk(model))):
         if named.domain == "ai.onnx":
             named.domain = ""
+
+
+def _bound_steps(model: Any) -> None:
+    """Gives the steps of Slice that are larger than the dimension its size, with the same result,
+    or, where that is not known, the largest step: with larger ones, onnx and torch-mlir compute
+    sums and opposites that wrap."""
+    from onnx import numpy_helper
+
+    for node in list(walk(model)):
+        steps = node.constant(4) if node.operator == "Slice" else None
+        shape = node.shape(0)
+        axes = node.constant(3) if node.has(3) else range(len(shape or ()))
+        if steps is None or axes is None or len(axes) != len(steps):
+            continue
+        sizes = [shape[axis] if shape else None for axis in axes]
+        limits = [_LARGEST_STEP if size is None else max(1, size) for size in sizes]
+        bounded = np.clip(steps.astype(np.int64), -np.array(limits), np.array(limits))
+        if (bounded == steps).all():
+            continue
+        name = f"{node.proto.output[0]}_aotc_steps_{len(model.graph.initializer)}"
+        model.graph.initializer.append(numpy_helper.from_array(bounded, name))
+        node.proto.input[4] = name
 
 
 def _infer(model: Any) -> Any:

@@ -374,6 +374,26 @@ def _reversed_slice(node: Node) -> str | None:
     )
 
 
+def _range(node: Node) -> str | None:
+    """torch-mlir has no tensor for limits that no step leads to."""
+    if all(node.constant(index) is not None for index in range(3)):
+        return None
+    return "\n".join(
+        [
+            _scalar("zero", 0, node.element(0)),
+            "is_up = Less (start, limit)",
+            "steps_up = Less (zero, delta)",
+            "is_down = Less (limit, start)",
+            "steps_down = Less (delta, zero)",
+            "goes_up = And (is_up, steps_up)",
+            "goes_down = And (is_down, steps_down)",
+            "goes = Or (goes_up, goes_down)",
+            "end = Where (goes, limit, start)",
+            "y = Range (start, end, delta)",
+        ]
+    )
+
+
 def _weighted_loss(node: Node) -> str | None:
     """torch-mlir divides by another sum of weights."""
     if not node.has(2) or node.attribute("reduction", "mean") != "mean":
@@ -423,6 +443,7 @@ REWRITES = (
         _quantized_matmul,
     ),
     Rewrite("QuantizeLinear", "(x, y_scale, y_zero_point) => (y)", _quantize),
+    Rewrite("Range", "(start, limit, delta) => (y)", _range),
     Rewrite(
         "SoftmaxCrossEntropyLoss", "(scores, labels, weights) => (loss, log_prob)", _weighted_loss
     ),

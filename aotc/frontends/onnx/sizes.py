@@ -8,6 +8,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 
+_SGE = 5  # of arith.cmpi
 _MESSAGE = "the batches of a product have several sizes, which are known at run time alone"
 
 
@@ -22,6 +23,28 @@ def check_sizes(function: Any) -> None:
                 raise InputError(
                     f"{where}sizes that are known at run time alone have no lowering here"
                 )
+
+
+def check_repeats(function: Any) -> None:
+    """Of a tensor that is repeated -1 times, torch-mlir leaves the size as it is."""
+    from torch_mlir import ir
+
+    for select in ops.find(function, "arith.select"):
+        if not str(select.location).startswith('loc("onnx.Tile'):
+            continue
+        comparison, (kept, repeats) = select.operands[0].owner, select.operands[1:]
+        if ops.known_index(kept) != 1 or getattr(comparison, "name", "") != "arith.cmpi":
+            continue
+        number = comparison.operands[0]
+        at_least = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, function.context), _SGE)
+        flag = ir.IntegerType.get_signless(1, function.context)
+        with select.location, ir.InsertionPoint(select):
+            zero = comparison.operands[1]
+            attributes = {"predicate": at_least}
+            is_good = ir.Operation.create("arith.cmpi", [flag], [number, zero], attributes)
+            message = {"msg": ir.StringAttr.get("a number of repeats is negative")}
+            ir.Operation.create("cf.assert", [], [is_good.result], message)
+        select.results[0].replace_all_uses_with(repeats)
 
 
 def check_batches(function: Any) -> None:

@@ -19,8 +19,12 @@ from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
 _NO_NAME = re.compile(r'[\x00-\x1f\x7f"\\]')
-# Of elements: compilers take them apart, one by one.
-_LARGEST_VECTOR = 1 << 20
+# Of elements: LLVM takes them apart into registers, in a time that is quadratic. exp of 2^13 takes
+# it 14 s, and of 2^14 52 s.
+_LARGEST_VECTOR = 1 << 13
+# Copies of a loop's body, each of which all later passes see.
+_LARGEST_FACTOR = 1 << 10
+_UNROLLING = ("transform.loop.unroll", "transform.loop.unroll_and_jam")
 _GPU_SPACE = "#gpu.address_space<"
 _FUNCTIONS = ("func.func", "llvm.func")
 _BIT_CASTS = ("vector.bitcast", "llvm.bitcast")
@@ -182,6 +186,10 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
             )
     if name == "affine.for" and (problem := _bounds_problem(operation)) is not None:
         yield location, problem
+    if name in _UNROLLING:
+        factor = int(ir.IntegerAttr(operation.attributes["factor"]).value)
+        if factor > _LARGEST_FACTOR:
+            yield location, f"the factor of this {name} is {factor}; aotc takes {_LARGEST_FACTOR}."
     if name == "scf.for":
         step = _known_integer(operation.operands[2])
         if step is not None and step <= 0:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aotc import ops
-from aotc.input.source import find_place
+from aotc.input.source import find_node, find_place
 from aotc.lower.rewrites.allocations import FOR_MEMORY
 from aotc.mlir import ir
 
@@ -29,6 +29,9 @@ def mark_assertions(host: Any, name: str) -> None:
     for assertion in assertions:
         message = ir.StringAttr(assertion.attributes["msg"]).value_bytes.decode(errors="replace")
         place = find_place(str(assertion.location), name)
+        node = find_node(str(assertion.location))
+        if place is None and node is not None:
+            message += f" ({node})"
         if place is not None:
             # Into the artifact, hence without its folder.
             message += f" ({Path(place.file).name}:{place.line}:{place.column})"

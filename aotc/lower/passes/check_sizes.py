@@ -1,4 +1,4 @@
-"""`aotc-check-sizes`: what an importer expects of sizes is proven, or checked at run time."""
+"""`aotc-check-sizes`: what operations expect of sizes is proven, or checked at run time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from aotc.lower.passes.base import Lowering, OwnPass
 
 class CheckSizes(OwnPass, frozen=True):
     name = "aotc-check-sizes"
-    reason: str = (
-        "what an importer's operations expect of sizes is proven, or checked when the entry is "
-        "called"
-    )
+    reason: str = "what operations expect of sizes is proven, or checked when the entry is called"
 
     def run(self, lowering: Lowering) -> None:
         # Modules without tensors need none of it.

@@ -73,7 +73,6 @@ _TOSA = _upstream(
     "func.func(tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},tosa-to-tensor,tosa-to-scf)",
 )
 _TENSORS: tuple[Pass, ...] = (
-    CheckSizes(),
     MarkTensors(),
     *_upstream(
         "what is computed from constants alone is computed now",
@@ -200,6 +199,7 @@ def plan_for(
         passes += _TOSA
     if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
         passes.append(Decompose())
+    passes.append(CheckSizes())
     if Level.TENSORS in has:
         passes += _TENSORS
     if has & {Level.TENSORS, Level.LINALG, Level.TOSA}:

@@ -1,9 +1,14 @@
-"""What an imported module expects of sizes → nothing, where it is proven, or a check.
+"""What operations expect of sizes → nothing, where it is proven, or a check.
 
-Importers write operations that are right for some sizes alone: a cast to a size that is known, a
-dimension that is split in equal parts, operands of one shape. None of them looks at run time, and
-what reads a tensor of another size reads other memory. So whatever does not follow from the types
-of the entry's arguments is asked when the entry is called, before anything else happens there.
+Many operations are right for some sizes alone: a cast to a size that is known, a dimension that is
+split in equal parts, operands of one shape, padding that is not negative. MLIR's lowering looks at
+none of this at run time, and what reads a tensor of another size reads other memory. So whatever
+does not follow from the types of the entry's arguments is asked when the entry is called, before
+anything else happens there; what depends on other values is asked in front of the operation.
+
+Modules of importers are checked wherever they have operations. In those that a person wrote, what
+is inside of loops becomes kernels: there only `tensor.pad` is checked, whose result may be smaller
+than what is written to it. All else in loops is as it is written (docs/input.md).
 """
 
 from __future__ import annotations
@@ -15,7 +20,9 @@ from aotc import ops
 from aotc.input.entries import IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE
 from aotc.input.source import Source, input_error
 from aotc.lower.tensors.size_polynomials import (
+    FLOOR_DIVIDED,
     ArgumentSize,
+    Atom,
     Computed,
     Facts,
     Other,
@@ -31,8 +38,19 @@ from aotc.lower.tensors.size_values import (
     numbers,
 )
 from aotc.mlir import ir, linalg
+from aotc.sizes import LARGEST_MEMORY
 
-_EQ, _SLE = 0, 3
+# Numbers that no size reaches, and whose sums do not wrap.
+_LARGEST = Polynomial.number(LARGEST_MEMORY)
+# By which any size can be multiplied.
+_LARGEST_STRIDE = 64
+_SHAPED = (ir.RankedTensorType, ir.MemRefType)
+# Regions that run on the host, once or not at all.
+_HOST_REGIONS = ("scf.if", "scf.index_switch", "scf.execute_region")
+_DIVISIONS = tuple(
+    f"arith.{name}" for name in "ceildivsi ceildivui divsi divui floordivsi remsi remui".split()
+)
+_EQ, _NE, _SLE = 0, 1, 3
 _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
 
 
@@ -41,8 +59,9 @@ def check_sizes(source: Source) -> None:
     the arguments would fulfil."""
     with source.module.context:
         for function in ops.find(source.module.operation, "func.func"):
-            if IMPORTED_ATTRIBUTE in function.attributes:
+            if not ops.is_declaration(function):
                 _Checks(source, function).run()
+            if IMPORTED_ATTRIBUTE in function.attributes:
                 del function.attributes[IMPORTED_ATTRIBUTE]
 
 
@@ -51,6 +70,8 @@ class _Checks:
 
     def __init__(self, source: Source, function: Any) -> None:
         self._source = source
+        self._function = function
+        self._is_imported = IMPORTED_ATTRIBUTE in function.attributes
         self._block = function.regions[0].blocks[0]
         self._first = self._block.operations[0].operation
         self._names = _names(function)
@@ -59,15 +80,26 @@ class _Checks:
         self._is_asked: set[Comparison] = set()
 
     def run(self) -> None:
-        for operation in list(_outside_of_bodies(self._block)):
+        for operation in self._operations():
             if operation.name == "cf.assert":
-                self._replace(operation)
+                if self._is_imported:
+                    self._replace(operation)
                 continue
             for comparison in _expected(self._sizes, operation):
                 self._expect(operation, comparison)
+            if self._is_imported and operation.name in _DIVISIONS:
+                self._expect_divisor(operation)
             for result in operation.results:
-                if isinstance(result.type, ir.RankedTensorType):
+                if isinstance(result.type, _SHAPED):
                     self._sizes.all_of(result)
+
+    def _operations(self) -> list[Any]:
+        """Those that are checked, in order."""
+        blocks = self._function.regions[0].blocks
+        found = [op for block in blocks for op in _outside_of_bodies(block, self._is_imported)]
+        known = set(found)
+        pads = [op for op in ops.find(self._function, "tensor.pad") if op not in known]
+        return found + pads
 
     def _replace(self, assertion: Any) -> None:
         """An importer's assertion, which tells no argument."""
@@ -80,6 +112,16 @@ class _Checks:
             block = [op.operation for op in self._block.operations]
             self._first = block[block.index(assertion) + 1]
         ops.erase(assertion)
+
+    def _expect_divisor(self, division: Any) -> None:
+        """That it is not 0: processors would end the process."""
+        divisor = division.operands[1]
+        if ops.known_index(divisor) or self._sizes.holds(("sle", _ONE, self._sizes.value(divisor))):
+            return
+        with division.location, ir.InsertionPoint(division):
+            is_good = ops.compare(_NE, divisor, ops.constant(divisor.type, 0))
+            attributes = {"msg": ir.StringAttr.get("a size is divided by 0")}
+            ops.create("cf.assert", [is_good], attributes=attributes)
 
     def _expect(self, operation: Any, comparison: Comparison) -> None:
         """That it holds, where the operation is."""
@@ -95,7 +137,7 @@ class _Checks:
         for atom in atoms:
             if isinstance(atom, Computed) and "div" in atom.name:
                 self._expect(operation, ("sle", _ONE, atom.operands[1]))
-        is_known_at_the_start = not any(isinstance(atom, Other) for atom in atoms)
+        is_known_at_the_start = all(self._is_known_at_the_start(atom) for atom in atoms)
         place = self._first if is_first and is_known_at_the_start else operation
         if place == self._first:
             if comparison in self._is_asked:
@@ -103,12 +145,19 @@ class _Checks:
             self._is_asked.add(comparison)
         arguments = self._block.arguments
         with operation.location, ir.InsertionPoint(place):
-            values = [create_value(one, arguments) for one in (left, right)]
+            is_equal = predicate == "eq"
+            values = [create_value(one, arguments, capped=is_equal) for one in (left, right)]
             condition = ops.compare(_EQ if predicate == "eq" else _SLE, *values)
             attributes = {"msg": ir.StringAttr.get(_message(operation, comparison, self._names))}
             ops.create("cf.assert", [condition], attributes=attributes)
         if is_first:
             self._sizes.facts.learn(predicate, left, right)
+
+    def _is_known_at_the_start(self, atom: Atom) -> bool:
+        """Numbers that the entry is given are."""
+        if not isinstance(atom, Other):
+            return True
+        return atom.dimension is None and atom.value.owner == self._block
 
 
 def _names(function: Any) -> list[str]:
@@ -140,6 +189,8 @@ def _message(operation: Any, comparison: Comparison, names: list[str]) -> str:
     whose = " and ".join(f"'{names[number]}'" for number in used)
     of = f" of {whose}" if used else ""
     if any(isinstance(atom, Other) for atom in atoms):
+        if operation.name == "cf.assert":
+            return str(ir.StringAttr(operation.attributes["msg"]).value)
         return f"sizes that depend on values{of and f' and sizes{of}'} do not fit {operation.name}"
     return f"the sizes{of} do not fit: expected {_relation(comparison, names)}"
 
@@ -159,15 +210,18 @@ def _argument_size(polynomial: Polynomial) -> ArgumentSize | None:
     return None
 
 
-def _outside_of_bodies(block: Any) -> Iterator[Any]:
-    """The operations of a block, and of those in it but for bodies on elements, in order."""
+def _outside_of_bodies(block: Any, is_imported: bool) -> Iterator[Any]:
+    """The operations of a block, and of those in it but for bodies on elements, in order; of what
+    is not imported, without loops and launches."""
     for operation in [op.operation for op in block.operations]:
         yield operation
         if operation.name.startswith(("linalg.", "tensor.")):
             continue
+        if not is_imported and operation.name not in _HOST_REGIONS:
+            continue
         for region in operation.regions:
             for inner in region.blocks:
-                yield from _outside_of_bodies(inner)
+                yield from _outside_of_bodies(inner, is_imported)
 
 
 def _expected(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
@@ -181,11 +235,33 @@ def _expected(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
         yield from _of_slices(sizes, operation)
     elif name == "tensor.pad":
         for place in (1, 2):
-            yield from (("sle", _ZERO, one) for one in numbers(sizes, operation, place))
+            for number in numbers(sizes, operation, place):
+                yield "sle", _ZERO, number
+                if _is_any_number(number):
+                    yield "sle", number, _LARGEST
     elif name == "tensor.concat":
         yield from _of_joined(sizes, operation)
-    elif name in ("tensor.empty", "tensor.generate"):
-        yield from (("sle", _ZERO, sizes.value(operand)) for operand in operation.operands)
+    elif name == "memref.copy":
+        yield from _of_copies(sizes, operation)
+    elif name in _OF_SIZES:
+        given = operation.operands[_OF_SIZES[name] :]
+        yield from (("sle", _ZERO, sizes.value(operand)) for operand in given)
+
+
+# Operations that are given the sizes of what they make, and behind how many other operands.
+_OF_SIZES = {"tensor.empty": 0, "tensor.generate": 0, "tensor.splat": 1}
+
+
+def _is_any_number(number: Polynomial) -> bool:
+    """Whether it depends on numbers that are no sizes: arithmetic on them may wrap."""
+    return any(isinstance(atom, Other) and atom.dimension is None for atom in number.atoms())
+
+
+def _of_copies(sizes: Sizes, copy: Any) -> Iterator[Comparison]:
+    source, target = copy.operands
+    if isinstance(source.type, ir.MemRefType) and isinstance(target.type, ir.MemRefType):
+        for one, other in zip(sizes.all_of(source), sizes.all_of(target), strict=True):
+            yield "eq", one, other
 
 
 def _of_loops(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
@@ -196,7 +272,7 @@ def _of_loops(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
     extents: dict[int, Polynomial] = {}
     others = []
     for operand, attribute in zip(operation.operands, maps, strict=True):
-        if not isinstance(operand.type, ir.RankedTensorType):
+        if not isinstance(operand.type, _SHAPED):
             continue
         map_ = ir.AffineMapAttr(attribute).value
         for dimension, result in enumerate(map_.results):
@@ -210,8 +286,7 @@ def _of_loops(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
     for result, count, size in others:
         if isinstance(result, ir.AffineConstantExpr):
             yield "sle", Polynomial.number(result.value + 1), size
-        elif all(loop in extents for loop in range(count)):
-            # Factors of loops are not negative in what importers make.
+        elif all(loop in extents for loop in range(count)) and not _has_negative_factor(result):
             last = [extents[loop].minus(_ONE) for loop in range(count)]
             yield "sle", sizes.expression(result, last, []).plus(_ONE), size
     body = operation.regions[0].blocks[0]
@@ -219,6 +294,19 @@ def _of_loops(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
         # In a branch, what is asked there says how far it reads.
         if read.block == body:
             yield from _of_element(sizes, read, extents)
+
+
+def _has_negative_factor(expression: Any) -> bool:
+    """Whether it may be greater for lesser dimensions."""
+    if isinstance(expression, ir.AffineConstantExpr):
+        return bool(expression.value < 0)
+    if not isinstance(expression, ir.AffineBinaryExpr):
+        return False
+    operands = (expression.lhs, expression.rhs)
+    if isinstance(expression, ir.AffineAddExpr):
+        # A constant that is added is no factor.
+        operands = tuple(one for one in operands if not isinstance(one, ir.AffineConstantExpr))
+    return any(map(_has_negative_factor, operands))
 
 
 def _of_element(sizes: Sizes, read: Any, extents: dict[int, Polynomial]) -> Iterator[Comparison]:
@@ -277,10 +365,25 @@ def _of_slices(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
     whole = operation.operands[1 if is_put else 0]
     offsets, asked, strides = (numbers(sizes, operation, place + is_put) for place in (1, 2, 3))
     for dimension, (offset, size, stride) in enumerate(zip(offsets, asked, strides, strict=True)):
-        end = offset.plus(size.minus(_ONE).times(stride)).plus(_ONE)
+        available = sizes.of(whole, dimension)
         yield "sle", _ZERO, offset
         yield "sle", _ZERO, size
-        yield "sle", end, sizes.of(whole, dimension)
+        last = offset.plus(size.minus(_ONE).times(stride))
+        known = stride.known()
+        if known is not None and known < 0:
+            yield "sle", offset.plus(_ONE), available
+            yield "sle", _ZERO, last
+            continue
+        in_bounds: Comparison = ("sle", last.plus(_ONE), available)
+        if not sizes.holds(in_bounds) and any(map(_is_any_number, (offset, size, stride))):
+            # Numbers none of which is so large that the sum below wraps.
+            yield "sle", offset, available
+            yield "sle", size, available
+            if known is None or known > _LARGEST_STRIDE:
+                steps = available.minus(_ONE).minus(offset)
+                count = sizes.facts.computed(FLOOR_DIVIDED, steps, stride).plus(_ONE)
+                in_bounds = ("sle", size, count)
+        yield in_bounds
     if is_put and operation.operands[0].type.rank == len(asked):
         yield from (
             ("eq", size, other)

@@ -24,7 +24,7 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
 _BINARY = (DIVIDED, FLOOR_DIVIDED, "arith.remsi", LEAST, GREATEST)
 # The sizes of what it makes are operands, one for each that is not known.
-_ASKED = ("tensor.empty", "tensor.generate", "bufferization.alloc_tensor", "tensor.splat")
+_ASKED = ("tensor.empty", "tensor.generate", "bufferization.alloc_tensor", "memref.alloc")
 _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
 # Left and right of a comparison, and how they compare.
 Comparison = tuple[str, Polynomial, Polynomial]
@@ -117,7 +117,7 @@ class Sizes:
             return self.expression(
                 map_.results[0], operands[: map_.n_dims], operands[map_.n_dims :]
             )
-        if owner.name == "tensor.dim":
+        if owner.name in ("tensor.dim", "memref.dim"):
             dimension = ops.known_index(owner.operands[1])
             if dimension is not None and _has_rank(owner.operands[0]):
                 return self.of(owner.operands[0], dimension)
@@ -184,9 +184,11 @@ class Sizes:
             return self.of(owner.operands[place], dimension)
         if owner.name in _ASKED:
             return self.value(owner.operands[number])
-        if owner.name == "tensor.expand_shape":
+        if owner.name in ("tensor.expand_shape", "tensor.splat"):
             return self.value(owner.operands[1 + number])
-        if owner.name in ("tensor.cast", "tensor.insert") and _has_rank(owner.operands[0]):
+        if owner.name in ("tensor.cast", "memref.cast", "tensor.insert") and _has_rank(
+            owner.operands[0]
+        ):
             return self.of(owner.operands[-1 if owner.name == "tensor.insert" else 0], dimension)
         if owner.name == "tensor.insert_slice":
             return self.of(owner.operands[1], dimension)
@@ -261,11 +263,15 @@ def asked_sizes(reshape: Any) -> list[Any] | None:
     return list(maker.operands)
 
 
-def create_value(polynomial: Polynomial, arguments: Any) -> Any:
-    """The number, at the current place; `arguments` are the entry's."""
+def create_value(polynomial: Polynomial, arguments: Any, *, capped: bool = False) -> Any:
+    """The number, at the current place; `arguments` are the entry's. With `capped`, a product that
+    an index cannot count is the largest index."""
     total = ops.constant_index(0)
     for atoms, factor in in_order(polynomial):
         product = ops.constant_index(factor)
+        if capped and factor > 0 and len(atoms) + (factor > 1) > 1:
+            product = ops.capped_product([product, *(_create_atom(a, arguments) for a in atoms)])
+            atoms = []
         for atom in atoms:
             product = ops.index_op("arith.muli", product, _create_atom(atom, arguments))
         total = ops.index_op("arith.addi", total, product)
@@ -285,9 +291,10 @@ def _create_atom(atom: Atom, arguments: Any) -> Any:
     return ops.unary("arith.index_cast", atom.value, ops.index())
 
 
-def _create_dim(tensor: Any, dimension: int) -> Any:
-    operands = [tensor, ops.constant_index(dimension)]
-    return ops.create("tensor.dim", operands, [ops.index()]).result
+def _create_dim(shaped: Any, dimension: int) -> Any:
+    name = "memref.dim" if isinstance(shaped.type, ir.MemRefType) else "tensor.dim"
+    operands = [shaped, ops.constant_index(dimension)]
+    return ops.create(name, operands, [ops.index()]).result
 
 
 def _is_number(type_: Any) -> bool:
@@ -296,4 +303,4 @@ def _is_number(type_: Any) -> bool:
 
 
 def _has_rank(tensor: Any) -> bool:
-    return isinstance(tensor.type, ir.RankedTensorType)
+    return isinstance(tensor.type, ir.RankedTensorType | ir.MemRefType)

@@ -138,15 +138,37 @@ def test_what_no_size_fulfils() -> None:
         checks("%x: tensor<3x?xf32>", body)
 
 
-def test_what_a_person_wrote_is_left() -> None:
-    text = """
-func.func @f(%x: tensor<?xf32>) -> tensor<1xf32> {
-  %y = tensor.cast %x : tensor<?xf32> to tensor<1xf32>
-  return %y : tensor<1xf32>
-}"""
+def person_wrote(body: str) -> list[str]:
+    """The messages of the assertions of a function that no importer made."""
+    text = f"func.func @f(%x: tensor<?xf32>, %n: index) {{\n{body}\nreturn\n}}"
     source = parse_source("test.mlir", text.encode(), make_context())
     check_sizes(source)
-    assert ops.find(source.module.operation, "cf.assert") == []
+    assert source.module.operation.verify()
+    assertions = ops.find(source.module.operation, "cf.assert")
+    return [ir.StringAttr(one.attributes["msg"]).value for one in assertions]
+
+
+SLICE = "%y = tensor.extract_slice %x[4] [4] [1] : tensor<?xf32> to tensor<4xf32>"
+PAD = "%y = tensor.pad %x low[%n] high[0] {^bb0(%a: index): tensor.yield %c : f32} : "
+IN_LOOP = """%c = arith.constant 0.0 : f32
+scf.forall (%i) in (%n) {{
+  {0}
+}}"""
+
+
+def test_what_a_person_wrote_is_checked() -> None:
+    assert person_wrote(SLICE) == [
+        "the sizes of 'argument 0' do not fit: expected 8 <= argument 0.shape[0]"
+    ]
+
+
+def test_loops_that_a_person_wrote_are_left() -> None:
+    """What is in them becomes kernels; a pad that is not positive would write past its result."""
+    assert person_wrote(IN_LOOP.format(SLICE)) == []
+    assert (
+        person_wrote(IN_LOOP.format(PAD + "tensor<?xf32> to tensor<?xf32>"))
+        == ["sizes that depend on values do not fit tensor.pad"] * 2
+    )
 
 
 def test_a_check_fails_before_memory_is_written(tmp_path: Path) -> None:

@@ -1,0 +1,167 @@
+"""Small programs of operations that few use: each has the right numbers, or is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.command import Outcome
+
+from aotc import build, load
+
+Aotc = Callable[..., Outcome]
+MlirFile = Callable[..., Path]
+
+MAIN = "func.func @main() {{\n{}\n  return\n}}\n"
+SCAN = """
+  %x = arith.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : vector<3x2xf32>
+  %y = arith.constant dense<[6.0, 6.0]> : vector<2xf32>
+  %a:2 = vector.scan <add>, %x, %y {inclusive = true, reduction_dim = 0} :
+    vector<3x2xf32>, vector<2xf32>
+  vector.print %a#0 : vector<3x2xf32>"""
+CONVERSION = """
+  %x = arith.constant dense<[0.5, 1.4, -3.2, 7.0]> : vector<4xf32>
+  %t = arith.truncf %x : vector<4xf32> to vector<4xTYPE>
+  %u = arith.extf %t : vector<4xTYPE> to vector<4xf32>
+  vector.print %u : vector<4xf32>"""
+PRINTED = """func.func private @printMemrefF32(tensor<*xf32>) attributes {llvm.emit_c_interface}
+func.func @main() {
+  %one = arith.constant 1.5 : f32
+  %e = tensor.empty() : tensor<2xf32>
+  %a = linalg.fill ins(%one : f32) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  %u = tensor.cast %a : tensor<2xf32> to tensor<*xf32>
+  func.call @printMemrefF32(%u) : (tensor<*xf32>) -> ()
+  %s = linalg.add ins(%a, %a : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>)
+    -> tensor<2xf32>
+  %w = tensor.cast %s : tensor<2xf32> to tensor<*xf32>
+  func.call @printMemrefF32(%w) : (tensor<*xf32>) -> ()
+  return
+}"""
+LINES = """
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  gpu.launch blocks(%a, %b, %c) in (%d = %c1, %e = %c1, %f = %c1)
+      threads(%x, %y, %z) in (%p = %c2, %q = %c1, %r = %c1) {
+    gpu.printf "%lld %lld\\n"
+      %a,
+      %x
+      : index, index
+    gpu.terminator
+  }"""
+MASK = """
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 1.0 : f32
+  %pad = arith.constant 9.0 : f32
+  %a = memref.alloc() : memref<4xf32>
+  linalg.fill ins(%one : f32) outs(%a : memref<4xf32>)
+  %m = vector.create_mask %c2 : vector<4xi1>
+  %v = vector.mask %m { vector.transfer_read %a[%c0], %pad {in_bounds = [true]} :
+    memref<4xf32>, vector<4xf32> } : vector<4xi1> -> vector<4xf32>
+  vector.print %v : vector<4xf32>"""
+CONSTRUCTOR = """llvm.mlir.global_ctors ctors = [@c], priorities = [0 : i32], data = [#llvm.zero]
+llvm.mlir.global internal @n(1 : i32) : i32
+llvm.func @c() {
+  %p = llvm.mlir.addressof @n : !llvm.ptr
+  %v = llvm.mlir.constant(7 : i32) : i32
+  llvm.store %v, %p : i32, !llvm.ptr
+  llvm.return
+}
+func.func @main() {
+  %p = llvm.mlir.addressof @n : !llvm.ptr
+  %v = llvm.load %p : !llvm.ptr -> i32
+  vector.print %v : i32
+  return
+}"""
+# The program, and what it prints.
+PROGRAMS = {
+    "a masked read": (MAIN.format(MASK), ["( 1, 1, 9, 9 )"]),
+    "a constructor": (CONSTRUCTOR, ["7"]),
+}
+# The program, and the words that refuse it.
+REFUSED = {
+    "a scan": (MAIN.format(SCAN), "input.mlir:5:10: vector.scan"),
+    "f4": (
+        MAIN.format(CONVERSION.replace("TYPE", "f4E2M1FN")),
+        "input.mlir:4:8: arith.truncf",
+    ),
+    "f8 on the host": (
+        MAIN.format(CONVERSION.replace("TYPE", "f8E4M3FN")),
+        "input.mlir:4:8: arith.truncf",
+    ),
+    "printed, and then used": (PRINTED, "input.mlir:6:8: error: 'tensor.cast' op not bufferizable"),
+    "printf over lines": (MAIN.format(LINES), "input.mlir:10:8: error: expected integer number"),
+}
+MASKED = """
+func.func @sum(%A: memref<?xf32>, %n: index) -> f32 attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %p = arith.constant 0.0 : f32
+  %m = vector.create_mask %n : vector<8xi1>
+  %v = vector.mask %m { vector.transfer_read %A[%c0], %p {in_bounds = [true]} :
+    memref<?xf32>, vector<8xf32> } : vector<8xi1> -> vector<8xf32>
+  %r = vector.reduction <add>, %v : vector<8xf32> into f32
+  return %r : f32
+}
+func.func @doubled(%A: memref<?x?xf32>, %B: memref<?x?xf32>)
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %pad = arith.constant 0.0 : f32
+  %n = memref.dim %A, %c0 : memref<?x?xf32>
+  %k = memref.dim %A, %c1 : memref<?x?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    scf.for %j = %c0 to %k step %c4 {
+      %r = affine.min affine_map<(d0)[s0] -> (4, s0 - d0)>(%j)[%k]
+      %m = vector.create_mask %r : vector<4xi1>
+      %v = vector.mask %m { vector.transfer_read %A[%i, %j], %pad {in_bounds = [true]} :
+        memref<?x?xf32>, vector<4xf32> } : vector<4xi1> -> vector<4xf32>
+      %w = arith.addf %v, %v : vector<4xf32>
+      vector.mask %m { vector.transfer_write %w, %B[%i, %j] {in_bounds = [true]} :
+        vector<4xf32>, memref<?x?xf32> } : vector<4xi1>
+    }
+  }
+  return
+}
+func.func @matvec(%A: memref<?x?xf32>, %b: memref<?xf32, strided<[?], offset: ?>>,
+    %c: memref<?xf32, strided<[?], offset: ?>>) attributes {llvm.emit_c_interface} {
+  linalg.matvec ins(%A, %b: memref<?x?xf32>, memref<?xf32, strided<[?], offset: ?>>)
+    outs(%c: memref<?xf32, strided<[?], offset: ?>>)
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    text, expected = PROGRAMS[name]
+    done = aotc("run", mlir_file(text), "--chip", "sm_90").succeeded()
+    assert expected == done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_program_that_is_refused(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
+    """By its operation and place."""
+    text, words = REFUSED[name]
+    done = aotc("run", mlir_file(text), "--chip", "sm_90")
+    assert done.code == 2
+    assert words in done.stderr
+
+
+def test_masks_and_strides(tmp_path: Path) -> None:
+    """Values, on the CPU device: masks on the host and in a kernel, and a vector with a stride."""
+    artifact = build(MASKED.encode(), name="masked", emit="shared", out=f"{tmp_path}/")
+    library = load(artifact)
+    library.set_device("cpu")
+    x = np.arange(1, 9, dtype=np.float32)
+    assert [library.sum(x, n) for n in (0, 3, 8)] == [0, 6, 36]
+    matrix = np.arange(21, dtype=np.float32).reshape(3, 7)
+    twice = np.full((3, 7), -1, np.float32)
+    library.doubled(matrix, twice)
+    np.testing.assert_array_equal(twice, 2 * matrix)
+    vector, sums = np.arange(14, dtype=np.float32)[::2], np.zeros(6, np.float32)
+    library.matvec(matrix, vector, sums[::2])
+    np.testing.assert_array_equal(sums[::2], matrix @ vector)
+    assert not sums[1::2].any()
