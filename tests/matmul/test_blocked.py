@@ -17,7 +17,7 @@ from helpers.command import build_here
 from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 
-from aotc.kernels.matmul.cpu.blocked import Variant, can_take, function, variants
+from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Variant
 from aotc.kernels.matmul.problem import Emitter, Matrix, Place, Problem
 
 DTYPES = {
@@ -76,7 +76,9 @@ class Case:
     def text(self, variant: Variant | None = None) -> str:
         finish = take_positive if self.relu else None
         problem = self.problem
-        made = function(problem, variant or variants(problem)[0], self.name, finish)
+        made = CPU_BLOCKED.function(
+            problem, variant or CPU_BLOCKED.variants(problem)[0], self.name, finish
+        )
         return made.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
 
 
@@ -186,8 +188,8 @@ def test_larger_tiles(library: Library, m: int, n: int, k: int) -> None:
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_every_variant_is_taken(tmp_path: Path, element: str) -> None:
     case = Case(element, element, element, "tn")
-    tried = (*variants(case.problem), Variant(4, 2, 16, 256, 20))
-    assert all(can_take(case.problem, variant) for variant in tried)
+    tried = (*CPU_BLOCKED.variants(case.problem), Variant(4, 2, 16, 256, 20))
+    assert all(CPU_BLOCKED.can_take(case.problem, variant) for variant in tried)
     texts = [
         case.text(variant).replace(case.name, f"{case.name}{number}")
         for number, variant in enumerate(tried)
@@ -205,7 +207,7 @@ def test_known_sizes(tmp_path: Path) -> None:
         Matrix(type_, "f32", shape, shape[1], 8) for type_, shape in zip(types, shapes, strict=True)
     ]
     problem = Problem(*matrices, "f32")
-    text = function(problem, variants(problem)[0], "product")
+    text = CPU_BLOCKED.function(problem, CPU_BLOCKED.variants(problem)[0], "product")
     text = text.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
     a, b, c = (np.random.default_rng(0).uniform(-1, 1, s).astype(np.float32) for s in shapes)
     build_library(text, tmp_path).call("product", a, b, c)
@@ -215,10 +217,10 @@ def test_known_sizes(tmp_path: Path) -> None:
 def test_types_without_a_lowering_are_refused() -> None:
     problem = Case("f32", "f32", "f32").problem
     f8 = Matrix("memref<?x?xf8E4M3FN>", "f8E4M3FN", (None, None), None, 1)
-    assert not can_take(Problem(f8, f8, problem.c, "f32"), Variant())
+    assert not CPU_BLOCKED.can_take(Problem(f8, f8, problem.c, "f32"), Variant())
     mixed = Matrix("memref<?x?xi8>", "i8", (None, None), None, 1)
-    assert not can_take(Problem(mixed, mixed, problem.c, "f32"), Variant())
-    assert not can_take(problem, Variant(rows=5))
+    assert not CPU_BLOCKED.can_take(Problem(mixed, mixed, problem.c, "f32"), Variant())
+    assert not CPU_BLOCKED.can_take(problem, Variant(rows=5))
 
 
 def test_same_text_each_time() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from aotc.kernels.matmul.choice import choose
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC, Variant
-from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, Copied
+from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, OperandPacking
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.request import Chip
@@ -54,7 +54,7 @@ def test_products_are_right(product: Product, program: Path, tmp_path: Path) -> 
     assert call(program, product, tmp_path / "data") == ""
 
 
-def _family(product: Product) -> Copied:
+def _family(product: Product) -> OperandPacking:
     return AS_F16 if product in AS_WIDER else THRICE
 
 
