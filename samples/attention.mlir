@@ -5,9 +5,10 @@ func.func @attention(%q: tensor<?x?x16xf32>, %k: tensor<?x?x16xf32>, %v: tensor<
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
   %heads = tensor.dim %q, %c0 : tensor<?x?x16xf32>
-  %tokens = tensor.dim %q, %c1 : tensor<?x?x16xf32>
-  %empty_scores = tensor.empty(%heads, %tokens, %tokens) : tensor<?x?x?xf32>
-  %empty_result = tensor.empty(%heads, %tokens) : tensor<?x?x16xf32>
+  %queries = tensor.dim %q, %c1 : tensor<?x?x16xf32>
+  %tokens = tensor.dim %k, %c1 : tensor<?x?x16xf32>
+  %empty_scores = tensor.empty(%heads, %queries, %tokens) : tensor<?x?x?xf32>
+  %empty_result = tensor.empty(%heads, %queries) : tensor<?x?x16xf32>
   %empty_keys = tensor.empty(%heads, %tokens) : tensor<?x16x?xf32>
 
   %keys = linalg.transpose ins(%k : tensor<?x?x16xf32>) outs(%empty_keys : tensor<?x16x?xf32>)

@@ -19,9 +19,10 @@ from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 
 _NO_NAME = re.compile(r'[\x00-\x1f\x7f"\\]')
-# Of elements: LLVM takes them apart into registers, in a time that is quadratic. exp of 2^13 takes
-# it 14 s, and of 2^14 52 s.
-_LARGEST_VECTOR = 1 << 13
+# Of elements: LLVM takes them apart into registers, in a time that is quadratic. A sum of 2^14
+# takes it 9 s and one of 2^16 150 s; exp is many operations, and takes 10 s for 2^13.
+_LARGEST_VECTOR = 1 << 14
+_LARGEST_VECTOR_OF_MATH = 1 << 13
 # Copies of a loop's body, each of which all later passes see.
 _LARGEST_FACTOR = 1 << 10
 _UNROLLING = ("transform.loop.unroll", "transform.loop.unroll_and_jam")
@@ -176,6 +177,14 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
             problem = _runtime_name_problem(ops.symbol_of(operation))
         if problem is not None:
             yield location, problem
+    if name.startswith("math."):
+        type_ = operation.results[0].type
+        if isinstance(type_, ir.VectorType) and math.prod(type_.shape) > _LARGEST_VECTOR_OF_MATH:
+            yield (
+                location,
+                f"{name} of {math.prod(type_.shape)} elements; it may have a vector of "
+                f"{_LARGEST_VECTOR_OF_MATH}.",
+            )
     if name in _BIT_CASTS:
         types = (operation.operands[0].type, operation.results[0].type)
         if any(map(_has_odd_elements, types)):
