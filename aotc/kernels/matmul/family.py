@@ -112,6 +112,8 @@ class MatmulFamily(ABC):
 
     def describe(self, variant: Any) -> str:
         """The kernel, as messages call it."""
+        if self.is_bandwidth_bound:
+            return self.name
         return f"{self.name} with tiles of {variant.m}x{variant.n}"
 
     def describe_choice(self, variant: Any) -> str | None:

@@ -447,10 +447,6 @@ class Gemv(MatmulFamily):
     has_cost_model = False
     is_bandwidth_bound = True
 
-    def describe(self, variant: Variant) -> str:
-        del variant
-        return self.name
-
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         if not has_known_types(problem):
             return False

@@ -284,10 +284,6 @@ class CpuStreamed(MatmulFamily):
     has_cost_model = False
     is_bandwidth_bound = True
 
-    def describe(self, variant: Variant) -> str:
-        del variant
-        return self.name
-
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         problem_of_row = _of_row(problem)
         if problem_of_row is None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.indices import Index
-from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.problem import (
     Gathered,
     Operand,
@@ -49,7 +49,6 @@ from aotc.kernels.matmul.mma_sync.writer import Writer
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
 from aotc.kernels.matmul.problem import Place as ElementPlace
 from aotc.kernels.matmul.split_k_reduction import launch, partial_of
-from aotc.request import Chip
 
 _MOST_SHARED_BYTES = 160 * KIB
 _ENTRY_BYTES = 4
@@ -402,7 +401,7 @@ class _Store(Store):
         self.host.store(self.batch, row, column, sums)
 
 
-class ImplicitMmaSync(MatmulFamily):
+class ImplicitMmaSync(ImplicitGemmFamily):
     """See the module's docstring."""
 
     name = "gathered mma.sync"
@@ -444,18 +443,7 @@ class ImplicitMmaSync(MatmulFamily):
         )
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
-    def expected_clocks(
-        self,
-        problem: Problem,
-        variant: Variant,
-        sizes: tuple[int, int, int],
-        chip: Chip,
-        *,
-        at_most: bool = False,
-    ) -> float:
-        """As the problem's own loops are likely to be, on an H100."""
-        del sizes, chip, at_most
-        assert isinstance(problem, Gathered)
+    def gathered_clocks(self, problem: Gathered, variant: Variant) -> float:
         m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
         batches = likely_count(problem.batch)
         tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.indices import Index
-from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.problem import (
     Digit,
     Gathered,
@@ -38,7 +38,6 @@ from aotc.kernels.matmul.simt import tiles as simt_tiles
 from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.simt.tiles import Side
 from aotc.kernels.writer import Buffer, Writer
-from aotc.request import Chip
 
 _SHARED_BYTES = 160 * KIB
 _TABLE_ENTRY = "i32"
@@ -338,7 +337,7 @@ class _Kernel(simt_kernel.Kernel):
             self.host.store(at, row, column, values)
 
 
-class ImplicitSimt(MatmulFamily):
+class ImplicitSimt(ImplicitGemmFamily):
     """See the module's docstring."""
 
     name = "gathered multiply-adds"
@@ -384,18 +383,7 @@ class ImplicitSimt(MatmulFamily):
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
-    def expected_clocks(
-        self,
-        problem: Problem,
-        variant: Variant,
-        sizes: tuple[int, int, int],
-        chip: Chip,
-        *,
-        at_most: bool = False,
-    ) -> float:
-        """As the problem's own loops are likely to be, on an H100."""
-        del sizes, chip, at_most
-        assert isinstance(problem, Gathered)
+    def gathered_clocks(self, problem: Gathered, variant: Variant) -> float:
         m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
         batches = likely_count(problem.batch)
         tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits

@@ -1,0 +1,28 @@
+"""The base of the families of implicit GEMM kernels: their cost model."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.tuned import Sizes
+from aotc.request import Chip
+
+
+class ImplicitGemmFamily(MatmulFamily):
+    """A family whose cost depends on the problem's own loops, as they are likely to be."""
+
+    def expected_clocks(
+        self, problem: Problem, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
+    ) -> float:
+        """See `MatmulFamily`: of an H100, whatever the chip."""
+        del sizes, chip, at_most
+        assert isinstance(problem, Gathered)
+        return self.gathered_clocks(problem, variant)
+
+    @abstractmethod
+    def gathered_clocks(self, problem: Gathered, variant: Any) -> float:
+        """How many clocks the problem is expected to take on an H100."""
