@@ -67,6 +67,7 @@ lint: $(INSTALLED)
 	$(RUN) -m ruff check
 	$(RUN) -m ruff format --check
 	$(RUN) -m mypy
+	$(VENV)/bin/lint-imports --no-logo --cache-dir build/import_linter
 	$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
 
 # pytest comes last: its closing line is the result. Tests start aotc as a process again and again:

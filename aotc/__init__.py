@@ -9,6 +9,8 @@ Errors are `InputError` (yours), `ToolError` and `InternalError` (ours), all `Ao
 
 from __future__ import annotations
 
+from aotc.version import __version__
+
 # Not typing's: the command loads this before it hears interrupts.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from aotc.errors import AotcError, InputError, InternalError, ToolError
     from aotc.library.opened import Library, LibraryError, load
 
-__version__ = "0.1.0"
 __all__ = [
     "AotcError",
     "Artifact",
@@ -27,6 +28,7 @@ __all__ = [
     "Library",
     "LibraryError",
     "ToolError",
+    "__version__",
     "build",
     "load",
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from aotc.artifacts import ArtifactKind
+from aotc.artifact_kind import ArtifactKind
 from aotc.cache.opening import CacheChoice, open_cache
 from aotc.delivery import check_output, deliver
 from aotc.errors import InputError

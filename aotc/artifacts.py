@@ -1,76 +1,21 @@
 """The kinds of artifacts: one row for each, in the order in which the stages make them.
 
 The command line, the pipeline, the places of output files and the cache all read `KINDS`, so a new
-kind takes one row here and one function in `aotc.stages`. The table is apart from `request`
-because the cache and the stages need it without a request.
+kind takes one row here, or in a target, and one function of a stage. The table is apart from
+`request` because the cache and the stages need it without a request.
 """
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal
 
 from msgspec import Struct
 
+from aotc.artifact_kind import LOAD, MLIR, ArtifactKind
 from aotc.errors import InputError, near_names
-
-
-class ArtifactKind(Struct, frozen=True, eq=False):
-    """A kind of artifact, and the stage of the same name that makes it.
-
-    `files` are the paths of its files in a package, as patterns: `{name}` is the module's name,
-    `{library}` the library's. A kind with one file for each gpu.module has `{gpu_module}` in its
-    path, and one with a file for each image `{chip}` as well.
-
-    `stage` is the stage's function (MODULE.FUNCTION in `aotc.stages`): it is called with the build
-    and the result of each of the stages `takes`, then of `may_take`, which is None where the build
-    has no such stage. A stage that `is_concurrent` runs in another thread while later stages run,
-    until one of them takes its result. It runs tools, and touches no MLIR module: `begin` is the
-    function that does so before, if that is needed; the stage is called with its result, too.
-
-    Without `is_named`, --emit does not know the kind: it is a part of others. `has_code` holds for
-    machine code of the host. `needs` is what the module must have: nothing more (a module of
-    kernels alone has device code), an entry, or the argument types of its entries, which an entry
-    in the LLVM dialect no longer has.
-    """
-
-    name: str
-    stage: str
-    files: tuple[str, ...] = ()
-    takes: tuple[ArtifactKind, ...] = ()
-    may_take: tuple[ArtifactKind, ...] = ()
-    begin: str | None = None
-    is_concurrent: bool = False
-    is_named: bool = True
-    is_text: bool = True
-    is_executable: bool = False
-    has_code: bool = False
-    is_library: bool = False
-    needs: Literal["module", "entry", "signature"] = "signature"
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """In another process it is that one's row."""
-        return _kind, (self.name,)
-
-    def paths(self, **words: str) -> tuple[str, ...]:
-        """The files' paths. Without a chip, one path stands for those of all chips."""
-        files = self.files
-        if "chip" not in words:
-            files = tuple(path.replace(".{chip}", "") for path in files)
-        return tuple(path.format(**words) for path in files)
-
-    @property
-    def folder(self) -> str:
-        """The folder of its (first) file in a package."""
-        return self.files[0].rpartition("/")[0]
-
-    @property
-    def is_per_chip(self) -> bool:
-        return any("{chip}" in path for path in self.files)
+from aotc.target import TARGETS
 
 
 class ArtifactFile(Struct, frozen=True):
@@ -124,86 +69,37 @@ def needed_for(kinds: Iterable[ArtifactKind]) -> list[ArtifactKind]:
         kind = pending.pop()
         if kind not in needed:
             needed.add(kind)
-            pending.extend(kind.takes)
+            pending += [*kind.takes, *kind.of_targets]
     return [kind for kind in KINDS.values() if kind in needed]
 
 
-LOAD = ArtifactKind("load", "module.load", is_named=False, needs="module")
-MLIR = ArtifactKind(
-    "mlir", "module.outline_module", ("{name}.gpu.mlir",), takes=(LOAD,), needs="module"
-)
-DEVICE_MLIR = ArtifactKind(
-    "device-mlir",
-    "device.lower_to_nvvm",
-    ("{gpu_module}.device.mlir",),
-    takes=(MLIR,),
-    needs="module",
-)
-DEVICE_LL = ArtifactKind(
-    "device-ll",
-    "device.translate_device",
-    ("{gpu_module}.device.ll",),
-    takes=(MLIR, DEVICE_MLIR),
-    begin="device.begin_device",
-    is_concurrent=True,
-    needs="module",
-)
-PTX = ArtifactKind(
-    "ptx",
-    "device.compile_ptx",
-    ("{gpu_module}.{chip}.ptx",),
-    takes=(DEVICE_LL,),
-    is_concurrent=True,
-    needs="module",
-)
-CUBIN = ArtifactKind(
-    "cubin",
-    "device.assemble",
-    ("{gpu_module}.{chip}.cubin",),
-    takes=(MLIR, DEVICE_LL, PTX),
-    is_concurrent=True,
-    is_text=False,
-    needs="module",
-)
-FATBIN = ArtifactKind(
-    "fatbin",
-    "device.bundle",
-    ("{gpu_module}.fatbin",),
-    takes=(MLIR, DEVICE_MLIR, CUBIN),
-    is_concurrent=True,
-    is_text=False,
-    needs="module",
-)
-CPU_MLIR = ArtifactKind(
-    "cpu-mlir", "cpu.lower_to_cpu", ("{name}.cpu.mlir",), takes=(MLIR,), needs="module"
-)
 HOST_MLIR = ArtifactKind(
-    "host-mlir", "host.lower_to_host", ("{name}.host.mlir",), takes=(MLIR,), needs="entry"
-)
-CPU_OBJ = ArtifactKind(
-    "cpu-obj",
-    "cpu.compile_cpu",
-    ("{unit}.o",),
-    takes=(MLIR, CPU_MLIR),
-    is_named=False,
-    is_text=False,
+    "host-mlir", "stages.host.lower_to_host", ("{name}.host.mlir",), takes=(MLIR,), needs="entry"
 )
 # Before the manifest, which describes the file. It goes where --weights says.
 WEIGHTS = ArtifactKind(
-    "weights", "weights.take", ("{weights}",), takes=(HOST_MLIR,), is_named=False, is_text=False
+    "weights",
+    "stages.weights.take",
+    ("{weights}",),
+    takes=(HOST_MLIR,),
+    is_named=False,
+    is_text=False,
 )
-# After the cubins: what ptxas says of each kernel is part of it.
+# After the images: what the tools say of each kernel is part of it.
 MANIFEST = ArtifactKind(
     "manifest",
-    "manifest.describe",
+    "stages.manifest.describe",
     ("{library}.json",),
-    takes=(MLIR, DEVICE_MLIR, CUBIN, CPU_MLIR),
+    takes=(MLIR,),
     may_take=(WEIGHTS,),
+    of_targets=tuple(target.described for target in TARGETS),
 )
-HEADER = ArtifactKind("header", "library.declare", ("include/{library}.h",), takes=(MANIFEST,))
+HEADER = ArtifactKind(
+    "header", "stages.library.declare", ("include/{library}.h",), takes=(MANIFEST,)
+)
 PACKAGE = ArtifactKind(
     "package",
-    "library.package",
+    "stages.library.package",
     (
         "lib/pkgconfig/{library}.pc",
         "lib/cmake/{library}/{library}Config.cmake",
@@ -213,25 +109,27 @@ PACKAGE = ArtifactKind(
 )
 HOST_LL = ArtifactKind(
     "host-ll",
-    "host.translate_host",
+    "stages.host.translate_host",
     ("{name}.ll",),
-    takes=(MLIR, HOST_MLIR, FATBIN, CPU_MLIR, MANIFEST),
+    takes=(MLIR, HOST_MLIR, MANIFEST),
     may_take=(WEIGHTS,),
+    of_targets=tuple(target.embedded for target in TARGETS),
     needs="entry",
 )
-ASM = ArtifactKind("asm", "host.compile_asm", ("{name}.s",), takes=(HOST_LL,), needs="entry")
+ASM = ArtifactKind("asm", "stages.host.compile_asm", ("{name}.s",), takes=(HOST_LL,), needs="entry")
 OBJ = ArtifactKind(
     "obj",
-    "host.compile_object",
+    "stages.host.compile_object",
     ("{name}.o",),
-    takes=(MLIR, CPU_MLIR, CPU_OBJ, MANIFEST, HOST_LL),
+    takes=(MLIR, MANIFEST, HOST_LL),
+    of_targets=tuple(kind for target in TARGETS for kind in target.linked),
     is_text=False,
     has_code=True,
     needs="entry",
 )
 STATIC = ArtifactKind(
     "static",
-    "library.link_static",
+    "stages.library.link_static",
     ("lib/lib{library}.a",),
     takes=(OBJ, MANIFEST),
     is_text=False,
@@ -240,7 +138,7 @@ STATIC = ArtifactKind(
 )
 SHARED = ArtifactKind(
     "shared",
-    "library.link_shared",
+    "stages.library.link_shared",
     ("lib/lib{library}.so",),
     takes=(OBJ, MANIFEST),
     is_text=False,
@@ -250,7 +148,7 @@ SHARED = ArtifactKind(
 )
 EXE = ArtifactKind(
     "exe",
-    "host.link_executable",
+    "stages.host.link_executable",
     ("{name}",),
     takes=(MLIR, OBJ),
     is_text=False,
@@ -258,5 +156,17 @@ EXE = ArtifactKind(
     has_code=True,
 )
 
-# By name, in the order of the rows above.
-KINDS = {row.name: row for row in list(globals().values()) if isinstance(row, ArtifactKind)}
+_OF_TARGETS = [kind for target in TARGETS for kind in target.kinds]
+# By name, in the order in which they are made.
+KINDS = {
+    row.name: row
+    for row in (
+        *(LOAD, MLIR),
+        *(kind for kind in _OF_TARGETS if kind.needs == "module"),
+        HOST_MLIR,
+        *(kind for kind in _OF_TARGETS if kind.needs != "module"),
+        *(WEIGHTS, MANIFEST, HEADER, PACKAGE, HOST_LL, ASM, OBJ, STATIC, SHARED, EXE),
+    )
+}
+# In another process a kind is that one's row.
+copyreg.pickle(ArtifactKind, lambda kind: (_kind, (kind.name,)))

@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 
-from aotc import __version__
 from aotc.errors import (
     EXIT_INPUT,
     EXIT_INTERNAL,
@@ -27,8 +26,9 @@ from aotc.errors import (
     InputError,
     InternalError,
 )
-from aotc.processes.owner import PROCESS
+from aotc.owner import PROCESS
 from aotc.processes.record import record_handle
+from aotc.version import __version__
 
 # What of a file that is written, and is none that we name, is the user's to mend.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from aotc.artifacts import SHARED, WEIGHTS, ArtifactFile, ArtifactKind
+from aotc.artifact_kind import ArtifactKind
+from aotc.artifacts import SHARED, WEIGHTS, ArtifactFile
 from aotc.errors import InputError
 from aotc.output import NewFile, check_links, check_temporary, check_writable, write_files
 from aotc.places import Place, check_apart, check_name

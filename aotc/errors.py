@@ -20,6 +20,9 @@ EXIT_TOOL = 3
 EXIT_INTERNAL = 4
 EXIT_INTERRUPTED = 130
 
+# Number of problems that one message shows.
+MOST_SHOWN = 20
+
 _PLACED = re.compile(r"\S+?(?::\d+){1,2}: error: ")
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from aotc import __version__
 from aotc.distributions import info_folder, version_of
 from aotc.errors import InternalError
 from aotc.toolchain.data import data_dir
+from aotc.toolchain.tools import REQUIRED_PACKAGES
+from aotc.version import __version__
 
 _PACKAGE = Path(__file__).resolve().parent
 _DATA = ("runtime_c", "templates")
 # What decides the bytes that aotc makes.
-_DISTRIBUTIONS = (
-    *("aotc", "mlir-python-bindings", "torch-mlir", "ziglang"),
-    *("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-runtime"),
-)
+_DISTRIBUTIONS = ("aotc", "mlir-python-bindings", "torch-mlir", *REQUIRED_PACKAGES)
 
 
 def own_files() -> list[Path]:

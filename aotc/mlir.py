@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from aotc.distributions import version_of
 from aotc.errors import ToolError
-from aotc.processes.owner import PROCESS
+from aotc.owner import PROCESS
 
 _DISTRIBUTIONS = {"mlir": "mlir-python-bindings", "torch_mlir": "torch-mlir"}
 

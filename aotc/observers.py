@@ -12,6 +12,8 @@ from aotc.output import write_file
 if TYPE_CHECKING:
     from aotc.artifacts import ArtifactFile
 
+# Constants of more elements are left out of texts that are written only to be read.
+LONGEST_SAVED = 1 << 16
 # A stage that takes longer is worth a word to whoever waits for it.
 _PROGRESS_DELAY = 0.7
 

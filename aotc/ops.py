@@ -5,7 +5,7 @@ Each maker builds at the current insertion point.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from aotc.errors import InternalError
@@ -152,6 +152,16 @@ def known_index(value: Any) -> int | None:
     return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
 
 
+def known_dimension(dim: Any) -> int | None:
+    """The dimension whose size a `tensor.dim` or `memref.dim` asks for; None if it is not known, or
+    if its operand has no such dimension: then the program's behaviour is undefined, and the
+    bindings would read behind the shape."""
+    dimension, type_ = known_index(dim.operands[1]), dim.operands[0].type
+    if dimension is None or not isinstance(type_, ir.MemRefType | ir.RankedTensorType):
+        return None
+    return dimension if 0 <= dimension < type_.rank else None
+
+
 def index_op(name: str, *operands: Any) -> Any:
     """A binary arith operation on index values."""
     return ir.Operation.create(name, results=[ir.IndexType.get()], operands=list(operands)).result
@@ -225,6 +235,15 @@ def create_if(condition: Any, body: Callable[[], None]) -> None:
         ir.Operation.create("scf.yield")
 
 
+def create_either(condition: Any, then: Callable[[], None], other: Callable[[], None]) -> None:
+    """`scf.if` without results, with both branches."""
+    branch = create("scf.if", [condition], regions=2)
+    for region, fill in zip(branch.regions, (then, other), strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            fill()
+            create("scf.yield")
+
+
 def operand_groups(operation: Any) -> list[list[Any]]:
     """The operands by `operandSegmentSizes`."""
     sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
@@ -240,15 +259,15 @@ def create(
     name: str,
     operands: Sequence[Any] = (),
     results: Sequence[Any] = (),
-    attributes: dict[str, Any] | None = None,
+    attributes: Mapping[str, Any] | None = None,
     regions: int = 0,
 ) -> Any:
-    """An operation by name."""
+    """An operation by name, at the current insertion point."""
     return ir.Operation.create(
         name,
         results=list(results),
         operands=list(operands),
-        attributes=attributes or {},
+        attributes=dict(attributes) if attributes else None,
         regions=regions,
     )
 

@@ -16,15 +16,16 @@ from typing import Any, Protocol, cast
 from msgspec import Struct
 
 from aotc import mlir
-from aotc.artifacts import LOAD, MANIFEST, ArtifactFile, ArtifactKind, needed_for
+from aotc.artifact_kind import LOAD, ArtifactKind
+from aotc.artifacts import MANIFEST, ArtifactFile, needed_for
+from aotc.building.build import Build
+from aotc.building.results import Described, Loaded
 from aotc.cache.builds import BuildCache, FoundBuild
 from aotc.errors import InputError
+from aotc.owner import PROCESS
 from aotc.processes.fork_server import FORK_SERVER
-from aotc.processes.owner import PROCESS
 from aotc.processes.record import Step, note_step
 from aotc.request import BuildRequest
-from aotc.stages.build import Build
-from aotc.stages.results import Described, Loaded
 from aotc.stages.schedule import Made, Schedule, Stage
 from aotc.toolchain import Runner, Toolchain
 from aotc.warnings import raise_errors
@@ -60,6 +61,7 @@ def stages_for(kinds: Iterable[ArtifactKind]) -> tuple[Stage, ...]:
             tuple(taken.name for taken in kind.takes),
             _late(kind.stage),
             tuple(taken.name for taken in kind.may_take),
+            tuple(taken.name for taken in kind.of_targets),
             kind.is_concurrent,
             None if kind.begin is None else _late(kind.begin),
         )
@@ -68,12 +70,12 @@ def stages_for(kinds: Iterable[ArtifactKind]) -> tuple[Stage, ...]:
 
 
 def _late(function: str) -> Callable[..., Any]:
-    """A function of `aotc.stages`, whose module is loaded when it is called: not for builds that
-    end before it, and while tools run for the others."""
+    """A stage's function, whose module is loaded when it is called: not for builds that end before
+    it, and while tools run for the others."""
     module, _, name = function.rpartition(".")
 
     def call(*inputs: Any) -> Any:
-        return getattr(importlib.import_module(f"aotc.stages.{module}"), name)(*inputs)
+        return getattr(importlib.import_module(f"aotc.{module}"), name)(*inputs)
 
     return call
 

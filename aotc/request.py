@@ -16,7 +16,8 @@ from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 
-from aotc.artifacts import EXE, OBJ, WEIGHTS, ArtifactKind, needed_for
+from aotc.artifact_kind import ArtifactKind
+from aotc.artifacts import EXE, OBJ, WEIGHTS, needed_for
 from aotc.chips import FIRST_WITH_VARIANT, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, TEGRA, Limits
 from aotc.errors import InputError, near_names
 from aotc.warnings import WarningOptions

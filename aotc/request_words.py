@@ -8,17 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from aotc.artifacts import (
-    CPU_MLIR,
-    EXE,
-    HEADER,
-    KINDS,
-    MANIFEST,
-    PACKAGE,
-    WEIGHTS,
-    ArtifactKind,
-    parse_kind,
-)
+from aotc.artifact_kind import ArtifactKind
+from aotc.artifacts import EXE, HEADER, KINDS, MANIFEST, PACKAGE, WEIGHTS, parse_kind
 from aotc.errors import InputError
 from aotc.pipes import read_file
 from aotc.request import (
@@ -32,6 +23,7 @@ from aotc.request import (
     parse_ptx,
     unique,
 )
+from aotc.targets.cpu.artifacts import CPU_MLIR
 from aotc.warnings import WarningOptions
 
 _NATIVE = "native"
@@ -145,7 +137,7 @@ def _chips(words: Iterable[str]) -> tuple[Chip, ...]:
     chips: list[Chip] = []
     for word in words:
         if word == _NATIVE:
-            from aotc.device.native import native_chips
+            from aotc.targets.native import native_chips
 
             chips += native_chips()
         else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from aotc.errors import InputError, near_names
+from aotc.errors import MOST_SHOWN, InputError, near_names
 
 if TYPE_CHECKING:  # it loads the bindings, and the command line is read without them
     from aotc.input.place import Place
@@ -46,10 +46,6 @@ WARNINGS = {
     "stale-tuning": Severity.WARNING,
     "use-after-dealloc": Severity.ERROR,
 }
-
-
-# Of problems, at a time.
-MOST_SHOWN = 20
 
 
 class BuildWarning(Struct, frozen=True):

@@ -14,10 +14,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from aotc import __version__
 from aotc.benchmark.expressions import evaluate
 from aotc.benchmark.results import Results, Row
 from aotc.errors import InputError
+from aotc.version import __version__
 
 # Bytes of NumPy's types, by name, which the programs' reports have.
 _BYTES = {"bool": 1, "bfloat16": 2}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from aotc.artifacts import DEVICE_MLIR, KINDS, SHARED, ArtifactFile
+from aotc.artifacts import KINDS, SHARED, ArtifactFile
 from aotc.cache.identity import Identities
 from aotc.cache.report import Report, note_of
 from aotc.cache.result import Digest
@@ -93,12 +93,12 @@ class BuildCache:
 
     @functools.cached_property
     def device_code(self) -> DeviceCode | None:
-        """For the build's gpu.modules; None where their lowering is asked for, or lines are in it
-        (with -g)."""
+        """For the build's gpu.modules; None where their lowering is shown, or has lines in it (with
+        -g)."""
         from aotc.cache.device_code import DeviceCode
 
         r = self._request
-        is_shown = r.save_temps is not None or r.print_ir.is_on or DEVICE_MLIR in r.emit
+        is_shown = r.save_temps is not None or r.print_ir.is_on
         if r.debug or is_shown:
             return None
         return DeviceCode(

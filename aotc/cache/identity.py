@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from aotc.cache.store import Miss, Store
+from aotc.version import __version__
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 # What computes parts of an artifact, and something that only the real one has: the bindings, of
@@ -44,8 +45,6 @@ class Identities:
     @functools.cached_property
     def aotc(self) -> str:
         """That of aotc's own files."""
-        from aotc import __version__
-
         folders = [_PACKAGE, *_data_folders()]
         signature = _digest(
             f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
@@ -111,7 +110,7 @@ class Identities:
     ) -> tuple[list[str], dict[str, str]]:
         """Where to look whether they are still the same, and what they are."""
         from aotc.errors import AotcError
-        from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES, Toolchain
+        from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES, Toolchain, header_of
 
         paths, identities = [], {"python": f"{sys.version_info[0]}.{sys.version_info[1]}"}
         for name, folder in packages.items():
@@ -129,7 +128,7 @@ class Identities:
             except AotcError:
                 identities[name] = "none"
                 continue
-            witness = place / "cuda.h" if place.is_dir() else place
+            witness = place / header_of(name) if place.is_dir() else place
             paths.append(str(witness))
             identities[name] = self.of_program(witness)
         return paths, identities

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from aotc import __version__
 from aotc.cache.report import Report
 from aotc.cache.result import ActionResult, Digest, OutputFile
 from aotc.cache.store import Miss, Store
 from aotc.cache_folder import DAMAGED
+from aotc.version import __version__
 
 if TYPE_CHECKING:
     from aotc.cache.remote import Remote

@@ -1,5 +1,5 @@
 # The version is the package's. Before 1.0 each minor version may differ from others.
-file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/../__init__.py" _aotc_line REGEX "^__version__ = ")
+file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/../version.py" _aotc_line REGEX "^__version__ = ")
 string(REGEX REPLACE ".*\"(.*)\".*" "\\1" PACKAGE_VERSION "${_aotc_line}")
 unset(_aotc_line)
 

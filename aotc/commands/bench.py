@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -12,6 +13,10 @@ from msgspec.structs import replace
 from aotc.commands.option import option
 from aotc.commands.options import Commas, flat
 from aotc.errors import EXIT_OK, InputError, ToolError
+
+if TYPE_CHECKING:
+    from aotc.benchmark.programs import Plan
+    from aotc.benchmark.results import Results
 
 
 @click.command(
@@ -90,10 +95,8 @@ def bench(
     roofline: Path | None,
     quiet: bool,
 ) -> int:
-    from aotc.benchmark.ceilings import measure_ceilings
-    from aotc.benchmark.expressions import evaluate
     from aotc.benchmark.plots import check_plot, plot_roofline, plot_sizes
-    from aotc.benchmark.programs import Plan, parse_sizes, run_programs, words_of
+    from aotc.benchmark.programs import Plan, parse_sizes, words_of
     from aotc.benchmark.results import parse_results, results_text
     from aotc.benchmark.tables import comparison, table
     from aotc.output import check_writable, write_file
@@ -115,19 +118,11 @@ def bench(
     if were_run:
         results = were_run[-1]
     else:
-        found = parse_sizes(flat(sizes))
-        if roofline is not None and flops is None:
-            raise InputError("A roofline needs to know what is computed: --flops '2*n**3'.")
-        if plot is not None and not found:
-            raise InputError("There is nothing to plot against: run with --sizes.")
-        for expression in (flops, moved):
-            if expression is not None:
-                evaluate(expression, {"n": 1.0} if found else {})
         plan = Plan(
             tuple(paths),
             words_of(arguments),
             tuple(flat(entries)),
-            found,
+            parse_sizes(flat(sizes)),
             repeat,
             warmup,
             rounds,
@@ -135,13 +130,11 @@ def bench(
             flops,
             moved,
         )
-        shows = sys.stderr.isatty() and not quiet
-        results = run_programs(plan, _tell if shows else lambda line: None)
-        if shows:
-            _tell("")
-        if roofline is not None and any(row.device_ms for row in results.rows):
-            on_cpu = results.device.startswith("cpu (")
-            results = replace(results, ceilings=measure_ceilings(device, on_cpu=on_cpu))
+        if roofline is not None and flops is None:
+            raise InputError("A roofline needs to know what is computed: --flops '2*n**3'.")
+        if plot is not None and not plan.sizes:
+            raise InputError("There is nothing to plot against: run with --sizes.")
+        results = _run(plan, has_roofline=roofline is not None, quiet=quiet)
     if len(were_run) == 2:
         click.echo(comparison(were_run[0], results))
     else:
@@ -154,6 +147,24 @@ def bench(
         plot_roofline(results, roofline)
     failed = [row for row in results.rows if row.failure is not None]
     return ToolError.exit_code if failed and not were_run else EXIT_OK
+
+
+def _run(plan: Plan, *, has_roofline: bool, quiet: bool) -> Results:
+    from aotc.benchmark.ceilings import measure_ceilings
+    from aotc.benchmark.expressions import evaluate
+    from aotc.benchmark.programs import run_programs
+
+    for expression in (plan.flops, plan.bytes):
+        if expression is not None:
+            evaluate(expression, {"n": 1.0} if plan.sizes else {})
+    shows = sys.stderr.isatty() and not quiet
+    results = run_programs(plan, _tell if shows else lambda line: None)
+    if shows:
+        _tell("")
+    if has_roofline and any(row.device_ms for row in results.rows):
+        on_cpu = results.device.startswith("cpu (")
+        results = replace(results, ceilings=measure_ceilings(plan.device, on_cpu=on_cpu))
+    return results
 
 
 def _tell(line: str) -> None:

@@ -110,7 +110,7 @@ def _print_occupancy(report: Report, name: str, threads: int | None, as_json: bo
     from aotc.request import Chip
 
     if name == "native":
-        from aotc.device.native import native_chips
+        from aotc.targets.native import native_chips
 
         chip = native_chips()[0]
     else:

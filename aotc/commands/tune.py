@@ -69,7 +69,7 @@ def tune_here(request: BuildRequest, file: Path | None, options: Mapping[str, An
 
     Raises InputError where there is no GPU, or nothing to choose, and ToolError where timing fails.
     """
-    from aotc.device.native import NoGpuError, found_chips
+    from aotc.targets.native import NoGpuError, found_chips
 
     file = file or tuned_file(request)
     check_apart(_reads(request, options), [Place("file of what is fastest", file, "--tuned")])

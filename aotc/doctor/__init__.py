@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from aotc.doctor.checks import examine
-from aotc.doctor.report import Check, Report, Status
+from aotc.health import Check, Report, Status
 
 __all__ = ["Check", "Report", "Status", "examine"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from aotc.doctor.report import Check, Status
+from aotc.health import Check, Status
 from aotc.request import HostTarget, version_numbers
 
 _Sections = Mapping[str, tuple[Check, ...]]

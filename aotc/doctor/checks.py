@@ -8,15 +8,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 
-from aotc import __version__
 from aotc.cache_folder import cache_root
 from aotc.doctor.abilities import check_libc, find_abilities
-from aotc.doctor.devices import check_devices
-from aotc.doctor.report import ABILITIES, Check, Report, Status
 from aotc.errors import AotcError, ToolError
+from aotc.health import ABILITIES, Check, Report, Status
 from aotc.processes.record import temporary_folder
+from aotc.target import TARGETS
 from aotc.toolchain import Toolchain
 from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES, package_of, purpose_of
+from aotc.version import __version__
 
 # A kernel that writes, and a host function that launches it.
 _TRIAL = """
@@ -40,7 +40,7 @@ def examine(environment: Mapping[str, str]) -> Report:
         "cache": (cache,),
         "front ends": _check_frontends(),
         "host": (_attempt("libc", check_libc),),
-        "devices": check_devices(),
+        "devices": tuple(check for target in TARGETS for check in target.check_devices()),
     }
     if not Report("", sections).failures:
         sections["trial"] = (_attempt("build", lambda: _check_build(environment)),)

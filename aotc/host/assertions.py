@@ -22,12 +22,11 @@ from aotc.host.llvm_dialect import (
     signature,
     string_global,
 )
-from aotc.lower.host.assertions import CHECK, MESSAGE
-from aotc.lower.host.task_checks import GOES_ON
-from aotc.lower.rewrites.allocations import FOR_MEMORY
 from aotc.manifest import Entry
 from aotc.mlir import ir
+from aotc.module_names import CHECK, GOES_ON, MESSAGE
 from aotc.ops import symbol_of
+from aotc.rewrites.allocations import FOR_MEMORY
 
 _FAIL = "aotc_fail_check"
 _FAIL_FOR_MEMORY = "aotc_fail_allocation"

@@ -9,8 +9,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.host.llvm_dialect import append_with_declarations, operations
-from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.mlir import ir
+from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.ops import symbol_of
 
 _ASK = "aotc_ask_compute_capability"

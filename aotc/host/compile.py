@@ -7,28 +7,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from aotc.errors import InputError, InternalError, ToolError
-from aotc.host.llvm_text import explain_refusal, unknown_intrinsics
 from aotc.request import HostTarget
 from aotc.toolchain import Runner, Toolchain
+from aotc.toolchain.llvm_text import check_intrinsics, explain_refusal
 
 # For what a library exports: all else is hidden.
 DEFAULT_VISIBILITY = "-fvisibility=default"
 # What clang calls it.
 _INLINE_ASSEMBLY = "<inline asm>"
 _MOST_LINES = 9
-
-
-def check_intrinsics(made: bytes) -> None:
-    """Raises InternalError when PTX or an object calls an intrinsic that clang did not know.
-
-    Clang takes such a one for a function of somebody else's, without a word.
-    """
-    unknown = unknown_intrinsics(made)
-    if unknown:
-        raise InternalError(
-            f"The clang in use does not know what the MLIR bindings use: {', '.join(unknown)}.",
-            hint="This is a gap between two LLVM versions: please report it, with the input.",
-        )
 
 
 class HostCompiler(Struct, frozen=True):

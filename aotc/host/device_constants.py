@@ -21,7 +21,7 @@ from aotc.host.managed_globals import (
     types_of_variables,
     uses_of_variables,
 )
-from aotc.lower.placement_names import DEVICE_COPY
+from aotc.module_names import DEVICE_COPY
 from aotc.ops import symbol_of
 
 _CONSTANT = "!llvm.struct<(ptr, i64, ptr, ptr)>"  # aotc_constant of aotc_runtime.h

@@ -21,24 +21,24 @@ FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
 WORD = struct.Struct("<I")
-_DYNAMIC = struct.Struct("<qQ")
-_VERNEED = struct.Struct("<HHIII")
-_VERNAUX = struct.Struct("<IHHII")
+DYNAMIC = struct.Struct("<qQ")
+VERNEED = struct.Struct("<HHIII")
+VERNAUX = struct.Struct("<IHHII")
 
 # The magic, ELFCLASS64, ELFDATA2LSB, EV_CURRENT.
 IDENTIFICATION = b"\x7fELF\x02\x01\x01"
 ET_REL = 1
 
-_SHT_DYNAMIC = 6
-_SHT_GNU_VERNEED = 0x6FFFFFFE
+SHT_DYNAMIC = 6
+SHT_GNU_VERNEED = 0x6FFFFFFE
 _SHT_LLVM_DEPENDENT_LIBRARIES = 0x6FFF4C04
-_DT_NEEDED = 1
+DT_NEEDED = 1
 SHT_SYMTAB = 2
 SHT_DYNSYM = 11
 SHT_SYMTAB_SHNDX = 18
 
 SHN_UNDEF = 0
-_SHN_XINDEX = 0xFFFF
+SHN_XINDEX = 0xFFFF
 _STB_LOCAL = 0
 _STV_MASK = 3  # the visibility in st_other; 0 is STV_DEFAULT
 
@@ -131,10 +131,10 @@ def needed_libraries(data: Data) -> list[str]:
     """The libraries that the dynamic linker must find for a linked file (DT_NEEDED)."""
     elf = Elf(data)
     found = []
-    for index in elf.find(_SHT_DYNAMIC):
-        for place in elf.entries(index, _DYNAMIC.size):
-            tag, value = _DYNAMIC.unpack_from(data, place)
-            if tag == _DT_NEEDED:
+    for index in elf.find(SHT_DYNAMIC):
+        for place in elf.entries(index, DYNAMIC.size):
+            tag, value = DYNAMIC.unpack_from(data, place)
+            if tag == DT_NEEDED:
                 found.append(elf.string(elf.sections[index].link, value))
     return found
 
@@ -143,14 +143,14 @@ def needed_versions(data: Data) -> set[str]:
     """The symbol versions that a linked file asks for: GLIBC_2.17, ..."""
     elf = Elf(data)
     found = set()
-    for index in elf.find(_SHT_GNU_VERNEED):
+    for index in elf.find(SHT_GNU_VERNEED):
         section = elf.sections[index]
         at = section.offset
         for _ in range(section.info):
-            _, count, _, first, following = _unpack(_VERNEED, data, at)
+            _, count, _, first, following = _unpack(VERNEED, data, at)
             aux = at + first
             for _ in range(count):
-                _, _, _, name, step = _unpack(_VERNAUX, data, aux)
+                _, _, _, name, step = _unpack(VERNAUX, data, aux)
                 found.add(elf.string(section.link, name))
                 aux += step
             at += following
@@ -250,7 +250,7 @@ class Elf:
         found = set()
         for index in indices:
             section = symbols[index].section
-            if section == _SHN_XINDEX:  # too large for st_shndx
+            if section == SHN_XINDEX:  # too large for st_shndx
                 if index >= len(words):
                     raise damaged(f"nothing says in which section symbol {index} is")
                 section = words[index]

@@ -17,13 +17,12 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
-from aotc.cpu.merge import check_cpu_kernels, merge_cpu_kernels
 from aotc.emit.table import packed_symbol
 from aotc.host.assertions import return_from_failed_checks
 from aotc.host.capability import ask_through_weak_references
 from aotc.host.device_constants import give_device_copies
 from aotc.host.exports import add_packed_calls, keep_to_itself
+from aotc.host.kernels import CpuKernel, CpuKernels, declared, kernel_table, kernel_table_texts
 from aotc.host.large_results import pass_large_results_by_pointer
 from aotc.host.launches import LaunchStubs, lower_launch
 from aotc.host.llvm_dialect import (
@@ -31,7 +30,6 @@ from aotc.host.llvm_dialect import (
     append,
     drop_declarations,
     handle_text,
-    kernel_name,
     merge,
     module_handle,
     operations,
@@ -39,6 +37,7 @@ from aotc.host.llvm_dialect import (
     string_global,
 )
 from aotc.host.managed_globals import make_globals_managed
+from aotc.host.merge_kernels import check_cpu_kernels, merge_cpu_kernels
 from aotc.host.streams import use_one_stream
 from aotc.host.weights import WeightsFile, use_weights
 from aotc.manifest import Entry
@@ -49,9 +48,6 @@ MODULE_INFO_VERSION = 4  # AOTC_MODULE_INFO_VERSION of runtime_c/include/aotc_ru
 # The driver reads fat binaries in place, as 8-byte words; a cache line is friendlier.
 _IMAGE_ALIGNMENT = 64
 _PRIORITY = 123  # upstream's translation of gpu.binary uses the same
-# aotc_cpu_kernel and aotc_cpu_sync_point.
-_KERNEL = "struct<(ptr, ptr, ptr, ptr, i64, i64, array<3 x i64>, ptr, i64)>"
-_SYNC_POINT = "struct<(i32, ptr)>"
 _MODULE_INFO = "!llvm.struct<(i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr)>"
 
 
@@ -84,7 +80,7 @@ def embed(
         keep_to_itself(host, entries, lowered_entries)
         if cpu is not None and kernels_apart:
             check_cpu_kernels(cpu, host)
-            append(host, "\n".join(_declared(kernel, hidden=True) for kernel in cpu.kernels))
+            append(host, "\n".join(declared(kernel, hidden=True) for kernel in cpu.kernels))
         elif cpu is not None:
             merge_cpu_kernels(cpu, host.opview)
         merge(host, ir.Module.parse("\n".join(runtime_declarations().values())).operation)
@@ -161,38 +157,11 @@ def _info_text(
     use: _Use,
 ) -> list[str]:
     """aotc_module_info and what it points to; see runtime_c/include/aotc_runtime.h."""
-    kernels_symbol = f"aotc_kernels_{name}"
-    table = Initializer(f"!llvm.array<{len(kernels)} x {_KERNEL}>")
     texts = [
         string_global(f"aotc_modname_{name}", name),
         string_global(f"aotc_builtfor_{name}", built_for),
     ]
-    for i, kernel in enumerate(kernels):
-        name_symbol = kernel_name(name, kernel.kernel)
-        texts.append(string_global(name_symbol, kernel.kernel))
-        table.put_address(name_symbol, i, 0)
-        # The functions themselves came with the CPU kernels.
-        if kernel.symbol is not None:
-            texts.append(_declared(kernel))
-            table.put_address(kernel.symbol, i, 1)
-        elif kernel.step is not None:
-            texts.append(_declared(kernel))
-            table.put_address(kernel.step, i, 3)
-        else:
-            reason_symbol = f"aotc_why_{name}_{kernel.kernel}"
-            texts.append(string_global(reason_symbol, kernel.why_not or "it has no CPU form"))
-            table.put_address(reason_symbol, i, 2)
-        table.put_number(kernel.shared_bytes, "i64", i, 4)
-        table.put_number(kernel.thread_bytes, "i64", i, 5)
-        for dimension, size in enumerate(kernel.block_dim):
-            table.put_number(size, "i64", i, 6, dimension)
-        if kernel.sync_points:
-            symbol = f"aotc_syncs_{name}_{i}"
-            texts += _sync_point_texts(symbol, kernel.sync_points)
-            table.put_address(symbol, i, 7)
-            table.put_number(len(kernel.sync_points), "i64", i, 8)
-    texts.append(table.text(kernels_symbol))
-
+    texts += kernel_table_texts(name, kernels)
     info = Initializer(_MODULE_INFO)
     info.put_number(MODULE_INFO_VERSION, "i32", 0)
     info.put_number(len(kernels), "i32", 1)
@@ -200,7 +169,7 @@ def _info_text(
     info.put_number(image_bytes, "i64", 3)
     info.put_address(f"aotc_modname_{name}", 4)
     info.put_address(f"aotc_builtfor_{name}", 5)
-    info.put_address(kernels_symbol, 6)
+    info.put_address(kernel_table(name), 6)
     info.put_number(use.only_capability, "i32", 7)
     if use.early_kernels:
         names = Initializer(f"!llvm.array<{len(use.early_kernels)} x ptr>")
@@ -213,27 +182,6 @@ def _info_text(
         info.put_address(f"aotc_early_{name}", 9)
     texts.append(info.text(info_symbol))
     return texts
-
-
-def _declared(kernel: CpuKernel, *, hidden: bool = False) -> str:
-    """The declaration of the kernel's function, if it has one."""
-    visibility = "hidden " if hidden else ""
-    if kernel.symbol is not None:
-        return f'llvm.func {visibility}@"{kernel.symbol}"(!llvm.ptr, !llvm.ptr)'
-    if kernel.step is not None:
-        return f'llvm.func {visibility}@"{kernel.step}"(!llvm.ptr, !llvm.ptr, i64, i32) -> i32'
-    return ""
-
-
-def _sync_point_texts(symbol: str, points: Sequence[SyncPoint]) -> list[str]:
-    table = Initializer(f"!llvm.array<{len(points)} x {_SYNC_POINT}>")
-    texts = []
-    for i, point in enumerate(points):
-        place_symbol = f"{symbol}_{i}"
-        texts.append(string_global(place_symbol, point.place))
-        table.put_number(int(point.is_warp), "i32", i, 0)
-        table.put_address(place_symbol, i, 1)
-    return [*texts, table.text(symbol)]
 
 
 def _constructor_text(name: str, image_symbol: str, info_symbol: str, image_bytes: int) -> str:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.gpu_modules import launched_kernel
 from aotc.host.llvm_dialect import (
     append,
     append_with_declarations,
@@ -25,7 +26,6 @@ from aotc.host.llvm_dialect import (
     runtime_declarations,
     string_global,
 )
-from aotc.lower.outlining.module import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from aotc.errors import InputError, InternalError, ToolError
 from aotc.host.elf import global_symbols, mapped, needed_libraries, needed_versions
-from aotc.host.localize import localize_in_place
+from aotc.host.localize import localize
 from aotc.request import HostTarget, unique, version_numbers
 from aotc.toolchain import Runner, Toolchain
 
@@ -106,7 +106,7 @@ class Linker(Struct, frozen=True):
         self._merge([*map(str, objects), str(utilities), *whole], merged, inputs)
         place = self.folder / merged
         with mapped(place, writable=True) as data:
-            localize_in_place(data, exports)
+            localize(data, exports)
             symbols = global_symbols(data)
         undefined = [name for name, is_here in symbols.items() if not is_here]
         self.runner.note(f"{output} leaves undefined: {', '.join(sorted(undefined))}")
@@ -122,7 +122,7 @@ class Linker(Struct, frozen=True):
         """One object of several; the symbols `hide` are for these alone."""
         self._merge(objects, output, objects)
         with mapped(self.folder / output, writable=True) as data:
-            localize_in_place(data, global_symbols(data).keys() - hide)
+            localize(data, global_symbols(data).keys() - hide)
 
     def _merge(self, arguments: Sequence[str], output: str, reads: Sequence[str | Path]) -> None:
         command = [*self.toolchain.zig_ld.command, "-r", "-o", output, *arguments]

@@ -35,20 +35,14 @@ _GRP_COMDAT = 1
 _SHN_COMMONS = (0xFFF2, 0xFF02)
 
 
-def localize(data: bytes, keep: Collection[str]) -> bytes:
-    """The relocatable object `data`, with all symbols local that it defines, but for `keep`.
+def localize(data: bytearray | mmap.mmap, keep: Collection[str]) -> None:
+    """Makes all symbols local that the relocatable object `data` defines, but for `keep`.
 
-    Undefined symbols stay, and so do common ones, which the linker is to merge by their names.
-    Where there is nothing to do, the result is `data`. Raises InternalError when `data` is no
-    64-bit little-endian relocatable object, is damaged, or names symbols in a way not known here.
+    `data` is changed in place: it may be a mapped file of gigabytes. Undefined symbols stay, and
+    so do common ones, which the linker is to merge by their names. Raises InternalError when
+    `data` is no 64-bit little-endian relocatable object, is damaged, or names symbols in a way not
+    known here.
     """
-    out = bytearray(data)
-    localize_in_place(out, keep)
-    return bytes(out)
-
-
-def localize_in_place(data: bytearray | mmap.mmap, keep: Collection[str]) -> None:
-    """Like `localize`, of an object that may be changed: a file of gigabytes, mapped."""
     elf = Elf(data)
     if elf.type != ET_REL:
         raise InternalError(
@@ -79,16 +73,15 @@ def _make_local(elf: Elf, out: bytearray | mmap.mmap, table: int, chosen: Set[in
         symbols[index] = symbols[index].as_local()
     # Local symbols come first. Their order stays: a source file's symbol (STT_FILE) precedes the
     # file's others. Entry 0 is nobody's symbol.
-    numbers = range(1, len(symbols))
-    local = [0, *(index for index in numbers if symbols[index].is_local)]
-    order = [*local, *(index for index in numbers if not symbols[index].is_local)]
+    order = [0, *sorted(range(1, len(symbols)), key=lambda index: not symbols[index].is_local)]
+    local_count = 1 + sum(symbol.is_local for symbol in symbols[1:])
     new_index = [0] * len(order)
     for new, old in enumerate(order):
         new_index[old] = new
 
     for place, old in zip(elf.entries(table, SYMBOL.size), order, strict=True):
         SYMBOL.pack_into(out, place, *symbols[old])
-    elf.put_section(out, table, elf.sections[table]._replace(info=len(local)))
+    elf.put_section(out, table, elf.sections[table]._replace(info=local_count))
     # Every section that names symbols of the table is linked to it.
     for index, section in enumerate(elf.sections):
         if section.link != table:
@@ -97,11 +90,7 @@ def _make_local(elf: Elf, out: bytearray | mmap.mmap, table: int, chosen: Set[in
             places = elf.entries(index, size)
             _renumber(out, (place + _RELOCATION_SYMBOL_AT for place in places), new_index)
         elif section.type == SHT_SYMTAB_SHNDX:
-            words = elf.words(index)
-            if len(words) != len(order):
-                raise damaged(f"section {index} is not as long as the symbol table")
-            for place, old in zip(elf.entries(index, WORD.size), order, strict=True):
-                WORD.pack_into(out, place, words[old])
+            _reorder(elf, out, index, order)
         elif section.type == _SHT_GROUP:
             _rewrite_group(elf, out, index, new_index, touched, chosen)
         elif section.type == _SHT_LLVM_CALL_GRAPH_PROFILE and section.entry_size == 8:
@@ -115,6 +104,15 @@ def _make_local(elf: Elf, out: bytearray | mmap.mmap, table: int, chosen: Set[in
                 "Cannot make symbols of an ELF object local: its section "
                 f"{index} may refer to them, whose type {section.type:#x} is not known."
             )
+
+
+def _reorder(elf: Elf, out: bytearray | mmap.mmap, index: int, order: Sequence[int]) -> None:
+    """Puts the words of a section, one for each symbol, into the symbols' order."""
+    words = elf.words(index)
+    if len(words) != len(order):
+        raise damaged(f"section {index} is not as long as the symbol table")
+    for place, old in zip(elf.entries(index, WORD.size), order, strict=True):
+        WORD.pack_into(out, place, words[old])
 
 
 def _renumber(out: bytearray | mmap.mmap, places: Iterable[int], new_index: Sequence[int]) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.host.llvm_dialect import create_call, operations
-from aotc.lower.placement_names import ONE_STREAM, WAIT
 from aotc.mlir import ir
+from aotc.module_names import ONE_STREAM, WAIT
 from aotc.ops import symbol_of
 
 _CREATE, _SYNCHRONIZE, _DESTROY = (

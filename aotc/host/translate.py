@@ -54,7 +54,7 @@ def _refusal(said: str) -> InternalError:
 
 def translated(given: memoryview) -> bytes:
     """The task: a version and bytecode → LLVM IR text."""
-    from aotc.host.llvm_text import downlevel  # not in the process that asks
+    from aotc.toolchain.llvm_text import downlevel  # not in the process that asks
 
     reader = Version(*_READER.unpack(given[: _READER.size]))
     context = server_context()

@@ -26,9 +26,9 @@ from aotc.host.llvm_dialect import (
     string_global,
 )
 from aotc.host.managed_globals import call_in_place_of, uses_of_variables
-from aotc.lower.placement_names import DEVICE_COPY
 from aotc.manifest import Weights
 from aotc.mlir import ir
+from aotc.module_names import DEVICE_COPY
 from aotc.ops import symbol_of
 
 # Smaller ones stay in the artifact.

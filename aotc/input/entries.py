@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from aotc.artifacts import EXE, ArtifactKind
+from aotc.artifact_kind import ArtifactKind
+from aotc.artifacts import EXE
 from aotc.errors import InputError, near_names
 from aotc.input.source import Problem, Source, input_error
 from aotc.manifest import Dtype, Entry, Value

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import mlir
-from aotc.errors import InputError, ToolError
+from aotc.errors import MOST_SHOWN, InputError, ToolError
 from aotc.input.blobs import Blobs
 from aotc.input.changes import explain, explain_dialect, explain_text
 from aotc.input.depth import check_depth, check_levels
@@ -19,7 +19,6 @@ from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
 from aotc.mlir import ir
 from aotc.pipes import read_file, read_stdin
-from aotc.warnings import MOST_SHOWN
 
 BYTECODE_MAGIC = b"ML\xefR"
 # An attribute in place of a string, which makes the parser of these bindings run out of memory, or

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aotc.errors import InputError
+from aotc.images.view import View
 from aotc.inspect.report import Report, report_of
-from aotc.inspect.view import View
 
 __all__ = ["Report", "inspect", "opened"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aotc.errors import InputError
-from aotc.inspect.view import View, printable
+from aotc.images.view import View, printable
 
 MAGIC = b"!<arch>\n"
 THIN_MAGIC = b"!<thin>\n"

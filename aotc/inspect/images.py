@@ -8,15 +8,15 @@ from pathlib import Path
 
 from aotc.chips import MAX_BLOCK_THREADS
 from aotc.errors import InputError, ToolError
+from aotc.images.image import Image
+from aotc.images.view import View, printable
 from aotc.inspect.occupancy import Occupancy, limits_of, occupancy
-from aotc.inspect.ptx import text_of
 from aotc.inspect.report import Report, images_in
-from aotc.inspect.scan import Image
 from aotc.inspect.text import UNKNOWN, table
-from aotc.inspect.view import View, printable
 from aotc.manifest import built_for_text
 from aotc.processes.record import temporary_folder
 from aotc.request import Chip
+from aotc.targets.cuda.images.ptx import text_of
 from aotc.toolchain import Runner, Toolchain
 
 
@@ -39,7 +39,7 @@ def sass_texts(
 
     Raises ToolError where there is no nvdisasm, or it fails.
     """
-    tool = Toolchain(environment, overrides).nvdisasm
+    tool = Toolchain(environment, overrides).look_for("nvdisasm")
     if tool is None:
         raise ToolError(
             "nvdisasm is missing, which disassembles device code. The package "

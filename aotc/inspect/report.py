@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from aotc.emit.signatures import prototypes, signature
 from aotc.errors import InputError
 from aotc.host.note import NOTE_MANIFEST, NOTE_OWNER
-from aotc.inspect import archive, fatbin
-from aotc.inspect.elf import EM_CUDA, MAGIC, ElfFile
-from aotc.inspect.ptx import is_ptx
-from aotc.inspect.scan import Found, Image, find_images, read_ptx_file
-from aotc.inspect.view import View
+from aotc.images.elf import MAGIC, ElfFile
+from aotc.images.image import Found, Image
+from aotc.images.view import View
+from aotc.inspect import archive
 from aotc.manifest import Entry, Kernel, Manifest, Resources, parse_manifest
 from aotc.request import version_numbers
+from aotc.target import TARGETS
 
 REPORT_VERSION = 1
 
@@ -117,18 +117,14 @@ class _HostParts(Struct, frozen=True):
 
 def report_of(view: View) -> Report:
     """What is in a file. Raises InputError where it is none that has device code or could have."""
-    if view.starts_with(fatbin.MAGIC):
-        parts, form = None, "fatbin"
-    elif view.starts_with(archive.MAGIC) or view.starts_with(archive.THIN_MAGIC):
+    parts = None
+    form = _image_format(view)
+    if view.starts_with(archive.MAGIC) or view.starts_with(archive.THIN_MAGIC):
         parts, form = _read_archive(view), "static library"
-    elif view.starts_with(MAGIC):
-        elf = ElfFile(view)
-        is_cubin = elf.machine == EM_CUDA
-        parts = None if is_cubin else _read_host(elf)
-        form = parts.format if parts is not None else "cubin"
-    elif is_ptx(view):
-        parts, form = None, "ptx"
-    else:
+    elif view.starts_with(MAGIC) and not form:
+        parts = _read_host(ElfFile(view))
+        form = parts.format
+    elif not form:
         head = view.read(0, min(view.size, 8), "it").hex(" ")
         raise InputError(
             f"{view.name} is no file that aotc inspects: it begins with '{head}'.",
@@ -156,9 +152,14 @@ def report_of(view: View) -> Report:
     )
 
 
+def _image_format(view: View) -> str:
+    """What a file is that is an image as a whole; "" for another."""
+    return next(filter(None, (target.image_format(view) for target in TARGETS)), "")
+
+
 def images_in(view: View) -> Iterator[Found]:
     """The images of a file, with their contents, in order."""
-    return iter((read_ptx_file(view),)) if is_ptx(view) else find_images(view)
+    return (found for target in TARGETS for found in target.find_images(view))
 
 
 def _read_host(elf: ElfFile) -> _HostParts:
@@ -203,10 +204,8 @@ def _read_archive(view: View) -> _HostParts:
     names: list[str] = []
     for name, content in archive.members(view):
         names.append(name)
-        if content.starts_with(MAGIC):
-            elf = ElfFile(content)
-            if elf.machine != EM_CUDA:
-                parts.append(_read_host(elf))
+        if content.starts_with(MAGIC) and not _image_format(content):
+            parts.append(_read_host(ElfFile(content)))
     architectures = dict.fromkeys(part.host.architecture for part in parts)
     manifests = tuple(manifest for part in parts for manifest in part.manifests)
     if len(manifests) > _MOST_MODULES:

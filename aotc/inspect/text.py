@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aotc.images.image import DeviceKernel, Image
+from aotc.images.view import printable
 from aotc.inspect.report import EntryReport, Host, ModuleReport, Report
-from aotc.inspect.scan import DeviceKernel, Image
-from aotc.inspect.view import printable
 from aotc.manifest import built_for_text
 
 UNKNOWN = "unknown"

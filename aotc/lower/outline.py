@@ -7,7 +7,6 @@ from aotc.errors import InputError
 from aotc.input.source import Source
 from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.passes.base import Lowering
-from aotc.lower.passes.run import UNWATCHED, PassWatch
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.levels import recognise
 from aotc.lower.plan.pipeline import (
@@ -18,6 +17,7 @@ from aotc.lower.plan.pipeline import (
     with_placement,
 )
 from aotc.request import BuildRequest
+from aotc.rewrites.run import UNWATCHED, PassWatch
 
 _MAIN_SEQUENCE = "__transform_main"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from aotc.errors import InputError
@@ -37,20 +38,14 @@ def find_files(pattern: str, folder: Path) -> list[str]:
         else:
             if part == _ANY and not is_last:
                 _add((base, number + 1), pending, known)
-            names = []
-            for entry in _entries(folder / base):
-                looked_at += 1
-                if looked_at > MOST:
-                    raise InputError(
-                        f"'{pattern}' has more than {MOST:,} files and folders to look at; aotc "
-                        "looks at no more."
-                    )
-                if not _fits(entry.name, part):
-                    continue
-                if part == _ANY and _is_folder(entry):
-                    names.append((entry.name, number))
-                elif is_last or part != _ANY:
-                    names.append((entry.name, number + 1))
+            entries = _entries(folder / base)
+            looked_at += len(entries)
+            if looked_at > MOST:
+                raise InputError(
+                    f"'{pattern}' has more than {MOST:,} files and folders to look at; aotc "
+                    "looks at no more."
+                )
+            names = list(_following(entries, part, number, is_last=is_last))
         for name, following in names:
             path = f"{base.rstrip('/')}/{name}" if base else name
             if following < len(parts):
@@ -58,6 +53,19 @@ def find_files(pattern: str, folder: Path) -> list[str]:
             elif _is_file(folder / path):
                 found.add(path)
     return sorted(found)
+
+
+def _following(
+    entries: Iterable[os.DirEntry[str]], part: str, number: int, *, is_last: bool
+) -> Iterator[tuple[str, int]]:
+    """The entries that fit the part, each with the number of the part that fits what is in it."""
+    for entry in entries:
+        if not _fits(entry.name, part):
+            continue
+        if part == _ANY and _is_folder(entry):
+            yield entry.name, number
+        elif is_last or part != _ANY:
+            yield entry.name, number + 1
 
 
 def _is_file(path: Path) -> bool:

@@ -215,14 +215,9 @@ class Project(Struct, frozen=True):
                 continue
             known = [key for key in KEYS if key != "inputs" or section[0] == "target"]
             for key, value in table.items():
-                if key not in known:
-                    note(_unknown(key, known), *section, key)
-                elif "\0" in "".join(_texts_in(value)):
-                    note(f"'{key}' has a NUL character.", *section, key)
-                elif not _fits(KEYS[key], value):
-                    note(f"'{key}' is {KEYS[key]}, not {value!r}.", *section, key)
-                elif key in ("inputs", "out") and "-" in _listed(value):
-                    note(f"'{key}' names files: '-' is for the command line.", *section, key)
+                problem = _problem_of(key, value, known)
+                if problem is not None:
+                    note(problem, *section, key)
             if section[0] == "target" and "inputs" not in table:
                 note(f"target '{section[1]}' has no 'inputs'.", *section)
         if problems:
@@ -236,6 +231,18 @@ def _sections(tables: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Any]]:
     if isinstance(tables.get("target"), dict):
         found += [(("target", name), table) for name, table in tables["target"].items()]
     return found
+
+
+def _problem_of(key: str, value: Any, known: Sequence[str]) -> str | None:
+    if key not in known:
+        return _unknown(key, known)
+    if "\0" in "".join(_texts_in(value)):
+        return f"'{key}' has a NUL character."
+    if not _fits(KEYS[key], value):
+        return f"'{key}' is {KEYS[key]}, not {value!r}."
+    if key in ("inputs", "out") and "-" in _listed(value):
+        return f"'{key}' names files: '-' is for the command line."
+    return None
 
 
 def _unknown(key: str, known: Sequence[str]) -> str:

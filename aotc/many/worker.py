@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from aotc.errors import EXIT_INTERNAL, EXIT_OK, AotcError, InternalError
 from aotc.many.job import Ended, Job
-from aotc.processes.owner import PROCESS
+from aotc.owner import PROCESS
 from aotc.processes.record import Record, use_record
 from aotc.processes.signals import end_with_parent
 

@@ -33,8 +33,8 @@ from typing import Any, NoReturn
 from msgspec import Struct
 
 from aotc.errors import AotcError, InternalError
+from aotc.owner import PROCESS
 from aotc.processes.memory import gibibytes, processor_seconds, resident_memory
-from aotc.processes.owner import PROCESS
 from aotc.processes.signals import end_with_parent, signal_name, uninterrupted
 
 # Of a message to the server.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from aotc.building.build import Build
 from aotc.emit.header import generate_header
 from aotc.emit.library import generate_library
 from aotc.emit.names import exported_functions
@@ -15,7 +16,6 @@ from aotc.emit.table import generate_table
 from aotc.errors import InputError, ToolError
 from aotc.host.compile import DEFAULT_VISIBILITY
 from aotc.manifest import Manifest
-from aotc.stages.build import Build
 from aotc.toolchain import data_dir
 from aotc.toolchain.runtime import STATIC_DEFINES
 

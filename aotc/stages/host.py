@@ -9,8 +9,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from aotc.artifacts import ASM, EXE, HOST_LL, HOST_MLIR, OBJ, ArtifactKind, needed_for
-from aotc.cpu.units import kernel_symbols
+from aotc.analysis.leftovers import check_lowered
+from aotc.artifact_kind import ArtifactKind
+from aotc.artifacts import ASM, EXE, HOST_LL, HOST_MLIR, OBJ, needed_for
+from aotc.building.build import Build, translated
+from aotc.building.results import (
+    Described,
+    DeviceImage,
+    HostCode,
+    HostModule,
+    KernelCode,
+    KernelObjects,
+    Objects,
+    Outlined,
+    StageResult,
+    TakenWeights,
+    functions_of,
+)
 from aotc.host.constants import (
     Constant,
     check_reach,
@@ -24,23 +39,8 @@ from aotc.host.embed import embed
 from aotc.host.note import manifest_note
 from aotc.lower.checks.host_assembly import check_host_assembly
 from aotc.lower.host.lower import lower_host
-from aotc.lower.leftovers import check_lowered
 from aotc.manifest import built_for_text
-from aotc.stages.build import Build, translated
 from aotc.stages.glue import library_object, table_object
-from aotc.stages.results import (
-    CpuCode,
-    CpuObjects,
-    Described,
-    DeviceImage,
-    Fatbins,
-    HostCode,
-    HostModule,
-    Objects,
-    Outlined,
-    StageResult,
-    TakenWeights,
-)
 from aotc.toolchain import harness_objects, runtime_library, utilities_library
 
 _NO_GPU = -1  # a compute capability that none has
@@ -65,31 +65,30 @@ def translate_host(
     build: Build,
     outlined: Outlined,
     host: HostModule,
-    fatbins: Fatbins,
-    cpu: CpuCode,
     described: Described,
     weights: TakenWeights | None,
+    code: tuple[KernelCode, ...],
 ) -> HostCode:
     """The LLVM IR of all host code, where it or its assembly is asked for; what objects are made of
-    is without the kernels: see `aotc.stages.cpu.compile_cpu`."""
+    is without the kernels: see `KernelObjects`."""
 
     def embedded(module: Any, *, kernels_apart: bool) -> list[Constant]:
         """What `module` lacks yet goes into it; the large constants that it only declares then."""
         embed(
             module,
-            images,
-            cpu.kernels,
+            content,
+            functions_of(code),
             outlined.entries,
-            built_for={image.name: built_for_text(image.built_for) for image in fatbins.images},
+            built_for={image.name: built_for_text(image.built_for) for image in images},
             managed_globals=outlined.managed_globals,
             lowered_entries=outlined.lowered_entries,
             weights=None if weights is None else weights.file,
             only_capability={
                 image.name: _NO_GPU if image.only_chip is None else image.only_chip.capability
-                for image in fatbins.images
+                for image in images
                 if image.file is None or image.only_chip is not None
             },
-            early_kernels={image.name: image.early_kernels for image in fatbins.images},
+            early_kernels={image.name: image.early_kernels for image in images},
             kernels_apart=kernels_apart,
         )
         return take_large_constants(module)
@@ -99,8 +98,9 @@ def translate_host(
         return build.write(file, text + manifest_note(described.manifest))
 
     r = build.request
-    images = {image.name: _image_bytes(build, image) for image in fatbins.images}
-    whole = code = None
+    images = [image for one in code for image in one.images]
+    content = {image.name: _image_bytes(build, image) for image in images}
+    whole = apart = None
     constants: list[Constant] = []
     variables: list[Constant] = []
     texts = _kinds_of_text(r.emit)
@@ -117,13 +117,13 @@ def translate_host(
     if r.makes_code:
         constants = embedded(host.module.operation, kernels_apart=True)
         variables = large_variables(host.module.operation)
-        code = written(host.module, f"{build.stem}.host.ll")
+        apart = written(host.module, f"{build.stem}.host.ll")
     if whole is not None:
         file = build.file(HOST_LL, whole)
     else:
-        assert code is not None
-        file = build.file(HOST_LL, code, name=f"{build.stem}.host")
-    return HostCode(whole, code, tuple(constants), tuple(variables), files=(file,))
+        assert apart is not None
+        file = build.file(HOST_LL, apart, name=f"{build.stem}.host")
+    return HostCode(whole, apart, tuple(constants), tuple(variables), files=(file,))
 
 
 def _kinds_of_text(kinds: Collection[ArtifactKind]) -> list[str]:
@@ -134,7 +134,7 @@ def _kinds_of_text(kinds: Collection[ArtifactKind]) -> list[str]:
 
 
 def _image_bytes(build: Build, image: DeviceImage) -> bytes:
-    """One without a fatbin is never loaded, but its kernels are registered under its address."""
+    """One without a file is never loaded, but its kernels are registered under its address."""
     return bytes(8) if image.file is None else (build.folder / image.file).read_bytes()
 
 
@@ -148,15 +148,15 @@ def compile_asm(build: Build, host: HostCode) -> StageResult:
 def compile_object(
     build: Build,
     outlined: Outlined,
-    cpu: CpuCode,
-    cpu_objects: CpuObjects,
     described: Described,
     host: HostCode,
+    of_targets: tuple[KernelObjects, ...],
 ) -> Objects:
     """The module's object, and what the C is compiled to that is linked with it."""
     r = build.request
     assert host.code is not None
-    constants = [*cpu_objects.constants, *host.constants]
+    constants = [constant for one in of_targets for constant in one.constants]
+    constants += host.constants
     check_reach([*constants, *host.variables], outlined.source)
     code, data = f"{build.stem}.host.o", f"{build.stem}.constants.o"
     needed = needed_for(r.emit)
@@ -172,7 +172,7 @@ def compile_object(
     made = build.runner.in_parallel(tasks)
     if not r.allow_file_directives:
         check_named_libraries(build.folder / code)
-    module = [code, *cpu_objects.objects]
+    module = [code, *(file for one in of_targets for file in one.objects)]
     if constants:
         write_constants(constants, r.target.architecture, build.folder / data)
         module.append(data)
@@ -182,7 +182,8 @@ def compile_object(
     if OBJ not in r.emit:
         return objects
     file = f"{build.stem}.o"
-    shared = {*kernel_symbols(cpu.kernels), *(constant.symbol for constant in constants)}
+    shared = {constant.symbol for constant in constants}
+    shared.update(*(one.functions for one in of_targets))
     build.linker.join(module, file, hide=shared)
     return replace(objects, files=(build.file(OBJ, file),))
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from aotc.artifacts import HEADER, PACKAGE, SHARED, STATIC, ArtifactFile, ArtifactKind
+from aotc.artifact_kind import ArtifactKind
+from aotc.artifacts import HEADER, PACKAGE, SHARED, STATIC, ArtifactFile
+from aotc.building.build import Build
+from aotc.building.results import Described, Objects, StageResult
 from aotc.emit.header import generate_header
 from aotc.emit.names import exported_functions
 from aotc.emit.package import generate_package
 from aotc.errors import InputError
 from aotc.manifest import Manifest
-from aotc.stages.build import Build
-from aotc.stages.results import Described, Objects, StageResult
 from aotc.toolchain import runtime_library, utilities_library
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from aotc import __version__, mlir
+from collections import ChainMap
+
+from aotc import mlir
 from aotc.artifacts import MANIFEST
+from aotc.building.build import Build
+from aotc.building.results import Described, KernelCode, Outlined, TakenWeights, functions_of
 from aotc.emit.names import own_functions
 from aotc.manifest import Kernel, Manifest
-from aotc.stages.build import Build
-from aotc.stages.results import CpuCode, Cubins, Described, DeviceModules, Outlined, TakenWeights
-from aotc.toolchain.tools import Tool
+from aotc.version import __version__
 
 
 def describe(
     build: Build,
     outlined: Outlined,
-    device: DeviceModules,
-    cubins: Cubins,
-    cpu: CpuCode,
     weights: TakenWeights | None,
+    code: tuple[KernelCode, ...],
 ) -> Described:
     r = build.request
+    built_for = ChainMap(*(dict(one.built_for) for one in code))
+    resources = ChainMap(*(dict(one.resources) for one in code))
     manifest = Manifest(
         name=r.name,
         library=r.library,
@@ -31,30 +33,26 @@ def describe(
             Kernel(
                 kernel.module,
                 kernel.kernel,
-                cubins.built_for.get(kernel.module, ()),
+                built_for.get(kernel.module, ()),
                 kernel.why_not,
-                cubins.resources.get((kernel.module, kernel.kernel), ()),
+                resources.get((kernel.module, kernel.kernel), ()),
             )
-            for kernel in cpu.kernels.kernels
+            for kernel in functions_of(code).kernels
         ),
         optimization=r.optimization,
-        tools=_tools_used(build, outlined, device),
+        tools=_tools_used(build, code),
         weights=None if weights is None else weights.file.description,
     )
     text = manifest.to_json()
     return Described(manifest, text, files=build.texts(MANIFEST, text))
 
 
-def _tools_used(build: Build, outlined: Outlined, device: DeviceModules) -> dict[str, str]:
+def _tools_used(build: Build, code: tuple[KernelCode, ...]) -> dict[str, str]:
     """What made the artifacts, by name and version; no paths."""
     t = build.toolchain
     bindings = mlir.bindings()
-    device_tools: tuple[Tool, ...] = ()
-    if device.modules:
-        device_tools = (t.ptxas, t.fatbinary, t.libdevice)
-    elif any(len(binary.images) > 1 for binary in outlined.given):
-        device_tools = (t.fatbinary,)
+    of_targets = [t.tool(name) for one in code for name in one.tools]
     return {
         "mlir": f"{bindings.package} {bindings.version} (LLVM {bindings.llvm_version})",
-        **{tool.name: str(tool.version) for tool in (t.clang, t.zig, *device_tools)},
+        **{tool.name: str(tool.version) for tool in (t.clang, t.zig, *of_targets)},
     }

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from aotc import mlir
-from aotc.artifacts import EXE, MLIR
-from aotc.device.given import given_binaries
+from aotc.analysis.access import describe_accesses
+from aotc.analysis.gpu_modules import gpu_modules
+from aotc.artifact_kind import MLIR
+from aotc.artifacts import EXE
+from aotc.building.build import Build
+from aotc.building.results import Loaded, Outlined
 from aotc.emit.names import name_functions
 from aotc.errors import AotcError, InputError
 from aotc.frontends.importing import import_file
@@ -20,20 +24,17 @@ from aotc.input.entries import (
 )
 from aotc.input.kernels import mark_kernels
 from aotc.input.source import Source, adopt_module, parse_source, read_source
-from aotc.lower.analysis.access import describe_accesses
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.checks.module import check_module
-from aotc.lower.leftovers import check_kernels, check_supported
+from aotc.lower.checks.supported import check_kernels, check_supported
 from aotc.lower.outline import outline
-from aotc.lower.outlining.module import gpu_modules
 from aotc.lower.plan.explanation import Explanation
-from aotc.lower.remarks import Remarks
-from aotc.lower.rewrites.allocations import check_allocations
 from aotc.output import write_file
 from aotc.pipes import is_special
-from aotc.stages.build import Build
-from aotc.stages.results import Loaded, Outlined
+from aotc.remarks import Remarks
+from aotc.rewrites.allocations import check_allocations
+from aotc.target import TARGETS
 
 
 def load(build: Build) -> Loaded:
@@ -92,7 +93,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
     build.log.warnings += check_outlined(source, r)
     check_host_code(source, is_outlined=True)
     check_kernels(source)
-    given = given_binaries(source)
+    given = tuple(binary for target in TARGETS for binary in target.given_binaries(source))
     entries = name_functions(describe_accesses(source.module, entries), r.prefix)
     modules = gpu_modules(source.module)
     for gpu_module in modules:

@@ -8,21 +8,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc.cpu.host_function import INLINING_PASSES
-from aotc.cpu.lowering import ALL_CPU_PASSES
-from aotc.device.lower import ALL_DEVICE_PASSES
 from aotc.errors import InputError, near_names
 from aotc.lower.host.lower import ALL_HOST_PASSES
-from aotc.lower.passes.lines import LINES_PASS
 from aotc.lower.passes.own import OWN_PASSES
-from aotc.lower.passes.run import PassWatch
 from aotc.lower.plan.levels import Level
 from aotc.lower.plan.pipeline import SCHEDULE, parse_plan, plan_for
 from aotc.mlir import PassManager
+from aotc.observers import LONGEST_SAVED
 from aotc.output import write_file
 from aotc.pipeline_text import pipeline_text, short_name, single_passes
 from aotc.request import BuildRequest, PrintIr
-from aotc.stages.build import LONGEST_SAVED
+from aotc.rewrites.lines import LINES_PASS
+from aotc.rewrites.run import PassWatch
+from aotc.target import TARGETS
 
 _BEFORE, _AFTER = "Before", "After"
 
@@ -95,7 +93,8 @@ def _pass_names(request: BuildRequest) -> Iterator[str]:
     if request.pipeline is not None:
         passes += parse_plan(request.pipeline)
     texts = [one.text for one in passes if not one.is_own]
-    texts += (*ALL_HOST_PASSES, LINES_PASS, *ALL_DEVICE_PASSES, *ALL_CPU_PASSES, *INLINING_PASSES)
+    texts += (*ALL_HOST_PASSES, LINES_PASS)
+    texts += (text for target in TARGETS for text in target.passes())
     for text in dict.fromkeys(texts):
         yield from map(short_name, _expanded(text))
 

@@ -12,20 +12,21 @@ from typing import Any, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.building.build import Build, BuildLog
+from aotc.building.results import StageResult
 from aotc.processes.signals import uninterrupted
-from aotc.stages.build import Build, BuildLog
-from aotc.stages.results import StageResult
 from aotc.warnings import BuildWarning
 
 
 class Stage(Struct, frozen=True):
     """A step of the build: its name, and the function `run` of the build and of the results of the
-    stages that it `takes` and `may_take`: see `aotc.artifacts.ArtifactKind`."""
+    stages that it `takes` and `may_take`, and `of_targets`: see `aotc.artifact_kind`."""
 
     name: str
     takes: tuple[str, ...]
     run: Callable[..., StageResult]
     may_take: tuple[str, ...] = ()
+    of_targets: tuple[str, ...] = ()
     is_concurrent: bool = False
     begin: Callable[..., Any] | None = None
 
@@ -83,7 +84,7 @@ class Schedule:
         if stage.is_concurrent:
             self._submit(stage)
             return
-        self._await((*stage.takes, *stage.may_take))
+        self._await((*stage.takes, *stage.may_take, *stage.of_targets))
         self._started(stage)
         try:
             made = self._make(stage, self._build)
@@ -103,10 +104,12 @@ class Schedule:
             work.add_done_callback(self._done.put)
             self._pending.append((stage, work))
 
-    def _inputs(self, stage: Stage) -> list[StageResult | None]:
+    def _inputs(self, stage: Stage) -> list[Any]:
+        of_targets = tuple(self.results[name] for name in stage.of_targets)
         return [
             *(self.results[name] for name in stage.takes),
             *(self.results.get(name) for name in stage.may_take),
+            *([of_targets] if of_targets else []),
         ]
 
     def _make(self, stage: Stage, build: Build, begun: Sequence[Any] = ()) -> Made:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from aotc.artifacts import WEIGHTS
+from aotc.building.build import Build
+from aotc.building.results import HostModule, TakenWeights
 from aotc.delivery import weights_from_artifact
 from aotc.errors import InputError
 from aotc.host.weights import LEAST, take_weights, write_weights
-from aotc.stages.build import Build
-from aotc.stages.results import HostModule, TakenWeights
 
 
 def take(build: Build, host: HostModule) -> TakenWeights:

@@ -72,9 +72,10 @@ def runtime_library(
     headers = [*source.glob("include/*.h"), *source.glob("src/**/*.h")]
     defines = STATIC_DEFINES if kind == "static" else ()
     name = _FILE_NAMES[kind]
-    # Its types and constants alone: libcuda is opened when it is needed.
-    cuda = toolchain.cuda_include
-    flags = (kind, f"cuda.h {cuda.version}", *C_FLAGS, *defines)
+    # Their types and constants alone: drivers are opened when they are needed.
+    drivers = toolchain.driver_headers()
+    versions = (f"{tool.name} {tool.version}" for tool in drivers)
+    flags = (kind, *versions, *C_FLAGS, *defines)
     key = _key(toolchain, [*sources, *headers], flags)
     place = cache_root(toolchain.environment) / "runtime" / key / f"{target}-{kind}"
 
@@ -85,7 +86,7 @@ def runtime_library(
             target,
             source / "src",
             draft,
-            (*defines, f"-I{source / 'include'}", f"-isystem{cuda.path}"),
+            (*defines, f"-I{source / 'include'}", *(f"-isystem{tool.path}" for tool in drivers)),
         )
         if kind == "static":
             command = [*toolchain.zig_ar.command, "rcsD", name, *objects]

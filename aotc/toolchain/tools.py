@@ -12,7 +12,7 @@ import contextlib
 import functools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,8 @@ from msgspec.structs import replace
 
 from aotc.distributions import files_of, version_of
 from aotc.errors import InputError, ToolError
+from aotc.target import TARGETS
+from aotc.toolchain.spec import ToolSpec
 from aotc.toolchain.version import UNKNOWN, Version
 
 if TYPE_CHECKING:
@@ -47,39 +49,10 @@ class Tool(Struct, frozen=True):
         return (str(self.path), *self.arguments)
 
 
-class _Spec(Struct, frozen=True):
-    """How to find one tool, and what to say when it is not there.
-
-    `files` are ends of paths in the package's list of files, the first that is there wins.
-    `probe` are the arguments that make it print its version; None for a file that is not
-    a program. In what it prints, `answer` finds the version: another program does not print that.
-    Its version is its package's, unless `has_own_version`.
-    """
-
-    name: str
-    purpose: str
-    packages: tuple[str, ...]
-    files: tuple[str, ...]
-    probe: tuple[str, ...] | None = ("--version",)
-    # ptxas: «Cuda compilation tools, release 13.5, V13.5.37»: the last number is the whole.
-    answer: str = r", V([\d.]+)"
-    has_own_version: bool = False
-    is_folder: bool = False
-    is_optional: bool = False
-
-    @property
-    def option(self) -> str:
-        return f"--{self.name}"
-
-    @property
-    def variable(self) -> str:
-        return "AOTC_" + self.name.upper().replace("-", "_")
-
-
 _SPECS = {
     spec.name: spec
     for spec in (
-        _Spec(
+        ToolSpec(
             "zig",
             "compiles and links for the host",
             ("ziglang",),
@@ -87,7 +60,7 @@ _SPECS = {
             probe=("version",),
             answer=r"\A(\d+\.\d+\.\d+)\S*\s*\Z",
         ),
-        _Spec(
+        ToolSpec(
             "clang",
             "compiles LLVM IR",
             ("ziglang",),
@@ -95,37 +68,7 @@ _SPECS = {
             answer=r"clang version ([\d.]+)",
             has_own_version=True,
         ),
-        _Spec("ptxas", "assembles PTX", ("nvidia-cuda-nvcc",), ("bin/ptxas",)),
-        _Spec("fatbinary", "bundles device images", ("nvidia-cuda-nvcc",), ("bin/fatbinary",)),
-        _Spec(
-            "libdevice",
-            "has the device's math functions",
-            ("nvidia-nvvm", "nvidia-cuda-nvcc"),
-            ("nvvm/libdevice/libdevice.10.bc",),
-            probe=None,
-        ),
-        _Spec(
-            "cuda-include",
-            "has the CUDA driver's header, cuda.h",
-            ("nvidia-cuda-runtime",),
-            ("include/cuda.h",),
-            probe=None,
-            is_folder=True,
-        ),
-        _Spec(
-            "nvdisasm",
-            "disassembles device code",
-            ("nvidia-cuda-nvdisasm",),
-            ("bin/nvdisasm",),
-            is_optional=True,
-        ),
-        _Spec(
-            "cuobjdump",
-            "lists device images",
-            ("nvidia-cuda-cuobjdump",),
-            ("bin/cuobjdump",),
-            is_optional=True,
-        ),
+        *(spec for target in TARGETS for spec in target.tools),
     )
 }
 
@@ -135,8 +78,13 @@ TOOL_NAMES = tuple(_SPECS)
 OPTIONAL_TOOLS = tuple(spec.name for spec in _SPECS.values() if spec.is_optional)
 
 
-# What brings the tools.
-TOOL_PACKAGES = tuple(dict.fromkeys(name for spec in _SPECS.values() for name in spec.packages))
+def _packages_of(specs: Iterable[ToolSpec]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for spec in specs for name in spec.packages))
+
+
+# What brings the tools: all, and those that decide the bytes of artifacts.
+TOOL_PACKAGES = _packages_of(_SPECS.values())
+REQUIRED_PACKAGES = _packages_of(spec for spec in _SPECS.values() if not spec.is_optional)
 
 
 def purpose_of(name: str) -> str:
@@ -147,6 +95,11 @@ def purpose_of(name: str) -> str:
 def package_of(name: str) -> str:
     """The package that brings the tool of `TOOL_NAMES`."""
     return _SPECS[name].packages[0]
+
+
+def header_of(name: str) -> str:
+    """The header in the folder that the tool of `TOOL_NAMES` is."""
+    return _SPECS[name].header
 
 
 # A command that says a version, and its environment.
@@ -172,25 +125,32 @@ class Toolchain:
         self.environment = environment
         self._asks = asks
         self._overrides = dict(overrides or {})
+        self._found: dict[str, Tool] = {}
         unknown = sorted(set(self._overrides) - set(_SPECS))
         if unknown:
             raise InputError(f"No such tools: {', '.join(unknown)}")
 
-    @functools.cached_property
+    def tool(self, name: str) -> Tool:
+        """The tool of that name of `TOOL_NAMES`. Raises ToolError where there is none."""
+        if name not in self._found:
+            self._found[name] = self._find_clang() if name == "clang" else self._find(name)
+        return self._found[name]
+
+    def look_for(self, name: str) -> Tool | None:
+        """The tool of that name of `TOOL_NAMES`; None for an optional one that is not there."""
+        spec = _SPECS[name]
+        is_there = self._named(name) is not None or _package_file(spec) is not None
+        return self.tool(name) if is_there or not spec.is_optional else None
+
+    @property
     def zig(self) -> Tool:
         """The program that is `zig cc`, `zig ar` and `zig ld.lld`."""
-        return self._find("zig")
+        return self.tool("zig")
 
-    @functools.cached_property
+    @property
     def clang(self) -> Tool:
         """Plain clang, without zig's target handling: for LLVM IR."""
-        if self._named("clang") is None:
-            zig = self._named("zig")
-            if zig is not None:  # the clang of the zig that the user named
-                path = _named_file(_SPECS["zig"], *zig)
-                return self._tool("clang", path, zig[1], ("clang",))
-            return self._find("clang", ("clang",))
-        return self._find("clang")
+        return self.tool("clang")
 
     @property
     def zig_cc(self) -> Tool:
@@ -207,31 +167,9 @@ class Toolchain:
         """The bare linker."""
         return replace(self.zig, name="zig ld.lld", arguments=("ld.lld",))
 
-    @functools.cached_property
-    def ptxas(self) -> Tool:
-        return self._find("ptxas")
-
-    @functools.cached_property
-    def fatbinary(self) -> Tool:
-        return self._find("fatbinary")
-
-    @functools.cached_property
-    def libdevice(self) -> Tool:
-        """Bitcode with the device's math functions."""
-        return self._find("libdevice")
-
-    @functools.cached_property
-    def cuda_include(self) -> Tool:
-        """The folder that has cuda.h."""
-        return self._find("cuda-include")
-
-    @functools.cached_property
-    def nvdisasm(self) -> Tool | None:
-        return self._find_optional("nvdisasm")
-
-    @functools.cached_property
-    def cuobjdump(self) -> Tool | None:
-        return self._find_optional("cuobjdump")
+    def driver_headers(self) -> list[Tool]:
+        """The folders of the headers with which the runtime is compiled."""
+        return [self.tool(spec.name) for spec in _SPECS.values() if spec.is_folder]
 
     def place_of(self, name: str) -> Path:
         """Where the tool of that name of `TOOL_NAMES` is. Starts nothing. Raises ToolError where
@@ -246,11 +184,6 @@ class Toolchain:
         if path is None:
             raise _missing(spec)
         return path
-
-    def look_for(self, name: str) -> Tool | None:
-        """The tool of that name of `TOOL_NAMES`; None for an optional one that is not there."""
-        tool: Tool | None = getattr(self, name.replace("-", "_"))
-        return tool
 
     def tools(self) -> list[Tool | ToolError]:
         """Every tool that is there, and for each that should be and is not, the reason."""
@@ -274,6 +207,15 @@ class Toolchain:
             return Path(self.environment[spec.variable]), spec.variable
         return None
 
+    def _find_clang(self) -> Tool:
+        named = self._named("zig")
+        if self._named("clang") is not None:
+            return self._find("clang")
+        if named is not None:  # the clang of the zig that the user named
+            path = _named_file(_SPECS["zig"], *named)
+            return self._tool("clang", path, named[1], ("clang",))
+        return self._find("clang", ("clang",))
+
     def _find(self, name: str, arguments: tuple[str, ...] = ()) -> Tool:
         spec = _SPECS[name]
         named = self._named(name)
@@ -283,11 +225,6 @@ class Toolchain:
         if path is None:
             raise _missing(spec)
         return self._tool(name, path, "package", arguments)
-
-    def _find_optional(self, name: str) -> Tool | None:
-        if self._named(name) is None and _package_file(_SPECS[name]) is None:
-            return None
-        return self._find(name)
 
     def _tool(self, name: str, path: Path, source: str, arguments: tuple[str, ...]) -> Tool:
         spec = _SPECS[name]
@@ -310,14 +247,14 @@ class Toolchain:
             with contextlib.suppress(OSError):
                 _expected[question] = _start_probe(*question)
 
-    def _question(self, spec: _Spec, path: Path, arguments: tuple[str, ...]) -> _Question:
+    def _question(self, spec: ToolSpec, path: Path, arguments: tuple[str, ...]) -> _Question:
         from aotc.toolchain.runner import tool_environment
 
         environment = tuple(sorted(tool_environment(self.environment).items()))
         return (str(path), *arguments, *(spec.probe or ())), environment
 
 
-def _missing(spec: _Spec) -> ToolError:
+def _missing(spec: ToolSpec) -> ToolError:
     package = spec.packages[0]
     return ToolError(
         f"{spec.name} is missing, which {spec.purpose}. The package '{package}' brings it: "
@@ -326,13 +263,13 @@ def _missing(spec: _Spec) -> ToolError:
     )
 
 
-def _named_file(spec: _Spec, path: Path, source: str) -> Path:
+def _named_file(spec: ToolSpec, path: Path, source: str) -> Path:
     """`path`, made absolute, if it is what the tool must be."""
     path = path.expanduser().absolute()
     if not path.exists():
         problem = "which does not exist"
-    elif spec.is_folder and not (path / "cuda.h").is_file():
-        problem = "which has no cuda.h"
+    elif spec.is_folder and not (path / spec.header).is_file():
+        problem = f"which has no {spec.header}"
     elif not spec.is_folder and not path.is_file():
         problem = "which is no file"
     elif spec.probe is not None and not os.access(path, os.X_OK):
@@ -343,8 +280,8 @@ def _named_file(spec: _Spec, path: Path, source: str) -> Path:
 
 
 @functools.cache
-def _package_file(spec: _Spec) -> Path | None:
-    """The tool's file in its package; a folder's is that of its witness, cuda.h."""
+def _package_file(spec: ToolSpec) -> Path | None:
+    """The tool's file in its package; a folder's is that of its header."""
     for package in spec.packages:
         for place in _package_places(package, spec.files):
             if place.is_file() and (spec.probe is None or os.access(place, os.X_OK)):
@@ -366,7 +303,7 @@ def _package_places(package: str, ends: tuple[str, ...]) -> list[Path]:
     ]
 
 
-def _package_version(spec: _Spec) -> Version:
+def _package_version(spec: ToolSpec) -> Version:
     for package in spec.packages:
         version = version_of(package)
         if version is not None:

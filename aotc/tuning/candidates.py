@@ -19,7 +19,8 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from aotc.artifacts import MLIR, SHARED
+from aotc.artifact_kind import MLIR
+from aotc.artifacts import SHARED
 from aotc.errors import InputError
 from aotc.kernels.matmul.choice import Choice, candidates
 from aotc.kernels.matmul.problem import Matrix, Problem
@@ -220,7 +221,7 @@ def _module(kernel: Choice, name: str) -> str:
         views.append(_view(lines, letter, matrix))
     arguments = ", ".join(f"%{key}: {type_}" for key, type_ in zip("ABC", types, strict=True))
     of = ", ".join(matrix.type for matrix in matrices(kernel.problem))
-    return f"""{kernel.write("kernel")}
+    return f"""{kernel.function("kernel")}
 func.func @{name}({arguments}) attributes {{llvm.emit_c_interface}} {{
 {chr(10).join(lines)}
   call @kernel({", ".join(views)}) : ({of}) -> ()

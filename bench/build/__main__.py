@@ -90,7 +90,7 @@ def _shell(folder: Path) -> list[str]:
     runner = Runner(os.environ)
     harness = harness_objects(toolchain, runner, triple, program_main=False)
     runtime = runtime_library(toolchain, runner, triple, kind="static")
-    pipeline = PIPELINE.replace("@TOOLKIT@", str(toolchain.ptxas.path.parent.parent))
+    pipeline = PIPELINE.replace("@TOOLKIT@", str(toolchain.tool("ptxas").path.parent.parent))
     includes = [data_dir("templates") / "harness", data_dir("runtime_c") / "include"]
     lines = [
         f"{opt} {SAMPLE} --pass-pipeline={shlex.quote(pipeline)} | "

@@ -32,7 +32,7 @@ def build(out: Path, chips: str = CHIPS, target: str = "x86_64-linux-gnu.2.28") 
     command = [
         *toolchain.zig_cc.command,
         *("-target", target, "-std=gnu11", "-O2", "-s", "-fno-sanitize=all"),
-        *(f"-I{package}/include", f"-isystem{toolchain.cuda_include.path}"),
+        *(f"-I{package}/include", f"-isystem{toolchain.tool('cuda-include').path}"),
         *(str(HERE / "launch.c"), f"{package}/lib/libkernels.a"),
         *("-lm", "-lpthread", "-ldl", "-o", str(out / "launch")),
     ]

@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
+from attention.evaluation import arguments, evaluate
 from attention.problems import problem
 from msgspec.structs import replace
 
-from aotc.kernels.attention.choice import choose, cost
-from aotc.kernels.attention.dispatch import _Dispatch
+from aotc.kernels.attention.choice import choose
+from aotc.kernels.attention.dispatch import Dispatch
 from aotc.request import Chip
-
-OPERATIONS = {
-    "muli": int.__mul__,
-    "ceildivui": lambda x, y: -(-x // y),
-    "maxui": max,
-}
-
-
-def evaluate(lines: list[str], sizes: dict[int, int]) -> dict[str, int]:
-    """Of Q's dimensions as `sizes` has them."""
-    values: dict[str, int] = {}
-    for line in lines:
-        name, _, text = line.strip().partition(" = ")
-        if found := re.match(r"arith\.constant (\d+)", text):
-            values[name] = int(found[1])
-        elif found := re.match(r"memref\.dim %q, (%\w+)", text):
-            values[name] = sizes[values[found[1]]]
-        elif found := re.match(r"arith\.(\w+) (%\w+), (%\w+)", text):
-            values[name] = OPERATIONS[found[1]](values[found[2]], values[found[3]])
-    return values
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -38,11 +17,12 @@ def evaluate(lines: list[str], sizes: dict[int, int]) -> dict[str, int]:
 @pytest.mark.parametrize(("batch", "rows"), [(1, 100), (3, 1024), (64, 5000)])
 def test_programs_count_as_builds_do(batch: int, rows: int, heads: int, causal: bool) -> None:
     """Heads that are beside each other in rows are matrices like those of a batch."""
-    given = problem(causal=causal)
-    given = replace(given, heads=(heads,) * len(given.heads))
     (choice, *_) = choose(problem(causal=causal), [Chip("sm_90a")])
-    for one in choice.candidates:
-        w = _Dispatch()
-        name = w._cost(replace(choice, problem=given), one)
-        expected = cost(choice.family, one, rows, batch * (heads or 1), causal=causal)
-        assert evaluate(w.lines, {0: batch, 1: rows})[name] == expected
+    given = replace(choice.problem, heads=(heads,) * 4)
+    expected = [choice.cost(one, rows, batch * (heads or 1)) for one in choice.variants]
+    assert len(set(expected)) > 1
+
+    with arguments(list(given.arguments.values())) as (b, buffers):
+        costs = Dispatch(b, given, buffers, []).costs(replace(choice, problem=given))
+        sizes = {(buffers[0], 0): batch, (buffers[0], 1): rows}
+        assert [evaluate(one, sizes) for one in costs] == expected

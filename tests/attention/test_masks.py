@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from matmul.test_wgmma import evaluate
+from attention.evaluation import arguments, evaluate
 
+from aotc import ops
 from aotc.kernels.attention.problem import Mask
 from aotc.kernels.attention.wgmma.mask_tiles import MaskTiles, has_tiles
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
-from aotc.kernels.matmul.wgmma.tiles import Body
 
 ADDRESS = 0x8400  # of a stage, a multiple of 1024
 
 
 def read_places(mask: Mask, keys: int, first_row: int, lane: int) -> list[int]:
     """What a thread reads, pair by pair: addresses in shared memory."""
-    e = Body()
-    tiles = MaskTiles(e, mask, 128, keys)
-    tiles.begin("%row", "%lane")
-    tiles.read("%address")
-    values = evaluate(e.lines, {"%row": first_row, "%lane": lane, "%address": ADDRESS})
-    read = re.findall(r"llvm\.load (%\w+)", "\n".join(e.lines))
-    return [values[name] for name in read]
+    with arguments(["i32"] * 3) as (b, (row, lane_, address)):
+        tiles = MaskTiles(mask, 128, keys)
+        tiles.begin(b, row, lane_)
+        tiles.load(address)
+        given = {row: first_row, lane_: lane, address: ADDRESS}
+        loads = ops.find(row.owner.owner, "llvm.load")
+        return [evaluate(load.operands[0], given) for load in loads]
 
 
 @pytest.mark.parametrize("element", ["f16", "bf16", "f32"])

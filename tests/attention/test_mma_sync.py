@@ -10,17 +10,19 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from attention import problems
 from attention.test_results import exact
 from attention.test_wgmma import MASK, problem
 from helpers.command import Outcome
 from msgspec.structs import replace
 
 import aotc as aotc_
+from aotc.builder import Float, Scalar
 from aotc.kernels.attention.choice import choose
-from aotc.kernels.attention.mma_sync import kernel
-from aotc.kernels.attention.mma_sync.menu import candidates
+from aotc.kernels.attention.mma_sync.family import MMA_SYNC
 from aotc.kernels.attention.mma_sync.tiles import Variant
 from aotc.kernels.attention.problem import Attention
+from aotc.kernels.attention.softmax import Softmax
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
@@ -28,11 +30,6 @@ Aotc = Callable[..., Outcome]
 DTYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
 # Of one block of keys and less, of some, and of rows that end with a tile and that do not.
 SIZES = ((1, 1, 1), (3, 33, 70), (1, 130, 72), (0, 4, 4), (2, 0, 5))
-# The CPU device has no PTX: what the kernel has of it, as operations.
-EXP2 = re.compile(r'(%\w+) = llvm\.inline_asm .*"ex2\.approx\.ftz\.f32 \$0, \$1;".*?(%\w+) :.*')
-PACKED = re.compile(
-    r'(%\w+) = llvm\.inline_asm .*"cvt\.rn\.(b?f16)x2\.f32 \$0, \$1, \$2;".*?(%\w+), (%\w+) :.*'
-)
 
 
 def unaligned(p: Attention) -> Attention:
@@ -41,30 +38,27 @@ def unaligned(p: Attention) -> Attention:
 
 
 def module(p: Attention, variant: Variant) -> str:
-    types = [p.q.type, p.k.type, p.v.type, p.o.type, *([p.mask.type] if p.mask else [])]
-    arguments = ", ".join(f"%{i}: {type_}" for i, type_ in enumerate(types))
-    names = ", ".join(f"%{i}" for i in range(len(types)))
-    return f"""{kernel.function(p, variant, "kernel")}
-func.func @attention({arguments}) attributes {{llvm.emit_c_interface}} {{
-  call @kernel({names}) : ({", ".join(types)}) -> ()
-  return
-}}
-"""
+    return problems.module(MMA_SYNC.function(p, variant, "kernel"), p)
 
 
-def without_ptx(text: str) -> str:
-    text, exponentials = EXP2.subn(r"\1 = math.exp2 \2 : f32", text)
-    text, words = PACKED.subn(
-        r"\1_high = arith.truncf \3 : f32 to \2\n"
-        r"\1_low = arith.truncf \4 : f32 to \2\n"
-        r"\1_both = vector.from_elements \1_low, \1_high : vector<2x\2>\n"
-        r"\1 = llvm.bitcast \1_both : vector<2x\2> to i32",
-        text,
-    )
-    assert exponentials
-    assert words
-    assert "inline_asm" not in text
-    return text
+@pytest.fixture
+def without_ptx(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU device has no PTX: what the kernel has of it, as operations."""
+
+    def exp2(softmax: Softmax, power: Float) -> Float:
+        found: Float = softmax.b.op("math.exp2", [power], "f32")
+        return found
+
+    def pack_two(softmax: Softmax, low: Float, high: Float) -> Scalar:
+        b, element = softmax.b, softmax.element
+        both = b.from_elements(
+            [b.convert(one, element) for one in (low, high)], f"vector<2x{element}>"
+        )
+        found: Scalar = b.op("llvm.bitcast", [both], "i32")
+        return found
+
+    monkeypatch.setattr(Softmax, "exp2", exp2)
+    monkeypatch.setattr(Softmax, "pack_two", pack_two)
 
 
 def check(p: Attention, variant: Variant, folder: Path, sizes: tuple[int, int, int]) -> None:
@@ -109,10 +103,12 @@ RUN = {
 
 
 @pytest.mark.parametrize("name", RUN)
+@pytest.mark.usefixtures("without_ptx")
 def test_results_are_right(name: str, tmp_path: Path) -> None:
     p, variant = RUN[name]
-    assert kernel.can_take(p, variant)
-    text = without_ptx(module(p, variant))
+    assert MMA_SYNC.can_take(p, variant)
+    text = module(p, variant)
+    assert "inline_asm" not in text
     aotc_.build(text, name="attention", emit="shared", chips=("sm_80",), out=f"{tmp_path}/")
     for sizes in SIZES:
         check(p, variant, tmp_path, sizes)
@@ -130,15 +126,15 @@ def test_results_are_right(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
-    assert candidates(p) == [], why
+    assert MMA_SYNC.variants(p) == (), why
 
 
 @pytest.mark.parametrize(
     "variant", [Variant(keys=40), Variant(keys=256), Variant(tiles=4, warps=8)]
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
-    assert kernel.can_take(problem(depth=128), Variant())
-    assert not kernel.can_take(problem(depth=128), variant)
+    assert MMA_SYNC.can_take(problem(depth=128), Variant())
+    assert not MMA_SYNC.can_take(problem(depth=128), variant)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +171,8 @@ def test_sums_stay_in_registers(
     name: str, chip: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path
 ) -> None:
     """ptxas takes every kernel of the menu without a stack."""
-    for number, one in enumerate(candidates(FITTING[name])):
-        path = mlir_file(module(FITTING[name], one.variant), name=f"kernel_{number}.mlir")
+    for number, variant in enumerate(MMA_SYNC.variants(FITTING[name])):
+        path = mlir_file(module(FITTING[name], variant), name=f"kernel_{number}.mlir")
         out = tmp_path / f"out{number}"
         aotc("build", path, "--chip", chip, "--emit", "cubin", "-o", f"{out}/").succeeded()
         said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout

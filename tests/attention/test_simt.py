@@ -17,10 +17,10 @@ from helpers.command import Outcome
 from msgspec.structs import replace
 
 import aotc as package
+from aotc.builder import Float
 from aotc.kernels.attention.choice import choose
 from aotc.kernels.attention.problem import Attention, Mask
-from aotc.kernels.attention.simt import kernel as simt
-from aotc.kernels.attention.simt.menu import SIMT, SIMT_ON_HOPPER
+from aotc.kernels.attention.simt.family import SIMT, SIMT_ON_HOPPER
 from aotc.kernels.attention.simt.softmax import Softmax
 from aotc.kernels.attention.simt.tiles import Variant
 from aotc.kernels.matmul.problem import Matrix
@@ -85,16 +85,21 @@ CASES = {
 
 def _text(name: str) -> str:
     p, variant = CASES[name]
-    assert simt.can_take(p, variant), name
-    module = problems.module(simt.function(p, variant, "kernel"), p)
+    assert SIMT.can_take(p, variant), name
+    module = problems.module(SIMT.function(p, variant, "kernel"), p)
     return module.replace("kernel", f"kernel_{name}").replace("@attention", f"@a_{name}")
+
+
+def exp2(softmax: Softmax, power: Float) -> Float:
+    found: Float = softmax.b.op("math.exp2", [power], "f32")
+    return found
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> package.Library:
     """With exp2 as the CPU has it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Softmax, "exp2", lambda self, x: self.w.value(f"math.exp2 {x} : f32"))
+        patch.setattr(Softmax, "exp2", exp2)
         text = "\n".join(_text(name) for name in CASES)
     folder = tmp_path_factory.mktemp("simt")
     built = package.build(text, emit="shared", out=f"{folder}/", name="simt", chips=("sm_80",))
@@ -209,8 +214,8 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
     possible = Variant(across=16)
-    assert simt.can_take(f32(), possible)
-    assert not simt.can_take(f32(), variant)
+    assert SIMT.can_take(f32(), possible)
+    assert not SIMT.can_take(f32(), variant)
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_89", "sm_90a"])
@@ -232,12 +237,12 @@ def test_sums_stay_in_registers(
     """ptxas takes every variant with the registers that there are, and scores and sums are
     multiply-adds. (A few places that are used once in a block of keys may be on the stack, for the
     sake of another block of threads.)"""
-    candidates = SIMT.candidates(p)
-    assert candidates
+    variants = SIMT.variants(p)
+    assert variants
     if chip == "sm_90a":
-        candidates += SIMT_ON_HOPPER.candidates(p)
-    for number, candidate in enumerate(candidates):
-        text = problems.module(simt.function(p, candidate.variant, "kernel"), p)
+        variants += SIMT_ON_HOPPER.variants(p)
+    for number, variant in enumerate(variants):
+        text = problems.module(SIMT.function(p, variant, "kernel"), p)
         out = tmp_path / f"out{number}"
         path = mlir_file(text)
         command = ("build", path, "--chip", chip, "--emit", "ptx,cubin", "-o", f"{out}/")
@@ -247,6 +252,6 @@ def test_sums_stay_in_registers(
         assert registers <= 255
         assert stack <= 128
         ptx = next(out.glob("*.ptx")).read_text()
-        variant, depth = candidate.variant, p.depth or 0
+        depth = p.depth or 0
         each = variant.rows * variant.thread_keys * 4 * variant.steps
         assert ptx.count("fma.rn.f32") >= each + variant.rows * depth // variant.across

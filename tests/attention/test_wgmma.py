@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from attention import problems
+from attention.evaluation import arguments, evaluate
 from attention.problems import problem
 from helpers.command import Outcome
-from matmul.test_wgmma import evaluate
 from msgspec.structs import replace
 
+from aotc.builder import Scalar
 from aotc.kernels.attention.choice import choose
-from aotc.kernels.attention.family import Candidate
 from aotc.kernels.attention.problem import Attention, Mask
-from aotc.kernels.attention.wgmma import kernel as hopper
-from aotc.kernels.attention.wgmma.kernel import Variant
-from aotc.kernels.attention.wgmma.menu import HOPPER
+from aotc.kernels.attention.wgmma.family import WGMMA
+from aotc.kernels.attention.wgmma.kernel import Kernel, Variant
 from aotc.mlir import ir
 from aotc.request import Chip
 
@@ -29,14 +29,14 @@ MASK = Mask("memref<?x1x?x?xf16>", "f16", ("b/4", "0", "i", "j"), 2)
 ALIGNED_MASK = Mask("memref<?x1x?x136xf16>", "f16", ("b/4", "0", "i", "j"), 16)
 
 
-def chosen(p: Attention) -> list[Candidate]:
+def chosen(p: Attention) -> list[Variant]:
     """Hopper's kernels for it."""
-    choices = [one for one in choose(p, [Chip("sm_90a")]) if one.family is HOPPER]
-    return [candidate for choice in choices for candidate in choice.candidates]
+    choices = [one for one in choose(p, [Chip("sm_90a")]) if one.family is WGMMA]
+    return [variant for choice in choices for variant in choice.variants]
 
 
 def module(p: Attention, variant: Variant) -> str:
-    return problems.module(hopper.function(p, variant, "kernel"), p)
+    return problems.module(WGMMA.function(p, variant, "kernel"), p)
 
 
 @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
     [Variant(keys=100), Variant(keys=272), Variant(consumers=4), Variant(stages=1)],
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
-    assert hopper.can_take(problem(), Variant())
-    assert not hopper.can_take(problem(), variant)
+    assert WGMMA.can_take(problem(), Variant())
+    assert not WGMMA.can_take(problem(), variant)
 
 
 def test_tiles_are_chosen_by_their_number() -> None:
     """Few, and then smaller ones; of numbers that are not known, each size there is."""
     rows = {
-        tokens: [choice.variant.m for choice in chosen(problem(16, tokens, tokens))]
+        tokens: [variant.m for variant in chosen(problem(16, tokens, tokens))]
         for tokens in (512, 1024, 4096)
     }
     assert rows == {512: [64], 1024: [128], 4096: [192]}
-    assert [choice.variant.m for choice in chosen(problem())] == [192, 128, 64]
-    assert [choice.variant.m for choice in chosen(problem(depth=128))] == [128, 64]
+    assert [variant.m for variant in chosen(problem())] == [192, 128, 64]
+    assert [variant.m for variant in chosen(problem(depth=128))] == [128, 64]
 
 
 PROBLEMS = {
@@ -92,11 +92,11 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_text_is_a_module(name: str) -> None:
-    choices = chosen(PROBLEMS[name])
-    assert choices
-    for choice in choices:
+    variants = chosen(PROBLEMS[name])
+    assert variants
+    for variant in variants:
         with ir.Context(), ir.Location.unknown():
-            ir.Module.parse(module(PROBLEMS[name], choice.variant)).operation.verify()
+            ir.Module.parse(module(PROBLEMS[name], variant)).operation.verify()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_sums_stay_in_registers(
     """ptxas takes it with the registers that there are, without stack, and says nothing of
     products that wait for each other."""
     p = PROBLEMS[name]
-    variant = chosen(p)[number].variant
+    variant = chosen(p)[number]
     path, out = mlir_file(module(p, variant)), tmp_path / "out"
     command = ("build", path, "--chip", "sm_90a", "--emit", "ptx,cubin", "-o", f"{out}/")
     assert "warning" not in aotc(*command).succeeded().stderr
@@ -126,6 +126,18 @@ def test_sums_stay_in_registers(
     assert len(re.findall(second, ptx)) >= variant.keys // 16
 
 
+@contextmanager
+def kernel_of(p: Attention, variant: Variant) -> Iterator[tuple[Kernel, list[Scalar]]]:
+    """One to build parts of, and some numbers (i32)."""
+    with arguments([*p.arguments.values(), *["i32"] * 4]) as (b, values):
+        yield Kernel(b, p, variant, values[:-4]), values[-4:]
+
+
+def signed(number: int) -> int:
+    """Of an i32."""
+    return number - (number >> 31 << 32)
+
+
 @pytest.mark.parametrize("consumers", [1, 2, 3])
 @pytest.mark.parametrize("queries", [1, 64, 190, 1024])
 @pytest.mark.parametrize("causal", [False, True])
@@ -133,27 +145,27 @@ def test_each_row_is_in_one_tile(consumers: int, queries: int, causal: bool) -> 
     """Those of a warpgroup are all in front of a matrix, or none is; and what sees the most keys is
     first."""
     variant = Variant(consumers=consumers, group=2)
-    kernel = hopper._Kernel(problem(causal=causal), variant)
-    kernel.batch, kernel.down, kernel.queries = "%batch", "%down", "%queries"
-    tile = kernel._tile("%number")
     down = -(-queries // variant.m)
     seen, firsts = [], []
-    for number in range(3 * down):
-        given = {"%batch": 3, "%down": down, "%queries": queries, "%number": number}
-        values = evaluate(kernel.e.lines, given)
-        assert tile.batch is not None
-        first = values[tile.row]
-        assert first % 64 == 0
-        firsts.append(first)
-        rows = range(max(first, 0), min(first + variant.m, queries))
-        seen += [(values[tile.batch], row) for row in rows]
+    with kernel_of(problem(causal=causal), variant) as (kernel, numbers):
+        number, kernel.batch, kernel.down, kernel.queries = numbers
+        tile = kernel._tile(number)
+        for i in range(3 * down):
+            given = {number: i, kernel.batch: 3, kernel.down: down, kernel.queries: queries}
+            assert tile.batch is not None
+            first = signed(evaluate(tile.row, given))
+            assert first % 64 == 0
+            firsts.append(first)
+            rows = range(max(first, 0), min(first + variant.m, queries))
+            seen += [(evaluate(tile.batch, given), row) for row in rows]
     assert sorted(seen) == sorted(itertools.product(range(3), range(queries)))
     assert not causal or firsts[: 2 * down] == sorted(firsts[: 2 * down], reverse=True)
 
 
-def test_blocks_of_k_are_where_they_are_fetched() -> None:
+def test_tiles_of_k_are_where_they_are_copied() -> None:
     """The ring has K, K, V, K, V and so on."""
-    kernel = hopper._Kernel(problem(), Variant())
-    count = kernel._k_count("%j")
-    places = [evaluate(kernel.e.lines, {"%count": 100, "%j": j})[count] for j in range(4)]
+    with kernel_of(problem(), Variant()) as (kernel, numbers):
+        j, kernel.count, *_ = numbers
+        count = kernel._k_count(j)
+        places = [evaluate(count, {kernel.count: 100, j: number}) for number in range(4)]
     assert places == [100, 101, 103, 105]

@@ -101,7 +101,7 @@ def test_files_that_options_name(tmp_path: Path, cmake: Callable[..., str]) -> N
 def _ptxas() -> Path:
     from aotc.toolchain import Toolchain
 
-    return Toolchain(os.environ).ptxas.path
+    return Toolchain(os.environ).tool("ptxas").path
 
 
 def test_the_folder_is_told(aotc: Callable[..., Outcome]) -> None:
@@ -151,7 +151,7 @@ def test_refusals(text: str, words: str, tmp_path: Path, cmake: Callable[..., st
 
 def test_without_the_command(tmp_path: Path, cmake: Callable[..., str]) -> None:
     copy = shutil.copytree(FOLDER, tmp_path / "lonely" / "cmake")
-    shutil.copy(FOLDER.parent / "__init__.py", tmp_path / "lonely")
+    shutil.copy(FOLDER.parent / "version.py", tmp_path / "lonely")
     folder = _project(tmp_path / "p", "find_package(aotc REQUIRED)\n")
     with pytest.raises(AssertionError, match="AOTC_EXECUTABLE=/path/to/bin/aotc"):
         cmake(

@@ -10,11 +10,11 @@ from chips.kernels import Kernel
 from helpers.command import build_here
 
 from aotc import ops
+from aotc.analysis.extents import LaunchSizes
+from aotc.images.image import DeviceKernel
 from aotc.input.entries import functions_of
 from aotc.inspect import inspect
 from aotc.inspect.occupancy import limits_of, occupancy
-from aotc.inspect.scan import DeviceKernel
-from aotc.lower.checks.extents import LaunchSizes
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import Chip

@@ -24,7 +24,7 @@ from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.tcgen05 import TCGEN05
 from aotc.kernels.matmul.wgmma.small_m import few_rows
-from aotc.lower.placement_names import LEAST_CAPABILITY
+from aotc.module_names import LEAST_CAPABILITY
 
 # Elements of A and B, accumulator, elements of C, and what may be done with f32.
 TYPES: tuple[tuple[str, str, str, dict[str, bool]], ...] = (
@@ -190,10 +190,9 @@ def product_kernels() -> Iterator[Kernel]:
 
 def attention_kernels() -> Iterator[Kernel]:
     for attention in attentions():
-        for kind in ATTENTION:
-            target = ANY_GPU if kind.chip is None else kind.chip.name
-            for candidate in kind.candidates(attention):
-                yield Kernel(kind, attention, candidate.variant, target)
+        for family in ATTENTION:
+            for variant in family.variants(attention):
+                yield Kernel(family, attention, variant, family.target)
 
 
 def capabilities_of(kernel: Kernel) -> tuple[int, ...]:
@@ -201,8 +200,6 @@ def capabilities_of(kernel: Kernel) -> tuple[int, ...]:
     if kernel.target != ANY_GPU:
         return (int(kernel.target.strip("sma_")),)
     able = (one for one in LIMITS if one >= LEAST_CAPABILITY)
-    if isinstance(kernel.problem, Attention):
-        return tuple(able)
     needed = shared_bytes_of(kernel)
     return tuple(one for one in able if LIMITS[one].block_shared >= needed)
 
@@ -238,7 +235,5 @@ def _elements_of_thread(kernel: Kernel) -> float:
 
 
 def shared_bytes_of(kernel: Kernel) -> int:
-    """Dynamic shared memory of a block. (What attention has is known from its launches alone.)"""
-    if isinstance(kernel.problem, Attention):
-        return 0
+    """Dynamic shared memory of a block."""
     return int(kernel.family.shared_bytes(kernel.problem, kernel.variant))

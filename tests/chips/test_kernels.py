@@ -26,17 +26,16 @@ from helpers.command import build_here
 from msgspec.structs import asdict
 
 from aotc import ops
+from aotc.analysis.extents import LaunchSizes
+from aotc.analysis.launch_limits import excesses
 from aotc.chips import LIMITS, block_shared_of
 from aotc.inspect import inspect
-from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import Choice, candidates, choose
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.tuned import Entry, problem_words
-from aotc.lower.checks.extents import LaunchSizes
-from aotc.lower.outlining.limits import excesses
 from aotc.mlir import ir
 from aotc.request import DEFAULT_CHIPS, BuildRequest, Chip, parse_ptx
 
@@ -161,7 +160,7 @@ def test_launches_ask_for_what_plans_say() -> None:
                 for launch in launches:
                     assert list(excesses(launch, capability)) == [], kernel.name
             asked = max(LaunchSizes.of(launch).dynamic_shared_bytes or 0 for launch in launches)
-            assert asked == shared_bytes_of(kernel) or isinstance(kernel.problem, Attention)
+            assert asked == shared_bytes_of(kernel)
 
 
 def test_attention_asks_for_no_more_than_there_is() -> None:

@@ -14,7 +14,7 @@ import pytest
 from helpers.command import SAMPLES, Outcome
 from helpers.native import build_library
 
-from aotc.host.llvm_text import unknown_intrinsics
+from aotc.toolchain.llvm_text import unknown_intrinsics
 
 Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]

@@ -14,8 +14,8 @@ import pytest
 from helpers.command import Outcome
 
 from aotc import mlir
-from aotc.doctor.report import Check, Status
 from aotc.frontends import frontends
+from aotc.health import Check, Status
 from aotc.request import HostTarget
 from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
 
@@ -155,12 +155,12 @@ NO_DEVICE = SimpleNamespace(name="CUDA_ERROR_NO_DEVICE")
     ],
 )
 def test_devices(driver: Any, found: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from aotc.doctor.devices import check_devices
+    from aotc.target import TARGETS
 
     bindings = SimpleNamespace(driver=driver)
     monkeypatch.setitem(sys.modules, "cuda.bindings", bindings)
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
-    checks = {check.name: check.found for check in check_devices()}
+    checks = {check.name: check.found for target in TARGETS for check in target.check_devices()}
     assert checks.pop("cpu").split()[1] in ("core", "cores")
     assert checks == found
 

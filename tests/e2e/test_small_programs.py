@@ -75,6 +75,40 @@ func.func @main() {
   vector.print %v : i32
   return
 }"""
+OF_FLOAT8 = """
+func.func @f(%A: memref<?xf32>, %B: memref<?xf8E4M3FN>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %A, %c0 : memref<?xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    OPERATIONS
+    memref.store %s, %B[%i] : memref<?xf8E4M3FN>
+  }
+  return
+}"""
+NARROWED = """%a = memref.load %A[%i] : memref<?xf32>
+    %s = arith.truncf %a : f32 to f8E4M3FN"""
+ADDED = """%a = memref.load %B[%i] : memref<?xf8E4M3FN>
+    %s = arith.addf %a, %a : f8E4M3FN"""
+WARP = """
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %a = gpu.alloc host_shared () : memref<32xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+      threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    gpu.warp_execute_on_lane_0(%tx)[32] {
+      %v = arith.constant dense<1.0> : vector<32xf32>
+      vector.transfer_write %v, %a[%c0] {in_bounds = [true]} : vector<32xf32>, memref<32xf32>
+      gpu.yield
+    }
+    gpu.terminator
+  }"""
+PACK = """
+  %a = arith.constant dense<1> : tensor<8x8xi32>
+  %e = tensor.empty() : tensor<2x2x4x4xi32>
+  %p = tensor.pack %a inner_dims_pos = [0, 1] inner_tiles = [4, 4] into %e
+    : tensor<8x8xi32> -> tensor<2x2x4x4xi32>"""
 # The program, and what it prints.
 PROGRAMS = {
     "a masked read": (MAIN.format(MASK), ["( 1, 1, 9, 9 )"]),
@@ -91,6 +125,16 @@ REFUSED = {
         MAIN.format(CONVERSION.replace("TYPE", "f8E4M3FN")),
         "input.mlir:4:8: arith.truncf",
     ),
+    "to f8 in a kernel": (
+        OF_FLOAT8.replace("OPERATIONS", NARROWED),
+        "input.mlir:8:10: arith.trunc",
+    ),
+    "a sum of f8 in a kernel": (
+        OF_FLOAT8.replace("OPERATIONS", ADDED),
+        "input.mlir:8:10: arith.add",
+    ),
+    "a warp's lane": (MAIN.format(WARP), "gpu.warp_execute_on_lane_0"),
+    "a pack of old": (MAIN.format(PACK), "custom op 'tensor.pack' is unknown"),
     "printed, and then used": (PRINTED, "input.mlir:6:8: error: 'tensor.cast' op not bufferizable"),
     "printf over lines": (MAIN.format(LINES), "input.mlir:10:8: error: expected integer number"),
 }
@@ -134,6 +178,35 @@ func.func @matvec(%A: memref<?x?xf32>, %b: memref<?xf32, strided<[?], offset: ?>
 """
 
 
+# As tutorials schedule an operation of dynamic shapes: tiles, and vectors with masks.
+VECTORIZED = """
+#map = affine_map<(d0) -> (d0)>
+func.func @add(%A: tensor<?xf32>, %B: tensor<?xf32>) -> tensor<?xf32>
+    attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %A, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}
+      ins(%A, %B : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
+    %g = transform.structured.match ops{["linalg.generic"]} in %m
+      : (!transform.any_op) -> !transform.any_op
+    %t, %l = transform.structured.tile_using_forall %g tile_sizes [8]
+      : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.structured.vectorize %t vector_sizes [8] : !transform.any_op
+    transform.yield
+  }
+}
+"""
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
     text, expected = PROGRAMS[name]
@@ -165,3 +238,12 @@ def test_masks_and_strides(tmp_path: Path) -> None:
     library.matvec(matrix, vector, sums[::2])
     np.testing.assert_array_equal(sums[::2], matrix @ vector)
     assert not sums[1::2].any()
+
+
+@pytest.mark.parametrize("size", [1, 8, 21])
+def test_a_schedule_of_vector_sizes(size: int, tmp_path: Path) -> None:
+    artifact = build(VECTORIZED.encode(), name="vectorized", emit="shared", out=f"{tmp_path}/")
+    library = load(artifact)
+    library.set_device("cpu")
+    x, y = np.random.default_rng(7).random((2, size), np.float32)
+    np.testing.assert_array_equal(library.add(x, y), x + y)

@@ -96,7 +96,7 @@ def test_the_table_of_chips(
     assert said.code == 2
     assert f": {lacking} lacks it\n" in said.stderr
     aotc(*command, having).succeeded()
-    monkeypatch.setattr("aotc.stages.device.find_needs", lambda gpu_module: ())
+    monkeypatch.setattr("aotc.targets.cuda.stages.find_needs", lambda gpu_module: ())
     assert aotc(*command, lacking).code != 0
 
 

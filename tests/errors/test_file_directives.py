@@ -166,7 +166,7 @@ def test_device_assembly_cannot_read(aotc: Aotc, mlir_file: Write, tmp_path: Pat
         ".version 8.0\n.target sm_80\n.address_size 64\n"
         f'.file 1 "{tmp_path / "pipe"}"\n.visible .entry k()\n{{\n.loc 1 3 0\nret;\n}}\n'
     )
-    ptxas = str(Toolchain(os.environ).ptxas.path)
+    ptxas = str(Toolchain(os.environ).tool("ptxas").path)
     command: list[str | Path] = [ptxas, "-arch=sm_80", "-lineinfo", ptx]
     command += ["-o", tmp_path / "kernel.cubin"]
     assert subprocess.run(command, timeout=60, check=False).returncode == 0

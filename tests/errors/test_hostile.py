@@ -46,6 +46,12 @@ REFUSED = {
         f'func.func @"a\\22;#include<x>\\0A"(%x: memref<4xf32>) {ENTRY} {{ return }}',
         "1:1: error: the name 'a\";#include<x>\\n' has the character '\"'",
     ),
+    "a target triple that is a map": (
+        "module attributes {llvm.target_triple = affine_map<()[s0] -> (s0)>} {\n"
+        f"func.func @f() {ENTRY} {{ return }}\n}}",
+        "1:1: error: llvm.target_triple of this builtin.module is affine_map<()[s0] -> (s0)>; "
+        "expected a string.",
+    ),
     "a name of other bytes": (
         'func.func private @"g\\FF"() { return }',
         "1:1: error: this name is not UTF-8.",

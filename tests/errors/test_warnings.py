@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from helpers.checks import BUFFER, HEAD
 from helpers.command import SAMPLES, Outcome
 
@@ -38,6 +39,29 @@ def test_options(aotc: Aotc, mlir_file: MlirFile, tmp_path: Path) -> None:
     assert out.exists()
     for option in ("-Wno-out-of-bounds", "-q"):
         assert aotc(*command, option) == Outcome(0, "", "")
+
+
+@pytest.mark.parametrize("dimension", [-2147483648, 1, 1 << 40])
+def test_a_dimension_that_a_buffer_has_not(
+    dimension: int, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path
+) -> None:
+    """The size of such a dimension is undefined, whatever the buffer's shape is: the build says so
+    and does not look for it."""
+    path = mlir_file(
+        f"""func.func @f(%a: memref<?xf32>) attributes {{llvm.emit_c_interface}} {{
+  %c = arith.constant {dimension} : index
+  %n = memref.dim %a, %c : memref<?xf32>
+  %b = memref.alloc(%n) : memref<?xf64>
+  %x = memref.load %b[%n] : memref<?xf64>
+  memref.store %x, %b[%n] : memref<?xf64>
+  return
+}}
+"""
+    )
+    done = aotc("build", path, "--emit", "host-mlir", "-o", tmp_path / "out.mlir")
+    assert done.code == 0
+    said = f"memref.dim asks for dimension {dimension} of memref<?xf32>, which has 1"
+    assert f"{path}:3:8: warning: {said} [-Wout-of-bounds]\n" in done.stderr
 
 
 def test_an_unknown_name(aotc: Aotc) -> None:

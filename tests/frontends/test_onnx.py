@@ -161,6 +161,13 @@ def test_old_operations(tmp_path: Path) -> None:
     _check(_build(path), path, [np.array([5, 99_999])])
 
 
+def test_more_outputs_than_memory_has(tmp_path: Path) -> None:
+    """What onnx's C++ throws for such an attribute is an error in the model."""
+    path = _model(tmp_path / "x.onnx", "Split", 18, num_outputs=(1 << 63) - 1)
+    with pytest.raises(aotc.InputError, match="The shapes of this model do not fit: "):
+        aotc.build(path, out=tmp_path / "x")
+
+
 @pytest.mark.parametrize(
     ("operation", "attributes", "message"),
     [

@@ -244,6 +244,21 @@ def test_weights_of_another_size(tmp_path: Path) -> None:
     model.graph.initializer.append(weight)
     (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
     (tmp_path / "w").write_bytes(b"1234")
-    message = "The data of the weight 'w' has 4 bytes: float of the shape [4] has 16."
+    message = "The data of the tensor 'w' has 4 bytes: float of the shape [4] has 16."
     with pytest.raises(aotc.InputError, match=re.escape(message)):
         aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
+
+
+def test_a_constant_of_another_size(tmp_path: Path) -> None:
+    """Data that is not raw, of a tensor that is a node's attribute."""
+    model = onnx.parser.parse_model(
+        HEAD + "net (float[1] x) => (float[1] y) { c = Constant <value = float[1] {1.0}> ()\n"
+        "y = Add (x, c) }"
+    )
+    [constant, _] = model.graph.node
+    constant.attribute[0].t.ClearField("raw_data")
+    constant.attribute[0].t.float_data[:] = [1.0, 2.0]
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(aotc.InputError, match="The data of a constant does not fit its shape"):
+        aotc.build(path, out=tmp_path / "x")

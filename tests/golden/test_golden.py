@@ -16,11 +16,11 @@ import pytest
 
 from aotc import __version__, mlir
 from aotc.artifacts import KINDS
+from aotc.building.build import Build
 from aotc.emit.table import generate_table
 from aotc.manifest import parse_manifest
 from aotc.pipeline import run_build
 from aotc.request import BuildRequest, Chip, HostTarget
-from aotc.stages.build import Build
 from aotc.toolchain import Runner, Toolchain, data_dir
 
 FOLDER = Path(__file__).parent

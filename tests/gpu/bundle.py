@@ -297,7 +297,7 @@ def link_library(packages: Path, folder: Path, toolchain: Toolchain) -> None:
         *("-target", LIBRARY_TARGET, "-std=c11", "-D_GNU_SOURCE", "-O1", "-s"),
         *("-fno-sanitize=all", "-Wall", "-Wextra", "-Werror"),
         *(f"-I{packages / package / 'include'}" for package in ("plain", "prefixed", "tiles")),
-        f"-isystem{toolchain.cuda_include.path}",
+        f"-isystem{toolchain.tool('cuda-include').path}",
         *(str(source) for source in sorted(LIBRARY.glob("*.c"))),
         str(packages / "plain" / "lib" / f"lib{name}.a"),
         str(packages / "prefixed" / "lib" / f"lib{LIBRARY_PREFIX}{name}.a"),

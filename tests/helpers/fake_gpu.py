@@ -21,7 +21,12 @@ def build_fake_driver(folder: Path) -> Path:
         [
             *toolchain.zig_cc.command,
             *("-target", HostTarget.native().triple, "-std=c11", "-D_GNU_SOURCE"),
-            *("-shared", "-fPIC", "-fno-sanitize=all", f"-isystem{toolchain.cuda_include.path}"),
+            *(
+                "-shared",
+                "-fPIC",
+                "-fno-sanitize=all",
+                f"-isystem{toolchain.tool('cuda-include').path}",
+            ),
             *(str(source) for source in sorted((FAKE_SOURCES / "fake_driver").glob("*.c"))),
             "-lpthread",
             *("-o", str(folder / "libcuda.so.1")),

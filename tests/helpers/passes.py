@@ -7,9 +7,9 @@ from pathlib import Path
 from aotc.input.source import Source, parse_source
 from aotc.lower.passes.base import Lowering
 from aotc.lower.plan.pipeline import parse_plan
-from aotc.lower.remarks import Remarks
 from aotc.mlir import make_context
 from aotc.pipeline_text import pipeline_text
+from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
 
 

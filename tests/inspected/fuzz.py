@@ -24,10 +24,10 @@ from inspected.mutations import Mutator
 from inspected.support import Built, build_small, pack
 
 from aotc.errors import InputError
+from aotc.images.view import View
 from aotc.inspect.images import occupancy_rows, ptx_texts
 from aotc.inspect.report import Report, report_of
 from aotc.inspect.text import to_text
-from aotc.inspect.view import View
 from aotc.request import Chip
 
 LIMIT_SECONDS = 5.0

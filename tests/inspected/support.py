@@ -84,7 +84,7 @@ def build_small(folder: Path) -> Built:
 def pack(images: list[tuple[str, str, Path]], out: Path, mode: str) -> Path:
     """A fat binary of (kind, chip's number, file) in a mode of fatbinary's `--compress-mode`."""
     command = [
-        *Toolchain(os.environ).fatbinary.command,
+        *Toolchain(os.environ).tool("fatbinary").command,
         *("--64", f"--create={out}", f"--compress-mode={mode}"),
         *(["--compress-all"] if mode != "none" else []),
         *(f"--image3=kind={kind},sm={number},file={file}" for kind, number, file in images),

@@ -17,9 +17,9 @@ from inspected.hostile import HOSTILE, fatbin_of
 from inspected.support import Built
 
 from aotc.errors import InputError
-from aotc.inspect import lz4
+from aotc.images.view import View
 from aotc.inspect.report import report_of
-from aotc.inspect.view import View
+from aotc.targets.cuda.images import lz4
 
 KINDS = (
     "exe",

@@ -272,7 +272,7 @@ def test_sass(aotc: Callable[..., Outcome], built: Built, tmp_path: Path) -> Non
 def test_sass_without_nvdisasm(
     aotc: Callable[..., Outcome], built: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Toolchain, "nvdisasm", None)
+    monkeypatch.setattr(Toolchain, "look_for", lambda self, name: None)
     failed = aotc("inspect", built.executable, "--sass")
     assert failed.code == 3
     assert "hint: pip install nvidia-cuda-nvdisasm, or name another with" in failed.stderr

@@ -12,13 +12,13 @@ import pytest
 from helpers.command import Outcome
 from inspected.support import Built, pack
 
-from aotc.device.compile import parse_resources
+from aotc.images.view import View
 from aotc.inspect import inspect, opened
-from aotc.inspect.cubin import read_cubin
 from aotc.inspect.images import ptx_texts
-from aotc.inspect.ptx import read_ptx
 from aotc.inspect.report import report_of
-from aotc.inspect.view import View
+from aotc.targets.cuda.compile import parse_resources
+from aotc.targets.cuda.images.cubin import read_cubin
+from aotc.targets.cuda.images.ptx import read_ptx
 from aotc.toolchain import Toolchain
 
 DATA = Path(__file__).parent / "data"
@@ -66,7 +66,14 @@ CHIPS = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_
 def _assemble(folder: Path, chip: str) -> tuple[Path, str]:
     source, cubin = folder / f"{chip}.ptx", folder / f"{chip}.cubin"
     source.write_text(PTX.replace("CHIP", chip))
-    command = [*Toolchain(os.environ).ptxas.command, "-v", f"-arch={chip}", source, "-o", cubin]
+    command = [
+        *Toolchain(os.environ).tool("ptxas").command,
+        "-v",
+        f"-arch={chip}",
+        source,
+        "-o",
+        cubin,
+    ]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return cubin, done.stdout + done.stderr
 
@@ -76,7 +83,7 @@ def test_cubin_says_what_ptxas_said(tmp_path: Path, chip: str) -> None:
     cubin, said = _assemble(tmp_path, chip)
     found = read_cubin(View(cubin.read_bytes(), "it"))
     assert found.chip == chip
-    assert found.made_by == f"ptxas {Toolchain(os.environ).ptxas.version}"
+    assert found.made_by == f"ptxas {Toolchain(os.environ).tool('ptxas').version}"
     kernels = {kernel.name: kernel for kernel in found.kernels}
     told = dict(parse_resources(said, chip))
     assert kernels.keys() == told.keys() == {"spills", "shares"}

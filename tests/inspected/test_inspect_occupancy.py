@@ -64,7 +64,7 @@ def calculator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     toolchain = Toolchain(os.environ)
     command = [
         *toolchain.zig_cc.command,
-        *("-target", HostTarget.native().triple, f"-isystem{toolchain.cuda_include.path}"),
+        *("-target", HostTarget.native().triple, f"-isystem{toolchain.tool('cuda-include').path}"),
         *("-fno-sanitize=all", "main.c", "-o", "main"),
     ]
     Runner(os.environ).run(command, making="the calculator", cwd=folder, env=ZIG_CACHE)

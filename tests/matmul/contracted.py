@@ -11,10 +11,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.functions import Functions
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_gathered
-from aotc.lower.analysis.aliasing import Roots
-from aotc.lower.analysis.functions import Functions
 from aotc.mlir import ir
 
 DTYPES: dict[str, Any] = {

@@ -14,7 +14,8 @@ import numpy as np
 from helpers.command import build_here
 from numpy.typing import NDArray
 
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Emitter, Matrix, Place, Problem
+from aotc.kernels.matmul.epilogue import Epilogue, Step
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 
 DTYPES: dict[str, Any] = {
     "f64": np.float64,
@@ -155,15 +156,15 @@ def build(
     return folder / "products"
 
 
-def clamped(emitter: Emitter, totals: Sequence[str], place: Place) -> list[str]:
-    """A finish, f32 to f32: the sum and its column, at least its row."""
-
-    def number(index: str) -> str:
-        integer = emitter.value(f"arith.index_cast {index} : index to i32")
-        return emitter.value(f"arith.sitofp {integer} : i32 to f32")
-
-    least, results = number(place.row), []
-    for total, column in zip(totals, place.columns, strict=True):
-        shifted = emitter.value(f"arith.addf {total}, {number(column)} : f32")
-        results.append(emitter.value(f"arith.maximumf {shifted}, {least} : f32"))
-    return results
+# The sum and its column, at least its row: f32 to f32.
+CLAMPED = Epilogue(
+    (
+        Step("i", "arith.index_cast", ("row",), "{}", "(index) -> i32"),
+        Step("least", "arith.sitofp", ("i",), "{}", "(i32) -> f32"),
+        Step("j", "arith.index_cast", ("column",), "{}", "(index) -> i32"),
+        Step("more", "arith.sitofp", ("j",), "{}", "(i32) -> f32"),
+        Step("shifted", "arith.addf", ("sum", "more"), "{}", "(f32, f32) -> f32"),
+        Step("result", "arith.maximumf", ("shifted", "least"), "{}", "(f32, f32) -> f32"),
+    ),
+    "result",
+)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,8 @@ from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Variant
-from aotc.kernels.matmul.problem import Emitter, Matrix, Place, Problem
+from aotc.kernels.matmul.epilogue import Epilogue, Step
+from aotc.kernels.matmul.problem import Matrix, Problem
 
 DTYPES = {
     "f64": np.dtype(np.float64),
@@ -74,19 +74,21 @@ class Case:
         return Matrix(type_, element, (None, None), None, 1, transposed)
 
     def text(self, variant: Variant | None = None) -> str:
-        finish = take_positive if self.relu else None
+        epilogue = TAKE_POSITIVE if self.relu else None
         problem = self.problem
         made = CPU_BLOCKED.function(
-            problem, variant or CPU_BLOCKED.variants(problem)[0], self.name, finish
+            problem, variant or CPU_BLOCKED.variants(problem)[0], self.name, epilogue
         )
         return made.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
 
 
-def take_positive(emitter: Emitter, totals: Sequence[str], place: Place) -> list[str]:
-    zero = emitter.constant("0.0", "f32")
-    return [emitter.value(f"arith.maximumf {total}, {zero} : f32") for total in totals]
-
-
+TAKE_POSITIVE = Epilogue(
+    (
+        Step("zero", "arith.constant", (), "{value = 0.0 : f32}", "() -> f32"),
+        Step("result", "arith.maximumf", ("sum", "zero"), "{}", "(f32, f32) -> f32"),
+    ),
+    "result",
+)
 CASES = (
     *(Case("f32", "f32", "f32", transposed) for transposed in ("nn", "nt", "tn", "tt")),
     Case("f64", "f64", "f64"),

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.command import Outcome
-from matmul.test_wgmma import OPERATIONS, evaluate, module, problem
+from matmul.test_wgmma import module, problem
+from matmul.traced import Trace, traced
 
-from aotc.kernels.matmul.wgmma.cluster_split_k import Exchange, parts_of
+from aotc.kernels.matmul.wgmma.cluster_split_k import (
+    ClusterSplitK,
+    exchanged_bytes,
+    parts_of,
+    stored_columns,
+)
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.kernels.matmul.wgmma.tiles import Body
 from aotc.kernels.matmul.wgmma.variants import Variant
 
 SPLIT = Variant(n=64, consumers=1, stages=4, splits=4)
@@ -34,109 +40,124 @@ def test_parts_are_of_one_width(n: int, splits: int, parts: int) -> None:
 def test_each_sum_is_of_all_blocks(n: int, m_blocks: int, consumers: int, splits: int) -> None:
     """In their order; each block stores a part of the columns, and none is left out."""
     seen = {}
-    for rank in range(parts_of(n, splits)):
-        for consumer, thread in ((0, 0), (0, 127), (consumers - 1, 5)):
-            exchange = Exchange(Body(), Variant(n, consumers, m_blocks, splits=splits))
-            exchange.rank = "%rank"
-            given = {"%rank": rank, "%address": 0, "%part": consumer, "%thread": thread}
-            found, first = traced(exchange, given)
-            for block, i in itertools.product(range(m_blocks), range(exchange.columns // 2)):
+    variant = Variant(n, consumers, m_blocks, splits=splits)
+    threads = {(0, 0), (0, 127), (consumers - 1, 5)}
+    columns = stored_columns(variant)
+    with reduced(variant) as traced_reduction:
+        for rank, (consumer, thread) in itertools.product(range(n // columns), threads):
+            given = {"rank": rank, "address": 0, "consumer": consumer, "thread": thread}
+            found, first = traced_reduction.stored(given)
+            for block, i in itertools.product(range(m_blocks), range(columns // 2)):
                 own = (block, i + first // 2)
                 expected = [(peer, consumer, thread, *own) for peer in range(splits)]
                 assert found[block, i] == expected
                 seen[consumer, thread, *own] = rank
-    assert len(seen) == len({(0, 0), (0, 127), (consumers - 1, 5)}) * m_blocks * n // 2
+    assert len(seen) == len(threads) * m_blocks * n // 2
 
 
-def traced(
-    exchange: Exchange, given: dict[str, int]
-) -> tuple[dict[tuple[int, int], list[Any]], int]:
-    """Of each sum that is stored, by its block of rows and its number: which sums are added. And
-    the first column."""
-    stored: list[tuple[list[str], str]] = []
-    sums = [f"%sums{block}" for block in range(exchange.m_blocks)]
-    exchange.add(
-        sums, "%address", "%part", "%thread", lambda *values: stored.append((values[0], values[1]))
-    )
-    lines = exchange.e.lines
-    # What all threads of all blocks write to this one.
-    memory: dict[int, tuple[int, int, int, int, int]] = {}
-    threads = np.arange(128)
-    for rank, consumer in itertools.product(range(exchange.splits), range(exchange.consumers)):
-        own = {**given, "%rank": rank, "%part": consumer, "%thread": threads}
-        values = evaluate_all(lines, own)
-        for line in lines:
-            if not line.strip().startswith("llvm.store"):
+@contextmanager
+def reduced(variant: Variant) -> Iterator[Reduction]:
+    struct = f"!llvm.struct<({', '.join(['f32'] * (variant.n // 2))})>"
+    sums = {f"sums{block}": struct for block in range(variant.m_blocks)}
+    names = ("rank", "address", "consumer", "thread")
+    with traced(**sums, **dict.fromkeys(names, "i32")) as trace:
+        yield Reduction(trace, variant)
+
+
+class Reduction:
+    """A reduction over blocks, built on arguments."""
+
+    def __init__(self, trace: Trace, variant: Variant) -> None:
+        self.trace, self.variant = trace, variant
+        split_k = ClusterSplitK(trace.b, variant)
+        split_k.rank = trace["rank"]
+        sums = [trace[f"sums{block}"] for block in range(variant.m_blocks)]
+        place = (trace[name] for name in ("address", "consumer", "thread"))
+        self.results: list[Any] = []
+        split_k.reduce(sums, *place, lambda *stored: self.results.extend(stored))
+
+    def stored(self, given: dict[str, int]) -> tuple[dict[tuple[int, int], list[Any]], int]:
+        """Of each sum that is stored, by its block of rows and its number: which accumulators are
+        added. And the first column."""
+        # What all threads of all blocks write to this one.
+        memory: dict[int, tuple[int, int, int, int, int]] = {}
+        threads, variant = np.arange(128), self.variant
+        for rank, consumer in itertools.product(range(variant.splits), range(variant.consumers)):
+            own = {**given, "rank": rank, "consumer": consumer, "thread": threads}
+            values = self.evaluate(own)
+            for store in self.trace.operations("llvm.store"):
+                vector, pointer = store.operands
+                peer, first = values[pointer]
+                if peer != given["rank"]:
+                    continue
+                for thread, (number, element) in itertools.product(
+                    threads, enumerate(values[vector])
+                ):
+                    address = int(first[thread]) + 4 * number
+                    assert address not in memory
+                    memory[address] = rank, consumer, int(thread), *values[element]
+        assert max(memory) + 4 == exchanged_bytes(variant) == 4 * len(memory)
+        values = self.evaluate(given)
+        sums, first = self.results
+        found = {}
+        for block, result in enumerate(sums):
+            for i, element in values[result].items():
+                number, terms = values[element]
+                found[block, i] = [memory[address + 4 * number] for address in terms]
+        return found, values[first]
+
+    def evaluate(self, given: dict[str, Any]) -> Any:
+        """`Trace.evaluate`, and structs as dicts, addresses in other blocks as (block, address),
+        sums of vectors as lists of addresses."""
+        values = self.trace.evaluate(**given)
+        for one in self.trace.operations():
+            operands = list(one.operands)
+            if one.name == "llvm.extractvalue":
+                block = int(self.trace.name_of(operands[0]).removeprefix("sums"))
+                found: Any = (block, number_in(one.attributes["position"]))
+            elif one.name == "nvvm.mapa":
+                found = values[operands[1]], values[operands[0]]
+            elif one.name == "llvm.getelementptr":
+                peer, address = values[operands[0]]
+                found = peer, address + number_in(one.attributes["rawConstantIndices"])
+            elif one.name == "llvm.load":
+                found = [values[operands[0]]]
+            elif one.name == "arith.addf":
+                found = values[operands[0]] + values[operands[1]]
+            elif one.name == "vector.extract":
+                found = number_in(one.attributes["static_position"]), values[operands[0]]
+            elif one.name == "llvm.mlir.undef":
+                found = {}
+            elif one.name == "llvm.insertvalue":
+                place = number_in(one.attributes["position"])
+                found = {**values[operands[0]], place: operands[1]}
+            else:
                 continue
-            vector, place = re.findall(r"%\w+", line)
-            peer, first = values[place]
-            if peer != given["%rank"]:
-                continue
-            for thread, (number, name) in itertools.product(threads, enumerate(values[vector])):
-                address = int(first[thread]) + 4 * number
-                assert address not in memory
-                memory[address] = rank, consumer, int(thread), *values[name]
-    assert max(memory) + 4 == exchange.bytes == 4 * len(memory)
-    values = evaluate_all(lines, given)
-    [(results, first)] = stored
-    found = {}
-    for block, result in enumerate(results):
-        for i, name in values[result].items():
-            number, terms = values[name]
-            found[block, i] = [memory[address + 4 * number] for address in terms]
-    return found, values[first]
+            values[one.results[0]] = found
+        return values
 
 
-def evaluate_all(lines: list[str], given: dict[str, Any]) -> dict[str, Any]:
-    """`evaluate`, and structs as dicts, addresses in other blocks as (block, address), sums of
-    vectors as lists of addresses."""
-    values: dict[str, Any] = dict(given)
-    for line in lines:
-        words = re.findall(r"%\w+", line)
-        if "extractvalue" in line:
-            values[words[0]] = int(words[1][5:]), int(re.findall(r"\[(\d+)\]", line)[0])
-        elif "from_elements" in line:
-            values[words[0]] = words[1:]
-        elif "nvvm.mapa" in line:
-            values[words[0]] = values[words[2]], values[words[1]]
-        elif "getelementptr" in line:
-            peer, address = values[words[1]]
-            values[words[0]] = peer, address + int(re.findall(r"\[(\d+)\]", line)[0])
-        elif "llvm.load" in line:
-            values[words[0]] = [values[words[1]]]
-        elif "arith.addf" in line:
-            values[words[0]] = values[words[1]] + values[words[2]]
-        elif "vector.extract" in line:
-            values[words[0]] = int(re.findall(r"\[(\d+)\]", line)[0]), values[words[1]]
-        elif "llvm.mlir.undef" in line:
-            values[words[0]] = {}
-        elif "insertvalue" in line:
-            place = int(re.findall(r"\[(\d+)\]", line)[0])
-            values[words[0]] = {**values[words[2]], place: words[1]}
-        else:
-            values = evaluate([line], values) if "cmpi" not in line else values
-    return values
+def number_in(attribute: Any) -> int:
+    """The one of an array."""
+    [number] = re.findall(r": (\d+)>", str(attribute))
+    return int(number)
 
 
 @pytest.mark.parametrize("splits", [2, 3, 8])
 @pytest.mark.parametrize("k", [0, 1, 64, 65, 200, 1024, 4100])
-def test_blocks_divide_k(splits: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_divide_k(splits: int, k: int) -> None:
     """Each step of K is one block's; each block has one step at least, if behind the end of K."""
-    monkeypatch.setitem(OPERATIONS, "maxui", max)
-    monkeypatch.setitem(OPERATIONS, "maxsi", max)
-    exchange = Exchange(Body(), Variant(64, 1, splits=splits))
-    exchange.rank = "%rank"
-    own, begin = exchange.divide("%stages", "%k")
     stages, done = -(-k // 64), []
-    for rank in range(splits):
-        given = {"%rank": rank, "%k": k, "%stages": stages, "%none": int(k == 0)}
-        lines = [re.sub(r"= arith.extui .*", "= arith.addi %none, %zero : i32", line)
-                 for line in exchange.e.lines if "cmpi" not in line]  # fmt: skip
-        values = evaluate(lines, {**given, "%zero": 0})
-        first, count = values[begin], values[own]
-        assert count >= 1
-        assert first % 64 == 0
-        done += [first + 64 * i for i in range(count) if first + 64 * i < max(k, 1)]
+    with traced(rank="i32", k="i32", stages="i32") as trace:
+        split_k = ClusterSplitK(trace.b, Variant(64, 1, splits=splits))
+        split_k.rank = trace["rank"]
+        own, begin = split_k.divide(trace["stages"], trace["k"])
+        for rank in range(splits):
+            values = trace.evaluate(rank=rank, k=k, stages=stages)
+            first, count = values[begin], values[own]
+            assert count >= 1
+            assert first % 64 == 0
+            done += [first + 64 * i for i in range(count) if first + 64 * i < max(k, 1)]
     assert sorted(done) == [64 * i for i in range(stages)]
 
 

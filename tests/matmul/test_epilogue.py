@@ -139,7 +139,7 @@ def test_every_family_takes_it(
     elif given.a.alignment < variant.copy_bytes or given.b.alignment < variant.copy_bytes:
         variant = MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, copy_bytes=1, splits=variant.splits)
     assert family.can_take(given, variant)
-    finish = steps(element, result).finish(given.extras)
+    finish = steps(element, result)
     text = entry(family.function(given, variant, "product", finish))
     artifact = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_80",))
     random = np.random.default_rng(9)
@@ -169,7 +169,7 @@ def test_hopper_builds(
     given = problem(*sizes, "f16", result, batched=batched)
     texts = []
     for number, variant in enumerate(WGMMA.variants(given)[::6]):
-        finish = steps("f16", result).finish(given.extras)
+        finish = steps("f16", result)
         texts.append(entry(WGMMA.function(given, variant, f"product{number}", finish)))
     artifact = aotc.build(
         "\n".join(texts),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from e2e.support import run
 from helpers.command import build_here
-from matmul.scalar_products import Product, build, call, clamped
+from matmul.scalar_products import CLAMPED, Product, build, call
 
 from aotc.kernels.matmul.gemv import GEMV, Variant
 
@@ -101,10 +101,10 @@ def test_any_sizes_are_right(
 
 @pytest.mark.parametrize("is_right", [False, True])
 def test_what_is_stored_is_finished(is_right: bool, tmp_path: Path) -> None:
-    """`finish` is given the sum, its row and its column."""
+    """The epilogue is given the accumulator, its row and its column."""
     product = Product("finished", 35, 34, 3)
     variant = _of(SPLIT, is_right)
-    text = GEMV.function(product.problem, variant, product.name, clamped)
+    text = GEMV.function(product.problem, variant, product.name, CLAMPED)
     program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
     a, b = np.ones((35, 3), np.float32), np.full((3, 34), -2, np.float32)
     row, column = np.indices((35, 34))

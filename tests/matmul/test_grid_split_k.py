@@ -7,13 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from matmul.test_wgmma import Aotc, evaluate, module, problem, relu
+from matmul.test_wgmma import Aotc, module, problem, relu
+from matmul.traced import traced
 from msgspec.structs import replace
 
+from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.matmul.choice import choose
+from aotc.kernels.matmul.problem import Arguments
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.kernels.matmul.wgmma.grid_split_k import Slices
-from aotc.kernels.matmul.wgmma.tiles import Body, Tile
+from aotc.kernels.matmul.wgmma.grid_split_k import GridSplitK
 from aotc.kernels.matmul.wgmma.variants import Variant
 from aotc.request import Chip
 
@@ -24,16 +26,19 @@ SLICED = Variant(n=64, consumers=1, stages=4, slices=3)
 @pytest.mark.parametrize("k", [1, 64, 65, 1000, 4100])
 def test_each_step_of_k_is_of_one_slice(slices: int, k: int) -> None:
     """Of all slices the same number of steps; those without are behind the end of K."""
-    e = Body()
-    parts = Slices(e, problem(k=k), replace(SLICED, slices=slices), None)
-    own = parts.divide("%stages")
-    tile, first = parts.place(Tile("%row", "%column", "%slice"), "%zero")
-    assert tile.batch is None
-    stages, done = -(-k // 64), []
-    for slice_ in range(slices):
-        values = evaluate(e.lines, {"%stages": stages, "%slice": slice_})
-        assert values[own] >= 1
-        done += [values[first] + 64 * i for i in range(values[own])]
+    stages, done, p = -(-k // 64), [], problem(k=k)
+    names = ("stages", "slice", "row", "column", "zero", "m", "n")
+    with traced(c=p.c.type, **dict.fromkeys(names, "i32")) as trace:
+        sizes, arguments = (trace["m"], trace["n"]), Arguments(None, None, trace["c"])
+        split_k = GridSplitK(trace.b, p, slices, arguments, None, sizes)
+        own = split_k.divide(trace["stages"])
+        tile = Tile(trace["row"], trace["column"], trace["slice"])
+        tile, first = split_k.place(tile, trace["zero"])
+        assert tile.batch is None
+        for slice_ in range(slices):
+            values = trace.evaluate(stages=stages, slice=slice_)
+            assert values[own] >= 1
+            done += [values[first] + 64 * i for i in range(values[own])]
     assert done == [64 * i for i in range(len(done))]
     assert len(done) >= stages
 

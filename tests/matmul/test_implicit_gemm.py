@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,10 @@ from matmul.scalar_products import entry
 
 import aotc
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.epilogue import Epilogue, Step
 from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
-from aotc.kernels.matmul.problem import Emitter, Place
 from aotc.request import Chip
 
 HALF = {"element": "f16", "result": "f32"}
@@ -120,11 +119,12 @@ def name_of(case: Contraction, variant: Any) -> str:
     return f"{case.name}_{VARIANTS.index(variant)}"
 
 
-def text_of(case: Contraction, variant: Any, finish: Any = None) -> str:
+def text_of(case: Contraction, variant: Any, epilogue: Epilogue | None = None) -> str:
     problem = case.problem
     assert problem is not None
     family = family_of(variant)
     assert family.can_take(problem, variant)
+    finish = None if epilogue is None else epilogue
     return entry(family.function(problem, variant, name_of(case, variant), finish))
 
 
@@ -175,20 +175,17 @@ def test_result_is_numpys(library: Library, case: Contraction, variant: Any) -> 
 def test_what_is_stored_is_finished(variant: Any, tmp_path: Path) -> None:
     """Once, whether K is made in parts or not: with the row, and the column among all images'."""
 
-    def finish(emitter: Emitter, totals: Sequence[str], place: Place) -> list[str]:
-        thousand = emitter.constant(1000)
-        row = emitter.value(f"arith.muli {place.row}, {thousand} : index")
-        results = []
-        for column in place.columns:
-            number = emitter.value(f"arith.addi {row}, {column} : index")
-            integer = emitter.value(f"arith.index_cast {number} : index to i32")
-            results.append(emitter.value(f"arith.sitofp {integer} : i32 to f32"))
-        return results
-
+    steps = (
+        Step("thousand", "arith.constant", (), "{value = 1000 : index}", "() -> index"),
+        Step("scaled", "arith.muli", ("row", "thousand"), "{}", "(index, index) -> index"),
+        Step("number", "arith.addi", ("scaled", "column"), "{}", "(index, index) -> index"),
+        Step("integer", "arith.index_cast", ("number",), "{}", "(index) -> i32"),
+        Step("result", "arith.sitofp", ("integer",), "{}", "(i32) -> f32"),
+    )
     case = replace(
         STRIDED, name="finished", **(HALF if family_of(variant) is IMPLICIT_MMA_SYNC else {})
     )
-    library = build_library(text_of(case, variant, finish), tmp_path)
+    library = build_library(text_of(case, variant, Epilogue(steps, "result")), tmp_path)
     a, b, c = case.operands()
     library.call(name_of(case, variant), b, a, c)
     image, row, y, x = np.indices(c.shape)

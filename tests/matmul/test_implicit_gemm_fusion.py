@@ -14,6 +14,8 @@ from helpers.shared import made_once, shared_folder
 from matmul.contracted import DTYPES, Contraction, convolution
 from matmul.scalar_products import entry
 
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.functions import Functions
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse
 from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
@@ -21,8 +23,6 @@ from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_gathered
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
-from aotc.lower.analysis.aliasing import Roots
-from aotc.lower.analysis.functions import Functions
 from aotc.mlir import ir
 
 
@@ -120,7 +120,7 @@ def text_of(layer: Layer, variant: Any) -> str:
         assert isinstance(problem, Gathered)
         assert fused.epilogue is not None
         assert [operand.value.type for operand in fused.operands[3:]]
-        finish = fused.epilogue.finish(problem.extras)
+        finish = fused.epilogue
         return str(family.function(problem, variant, name_of(layer, variant), finish))
 
     return entry(layer.fused(write))

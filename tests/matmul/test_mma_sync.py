@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from helpers.command import Outcome, build_here
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from aotc.kernels.matmul.epilogue import Epilogue, Step
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC, Variant
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Emitter, Matrix, Place, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 
 Array = NDArray[Any]
 
@@ -89,15 +90,15 @@ class Product:
         )
 
 
-def text(product: Product, finish: Any = None) -> str:
-    made = MMA_SYNC.function(product.problem, product.variant, "gemm", finish)
+def text(product: Product, epilogue: Epilogue | None = None) -> str:
+    made = MMA_SYNC.function(product.problem, product.variant, "gemm", epilogue)
     return made.replace("{\n", "attributes {llvm.emit_c_interface} {\n", 1)
 
 
-def build(product: Product, folder: Path, finish: Any = None) -> Path:
+def build(product: Product, folder: Path, epilogue: Epilogue | None = None) -> Path:
     assert MMA_SYNC.can_take(product.problem, product.variant)
     source = folder / "gemm.mlir"
-    source.write_text(text(product, finish))
+    source.write_text(text(product, epilogue))
     chip = "sm_90" if product.variant.instruction_k else "sm_80"
     build_here(source, "--chip", chip, "-o", folder / "gemm")
     return folder / "gemm"
@@ -239,20 +240,30 @@ def test_product_is_numpys(tmp_path: Path, name: str) -> None:
         check(program, product, size)
 
 
-def add_place(emitter: Emitter, sums: Sequence[str], place: Place) -> list[str]:
-    """The sum + row + 2 · column."""
-    values = list(sums)
-    for i, column in enumerate(place.columns):
-        for index in (place.row, column, column):
-            number = emitter.value(f"arith.index_cast {index} : index to i32")
-            added = emitter.value(f"arith.sitofp {number} : i32 to f32")
-            values[i] = emitter.value(f"arith.addf {values[i]}, {added} : f32")
-    return values
+# The sum + row + 2 · column.
+ADD_PLACE = Epilogue(
+    (
+        *(
+            Step(f"{name}_f32", "arith.sitofp", (f"{name}_i32",), "{}", "(i32) -> f32")
+            if is_cast
+            else Step(f"{name}_i32", "arith.index_cast", (name,), "{}", "(index) -> i32")
+            for name in ("row", "column")
+            for is_cast in (False, True)
+        ),
+        *(
+            Step(f"sum{number}", "arith.addf", (sum_, f"{name}_f32"), "{}", "(f32, f32) -> f32")
+            for number, (sum_, name) in enumerate(
+                (("sum", "row"), ("sum0", "column"), ("sum1", "column"))
+            )
+        ),
+    ),
+    "sum2",
+)
 
 
 @pytest.mark.parametrize("splits", [1, 2])
-def test_finish_sees_sum_row_and_column(tmp_path: Path, splits: int) -> None:
-    """What is stored is what it makes of them."""
+def test_epilogue_sees_sum_row_and_column(tmp_path: Path, splits: int) -> None:
+    """C gets what the epilogue makes of them."""
     variant = replace(SMALL, splits=splits)
     product = Product("f16", "f32", variant, alignment=16, result_pitch=48)
 
@@ -260,7 +271,7 @@ def test_finish_sees_sum_row_and_column(tmp_path: Path, splits: int) -> None:
         rows, columns = np.indices(sums.shape)
         return sums + rows + 2 * columns
 
-    check(build(product, tmp_path, add_place), product, (50, 45, 130), finish)
+    check(build(product, tmp_path, ADD_PLACE), product, (50, 45, 130), finish)
 
 
 CHIPS = "sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from e2e.support import run
 from helpers.command import build_here
-from matmul.scalar_products import Product, build, call, clamped
+from matmul.scalar_products import CLAMPED, Product, build, call
 
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.simt.family import SIMT, Variant
@@ -132,9 +132,9 @@ def test_there_may_be_nothing_to_do(
 
 
 def test_what_is_stored_is_finished(tmp_path: Path) -> None:
-    """`finish` is given the sum, its row and its column."""
+    """The epilogue is given the accumulator, its row and its column."""
     product = Product("finished", 35, 34, 3)
-    text = SIMT.function(product.problem, COPIES, product.name, clamped)
+    text = SIMT.function(product.problem, COPIES, product.name, CLAMPED)
     program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
     a, b = np.ones((35, 3), np.float32), np.full((3, 34), -2, np.float32)
     row, column = np.indices((35, 34))

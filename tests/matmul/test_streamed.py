@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from e2e.support import run
-from matmul.scalar_products import Product, build, call, clamped
+from matmul.scalar_products import CLAMPED, Product, build, call
 
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 
@@ -84,10 +84,10 @@ def test_any_sizes_are_right(
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_is_stored_is_finished(turned: bool, tmp_path: Path) -> None:
-    """`finish` is given the sum, its row and its column."""
+    """The epilogue is given the accumulator, its row and its column."""
     product = Product("finished", 1, 34, 3, dynamic="nk", transposed_b=turned)
     [variant] = CPU_STREAMED.variants(product.problem)
-    text = CPU_STREAMED.function(product.problem, variant, product.name, clamped)
+    text = CPU_STREAMED.function(product.problem, variant, product.name, CLAMPED)
     program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
     a, b = np.ones((1, 3), np.float32), np.full((3, 34), -2, np.float32)
     expected = np.maximum(-6.0 + np.arange(34), 0).astype(np.float32)[None]
@@ -104,7 +104,7 @@ def test_a_column_is_finished(turned: bool, tmp_path: Path) -> None:
     """Along rows."""
     product = Product("finished", 34, 1, 3, dynamic="mk", transposed_a=turned)
     [variant] = CPU_STREAMED.variants(product.problem)
-    text = CPU_STREAMED.function(product.problem, variant, product.name, clamped)
+    text = CPU_STREAMED.function(product.problem, variant, product.name, CLAMPED)
     program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
     a, b = np.full((34, 3), -2, np.float32), np.ones((3, 1), np.float32)
     expected = np.maximum(-6.0, np.arange(34)).astype(np.float32)[:, None]

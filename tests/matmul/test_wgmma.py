@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from e2e.support import run
 from helpers.command import Outcome
+from matmul.traced import Trace, Values, traced
 
-from aotc.kernels.matmul.problem import (
-    ELEMENT_BYTES,
-    Emitter,
-    Finish,
-    Matrix,
-    Place,
-    Problem,
-    convert,
-)
-from aotc.kernels.matmul.wgmma import family
+from aotc.builder import Builder, Value
+from aotc.kernels.hopper.operand import OperandTile
+from aotc.kernels.hopper.tiles import Tile
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Place, Problem
 from aotc.kernels.matmul.wgmma.cluster import Cluster
+from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
 from aotc.kernels.matmul.wgmma.family import WGMMA, Variant
-from aotc.kernels.matmul.wgmma.store import Store
-from aotc.kernels.matmul.wgmma.tiles import Body, Operand, Tile
-from aotc.kernels.matmul.wgmma.transpose_of_c_store import SwappedStore
+from aotc.kernels.matmul.wgmma.kernel import Kernel, operands
+from aotc.kernels.matmul.wgmma.transpose_of_c_store import TransposingEpilogue
 from aotc.mlir import ir
 
 Aotc = Callable[..., Outcome]
@@ -106,10 +103,10 @@ func.func @gemm({arguments}) attributes {{llvm.emit_c_interface}} {{
 """
 
 
-def relu(e: Emitter, values: Sequence[str], place: Place) -> list[str]:
-    zero = e.constant("0.0", "f32")
-    larger = [e.value(f"arith.maximumf {value}, {zero} : f32") for value in values]
-    return [convert(e, value, "f32", "f16") for value in larger]
+def relu(b: Builder, values: Sequence[Value], place: Place) -> list[Value]:
+    zero = b.constant(0, "f32")
+    larger = [b.op("arith.maximumf", [value, zero], "f32") for value in values]
+    return [b.convert(value, "f16") for value in larger]
 
 
 # --- What it takes -------------------------------------------------------------------------
@@ -270,6 +267,7 @@ def test_a_and_b_are_read_and_c_is_written(
 
 # --- What it computes ----------------------------------------------------------------------
 
+
 OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "addi": lambda x, y: x + y,
     "subi": lambda x, y: x - y,
@@ -285,6 +283,7 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
 }
 
 
+# Of kernels that are written as text: see `traced` for the others.
 def evaluate(lines: list[str], given: dict[str, int]) -> dict[str, Any]:
     """The values of the arithmetic among the lines; of a vector, the names of what is in it."""
     values: dict[str, Any] = dict(given)
@@ -308,21 +307,28 @@ def evaluate(lines: list[str], given: dict[str, int]) -> dict[str, Any]:
     return values
 
 
+def cluster_of(trace: Trace, down: int, across: int) -> Cluster:
+    """Of a trace with arguments `block` and `blocks`."""
+    launch: Any = SimpleNamespace(block=trace["block"], blocks=trace["blocks"])
+    return Cluster(trace.b, launch, down, across)
+
+
 @pytest.mark.parametrize(("down", "across"), [(1, 1), (2, 1), (1, 2), (2, 2)])
 def test_tiles_are_made_once(down: int, across: int) -> None:
     """Each of every matrix, also where the last rows of tiles are fewer than a group."""
     variant = Variant(n=64, consumers=1, group=4, down=down, across=across)
-    kernel = family._Kernel(problem(batch=2), variant)
-    kernel.across, kernel.down, kernel.tiles_of_one = "%across", "%down", "%tiles"
-    kernel.cluster.begin("%block", "%blocks")
-    tile = kernel._tile(kernel.cluster.number)
-    seen = []
-    blocks = 2 * 10 * 3 * down * across
-    for block in range(blocks):
-        given = {"%across": 3, "%down": 10, "%tiles": 30, "%block": block, "%blocks": blocks}
-        values = evaluate(kernel.e.lines, given)
-        assert tile.batch is not None
-        seen.append(tuple(values[name] for name in (tile.batch, tile.row, tile.column)))
+    none = Arguments(None, None, None)
+    with traced(block="index", blocks="index", down="i32", across="i32", tiles="i32") as trace:
+        kernel = Kernel(trace.b, problem(batch=2), variant, none, None)
+        kernel.across, kernel.down = trace["across"], trace["down"]
+        kernel.tiles_of_matrix = trace["tiles"]
+        kernel.cluster = cluster_of(trace, down, across)
+        tile = kernel._tile(kernel.cluster.number)
+        seen = []
+        blocks = 2 * 10 * 3 * down * across
+        for block in range(blocks):
+            values = trace.evaluate(across=3, down=10, tiles=30, block=block, blocks=blocks)
+            seen.append(tuple(values[one] for one in (tile.batch, tile.row, tile.column)))
     places = itertools.product(range(2), range(10 * down), range(3 * across))
     assert sorted(seen) == sorted((b, 64 * m, 64 * n) for b, m, n in places)
 
@@ -331,89 +337,80 @@ def test_tiles_are_made_once(down: int, across: int) -> None:
 
 
 @pytest.mark.parametrize("extent", [64, 80, 128, 192, 256])
-@pytest.mark.parametrize("layout", ["deep", "slabs", "slabs in one"])
+@pytest.mark.parametrize("layout", ["K-major", "slabs", "slabs in one"])
 def test_parts_are_the_tile(extent: int, layout: str) -> None:
-    """Each byte of the tile in shared memory is fetched by one block, from where it is fetched
+    """Each byte of the tile in shared memory is copied by one block, from where it is copied
     without a cluster."""
-    is_deep = layout == "deep"
+    is_k_major = layout == "K-major"
     size = 512 if layout == "slabs in one" else 520
     whole, half = (
-        loaded(tile_of(matrix((size, size), "f16"), extent, sharers, is_deep=is_deep))
+        loaded(tile_of(matrix((size, size), "f16"), extent, sharers, is_k_major=is_k_major))
         for sharers in (1, 2)
     )
     assert sorted(whole) == sorted(half)
     assert len({offset for offset, _, _ in half}) == len(half)
 
 
-def tile_of(matrix: Matrix, extent: int, sharers: int, *, is_deep: bool) -> Operand:
-    return Operand.of(matrix, extent, is_deep=is_deep, batched=False, sharers=sharers)
+def tile_of(matrix: Matrix, extent: int, sharers: int, *, is_k_major: bool) -> OperandTile:
+    return OperandTile.of(matrix, extent, is_k_major=is_k_major, batched=False, sharers=sharers)
 
 
-def loaded(operand: Operand) -> list[tuple[int, int, int]]:
+def loaded(operand: OperandTile) -> list[tuple[int, int, int]]:
     """Of each row of 128 bytes: its offset in the tile, and where it begins along K and along the
     other side."""
     rows = []
-    for part in range(operand.sharers):
-        e = Body()
-        loads = list(operand.coordinates(e, "%at", "%k", None, "%part"))
-        values = evaluate(e.lines, {"%at": 128, "%k": 64, "%part": part})
-        for offset, coordinates in loads:
-            first, *others = (values[name] for name in coordinates)
-            box = operand.box
-            for number, place in enumerate(itertools.product(*map(range, box[:-1]))):
-                line = values[offset] + 128 * number
-                if operand.is_deep:
-                    rows.append((line, first, others[0] + place[0]))
-                elif operand.in_one:
-                    slab, k = others[1] + place[0], others[0] + place[1]
-                    rows.append((line, k, 64 * slab + first))
-                else:
-                    rows.append((line, others[0] + place[0], first))
+    with traced(at="i32", k="i32", part="i32") as trace:
+        copies = list(operand.copies(trace.b, trace["at"], trace["k"], None, trace["part"]))
+        for part in range(operand.sharers):
+            values = trace.evaluate(at=128, k=64, part=part)
+            for offset, coordinates in copies:
+                first, *others = (values[one] for one in coordinates)
+                box = operand.box
+                for number, place in enumerate(itertools.product(*map(range, box[:-1]))):
+                    line = values[offset] + 128 * number
+                    if operand.is_k_major:
+                        rows.append((line, first, others[0] + place[0]))
+                    elif operand.in_one_box:
+                        slab, k = others[1] + place[0], others[0] + place[1]
+                        rows.append((line, k, 64 * slab + first))
+                    else:
+                        rows.append((line, others[0] + place[0], first))
     return rows
 
 
 @pytest.mark.parametrize(("down", "across"), [(2, 1), (1, 2), (2, 2)])
 def test_a_block_waits_for_those_that_it_writes_to(down: int, across: int) -> None:
     """They, and no others, arrive at its barriers; and as many as the barriers count."""
-    e = Body()
-    cluster = Cluster(e, down, across)
-    cluster.begin("%block", "%blocks")
-    masks = cluster.masks()
     writes, arrives = [], []
-    for block in range(down * across):
-        values = evaluate(e.lines, {"%block": block, "%blocks": 8})
-        bits = values[masks[0]] | values[masks[1]]
-        writes.append({other for other in range(32) if bits >> other & 1})
-        arrives.append({other for other in range(32) if is_sharer(cluster, block, other)})
-    assert writes == arrives
-    assert {len(others) for others in writes} == {cluster.sharers}
+    with traced(block="index", blocks="index", other="i32") as trace:
+        cluster = cluster_of(trace, down, across)
+        masks = [mask for mask in cluster.multicast_masks() if mask is not None]
+        is_sharer = cluster.is_sharer(trace["other"])
+        for block in range(down * across):
+            found = [trace.evaluate(block=block, blocks=8, other=other) for other in range(32)]
+            bits = [found[0][mask] for mask in masks]
+            writes.append({i for i in range(32) if any(one >> i & 1 for one in bits)})
+            arrives.append({i for i, values in enumerate(found) if values[is_sharer]})
+        assert writes == arrives
+        assert {len(others) for others in writes} == {cluster.sharers}
 
 
 @pytest.mark.parametrize("block", [0, 1, 3])
 def test_descriptors_address_the_blocks_own_memory(block: int) -> None:
     """Of a block of a cluster, addresses have its number in their highest byte, where a descriptor
     has what it says of the tile."""
-    kernel = family._Kernel(problem(), Variant(n=128))
-    descriptor = kernel.b.descriptor(kernel.e, "%address")
-    values = evaluate(kernel.e.lines, {"%address": block << 24 | 0x12400})
-    assert values[descriptor] == kernel.b.layout | 0x1240
+    _, operand = operands(problem(), Variant(n=128))
+    with traced(address="i32") as trace:
+        descriptor = operand.descriptor(trace.b, trace["address"])
+        values = trace.evaluate(address=block << 24 | 0x12400)
+        assert values[descriptor] == operand.layout | 0x1240
 
 
-def is_sharer(cluster: Cluster, block: int, other: int) -> bool:
-    below, beside = block % cluster.down, block // cluster.down
-    e = Body()
-    named = Cluster(e, cluster.down, cluster.across)
-    named.below, named.beside = "%below", "%beside"
-    result = named.is_sharer("%other")
-    values = evaluate(e.lines, {"%below": below, "%beside": beside, "%other": other})
-    return bool(values[result])
-
-
-# Of a piece's element: the lane that has it, its group of 8 columns, whether it is in the lower
+# Of a subtile's element: the lane that has it, its group of 8 columns, whether it is in the lower
 # 8 rows, and which of two neighbours it is.
 def owner(row: int, column: int) -> tuple[int, str]:
     lane = row % 8 * 4 + column % 8 // 2
-    return lane, f"%p{column // 8}_{row // 8}_{column % 2}"
+    return lane, f"p{column // 8}_{row // 8}_{column % 2}"
 
 
 def place_of(row: int, column: int, bytes_: int, pitch: int, *, is_swizzled: bool) -> int:
@@ -422,54 +419,65 @@ def place_of(row: int, column: int, bytes_: int, pitch: int, *, is_swizzled: boo
     return place ^ ((place >> 7 & 7) << 4) if is_swizzled else place
 
 
+def element_names(groups: int) -> list[str]:
+    return [f"p{group}_{half}_{side}"
+            for group in range(groups) for half in range(2) for side in range(2)]  # fmt: skip
+
+
+def groups_of(trace: Trace, groups: int) -> list[Any]:
+    """A thread's elements, of a trace that has them as arguments."""
+    return [
+        tuple(tuple(trace[f"p{group}_{half}_{side}"] for side in range(2)) for half in range(2))
+        for group in range(groups)
+    ]
+
+
 @pytest.mark.parametrize("columns", [64, 48, 16])
 def test_halves_lie_as_tma_takes_them(columns: int) -> None:
     is_swizzled = columns == 64
     pitch = 2 * columns
-    lines = lines_of(Store._write_halves, "f16", columns, pitch, is_swizzled=is_swizzled)
     memory = {}
-    lanes = [evaluate(lines, {"%lane": lane, "%address": 1024}) for lane in range(32)]
-    for line in lines:
-        if "stmatrix" not in line:
-            continue
-        place, *words = re.findall(r"%\w+", line)
-        for number, row, column in itertools.product(range(4), range(8), range(8)):
-            address = lanes[8 * number + row][place] + 2 * column - 1024
-            lane = 4 * row + column // 2
-            memory[address] = lane, lanes[lane][words[number]][column % 2]
-    check_piece(memory, columns, 2, pitch, is_swizzled=is_swizzled)
+    with written("f16", columns, pitch, is_swizzled=is_swizzled) as (trace, lanes):
+        for stmatrix in trace.operations("nvvm.stmatrix"):
+            place, *words = stmatrix.operands
+            for number, row, column in itertools.product(range(4), range(8), range(8)):
+                address = lanes[8 * number + row][place] + 2 * column - 1024
+                lane = 4 * row + column // 2
+                element = lanes[lane][words[number]][column % 2]
+                memory[address] = lane, trace.name_of(element)
+    check_subtile(memory, columns, 2, pitch, is_swizzled=is_swizzled)
 
 
 @pytest.mark.parametrize("columns", [32, 16])
 def test_words_lie_as_tma_takes_them(columns: int) -> None:
     is_swizzled = columns == 32
     pitch = 4 * columns
-    lines = lines_of(Store._write_words, "f32", columns, pitch, is_swizzled=is_swizzled)
     memory = {}
-    for lane in range(32):
-        values = evaluate(lines, {"%lane": lane, "%address": 1024})
-        for line in lines:
-            if "llvm.store" in line:
-                pair, place = re.findall(r"%\w+", line)
-                for side, name in enumerate(values[pair]):
-                    memory[values[place] + 4 * side - 1024] = lane, name
-    check_piece(memory, columns, 4, pitch, is_swizzled=is_swizzled)
+    with written("f32", columns, pitch, is_swizzled=is_swizzled) as (trace, lanes):
+        for lane, values in enumerate(lanes):
+            for store in trace.operations("llvm.store"):
+                pair, place = store.operands
+                for side, element in enumerate(values[pair]):
+                    memory[values[place] + 4 * side - 1024] = lane, trace.name_of(element)
+    check_subtile(memory, columns, 4, pitch, is_swizzled=is_swizzled)
 
 
-def lines_of(
-    write: Callable[..., None], element: str, columns: int, pitch: int, *, is_swizzled: bool
-) -> list[str]:
-    store = Store(Body(), problem(c=element), 64, None)
-    store.lane = "%lane"
-    groups = [
-        tuple((f"%p{group}_{half}_0", f"%p{group}_{half}_1") for half in range(2))
-        for group in range(columns // 8)
-    ]
-    write(store, groups, "%address", pitch, is_swizzled=is_swizzled)
-    return store.e.lines
+@contextmanager
+def written(
+    element: str, columns: int, pitch: int, *, is_swizzled: bool
+) -> Iterator[tuple[Trace, list[Values]]]:
+    """A subtile's elements, as they are written to address 1024, and the values of each lane."""
+    p, groups = problem(c=element), columns // 8
+    elements = dict.fromkeys(element_names(groups), element)
+    with traced(lane="i32", address="i32", c=p.c.type, **elements) as trace:
+        epilogue = TmaStoreEpilogue(trace.b, p, 64, trace["c"])
+        epilogue.lane = trace["lane"]
+        write = epilogue._write_halves if element == "f16" else epilogue._write_words
+        write(groups_of(trace, groups), trace["address"], pitch, is_swizzled=is_swizzled)
+        yield trace, [trace.evaluate(lane=lane, address=1024) for lane in range(32)]
 
 
-def check_piece(
+def check_subtile(
     memory: dict[int, tuple[int, str]], columns: int, bytes_: int, pitch: int, *, is_swizzled: bool
 ) -> None:
     assert len(memory) == 16 * columns
@@ -480,58 +488,52 @@ def check_piece(
 
 def test_rows_are_read_as_they_were_written() -> None:
     """Where the warp itself stores, it finds elements where TMA would."""
-    store = Store(Body(), problem(n=99, transposed="b"), 64, None)
-    store.lane, store.sizes = "%lane", ("%m", "%n")
-    row, column, batch = "%row", "%column", None
-    store._store_by_rows(Tile(row, column, batch), "%address", 64)
-    lines = store.e.lines
-    loads = [re.findall(r"%\w+", line)[1] for line in lines if "llvm.load" in line]
-    stores = [re.findall(r"%\w+", line)[-2:] for line in lines if "memref.store" in line]
-    sources = {
-        found[1]: found[2]
-        for line in lines
-        if (found := re.match(r" *(%\w+) = arith\.index_castui (%\w+)", line))
-    }
-    assert len(loads) == len(stores) == 2
-    for r, lane in itertools.product(range(16), range(32)):
-        given = {"%lane": lane, "%r": r, "%row": 100, "%column": 200, "%address": 2048}
-        values = evaluate(
-            [line for line in lines if "cmpi" not in line and ": i1" not in line], given
-        )
-        for load, indices in zip(loads, stores, strict=True):
-            place = tuple(values[sources[index]] for index in indices)
-            expected = place_of(place[0] - 100, place[1] - 200, 2, 128, is_swizzled=True)
-            assert values[load] - 2048 == expected
+    p = problem(n=99, transposed="b")
+    names = ("lane", "m", "n", "row", "column", "address")
+    with traced(c=p.c.type, **dict.fromkeys(names, "i32")) as trace:
+        epilogue = TmaStoreEpilogue(trace.b, p, 64, trace["c"])
+        epilogue.lane, epilogue.sizes = trace["lane"], (trace["m"], trace["n"])
+        epilogue._copy_rows(Tile(trace["row"], trace["column"], None), trace["address"], 64)
+        [loop] = trace.operations("scf.for")
+        counter = loop.regions[0].blocks[0].arguments[0]
+        loads, stores = trace.operations("llvm.load"), trace.operations("memref.store")
+        assert len(loads) == len(stores) == 2
+        for r, lane in itertools.product(range(16), range(32)):
+            values = trace.evaluate({counter: r}, lane=lane, row=100, column=200, address=2048)
+            for load, store in zip(loads, stores, strict=True):
+                row, column = (values[index] for index in list(store.operands)[2:])
+                expected = place_of(row - 100, column - 200, 2, 128, is_swizzled=True)
+                assert values[load.operands[0]] - 2048 == expected
 
 
 @pytest.mark.parametrize("first", [0, 64])
-def test_transposed_sums_lie_as_tma_takes_them(first: int) -> None:
+def test_transposed_accumulators_lie_as_tma_takes_them(first: int) -> None:
     """Four warps put 64 columns of C side by side, in rows of 128 bytes."""
     rows = min(64, 96 - first)
     memory = {}
-    for warp in range(4):
-        store = SwappedStore(Body(), problem(), 96, None)
-        store.lane, store.warp, store.address = "%lane", "%warp", "%address"
-        store._word = lambda pair: "/".join(pair)  # type: ignore[method-assign]
-        store._neighbours = lambda sums, number, at, row, low: (  # type: ignore[method-assign]
-            f"{number}",
-            f"{low}",
+    names = ("lane", "warp", "address", "row", "column", "buffer")
+    with traced(c=problem().c.type, **dict.fromkeys(names, "i32")) as trace:
+        b, given = trace.b, {"address": 1024, "buffer": 8192}
+        epilogue = TransposingEpilogue(b, problem(), 96, trace["c"])
+        epilogue.lane, epilogue.warp = trace["lane"], trace["warp"]
+        epilogue.address = trace["address"]
+        # A word that says which elements it has.
+        epilogue._word = lambda pair: pair  # type: ignore[method-assign]
+        epilogue._neighbours = (  # type: ignore[method-assign, assignment]
+            lambda accumulators, first, row, at, low: b.constant(2 * row + low, "i32")
         )
-        store._write("%sums", first, rows, Tile("%row", "%column", None), "%buffer")
-        stores = [line for line in store.e.lines if "stmatrix" in line]
-        assert all("mma_layout<col>" in line for line in stores)
-        lanes = [
-            evaluate(
-                store.e.lines, {"%lane": lane, "%warp": warp, "%address": 1024, "%buffer": 8192}
-            )
-            for lane in range(32)
-        ]
-        for line in stores:
-            place, *words = re.findall(r"%\w+|\d+/\d+", line)[:5]
-            for number, row, column in itertools.product(range(4), range(8), range(8)):
-                address = lanes[8 * number + row][place] + 2 * column - 1024 - 8192
-                eight, low = map(int, words[number].split("/"))
-                memory[address] = eight + row - first, 16 * warp + 8 * low + column
+        at = Tile(trace["row"], trace["column"], None)
+        epilogue._write(None, first, rows, at, trace["buffer"])
+        stores = trace.operations("nvvm.stmatrix")
+        assert all("col" in str(store.attributes["layout"]) for store in stores)
+        for warp in range(4):
+            lanes = [trace.evaluate(lane=lane, warp=warp, **given) for lane in range(32)]
+            for store in stores:
+                place, *words = store.operands
+                for number, row, column in itertools.product(range(4), range(8), range(8)):
+                    address = lanes[8 * number + row][place] + 2 * column - 1024 - 8192
+                    eight, low = divmod(lanes[0][words[number]], 2)
+                    memory[address] = eight + row, 16 * warp + 8 * low + column
     assert len(memory) == rows * 64
     for address, (row, column) in memory.items():
         assert address == place_of(row, column, 2, 128, is_swizzled=True)
@@ -540,8 +542,10 @@ def test_transposed_sums_lie_as_tma_takes_them(first: int) -> None:
 @pytest.mark.parametrize("low", [0, 1])
 def test_neighbours_in_a_column_are_of_wgmmas_rows(low: int) -> None:
     """The PTX manual has of 8 columns, four elements in a lane: two in a row, and two 8 below."""
-    store = SwappedStore(Body(), problem(), 96, None)
-    store.lane = "%lane"
-    store._neighbours("%sums", 24, Tile("%row", "%column", None), 24, low)
-    taken = re.findall(r"extractvalue %sums\[(\d+)\]", "\n".join(store.e.lines))
-    assert [int(number) for number in taken] == [12 + 2 * low, 13 + 2 * low]
+    struct = f"!llvm.struct<({', '.join(['f32'] * 48)})>"
+    with traced(c=problem().c.type, sums=struct, row="i32", column="i32") as trace:
+        epilogue = TransposingEpilogue(trace.b, problem(), 96, trace["c"])
+        at = Tile(trace["row"], trace["column"], None)
+        epilogue._neighbours(trace["sums"], 0, 24, at, low)
+        taken = [str(one.attributes["position"]) for one in trace.operations("llvm.extractvalue")]
+    assert taken == [f"array<i64: {12 + 2 * low + side}>" for side in range(2)]

@@ -6,26 +6,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from matmul.test_wgmma import Aotc, evaluate, problem
+from matmul.test_wgmma import Aotc, problem
+from matmul.traced import traced
 from msgspec.structs import replace
 
+from aotc.builder import Builder
 from aotc.kernels.matmul.problem import Axis, Extra
-from aotc.kernels.matmul.wgmma.column_operands import ColumnExtras
-from aotc.kernels.matmul.wgmma.tiles import Body
+from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands
 
 BIAS = Extra("memref<104xf16>", "f16", (Axis("column"),), 4)
 
 
 @pytest.mark.parametrize("lane", [0, 1, 6, 31])
 @pytest.mark.parametrize("first", [0, 64])
-def test_a_thread_reads_what_its_sums_are_of(lane: int, first: int) -> None:
-    """Of each 8 columns of a piece the lane's two, or C's last two; the same in both halves."""
-    e = Body()
-    extras = ColumnExtras(e, replace(problem(n=104), extras=(BIAS,)), has_pairs=True)
-    found = extras.load("%first", 64, "%lane")[0]
-    values = evaluate(e.lines, {"%first": first, "%lane": lane})
-    loads = [line for line in e.lines if "vector.load" in line]
-    places = [values[line.split("[")[1].split("]")[0]] for line in loads]
+def test_a_thread_reads_what_its_accumulators_are_of(lane: int, first: int) -> None:
+    """Of each 8 columns of a subtile the lane's two, or C's last two; the same in both halves."""
+    p = replace(problem(n=104), extras=(BIAS,))
+    with traced(bias=BIAS.type, first="i32", lane="i32") as trace:
+        operands = ColumnOperands(trace.b, p, [trace["bias"]], has_pairs=True)
+        found = operands.load(trace["first"], 64, trace["lane"])[0]
+        values = trace.evaluate(first=first, lane=lane)
+        places = [values[load.operands[1]] for load in trace.operations("vector.load")]
     columns = [first + 8 * group + 2 * (lane % 4) for group in range(8)]
     assert places == [min(column, 102) for column in columns]
     assert all(found[group, 0] == found[group, 1] for group in range(8))
@@ -40,8 +41,8 @@ def test_a_thread_reads_what_its_sums_are_of(lane: int, first: int) -> None:
     ],
 )
 def test_others_are_read_where_they_are_used(extra: Extra) -> None:
-    found = ColumnExtras(Body(), replace(problem(), extras=(extra,)), has_pairs=True)
-    assert found.numbers == []
+    found = ColumnOperands(Builder(), replace(problem(), extras=(extra,)), [None], has_pairs=True)
+    assert found.operands == {}
 
 
 def test_a_bias_is_read_while_products_are_made(

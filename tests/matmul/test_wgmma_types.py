@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers.command import Outcome
-from matmul.test_wgmma import evaluate, matrix, module, place_of
+from matmul.test_wgmma import element_names, groups_of, matrix, module, place_of
+from matmul.traced import Trace, Values, traced
 from msgspec.structs import replace
 
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.wgmma.family import WGMMA, Variant
 from aotc.kernels.matmul.wgmma.fragments import Fragments
-from aotc.kernels.matmul.wgmma.tiles import Body
-from aotc.kernels.matmul.wgmma.transposed_store import TransposedStore
+from aotc.kernels.matmul.wgmma.transposed_store import TransposedEpilogue
 from aotc.mlir import ir
 
 Aotc = Callable[..., Outcome]
@@ -123,17 +123,19 @@ def test_maps_have_cudas_types(aotc: Aotc, mlir_file: Callable[..., Path], tmp_p
 # --- Fragments -----------------------------------------------------------------------------
 
 
-def fragments(element: str) -> tuple[Fragments, list[str]]:
-    read = Fragments(Body(), element, "%lane", "%row", "%address")
-    read.prepare(1)
-    return read, read.read("%offset", 0, 1)
+@contextmanager
+def fragments(element: str) -> Iterator[Trace]:
+    """The loads of a fragment of the second step along K, of a stage at an offset of 65536."""
+    with traced(lane="i32", row="i32", address="i32", offset="i32") as trace:
+        place = (trace[name] for name in ("lane", "row", "address"))
+        Fragments(trace.b, element, *place, 1).load(trace["offset"], 0, 1)
+        yield trace
 
 
-def lanes_of(read: Fragments, row: int) -> list[dict[str, Any]]:
+def lanes_of(trace: Trace, row: int) -> list[Values]:
     """The values of each lane, of a warp whose rows begin at `row`."""
-    lines = [line for line in read.e.lines if "select" not in line and "cmpi" not in line]
-    given = {"%row": row, "%address": 1024, "%offset": 65536}
-    return [evaluate(lines, {**given, "%lane": lane}) for lane in range(32)]
+    given = {"row": row, "address": 1024, "offset": 65536}
+    return [trace.evaluate(**given, lane=lane) for lane in range(32)]
 
 
 def element_at(address: int, bytes_: int) -> tuple[int, int]:
@@ -154,38 +156,37 @@ def element_at(address: int, bytes_: int) -> tuple[int, int]:
 def test_words_are_those_of_a_fragment(row: int) -> None:
     """Register r of lane (g, t) has row 2g + r % 2 and K's element 8 + t + 4 (r / 2): that of the
     second step."""
-    read, _ = fragments("f32")
-    loads = [re.findall(r"%\w+", line)[1] for line in read.e.lines if "llvm.load" in line]
-    for lane, values in enumerate(lanes_of(read, row)):
-        group, member = divmod(lane, 4)
-        found = [element_at(values[place], 4) for place in loads]
-        ks = [8 + member, 12 + member]
-        assert found == [(row + 2 * group, k) for k in (ks if lane % 2 == 0 else ks[::-1])]
+    with fragments("f32") as trace:
+        loads = [load.operands[0] for load in trace.operations("llvm.load")]
+        for lane, values in enumerate(lanes_of(trace, row)):
+            group, member = divmod(lane, 4)
+            found = [element_at(values[place], 4) for place in loads]
+            ks = [8 + member, 12 + member]
+            assert found == [(row + 2 * group, k) for k in (ks if lane % 2 == 0 else ks[::-1])]
 
 
 def test_words_come_from_all_banks() -> None:
     """Each half of a warp reads 128 different bytes, modulo 128."""
-    read, _ = fragments("f32")
-    loads = [re.findall(r"%\w+", line)[1] for line in read.e.lines if "llvm.load" in line]
-    lanes = lanes_of(read, 0)
-    for place, half in itertools.product(loads, (range(16), range(16, 32))):
-        assert len({lanes[lane][place] % 128 for lane in half}) == 16
+    with fragments("f32") as trace:
+        loads = [load.operands[0] for load in trace.operations("llvm.load")]
+        lanes = lanes_of(trace, 0)
+        for place, half in itertools.product(loads, (range(16), range(16, 32))):
+            assert len({lanes[lane][place] % 128 for lane in half}) == 16
 
 
 @pytest.mark.parametrize("row", [0, 16, 112])
 def test_bytes_are_those_of_a_fragment(row: int) -> None:
     """Register r of lane (g, t) has row 2g + r % 2 and four elements of K from 32 + 4t + 16 (r / 2)
     on, after bytes of two matrices are exchanged as the selectors say."""
-    read, _ = fragments("i8")
-    (load,) = [line for line in read.e.lines if "ldmatrix" in line]
-    place = re.findall(r"%\w+", load)[1]
-    lanes = lanes_of(read, row)
+    with fragments("i8") as trace:
+        [load] = trace.operations("nvvm.ldmatrix")
+        lanes = [values[load.operands[0]] for values in lanes_of(trace, row)]
     for lane in range(32):
         group, member = divmod(lane, 4)
         words = []
         for which in range(4):
             # Rows 2t and 2t + 1 of the matrix, of each the pair g.
-            rows = [lanes[8 * which + 2 * member + i][place] for i in range(2)]
+            rows = [lanes[8 * which + 2 * member + i] for i in range(2)]
             pairs = [rows[i] + 2 * group for i in range(2)]
             words.append([element_at(pair + byte, 1) for pair in pairs for byte in range(2)])
         selectors = (0x2064, 0x3175) if member >= 2 else (0x6420, 0x7531)
@@ -197,37 +198,34 @@ def test_bytes_are_those_of_a_fragment(row: int) -> None:
 
 
 def test_rows_of_bytes_come_from_all_banks() -> None:
-    read, _ = fragments("i8")
-    (load,) = [line for line in read.e.lines if "ldmatrix" in line]
-    place = re.findall(r"%\w+", load)[1]
-    lanes = lanes_of(read, 0)
+    with fragments("i8") as trace:
+        [load] = trace.operations("nvvm.ldmatrix")
+        lanes = [values[load.operands[0]] for values in lanes_of(trace, 0)]
     for which in range(4):
-        assert len({lanes[8 * which + i][place] % 128 for i in range(8)}) == 8
+        assert len({lanes[8 * which + i] % 128 for i in range(8)}) == 8
 
 
 # --- C transposed --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("c", "bytes_"), [("f32", 4), ("bf16", 2)])
-def test_pieces_lie_as_tma_takes_them(c: str, bytes_: int) -> None:
+def test_subtiles_lie_as_tma_takes_them(c: str, bytes_: int) -> None:
     """Lane (g, t) has columns 2g and 2g + 1 of rows 2t and 2t + 1 of each 8 rows of C."""
-    store = TransposedStore(Body(), problem("f8E4M3FN", c, transposed=""), 64, None)
-    store.lane = "%lane"
-    rows = store.columns
-    groups = [
-        ((f"%p{group}_0_0", f"%p{group}_0_1"), (f"%p{group}_1_0", f"%p{group}_1_1"))
-        for group in range(rows // 8)
-    ]
-    store._write(groups, "%address")
+    p, rows = problem("f8E4M3FN", c, transposed=""), 128 // bytes_
     memory = {}
-    for lane in range(32):
-        values = evaluate(store.e.lines, {"%lane": lane, "%address": 2048})
-        group, member = divmod(lane, 4)
-        for line in store.e.lines:
-            if "llvm.store" in line:
-                pair, place = re.findall(r"%\w+", line)
-                for side, name in enumerate(values[pair]):
-                    of, half, _ = name.removeprefix("%p").split("_")
+    elements = dict.fromkeys(element_names(rows // 8), c)
+    with traced(lane="i32", address="i32", c=p.c.type, **elements) as trace:
+        epilogue = TransposedEpilogue(trace.b, p, 64, trace["c"])
+        assert epilogue.columns == rows
+        epilogue.lane = trace["lane"]
+        epilogue._write(groups_of(trace, rows // 8), trace["address"])
+        for lane in range(32):
+            values = trace.evaluate(lane=lane, address=2048)
+            group, member = divmod(lane, 4)
+            for store in trace.operations("llvm.store"):
+                pair, place = store.operands
+                for side, element in enumerate(values[pair]):
+                    of, half, _ = trace.name_of(element).removeprefix("p").split("_")
                     at = 8 * int(of) + 2 * member + int(half), 2 * group + side
                     memory[at] = values[place] + bytes_ * side - 2048
     assert len(memory) == 16 * rows

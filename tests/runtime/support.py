@@ -54,7 +54,7 @@ def runner() -> Runner:
 
 def include_flags(*, with_tests: bool = True) -> list[str]:
     folders = ["include", "src", "tests"] if with_tests else ["include", "src"]
-    cuda = toolchain().cuda_include.path
+    cuda = toolchain().tool("cuda-include").path
     return [*(f"-I{RUNTIME / folder}" for folder in folders), f"-isystem{cuda}"]
 
 

@@ -14,9 +14,9 @@ import pytest
 from helpers.command import Outcome
 
 from aotc.commands import tune
-from aotc.device import native
 from aotc.errors import ToolError
 from aotc.request import Chip
+from aotc.targets import native
 from aotc.tuning.measure import text_of
 
 Aotc = Callable[..., Outcome]

@@ -18,35 +18,34 @@ import pytest
 from helpers.command import REPOSITORY, SAMPLES, process_environment
 
 import aotc
+from aotc.artifact_kind import MLIR, ArtifactKind
 from aotc.artifacts import (
     HEADER,
     HOST_LL,
     KINDS,
     MANIFEST,
-    MLIR,
     OBJ,
     PACKAGE,
-    PTX,
     SHARED,
     STATIC,
-    ArtifactKind,
     named_kinds,
 )
+from aotc.building import results
+from aotc.building.build import Build
+from aotc.building.results import HostCode, KernelCode, KernelObjects, Objects, StageResult
 from aotc.delivery import known_outputs
 from aotc.errors import InputError
 from aotc.request_words import make_request
-from aotc.stages import results
-from aotc.stages.build import Build
-from aotc.stages.results import CompiledPtx, HostCode, Objects, StageResult
+from aotc.targets.cuda import results as cuda_results
+from aotc.targets.cuda.artifacts import PTX
+from aotc.targets.cuda.results import CompiledPtx
 
 SAMPLE = SAMPLES / "vector_add.mlir"
 
 
 def _function(name: str) -> Callable[..., StageResult]:
-    module, function = name.split(".")
-    found: Callable[..., StageResult] = getattr(
-        importlib.import_module(f"aotc.stages.{module}"), function
-    )
+    module, _, function = name.rpartition(".")
+    found: Callable[..., StageResult] = getattr(importlib.import_module(f"aotc.{module}"), function)
     return found
 
 
@@ -64,6 +63,11 @@ def test_a_stage_is_a_function_of_the_results_that_it_takes(kind: ArtifactKind) 
     expected: list[object] = [Build]
     expected += [_types(_function(taken.stage))[1] for taken in kind.takes]
     expected += [_types(_function(taken.stage))[1] | None for taken in kind.may_take]
+    if kind.of_targets:
+        common = KernelObjects if kind is OBJ else KernelCode
+        expected.append(tuple[common, ...])
+        for taken in kind.of_targets:
+            assert issubclass(_types(_function(taken.stage))[1], common)
     if kind.begin is not None:
         parameters, begun = _types(_function(kind.begin))
         assert parameters == expected
@@ -74,9 +78,10 @@ def test_a_stage_is_a_function_of_the_results_that_it_takes(kind: ArtifactKind) 
 
 
 def test_a_result_cannot_be_changed() -> None:
-    for name, value in vars(results).items():
-        if inspect.isclass(value) and value.__module__ == results.__name__:
-            assert value.__struct_config__.frozen, name
+    for module in (results, cuda_results):
+        for name, value in vars(module).items():
+            if inspect.isclass(value) and value.__module__ == module.__name__:
+                assert value.__struct_config__.frozen, name
 
 
 def test_a_kind_is_the_row_of_its_name_in_another_process() -> None:
@@ -125,13 +130,13 @@ def _shorten(build: Build, ptx: CompiledPtx) -> StageResult:
 
 
 ROWS = (
-    ArtifactKind("line-count", "made_up.count", ("{name}.lines",), takes=(HOST_LL,)),
+    ArtifactKind("line-count", "stages.made_up.count", ("{name}.lines",), takes=(HOST_LL,)),
     ArtifactKind(
-        "object-hash", "made_up.hash", ("hashes/{library}.bin",), takes=(OBJ,), is_text=False
+        "object-hash", "stages.made_up.hash", ("hashes/{library}.bin",), takes=(OBJ,), is_text=False
     ),
     ArtifactKind(
         "short-ptx",
-        "made_up.shorten",
+        "stages.made_up.shorten",
         ("{gpu_module}.{chip}.short",),
         takes=(PTX,),
         is_concurrent=True,

@@ -12,8 +12,8 @@ from helpers.command import REPOSITORY, SAMPLES, Outcome
 from jsonschema import Draft202012Validator
 
 from aotc import __version__
-from aotc.device.compile import parse_resources
 from aotc.manifest import SCHEMA_VERSION, Resources
+from aotc.targets.cuda.compile import parse_resources
 
 SCHEMA = Draft202012Validator(
     json.loads((REPOSITORY / "docs" / "manifest.schema.json").read_text())

@@ -11,11 +11,13 @@ import pytest
 from helpers.command import REPOSITORY, SAMPLES, process_environment
 
 from aotc import mlir
-from aotc.artifacts import DEVICE_MLIR, HOST_MLIR, KINDS, MLIR, PTX, ArtifactFile, ArtifactKind
+from aotc.artifact_kind import MLIR, ArtifactKind
+from aotc.artifacts import HOST_MLIR, KINDS, ArtifactFile
+from aotc.building.build import Build
 from aotc.errors import InputError, ToolError
 from aotc.pipeline import run_build, stages_for
 from aotc.request import BuildRequest, Chip
-from aotc.stages.build import Build
+from aotc.targets.cuda.artifacts import DEVICE_MLIR, PTX
 from aotc.toolchain import RecordingRunner, Toolchain
 from aotc.toolchain.tools import TOOL_NAMES
 
@@ -85,8 +87,8 @@ def test_every_stages_function_is_there() -> None:
     """They are looked up when they are called."""
     for kind in KINDS.values():
         for function in filter(None, (kind.stage, kind.begin)):
-            module, name = function.split(".")
-            assert callable(getattr(importlib.import_module(f"aotc.stages.{module}"), name))
+            module, _, name = function.rpartition(".")
+            assert callable(getattr(importlib.import_module(f"aotc.{module}"), name))
 
 
 def test_a_build_loads_what_its_stages_need_alone() -> None:
@@ -104,9 +106,14 @@ def test_a_build_loads_what_its_stages_need_alone() -> None:
     )
     loaded = done.stdout.split()
     assert "aotc.stages.module" in loaded
-    absent = {"aotc.emit.header", "aotc.stages.host", "aotc.stages.device", "aotc.frontends.torch"}
+    absent = {
+        "aotc.emit.header",
+        "aotc.stages.host",
+        "aotc.targets.cuda.stages",
+        "aotc.frontends.torch",
+    }
     assert not absent & set(loaded)
-    assert not [name for name in loaded if name.startswith("aotc.cpu.blocks")]
+    assert not [name for name in loaded if name.startswith("aotc.targets.cpu.blocks")]
 
 
 class Recorder:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from aotc import mlir
+from aotc.building.build import Build
+from aotc.building.results import StageResult
 from aotc.errors import InputError
 from aotc.request import BuildRequest
-from aotc.stages.build import Build
-from aotc.stages.results import StageResult
 from aotc.stages.schedule import Made, Schedule, Stage
 from aotc.toolchain import RecordingRunner, Toolchain
 

@@ -295,21 +295,49 @@ def check_model(model: Any) -> None:
 
 
 def check_weights(model: Any) -> None:
-    """Raises InputError for weights that have more or less data than their shapes say: those in
-    files of their own are checked by nobody else."""
-    from onnx import helper
+    """Raises InputError for tensors that have more or less data than their shapes say: weights in
+    files of their own and constants are checked by nobody else."""
+    for tensor in _tensors(model.graph):
+        _check_data(tensor)
+    for function in model.functions:
+        for tensor in _tensors(function):
+            _check_data(tensor)
 
-    for tensor in model.graph.initializer:
-        element = _element_name(tensor.data_type)
-        if element not in _ELEMENTS or not tensor.HasField("raw_data"):
-            continue
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """The tensors of a graph, or of a function, which has none but those of its nodes; of nested
+    graphs, too."""
+    yield from getattr(graph, "initializer", ())
+    for attribute in (one for node in graph.node for one in node.attribute):
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        for nested in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+            yield from _tensors(nested)
+
+
+def _check_data(tensor: Any) -> None:
+    from onnx import helper, numpy_helper
+
+    element = _element_name(tensor.data_type)
+    if element not in _ELEMENTS:
+        return
+    what = f"The data of the tensor '{tensor.name}'" if tensor.name else "The data of a constant"
+    if tensor.HasField("raw_data"):
         itemsize = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
         expected = math.prod((itemsize, *tensor.dims))
         if len(tensor.raw_data) != expected:
             raise InputError(
-                f"The data of the weight '{tensor.name}' has {len(tensor.raw_data)} bytes: "
-                f"{element.lower()} of the shape {list(tensor.dims)} has {expected}."
+                f"{what} has {len(tensor.raw_data)} bytes: {element.lower()} of the shape "
+                f"{list(tensor.dims)} has {expected}."
             )
+    elif tensor.data_location != tensor.EXTERNAL:
+        try:
+            numpy_helper.to_array(tensor)
+        except ValueError as error:
+            raise InputError(
+                f"{what} does not fit its shape {list(tensor.dims)}: {error}."
+            ) from None
 
 
 def _problems(model: Any) -> Iterator[str]:

@@ -104,5 +104,6 @@ def _infer(model: Any) -> Any:
 
     try:
         return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except onnx.shape_inference.InferenceError as error:
+    # The others are what C++'s library throws: for attributes that are no number of anything.
+    except (onnx.shape_inference.InferenceError, ValueError, IndexError, RuntimeError) as error:
         raise InputError(f"The shapes of this model do not fit: {str(error).strip()}") from None

@@ -39,50 +39,60 @@ def replace_by_text(ir: Any, operation: Any, text: str) -> None:
 def _on_numbers(ir: Any, block: Any, arguments: list[Any]) -> list[Any]:
     """What the block, in linalg on tensors of rank 0, returns for these numbers: clones of what its
     operations do, at the insertion point."""
-    # By tensor of rank 0: its number; and by value: its clone.
-    numbers = dict(zip(block.arguments, arguments, strict=True))
-    clones: dict[Any, Any] = {}
+    values = _Values(ir, dict(zip(block.arguments, arguments, strict=True)))
+    *body, returned = block.operations
+    for child in body:
+        if _is_of_numbers(ir, child.operation):
+            values.compute(child.operation)
+        else:
+            values.clone(child.operation)
+    return [values.number(value) for value in returned.operands]
 
-    def number(tensor: Any) -> Any:
-        if tensor not in numbers:
-            element = ir.RankedTensorType(tensor.type).element_type
-            value = clones.get(tensor, tensor)
-            extract = ir.Operation.create("tensor.extract", results=[element], operands=[value])
-            numbers[tensor] = extract.result
-        return numbers[tensor]
 
-    def operand(value: Any) -> Any:
-        if value not in clones and value in numbers:
-            made = ir.Operation.create(
-                "tensor.from_elements", results=[value.type], operands=[numbers[value]]
-            )
-            clones[value] = made.result
-        return clones.get(value, value)
+class _Values:
+    """What stands for the values of the block: `numbers` has the number in a tensor of rank 0,
+    `clones` the clone of a value."""
 
-    def clone(operation: Any) -> None:
+    def __init__(self, ir: Any, numbers: dict[Any, Any]) -> None:
+        self._ir = ir
+        self._numbers = numbers
+        self._clones: dict[Any, Any] = {}
+
+    def number(self, tensor: Any) -> Any:
+        if tensor not in self._numbers:
+            element = self._ir.RankedTensorType(tensor.type).element_type
+            value = self._clones.get(tensor, tensor)
+            self._numbers[tensor] = self._create("tensor.extract", element, value)
+        return self._numbers[tensor]
+
+    def clone(self, operation: Any) -> None:
         made = operation.clone()
         for inner in ops.walk(made):
             for place, value in enumerate(inner.operands):
-                inner.operands[place] = operand(value)
-        clones.update(zip(operation.results, made.results, strict=True))
+                inner.operands[place] = self._operand(value)
+        self._clones.update(zip(operation.results, made.results, strict=True))
 
-    *body, returned = block.operations
-    for child in body:
-        operation = child.operation
-        if not _is_of_numbers(ir, operation):
-            clone(operation)
-            continue
-        inner = operation.regions[0].blocks[0]
-        for argument, value in zip(inner.arguments, operation.operands, strict=True):
+    def compute(self, generic: Any) -> None:
+        """Clones what a linalg.generic on tensors of rank 0 does with their numbers."""
+        inner = generic.regions[0].blocks[0]
+        for argument, value in zip(inner.arguments, generic.operands, strict=True):
             # What a result was before is not used, but where it is made from it.
             if any(True for _ in argument.uses):
-                clones[argument] = number(value)
+                self._clones[argument] = self.number(value)
         *steps, yielded = inner.operations
         for step in steps:
-            clone(step.operation)
-        for result, value in zip(operation.results, yielded.operands, strict=True):
-            numbers[result] = operand(value)
-    return [number(value) for value in returned.operands]
+            self.clone(step.operation)
+        for result, value in zip(generic.results, yielded.operands, strict=True):
+            self._numbers[result] = self._operand(value)
+
+    def _operand(self, value: Any) -> Any:
+        if value not in self._clones and value in self._numbers:
+            made = self._create("tensor.from_elements", value.type, self._numbers[value])
+            self._clones[value] = made
+        return self._clones.get(value, value)
+
+    def _create(self, name: str, type_: Any, operand: Any) -> Any:
+        return self._ir.Operation.create(name, results=[type_], operands=[operand]).result
 
 
 def _is_of_numbers(ir: Any, operation: Any) -> bool:

@@ -3,43 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.kernels.attention.family import Candidate, Family
-from aotc.kernels.attention.mma_sync.menu import TENSOR_CORES
+from aotc.builder import Number, ceil_divide, maximum
+from aotc.kernels.attention.family import AttentionFamily
+from aotc.kernels.attention.mma_sync.family import MMA_SYNC
 from aotc.kernels.attention.problem import Attention, Mask
-from aotc.kernels.attention.simt.menu import SIMT, SIMT_ON_HOPPER
-from aotc.kernels.attention.wgmma.menu import HOPPER
+from aotc.kernels.attention.simt.family import SIMT, SIMT_ON_HOPPER
+from aotc.kernels.attention.wgmma.family import WGMMA
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.lower.placement_names import LEAST_CAPABILITY
+from aotc.module_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
 _Aligned = TypeVar("_Aligned", Matrix, Mask)
 # Of those for the same GPUs, the first one that takes a problem has it.
-FAMILIES: tuple[Family, ...] = (HOPPER, SIMT_ON_HOPPER, TENSOR_CORES, SIMT)
+FAMILIES: tuple[AttentionFamily, ...] = (WGMMA, SIMT_ON_HOPPER, MMA_SYNC, SIMT)
 
 
 class Choice(Struct, frozen=True):
-    """Kernels of a family for `problem`, whose matrices are aligned as that says; of several, the
-    program takes the one whose `cost` is the least."""
+    """Kernels of a family for `problem`, whose matrices are aligned as that says; of several
+    variants, the program takes the one whose `cost` is the least."""
 
-    family: Family
+    family: AttentionFamily
     problem: Attention
-    candidates: tuple[Candidate, ...]
-
-    @property
-    def target(self) -> str:
-        """What they are launched on."""
-        return ANY_GPU if self.family.chip is None else self.family.chip.name
+    variants: tuple[Any, ...]
 
     def __str__(self) -> str:
-        tiles = " or ".join(f"{one.variant.m}x{one.variant.keys}" for one in self.candidates)
-        where = "GPUs" if self.family.chip is None else self.family.chip.name
+        tiles = " or ".join(f"{one.m}x{one.keys}" for one in self.variants)
+        target = self.family.target
+        where = "GPUs" if target == ANY_GPU else target
         return f"{self.family.name} with tiles of {tiles} on {where}"
+
+    def cost(self, variant: Any, rows: Number, batch: Number) -> Number:
+        """What the variant takes for a batch of matrices of so many rows of Q.
+
+        Tiles that take the same time are computed in waves. Of causal attention, whose tiles take
+        half of that on average, it is at least what the longest tile takes.
+        """
+        family = self.family
+        tiles = ceil_divide(rows, variant.m) * batch
+        if self.problem.causal:
+            waves = maximum(tiles, 2 * family.concurrent_tiles)
+        else:
+            waves = ceil_divide(tiles, family.concurrent_tiles)
+        return waves * family.tile_cost(self.problem, variant)
 
 
 def choose(problem: Attention, chips: Sequence[Chip]) -> list[Choice]:
@@ -48,39 +59,33 @@ def choose(problem: Attention, chips: Sequence[Chip]) -> list[Choice]:
     found = []
     others = list(chips)
     for family in FAMILIES:
-        if family.chip is None:
+        if family.target == ANY_GPU:
             continue
-        own = [chip for chip in others if chip.capability == family.chip.capability]
+        own = [chip for chip in others if chip.capability == Chip(family.target).capability]
         if own and (choice := _choice(family, problem)) is not None:
             found.append(choice)
             others = [chip for chip in others if chip not in own]
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
         return found
     # What has a kernel of its own has none for matrices at other addresses.
-    for one in unique(([problem] if others else []) + [_anywhere(problem)]):
-        general = (_choice(family, one) for family in FAMILIES if family.chip is None)
+    for one in unique(([problem] if others else []) + [_unaligned_problem(problem)]):
+        general = (_choice(family, one) for family in FAMILIES if family.target == ANY_GPU)
         found += [choice for choice in general if choice is not None][:1]
     return found
 
 
-def _choice(family: Family, problem: Attention) -> Choice | None:
-    able = family.candidates(problem)
+def _choice(family: AttentionFamily, problem: Attention) -> Choice | None:
+    choice = Choice(family, problem, family.variants(problem))
+    if not choice.variants:
+        return None
     rows, batch = problem.q.sizes[0], problem.batch
-    if rows is not None and batch is not None and able:
-        able = [min(able, key=lambda one: cost(family, one, rows, batch, causal=problem.causal))]
-    return Choice(family, problem, tuple(able)) if able else None
+    if rows is None or batch is None:
+        return choice
+    best = min(choice.variants, key=lambda one: choice.cost(one, rows, batch))
+    return replace(choice, variants=(best,))
 
 
-def cost(family: Family, one: Candidate, rows: int, batch: int, *, causal: bool) -> int:
-    """As `dispatch` computes it where sizes are not known: of equal tiles, so many turns; of
-    causal ones, which take half of that on average, what the longest takes at least."""
-    tiles = -(-rows // one.variant.m) * batch
-    if causal:
-        return int(max(tiles, 2 * family.at_once) * one.cost)
-    return int(-(-tiles // family.at_once) * one.cost)
-
-
-def _anywhere(problem: Attention) -> Attention:
+def _unaligned_problem(problem: Attention) -> Attention:
     """The same, of matrices of which no address is known."""
     q, k, v, o = (_unaligned(one) for one in (problem.q, problem.k, problem.v, problem.o))
     mask = None if problem.mask is None else _unaligned(problem.mask)

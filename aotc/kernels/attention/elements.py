@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.tensors.generics import RESHAPES, body_of, has_reduction, maps_of
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, maps_of
 from aotc.mlir import ir
 
 # A loop's symbol; a quotient by, or remainder of, a number (("high", x, n), ("low", x, n)); a

@@ -1,35 +1,53 @@
-"""What a family of kernels for attention says of itself: `choice` asks nothing else."""
+"""The base of the families of attention kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
+from aotc.builder import Builder, Value, function_text
 from aotc.kernels.attention.problem import Attention
-from aotc.request import Chip
 
 
-class Candidate(Struct, frozen=True):
-    """A variant of a family's kernel, and what one of its tiles costs beside those of the family's
-    other variants. A variant has `m`, the rows of Q of a tile, and `keys`, of a block of K."""
+class AttentionFamily(ABC):
+    """See `KernelFamily`. A variant has `m`, the rows of a tile of Q, and `keys`, the rows of a
+    tile of K and V.
 
-    variant: Any
-    cost: int
-
-
-class Family(Struct, frozen=True):
-    """`chip`: what its kernels run on; None for every GPU that has kernels for products of matrices
-    (`LEAST_CAPABILITY`). `at_once`: how many tiles a large GPU makes at the same time.
-
-    `candidates`: the variants for a problem whose matrices are aligned as it says; all are right,
-    and none at all means that the family has none. `function(problem, variant, name)`: the text of
-    `func.func @name(%q, %k, %v, %c, %m)`, which launches the kernel; C is O, and M the mask.
+    `concurrent_tiles`: how many tiles of O a large GPU computes at the same time.
     """
 
     name: str
-    chip: Chip | None
-    at_once: int
-    candidates: Callable[[Attention], list[Candidate]]
-    function: Callable[[Attention, Any, str], str]
+    target: str
+    concurrent_tiles: int
+
+    @abstractmethod
+    def can_take(self, problem: Attention, variant: Any) -> bool:
+        """Whether the kernel is right for the problem."""
+
+    @abstractmethod
+    def variants(self, problem: Attention) -> tuple[Any, ...]:
+        """See `KernelFamily`. The matrices are aligned as the problem says."""
+
+    @abstractmethod
+    def tile_cost(self, problem: Attention, variant: Any) -> int:
+        """What a tile takes, compared with the tiles of the family's other variants."""
+
+    @abstractmethod
+    def shared_bytes(self, problem: Attention, variant: Any) -> int:
+        """Dynamic shared memory of a block, in bytes."""
+
+    @abstractmethod
+    def build(
+        self, b: Builder, problem: Attention, variant: Any, arguments: Sequence[Value]
+    ) -> None:
+        """Inserts the kernel's launch, and the host code in front of it, at the current insertion
+        point. `arguments`: the buffers Q, K, V, O and, if there is one, the mask."""
+
+    def function(self, problem: Attention, variant: Any, name: str) -> str:
+        """The text of `func.func @name`, which takes what `build` does and launches the kernel."""
+
+        def body(b: Builder, arguments: list[Value]) -> None:
+            self.build(b, problem, variant, arguments)
+
+        return function_text(name, problem.arguments, body)

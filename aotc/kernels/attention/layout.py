@@ -8,13 +8,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Emitter, Matrix
+from aotc.builder import Builder, Number, Scalar, Value
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
+from aotc.ops import create
 
 ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
 
 
-class Lying(Struct, frozen=True):
+class Layout(Struct, frozen=True):
     """`heads` and `apart`: see `recognise.Operand`. `batch` and `columns` are those of heads;
     `strides` of matrices and of rows, None for one that is not known."""
 
@@ -27,18 +29,18 @@ class Lying(Struct, frozen=True):
     strides: tuple[int | None, int | None] | None
 
     @staticmethod
-    def of(type_: Any, heads: int, apart: bool) -> Lying:
+    def of(type_: Any, heads: int, apart: bool) -> Layout:
         sizes = sizes_of(type_)
         if not heads:
             *outer, rows, columns = sizes
-            return Lying(type_, 0, False, _product(outer), rows, columns, None)
+            return Layout(type_, 0, False, _product(outer), rows, columns, None)
         if apart:
             *outer, rows, _, columns = sizes
         else:
             *outer, rows, wide = sizes
             columns = None if wide is None else wide // heads
         batch = _product([*outer, heads])
-        return Lying(type_, heads, apart, batch, rows, columns, _strides(type_, len(outer)))
+        return Layout(type_, heads, apart, batch, rows, columns, _strides(type_, len(outer)))
 
     @property
     def matrix(self) -> Matrix:
@@ -63,56 +65,49 @@ class Lying(Struct, frozen=True):
             alignment=math.gcd(ALIGNMENT, *(size * bytes_ for size in known)),
         )
 
-    def write(self, e: Emitter, given: str, name: str) -> list[str]:
-        """Gives `given`, a buffer of the type, the name and type of the matrix. What has to be at a
-        multiple of 16 bytes, in elements: its offset and strides."""
-        matrix = self.matrix
+    def view(self, b: Builder, buffer: Value) -> tuple[Value, list[Number]]:
+        """A buffer of the type as the matrix; and what has to be at a multiple of 16 bytes, in
+        elements: the dynamic ones of its offset and strides."""
+        matrix = b.type(self.matrix.type)
+        if matrix == self.type:
+            return buffer, []
         if self.strides is not None:
-            return self._reinterpret(e, given, name, matrix)
-        groups = "[[0], [1], [2, 3]]" if self.apart else "[[0, 1], [2], [3]]"
+            return self._reinterpret(b, buffer)
         if self.type.rank == 2:
-            rows = str(self.rows)
-            if self.rows is None:
-                rows = e.value(f"memref.dim {given}, {e.constant(0)} : {self.type}")
-            line = (
-                f"memref.expand_shape {given} [[0, 1], [2]] output_shape [1, {rows}, "
-                f"{self.columns}] : {self.type} into {matrix.type}"
-            )
-        elif self.type.rank == 4:
-            line = f"memref.collapse_shape {given} {groups} : {self.type} into {matrix.type}"
-        else:
-            line = f"memref.cast {given} : {self.type} to {matrix.type}"
-        e.line(f"{name} = {line}")
-        return []
+            rows = [b.dim(buffer, 0)] if self.rows is None else []
+            shape = ir.DenseI64ArrayAttr.get(matrix.shape)
+            attributes = {"reassociation": "[[0, 1], [2]]", "static_output_shape": shape}
+            return b.op("memref.expand_shape", [buffer, *rows], matrix, **attributes), []
+        if self.type.rank == 4:
+            groups = "[[0], [1], [2, 3]]" if self.apart else "[[0, 1], [2], [3]]"
+            return b.op("memref.collapse_shape", [buffer], matrix, reassociation=groups), []
+        return b.op("memref.cast", [buffer], matrix), []
 
-    def _reinterpret(self, e: Emitter, given: str, name: str, matrix: Matrix) -> list[str]:
-        rank = int(self.type.rank)
-        names = [e.name() for _ in range(2 + 2 * rank)]
-        element = f"memref<{matrix.element}>"
-        types = ", ".join([element, *["index"] * (1 + 2 * rank)])
-        e.line(
-            f"{', '.join(names)} = memref.extract_strided_metadata {given} : {self.type} -> {types}"
-        )
-        rows = rank - (3 if self.apart else 2)
-        strides = names[2 + rank :]
-        row = strides[rows]
+    def _reinterpret(self, b: Builder, buffer: Value) -> tuple[Value, list[Number]]:
+        base, offset, sizes, strides = strided_metadata(b, buffer)
+        rows = len(sizes) - (3 if self.apart else 2)
         # The first and only matrix is at any distance from another.
-        outer = strides[rows - 1] if rows else row
-        known = self.strides or (None, None)
-        distances = [
-            dynamic if static is None else str(static)
-            for dynamic, static in zip((outer, row), known, strict=True)
+        dynamic = strides[rows - 1] if rows else strides[rows], strides[rows]
+        distances: list[Number] = [
+            stride if known is None else known
+            for stride, known in zip(dynamic, self.strides or (None, None), strict=True)
         ]
-        batch = names[2] if self.batch is None else self.batch // self.heads
-        count = names[2 + rows] if self.rows is None else self.rows
-        columns = (self.columns or 0) * self.heads
-        e.line(
-            f"{name} = memref.reinterpret_cast {names[0]} to offset: [{names[1]}], "
-            f"sizes: [{batch}, {count}, {columns}], strides: [{', '.join(distances)}, 1] "
-            f": {element} to {matrix.type}"
-        )
-        dynamic = [one for one in distances if one.startswith("%")]
-        return [names[1], *dynamic]
+        batch = sizes[0] if self.batch is None else self.batch // self.heads
+        count = sizes[rows] if self.rows is None else self.rows
+        shape = [batch, count, (self.columns or 0) * self.heads]
+        view = b.reinterpret_cast(base, offset, shape, [*distances, 1], self.matrix.type)
+        return view, [offset, *(one for one in distances if not isinstance(one, int))]
+
+
+def strided_metadata(b: Builder, buffer: Value) -> tuple[Value, Scalar, list[Scalar], list[Scalar]]:
+    """A buffer's base, offset, sizes and strides."""
+    type_, index = ir.MemRefType(buffer.type), ir.IndexType.get()
+    rank = type_.rank
+    base = ir.MemRefType.get([], type_.element_type, memory_space=type_.memory_space)
+    types = [base, *[index] * (1 + 2 * rank)]
+    made, *numbers = create("memref.extract_strided_metadata", [buffer], types).results
+    offset, *numbers = map(Scalar, numbers)
+    return made, offset, numbers[:rank], numbers[rank:]
 
 
 def sizes_of(type_: Any) -> list[int | None]:

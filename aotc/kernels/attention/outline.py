@@ -14,7 +14,7 @@ from typing import Any
 from aotc import ops
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import choose
-from aotc.kernels.attention.layout import ALIGNMENT, Lying, sizes_of
+from aotc.kernels.attention.layout import ALIGNMENT, Layout, sizes_of
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.recognition import Found, recognise_attention
 from aotc.kernels.matmul.dispatch import PARALLEL, called_inside, chips_of
@@ -64,9 +64,9 @@ def problem_of(
 ) -> Attention | None:
     """Of the types of Q, K, V, O and perhaps of a mask, tensors or buffers; None for sizes that do
     not fit. `forms`: see `recognise.Operand`."""
-    lying = [Lying.of(type_, *form) for type_, form in zip(types[:4], forms, strict=True)]
-    q, k, v, o = lying
-    if q.columns is None or any(one.columns != q.columns for one in lying) or k.rows == 0:
+    layouts = [Layout.of(type_, *form) for type_, form in zip(types[:4], forms, strict=True)]
+    q, k, v, o = layouts
+    if q.columns is None or any(one.columns != q.columns for one in layouts) or k.rows == 0:
         return None
     if (o.batch, o.rows) != (q.batch, q.rows):
         return None

@@ -41,6 +41,13 @@ class Attention(Struct, frozen=True):
     heads: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     @property
+    def arguments(self) -> dict[str, str]:
+        """The types of the buffers that a kernel takes."""
+        matrices = {"q": self.q, "k": self.k, "v": self.v, "o": self.o}
+        types = {name: matrix.type for name, matrix in matrices.items()}
+        return types if self.mask is None else {**types, "mask": self.mask.type}
+
+    @property
     def depth(self) -> int | None:
         """Columns of every matrix."""
         columns, heads = self.q.sizes[1], self.heads[0]

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, maps_of
 from aotc.kernels.attention.elements import (
     Constant,
     Counter,
@@ -26,7 +27,6 @@ from aotc.kernels.attention.elements import (
     Reader,
     Reduction,
 )
-from aotc.lower.tensors.generics import RESHAPES, body_of, has_reduction, maps_of
 from aotc.mlir import ir
 
 _CASTS = ("extf", "truncf")

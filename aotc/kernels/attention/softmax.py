@@ -1,180 +1,177 @@
-"""The softmax of a kernel's scores, block by block of keys, in registers (Milakov and Gimelshein).
+"""The online softmax of scores in registers, tile by tile of keys (Milakov and Gimelshein).
 
-A thread of a warpgroup has of 64 rows of scores, as wgmma leaves them, two rows; of 8 columns two
-neighbours in each. For each row it keeps the largest score that was seen, and the sum of its own
-columns' exp(score - largest). Four neighbouring threads share a row, and agree on the largest one.
+A thread of a warp has of 16 rows of scores, as the tensor cores leave them, two rows; of each 8
+columns two neighbours in each. For each row it keeps the largest score that was seen, and the sum
+over its own columns of exp(score - largest). Four neighbouring threads share a row, and agree on
+the largest one.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from aotc.kernels.matmul.wgmma.tiles import Body
+from aotc.builder import (
+    Builder,
+    Float,
+    Number,
+    Scalar,
+    compare,
+    fma,
+    maximum_number,
+)
+from aotc.kernels.attention.arithmetic import (
+    LOG2_E,
+    exp2,
+    minus_infinity,
+    unless_empty,
+)
+from aotc.kernels.hopper.smem import assembly
 
-_MINUS_INFINITY = "0xFF800000"
+_ALL_LANES, _LAST_LANE = -1, 31
 
 
 class Rows(Struct, frozen=True):
     """Of this thread's two rows: the largest scores, and the sums."""
 
-    largest: tuple[str, str]
-    sums: tuple[str, str]
+    row_max: tuple[Float, Float]
+    row_sum: tuple[Float, Float]
+
+    @property
+    def values(self) -> list[Float]:
+        return [*self.row_max, *self.row_sum]
+
+    @staticmethod
+    def of(values: Sequence[Float]) -> Rows:
+        first, second, third, fourth = values
+        return Rows((first, second), (third, fourth))
 
 
 class Softmax:
-    """Writes it for scores that are multiplied by `scale`, into values of `element` (f16, bf16)."""
+    """Of scores that are to be multiplied by `scale`; with `has_mask`, they come multiplied and
+    with the mask (`add_mask`). P is of type `element` (f16, bf16) in `pack`.
 
-    def __init__(self, e: Body, scale: float, element: str, *, masked: bool) -> None:
-        """`masked`: scores come with a mask (`with_mask`), and are scaled by that."""
-        self.e, self.element, self.masked = e, element, masked
-        self.scale = scale
+    `row` and `column` are this thread's first row of 16 and its first column of 8.
+    """
 
-    def begin(self, lane: str) -> None:
-        e = self.e
-        self.scale_value = e.constant(repr(self.scale), "f32")
-        # exp(scale * x) = exp2(factor * x)
-        factor = (1.0 if self.masked else self.scale) * math.log2(math.e)
-        self.factor = e.constant(repr(factor), "f32")
-        # This thread's first column of 8, and its first row of 16.
-        self.column = e.do("shli", e.do("andi", lane, 3), 1)
-        self.row = e.do("shrui", lane, 2)
+    def __init__(
+        self, b: Builder, scale: float, element: str, lane: Scalar, *, has_mask: bool
+    ) -> None:
+        self.b, self.scale, self.element, self.has_mask = b, scale, element, has_mask
+        # exp(scale * x) = exp2(unit * x)
+        self.unit: Float = b.constant((1.0 if has_mask else scale) * LOG2_E, "f32")
+        self.column = (lane & 3) << 1
+        self.row = lane >> 2
 
-    def nothing(self) -> Rows:
-        """Before the first block."""
-        e = self.e
-        least = e.constant(_MINUS_INFINITY, "f32")
-        zero = e.constant("0.0", "f32")
+    def initial_rows(self) -> Rows:
+        least, zero = minus_infinity(self.b), self.b.zero("f32")
         return Rows((least, least), (zero, zero))
 
-    def with_mask(self, scores: list[str], mask: list[str]) -> list[str]:
+    def add_mask(self, scores: Sequence[Float], mask: Sequence[Float]) -> list[Float]:
         """scale * score + mask."""
-        return [
-            self.e.value(f"math.fma {score}, {self.scale_value}, {one} : f32")
-            for score, one in zip(scores, mask, strict=True)
-        ]
+        scale = self.b.constant(self.scale, "f32")
+        return [fma(score, scale, one) for score, one in zip(scores, mask, strict=True)]
 
-    def hide(self, scores: list[str], ends: tuple[str, str]) -> list[str]:
-        """Scores of columns from `ends` on, of this thread's two rows, counted from the block's
+    def hide(self, scores: Sequence[Float], ends: Sequence[Number]) -> list[Float]:
+        """Scores of columns from `ends` on, of this thread's two rows, counted from the tile's
         first one (signed), become -infinity."""
-        e = self.e
-        least = e.constant(_MINUS_INFINITY, "f32")
-        own = [e.do("subi", end, self.column) for end in ends]
+        least = minus_infinity(self.b)
+        own = [end - self.column for end in ends]
         hidden = []
         for number, score in enumerate(scores):
             group, place = divmod(number, 4)
             half, side = divmod(place, 2)
-            is_seen = e.compare("sgt", own[half], 8 * group + side)
-            hidden.append(e.value(f"arith.select {is_seen}, {score}, {least} : f32"))
+            is_seen = compare("sgt", own[half], 8 * group + side)
+            hidden.append(self.b.select(is_seen, score, least))
         return hidden
 
-    def add(self, scores: list[str], before: Rows) -> tuple[list[str], Rows, tuple[str, str]]:
-        """exp(score - largest) of a block; the rows with it; and for each row the factor for what
-        was summed before.
+    def update(
+        self, scores: Sequence[Float], before: Rows
+    ) -> tuple[list[Float], Rows, tuple[Float, Float]]:
+        """P = exp(score - largest) of a tile, the rows with it, and for each row the factor that
+        rescales what was accumulated before.
 
-        A row of -infinity alone has 0 taken from it: its terms are 0, not NaN. A NaN is no maximum
-        but makes its term, and so the sum, NaN.
+        A row of -infinity alone has 0 subtracted: its P is 0, not NaN. A NaN is no maximum but
+        makes its P, and so the sum, NaN.
         """
-        e = self.e
-        terms = list(scores)
-        largest, sums, factors = [], [], []
+        b = self.b
+        p = list(scores)
+        row_max, row_sum, rescale = [], [], []
         for half in range(2):
-            numbers = [i for i in range(len(scores)) if i % 4 // 2 == half]
-            highest = self._highest([scores[i] for i in numbers], before.largest[half])
-            least, zero = e.constant(_MINUS_INFINITY, "f32"), e.constant("0.0", "f32")
-            is_none = e.value(f"arith.cmpf oeq, {highest}, {least} : f32")
-            taken = e.value(f"arith.select {is_none}, {zero}, {highest} : f32")
-            if not self.masked:
-                taken = e.value(f"arith.mulf {taken}, {self.factor} : f32")
-            taken = e.value(f"arith.negf {taken} : f32")
-            factor = self._exp(before.largest[half], taken)
-            for i in numbers:
-                terms[i] = self._exp(scores[i], taken)
-            sum_ = e.value(f"arith.mulf {before.sums[half]}, {factor} : f32")
-            total = self._total([terms[i] for i in numbers])
-            largest.append(highest)
-            sums.append(e.value(f"arith.addf {sum_}, {total} : f32"))
-            factors.append(factor)
-        rows = Rows((largest[0], largest[1]), (sums[0], sums[1]))
-        return terms, rows, (factors[0], factors[1])
+            own = [i for i in range(len(scores)) if i % 4 // 2 == half]
+            largest = self._row_max([scores[i] for i in own], before.row_max[half])
+            shift = unless_empty(b, largest, largest)
+            shift = -(shift if self.has_mask else shift * self.unit)
+            factor = self._exp(before.row_max[half], shift)
+            for i in own:
+                p[i] = self._exp(scores[i], shift)
+            scaled = before.row_sum[half] * factor
+            row_sum.append(scaled + _chains(Float.__add__, [p[i] for i in own]))
+            row_max.append(largest)
+            rescale.append(factor)
+        return p, Rows.of([*row_max, *row_sum]), (rescale[0], rescale[1])
 
-    def words(self, terms: list[str]) -> list[str]:
-        """Terms as the A of wgmmas, four words for every 16 columns."""
+    def pack(self, p: Sequence[Float]) -> list[Scalar]:
+        """P as the A fragments of matmuls: i32 values of two elements, four for every 16
+        columns."""
+        return [self.pack_two(p[i], p[i + 1]) for i in range(0, len(p), 2)]
+
+    def pack_two(self, low: Float, high: Float) -> Scalar:
         kind = {"f16": "f16x2", "bf16": "bf16x2"}[self.element]
-        return [
-            self.e.value(
-                f'llvm.inline_asm asm_dialect = att "cvt.rn.{kind}.f32 $0, $1, $2;", "=r,f,f" '
-                f"{terms[i + 1]}, {terms[i]} : (f32, f32) -> i32"
-            )
-            for i in range(0, len(terms), 2)
-        ]
+        text, words = f"cvt.rn.{kind}.f32 $0, $1, $2;", [high, low]
+        made = assembly(self.b, text, "=r,f,f", words, "i32", has_side_effects=False)
+        return Scalar(made)
 
-    def scaled(self, sums: list[str], factors: tuple[str, str]) -> list[str]:
-        """Sums of O's rows, times their row's factor."""
-        return [
-            self.e.value(f"arith.mulf {value}, {factors[i % 4 // 2]} : f32")
-            for i, value in enumerate(sums)
-        ]
+    def rescale(self, o: Sequence[Float], factors: Sequence[Float]) -> list[Float]:
+        """The accumulators of O, times their row's factor."""
+        return [value * factors[i % 4 // 2] for i, value in enumerate(o)]
 
-    def inverses(self, rows: Rows, *, masked_are_zero: bool) -> tuple[str, str]:
-        """1 / the sum of each row, of all its threads; `masked_are_zero`: 0 for a row of -infinity
-        alone, whose sum is 0."""
-        e = self.e
+    def inverse_sums(self, rows: Rows, *, empty_is_zero: bool) -> list[Float]:
+        """1 / the sum of each row, of all its threads; with `empty_is_zero`, 0 for a row of
+        -infinity alone, whose sum is 0."""
         found = []
-        for largest, sum_ in zip(rows.largest, rows.sums, strict=True):
-            for distance in (1, 2):
-                sum_ = e.value(f"arith.addf {sum_}, {self._neighbour(sum_, distance)} : f32")
-            one = e.constant("1.0", "f32")
-            inverse = e.value(f"arith.divf {one}, {sum_} : f32")
-            if masked_are_zero:
-                least, zero = e.constant(_MINUS_INFINITY, "f32"), e.constant("0.0", "f32")
-                is_none = e.value(f"arith.cmpf oeq, {largest}, {least} : f32")
-                inverse = e.value(f"arith.select {is_none}, {zero}, {inverse} : f32")
-            found.append(inverse)
-        return found[0], found[1]
+        for row_max, row_sum in zip(rows.row_max, rows.row_sum, strict=True):
+            inverse = self.b.constant(1, "f32") / self._over_row(Float.__add__, row_sum)
+            found.append(unless_empty(self.b, row_max, inverse) if empty_is_zero else inverse)
+        return found
 
-    def _highest(self, scores: list[str], before: str) -> str:
-        e = self.e
-        # Some chains, for none to wait for itself.
-        chains = [before, *scores[:3]]
-        for i, score in enumerate(scores[3:]):
-            place = i % len(chains)
-            chains[place] = e.value(f"arith.maxnumf {chains[place]}, {score} : f32")
-        while len(chains) > 1:
-            first, second, *chains = chains
-            chains.append(e.value(f"arith.maxnumf {first}, {second} : f32"))
-        (highest,) = chains
+    def _row_max(self, scores: Sequence[Float], before: Float) -> Float:
+        return self._over_row(maximum_number, _chains(maximum_number, [before, *scores]))
+
+    def _over_row(self, combine: Callable[[Float, Float], Float], value: Float) -> Float:
+        """Of the four threads of a row."""
         for distance in (1, 2):
-            other = self._neighbour(highest, distance)
-            highest = e.value(f"arith.maxnumf {highest}, {other} : f32")
-        return highest
+            value = combine(value, self._shuffle(value, distance))
+        return value
 
-    def _total(self, terms: list[str]) -> str:
-        e = self.e
-        chains = terms[:4]
-        for i, term in enumerate(terms[4:]):
-            chains[i % 4] = e.value(f"arith.addf {chains[i % 4]}, {term} : f32")
-        while len(chains) > 1:
-            first, second, *chains = chains
-            chains.append(e.value(f"arith.addf {first}, {second} : f32"))
-        return chains[0]
+    def _exp(self, score: Float, shift: Float) -> Float:
+        """exp2(score * unit + shift); of scores with a mask, exp2((score + shift) * unit), as that
+        may have the least number there is, which times the unit would be -infinity."""
+        if self.has_mask:
+            return self.exp2((score + shift) * self.unit)
+        return self.exp2(fma(score, self.unit, shift))
 
-    def _exp(self, score: str, taken: str) -> str:
-        """exp2(score * factor + taken); of scores with a mask, exp2((score + taken) * factor), as
-        that may have the least number there is, which times the factor would be -infinity."""
-        e = self.e
-        if self.masked:
-            difference = e.value(f"arith.addf {score}, {taken} : f32")
-            power = e.value(f"arith.mulf {difference}, {self.factor} : f32")
-        else:
-            power = e.value(f"math.fma {score}, {self.factor}, {taken} : f32")
-        return e.value(
-            f'llvm.inline_asm asm_dialect = att "ex2.approx.ftz.f32 $0, $1;", "=f,f" {power} '
-            ": (f32) -> f32"
+    def exp2(self, power: Float) -> Float:
+        return exp2(self.b, power)
+
+    def _shuffle(self, value: Float, distance: int) -> Float:
+        """The value of the lane whose number differs by the bit `distance`."""
+        b = self.b
+        lanes, offset, clamp = (
+            b.constant(number, "i32") for number in (_ALL_LANES, distance, _LAST_LANE)
         )
+        operands = [lanes, value, offset, clamp]
+        found: Float = b.op("nvvm.shfl.sync", operands, "f32", kind="#nvvm<shfl_kind bfly>")
+        return found
 
-    def _neighbour(self, value: str, distance: int) -> str:
-        e = self.e
-        everyone, by, last = (e.constant(number, "i32") for number in (-1, distance, 31))
-        return e.value(f"nvvm.shfl.sync bfly {everyone}, {value}, {by}, {last} : f32 -> f32")
+
+def _chains(combine: Callable[[Float, Float], Float], values: Sequence[Float]) -> Float:
+    """In four chains, for none to wait for itself."""
+    chains = list(values[:4])
+    for i, value in enumerate(values[4:]):
+        chains[i % 4] = combine(chains[i % 4], value)
+    while len(chains) > 1:
+        first, second, *chains = chains
+        chains.append(combine(first, second))
+    return chains[0]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.builder import Builder
 from aotc.chips import LIMITS, block_shared_of
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
@@ -19,17 +20,17 @@ from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
+from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
 from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Extra, Finish, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Extra, Finish, Matrix, Problem
 from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.tcgen05 import TCGEN05
 from aotc.kernels.matmul.tuned import LARGE, SMALL, TINY, Entry, Sizes, sizes_at, variant_of
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.small_m import few_rows
-from aotc.lower.placement_names import LEAST_CAPABILITY
-from aotc.lower.tensors.products import LEAST_WORK
+from aotc.module_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
 _OF_HOPPER: tuple[MatmulFamily, ...] = (WGMMA, MMA_SYNC_F64, ALONG_K, THRICE_ON_HOPPER)
@@ -96,9 +97,13 @@ class Choice(Struct, frozen=True):
         clocks = self.family.expected_clocks(self.problem, self.variant, sizes, chip, at_most=True)
         return least / clocks
 
-    def write(self, name: str, finish: Finish | None = None) -> str:
+    def build(self, b: Builder, arguments: Arguments, finish: Finish | None = None) -> None:
+        """Inserts what launches the kernel."""
+        self.family.build(b, self.problem, self.variant, arguments, finish)
+
+    def function(self, name: str) -> str:
         """The host function that launches the kernel, as text."""
-        return self.family.function(self.problem, self.variant, name, finish)
+        return self.family.function(self.problem, self.variant, name)
 
     @property
     def is_of_copies(self) -> bool:

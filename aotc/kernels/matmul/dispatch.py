@@ -8,13 +8,28 @@ of 16 bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import and_, or_
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.functions import Functions
+from aotc.analysis.generics import has_reduction
+from aotc.analysis.gpu_modules import module_for
+from aotc.analysis.launch_limits import excesses
+from aotc.builder import (
+    Builder,
+    Condition,
+    Number,
+    Scalar,
+    Value,
+    ceil_divide,
+    compare,
+)
 from aotc.errors import InternalError
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, CPU
@@ -26,18 +41,13 @@ from aotc.kernels.matmul.implicit_gemm.flattened import flattened
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_gathered
 from aotc.kernels.matmul.implicit_gemm.repeated import repeat
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Emitter, Extra, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Extra, Matrix, Problem
 from aotc.kernels.matmul.recognition import Product, multiplies, recognise_product
 from aotc.kernels.matmul.tuned import Entry, parse_tuned, problem_words, variant_of
-from aotc.lower.analysis.aliasing import Roots
-from aotc.lower.analysis.functions import Functions
-from aotc.lower.outlining.limits import excesses
-from aotc.lower.outlining.module import module_for
-from aotc.lower.placement_names import CAPABILITY, LEAST_CAPABILITY
-from aotc.lower.remarks import Remarks
-from aotc.lower.tensors.generics import has_reduction
 from aotc.mlir import ir
+from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.ops import symbol_of
+from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
 
 STEP = "aotc-choose-product-kernels"
@@ -138,18 +148,10 @@ class _Taken(Struct):
         """Puts the kernels where the last of the operations is that they do."""
         fused = self.fused
         last = fused.replaced[-1]
-        with last.location:
-            parsed = ir.Module.parse(_text(self))
-            with ir.InsertionPoint(last):
-                operands = [operand.make() for operand in fused.operands]
-        body = next(iter(parsed.body.operations)).operation.regions[0].blocks[0]
-        *_, choice, _ = body.operations
-        name_modules(choice.operation, self.capabilities)
-        ops.replace_by_body(last, body, operands)
+        with last.location, ir.InsertionPoint(last):
+            a, b, c, *extras = [operand.make() for operand in fused.operands]
+            _Dispatch(fused, Arguments(a, b, c, tuple(extras))).build(self)
         if self.with_loops:
-            (end,) = choice.operation.regions[1].blocks[0].operations
-            for operation in fused.replaced:
-                operation.move_before(end.operation)
             return
         for operation in reversed(fused.replaced):
             ops.erase(operation)
@@ -287,172 +289,125 @@ def chips_of(request: BuildRequest) -> list[Chip]:
     return [*request.cubin_chips, *([request.ptx] if request.ptx else [])]
 
 
-def _text(taken: _Taken) -> str:
-    """A function of A, B, C and the extras that ends with one operation, in which the kernels are
-    launched; with loops an `scf.if`, whose second region is for them."""
-    emitter = _Dispatch(taken.fused)
-    capability = emitter.value(f"func.call @{CAPABILITY}() : () -> i32")
-    if taken.cpu is not None or taken.with_loops:
-        is_gpu = emitter.compare("sge", capability, LEAST_CAPABILITY)
-        emitter.open(f"scf.if {is_gpu} {{")
-    else:
-        emitter.open("scf.execute_region {")
-    emitter.choose(capability, taken.choices)
-    if taken.cpu is not None or taken.with_loops:
-        emitter.otherwise()
-        if taken.cpu is not None:
-            emitter.kernel(taken.cpu)
-    else:
-        emitter.line("scf.yield")
-    emitter.close()
-    signature = taken.fused.problem.signature
-    return f"func.func @choice({signature}) {{\n{emitter.text()}\n  return\n}}\n{DECLARATION}"
+class _Dispatch:
+    """The nest of conditions around the kernels of a product, with its operands."""
 
-
-class _Dispatch(Emitter):
-    """The nest of conditions around kernels. Names are its own: those of kernels stand within."""
-
-    def __init__(self, fused: Fused) -> None:
-        super().__init__()
+    def __init__(self, fused: Fused, arguments: Arguments) -> None:
+        self._b = Builder()
         self._problem, self._epilogue = fused.problem, fused.epilogue
-        self._is_aligned = {
-            name: (owner := ops.defining(operand.value)) is not None and owner.name in _ALIGNED
-            for name, operand in zip(_buffers(fused.problem), fused.operands, strict=True)
-        }
+        self._arguments = arguments
+        self._is_aligned = [
+            (owner := ops.defining(operand.value)) is not None and owner.name in _ALIGNED
+            for operand in fused.operands
+        ]
 
-    def name(self) -> str:
-        return f"{super().name()}_choice"
+    def build(self, taken: _Taken) -> None:
+        """One operation, in which the kernels are launched; with loops an `scf.if`, into whose
+        second region they are moved."""
+        b = self._b
+        callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
+        capability = b.op("func.call", (), "i32", callee=callee)
+        if taken.cpu is None and not taken.with_loops:
+            with b.execute_region() as region:
+                self._choose(capability, taken.choices)
+            name_modules(region, taken.capabilities)
+            return
+        with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
+            self._choose(capability, taken.choices)
+        with branch.otherwise():
+            if taken.cpu is not None:
+                self._kernel(taken.cpu)
+            else:
+                for operation in taken.fused.replaced:
+                    ir.InsertionPoint.current.insert(operation.detach_from_parent())
+        name_modules(branch.operation, taken.capabilities)
 
-    def compare(self, predicate: str, value: str, number: int) -> str:
-        return self.value(f"arith.cmpi {predicate}, {value}, {self.constant(number, 'i32')} : i32")
-
-    def choose(self, capability: str, choices: Sequence[Choice]) -> None:
+    def _choose(self, capability: Scalar, choices: Sequence[Choice]) -> None:
         """The first one that can be launched; the last one always can."""
         first, *others = choices
-        conditions = []
+        conditions = list[Condition]()
         if first.target != ANY_GPU:
-            conditions.append(self.compare("eq", capability, Chip(first.target).capability))
+            conditions.append(compare("eq", capability, Chip(first.target).capability))
         if first.capabilities:
-            conditions.append(self._is_one_of(capability, first.capabilities))
-        for name, buffer in _buffers(first.problem).items():
+            conditions.append(_is_one_of(capability, first.capabilities))
+        for number, buffer in enumerate(_buffers(first.problem)):
             if buffer.element is not None:
-                conditions += self._alignment(name, buffer)
+                conditions += self._alignment(number, buffer)
         if first.least_tiles:
-            conditions.append(self._is(self._tiles(first), "uge", first.least_tiles))
+            conditions.append(compare("uge", self._tiles(first), first.least_tiles))
         if first.most_tiles:
-            conditions.append(self._is(self._tiles(first), "ule", first.most_tiles))
+            conditions.append(compare("ule", self._tiles(first), first.most_tiles))
         if first.problem.k is None and (first.least_depth or first.target != ANY_GPU):
             # At least 1: TMA wants an address, and what has no elements may have none.
-            conditions.append(self._is(self._depth(), "uge", max(1, first.least_depth)))
+            conditions.append(compare("uge", self._depth(), max(1, first.least_depth)))
         if first.rows is not None:
-            conditions += self._has_rows(*first.rows)
+            rows = self._b.dim(self._arguments.c, _rank(self._arguments.c) - 2)
+            conditions += [compare("uge", rows, first.rows[0]), compare("ule", rows, first.rows[1])]
         if not conditions or not others:
-            self.kernel(first)
+            self._kernel(first)
             return
-        both = conditions[0]
-        for condition in conditions[1:]:
-            both = self.value(f"arith.andi {both}, {condition} : i1")
-        self.open(f"scf.if {both} {{")
-        self.kernel(first)
-        self.otherwise()
-        self.choose(capability, others)
-        self.close()
+        with self._b.where(reduce(and_, conditions)) as branch:
+            self._kernel(first)
+        with branch.otherwise():
+            self._choose(capability, others)
 
-    def kernel(self, choice: Choice) -> None:
-        finish = self._epilogue.finish(choice.problem.extras) if self._epilogue else None
-        _, *body, _, _ = choice.write("kernel", finish).strip().splitlines()
-        self.open("scf.execute_region {")
-        for line in body:
-            self.line(line)
-        self.line("scf.yield")
-        note = f'{TARGET} = "{choice.target}"'
+    def _kernel(self, choice: Choice) -> None:
+        finish = None
+        if self._epilogue:
+            finish = self._epilogue.finish(choice.problem.extras, self._arguments.extras)
+        with self._b.execute_region() as region:
+            choice.build(self._b, self._arguments, finish)
+        region.attributes[TARGET] = ir.StringAttr.get(choice.target)
         if choice.capabilities:
-            numbers = ", ".join(map(str, choice.capabilities))
-            note += f", {CAPABILITIES} = array<i32: {numbers}>"
-        self.close(f"}} {{{note}}}")
+            region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)
 
-    def _is_one_of(self, capability: str, numbers: Sequence[int]) -> str:
-        found, *others = (self.compare("eq", capability, number) for number in numbers)
-        for other in others:
-            found = self.value(f"arith.ori {found}, {other} : i1")
-        return found
-
-    def _tiles(self, choice: Choice) -> str:
+    def _tiles(self, choice: Choice) -> Number:
         """How many tiles C has, those of a batch together."""
-        matrix = self._problem.c
-        last = self._rank(matrix) - 1
-        count = self.constant(1)
+        c = self._arguments.c
+        last = _rank(c) - 1
         tiles = {last - 1: choice.variant.m, last: choice.variant.n}
+        count: Number = 1
         for dimension in range(last + 1):
-            place = self.constant(dimension)
-            size = self.value(f"memref.dim %c, {place} : {matrix.type}")
-            tile = self.constant(tiles.get(dimension, 1))
-            number = self.value(f"arith.ceildivui {size}, {tile} : index")
-            count = self.value(f"arith.muli {count}, {number} : index")
+            size = self._b.dim(c, dimension)
+            count = count * ceil_divide(size, tiles.get(dimension, 1))
         return count
 
-    def _depth(self) -> str:
-        matrix = self._problem.a
-        place = self.constant(self._rank(matrix) - (2 if matrix.transposed else 1))
-        return self.value(f"memref.dim %a, {place} : {matrix.type}")
+    def _depth(self) -> Number:
+        a = self._arguments.a
+        return self._b.dim(a, _rank(a) - (2 if self._problem.a.transposed else 1))
 
-    def _has_rows(self, least: int, most: int) -> list[str]:
-        """Whether C has so many."""
-        matrix = self._problem.c
-        place = self.constant(self._rank(matrix) - 2)
-        rows = self.value(f"memref.dim %c, {place} : {matrix.type}")
-        return [self._is(rows, "uge", least), self._is(rows, "ule", most)]
-
-    def _alignment(self, name: str, buffer: Matrix | Extra) -> list[str]:
-        """Whether rows begin at multiples of what the buffer's `alignment` says."""
+    def _alignment(self, number: int, buffer: Matrix | Extra) -> list[Condition]:
+        """Whether rows begin at multiples of what the buffer's `alignment` says. `number`: of the
+        argument."""
         size = ELEMENT_BYTES.get(buffer.element or "", 1)
         if buffer.alignment <= size:
             return []
-        parts, distances_exist = [], list[str]()
-        if not self._is_aligned[name]:
-            address = f"memref.extract_aligned_pointer_as_index %{name} : {buffer.type} -> index"
-            parts.append(self.value(address))
-        type_ = ir.MemRefType(ir.Type.parse(buffer.type))
+        b = self._b
+        value = self._arguments.values[number]
+        parts, distances_exist = list[Number](), list[Condition]()
+        if not self._is_aligned[number]:
+            parts.append(b.op("memref.extract_aligned_pointer_as_index", [value], "index"))
+        type_ = ir.MemRefType(value.type)
         if type_.layout != _identity(type_.rank):
-            offset, distances = self._strides(name, buffer)
-            parts += [self._bytes(number, size) for number in (offset, *distances)]
+            offset, strides = b.strides(value)
+            distances = strides[:-1]
+            parts += [one * size for one in (offset, *distances)]
             if isinstance(buffer, Matrix):  # TMA has no distance of 0
-                distances_exist = [self._is(distance, "ne", 0) for distance in distances]
+                distances_exist = [compare("ne", distance, 0) for distance in distances]
         elif _has_unknown_rows(buffer, type_):
-            last = self.constant(type_.rank - 1)
-            pitch = self.value(f"memref.dim %{name}, {last} : {buffer.type}")
-            parts.append(self._bytes(pitch, size))
+            parts.append(b.dim(value, type_.rank - 1) * size)
         if not parts:
             return []
-        return [*distances_exist, self._are_multiples(parts, buffer.alignment)]
+        bits = reduce(or_, parts)
+        return [*distances_exist, compare("eq", bits & (buffer.alignment - 1), 0)]
 
-    def _are_multiples(self, numbers: Sequence[str], of: int) -> str:
-        """Of a power of two."""
-        bits = numbers[0]
-        for number in numbers[1:]:
-            bits = self.value(f"arith.ori {bits}, {number} : index")
-        low = self.value(f"arith.andi {bits}, {self.constant(of - 1)} : index")
-        return self._is(low, "eq", 0)
 
-    def _is(self, number: str, predicate: str, other: int) -> str:
-        return self.value(f"arith.cmpi {predicate}, {number}, {self.constant(other)} : index")
+def _is_one_of(capability: Scalar, numbers: Sequence[int]) -> Condition:
+    return reduce(or_, (compare("eq", capability, number) for number in numbers))
 
-    def _bytes(self, elements: str, size: int) -> str:
-        return self.value(f"arith.muli {elements}, {self.constant(size)} : index")
 
-    def _rank(self, buffer: Matrix | Extra) -> int:
-        return int(ir.MemRefType(ir.Type.parse(buffer.type)).rank)
-
-    def _strides(self, name: str, buffer: Matrix | Extra) -> tuple[str, list[str]]:
-        """The first element's offset, and the distances of rows and of matrices, in elements."""
-        rank = self._rank(buffer)
-        results = self.name()
-        types = ", ".join([f"memref<{buffer.element}>", *["index"] * (1 + 2 * rank)])
-        self.line(
-            f"{results}:{2 + 2 * rank} = memref.extract_strided_metadata %{name} "
-            f": {buffer.type} -> {types}"
-        )
-        return f"{results}#1", [f"{results}#{2 + rank + i}" for i in range(rank - 1)]
+def _rank(value: Value) -> int:
+    return int(ir.MemRefType(value.type).rank)
 
 
 def _has_unknown_rows(buffer: Matrix | Extra, type_: Any) -> bool:
@@ -462,10 +417,9 @@ def _has_unknown_rows(buffer: Matrix | Extra, type_: Any) -> bool:
     return bool(type_.rank > 1 and type_.is_dynamic_dim(type_.rank - 1))
 
 
-def _buffers(problem: Problem) -> dict[str, Matrix | Extra]:
-    """The arguments of kernels, by their names."""
-    extras = {f"e{number}": extra for number, extra in enumerate(problem.extras)}
-    return {"a": problem.a, "b": problem.b, "c": problem.c, **extras}
+def _buffers(problem: Problem) -> list[Matrix | Extra]:
+    """Of the arguments of kernels, in their order."""
+    return [problem.a, problem.b, problem.c, *problem.extras]
 
 
 def _identity(rank: int) -> Any:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Emitter, Extra, Finish, Place
+from aotc.builder import WIDEST_ACCESS, Buffer, Builder, Number, Value
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra, Place
 
 SUM = "sum"
-_WIDEST_ACCESS = 16  # bytes
 
 
 class Step(Struct, frozen=True):
@@ -33,34 +33,34 @@ class Epilogue(Struct, frozen=True):
     steps: tuple[Step, ...]
     result: str
 
-    def finish(self, extras: Sequence[Extra]) -> Finish:
-        """Of a problem's extras, which `steps` name by their numbers."""
+    def finish(self, extras: Sequence[Extra], values: Sequence[Value]) -> EpilogueOf:
+        """Of a problem's extras, which `steps` name by their numbers, and their values."""
+        return EpilogueOf(self, tuple(extras), tuple(values))
 
-        def write(emitter: Emitter, sums: Sequence[str], place: Place) -> list[str]:
-            return self._write(emitter, extras, sums, place)
 
-        return write
+class EpilogueOf(Struct, frozen=True):
+    """A `Finish`: an epilogue, and the extras that it reads."""
 
-    def _write(
-        self, e: Emitter, extras: Sequence[Extra], sums: Sequence[str], place: Place
-    ) -> list[str]:
+    epilogue: Epilogue
+    extras: tuple[Extra, ...]
+    values: tuple[Value, ...]
+
+    def __call__(self, b: Builder, sums: Sequence[Value], place: Place) -> list[Value]:
         loaded = [
-            list(place.given[number])
-            if number in place.given
-            else _read(e, f"%e{number}", extra, place)
-            for number, extra in enumerate(extras)
+            list(place.given[number]) if number in place.given else _load(b, value, extra, place)
+            for number, (extra, value) in enumerate(zip(self.extras, self.values, strict=True))
         ]
         # What is the same for all neighbours is computed once.
-        common: dict[str, str] = {"row": place.row}
+        common: dict[str, Value] = {"row": place.row}
         if place.batch is not None:
             common["batch"] = place.batch
-        for number, (extra, values) in enumerate(zip(extras, loaded, strict=True)):
+        for number, (extra, values) in enumerate(zip(self.extras, loaded, strict=True)):
             if not _has_column(extra):
                 common[f"e{number}"] = values[0]
         own: list[Step] = []
-        for step in self.steps:
+        for step in self.epilogue.steps:
             if all(operand in common for operand in step.operands):
-                common[step.result] = _do(e, step, common)
+                common[step.result] = _build(b, step, common)
             else:
                 own.append(step)
         results = []
@@ -69,63 +69,53 @@ class Epilogue(Struct, frozen=True):
             for number, values in enumerate(loaded):
                 known.setdefault(f"e{number}", values[min(i, len(values) - 1)])
             for step in own:
-                known[step.result] = _do(e, step, known)
-            results.append(known[self.result])
+                known[step.result] = _build(b, step, known)
+            results.append(known[self.epilogue.result])
         return results
 
 
-def _do(e: Emitter, step: Step, known: Mapping[str, str]) -> str:
-    operands = ", ".join(known[operand] for operand in step.operands)
-    return e.value(f'"{step.operation}"({operands}) {step.attributes} : {step.types}')
+def _build(b: Builder, step: Step, known: Mapping[str, Value]) -> Value:
+    attributes = {one.name: one.attr for one in b.attribute(step.attributes)}
+    operands = b.values([known[operand] for operand in step.operands])
+    return b.op(step.operation, operands, b.type(step.types).results[0], **attributes)
+
+
+def _load(b: Builder, value: Value, extra: Extra, place: Place) -> list[Value]:
+    """An extra's elements for each of the neighbours, or the one that all have."""
+    if extra.element is None:
+        return [value]
+    buffer = Buffer(value)
+    if not _has_column(extra):
+        return [b.load(buffer, _indices(extra, place, 0))]
+    count, width = len(place.columns), _width(extra, place)
+    return [
+        element
+        for first in range(0, count, width)
+        for element in b.load_elements(buffer, _indices(extra, place, place.columns[first]), width)
+    ]
+
+
+def _width(extra: Extra, place: Place) -> int:
+    """How many neighbours are read at once."""
+    count, size = len(place.columns), ELEMENT_BYTES.get(extra.element or "")
+    if size is None or not (place.is_whole and extra.is_along_rows):
+        return 1
+    width = count
+    while width > 1 and (extra.alignment % (width * size) or width * size > WIDEST_ACCESS):
+        width = width // 2 if width % 2 == 0 else 1
+    return width
+
+
+def _indices(extra: Extra, place: Place, column: Number) -> list[Number]:
+    return [index_along(axis, place, column) for axis in extra.axes]
+
+
+def index_along(axis: Axis, place: Place, column: Number) -> Number:
+    """An axis's index at a place."""
+    index: Number = {"batch": place.batch, "row": place.row, "column": column}[axis.name]
+    index = index // axis.divisor
+    return index if axis.modulus is None else index % axis.modulus
 
 
 def _has_column(extra: Extra) -> bool:
     return any(axis.name == "column" for axis in extra.axes)
-
-
-def _read(e: Emitter, name: str, extra: Extra, place: Place) -> list[str]:
-    """An extra's elements for each of the neighbours, or the one that all have."""
-    if extra.element is None:
-        return [name]
-    if not _has_column(extra):
-        return [_load(e, name, extra, place, "")]
-    count, size = len(place.columns), ELEMENT_BYTES.get(extra.element)
-    if size is None or not (place.is_whole and extra.is_along_rows):
-        return [_load(e, name, extra, place, column) for column in place.columns]
-    width = count
-    while width > 1 and (extra.alignment % (width * size) or width * size > _WIDEST_ACCESS):
-        width = width // 2 if width % 2 == 0 else 1
-    if width == 1:
-        return [_load(e, name, extra, place, column) for column in place.columns]
-    values = []
-    vector = f"vector<{width}x{extra.element}>"
-    alignment = width * size
-    for first in range(0, count, width):
-        at = _indices(e, extra, place, place.columns[first])
-        both = e.value(
-            f"vector.load {name}[{at}] {{alignment = {alignment} : i64}} : {extra.type}, {vector}"
-        )
-        values += [
-            e.value(f"vector.extract {both}[{i}] : {extra.element} from {vector}")
-            for i in range(width)
-        ]
-    return values
-
-
-def _load(e: Emitter, name: str, extra: Extra, place: Place, column: str) -> str:
-    at = _indices(e, extra, place, column)
-    return e.value(f"memref.load {name}[{at}] : {extra.type}")
-
-
-def _indices(e: Emitter, extra: Extra, place: Place, column: str) -> str:
-    return ", ".join(index_of(e, axis, place, column) for axis in extra.axes)
-
-
-def index_of(e: Emitter, axis: Axis, place: Place, column: str) -> str:
-    """An axis's index at a place."""
-    index = {"batch": place.batch, "row": place.row, "column": column}[axis.name]
-    assert index is not None
-    for operation, number in (("divui", axis.divisor), ("remui", axis.modulus)):
-        if number is not None and (operation, number) != ("divui", 1):
-            index = e.value(f"arith.{operation} {index}, {e.constant(number)} : index")
-    return index

@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
+from aotc.builder import Builder, Value, function_text
 from aotc.chips import gpu_of
+from aotc.kernels.matmul.epilogue import Epilogue
 from aotc.kernels.matmul.peaks import peak_of
-from aotc.kernels.matmul.problem import Finish, Problem
+from aotc.kernels.matmul.problem import Arguments, Finish, Problem
 from aotc.kernels.matmul.tuned import Sizes
 from aotc.request import Chip
 
@@ -56,11 +58,32 @@ class MatmulFamily(ABC):
         """See `KernelFamily`."""
 
     @abstractmethod
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Any,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
+        """Inserts what launches the kernel. `finish` builds the epilogue."""
+
     def function(
-        self, problem: Problem, variant: Any, name: str, finish: Finish | None = None
+        self, problem: Problem, variant: Any, name: str, finish: Finish | Epilogue | None = None
     ) -> str:
-        """The text of `func.func @name(%a, %b, %c, ...)`, which launches the kernel. `finish`
-        writes the epilogue."""
+        """The text of `func.func @name`, whose arguments are A, B, C and the extras, and which
+        launches the kernel. `finish`: a `Finish`, or an `Epilogue`."""
+
+        def body(b: Builder, given: list[Value]) -> None:
+            arguments = Arguments(given[0], given[1], given[2], tuple(given[3:]))
+            bound = (
+                finish.finish(problem.extras, arguments.extras)
+                if isinstance(finish, Epilogue)
+                else finish
+            )
+            self.build(b, problem, variant, arguments, bound)
+
+        return function_text(name, problem.arguments, body)
 
     def shared_bytes(self, problem: Problem, variant: Any) -> int:
         """Dynamic shared memory of a block, in bytes. (The CPU has as much as it needs.)"""

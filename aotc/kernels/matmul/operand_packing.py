@@ -9,22 +9,27 @@ low, which is below f32's last bit. Infinities become NaN there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.kernels.indices import Index
+from aotc.builder import (
+    FLOAT8,
+    Buffer,
+    Builder,
+    Launch,
+    Number,
+    Value,
+    ceil_divide,
+    compare,
+)
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
-from aotc.kernels.matmul.mma_sync.tiles import SHARED, WORKGROUP
-from aotc.kernels.matmul.mma_sync.writer import Writer
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Problem
 from aotc.kernels.matmul.tuned import Sizes
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.lower.rewrites.float8 import FLOAT8
 from aotc.request import Chip
 
 # A block copies a square tile: a column for each lane, by so many warps.
@@ -118,37 +123,32 @@ class OperandPacking(MatmulFamily):
         assert inner is not None
         return self.family.shared_bytes(inner, variant)
 
-    def function(
-        self, problem: Problem, variant: Any, name: str, finish: Finish | None = None
-    ) -> str:
-        """`func.func @name(%a, %b, %c)`, which copies, and launches the kernel."""
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Any,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
         inner, plan = self.inner(problem), self.plan(problem)
         assert inner is not None
         assert plan is not None
-        w = _Writer()
-        w.open(f"func.func @{name}({problem.signature}) {{")
-        launches = {
-            own: _Launch(w, own, matrix, copy, batched=problem.batched)
-            for own, matrix, copy in (("%a", problem.a, plan[0]), ("%b", problem.b, plan[1]))
-            if copy is not None
-        }
-        names = {own: launch.begin() for own, launch in launches.items()}
-        text = self.family.function(inner, variant, name, finish)
-        _, *body, _, _ = text.strip().splitlines()
-        w.lines += [re.sub(r"%[ab]\b", lambda found: names.get(found[0], found[0]), line)
-                    for line in body]  # fmt: skip
-        for launch in launches.values():
-            launch.end()
-        w.line("return")
-        w.close()
-        return w.text() + "\n"
-
-
-class _Writer(Writer):
-    """Its names are none of the family's."""
-
-    def name(self) -> str:
-        return f"{super().name()}_copy"
+        packings = [
+            None if copy is None else _Packing(b, value, matrix, copy)
+            for value, matrix, copy in zip(
+                (arguments.a, arguments.b), (problem.a, problem.b), plan, strict=True
+            )
+        ]
+        packed = [
+            value if packing is None else packing.begin()
+            for value, packing in zip((arguments.a, arguments.b), packings, strict=True)
+        ]
+        of_packed = Arguments(packed[0], packed[1], arguments.c, arguments.extras)
+        self.family.build(b, inner, variant, of_packed, finish)
+        for packing in packings:
+            if packing is not None:
+                packing.end()
 
 
 # --- What is copied --------------------------------------------------------------------------
@@ -229,148 +229,114 @@ def _unit(copy: Copy) -> int:
 # --- The kernel ------------------------------------------------------------------------------
 
 
-class _Launch:
-    """Copies the matrix `own`: `begin`, before what uses the copy, gives its name; `end` frees."""
+class _Packing:
+    """A copy of the matrix `own`: `begin`, before what uses the copy, gives it; `end` frees it."""
 
-    def __init__(self, w: _Writer, own: str, matrix: Matrix, copy: Copy, *, batched: bool) -> None:
-        self.w, self.own, self.matrix, self.copy, self.batched = w, own, matrix, copy, batched
-        self.buffer_type = _buffer(copy, batched)
+    def __init__(self, b: Builder, own: Value, matrix: Matrix, copy: Copy) -> None:
+        self.b, self.own, self.matrix, self.copy = b, Buffer(own), matrix, copy
+        self.batched = self.own.type.rank > 2
 
-    def begin(self) -> str:
-        w, copy, first = self.w, self.copy, 1 if self.batched else 0
-        batches: Index = self._dim(0) if self.batched else 1
-        known = self.matrix.sizes
-        sizes: list[Index] = [
-            self._dim(first + i) if size is None else size for i, size in enumerate(known)
+    def begin(self) -> Value:
+        b, copy, first = self.b, self.copy, int(self.batched)
+        batches = b.dim(self.own.value, 0) if self.batched else 1
+        sizes = [
+            b.dim(self.own.value, first + i) if size is None else size
+            for i, size in enumerate(self.matrix.sizes)
         ]
         self.rows, self.columns = sizes[::-1] if copy.transposes else sizes
-        self.width = w.multiply(w.divide_up(self.columns, _unit(copy)), _unit(copy))
-        pitch = w.multiply(self.width, len(copy.parts) or 1)
-        outer = [w.index(batches)] if self.batched else []
-        rooms = ", ".join([*outer, w.index(self.rows), w.index(pitch)])
-        self.buffer = w.value(f"memref.alloc({rooms}) : {self.buffer_type}")
+        self.width = ceil_divide(self.columns, _unit(copy)) * _unit(copy)
+        pitch = self.width * (len(copy.parts) or 1)
+        outer = b.values([batches]) if self.batched else []
+        rooms = [*outer, *b.values([self.rows, pitch])]
+        self.packed = Buffer(b.alloc(rooms, _buffer(copy, self.batched)))
         self._launch(batches)
         if copy.parts:
-            return self.buffer
-        zeros, ones = (", ".join([digit] * (2 + first)) for digit in "01")
-        shape = ", ".join([*outer, w.index(self.rows), w.index(self.columns)])
-        return w.value(
-            f"memref.subview {self.buffer}[{zeros}] [{shape}] [{ones}] "
-            f": {self.buffer_type} to {_view(copy, self.batched)}"
-        )
+            return self.packed.value
+        shape = [*outer, *b.values([self.rows, self.columns])]
+        return b.prefix(self.packed.value, shape, _view(copy, self.batched))
 
     def end(self) -> None:
-        self.w.line(f"memref.dealloc {self.buffer} : {self.buffer_type}")
+        self.b.op("memref.dealloc", [self.packed.value])
 
-    def _dim(self, dimension: int) -> str:
-        w = self.w
-        return w.value(f"memref.dim {self.own}, {w.index(dimension)} : {self.matrix.type}")
-
-    def _launch(self, batches: Index) -> None:
-        w = self.w
-        down, across = w.divide_up(self.rows, _TILE), w.divide_up(self.width, _TILE)
-        tiles = w.multiply(down, across)
-        blocks = w.multiply(tiles, batches)
+    def _launch(self, batches: Number) -> None:
+        down, across = ceil_divide(self.rows, _TILE), ceil_divide(self.width, _TILE)
+        tiles = down * across
+        blocks = tiles * batches
         shared = _TILE * (_TILE + 1) * ELEMENT_BYTES[self.copy.element]
-        with w.where(w.is_less(0, blocks)):
-            grid, one, threads = w.index(blocks), w.index(1), w.index(_TILE * _WARPS)
-            bytes_ = w.constant(shared if self.copy.transposes else 0, "i32")
-            w.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {grid}, %gy = {one}, %gz = {one})")
-            w.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
-            w.open(f"    dynamic_shared_memory_size {bytes_} {{")
-            self._copy_tile(w.index(tiles), w.index(across))
-            w.line("gpu.terminator")
-            w.close()
+        bytes_ = shared if self.copy.transposes else 0
+        is_there = blocks > 0 if isinstance(blocks, int) else compare("slt", 0, blocks)
+        with (
+            self.b.where(is_there),
+            self.b.launch(blocks, _TILE * _WARPS, bytes_) as launch,
+        ):
+            self._copy_tile(launch, tiles, across)
 
-    def _copy_tile(self, tiles: str, across: str) -> None:
-        w = self.w
-        batch, number = self._divide("%bx", tiles)
+    def _copy_tile(self, launch: Launch, tiles: Number, across: Number) -> None:
+        b = self.b
+        batch, number = self._divide(launch.block, tiles)
         tile_row, tile_column = self._divide(number, across)
         self.at = [batch] if self.batched else []
-        row, column = w.multiply(tile_row, _TILE), w.multiply(tile_column, _TILE)
-        lane, warp = w.remainder("%tx", _TILE), w.divide("%tx", _TILE)
-        own = [w.add(warp, _WARPS * number) for number in range(_TILE // _WARPS)]
+        row, column = tile_row * _TILE, tile_column * _TILE
+        lane, warp = launch.thread % _TILE, launch.thread // _TILE
+        own = [warp + _WARPS * number for number in range(_TILE // _WARPS)]
         if not self.copy.transposes:
             for first in own:
-                at = w.add(row, first), w.add(column, lane)
+                at = row + first, column + lane
                 self._store(*at, self._load(*at))
             return
-        shared = w.value(f"gpu.dynamic_shared_memory : {SHARED}")
-        type_ = f"memref<{_TILE}x{_TILE + 1}x{self.copy.element}, {WORKGROUP}>"
-        tile = w.value(f"memref.view {shared}[{w.index(0)}][] : {SHARED} to {type_}")
+        tile = b.shared_buffer(b.shared_memory(), 0, [_TILE, _TILE + 1], self.copy.element)
         for first in own:
-            value = self._load(w.add(row, lane), w.add(column, first))
-            w.line(f"memref.store {value}, {tile}{w.at(first, lane)} : {type_}")
-        w.line("gpu.barrier")
+            b.store(self._load(row + lane, column + first), tile, [first, lane])
+        b.barrier()
         for first in own:
-            value = w.value(f"memref.load {tile}{w.at(lane, first)} : {type_}")
-            self._store(w.add(row, first), w.add(column, lane), value)
+            self._store(row + first, column + lane, b.load(tile, [lane, first]))
 
-    def _divide(self, number: str, by: str) -> tuple[str, str]:
+    def _divide(self, number: Number, by: Number) -> tuple[Number, Number]:
         """The quotient and the rest: in 32 bits, which is far faster."""
-        w = self.w
-        short = [w.value(f"arith.index_cast {one} : index to i32") for one in (number, by)]
-        results = [
-            w.value(f"arith.{name} {short[0]}, {short[1]} : i32") for name in ("divui", "remui")
-        ]
-        quotient, rest = (w.value(f"arith.index_cast {one} : i32 to index") for one in results)
-        return quotient, rest
+        b = self.b
+        left, right = (b.signed_cast(one, "i32") for one in (number, by))
+        quotient, rest = left // right, left % right
+        return b.signed_cast(quotient, "index"), b.signed_cast(rest, "index")
 
-    def _load(self, row: Index, column: Index) -> str:
+    def _load(self, row: Number, column: Number) -> Value:
         """The copy's element at a place, of its type: zero behind the last column."""
-        w, element = self.w, self.copy.element
-        is_there = w.is_less(row, self.rows)
-        is_column = w.is_less(column, self.columns)
-        is_there = w.value(f"arith.andi {is_there}, {is_column} : i1")
+        b, element = self.b, self.copy.element
+        is_there = compare("slt", row, self.rows) & compare("slt", column, self.columns)
         place = [column, row] if self.copy.transposes else [row, column]
-        name = w.name()
-        w.open(f"{name} = scf.if {is_there} -> ({element}) {{")
-        loaded = w.value(f"memref.load {self.own}{w.at(*self.at, *place)} : {self.matrix.type}")
-        w.line(f"scf.yield {convert(w, loaded, self.matrix.element, element)} : {element}")
-        w.otherwise()
-        zero = w.constant("0" if element.startswith("i") else "0.0", element)
-        w.line(f"scf.yield {zero} : {element}")
-        w.close()
-        return name
+        [value] = b.choose(
+            is_there,
+            [element],
+            lambda: [b.convert(b.load(self.own, [*self.at, *place]), element)],
+            lambda: [b.zero(element)],
+        )
+        return value
 
-    def _store(self, row: Index, column: Index, value: str) -> None:
-        w, parts = self.w, self.copy.parts
+    def _store(self, row: Number, column: Number, value: Value) -> None:
+        b, parts = self.b, self.copy.parts
         end = self.width if parts else self.columns
-        is_row, is_column = w.is_less(row, self.rows), w.is_less(column, end)
-        with w.where(w.value(f"arith.andi {is_row}, {is_column} : i1")):
+        with b.where(compare("slt", row, self.rows) & compare("slt", column, end)):
             if not parts:
-                self._put(value, row, column)
+                b.store(value, self.packed, [*self.at, row, column])
                 return
-            both = dict(zip(("high", "low"), _parted(w, value), strict=True))
+            both = dict(zip(("high", "low"), _parted(b, value), strict=True))
             for number, part in enumerate(parts):
-                self._put(both[part], row, w.add(column, w.multiply(self.width, number)))
-
-    def _put(self, value: str, row: Index, column: Index) -> None:
-        at = self.w.at(*self.at, row, column)
-        self.w.line(f"memref.store {value}, {self.buffer}{at} : {self.buffer_type}")
+                at = [*self.at, row, column + self.width * number]
+                b.store(both[part], self.packed, at)
 
 
-def _parted(w: Writer, value: str) -> tuple[str, str]:
+def _parted(b: Builder, value: Value) -> tuple[Value, Value]:
     """An f32 as the nearest of tf32's and what is missing; as itself and 0 if it is not finite, or
     would not be when it is rounded."""
-    bits = w.value(f"arith.bitcast {value} : f32 to i32")
-    kept = w.constant(~_CUT_BITS, "i32")
-    half, exponent = w.constant(_HALF, "i32"), w.constant(_EXPONENT, "i32")
-    rounded = w.value(f"arith.addi {bits}, {half} : i32")
-    rounded = w.value(f"arith.andi {rounded}, {kept} : i32")
-    of_rounded = w.value(f"arith.andi {rounded}, {exponent} : i32")
-    of_value = w.value(f"arith.andi {bits}, {exponent} : i32")
-    is_finite = [
-        w.value(f"arith.cmpi ne, {one}, {exponent} : i32") for one in (of_rounded, of_value)
-    ]
-    both = w.value(f"arith.andi {is_finite[0]}, {is_finite[1]} : i1")
-    cut = w.value(f"arith.andi {bits}, {kept} : i32")
+    bits = b.op("arith.bitcast", [value], "i32")
+    kept, half, exponent = (b.constant(one, "i32") for one in (~_CUT_BITS, _HALF, _EXPONENT))
+    rounded = (bits + half) & kept
+    is_rounded_finite, is_finite = (
+        compare("ne", one & exponent, exponent) for one in (rounded, bits)
+    )
     # A NaN may have all its bits in what is cut.
-    is_nan = w.value(f"arith.cmpf uno, {value}, {value} : f32")
-    other = w.value(f"arith.select {is_nan}, {bits}, {cut} : i32")
-    high = w.value(f"arith.select {both}, {rounded}, {other} : i32")
-    high = w.value(f"arith.bitcast {high} : i32 to f32")
-    zero = w.constant("0.0", "f32")
-    rest = w.value(f"arith.subf {value}, {high} : f32")
-    low = w.value(f"arith.select {is_finite[1]}, {rest}, {zero} : f32")
-    return high, low
+    is_nan = b.compare_floats("uno", value, value)
+    other = b.select(is_nan, bits, bits & kept)
+    chosen = b.select(is_rounded_finite & is_finite, rounded, other)
+    high = b.op("arith.bitcast", [chosen], "f32")
+    rest = b.op("arith.subf", [value, high], "f32")
+    return high, b.select(is_finite, rest, b.zero("f32"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from aotc.lower.rewrites.float8 import FLOAT8, widen_float8
+from aotc.builder import Builder, Value
 
 # Bytes of the elements of matrices, by their types in MLIR.
 ELEMENT_BYTES = {
@@ -89,11 +89,10 @@ class Problem(Struct, frozen=True):
     extras: tuple[Extra, ...] = ()
 
     @property
-    def signature(self) -> str:
-        """The arguments of a family's function."""
+    def arguments(self) -> dict[str, str]:
+        """The types of the arguments of a family's function, by their names."""
         types = {"a": self.a.type, "b": self.b.type, "c": self.c.type}
-        types |= {f"e{number}": extra.type for number, extra in enumerate(self.extras)}
-        return ", ".join(f"%{name}: {type_}" for name, type_ in types.items())
+        return types | {f"e{number}": extra.type for number, extra in enumerate(self.extras)}
 
     @property
     def has_known_sizes(self) -> bool:
@@ -121,70 +120,26 @@ class Place(Struct, frozen=True):
     there, by their numbers, of those that the kernel has read itself.
     """
 
-    batch: str | None
-    row: str
-    columns: Sequence[str]
+    batch: Value | None
+    row: Value
+    columns: Sequence[Value]
     is_whole: bool = False
-    given: Mapping[int, Sequence[str]] = {}
+    given: Mapping[int, Sequence[Value]] = {}
 
 
-# What sums become before they are stored: of an emitter, sums (values of the accumulator's type)
+class Arguments(Struct, frozen=True):
+    """A problem's operands in host code: buffers, and the extras."""
+
+    a: Value
+    b: Value
+    c: Value
+    extras: tuple[Value, ...] = ()
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return self.a, self.b, self.c, *self.extras
+
+
+# What sums become before they are stored: of a builder, sums (values of the accumulator's type)
 # and where they are, values of C's element type. Places are inside of C.
-Finish = Callable[["Emitter", Sequence[str], Place], Sequence[str]]
-
-
-class Emitter:
-    """Lines of MLIR, and names for their results."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._names = 0
-        self._indent = 1
-
-    def name(self) -> str:
-        self._names += 1
-        return f"%v{self._names}"
-
-    def line(self, text: str) -> None:
-        self.lines.append("  " * self._indent + text)
-
-    def value(self, text: str) -> str:
-        """The result of the operation `text`."""
-        name = self.name()
-        self.line(f"{name} = {text}")
-        return name
-
-    def constant(self, number: int | float | str, type_: str = "index") -> str:
-        """Constants are never shared between regions: where one stands, it is made."""
-        return self.value(f"arith.constant {number} : {type_}")
-
-    def open(self, text: str) -> None:
-        """Begins a region: `scf.if %x {`."""
-        self.line(text)
-        self._indent += 1
-
-    def otherwise(self) -> None:
-        self._indent -= 1
-        self.line("} else {")
-        self._indent += 1
-
-    def close(self, text: str = "}") -> None:
-        self._indent -= 1
-        self.line(text)
-
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
-
-def convert(emitter: Emitter, value: str, source: str, target: str) -> str:
-    """The value as another type: floats rounded to nearest even, integers wrapped."""
-    if source == target:
-        return value
-    if source in FLOAT8:
-        return widen_float8(emitter.value, value, source, target)
-    wider = ELEMENT_BYTES[target] > ELEMENT_BYTES[source]
-    if source.startswith("i"):
-        operation = "extsi" if wider else "trunci"
-    else:
-        operation = "extf" if wider else "truncf"
-    return emitter.value(f"arith.{operation} {value} : {source} to {target}")
+Finish = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]

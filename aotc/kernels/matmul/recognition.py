@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.access import looks_at_no_element
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.generics import body_of, maps_of
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type, each
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
-from aotc.kernels.matmul.vectors import row_type, vector_roles
-from aotc.lower.analysis.access import looks_at_no_element
-from aotc.lower.analysis.aliasing import Roots
-from aotc.lower.tensors.generics import body_of, maps_of
-from aotc.mlir import ir
+from aotc.kernels.matmul.vectors import row_type
+from aotc.mlir import ir, linalg
 
 _WIDENING = ("arith.extf", "arith.extsi")
 # What accumulates as itself; all other floats as f32, integers as i32.
@@ -142,43 +142,34 @@ class _Roles(Struct, frozen=True):
 
 
 def _roles(generic: Any) -> _Roles | None:
-    kinds = ["reduction" in str(k) for k in ir.ArrayAttr(generic.attributes["iterator_types"])]
-    places = []
-    for map_ in maps_of(generic):
-        if not all(isinstance(result, ir.AffineDimExpr) for result in map_.results):
-            return None
-        places.append([ir.AffineDimExpr(result).position for result in map_.results])
-    if vector := vector_roles(places, kinds):
-        which, is_transposed, batched = vector
-        order = (which, 1 - which, 2)
-        return _Roles(batched, order, (False, is_transposed), has_rows=True)
-    if sum(kinds) != 1:
+    """By linalg's analysis of the loops, which M and N are of operands 0 and 1."""
+    maps = maps_of(generic)
+    dimensions = linalg.infer_contraction_dimensions(generic)
+    if dimensions is None or not all(map_.is_projected_permutation for map_ in maps):
         return None
-    depth = kinds.index(True)
-    if len(kinds) > 3 and (roles := _counted_roles(places, depth)):
-        return roles
-    if len(kinds) not in (3, 4) or any(len(p) != len(kinds) - 1 for p in places):
+    batch, m, n, k = map(list, (dimensions.batch, dimensions.m, dimensions.n, dimensions.k))
+    places = [[ir.AffineDimExpr(result).position for result in map_.results] for map_ in maps]
+    if len([*batch, *m, *n, *k]) != maps[0].n_dims or len(k) != 1 or len(batch) > 1:
         return None
-    batched = len(kinds) == 4
-    if batched and len({place[0] for place in places}) != 1:
+    if any(place[: len(batch)] != batch for place in places):
         return None
-    one, other, result = (place[1:] if batched else place for place in places)
-    row, column = result
-    if sorted(one) == sorted((row, depth)) and sorted(other) == sorted((depth, column)):
-        return _Roles(batched, (0, 1, 2), (one == [depth, row], other == [column, depth]))
-    if sorted(other) == sorted((row, depth)) and sorted(one) == sorted((depth, column)):
-        return _Roles(batched, (1, 0, 2), (other == [depth, row], one == [column, depth]))
-    return None
-
-
-def _counted_roles(places: list[list[int]], depth: int) -> _Roles | None:
-    """Of a matrix whose rows are counted over several dimensions, in A and C alike (a linear layer
-    on sequences)."""
-    *outer, column = places[2]
-    for a, b in ((0, 1), (1, 0)):
-        if places[a] == [*outer, depth] and sorted(places[b]) == sorted((depth, column)):
-            return _Roles(False, (a, b, 2), (False, places[b] == [column, depth]), len(outer))
-    return None
+    *operands, result = (place[len(batch) :] for place in places)
+    # What C's columns are of is B.
+    right = 1 if n == result[-1:] else 0
+    left = 1 - right
+    rows, columns = (m, n) if right == 1 else (n, m)
+    if not columns or columns != result[-1:] or operands[right] not in (k + columns, columns + k):
+        return None
+    is_transposed = operands[right] == columns + k
+    order, is_batched = (left, right, 2), bool(batch)
+    if not rows:
+        return _Roles(is_batched, order, (False, is_transposed), has_rows=True)
+    if result[:-1] != operands[left][:-1]:
+        is_left_transposed = len(rows) == 1 and operands[left] == k + rows
+        return _Roles(is_batched, order, (True, is_transposed)) if is_left_transposed else None
+    if len(rows) > 1 and is_batched:
+        return None
+    return _Roles(is_batched, order, (False, is_transposed), len(rows))
 
 
 def matrix_of(

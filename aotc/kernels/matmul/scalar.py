@@ -1,25 +1,28 @@
-"""What families without tensor cores share: types, sizes, how a sum becomes an element of C."""
+"""What the families without tensor cores share: types, operands, launches and epilogues."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from aotc.kernels.indices import Index
+from msgspec import Struct
+
+from aotc.builder import Buffer, Builder, Number, Value, compare, maximum
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
+    Arguments,
     Finish,
     Matrix,
     Place,
     Problem,
-    convert,
 )
-from aotc.kernels.writer import Buffer, Writer
 
 _TYPES = ("f64", "f32", "f16", "bf16", "i32", "i8")
 
 
 def sum_type(problem: Problem) -> str:
-    """What products are added as: narrow accumulators are wider until the end, rounded once."""
+    """The type of the kernels' accumulators: wider than what the problem says if that is narrow.
+    They are rounded once, at the end."""
     narrow = {"f16": "f32", "bf16": "f32", "i8": "i32"}
     return narrow.get(problem.accumulator, problem.accumulator)
 
@@ -38,60 +41,91 @@ def has_known_types(problem: Problem) -> bool:
     )
 
 
+# Batch, row and column of an element of C.
+Coordinate = tuple[Number, Number, Number]
+
+
 class Operands:
-    """The buffers of a function, and their sizes: numbers where they are known."""
+    """The buffers of a problem, and its sizes: ints where they are known."""
 
-    def __init__(self, writer: Writer, problem: Problem) -> None:
+    def __init__(self, b: Builder, problem: Problem, arguments: Arguments) -> None:
         self.problem = problem
-        matrices = (("%a", problem.a), ("%b", problem.b), ("%c", problem.c))
-        self.a, self.b, self.c = (
-            Buffer(name, matrix.type, matrix.element) for name, matrix in matrices
-        )
+        self.a, self.b, self.c = map(Buffer, (arguments.a, arguments.b, arguments.c))
 
-        def size(buffer: Buffer, matrix: Matrix, axis: int) -> Index:
+        def size(buffer: Buffer, matrix: Matrix, axis: int) -> Number:
             known = matrix.sizes[axis]
-            if known is not None:
-                return known
-            return writer.dim(buffer.name, buffer.type, axis + problem.batched)
+            return b.dim(buffer.value, axis + problem.batched) if known is None else known
 
         self.m, self.n = size(self.c, problem.c, 0), size(self.c, problem.c, 1)
         self.k = size(self.a, problem.a, 0 if problem.a.transposed else 1)
-        self.batches: Index = writer.dim("%c", problem.c.type, 0) if problem.batched else 1
+        self.batches: Number = b.dim(self.c.value, 0) if problem.batched else 1
 
-    def at(self, batch: Index, row: Index, column: Index) -> list[Index]:
-        """The indices of an element, as it lies."""
+    def at(self, batch: Number, row: Number, column: Number) -> list[Number]:
+        """The indices of an element of a buffer."""
         return [batch, row, column] if self.problem.batched else [row, column]
 
 
-def finished(
-    writer: Writer,
-    operands: Operands,
-    finish: Finish | None,
-    totals: Sequence[str],
-    at: tuple[Index, Index, Index],
+class Block(Struct, frozen=True):
+    """A thread block that is being built: its id, the id of the thread, and the dynamic shared
+    memory, None if there is none."""
+
+    index: Number
+    thread: Number
+    shared: Value | None
+
+
+@contextmanager
+def launch(
+    b: Builder,
+    blocks: Number,
+    threads: int,
+    shared_bytes: int = 0,
     *,
-    is_whole: bool = False,
-) -> Sequence[str]:
-    """What is stored for sums, of which the first is at a batch, a row and a column; all are inside
-    of C. `is_whole`: the column is a multiple of how many they are."""
-    problem, type_ = operands.problem, sum_type(operands.problem)
-    batch, row, column = at
-    columns = [writer.add(column, number) for number in range(len(totals))]
+    overlaps_previous: bool = False,
+) -> Iterator[Block]:
+    """A kernel of `blocks` thread blocks along x. A grid cannot be empty: if it has to be, it is of
+    one block, which does nothing.
+
+    With `overlaps_previous`, blocks may start before the previous kernel of the stream has ended,
+    for which they wait (programmatic dependent launch, from sm_90 on).
+    """
+    is_known = isinstance(blocks, int) and blocks > 0
+    with b.launch(blocks if is_known else maximum(blocks, 1), threads, shared_bytes) as grid:
+        if overlaps_previous:
+            for action in ("wait", "launch_dependents"):
+                b.op("nvvm.griddepcontrol", kind=f"#nvvm<grid_dep_action {action}>")
+        shared = b.shared_memory() if shared_bytes else None
+        with b.where(is_known or compare("ult", grid.block, blocks)):
+            yield Block(grid.block, grid.thread, shared)
+
+
+def elements_of_c(
+    b: Builder,
+    operands: Operands,
+    epilogue: Finish | None,
+    accumulators: Sequence[Value],
+    first: Coordinate,
+    *,
+    is_aligned: bool = False,
+) -> Sequence[Value]:
+    """What is stored for the accumulators of neighbours in a row, of which the first is at `first`;
+    all are inside of C. `is_aligned`: its column is a multiple of their number."""
+    problem = operands.problem
+    batch, row, column = first
+    columns = [column + number for number in range(len(accumulators))]
     if problem.adds:
-        totals = [
-            _added(writer, operands, total, (batch, row, place))
-            for total, place in zip(totals, columns, strict=True)
+        accumulators = [
+            _added_to_c(b, operands, accumulator, (batch, row, own))
+            for accumulator, own in zip(accumulators, columns, strict=True)
         ]
-    rounded = [convert(writer, total, type_, problem.accumulator) for total in totals]
-    if finish:
-        front = writer.index(batch) if problem.batched else None
-        places = [writer.index(place) for place in columns]
-        return finish(writer, rounded, Place(front, writer.index(row), places, is_whole))
-    return [convert(writer, total, problem.accumulator, problem.c.element) for total in rounded]
+    sums = [b.convert(one, problem.accumulator) for one in accumulators]
+    if epilogue is None:
+        return [b.convert(one, problem.c.element) for one in sums]
+    outer = b.value(batch) if problem.batched else None
+    place = Place(outer, b.value(row), b.values(columns), is_aligned)
+    return epilogue(b, sums, place)
 
 
-def _added(writer: Writer, operands: Operands, total: str, at: tuple[Index, Index, Index]) -> str:
-    """A sum, and what C has there."""
-    type_ = sum_type(operands.problem)
-    [old] = writer.load(operands.c, operands.at(*at))
-    return writer.sum(convert(writer, old, operands.c.element, type_), total, type_)
+def _added_to_c(b: Builder, operands: Operands, accumulator: Value, at: Coordinate) -> Value:
+    old = b.load(operands.c, operands.at(*at))
+    return b.add(b.convert(old, accumulator.type), accumulator)

@@ -1,9 +1,8 @@
-"""Products of f16 and bf16 on Blackwell (sm_100a): TMA brings tiles, one thread multiplies them.
+"""GEMM of f16 and bf16 on Blackwell (sm_100a): by TMA and tcgen05, warp-specialized.
 
-A block makes one tile of C. One warp fetches stages of A and B into a ring in shared memory, as
-in `hopper`; a thread of another one starts the products (tcgen05.mma), whose sums are in tensor
-memory: a lane for each of 128 rows, a column of 32 bits for each of C's. Four warps store what 32
-lanes each have.
+A block computes one tile of C. One warp copies stages of A and B to shared memory, as in `wgmma`; a
+thread of another one begins the MMAs (tcgen05.mma), whose accumulators are in tensor memory: a lane
+for each of 128 rows, a column of 32 bits for each of C's. Four warps store what 32 lanes each have.
 
 No such GPU has run this yet: that it assembles is all that is known. It is chosen where it is asked
 for alone (`--untested-kernels`).
@@ -11,22 +10,42 @@ for alone (`--untested-kernels`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.builder import (
+    Buffer,
+    Builder,
+    Launch,
+    Number,
+    Scalar,
+    Value,
+    ceil_divide,
+    compare,
+    divide_up,
+    maximum,
+)
 from aotc.chips import KIB, LIMITS
 from aotc.kernels.family import SM_100A
+from aotc.kernels.hopper.cta import Cta, size_of
+from aotc.kernels.hopper.mma import zero_extend
+from aotc.kernels.hopper.operand import OperandTile
+from aotc.kernels.hopper.pipeline import Mbarriers, TmaPipeline
+from aotc.kernels.hopper.smem import load, shared_pointer
+from aotc.kernels.hopper.tiles import Tile, rasterize
+from aotc.kernels.hopper.tma import TensorMap, is_aligned
 from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Place, Problem, convert
-from aotc.kernels.matmul.wgmma.block import Block, in_groups
-from aotc.kernels.matmul.wgmma.pipeline import Barriers, Ring
-from aotc.kernels.matmul.wgmma.tiles import DEPTH, Body, Operand, Tile, is_aligned
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Place, Problem
+from aotc.mlir import ir
 
-# Warps: four that store, one that fetches, one that multiplies.
-_STORING, _FETCHING, _MULTIPLYING = 4, 4, 5
+# Warps: four for the epilogue, the producer, and the one that begins MMAs.
+_EPILOGUE_WARPS, _PRODUCER, _MMA = 4, 4, 5
 _THREADS = 32 * 6
 _ROWS = 128  # of a tile: a lane of tensor memory each
-_K = 16  # of one tcgen05.mma
+_MMA_K = 16  # of one tcgen05.mma
+_CTA_GROUP = "#nvvm.cta_group<cta_1>"
 # Of a block at most, less what aligns the stages behind the barriers, and tensor memory's address.
 _SHARED_BYTES = LIMITS[100].block_shared - 2 * KIB
 _LOADED = 32  # columns that a thread loads from tensor memory at once
@@ -35,7 +54,7 @@ _STORED_BYTES = 16
 
 class Variant(Struct, frozen=True):
     """Parameters of a kernel: a tile of C has 128 rows and `n` columns (a multiple of 32, at most
-    256); `stages` are those of the ring. `group`: how many tiles of a column of C follow each
+    256); `stages` are those of the pipeline. `group`: how many tiles of a column of C follow each
     other, so that the blocks that run at once share rows of A and columns of B in the L2 cache."""
 
     n: int = 256
@@ -61,262 +80,266 @@ _STORED_A_CLOCK = 64
 
 
 class _Kernel:
-    """The function's text, part by part. Names of values that its parts share are its members."""
+    """Builds one kernel and its launch. Values that its parts share are its members."""
 
-    def __init__(self, problem: Problem, variant: Variant, finish: Finish | None = None) -> None:
-        self.problem, self.variant, self.finish = problem, variant, finish
-        a, b = problem.a, problem.b
-        batched = problem.batched
-        self.a = Operand.of(a, variant.m, is_deep=not a.transposed, batched=batched)
-        self.b = Operand.of(b, variant.n, is_deep=b.transposed, batched=batched)
-        self.e = Body()
-        self.block = Block(self.e)
-        self.ring = Ring(self.e, variant.stages, self.a.bytes + self.b.bytes)
-        self.done = Barriers(self.e)  # of the sums
+    def __init__(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: Finish | None,
+    ) -> None:
+        self.b, self.problem, self.variant = b, problem, variant
+        self.arguments, self.epilogue = arguments, epilogue
+        self.a, self.b_ = operands(problem, variant)
+        self.c = Buffer(arguments.c)
+        self.stage_bytes = self.a.bytes + self.b_.bytes
 
-    # --- The host's part -----------------------------------------------------------------
+    # --- Host code -----------------------------------------------------------------------
 
-    def text(self, name: str) -> str:
-        e, problem, size = self.e, self.problem, self.block.size
+    def build(self) -> None:
+        b, problem, c = self.b, self.problem, self.arguments.c
         first = 1 if problem.batched else 0
-        self.host_m = size("%c", problem.c, first)
-        self.host_n = size("%c", problem.c, first + 1)
-        self.host_k = size("%a", problem.a, first + (0 if problem.a.transposed else 1))
-        down = e.do("ceildivui", self.host_m, self.variant.m, "index")
-        across = e.do("ceildivui", self.host_n, self.variant.n, "index")
-        blocks = e.do("muli", down, across, "index")
+        self.host_m, self.host_n = b.dim(c, first), b.dim(c, first + 1)
+        self.host_k = b.dim(self.arguments.a, first + (0 if problem.a.transposed else 1))
+        down = ceil_divide(self.host_m, self.variant.m)
+        across = ceil_divide(self.host_n, self.variant.n)
+        blocks = down * across
         if problem.batched:
-            blocks = e.do("muli", blocks, size("%c", problem.c, 0), "index")
-        with e.block(f"scf.if {e.compare('ne', blocks, 0, 'index')}"):
-            self.a_map = self.a.make_map(e, "%a")
-            self.b_map = self.b.make_map(e, "%b")
+            blocks = blocks * b.dim(c, 0)
+        with b.where(compare("ne", blocks, 0)):
+            self.a_map = self.a.create_tensor_map(b, self.arguments.a)
+            self.b_map = self.b_.create_tensor_map(b, self.arguments.b)
             bytes_ = TCGEN05.shared_bytes(problem, self.variant)
-            self.block.launch(blocks, _THREADS, bytes_, self._body)
-        return f"func.func @{name}({problem.signature}) {{\n{e.text()}\n  return\n}}"
+            with b.launch(blocks, _THREADS, bytes_) as launch:
+                self._kernel(launch)
 
     # --- The kernel ----------------------------------------------------------------------
 
-    def _body(self) -> None:
-        e = self.e
-        self.block.begin()
-        self._find_tile()
+    def _kernel(self, launch: Launch) -> None:
+        b = self.b
+        self.cta = Cta(b, launch)
+        self._find_tile(launch)
         self._begin()
-        with self.block.one_thread_of(_FETCHING):
-            self._fetch_all()
-        with self.block.one_thread_of(_MULTIPLYING):
-            self._multiply()
-        stores = e.compare("ult", self.block.warp, _STORING)
-        with e.block(f"scf.if {stores}"):
+        with self.cta.elects_one(_PRODUCER):
+            self._producer()
+        with self.cta.elects_one(_MMA):
+            self._mainloop()
+        with b.where(compare("ult", self.cta.warp, _EPILOGUE_WARPS)):
             self._store()
-        e.line("nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>")
-        e.line("gpu.barrier")
-        with e.block(f"scf.if {e.compare('eq', self.block.warp, _MULTIPLYING)}"):
-            columns = e.constant(self._columns(), "i32")
-            e.line(f"nvvm.tcgen05.dealloc {self.sums}, {columns} : !llvm.ptr<6>, i32")
+        self._fence("before")
+        b.barrier()
+        with b.where(compare("eq", self.cta.warp, _MMA)):
+            operands_ = [self.accumulators, b.constant(self._columns(), "i32")]
+            b.op("nvvm.tcgen05.dealloc", operands_, group=_CTA_GROUP)
 
     def _columns(self) -> int:
         """Of tensor memory: a power of two."""
         return max(32, 1 << (self.variant.n - 1).bit_length())
 
-    def _find_tile(self) -> None:
-        """The block's tile; tiles are counted down `group` rows of tiles, then across."""
-        e, variant, problem = self.e, self.variant, self.problem
-        known = self.block.known
-        self.m, self.n = known(problem.m, self.host_m), known(problem.n, self.host_n)
-        k = known(problem.k, self.host_k)
-        stages = e.do("divui", e.do("addi", k, DEPTH - 1), DEPTH)
+    def _find_tile(self, launch: Launch) -> None:
+        """The block's tile, and how many stages of K it has."""
+        b, variant, problem = self.b, self.variant, self.problem
+        self.m = size_of(b, problem.m, self.host_m)
+        self.n = size_of(b, problem.n, self.host_n)
+        k = size_of(b, problem.k, self.host_k)
         # With K = 0 there is one, behind K's end: zeros.
-        self.stages_of_tile = e.do("maxui", stages, 1)
-        has_none = e.compare("eq", k, 0)
-        behind, zero = e.constant(DEPTH, "i32"), e.constant(0, "i32")
-        self.first_k = e.value(f"arith.select {has_none}, {behind}, {zero} : i32")
-        down = e.do("divui", e.do("addi", self.m, variant.m - 1), variant.m)
-        across = e.do("divui", e.do("addi", self.n, variant.n - 1), variant.n)
-        number, batch = e.i32("%bx"), None
+        self.k_tiles = maximum(divide_up(k, self.a.k_extent), 1)
+        behind, zero = b.constant(self.a.k_extent, "i32"), b.constant(0, "i32")
+        self.first_k = b.select(compare("eq", k, 0), behind, zero)
+        down, across = divide_up(self.m, variant.m), divide_up(self.n, variant.n)
+        number, batch = b.i32(launch.block), None
         if problem.batched:
-            tiles = e.do("muli", down, across)
-            batch, number = e.do("divui", number, tiles), e.do("remui", number, tiles)
-        row, column = in_groups(e, number, (down, across), variant.group)
-        self.tile = Tile(e.do("muli", row, variant.m), e.do("muli", column, variant.n), batch)
+            tiles = down * across
+            batch, number = number // tiles, number % tiles
+        row, column = rasterize(number, down, across, variant.group)
+        self.tile = Tile(row * variant.m, column * variant.n, batch)
 
     def _begin(self) -> None:
         """Barriers, and the block's part of tensor memory, whose address all threads get."""
-        e = self.e
-        self.ring.make()
-        self.done.make()
-        with self.block.first_thread():
-            self.ring.begin(1)
-            self.done.begin(e.constant(0), e.constant(1))
-        self.block.prefetch([(self.a_map, self.a.map_type), (self.b_map, self.b.map_type)])
-        slot = e.pointer(e.do("addi", self.block.address, self.ring.bytes))
-        with e.block(f"scf.if {e.compare('eq', self.block.warp, _MULTIPLYING)}"):
-            columns = e.constant(self._columns(), "i32")
-            e.line(f"nvvm.tcgen05.alloc {slot}, {columns} : !llvm.ptr<3>, i32")
-            e.line("nvvm.tcgen05.relinquish_alloc_permit")
-        e.line("nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>")
-        e.line("gpu.barrier")
-        e.line("nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>")
-        self.sums_address = e.value(f"llvm.load {slot} : !llvm.ptr<3> -> i32")
-        self.sums = self._tensor_memory(self.sums_address)
+        b, cta = self.b, self.cta
+        self.pipeline = TmaPipeline(b, self.variant.stages, self.stage_bytes)
+        self.done = Mbarriers(b)  # of the accumulators
+        with cta.initializes_barriers():
+            self.pipeline.init_barriers(1)
+            self.done.init(0, 1)
+        cta.prefetch([self.a_map, self.b_map])
+        slot = shared_pointer(b, cta.address + self.variant.stages * self.stage_bytes)
+        with b.where(compare("eq", cta.warp, _MMA)):
+            columns = b.constant(self._columns(), "i32")
+            b.op("nvvm.tcgen05.alloc", [slot, columns], group=_CTA_GROUP)
+            b.op("nvvm.tcgen05.relinquish_alloc_permit", group=_CTA_GROUP)
+        self._fence("before")
+        b.barrier()
+        self._fence("after")
+        self.accumulators_address = load(b, slot, "i32")
+        self.accumulators = self._tensor_memory(self.accumulators_address)
 
-    def _tensor_memory(self, address: str) -> str:
-        return self.e.value(f"llvm.inttoptr {address} : i32 to !llvm.ptr<6>")
+    def _tensor_memory(self, address: Number) -> Value:
+        return self.b.op("llvm.inttoptr", [address], "!llvm.ptr<6>")
 
-    # --- What fetches --------------------------------------------------------------------
+    def _fence(self, kind: str) -> None:
+        self.b.op("nvvm.tcgen05.fence", kind=f"#nvvm.tcgen05_fence<{kind}>")
 
-    def _fetch_all(self) -> None:
-        e = self.e
-        zero, one = e.constant(0, "i32"), e.constant(1, "i32")
-        with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
-            self.ring.await_empty("%k")
-            stage = self.ring.stage("%k")
-            self.ring.full.expect(stage, self.ring.stage_bytes)
-            depth = e.do("addi", e.do("muli", "%k", DEPTH), self.first_k)
-            a_at = e.do("muli", stage, self.ring.stage_bytes)
-            b_at = e.do("addi", a_at, self.a.bytes)
-            self._load(self.a, self.a_map, stage, a_at, self.tile.row, depth)
-            self._load(self.b, self.b_map, stage, b_at, self.tile.column, depth)
+    # --- The producer --------------------------------------------------------------------
+
+    def _producer(self) -> None:
+        b, tile = self.b, self.tile
+        with b.loop(b.constant(0, "i32"), self.k_tiles) as loop:
+            stage = self.pipeline.producer_acquire(loop.index)
+            k = loop.index * self.a.k_extent + self.first_k
+            a_offset = stage * self.stage_bytes
+            b_offset = a_offset + self.a.bytes
+            self._load(self.a_map, self.a.copies(b, tile.row, k, tile.batch, 0), a_offset, stage)
+            copies = self.b_.copies(b, tile.column, k, tile.batch, 0)
+            self._load(self.b_map, copies, b_offset, stage)
 
     def _load(
-        self, operand: Operand, map_: str, stage: str, offset: str, at: str, depth: str
+        self,
+        map_: TensorMap,
+        copies: Iterator[tuple[Number, list[Number]]],
+        offset: Number,
+        stage: Number,
     ) -> None:
-        e = self.e
-        for more, coordinates in operand.coordinates(e, at, depth, self.tile.batch, ""):
-            to = (e.do("addi", offset, more), operand.tile)
-            self.block.load((map_, operand.map_type), coordinates, self.ring.full, stage, to)
+        for place, coordinates in copies:
+            to = self.cta.shared, offset + place
+            map_.load(self.b, coordinates, *to, self.pipeline.full, stage)
 
-    # --- What multiplies -----------------------------------------------------------------
+    # --- The mainloop --------------------------------------------------------------------
 
-    def _multiply(self) -> None:
+    def _mainloop(self) -> None:
         """The tensor cores say themselves that they have read a stage, and that all is summed."""
-        e = self.e
-        what = e.constant(self._instruction(), "i32")
-        a = self._descriptor(self.a, self.block.address)
-        b = self._descriptor(self.b, e.do("addi", self.block.address, self.a.bytes))
-        zero, one = e.constant(0, "i32"), e.constant(1, "i32")
-        with e.block(f"scf.for %k = {zero} to {self.stages_of_tile} step {one} : i32"):
-            self.ring.await_full("%k")
-            stage = self.ring.stage("%k")
-            e.line("nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>")
-            wide = e.value(f"arith.extui {stage} : i32 to i64")
-            offset = e.do("muli", wide, self.ring.stage_bytes >> 4, "i64")
-            a_stage, b_stage = e.do("addi", a, offset, "i64"), e.do("addi", b, offset, "i64")
-            is_later = e.compare("ne", "%k", 0)
-            for step in range(DEPTH // _K):
-                a_at = e.do("addi", a_stage, step * self.a.step, "i64")
-                b_at = e.do("addi", b_stage, step * self.b.step, "i64")
-                # The first products are not added to anything: there are no zeros to write.
-                adds = is_later if step == 0 else e.value("arith.constant true")
-                e.line(
-                    f"nvvm.tcgen05.mma {self.sums}, {a_at}, {b_at}, {what}, {adds} "
-                    "{kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} "
-                    ": (!llvm.ptr<6>, i64, i64, i32, i1)"
-                )
-            self._commit(self.ring.empty, stage)
-        self._commit(self.done, zero)
+        b, address = self.b, self.cta.address
+        instruction = b.constant(self._instruction_descriptor(), "i32")
+        a = self._descriptor(self.a, address)
+        b_ = self._descriptor(self.b_, address + self.a.bytes)
+        with b.loop(b.constant(0, "i32"), self.k_tiles) as loop:
+            stage = self.pipeline.consumer_wait(loop.index)
+            self._fence("after")
+            offset = zero_extend(b, stage) * (self.stage_bytes >> 4)
+            a_stage, b_stage = a + offset, b_ + offset
+            is_later = compare("ne", loop.index, 0)
+            for k_block in range(self.a.k_extent // _MMA_K):
+                a_at = a_stage + k_block * self.a.k_step
+                b_at = b_stage + k_block * self.b_.k_step
+                # The first MMA overwrites the accumulators: there are no zeros to write.
+                accumulates = is_later if k_block == 0 else b.constant(1, "i1")
+                self._mma(a_at, b_at, instruction, accumulates)
+            self._commit(self.pipeline.empty, stage)
+        self._commit(self.done, 0)
 
-    def _commit(self, barriers: Barriers, stage: str) -> None:
-        """The barrier's phase ends when all products that were begun are made."""
-        e = self.e
-        e.line(f"nvvm.tcgen05.commit {e.pointer(barriers.address(stage))} : !llvm.ptr<3>")
+    def _mma(self, a: Value, b_: Value, instruction: Value, accumulates: Value) -> None:
+        self.b.op(
+            "nvvm.tcgen05.mma",
+            [self.accumulators, a, b_, instruction, accumulates],
+            kind="#nvvm.tcgen05_mma_kind<f16>",
+            ctaGroup=_CTA_GROUP,
+            operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 1, 0, 0]),
+        )
 
-    def _instruction(self) -> int:
-        """What is multiplied (PTX manual, «Instruction descriptor», of kind f16): sums of f32; the
-        types; whether rows, and columns, are contiguous rather than K; sizes of the tile."""
+    def _commit(self, barriers: Mbarriers, stage: Number) -> None:
+        """The barrier's phase ends when all MMAs that were begun are done."""
+        pointer = shared_pointer(self.b, barriers.address(stage))
+        self.b.op("nvvm.tcgen05.commit", [pointer], group=_CTA_GROUP)
+
+    def _instruction_descriptor(self) -> int:
+        """What is multiplied (PTX manual, «Instruction descriptor», of kind f16): accumulators of
+        f32; the types; whether A and B are MN-major; sizes of the tile."""
         number = 1 if self.problem.a.element == "bf16" else 0
         return (
             1 << 4
             | number << 7
             | number << 10
-            | (not self.a.is_deep) << 15
-            | (not self.b.is_deep) << 16
+            | (not self.a.is_k_major) << 15
+            | (not self.b_.is_k_major) << 16
             | (self.variant.n >> 3) << 17
             | (self.variant.m >> 4) << 24
         )
 
-    def _descriptor(self, operand: Operand, address: str) -> str:
+    def _descriptor(self, operand: OperandTile, address: Number) -> Scalar:
         """As wgmma's, but for a number (1, in bits 46 to 48) that says whose it is (PTX manual,
         «Shared memory descriptor»)."""
-        return self.e.do("ori", operand.descriptor(self.e, address), 1 << 46, "i64")
+        return Scalar(operand.descriptor(self.b, address) | 1 << 46)
 
-    # --- What stores ---------------------------------------------------------------------
+    # --- The epilogue --------------------------------------------------------------------
 
     def _store(self) -> None:
         """A thread has a row."""
-        e = self.e
-        first_phase = e.constant(0, "i32")
-        self.done.wait(first_phase, first_phase)
-        e.line("nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>")
-        row = e.do("addi", self.tile.row, self.block.thread)
-        is_row = e.compare("ult", row, self.m)
+        b = self.b
+        self.done.wait(0, 0)
+        self._fence("after")
+        row = self.tile.row + self.cta.thread
+        is_row = compare("ult", row, self.m)
         # An address in tensor memory is a lane in its upper half, and a column.
-        lanes = e.do("shli", e.do("muli", self.block.warp, 32), 16)
-        first = e.do("addi", self.sums_address, lanes)
-        zero, end, step = (e.constant(i, "i32") for i in (0, self.variant.n, _LOADED))
-        with e.block(f"scf.for %first = {zero} to {end} step {step} : i32"):
-            place = self._tensor_memory(e.do("addi", first, "%first"))
-            bits = e.value(
-                f"nvvm.tcgen05.ld {place} {{shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>}} "
-                f": vector<{_LOADED}xi32>"
-            )
-            e.line("nvvm.tcgen05.wait <load>")
-            sums = e.value(
-                f"vector.bitcast {bits} : vector<{_LOADED}xi32> to vector<{_LOADED}xf32>"
-            )
-            with e.block(f"scf.if {is_row}"):
-                column = e.do("addi", self.tile.column, "%first")
-                self._store_columns(sums, row, column)
+        first = self.accumulators_address + (self.cta.warp * 32 << 16)
+        with b.loop(b.constant(0, "i32"), self.variant.n, _LOADED) as loop:
+            place = self._tensor_memory(first + loop.index)
+            shape = "#nvvm.tcgen05_ldst_shape<shape_32x32b>"
+            bits = b.op("nvvm.tcgen05.ld", [place], f"vector<{_LOADED}xi32>", shape=shape)
+            b.op("nvvm.tcgen05.wait", kind="#nvvm.tcgen05_wait<load>")
+            accumulators = b.op("vector.bitcast", [bits], f"vector<{_LOADED}xf32>")
+            with b.where(is_row):
+                self._store_columns(accumulators, row, self.tile.column + loop.index)
 
-    def _store_columns(self, sums: str, row: str, column: str) -> None:
-        e, c = self.e, self.problem.c
+    def _store_columns(self, accumulators: Value, row: Number, column: Number) -> None:
+        b, c = self.b, self.problem.c
         count = _STORED_BYTES // ELEMENT_BYTES[c.element]
-        front = [] if self.tile.batch is None else [e.index(self.tile.batch)]
+        batch = None if self.tile.batch is None else b.index(self.tile.batch)
         for first in range(0, _LOADED, count):
-            at = e.do("addi", column, first)
-            places = [e.do("addi", at, number) for number in range(count)]
-            values = [
-                e.value(f"vector.extract {sums}[{first + i}] : f32 from vector<{_LOADED}xf32>")
-                for i in range(count)
-            ]
-            if is_aligned(c):
-                all_inside = e.compare("ule", e.do("addi", at, count), self.n)
-                e.open(f"scf.if {all_inside} {{")
+            at = column + first
+            places = [at + number for number in range(count)]
+            values = [b.extract(accumulators, [first + i]) for i in range(count)]
+            if not is_aligned(c):
+                self._store_each(values, batch, row, places)
+                continue
+            with b.where(compare("ule", at + count, self.n)) as branch:
                 made = [
-                    self._result(value, [*front, e.index(row), e.index(place)])
+                    self._result(value, batch, b.index(row), b.index(place))
                     for value, place in zip(values, places, strict=True)
                 ]
-                type_ = f"vector<{count}x{c.element}>"
-                together = e.value(f"vector.from_elements {', '.join(made)} : {type_}")
-                indices = ", ".join([*front, e.index(row), e.index(at)])
-                e.line(
-                    f"vector.store {together}, %c[{indices}] "
-                    f"{{alignment = {_STORED_BYTES} : i64}} : {c.type}, {type_}"
-                )
-                e.otherwise()
-                self._store_each(values, front, row, places)
-                e.close()
-            else:
-                self._store_each(values, front, row, places)
+                vector = b.op("vector.from_elements", made, f"vector<{count}x{c.element}>")
+                place = [*([] if batch is None else [batch]), b.index(row), b.index(at)]
+                b.store_vector(vector, self.c, place, _STORED_BYTES)
+            with branch.otherwise():
+                self._store_each(values, batch, row, places)
 
-    def _store_each(self, values: list[str], front: list[str], row: str, places: list[str]) -> None:
-        e, c = self.e, self.problem.c
-        for value, place in zip(values, places, strict=True):
-            with e.block(f"scf.if {e.compare('ult', place, self.n)}"):
-                indices = [*front, e.index(row), e.index(place)]
-                made = self._result(value, indices)
-                e.line(f"memref.store {made}, %c[{', '.join(indices)}] : {c.type}")
+    def _store_each(
+        self,
+        values: Sequence[Value],
+        batch: Number | None,
+        row: Number,
+        columns: Sequence[Number],
+    ) -> None:
+        b, front = self.b, [] if batch is None else [batch]
+        for value, column in zip(values, columns, strict=True):
+            with b.where(compare("ult", column, self.n)):
+                at = b.index(row), b.index(column)
+                b.store(self._result(value, batch, *at), self.c, [*front, *at])
 
-    def _result(self, value: str, indices: list[str]) -> str:
-        """What is stored of a sum."""
-        e, c = self.e, self.problem.c
+    def _result(self, value: Value, batch: Number | None, row: Number, column: Number) -> Value:
+        """What is stored of an accumulator."""
+        b, element = self.b, self.problem.c.element
         if self.problem.adds:
-            before = e.value(f"memref.load %c[{', '.join(indices)}] : {c.type}")
-            value = e.value(f"arith.addf {convert(e, before, c.element, 'f32')}, {value} : f32")
-        if self.finish is not None:
-            batch = indices[0] if self.problem.batched else None
-            [made] = self.finish(e, [value], Place(batch, indices[-2], [indices[-1]]))
-            return made
-        return convert(e, value, "f32", c.element)
+            before = b.load(self.c, [row, column] if batch is None else [batch, row, column])
+            value = b.op("arith.addf", [b.convert(before, "f32"), value], "f32")
+        if self.epilogue is not None:
+            [value] = self.epilogue(b, [value], Place(batch, row, [column]))
+            return value
+        return b.convert(value, element)
+
+
+def operands(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTile]:
+    """A's tile in a stage, and B's."""
+    a, b, batched = problem.a, problem.b, problem.batched
+    return (
+        OperandTile.of(a, variant.m, is_k_major=not a.transposed, batched=batched),
+        OperandTile.of(b, variant.n, is_k_major=b.transposed, batched=batched),
+    )
+
+
+def _stage_bytes(problem: Problem, variant: Variant) -> int:
+    return sum(operand.bytes for operand in operands(problem, variant))
 
 
 class Tcgen05(MatmulFamily):
@@ -336,7 +359,7 @@ class Tcgen05(MatmulFamily):
             and is_aligned(problem.b)
             and variant.n in range(_LOADED, 257, _LOADED)
             and variant.stages >= 2
-            and _Kernel(problem, variant).ring.bytes <= _SHARED_BYTES
+            and variant.stages * _stage_bytes(problem, variant) <= _SHARED_BYTES
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
@@ -345,7 +368,7 @@ class Tcgen05(MatmulFamily):
         found = []
         for n in (256, 192, 128, 64):
             one = Variant(n=n)
-            stages = min(_SHARED_BYTES // _Kernel(problem, one).ring.stage_bytes, 8)
+            stages = min(_SHARED_BYTES // _stage_bytes(problem, one), 8)
             found.append(replace(one, stages=stages))
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
@@ -356,13 +379,18 @@ class Tcgen05(MatmulFamily):
         return elements * k / _MULTIPLY_ADDS + elements / _STORED_A_CLOCK, _START_CLOCKS
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
-        """Dynamic shared memory of a block: behind the ring is tensor memory's address."""
-        return _Kernel(problem, variant).ring.bytes + 16
+        """Dynamic shared memory of a block: behind the stages is tensor memory's address."""
+        return variant.stages * _stage_bytes(problem, variant) + 16
 
-    def function(
-        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
-    ) -> str:
-        return _Kernel(problem, variant, finish).text(name)
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
+        _Kernel(b, problem, variant, arguments, finish).build()
 
 
 TCGEN05 = Tcgen05()

@@ -5,36 +5,10 @@ Of a batch, each matrix has a vector of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
 from aotc.mlir import ir
-
-
-def vector_roles(
-    places: Sequence[Sequence[int]], reduced: Sequence[bool]
-) -> tuple[int, bool, bool] | None:
-    """Of the loops that the dimensions of both operands and of the result are (`places`), and of
-    those that add (`reduced`): which operand is the vector, whether the other one is a transposed
-    B, and whether there is a batch. None if it is no such product."""
-    batched = len(reduced) == 3
-    rank = 1 + batched
-    if len(reduced) != rank + 1 or sum(reduced) != 1 or len(places[2]) != rank:
-        return None
-    ranks = [len(place) for place in places[:2]]
-    if sorted(ranks) != [rank, rank + 1]:
-        return None
-    if batched and len({place[0] for place in places}) != 1:
-        return None
-    which = ranks.index(rank)
-    vector, matrix, result = (
-        list(place[batched:]) for place in (places[which], places[1 - which], places[2])
-    )
-    depth = reduced.index(True)
-    if vector != [depth] or result == [depth] or sorted(matrix) != sorted([depth, *result]):
-        return None
-    return which, matrix[1] == depth, batched
 
 
 def row_type(type_: Any) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aotc.analysis.extents import bounds_of, is_empty
+from aotc.analysis.values import Known, evaluate, evaluate_map
 from aotc.input.source import Source
-from aotc.lower.checks.extents import bounds_of, is_empty
 from aotc.lower.checks.operations import Operations
-from aotc.lower.checks.values import Known, evaluate, evaluate_map
 from aotc.mlir import ir
 from aotc.warnings import BuildWarning
 
@@ -24,16 +24,26 @@ _ACCESSES = {
     "vector.load": 0,
     "vector.store": 1,
 }
+_DIMENSIONS = ("memref.dim", "tensor.dim")
 _SHAPED = (ir.MemRefType, ir.RankedTensorType)
 
 
 def check_bounds(source: Source, operations: Operations) -> list[BuildWarning]:
-    """Indices that are constant, or constant in a loop's first or last iteration."""
-    return [
-        warning
-        for access in operations.named(*_ACCESSES)
-        if (warning := _check(source, access)) is not None
+    """Indices that are constant, or constant in a loop's first or last iteration; dimensions that
+    there are not."""
+    found = [
+        *(_check(source, access) for access in operations.named(*_ACCESSES)),
+        *(_check_dimension(source, dim) for dim in operations.named(*_DIMENSIONS)),
     ]
+    return [warning for warning in found if warning is not None]
+
+
+def _check_dimension(source: Source, dim: Any) -> BuildWarning | None:
+    shaped, dimension = dim.operands[0].type, evaluate(dim.operands[1])
+    if dimension is None or not isinstance(shaped, _SHAPED) or 0 <= dimension < shaped.rank:
+        return None
+    text = f"{dim.name} asks for dimension {dimension} of {shaped}, which has {shaped.rank}"
+    return BuildWarning.at(source, "out-of-bounds", dim.location, text)
 
 
 def _check(source: Source, access: Any) -> BuildWarning | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aotc.analysis.access import Flow
+from aotc.analysis.functions import Functions
+from aotc.analysis.views import VIEWS, root_of
 from aotc.input.source import Source
-from aotc.lower.analysis.access import Flow
-from aotc.lower.analysis.functions import Functions
-from aotc.lower.analysis.views import VIEWS, root_of
 from aotc.lower.checks.operations import Operations
 from aotc.lower.checks.reach import reachable_blocks
 from aotc.mlir import ir

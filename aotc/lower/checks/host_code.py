@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.functions import CALLS, Functions
 from aotc.errors import InputError
 from aotc.input.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
 from aotc.input.source import Source
-from aotc.lower.analysis.functions import CALLS, Functions
 from aotc.ops import symbol_of
 
 _OF_THREADS = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.access import Flow
+from aotc.analysis.functions import Functions
 from aotc.input.source import Source
-from aotc.lower.analysis.access import Flow
-from aotc.lower.analysis.functions import Functions
 from aotc.warnings import BuildWarning
 
 _HOST_MEMORY = ("memref.alloc", "memref.alloca", "memref.get_global")

@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.analysis.extents import LaunchSizes, Sizes
+from aotc.analysis.gpu_modules import launched_kernel
 from aotc.chips import (
     FIRST_WITH_CLUSTERS,
     MAX_BLOCK,
@@ -16,10 +18,8 @@ from aotc.chips import (
     MAX_GRID,
 )
 from aotc.input.source import Source
-from aotc.lower.checks.extents import LaunchSizes, Sizes
 from aotc.lower.checks.operations import Operations
 from aotc.lower.checks.reach import runs_in_every_call
-from aotc.lower.outlining.module import launched_kernel
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest, Chip

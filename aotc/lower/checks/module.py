@@ -77,7 +77,14 @@ _NOTES = {
 _KINDS = {
     "arg_attrs": ("ArrayAttr", "an array"),
     "function_type": ("TypeAttr", "a type"),
+    # The translation to LLVM IR does not look before it reads these.
+    "llvm.commandline": ("StringAttr", "a string"),
+    "llvm.data_layout": ("StringAttr", "a string"),
+    "llvm.dependent_libraries": ("ArrayAttr", "an array"),
     "llvm.emit_c_interface": ("UnitAttr", "a unit attribute, which is its name alone"),
+    "llvm.ident": ("StringAttr", "a string"),
+    "llvm.module_asm": ("ArrayAttr", "an array"),
+    "llvm.target_triple": ("StringAttr", "a string"),
     "res_attrs": ("ArrayAttr", "an array"),
     "sym_name": ("StringAttr", "a string"),
     "sym_visibility": ("StringAttr", "a string"),
@@ -177,22 +184,7 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
             problem = _runtime_name_problem(ops.symbol_of(operation))
         if problem is not None:
             yield location, problem
-    if name.startswith("math."):
-        type_ = operation.results[0].type
-        if isinstance(type_, ir.VectorType) and math.prod(type_.shape) > _LARGEST_VECTOR_OF_MATH:
-            yield (
-                location,
-                f"{name} of {math.prod(type_.shape)} elements; it may have a vector of "
-                f"{_LARGEST_VECTOR_OF_MATH}.",
-            )
-    if name in _BIT_CASTS:
-        types = (operation.operands[0].type, operation.results[0].type)
-        if any(map(_has_odd_elements, types)):
-            yield (
-                location,
-                f"{name} of {types[0]} to {types[1]}: LLVM takes bit casts of vectors apart "
-                "wrongly where an element's bits are no power of two.",
-            )
+    yield from ((location, problem) for problem in _vector_problems(operation))
     if name == "affine.for" and (problem := _bounds_problem(operation)) is not None:
         yield location, problem
     if name in _UNROLLING:
@@ -203,6 +195,24 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
         step = _known_integer(operation.operands[2])
         if step is not None and step <= 0:
             yield location, f"the step of this scf.for is {step}; it must be positive."
+
+
+def _vector_problems(operation: Any) -> Iterator[str]:
+    name = operation.name
+    if name.startswith("math."):
+        type_ = operation.results[0].type
+        if isinstance(type_, ir.VectorType) and math.prod(type_.shape) > _LARGEST_VECTOR_OF_MATH:
+            yield (
+                f"{name} of {math.prod(type_.shape)} elements; it may have a vector of "
+                f"{_LARGEST_VECTOR_OF_MATH}."
+            )
+    if name in _BIT_CASTS:
+        types = (operation.operands[0].type, operation.results[0].type)
+        if any(map(_has_odd_elements, types)):
+            yield (
+                f"{name} of {types[0]} to {types[1]}: LLVM takes bit casts of vectors apart "
+                "wrongly where an element's bits are no power of two."
+            )
 
 
 def _name_problem(attribute: Any) -> str | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc.lower.checks.extents import bounds_of, is_empty
-from aotc.lower.checks.values import evaluate
+from aotc.analysis.extents import bounds_of, is_empty
+from aotc.analysis.values import evaluate
 from aotc.mlir import ir
 
 _FUNCTIONS = ("async.func", "func.func", "gpu.func", "llvm.func")

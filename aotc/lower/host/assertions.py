@@ -11,12 +11,9 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.source import find_node, find_place
-from aotc.lower.rewrites.allocations import FOR_MEMORY
 from aotc.mlir import ir
-
-CHECK = "aotc_check"
-# On the call: the assertion's message, with its place.
-MESSAGE = "aotc.message"
+from aotc.module_names import CHECK, MESSAGE
+from aotc.rewrites.allocations import FOR_MEMORY
 
 
 def mark_assertions(host: Any, name: str) -> None:

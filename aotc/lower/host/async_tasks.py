@@ -12,8 +12,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.host.task_checks import TASKS, check_tasks
-from aotc.lower.passes.run import UNWATCHED, PassWatch, run_passes
 from aotc.mlir import ir
+from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
 
 _TO_CALLS = (
     "async-func-to-async-runtime",

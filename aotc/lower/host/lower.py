@@ -10,22 +10,22 @@ import functools
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.gpu_modules import gpu_modules
 from aotc.lower.host.assertions import mark_assertions
 from aotc.lower.host.async_tasks import ASYNC_PASSES, lower_async
-from aotc.lower.host.bfloat import add_bfloat_functions
-from aotc.lower.host.passes import TO_BRANCHES, TO_LOOPS
-from aotc.lower.outlining.module import gpu_modules
-from aotc.lower.passes.lines import add_lines
-from aotc.lower.passes.run import UNWATCHED, PassWatch, run_passes
-from aotc.lower.rewrites.allocations import check_allocations
-from aotc.lower.rewrites.atomics import exchange_folded_updates
-from aotc.lower.rewrites.float8 import expand_float8
-from aotc.lower.rewrites.math import replace_math
-from aotc.lower.rewrites.memory_spaces import SpaceStripper
-from aotc.lower.rewrites.tensor_map_types import encode_tensor_maps
-from aotc.lower.rewrites.tensor_maps import lower_tensor_maps
 from aotc.mlir import ir
 from aotc.ops import symbol_of
+from aotc.rewrites.allocations import check_allocations
+from aotc.rewrites.atomics import exchange_folded_updates
+from aotc.rewrites.bfloat import add_bfloat_functions
+from aotc.rewrites.float8 import expand_float8
+from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
+from aotc.rewrites.lines import add_lines
+from aotc.rewrites.math import replace_math
+from aotc.rewrites.memory_spaces import SpaceStripper
+from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
+from aotc.rewrites.tensor_map_types import encode_tensor_maps
+from aotc.rewrites.tensor_maps import lower_tensor_maps
 
 _TO_LLVM = (
     "convert-nvgpu-to-nvvm",

@@ -12,10 +12,9 @@ from typing import Any
 
 from aotc import ops
 from aotc.mlir import ir
+from aotc.module_names import GOES_ON
 from aotc.ops import symbol_of
 
-# Whether the function that was called last came to its end: a declaration here.
-GOES_ON = "aotc_task_goes_on"
 _PART = "aotc_task_part"
 TASKS = ("async.execute", "async.func")
 # These become assertions where they block, in functions.

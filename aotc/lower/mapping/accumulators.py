@@ -10,16 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.lower.mapping.accesses import (
-    Access,
-    Overlaps,
-    access_of,
-    accesses_in,
-    is_understood,
-)
-from aotc.lower.mapping.build import body_of
+from aotc.analysis.effects import Access, Overlaps, access_of, accesses_in, is_understood
 from aotc.lower.mapping.nest import known_trips
 from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of
 
 
 def carry_accumulators(scope: Any, overlaps: Overlaps) -> None:
@@ -108,7 +102,7 @@ def _is_within(index: Any, size: int, axis: tuple[Any, int]) -> bool:
         dim is not None
         and dim.name == "memref.dim"
         and dim.operands[0] == axis[0]
-        and ops.known_index(dim.operands[1]) == axis[1]
+        and ops.known_dimension(dim) == axis[1]
     )
 
 

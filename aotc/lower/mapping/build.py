@@ -16,8 +16,6 @@ from aotc.mlir import ir
 
 SLT, SLE, ULT = 2, 3, 6  # arith.cmpi's numbers for "less than", "at most", "less" without sign
 EQ = 0
-# What ends the body of an scf.parallel or scf.for.
-TERMINATORS = ("scf.reduce", "scf.yield")
 
 
 class Launch(Struct, frozen=True):
@@ -97,48 +95,8 @@ def create_parallel(lowers: Sequence[Any], uppers: Sequence[Any], steps: Sequenc
     return loop
 
 
-def create_either(condition: Any, then: Callable[[], None], other: Callable[[], None]) -> None:
-    """`scf.if` without results, with both branches."""
-    branch = ops.create("scf.if", [condition], regions=2)
-    for region, fill in zip(branch.regions, (then, other), strict=True):
-        with ir.InsertionPoint(region.blocks.append()):
-            fill()
-            ops.create("scf.yield")
-
-
 def float_constant(type_: Any, value: float) -> Any:
     """An arith.constant of a floating-point type."""
     return ops.create(
         "arith.constant", results=[type_], attributes={"value": ir.FloatAttr.get(type_, value)}
     ).result
-
-
-def copy(operation: Any, values: dict[Any, Any]) -> Any:
-    """A copy of `operation` at the insertion point, with its operands replaced by `values`.
-
-    What it makes is entered into `values`.
-    """
-    made = operation.clone(ir.InsertionPoint.current).operation
-    for inner in ops.walk(made):
-        for i, operand in enumerate(inner.operands):
-            if operand in values:
-                inner.operands[i] = values[operand]
-    values.update(zip(operation.results, made.results, strict=True))
-    return made
-
-
-def body_of(loop: Any) -> list[Any]:
-    """The operations of a loop's body but for its last, which ends it."""
-    return [op.operation for op in loop.regions[0].blocks[0].operations][:-1]
-
-
-def copy_in_step(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
-    """Copies of a parallel loop's body for several of its points: each operation for all of them,
-    then the next one.
-
-    So what all of them load is on its way before the first of them uses it. No order is lost: the
-    points of a parallel loop have none.
-    """
-    for operation in operations:
-        for values in copies:
-            copy(operation, values)

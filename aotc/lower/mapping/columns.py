@@ -12,11 +12,12 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.mapping.accesses import accesses_in, is_understood
-from aotc.lower.mapping.build import body_of, float_constant
+from aotc.analysis.effects import accesses_in, is_understood
+from aotc.lower.mapping.build import float_constant
 from aotc.lower.mapping.nest import Dimension, known_product, known_trips
-from aotc.lower.outlining.reductions import FLOAT_KINDS, INTEGER_KINDS, neutral_bits
 from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of
+from aotc.rewrites.reductions import FLOAT_KINDS, INTEGER_KINDS, neutral_bits
 
 _KINDS = {name: kind for table in (INTEGER_KINDS, FLOAT_KINDS) for kind, name in table.items()}
 _NAN, _INFINITY = float("nan"), float("inf")

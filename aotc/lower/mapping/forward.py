@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.mapping.accesses import Overlaps, access_of, accesses_in, is_understood
-from aotc.lower.mapping.build import body_of
+from aotc.analysis.effects import Overlaps, access_of, accesses_in, is_understood
+from aotc.rewrites.cloning import body_of
 
 # They neither read nor write what is in a buffer that is used.
 _NEUTRAL = ("memref.alloc", "memref.alloca", "memref.dealloc", "memref.get_global")

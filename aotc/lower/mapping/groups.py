@@ -15,13 +15,14 @@ from typing import Any
 from msgspec import Struct, field
 
 from aotc import ops
-from aotc.lower.mapping.accesses import Access, Overlaps, accesses_in, is_pure, is_understood
+from aotc.analysis.effects import Access, Overlaps, accesses_in, is_pure, is_understood
 from aotc.lower.mapping.accumulators import accumulates
 from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
-from aotc.lower.mapping.build import body_of, create_parallel
+from aotc.lower.mapping.build import create_parallel
 from aotc.lower.mapping.nest import known_trips, loop_trips
 from aotc.lower.mapping.rows import LEAST_COLUMNS
 from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of
 
 # Loops that become one: more would make a kernel that takes long to compile.
 _MOST_LOOPS = 32

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.effects import Overlaps
+from aotc.analysis.functions import Functions
 from aotc.input.entries import functions_of
-from aotc.lower.analysis.aliasing import Roots
-from aotc.lower.analysis.functions import Functions
-from aotc.lower.mapping.accesses import Overlaps
 from aotc.lower.mapping.accumulators import carry_accumulators
 from aotc.lower.mapping.blocks import BlockShape, block_of
 from aotc.lower.mapping.columns import Columns, describe_columns
@@ -30,8 +30,8 @@ from aotc.lower.mapping.single_rows import join_single_rows
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.totals import launch_total, plan_total
 from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
-from aotc.lower.remarks import Remarks
 from aotc.ops import symbol_of
+from aotc.remarks import Remarks
 
 STEP = "aotc-map-parallel-loops"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from aotc.lower.mapping.accesses import Access, Overlaps
+from aotc.analysis.effects import Access, Overlaps
 
 
 class Use(Struct, frozen=True):

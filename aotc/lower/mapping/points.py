@@ -15,13 +15,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.lower.mapping.blocks import MAX_GRID_YZ, TWO_WAVES, BlockShape, choose_block
-from aotc.lower.mapping.build import (
-    SLT,
-    Launch,
-    body_of,
-    copy_in_step,
-    create_launch,
-)
+from aotc.lower.mapping.build import SLT, Launch, create_launch
 from aotc.lower.mapping.nest import (
     Dimension,
     dimensions_of,
@@ -29,8 +23,9 @@ from aotc.lower.mapping.nest import (
     known_product,
     loop_trips,
 )
-from aotc.lower.mapping.together import create_points
 from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of, copy_in_step
+from aotc.rewrites.points import create_points
 
 MAX_POINTS = 4
 _MEMORY = ("memref.load", "memref.store")

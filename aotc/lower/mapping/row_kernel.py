@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.effects import Access, Overlaps, access_of, accesses_in, is_pure
 from aotc.chips import WARP
-from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
-from aotc.lower.mapping.build import EQ, ULT, Launch, copy, create_either, create_launch
+from aotc.lower.mapping.build import EQ, ULT, Launch, create_launch
 from aotc.lower.mapping.columns import Accumulator, Columns
 from aotc.lower.mapping.nest import (
     Dimension,
@@ -23,6 +23,8 @@ from aotc.lower.mapping.order import Order, Use
 from aotc.lower.mapping.rows import POINTS, Kept, RowPlan
 from aotc.lower.mapping.strides import Team, combine_all, go_through
 from aotc.mlir import ir
+from aotc.ops import create_either
+from aotc.rewrites.cloning import copy
 
 
 def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:

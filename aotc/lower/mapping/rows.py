@@ -18,18 +18,12 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.effects import access_of, accesses_in, is_division, is_pure, is_understood
 from aotc.chips import MAX_BLOCK_THREADS, WARP
-from aotc.lower.mapping.accesses import (
-    access_of,
-    accesses_in,
-    is_division,
-    is_pure,
-    is_understood,
-)
 from aotc.lower.mapping.blocks import TWO_WAVES, BlockShape
-from aotc.lower.mapping.build import body_of
 from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.nest import known_product, loop_trips
+from aotc.rewrites.cloning import body_of
 
 # Columns that a thread keeps in registers, at most; beyond that they are read again.
 _MAX_IN_REGISTERS = 16

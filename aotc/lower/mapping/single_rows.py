@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from aotc import ops
-from aotc.lower.mapping.accesses import access_of, is_pure
+from aotc.analysis.effects import access_of, is_pure
 from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE
-from aotc.lower.mapping.build import body_of, create_parallel
+from aotc.lower.mapping.build import create_parallel
 from aotc.lower.mapping.columns import describe_columns
 from aotc.lower.mapping.nest import known_product, loop_trips
 from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of
 
 # What one block does: as many points as a total by one block has.
 _MOST_POINTS = 16384

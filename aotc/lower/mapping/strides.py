@@ -8,9 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.mapping.build import copy_in_step, create_loop
+from aotc.lower.mapping.build import create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import induction_values, product
+from aotc.rewrites.cloning import copy_in_step
 
 
 class Team(Struct, frozen=True):

@@ -13,21 +13,10 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.effects import Access, Overlaps, access_of, accesses_in, is_pure
 from aotc.chips import STATIC_SHARED_BYTES, WARP
-from aotc.lower.mapping.accesses import Access, Overlaps, access_of, accesses_in, is_pure
 from aotc.lower.mapping.blocks import BlockShape
-from aotc.lower.mapping.build import (
-    SLE,
-    SLT,
-    ULT,
-    Launch,
-    body_of,
-    copy,
-    copy_in_step,
-    create_either,
-    create_launch,
-    shared_type,
-)
+from aotc.lower.mapping.build import SLE, SLT, ULT, Launch, create_launch, shared_type
 from aotc.lower.mapping.nest import (
     Dimension,
     dimensions_of,
@@ -36,6 +25,8 @@ from aotc.lower.mapping.nest import (
     loop_trips,
 )
 from aotc.mlir import ir
+from aotc.ops import create_either
+from aotc.rewrites.cloning import body_of, copy, copy_in_step
 
 TILE = WARP
 _ROWS = 8

@@ -13,14 +13,15 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.mapping.accesses import is_pure
+from aotc.analysis.effects import is_pure
 from aotc.lower.mapping.blocks import PREFERRED_THREADS, BlockShape
-from aotc.lower.mapping.build import EQ, copy, create_launch, create_loop
+from aotc.lower.mapping.build import EQ, create_launch, create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import product
 from aotc.lower.mapping.row_kernel import combine_threads
 from aotc.lower.mapping.strides import Team, go_through
 from aotc.mlir import ir
+from aotc.rewrites.cloning import copy
 
 # What one thread does behind a reduction, or before its end; with the values that it knows.
 _Step = Callable[[dict[Any, Any]], None]

@@ -10,36 +10,14 @@ import re
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.gpu_modules import MODULE_PREFIX, RUNS_ON, gpu_modules, launched_kernel
 from aotc.emit.c_text import c_identifier
 from aotc.kernels.family import CPU
-from aotc.lower.placement_names import CAPABILITY
 from aotc.mlir import ir
+from aotc.module_names import CAPABILITY
 from aotc.ops import symbol_of
 
-# Of a gpu.module that aotc wrote: what its kernels are launched on, a chip, any GPU, or the CPU
-# device. What is launched anywhere has no such attribute.
-_RUNS_ON = "aotc.runs_on"
 _NOT_LESS = 5  # arith.cmpi's sge
-# gpu.launch names the module that its kernel is for: the rest is what it runs on.
-_MODULE_PREFIX = "aotc_runs_on_"
-
-
-def module_for(target: str) -> str:
-    """The gpu.module that a `gpu.launch` names whose kernel is launched on `target` alone: a chip,
-    or ANY_GPU."""
-    return f"{_MODULE_PREFIX}{target}"
-
-
-def runs_on(gpu_module: Any) -> str | None:
-    """What the kernels of a gpu.module are launched on, if it is not everything."""
-    attribute = gpu_module.attributes
-    return ir.StringAttr(attribute[_RUNS_ON]).value if _RUNS_ON in attribute else None
-
-
-def gpu_modules(module: Any) -> list[Any]:
-    """The gpu.modules at the top level of a module: an `ir.Module`, or its operation."""
-    top = ops.body_of_module(module).operations
-    return [op.operation for op in top if op.operation.name == "gpu.module"]
 
 
 def merge_outlined(module: Any, written_by_hand: set[str], name: str) -> None:
@@ -60,7 +38,7 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str) -> None:
             _share(module, outlined[0])
         if target:
             with module.context:
-                outlined[0].attributes[_RUNS_ON] = ir.StringAttr.get(target)
+                outlined[0].attributes[RUNS_ON] = ir.StringAttr.get(target)
 
 
 def _share(module: Any, gpu_module: Any) -> None:
@@ -116,10 +94,10 @@ def _asks_for_gpu(condition: Any) -> bool:
 
 def _target_of(name: str) -> str:
     """What the kernels of an outlined gpu.module are launched on, "" for everything."""
-    if not name.startswith(_MODULE_PREFIX):
+    if not name.startswith(MODULE_PREFIX):
         return ""
     # Of two modules of one name the outlining has numbered one.
-    chip = re.match(r"[a-z]+(_\d+a?)?", name.removeprefix(_MODULE_PREFIX))
+    chip = re.match(r"[a-z]+(_\d+a?)?", name.removeprefix(MODULE_PREFIX))
     assert chip is not None
     return chip[0]
 
@@ -162,27 +140,12 @@ def _is_plain(gpu_module: Any) -> bool:
     return all(op.name == "gpu.func" for op in _content(gpu_module))
 
 
-def lowered_kernels(gpu_module: Any) -> list[Any]:
-    """The kernels of a gpu.module that are in the LLVM dialect already."""
-    return [
-        op
-        for op in _content(gpu_module)
-        if op.name == "llvm.func"
-        and ("gpu.kernel" in op.attributes or "nvvm.kernel" in op.attributes)
-    ]
-
-
 def _free_name(name: str, taken: set[str]) -> str:
     candidate, count = name, 0
     while candidate in taken:
         candidate = f"{name}_{count}"
         count += 1
     return candidate
-
-
-def launched_kernel(launch: Any) -> tuple[str, str]:
-    """(gpu.module, kernel) that a gpu.launch_func names."""
-    return tuple(ir.SymbolRefAttr(launch.attributes["kernel"]).value)
 
 
 def _rename_launches(module: Any, renamed: dict[tuple[str, str], str], target: str) -> None:

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Protocol, Self
 from msgspec import Struct
 from msgspec.structs import fields
 
+from aotc.analysis.gpu_modules import gpu_modules
 from aotc.errors import AotcError, InputError, InternalError
 from aotc.input.source import Source
-from aotc.lower.outlining.module import gpu_modules
-from aotc.lower.passes.run import UNWATCHED, PassWatch, run_passes
-from aotc.lower.remarks import Remarks
 from aotc.ops import symbol_of
+from aotc.remarks import Remarks
 from aotc.request import BuildRequest
+from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
 
 # Of a pass's options, by name: what reads the word that a pipeline has. Raises InputError.
 Parsers = Mapping[str, Callable[[str], Any]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.rewrites.copies import expand_copies
+from aotc.rewrites.copies import expand_copies
 
 
 class ExpandCopies(OwnPass, frozen=True):

@@ -10,8 +10,8 @@ import math
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.types import is_workgroup
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.rewrites.memory_spaces import is_workgroup
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.rewrites.copies import parallelize_copies
+from aotc.rewrites.copies import parallelize_copies
 
 
 class ParallelizeCopies(OwnPass, frozen=True):

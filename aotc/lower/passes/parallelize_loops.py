@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from aotc import ops
+from aotc.analysis.aliasing import Roots, some_loops_kept_sequential
+from aotc.analysis.functions import Functions
 from aotc.input.entries import functions_of
-from aotc.lower.analysis.aliasing import Roots, some_loops_kept_sequential
-from aotc.lower.analysis.functions import Functions
 from aotc.lower.mapping.written import is_sequential, says_what_is_parallel
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import PassManager

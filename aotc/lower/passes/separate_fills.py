@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.generics import RESHAPES, body_of
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.generics import RESHAPES, body_of, create_spread
+from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.generics import body_of, maps_of
 from aotc.lower.passes.base import Lowering, OwnPass
-from aotc.lower.tensors.generics import body_of, maps_of
 from aotc.lower.tensors.size_products import ONE, Product, product_of, size_of
 from aotc.mlir import ir
 

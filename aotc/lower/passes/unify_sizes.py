@@ -78,7 +78,7 @@ def _key(value: Any) -> Any:
     """Equal for values that ask for one size of one buffer."""
     producer = ops.defining(value)
     if producer is not None and producer.name == "memref.dim":
-        index = ops.known_index(producer.operands[1])
+        index = ops.known_dimension(producer)
         if index is not None:
             return (producer.operands[0], index)
     return value

@@ -18,7 +18,7 @@ from aotc.lower.placement.inlining import inline_launching_functions
 from aotc.lower.placement.managed import globals_of, move_to_gpu
 from aotc.lower.placement.streams import make_gpu_operations_asynchronous
 from aotc.lower.placement.webs import Webs
-from aotc.lower.remarks import Remarks
+from aotc.remarks import Remarks
 from aotc.request import MemoryMode
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.analysis.views import VIEWS
+from aotc.analysis.views import VIEWS
 from aotc.mlir import ir
 from aotc.sizes import LARGEST_MEMORY, element_bytes
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.analysis.access import ModuleAccess
-from aotc.lower.passes.run import run_pipeline
+from aotc.analysis.access import ModuleAccess
 from aotc.lower.placement.arena import share_allocation
 from aotc.lower.placement.coherence import Coherence
 from aotc.lower.placement.constants import DeviceCopies
@@ -20,9 +19,10 @@ from aotc.lower.placement.streams import (
 )
 from aotc.lower.placement.twins import Twins
 from aotc.lower.placement.webs import UseKind, Web, Webs, host_functions
-from aotc.lower.remarks import Remarks
 from aotc.mlir import ir
 from aotc.ops import symbol_of
+from aotc.remarks import Remarks
+from aotc.rewrites.run import run_pipeline
 
 STEP = "aotc-place-memory"
 

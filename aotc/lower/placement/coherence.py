@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from aotc import ops
-from aotc.lower.analysis.access import ModuleAccess, first_kernel_operand
+from aotc.analysis.access import ModuleAccess, first_kernel_operand
 from aotc.lower.placement.host_code import HostCode, HostUse
 from aotc.lower.placement.known import Known
 from aotc.lower.placement.streams import create_wait

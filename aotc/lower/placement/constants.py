@@ -11,8 +11,8 @@ from typing import Any
 
 from aotc import ops
 from aotc.lower.placement.webs import Use, UseKind, Web
-from aotc.lower.placement_names import COPY_OF, DEVICE_COPY
 from aotc.mlir import ir
+from aotc.module_names import COPY_OF, DEVICE_COPY
 from aotc.ops import symbol_of
 
 

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.analysis.access import ModuleAccess, first_kernel_operand
-from aotc.lower.analysis.views import VIEWS
+from aotc.analysis.access import ModuleAccess, first_kernel_operand
+from aotc.analysis.views import VIEWS
 from aotc.lower.placement.streams import has_structured_flow
 from aotc.lower.placement.webs import (
     FUNCTIONS,
@@ -87,9 +87,6 @@ class Decisions:
 
     def having(self, placement: Placement) -> list[Web]:
         return [web for web, decision in self._decided.items() if decision.placement is placement]
-
-    def placement_of(self, value: Any) -> Placement:
-        return self[self._webs.get(value)].placement
 
     def is_enqueued(self, copy: Any) -> bool:
         """Whether a `memref.copy` is one of the device's."""

@@ -14,8 +14,8 @@ from aotc import ops
 from aotc.lower.placement.decide import Decisions, Placement
 from aotc.lower.placement.streams import is_enqueued
 from aotc.lower.placement.webs import Use, UseKind, Web, Webs, host_functions
-from aotc.lower.placement_names import QUIET_CALLS
 from aotc.mlir import ir
+from aotc.module_names import QUIET_CALLS
 
 
 class HostUse(Struct, frozen=True):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.analysis.functions import Functions
-from aotc.lower.passes.run import run_pipeline
+from aotc.analysis.functions import Functions
 from aotc.lower.placement.webs import Webs, host_functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of
+from aotc.rewrites.run import run_pipeline
 
 # Operations that inlining may make of one function's calls.
 _MOST_OPERATIONS = 20_000

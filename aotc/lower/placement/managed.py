@@ -8,8 +8,8 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InternalError
 from aotc.lower.placement.webs import FUNCTIONS, UseKind, Web
-from aotc.lower.placement_names import DEVICE_COPY
 from aotc.mlir import ir
+from aotc.module_names import DEVICE_COPY
 
 _TASK = "async.execute"
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.placement_names import ONE_STREAM, WAIT
 from aotc.mlir import ir
+from aotc.module_names import ONE_STREAM, WAIT
 from aotc.ops import symbol_of
 
 _SYNCHRONOUS = ("gpu.memcpy", "gpu.memset", "gpu.dealloc")
@@ -36,10 +36,6 @@ def _has_stream_of_its_own(operation: Any) -> bool:
 
 def mark_one_stream(function: Any) -> None:
     function.attributes[ONE_STREAM] = ir.UnitAttr.get()
-
-
-def has_one_stream(function: Any) -> bool:
-    return ONE_STREAM in function.attributes
 
 
 def declare_wait(module: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.analysis.views import VIEWS, root_of
+from aotc.analysis.views import VIEWS, root_of
 from aotc.lower.placement.managed import (
     create_alloc,
     create_dealloc,

@@ -6,14 +6,14 @@ connect: a buffer in one may be in any value of it. What is decided is decided f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
 from msgspec import Struct, field
 
 from aotc import ops
-from aotc.lower.analysis.access import (
+from aotc.analysis.access import (
     COPIES,
     DEALLOCATIONS,
     DESCRIBES,
@@ -25,8 +25,8 @@ from aotc.lower.analysis.access import (
     task_result,
     task_values,
 )
-from aotc.lower.analysis.functions import Functions
-from aotc.lower.analysis.views import VIEWS
+from aotc.analysis.functions import Functions
+from aotc.analysis.views import VIEWS
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -51,6 +51,16 @@ class UseKind(Enum):
     RETURN = "returned by a function that is called from outside"
     CALL = "passed to or from another function"
     ESCAPE = "used in a way that is not known"
+
+
+# What a use of an operand, whichever it is, does with the buffer.
+_KINDS = {
+    **dict.fromkeys(DEALLOCATIONS, (UseKind.FREE,)),
+    **dict.fromkeys(("gpu.host_register", "gpu.host_unregister"), (UseKind.REGISTER,)),
+    **dict.fromkeys(("gpu.memcpy", "gpu.memset"), (UseKind.GPU,)),
+    **dict.fromkeys(READS, (UseKind.HOST_READ,)),
+    **dict.fromkeys(_ATOMICS, (UseKind.HOST_READ, UseKind.HOST_WRITE)),
+}
 
 
 class Merge(Enum):
@@ -194,14 +204,7 @@ class Webs:
         # Whoever has a function's address may call it.
         is_addressed = symbol_of(function) in self.functions.addressed
         outside = is_called_from_outside(function) or is_addressed
-        passed = list(enumerate(function.regions[0].blocks[0].arguments))
-        for i, argument in passed:
-            if _is_buffer(argument):
-                self._note(argument)
-                for value in self.functions.passed(symbol_of(function), i):
-                    self._connect(argument, value)
-                if outside:
-                    self._made.discard(argument)
+        self._add_arguments(function, outside)
         for operation in ops.walk(function)[1:]:
             for result in operation.results:
                 if _is_buffer(result):
@@ -216,6 +219,15 @@ class Webs:
                     self._note(operand)
                     for kind in self._kinds(operation, i, outside):
                         self._uses.append(Use(kind, operation, i))
+
+    def _add_arguments(self, function: Any, outside: bool) -> None:
+        for i, argument in enumerate(list(function.regions[0].blocks[0].arguments)):
+            if _is_buffer(argument):
+                self._note(argument)
+                for value in self.functions.passed(symbol_of(function), i):
+                    self._connect(argument, value)
+                if outside:
+                    self._made.discard(argument)
 
     def _connect_results(self, operation: Any) -> None:
         name = operation.name
@@ -253,7 +265,7 @@ class Webs:
             if buffers and _is_buffer(result):
                 self._connect(result, buffers[0])
 
-    def _kinds(self, operation: Any, operand: int, outside: bool) -> list[UseKind]:
+    def _kinds(self, operation: Any, operand: int, outside: bool) -> Sequence[UseKind]:
         name = operation.name
         if looks_at_no_element(operation):
             return [UseKind.SHAPE]
@@ -266,18 +278,10 @@ class Webs:
         if name == "gpu.launch_func":
             is_passed = operand >= first_kernel_operand(operation)
             return [UseKind.LAUNCH if is_passed else UseKind.ESCAPE]
-        if name in DEALLOCATIONS:
-            return [UseKind.FREE]
-        if name in ("gpu.host_register", "gpu.host_unregister"):
-            return [UseKind.REGISTER]
-        if name in ("gpu.memcpy", "gpu.memset"):
-            return [UseKind.GPU]
-        if name in READS:
-            return [UseKind.HOST_READ]
+        if name in _KINDS:
+            return _KINDS[name]
         if name in WRITES:
             return [UseKind.HOST_WRITE if operand == WRITES[name] else UseKind.ESCAPE]
-        if name in _ATOMICS:
-            return [UseKind.HOST_READ, UseKind.HOST_WRITE]
         if name == "memref.copy":
             is_source = operand == COPIES[name][0]
             return [UseKind.COPY_FROM if is_source else UseKind.COPY_TO]

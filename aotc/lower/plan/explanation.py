@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from aotc.lower.passes.base import Pass
 from aotc.lower.plan.levels import Found
 from aotc.lower.plan.pipeline import plan_text
-from aotc.lower.remarks import Remarks
+from aotc.remarks import Remarks
 
 
 class Explanation(Struct):

@@ -12,15 +12,9 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
-from aotc.lower.tensors.generics import (
-    RESHAPES,
-    body_of,
-    create_spread,
-    has_reduction,
-    origin,
-    turning_loops,
-)
+from aotc.analysis.generics import RESHAPES, body_of, has_reduction, origin, turning_loops
 from aotc.lower.tensors.known import SMALL, KnownTensors, compact, packed
+from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
 from aotc.sizes import dense_bytes
 

@@ -12,8 +12,8 @@ from typing import Any
 from aotc import ops
 from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
 from aotc.input.source import Source
-from aotc.lower.passes.run import run_passes
 from aotc.mlir import ir
+from aotc.rewrites.run import run_passes
 
 _RESULTS = ("buffer-results-to-out-params{hoist-static-allocs=1 add-result-attr=1}",)
 _KNOWN_RESULTS = "aotc.known_results"

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.lower.rewrites.by_text import replace_by_text
 from aotc.mlir import ir
+from aotc.rewrites.by_text import replace_by_text
 
 
 def expand_gathers(module: Any) -> None:

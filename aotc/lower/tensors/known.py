@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from aotc import ops
+from aotc.analysis.generics import RESHAPES, body_of, maps_of
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
-from aotc.lower.tensors.generics import RESHAPES, body_of, maps_of
 from aotc.mlir import ir
 from aotc.sizes import dense_bytes, element_bytes
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.rewrites.by_text import replace_by_text
 from aotc.mlir import ir
+from aotc.rewrites.by_text import replace_by_text
 
 
 def expand_pads(module: Any) -> None:

@@ -12,12 +12,10 @@ import re
 from typing import Any
 
 from aotc import ops
-from aotc.lower.tensors.generics import body_of, has_reduction, maps_of, origin, turning_loops
+from aotc.analysis.generics import body_of, has_reduction, maps_of, origin, turning_loops
+from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.mlir import ir
 
-# Below so many multiply-adds a loop, which takes in what comes after the product, is as fast as a
-# kernel.
-LEAST_WORK = 64 * 64 * 64
 _HELD = "aotc.held"
 _HOLDER = "bufferization.dealloc_tensor"
 # Of these, one costs as little as the load that it belongs to.

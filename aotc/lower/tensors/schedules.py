@@ -6,14 +6,14 @@ from typing import Any
 
 from aotc import ops
 from aotc.input.source import Source
-from aotc.lower.passes.run import run_passes
-from aotc.lower.rewrites.contractions import expand_contractions
-from aotc.lower.rewrites.masks import mark_masked
-from aotc.lower.rewrites.powers import expand_powers
 from aotc.lower.tensors.gather import expand_gathers
 from aotc.lower.tensors.pads import expand_pads
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
+from aotc.rewrites.contractions import expand_contractions
+from aotc.rewrites.masks import mark_masked
+from aotc.rewrites.powers import expand_powers
+from aotc.rewrites.run import run_passes
 
 _HAS_SEQUENCES = "transform.with_named_sequence"
 _OURS = "aotc_decompose"

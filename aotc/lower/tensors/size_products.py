@@ -77,7 +77,7 @@ def product_of(value: Any) -> Product:
         if multiple is not None:
             return multiple
     if owner is not None and owner.name == "tensor.dim":
-        dimension = ops.known_index(owner.operands[1])
+        dimension = ops.known_dimension(owner)
         if dimension is not None:
             return size_of(owner.operands[0], dimension)
     return Product(1, ((value, 1),))

@@ -118,8 +118,8 @@ class Sizes:
                 map_.results[0], operands[: map_.n_dims], operands[map_.n_dims :]
             )
         if owner.name in ("tensor.dim", "memref.dim"):
-            dimension = ops.known_index(owner.operands[1])
-            if dimension is not None and _has_rank(owner.operands[0]):
+            dimension = ops.known_dimension(owner)
+            if dimension is not None:
                 return self.of(owner.operands[0], dimension)
         return self._other(value)
 
@@ -186,12 +186,8 @@ class Sizes:
             return self.value(owner.operands[number])
         if owner.name in ("tensor.expand_shape", "tensor.splat"):
             return self.value(owner.operands[1 + number])
-        if owner.name in ("tensor.cast", "memref.cast", "tensor.insert") and _has_rank(
-            owner.operands[0]
-        ):
-            return self.of(owner.operands[-1 if owner.name == "tensor.insert" else 0], dimension)
-        if owner.name == "tensor.insert_slice":
-            return self.of(owner.operands[1], dimension)
+        if owner.name in _LIKE_OPERAND and _has_rank(owner.operands[0]):
+            return self.of(owner.operands[_LIKE_OPERAND[owner.name]], dimension)
         if owner.name == "tensor.collapse_shape":
             return self.product(owner.operands[0], groups_of(owner)[dimension])
         if owner.name == "tensor.extract_slice":
@@ -223,6 +219,8 @@ class Sizes:
         return total
 
 
+# Operation → the operand whose sizes its result has.
+_LIKE_OPERAND = {"tensor.cast": 0, "memref.cast": 0, "tensor.insert_slice": 1}
 # Static numbers among those of `tensor.pad` and slices, by the place of their operands.
 _STATIC = {
     ("tensor.pad", 1): "static_low",

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.lower.rewrites.by_text import replace_by_text
 from aotc.mlir import ir
+from aotc.rewrites.by_text import replace_by_text
 
 _MINUS_INFINITY = {
     "f16": "0xFC00",

@@ -10,13 +10,14 @@ import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from aotc.errors import InternalError
 from aotc.host.elf import global_symbols
-from aotc.host.localize import localize
+from aotc.host.localize import localize as localize_in_place
 
 X86_64 = "x86_64-linux-gnu.2.28"
 AARCH64 = "aarch64-linux-gnu.2.28"
@@ -69,6 +70,12 @@ int entry1(void), entry2(void);
 int main(void) { return entry1() + entry2() == 40 ? 0 : 1; }
 """
 PRINTED = "1 1 1 1 1 1 1 11 11\n2 2 2 2 2 2 2 12 12\n"
+
+
+def localize(data: bytes, keep: Collection[str]) -> bytes:
+    out = bytearray(data)
+    localize_in_place(out, keep)
+    return bytes(out)
 
 
 def run(*command: str | Path) -> str:

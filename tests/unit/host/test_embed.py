@@ -14,8 +14,8 @@ from helpers.command import REPOSITORY, Outcome
 from helpers.native import build_library
 from msgspec.structs import replace
 
-from aotc.cpu.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.host.embed import embed
+from aotc.host.kernels import CpuKernel, CpuKernels, SyncPoint
 from aotc.host.translate import translate
 from aotc.mlir import ir, make_context
 from aotc.toolchain import Toolchain

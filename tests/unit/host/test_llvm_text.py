@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from aotc.errors import InternalError
-from aotc.host.llvm_text import downlevel, explain_refusal, unknown_intrinsics
+from aotc.toolchain.llvm_text import downlevel, explain_refusal, unknown_intrinsics
 from aotc.toolchain.version import Version
 
 NEW = Version(24)

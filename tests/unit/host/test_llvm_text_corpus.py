@@ -15,9 +15,9 @@ import pytest
 
 from aotc import mlir
 from aotc.errors import ToolError
-from aotc.host.llvm_text import downlevel, explain_refusal, unknown_intrinsics
 from aotc.mlir import PassManager, ir, llvm
 from aotc.toolchain import Runner, Toolchain
+from aotc.toolchain.llvm_text import downlevel, explain_refusal, unknown_intrinsics
 from aotc.toolchain.version import Version
 
 _TO_LLVM = (
@@ -527,12 +527,12 @@ def test_clang_and_ptxas_take_every_device_operation(
     name: str, toolchain: Toolchain, tmp_path: Path
 ) -> None:
     text = lowered(f"gpu.module @m {{\n{DEVICE_CORPUS[name]}\n}}", DEVICE_PASSES)
-    libdevice = str(toolchain.libdevice.path)
+    libdevice = str(toolchain.tool("libdevice").path)
     flags = ["--target=nvptx64-nvidia-cuda", "-march=sm_90a", "-O1", "-S"]
     flags += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", libdevice]
     output = compile_text(text, toolchain, tmp_path, *flags)
     assert unknown_intrinsics(output) == []
-    command = [*toolchain.ptxas.command, "-arch=sm_90a", "-O0", "out", "-o", "cubin"]
+    command = [*toolchain.tool("ptxas").command, "-arch=sm_90a", "-O0", "out", "-o", "cubin"]
     Runner(os.environ).run(command, making="cubin", cwd=tmp_path)
     assert (tmp_path / "cubin").read_bytes().startswith(b"\x7fELF")
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from aotc import mlir
-from aotc.host.llvm_text import downlevel
 from aotc.mlir import ir, llvm
 from aotc.toolchain import Runner, Toolchain
+from aotc.toolchain.llvm_text import downlevel
 from aotc.toolchain.version import Version
 
 RANDOM_COUNT = 120_000

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import aotc
-from aotc.lower.rewrites.atomics import exchange_folded_updates
 from aotc.mlir import ir, make_context
+from aotc.rewrites.atomics import exchange_folded_updates
 
 UPDATE = """
 func.func @f(%m: memref<4xi32>, %v: i32, %i: index) -> i32 {{

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from aotc import mlir
 from aotc.cli import run
 from aotc.input.source import parse_source
-from aotc.lower.rewrites.copies import expand_copies
 from aotc.mlir import ir
+from aotc.rewrites.copies import expand_copies
 
 Floats = NDArray[np.float32]
 

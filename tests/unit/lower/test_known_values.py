@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotc import mlir, ops
-from aotc.lower.checks.values import evaluate
+from aotc.analysis.values import evaluate
 
 CONTEXT = mlir.make_context()
 

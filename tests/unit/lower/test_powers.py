@@ -10,8 +10,8 @@ from helpers.native import build_library
 
 from aotc import ops
 from aotc.input.source import parse_source
-from aotc.lower.rewrites.powers import expand_powers
 from aotc.mlir import make_context
+from aotc.rewrites.powers import expand_powers
 
 
 def power(exponent: int, element: str = "f32", integer: str = "i64") -> str:

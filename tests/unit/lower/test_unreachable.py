@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aotc.lower.passes.run import run_pipeline
-from aotc.lower.passes.unreachable import erase_unreachable_blocks, settle_branches
 from aotc.mlir import ir, make_context
+from aotc.rewrites.run import run_pipeline
+from aotc.rewrites.unreachable import erase_unreachable_blocks, settle_branches
 
 # Once `%never` is a constant, the loops within ^body are what canonicalize merges for ever.
 NEVER_ENTERED = """

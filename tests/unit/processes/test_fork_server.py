@@ -89,7 +89,7 @@ def test_a_server_that_ended_is_started_again(server: ForkServer) -> None:
 PROGRAM = """if True:
     import os, sys, threading
     sys.path.insert(0, sys.argv[1])
-    from aotc.processes.owner import PROCESS
+    from aotc.owner import PROCESS
     PROCESS.is_ours = True
     from aotc.mlir import make_context
     from aotc.processes.fork_server import ForkServer, has_one_thread

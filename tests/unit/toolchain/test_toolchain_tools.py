@@ -11,11 +11,10 @@ import pytest
 from aotc.errors import EXIT_TOOL, InputError, ToolError
 from aotc.toolchain import Tool, Toolchain
 from aotc.toolchain import tools as tools_module
-from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
+from aotc.toolchain.tools import OPTIONAL_TOOLS
 from aotc.toolchain.version import UNKNOWN, Version
 
 REQUIRED = ("zig", "clang", "ptxas", "fatbinary", "libdevice", "cuda-include")
-PROPERTIES = {name: name.replace("-", "_") for name in TOOL_NAMES}
 
 
 def script(place: Path, says: str, *, code: int = 0) -> Path:
@@ -56,7 +55,7 @@ def test_tools_come_from_the_packages_whatever_the_environment_says(
     tools_module._package_file.cache_clear()
     toolchain = Toolchain(environment)
     for name in REQUIRED:
-        tool = getattr(toolchain, PROPERTIES[name])
+        tool = toolchain.tool(name)
         assert not tool.path.is_relative_to(old_cuda)
         assert "site-packages" in tool.path.parts or "dist-packages" in tool.path.parts
         assert tool.source == "package"
@@ -66,7 +65,7 @@ def test_tools_come_from_the_packages_whatever_the_environment_says(
 def test_no_tool_is_run_through_path(monkeypatch: pytest.MonkeyPatch) -> None:
     toolchain = Toolchain({"PATH": "/nowhere", "HOME": os.environ["HOME"]})
     for name in REQUIRED:
-        assert Path(getattr(toolchain, PROPERTIES[name]).command[0]).is_absolute()
+        assert Path(toolchain.tool(name).command[0]).is_absolute()
 
 
 def test_a_missing_package_is_not_made_up_for_by_path(
@@ -76,7 +75,7 @@ def test_a_missing_package_is_not_made_up_for_by_path(
     environment = {"PATH": str(old_cuda / "bin"), "CUDA_HOME": str(old_cuda)}
     toolchain = Toolchain(environment)
     with pytest.raises(ToolError) as caught:
-        _ = toolchain.ptxas
+        _ = toolchain.tool("ptxas")
     assert str(caught.value) == (
         "ptxas is missing, which assembles PTX. The package 'nvidia-cuda-nvcc' brings it: "
         "it is not installed beside aotc, or it lacks the file."
@@ -85,8 +84,8 @@ def test_a_missing_package_is_not_made_up_for_by_path(
         "pip install nvidia-cuda-nvcc, or name another with --ptxas or AOTC_PTXAS"
     )
     assert caught.value.exit_code == EXIT_TOOL
-    assert toolchain.nvdisasm is None
-    assert toolchain.cuobjdump is None
+    assert toolchain.look_for("nvdisasm") is None
+    assert toolchain.look_for("cuobjdump") is None
 
 
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,8 +127,8 @@ def test_tools_lists_all_with_version_path_and_source() -> None:
 def test_versions_are_those_of_the_programs(*, asks: bool) -> None:
     toolchain = Toolchain(os.environ, asks=asks)
     package = Version.parse(importlib.metadata.version("nvidia-cuda-nvcc"))
-    assert toolchain.ptxas.version == package
-    assert toolchain.fatbinary.version == package
+    assert toolchain.tool("ptxas").version == package
+    assert toolchain.tool("fatbinary").version == package
     assert toolchain.clang.version >= Version(22)
     assert str(toolchain.zig.version) == importlib.metadata.version("ziglang")
 
@@ -138,21 +137,21 @@ def test_an_option_wins_over_a_variable_and_both_over_the_package(tmp_path: Path
     first = script(tmp_path / "first", "Cuda compilation tools, release 12.8, V12.8.93")
     second = script(tmp_path / "second", "Cuda compilation tools, release 12.9, V12.9.1")
     environment = {"AOTC_PTXAS": str(first), "HOME": str(tmp_path)}
-    named = Toolchain(environment).ptxas
+    named = Toolchain(environment).tool("ptxas")
     assert named == Tool("ptxas", first, Version(12, 8, 93), "AOTC_PTXAS")
-    chosen = Toolchain(environment, {"ptxas": second}).ptxas
+    chosen = Toolchain(environment, {"ptxas": second}).tool("ptxas")
     assert chosen == Tool("ptxas", second, Version(12, 9, 1), "--ptxas")
 
 
 def test_an_empty_variable_names_nothing() -> None:
-    assert Toolchain({**os.environ, "AOTC_PTXAS": ""}).ptxas.source == "package"
+    assert Toolchain({**os.environ, "AOTC_PTXAS": ""}).tool("ptxas").source == "package"
 
 
 def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tools run in other folders than the one that the user named them in."""
     script(tmp_path / "mine", "release 1.2, V1.2.3")
     monkeypatch.chdir(tmp_path)
-    tool = Toolchain({"HOME": str(tmp_path)}, {"fatbinary": Path("mine")}).fatbinary
+    tool = Toolchain({"HOME": str(tmp_path)}, {"fatbinary": Path("mine")}).tool("fatbinary")
     assert tool.command == (str(tmp_path / "mine"),)
 
 
@@ -169,7 +168,7 @@ def test_what_the_user_names_must_be_there(tmp_path: Path) -> None:
     for name, (path, problem) in cases.items():
         toolchain = Toolchain({"HOME": str(tmp_path)}, {name: path})
         with pytest.raises(ToolError) as caught:
-            getattr(toolchain, PROPERTIES[name])
+            toolchain.tool(name)
         assert str(caught.value) == f"--{name} names '{path}' as {name}, {problem}."
 
 
@@ -178,19 +177,19 @@ def test_a_tool_that_does_not_answer_is_an_error_with_its_words(tmp_path: Path) 
     bad.write_text("#!/bin/sh\necho 'no licence' >&2\nexit 3\n")
     bad.chmod(0o755)
     with pytest.raises(ToolError) as caught:
-        _ = Toolchain({"HOME": str(tmp_path)}, {"ptxas": bad}).ptxas
+        _ = Toolchain({"HOME": str(tmp_path)}, {"ptxas": bad}).tool("ptxas")
     assert "ptxas" in str(caught.value)
     assert "does not say its version" in str(caught.value)
     assert caught.value.stderr == "no licence\n"
     mute = script(tmp_path / "mute", "hello")
     with pytest.raises(ToolError, match="does not say its version"):
-        _ = Toolchain({"HOME": str(tmp_path)}, {"ptxas": mute}).ptxas
+        _ = Toolchain({"HOME": str(tmp_path)}, {"ptxas": mute}).tool("ptxas")
 
 
 def test_files_that_the_user_names_have_no_version(tmp_path: Path) -> None:
     bitcode = tmp_path / "libdevice.bc"
     bitcode.write_bytes(b"BC")
-    tool = Toolchain({"AOTC_LIBDEVICE": str(bitcode)}).libdevice
+    tool = Toolchain({"AOTC_LIBDEVICE": str(bitcode)}).tool("libdevice")
     assert tool == Tool("libdevice", bitcode, UNKNOWN, "AOTC_LIBDEVICE")
     assert str(tool.version) == "unknown"
 

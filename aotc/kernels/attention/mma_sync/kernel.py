@@ -1,138 +1,110 @@
-"""The kernel: cp.async brings Q, K and V, mma.sync makes scores and sums (FlashAttention-2, Dao).
+"""The kernel: cp.async brings Q, K and V, mma.sync makes scores and O (FlashAttention-2, Dao).
 
-A block makes a tile of O: each of its warps some tiles of 16 rows. It goes over K and V in blocks
-of some keys: scores = Q · Kᵀ, in registers; their exponentials, which are the next product's first
-factor in registers; sums = sums · factor + exponentials · V. Scores are never in memory.
+A block computes a tile of O: each of its warps some tiles of 16 rows. It goes over K and V in tiles
+of some keys: S = Q · Kᵀ, in registers; P, their exponentials, which are the next matmul's first
+factor in registers; O = O · rescale + P · V. Scores are never in memory.
 
-Scores and sums are f32. Exponentials become Q's type before the second product, and are divided by
-their sum after it: in another order than the operation says, with the same error bounds.
+Scores and O are f32. P becomes Q's type before the second matmul, and O is divided by the row sums
+after it: in another order than the operation says, with the same error bounds.
 """
 
 from __future__ import annotations
 
-from aotc.chips import BLOCK_SHARED_BYTES, WARP
-from aotc.kernels.attention.mma_sync.blocks import Blocks
-from aotc.kernels.attention.mma_sync.operands import CHUNK, Operand
-from aotc.kernels.attention.mma_sync.store import Place, Store
-from aotc.kernels.attention.mma_sync.tiles import STAGES, TILE, Tile, Variant
+from collections.abc import Sequence
+
+from aotc.builder import (
+    Buffer,
+    Builder,
+    Launch,
+    Number,
+    Scalar,
+    Value,
+    ceil_divide,
+    compare,
+    minimum,
+)
+from aotc.chips import WARP
+from aotc.kernels.attention.mma_sync.epilogue import Epilogue, Place
+from aotc.kernels.attention.mma_sync.mainloop import Mainloop
+from aotc.kernels.attention.mma_sync.operands import operands_of
+from aotc.kernels.attention.mma_sync.tiles import TILE, Tile, Variant
 from aotc.kernels.attention.problem import Attention
-from aotc.kernels.matmul.problem import Matrix
-from aotc.kernels.matmul.wgmma.tiles import SHARED, Body
 
-_MOST_DEPTH = 256
+_ALL_LANES, _LAST_LANE = -1, 31
 
 
-def can_take(problem: Attention, variant: Variant) -> bool:
-    """Whether the kernel is right for the problem."""
-    depth = problem.depth
-    matrices = (problem.q, problem.k, problem.v)
-    if depth is None or not 0 < depth <= _MOST_DEPTH or depth % CHUNK:
-        return False
-    if problem.q.element not in ("f16", "bf16") or problem.scale <= 0:
-        return False
-    kernel = _Kernel(problem, variant)
-    return (
-        all(one.element == problem.q.element and not one.transposed for one in matrices)
-        and problem.o.element in (problem.q.element, "f32")
-        and variant.keys % TILE == 0
-        and all(one.is_shared_evenly for one in (kernel.q, kernel.k, kernel.v))
-        and kernel.shared_bytes <= BLOCK_SHARED_BYTES
-    )
+class Kernel:
+    """Builds the kernel, part by part. Values that its parts share are its members."""
 
+    def __init__(
+        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
+    ) -> None:
+        self.b, self.problem, self.variant = b, problem, variant
+        self.operands = operands_of(problem, variant)
+        self.arguments = list(map(Buffer, arguments))
 
-def function(problem: Attention, variant: Variant, name: str) -> str:
-    """`func.func @name(%q, %k, %v, %c)`, which launches the kernel; C is O."""
-    return _Kernel(problem, variant).text(name)
-
-
-class _Kernel:
-    """The function's text, part by part. Names of values that its parts share are its members."""
-
-    def __init__(self, problem: Attention, variant: Variant) -> None:
-        self.problem, self.variant = problem, variant
-        self.depth = problem.depth or 0
-        heads, threads = problem.heads, variant.threads
-        ring = (STAGES, variant.keys, self.depth)
-        self.q = Operand("q", problem.q, (1, variant.m, self.depth), heads[0], threads)
-        self.k = Operand("k", problem.k, ring, heads[1], threads)
-        self.v = Operand("v", problem.v, ring, heads[2], threads)
-        self.shared_bytes = self.q.bytes + self.k.bytes + self.v.bytes
-        self.e = Body()
-        self.store = Store(self.e, problem, self.q)
-        self.blocks = Blocks(self.e, problem, variant, (self.q, self.k, self.v))
-
-    # --- The host's part -----------------------------------------------------------------
-
-    def text(self, name: str) -> str:
-        e, problem = self.e, self.problem
-        types = {"q": problem.q.type, "k": problem.k.type, "v": problem.v.type, "c": problem.o.type}
-        if problem.mask is not None:
-            types["m"] = problem.mask.type
-        self.host_batch, self.host_queries = (self._dim("%q", problem.q, i) for i in (0, 1))
-        self.host_keys = self._dim("%k", problem.k, 1)
-        if problem.heads[0]:
-            self.host_batch = e.do("muli", self.host_batch, problem.heads[0], "index")
-        down = e.do("ceildivui", self.host_queries, self.variant.m, "index")
-        blocks = e.do("muli", down, self.host_batch, "index")
-        with e.block(f"scf.if {e.compare('ne', blocks, 0, 'index')}"):
-            self._launch(blocks)
-        arguments = ", ".join(f"%{key}: {type_}" for key, type_ in types.items())
-        return f"func.func @{name}({arguments}) {{\n{e.text()}\n  return\n}}"
-
-    def _dim(self, name: str, matrix: Matrix, number: int) -> str:
-        which = self.e.constant(number)
-        return self.e.value(f"memref.dim {name}, {which} : {matrix.type}")
-
-    def _launch(self, blocks: str) -> None:
-        e = self.e
-        one, threads = e.constant(1), e.constant(self.variant.threads)
-        bytes_ = e.constant(self.shared_bytes, "i32")
-        e.line(f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {blocks}, %gy = {one}, %gz = {one})")
-        e.line(f"    threads(%tx, %ty, %tz) in (%sx = {threads}, %sy = {one}, %sz = {one})")
-        with e.block(f"    dynamic_shared_memory_size {bytes_}"):
-            self._body()
-            e.line("gpu.terminator")
+    def build(self) -> None:
+        b, variant = self.b, self.variant
+        q, k, *_ = self.arguments
+        self.host_batch: Number = b.dim(q.value, 0)
+        self.host_queries, self.host_keys = b.dim(q.value, 1), b.dim(k.value, 1)
+        self.host_batch = self.host_batch * max(self.problem.heads[0], 1)
+        blocks = ceil_divide(self.host_queries, variant.m) * self.host_batch
+        shared_bytes = sum(operand.bytes for operand in self.operands)
+        with (
+            b.where(compare("ne", blocks, 0)),
+            b.launch(blocks, variant.threads, shared_bytes) as launch,
+        ):
+            self._compute_tile(launch)
 
     # --- The kernel ----------------------------------------------------------------------
 
-    def _body(self) -> None:
-        e, problem, variant = self.e, self.problem, self.variant
-        thread = e.i32("%tx")
-        lane = e.do("andi", thread, WARP - 1)
-        # The same for all lanes, which a shuffle tells the compiler.
-        everyone, first, last = (e.constant(number, "i32") for number in (-1, 0, 31))
-        warp = e.do("divui", thread, WARP)
-        warp = e.value(f"nvvm.shfl.sync idx {everyone}, {warp}, {first}, {last} : i32 -> i32")
-        shared = e.value(f"gpu.dynamic_shared_memory : {SHARED}")
-        self.queries = self._size(problem.q.sizes[0], self.host_queries)
+    def _compute_tile(self, launch: Launch) -> None:
+        b, problem, variant = self.b, self.problem, self.variant
+        thread = Scalar(b.i32(launch.thread))
+        lane = thread & (WARP - 1)
+        warp = self._broadcast(thread // WARP)
+        shared = b.shared_memory()
+        queries = self._size(problem.q.sizes[0], self.host_queries)
         keys = self._size(problem.k.sizes[0], self.host_keys)
-        tile = self._tile(e.i32("%bx"))
+        tile = self._tile(b.i32(launch.block), queries)
         offset = 0
-        for operand in (self.q, self.k, self.v):
-            operand.begin(e, shared, offset, thread, tile.batch)
+        for operand, source in zip(self.operands, self.arguments, strict=False):
+            operand.begin(b, source.value, shared, offset, thread, tile.batch)
             offset += operand.bytes
-        warp_row = e.do("muli", warp, TILE * variant.tiles)
-        self.blocks.begin(tile, lane, warp_row, (self.queries, keys))
-        rows = self.blocks.compute(tile)
-        place = Place(tile.batch, e.do("addi", tile.row, warp_row), warp_row, self.queries)
-        softmax = self.blocks.softmax
-        self.store.store(rows, place, lane, (softmax.row, softmax.column))
+        warp_row = warp * (TILE * variant.tiles)
+        *_, o = self.arguments[:4]
+        mainloop = Mainloop(b, problem, variant, self.operands, self.arguments[4:])
+        mainloop.begin(tile, lane, warp_row, queries, keys)
+        rows = mainloop.run(tile)
+        place = Place(tile.batch, tile.row + warp_row, warp_row, queries)
+        softmax = mainloop.softmax
+        epilogue = Epilogue(b, problem, o, self.operands[0], place)
+        epilogue.store(rows, lane, softmax.row, softmax.column)
 
-    def _size(self, known: int | None, size: str) -> str:
-        return self.e.i32(size) if known is None else self.e.constant(known, "i32")
+    def _broadcast(self, warp: Number) -> Scalar:
+        """The same for all lanes, which a shuffle tells the compiler."""
+        b = self.b
+        lanes, first, clamp = (b.constant(one, "i32") for one in (_ALL_LANES, 0, _LAST_LANE))
+        operands = [lanes, warp, first, clamp]
+        found: Scalar = b.op("nvvm.shfl.sync", operands, "i32", kind="#nvvm<shfl_kind idx>")
+        return found
 
-    def _tile(self, number: str) -> Tile:
+    def _size(self, known: int | None, host: Scalar) -> Scalar:
+        found: Scalar = self.b.value(self.b.i32(host) if known is None else known, "i32")
+        return found
+
+    def _tile(self, number: Number, queries: Scalar) -> Tile:
         """Tiles are counted down a matrix, and those of `group` matrices side by side; causal ones
         up, as the last rows have the most keys, and what takes longest comes first."""
-        e, variant = self.e, self.variant
-        batches = e.i32(self.host_batch)
-        down = e.do("divui", e.do("addi", self.queries, variant.m - 1), variant.m)
-        in_group = e.do("muli", down, variant.group)
-        first = e.do("muli", e.do("divui", number, in_group), variant.group)
-        place = e.do("remui", number, in_group)
-        width = e.do("minui", e.do("subi", batches, first), variant.group)
-        row = e.do("divui", place, width)
-        batch = e.do("addi", first, e.do("remui", place, width))
+        variant = self.variant
+        batches = self.b.i32(self.host_batch)
+        down = (queries + (variant.m - 1)) // variant.m
+        in_group = down * variant.group
+        first = number // in_group * variant.group
+        place = number % in_group
+        width = minimum(batches - first, variant.group)
+        row, batch = place // width, first + place % width
         if self.problem.causal:
-            row = e.do("subi", e.do("subi", down, 1), row)
-        return Tile(e.do("muli", row, variant.m), batch)
+            row = down - 1 - row
+        return Tile(row * variant.m, batch)

@@ -7,28 +7,46 @@ Matrices that are not at multiples of 16 bytes are loaded and stored element by 
 
 from __future__ import annotations
 
+from aotc.builder import (
+    Buffer,
+    Builder,
+    Condition,
+    Number,
+    Value,
+    compare,
+    select,
+)
+from aotc.kernels.attention.layout import strided_metadata
+from aotc.kernels.attention.mma_sync.tiles import STAGES, Variant
+from aotc.kernels.attention.problem import Attention
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.kernels.matmul.wgmma.tiles import SHARED, SPACE, Body
+from aotc.kernels.tensor_core import copy_async
 
 COLUMNS = 16  # that are added at once
 CHUNK = 8  # elements of 16 bytes
 _ALIGNMENT = 16
 
 
+def operands_of(problem: Attention, variant: Variant) -> tuple[Operand, Operand, Operand]:
+    """Q, K and V."""
+    depth, heads, threads = problem.depth or 0, problem.heads, variant.threads
+    ring = (STAGES, variant.keys, depth)
+    return (
+        Operand(problem.q, (1, variant.m, depth), heads[0], threads),
+        Operand(problem.k, ring, heads[1], threads),
+        Operand(problem.v, ring, heads[2], threads),
+    )
+
+
 class Operand:
-    """Q, K or V, called `name`: tiles of some rows, all columns of a head, a ring of `stages`. All
-    threads of a block copy the same chunks of 16 bytes, in rows some apart."""
+    """Q, K or V: tiles of some rows, all columns of a head, in a ring of `stages` (`ring`, from
+    `begin` on). All threads of a block copy the same chunks of 16 bytes, in rows some apart."""
 
     def __init__(
-        self,
-        name: str,
-        matrix: Matrix,
-        shape: tuple[int, int, int],
-        heads: int,
-        threads: int,
+        self, matrix: Matrix, shape: tuple[int, int, int], heads: int, threads: int
     ) -> None:
         """`shape`: of the ring, without what fills rows up."""
-        self.name, self.matrix, self.heads, self.threads = name, matrix, heads, threads
+        self.matrix, self.heads, self.threads = matrix, heads, threads
         self.stages, self.rows, self.columns = shape
         self.is_async = matrix.alignment % _ALIGNMENT == 0
         chunks = self.columns // CHUNK
@@ -38,124 +56,80 @@ class Operand:
         self.rows_at_once = threads // self.width
         self.padded = -(-self.columns // COLUMNS) * COLUMNS
         self.pitch = self.padded + CHUNK
-        self.stage_bytes = self.rows * self.pitch * ELEMENT_BYTES[matrix.element]
-        self.bytes = self.stages * self.stage_bytes
-        ring = f"{self.stages}x{self.rows}x{self.pitch}x{matrix.element}"
-        self.ring_type = f"memref<{ring}, {SPACE}>"
-        self.ring = f"%{name}_ring"
+        self.bytes = self.stages * self.rows * self.pitch * ELEMENT_BYTES[matrix.element]
 
     @property
     def is_shared_evenly(self) -> bool:
         """Whether threads copy as many rows each, or some of them one."""
         return self.rows % self.rows_at_once == 0 or self.rows < self.rows_at_once
 
-    def begin(self, e: Body, shared: str, offset: int, thread: str, batch: str) -> None:
-        """`offset`: of the ring, in bytes. `batch`: the tile's, which counts heads."""
-        at = e.constant(offset)
-        e.line(f"{self.ring} = memref.view {shared}[{at}][] : {SHARED} to {self.ring_type}")
-        own_row = e.do("divui", thread, self.width)
-        own_column = e.do("muli", e.do("remui", thread, self.width), CHUNK)
-        self.row, self.to = e.index(own_row), e.index(own_column)
-        self._find(e, batch)
+    def begin(
+        self, b: Builder, source: Value, shared: Value, offset: int, thread: Number, batch: Number
+    ) -> None:
+        """`source`: the matrix. `offset`: of the ring in shared memory, in bytes. `batch`: the
+        tile's, which counts heads."""
+        self.b = b
+        shape = (self.stages, self.rows, self.pitch)
+        self.ring = b.shared_buffer(shared, offset, shape, self.matrix.element)
+        own_row, own_column = thread // self.width, thread % self.width * CHUNK
+        self.row, self.column = b.index(own_row), b.index(own_column)
+        self._partition(source, batch)
         if self.padded > self.columns:
-            self._fill_up(e, thread)
+            self._fill_up(thread)
 
-    def _find(self, e: Body, batch: str) -> None:
+    def _partition(self, source: Value, batch: Number) -> None:
         """What this thread copies of the first tile, as a vector: one address to keep in
         registers."""
-        column = self.to
+        b, column = self.b, self.column
         if self.heads:
-            first = e.do("muli", e.do("remui", batch, self.heads), self.columns)
-            column = e.do("addi", column, e.index(first), "index")
-            batch = e.do("divui", batch, self.heads)
-        names = [e.name() for _ in range(8)]
-        element = f"memref<{self.matrix.element}>"
-        e.line(
-            f"{', '.join(names)} = memref.extract_strided_metadata %{self.name} "
-            f": {self.matrix.type} -> {', '.join([element, *['index'] * 7])}"
-        )
-        start, offset, _, _, _, between, self.stride, _ = names
-        first = e.do("addi", offset, e.do("muli", e.index(batch), between, "index"), "index")
-        first = e.do("addi", first, column, "index")
-        before = e.do("muli", self.row, self.stride, "index")
-        own = e.do("addi", first, before, "index")
+            column = column + b.index(batch % self.heads * self.columns)
+            batch = batch // self.heads
+        base, offset, _, (batch_stride, self.stride, _) = strided_metadata(b, source)
+        first = offset + b.index(batch) * batch_stride + column
+        below = self.row * self.stride
         # To the first row, which is there.
-        self.back = e.do("subi", e.constant(0), before, "index")
-        self.own_type = f"memref<?x{self.matrix.element}, strided<[1], offset: ?>>"
-        self.own = e.value(
-            f"memref.reinterpret_cast {start} to offset: [{own}], sizes: [{self.stride}], "
-            f"strides: [1] : {element} to {self.own_type}"
-        )
+        own, self.back = first + below, 0 - below
+        type_ = f"memref<?x{self.matrix.element}, strided<[1], offset: ?>>"
+        self.own = Buffer(b.reinterpret_cast(base, own, [self.stride], [1], type_))
 
-    def _fill_up(self, e: Body, thread: str) -> None:
-        row = f"vector<{CHUNK}x{self.matrix.element}>"
-        zeros = e.value(f"arith.constant dense<0.0> : {row}")
-        column, own = e.constant(self.columns), e.index(thread)
-        every, end = e.constant(self.threads), e.constant(self.rows)
-        for number in range(self.stages):
-            stage = e.constant(number)
-            with e.block(f"scf.for %filled = {own} to {end} step {every}"):
-                e.line(
-                    f"vector.store {zeros}, {self.ring}[{stage}, %filled, {column}] "
-                    f": {self.ring_type}, {row}"
-                )
+    def _fill_up(self, thread: Number) -> None:
+        b = self.b
+        zeros, own = b.zero(f"vector<{CHUNK}x{self.matrix.element}>"), b.index(thread)
+        for stage in range(self.stages):
+            with b.loop(own, self.rows, self.threads) as loop:
+                b.store_vector(zeros, self.ring, [stage, loop.index, self.columns])
 
-    def copy(self, e: Body, row: str, stage: str, count: str | None) -> None:
+    def copy(self, row: Number, stage: Number, count: Number | None = None) -> None:
         """Begins to copy the tile that begins at `row` (an i32) to a stage of the ring. `count`:
         how many rows there are, where the tile may end behind the last one; what is not there is
         0."""
-        first = e.do("muli", e.index(row), self.stride, "index")
-        left = None
-        if count is not None:
-            left = e.do("subi", e.index(e.do("subi", count, row)), self.row, "index")
+        b = self.b
+        first = b.index(row) * self.stride
+        left = None if count is None else b.index(count - row) - self.row
         if self.rows >= self.rows_at_once:
             for down in range(0, self.rows, self.rows_at_once):
-                self._copy_row(e, first, down, stage, left)
+                self._copy_row(first, down, stage, left)
             return
-        with e.block(f"scf.if {e.compare('ult', self.row, self.rows, 'index')}"):
-            self._copy_row(e, first, 0, stage, left)
+        with b.where(compare("ult", self.row, self.rows)):
+            self._copy_row(first, 0, stage, left)
 
-    def _copy_row(self, e: Body, first: str, down: int, stage: str, left: str | None) -> None:
+    def _copy_row(self, first: Number, down: int, stage: Number, left: Number | None) -> None:
         """What this thread copies of a row, `down` below its first one, of which there are `left`
         with those below. `first`: how far the tile is from the first one, in elements."""
-        to = e.do("addi", self.row, down, "index")
-        at = e.do("addi", first, e.do("muli", self.stride, down, "index"), "index")
-        is_there = None if left is None else e.compare("sgt", left, down, "index")
-        if is_there is not None:
-            # The address is one of the matrix, where nothing is read, too.
-            at = e.value(f"arith.select {is_there}, {at}, {self.back} : index")
-        for number in range(self.across):
-            beside = number * self.width * CHUNK
-            source = e.do("addi", at, beside, "index")
-            target = e.do("addi", self.to, beside, "index")
-            place = f"{self.ring}[{stage}, {to}, {target}]"
+        row, at = self.row + down, first + self.stride * down
+        is_valid = True if left is None else compare("sgt", left, down)
+        # The address is one of the matrix, where nothing is read, too.
+        at = select(is_valid, at, self.back)
+        for chunk in range(0, self.columns, self.width * CHUNK):
+            source, to = at + chunk, [stage, row, self.column + chunk]
             if self.is_async:
-                self._copy_chunk(e, source, place, is_there)
+                valid = select(is_valid, CHUNK, 0)
+                copy_async(self.b, self.own, [source], self.ring, to, CHUNK, valid)
             else:
-                self._load_chunk(e, source, place, is_there)
+                self._load_chunk(source, to, is_valid)
 
-    def _copy_chunk(self, e: Body, at: str, to: str, is_there: str | None) -> None:
-        elements = e.constant(CHUNK)
-        if is_there is not None:
-            elements = e.value(f"arith.select {is_there}, {elements}, {e.constant(0)} : index")
-        e.value(
-            f"nvgpu.device_async_copy {self.own}[{at}], {to}, {CHUNK}, {elements} {{bypassL1}} "
-            f": {self.own_type} to {self.ring_type}"
-        )
-
-    def _load_chunk(self, e: Body, at: str, to: str, is_there: str | None) -> None:
-        element = self.matrix.element
-        zero = e.constant("0.0", element)
-        values = []
-        for number in range(CHUNK):
-            one = e.do("addi", at, number, "index")
-            value = e.value(f"memref.load {self.own}[{one}] : {self.own_type}")
-            if is_there is not None:
-                value = e.value(f"arith.select {is_there}, {value}, {zero} : {element}")
-            values.append(value)
-        vector = f"vector<{CHUNK}x{element}>"
-        chunk = e.value(f"vector.from_elements {', '.join(values)} : {vector}")
-        e.line(
-            f"vector.store {chunk}, {to} {{alignment = {_ALIGNMENT} : i64}} "
-            f": {self.ring_type}, {vector}"
-        )
+    def _load_chunk(self, at: Number, to: list[Number], is_valid: Condition) -> None:
+        b = self.b
+        zero = b.zero(self.matrix.element)
+        values = [b.select(is_valid, b.load(self.own, [at + i]), zero) for i in range(CHUNK)]
+        b.store_elements(values, self.ring, to)

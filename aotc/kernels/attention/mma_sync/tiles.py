@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from aotc.builder import Number
 from aotc.chips import WARP
 
-STAGES = 2  # blocks of K, and of V, that there is room for
-TILE = 16  # rows of Q, of one product
+STAGES = 2  # tiles of K, and of V, that there is room for
+TILE = 16  # rows of Q, of one mma
 
 
 class Variant(Struct, frozen=True):
     """Parameters of a kernel.
 
-    `warps`, each with `tiles` of 16 rows of Q. `keys`: of a block of K. `holds_q`: Q is in
+    `warps`, each with `tiles` of 16 rows of Q. `keys`: of a tile of K and V. `holds_q`: Q is in
     registers. `group`: how many matrices of the batch are gone through at once, so that their K and
     V are in the L2 cache.
     """
@@ -37,5 +38,5 @@ class Variant(Struct, frozen=True):
 class Tile(Struct, frozen=True):
     """A tile's first row, and its batch, which counts heads: i32 values."""
 
-    row: str
-    batch: str
+    row: Number
+    batch: Number

@@ -1,5 +1,5 @@
 """Attention in f32 on the ordinary units, in one kernel.
 
-`menu` takes variants; `kernel` writes the kernel, `tiles` says which rows, keys and columns are a
-thread's, `softmax` makes scores into terms.
+`family` takes variants; `kernel` builds the kernel, `tiles` says which rows, keys and columns are a
+thread's, `softmax` makes P of scores.
 """

@@ -1,143 +1,108 @@
-"""The softmax of scores in registers, block by block of keys (Milakov and Gimelshein), in f32.
+"""The online softmax of scores in registers (Milakov and Gimelshein), in f32.
 
-A thread has some rows, and of each some keys; the `across` lanes of a row agree on its largest
-score, while each keeps the sum of its own keys' terms until the end. Terms are exp2 of what a score
-is below the largest one, in units of 1 / log2(e): of scores that are multiplied by the scale, one
-multiply-add each, rounded once, which is at least as near as exp(scale · s - scale · max) with its
-three roundings. `ex2.approx` is within 2 units in the last place (PTX manual).
+A thread has some rows, and of each some keys; the lanes of a row agree on the row's largest score,
+while each keeps the sum over its own keys until the end. P is exp2 of what a score is below the
+largest one, in units of 1 / log2(e): of scores that are multiplied by the scale, one multiply-add
+each, rounded once, which is at least as near as exp(scale · s - scale · max) with its three
+roundings. `ex2.approx` is within 2 units in the last place (PTX manual).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
-from aotc.kernels.writer import Writer
-
-_MINUS_INFINITY = "0xFF800000"
-
-
-class Rows(Struct, frozen=True):
-    """Of each row: the largest score, in the unit of `Softmax`, and this thread's sum."""
-
-    largest: list[str]
-    sums: list[str]
+from aotc.builder import Builder, Float, Scalar, compare, fma, maximum_number
+from aotc.kernels.attention.arithmetic import (
+    LOG2_E,
+    exp2,
+    minus_infinity,
+    unless_empty,
+)
 
 
 class Softmax:
-    """Writes it for scores that are to be multiplied by `scale`; `masked`: they come with a mask,
-    and multiplied (`with_mask`)."""
+    """Of scores that are to be multiplied by `scale`; with `has_mask`, they come multiplied and
+    with the mask (`add_mask`).
+
+    A row's state is the largest score, in the unit of this class, and this thread's sum.
+    """
 
     def __init__(
-        self, w: Writer, scale: float, across_bits: Sequence[int], *, masked: bool
+        self, b: Builder, scale: float, lane_bits: Sequence[int], *, has_mask: bool
     ) -> None:
-        """`across_bits`: of a lane's number, which tell the lanes of a row apart."""
-        self.w, self.scale, self.masked = w, scale, masked
-        self.across_bits = across_bits
+        """`lane_bits`: of a lane's number, which tell the lanes of a row apart."""
+        self.b, self.scale, self.has_mask = b, scale, has_mask
+        self.lane_bits = lane_bits
 
-    def nothing(self, rows: int) -> Rows:
-        """Before the first block."""
-        w = self.w
-        least, zero = w.constant(_MINUS_INFINITY, "f32"), w.zero("f32")
-        return Rows([least] * rows, [zero] * rows)
+    def add_mask(self, score: Float, mask: Float) -> Float:
+        return fma(score, self.b.constant(self.scale, "f32"), mask)
 
-    def with_mask(self, score: str, mask: str) -> str:
-        scale = self.w.constant(repr(self.scale), "f32")
-        return self.w.value(f"math.fma {score}, {scale}, {mask} : f32")
-
-    def hide(self, scores: Sequence[str], ends: str, across: int) -> list[str]:
-        """Of a row, whose keys are `across` apart, those from `ends` on (an i32, signed, counted
+    def hide(self, scores: Sequence[Float], end: Scalar, stride: int) -> list[Float]:
+        """Those of a row whose keys are `stride` apart. Keys from `end` on (an i32, signed, counted
         from the thread's first key) become -infinity."""
-        w = self.w
-        least = w.constant(_MINUS_INFINITY, "f32")
-        hidden = []
-        for number, score in enumerate(scores):
-            place = w.constant(across * number, "i32")
-            is_seen = w.value(f"arith.cmpi sgt, {ends}, {place} : i32")
-            hidden.append(w.value(f"arith.select {is_seen}, {score}, {least} : f32"))
-        return hidden
+        least = minus_infinity(self.b)
+        return [
+            self.b.select(compare("sgt", end, stride * number), score, least)
+            for number, score in enumerate(scores)
+        ]
 
-    def add(
-        self, scores: Sequence[str], largest: str, sum_: str
-    ) -> tuple[list[str], str, str, str]:
-        """A row's terms, its largest score and its sum with them, and the factor for what was
-        summed before.
+    def update(
+        self, scores: Sequence[Float], row_max: Float, row_sum: Float
+    ) -> tuple[list[Float], Float, Float, Float]:
+        """P of a row's scores, the row's state with them, and the factor that rescales what was
+        accumulated before.
 
-        A row of -infinity alone has 0 taken from it: its terms are 0, not NaN. A NaN is no maximum
-        but makes its term, and so the sum, NaN.
+        A row of -infinity alone has 0 subtracted: its P is 0, not NaN. A NaN is no maximum but
+        makes its P, and so the sum, NaN.
         """
-        w = self.w
-        highest = self._highest(scores)
-        if not self.masked:
-            highest = w.value(f"arith.mulf {highest}, {self._factor()} : f32")
-        highest = w.value(f"arith.maxnumf {highest}, {largest} : f32")
-        least, zero = w.constant(_MINUS_INFINITY, "f32"), w.zero("f32")
-        is_none = w.value(f"arith.cmpf oeq, {highest}, {least} : f32")
-        taken = w.value(f"arith.select {is_none}, {zero}, {highest} : f32")
-        # The same is taken from all scores of a row, and from what was taken before: how it was
-        # rounded is of no meaning.
-        before = w.value(f"arith.subf {largest}, {taken} : f32")
-        factor = self.exp2(self._in_units(before))
-        terms = [self._term(score, taken) for score in scores]
-        sum_ = w.value(f"arith.mulf {sum_}, {factor} : f32")
-        sum_ = w.value(f"arith.addf {sum_}, {self._total(terms)} : f32")
-        return terms, highest, sum_, factor
+        b = self.b
+        largest = self._row_max(scores)
+        if not self.has_mask:
+            largest = largest * self._unit()
+        largest = maximum_number(largest, row_max)
+        shift = unless_empty(b, largest, largest)
+        # The same is subtracted from all scores of a row, and from what was subtracted before: how
+        # it was rounded is of no meaning.
+        rescale = self.exp2(self._in_units(row_max - shift))
+        p = [self._probability(score, shift) for score in scores]
+        return p, largest, row_sum * rescale + _tree(Float.__add__, p), rescale
 
-    def inverse(self, largest: str, sum_: str, *, masked_is_zero: bool) -> str:
-        """1 / the sum of a row, of all its threads; `masked_is_zero`: 0 for a row of -infinity
+    def inverse_sum(self, row_max: Float, row_sum: Float, *, empty_is_zero: bool) -> Float:
+        """1 / the sum of a row, of all its threads; with `empty_is_zero`, 0 for a row of -infinity
         alone, whose sum is 0."""
-        w = self.w
-        for bit in self.across_bits:
-            sum_ = w.sum(sum_, w.shuffle(sum_, 1 << bit, "f32"), "f32")
-        inverse = w.value(f"arith.divf {w.constant('1.0', 'f32')}, {sum_} : f32")
-        if masked_is_zero:
-            least, zero = w.constant(_MINUS_INFINITY, "f32"), w.zero("f32")
-            is_none = w.value(f"arith.cmpf oeq, {largest}, {least} : f32")
-            inverse = w.value(f"arith.select {is_none}, {zero}, {inverse} : f32")
-        return inverse
+        b = self.b
+        for bit in self.lane_bits:
+            row_sum = b.add(row_sum, b.shuffle_xor(row_sum, 1 << bit))
+        inverse: Float = b.constant(1, "f32") / row_sum
+        return unless_empty(b, row_max, inverse) if empty_is_zero else inverse
 
-    def _factor(self) -> str:
-        return self.w.constant(repr(self.scale * math.log2(math.e)), "f32")
+    def exp2(self, power: Float) -> Float:
+        return exp2(self.b, power)
 
-    def _in_units(self, difference: str) -> str:
-        if not self.masked:
-            return difference
-        unit = self.w.constant(repr(math.log2(math.e)), "f32")
-        return self.w.value(f"arith.mulf {difference}, {unit} : f32")
+    def _unit(self) -> Float:
+        found: Float = self.b.constant(self.scale * LOG2_E, "f32")
+        return found
 
-    def _term(self, score: str, taken: str) -> str:
-        w = self.w
-        if self.masked:
+    def _in_units(self, difference: Float) -> Float:
+        return difference * self.b.constant(LOG2_E, "f32") if self.has_mask else difference
+
+    def _probability(self, score: Float, shift: Float) -> Float:
+        if self.has_mask:
             # A mask may have the least number there is, which times log2(e) would be -infinity.
-            return self.exp2(self._in_units(w.value(f"arith.subf {score}, {taken} : f32")))
-        least = w.value(f"arith.negf {taken} : f32")
-        return self.exp2(w.value(f"math.fma {score}, {self._factor()}, {least} : f32"))
+            return self.exp2(self._in_units(score - shift))
+        return self.exp2(fma(score, self._unit(), -shift))
 
-    def exp2(self, power: str) -> str:
-        """A GPU's own: 0 where the result would be below the least normal number."""
-        return self.w.value(
-            f'llvm.inline_asm asm_dialect = att "ex2.approx.ftz.f32 $0, $1;", "=f,f" {power} '
-            ": (f32) -> f32"
-        )
-
-    def _highest(self, scores: Sequence[str]) -> str:
+    def _row_max(self, scores: Sequence[Float]) -> Float:
         """Of all lanes of a row."""
-        w = self.w
-        highest = _tree(w, "maxnumf", scores)
-        for bit in self.across_bits:
-            other = w.shuffle(highest, 1 << bit, "f32")
-            highest = w.value(f"arith.maxnumf {highest}, {other} : f32")
-        return highest
-
-    def _total(self, terms: Sequence[str]) -> str:
-        return _tree(self.w, "addf", terms)
+        largest = _tree(maximum_number, scores)
+        for bit in self.lane_bits:
+            largest = maximum_number(largest, self.b.shuffle_xor(largest, 1 << bit))
+        return largest
 
 
-def _tree(w: Writer, operation: str, values: Sequence[str]) -> str:
-    left = list(values)
-    while len(left) > 1:
-        first, second, *left = left
-        left.append(w.value(f"arith.{operation} {first}, {second} : f32"))
-    return left[0]
+def _tree(combine: Callable[[Float, Float], Float], values: Sequence[Float]) -> Float:
+    rest = list(values)
+    while len(rest) > 1:
+        first, second, *rest = rest
+        rest.append(combine(first, second))
+    return rest[0]

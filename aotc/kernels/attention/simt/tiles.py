@@ -11,9 +11,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from aotc.builder import Number
 from aotc.chips import WARP
-from aotc.kernels.indices import Index
-from aotc.kernels.writer import Writer
 
 # Elements of f32 that an access has at most, 16 bytes.
 GROUP = 4
@@ -63,7 +62,7 @@ class Variant(Struct, frozen=True):
 
     @property
     def key_group(self) -> int:
-        """How many of a thread's keys are beside each other where terms are in shared memory."""
+        """How many of a thread's keys are beside each other where P is in shared memory."""
         return min(GROUP, self.thread_keys)
 
 
@@ -89,7 +88,7 @@ class Tile(Struct, frozen=True):
 
 
 class Tiles(Struct, frozen=True):
-    """Q turned, a row for each column; K, V, and the terms, whose keys are in the order of threads.
+    """Q turned, a row for each column; K, V, and P, whose keys are in the order of threads.
 
     So a multiply-add's sum and that one of its factors that is another in the next one may be in
     different banks of registers: the four of a wide read are in both, by turns, and go along rows
@@ -99,7 +98,7 @@ class Tiles(Struct, frozen=True):
     q: Tile
     k: Tile
     v: Tile
-    terms: Tile
+    p: Tile
 
     @staticmethod
     def of(variant: Variant, depth: int) -> Tiles:
@@ -111,7 +110,7 @@ class Tiles(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        return self.terms.end
+        return self.p.end
 
 
 def is_possible(variant: Variant, depth: int) -> bool:
@@ -150,16 +149,13 @@ def column_groups(variant: Variant, depth: int) -> Iterator[tuple[int, int]]:
         first += width * variant.across
 
 
-def lane_place(w: Writer, lane: Index, across: int) -> tuple[Index, Index]:
+def lane_place(lane: Number, across: int) -> tuple[Number, Number]:
     """A lane's row and column."""
-    picked = []
-    for bits in BITS[across]:
-        place: Index = 0
-        for number, bit in enumerate(bits):
-            digit = w.remainder(w.divide(lane, 1 << bit), 2)
-            place = w.add(place, w.multiply(digit, 1 << number))
-        picked.append(place)
-    return picked[0], picked[1]
+    row, column = (
+        sum(((lane // (1 << bit) % 2) * (1 << digit) for digit, bit in enumerate(bits)), 0)
+        for bits in BITS[across]
+    )
+    return row, column
 
 
 def row_offsets(variant: Variant) -> list[int]:

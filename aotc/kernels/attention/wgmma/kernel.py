@@ -1,58 +1,74 @@
-"""Attention on Hopper (sm_90a), in one kernel: TMA brings Q, K and V, wgmma makes scores and sums.
+"""Attention on Hopper (sm_90a), in one kernel: TMA brings Q, K and V, wgmma makes scores and O.
 
-A block is one warpgroup that fetches and two or three that compute, each 64 rows of Q. For these it
-goes over K and V in blocks of some keys, the last one first (which alone has keys that are not
-seen): scores = Q · Kᵀ, in registers; their exponentials, which are the next product's A in
-registers; sums = sums · factor + exponentials · V. Scores are never in memory. While it takes the
-exponentials of a block, its products of the block before are under way, and those of the other
+A block is a producer warpgroup and two or three consumer warpgroups, each of which computes 64 rows
+of O. For these it goes over K and V in tiles of some keys, the last one first (which alone has keys
+that are not seen): S = Q · Kᵀ, in registers; P, their exponentials, which are the next matmul's A
+in registers; O = O · rescale + P · V. Scores are never in memory. While a warpgroup takes the
+exponentials of a tile, its MMAs of the tile before are under way, and those of the other
 warpgroups, which take turns.
 
-Between both kinds is a ring of stages (`contractions.hopper.ring`), each a block of K or one of V,
-in the order of their use: K, K, V, K, V, … V. Q has a ring of its own, of one stage.
+Between producer and consumers is a ring of stages (`hopper.pipeline`), each a tile of K or one of
+V, in the order of their use: K, K, V, K, V, … V. Q has a ring of its own, of one stage.
 
 What a causal warpgroup does not see, and the next ones of its tile do, it skips.
 
-Scores and sums are f32. Exponentials become Q's type before the second product, and are divided by
-their sum after it: in another order than the operation says, with the same error bounds.
+Scores and O are f32. P becomes Q's type before the second matmul, and O is divided by the row sums
+after it: in another order than the operation says, with the same error bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from msgspec import Struct
 
+from aotc.builder import (
+    Buffer,
+    Builder,
+    Float,
+    Launch,
+    Number,
+    Scalar,
+    Value,
+    ceil_divide,
+    compare,
+    maximum,
+    minimum,
+    signed_maximum,
+)
 from aotc.chips import H100
 from aotc.kernels.attention.masks import MaskReader
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.attention.softmax import Rows, Softmax
 from aotc.kernels.attention.wgmma.mask_tiles import MaskTiles, has_tiles
-from aotc.kernels.attention.wgmma.mma import ROWS, Operand, Products
-from aotc.kernels.matmul.problem import Problem
-from aotc.kernels.matmul.wgmma.block import SHARED_BYTES, WARPGROUP, Block, in_groups
-from aotc.kernels.matmul.wgmma.pipeline import Ring
-from aotc.kernels.matmul.wgmma.store import Store
-from aotc.kernels.matmul.wgmma.tiles import (
-    DEPTH,
-    K_OF_WGMMA,
-    SWIZZLED,
-    Body,
-    Tile,
-    is_aligned,
+from aotc.kernels.attention.wgmma.mma import ROWS, Operand, TiledMma, operands_of
+from aotc.kernels.hopper.cta import WARPGROUP, Cta, size_of
+from aotc.kernels.hopper.mma import fence
+from aotc.kernels.hopper.pipeline import TmaPipeline
+from aotc.kernels.hopper.smem import (
+    SWIZZLE_BYTES,
+    named_barrier,
+    named_barrier_arrive,
+    pack,
+    struct_type,
 )
+from aotc.kernels.hopper.tiles import Tile, rasterize
+from aotc.kernels.hopper.tma import TensorMap
+from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
 
-NAME = "wgmma"
-# Registers of a thread that fetches, and of one that computes, by the number of warpgroups that do.
-_REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160)}
+# Registers of a thread that copies, and of one that computes, by the number of consumers.
+REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160)}
 _MASK_STAGES = 2
 
 
 class Variant(Struct, frozen=True):
     """Parameters of a kernel.
 
-    `consumers`: warpgroups that compute. `keys`: of a block. `stages`: of the ring, each a block of
-    K or V. `group`: how many matrices of the batch are gone through at once, so that their K and V
-    are in the L2 cache. `takes_turns`: one warpgroup's products are between the other's.
+    `consumers`: warpgroups that compute. `keys`: of a tile of K and V. `stages`: of the ring, each
+    a tile of K or V. `group`: how many matrices of the batch are gone through at once, so that
+    their K and V are in the L2 cache. `takes_turns`: one warpgroup's MMAs are between the other's.
     `blocks`: how many run at once; 0 for one for each tile of O.
     """
 
@@ -73,455 +89,390 @@ class Variant(Struct, frozen=True):
         return WARPGROUP * (1 + self.consumers)
 
 
-def can_take(problem: Attention, variant: Variant) -> bool:
-    """Whether the kernel is right for the problem."""
-    depth = problem.depth
-    matrices = (problem.q, problem.k, problem.v)
-    return (
-        depth is not None
-        and 0 < depth <= 256
-        and depth % K_OF_WGMMA == 0
-        and all(matrix.element == problem.q.element for matrix in matrices)
-        and problem.o.element in (problem.q.element, "f32")
-        and problem.q.element in ("f16", "bf16")
-        and all(is_aligned(matrix) and not matrix.transposed for matrix in matrices)
-        and problem.scale > 0
-        and _is_possible(variant)
-        and _Kernel(problem, variant).shared_bytes <= SHARED_BYTES
-    )
+class SharedMemory(Struct, frozen=True):
+    """What is in shared memory: Q, the ring, tiles of the mask from `mask` on, and the epilogue's
+    buffers from `epilogue` on; `bytes` altogether."""
+
+    mask: int
+    epilogue: int
+    bytes: int
+
+    @staticmethod
+    def of(problem: Attention, variant: Variant) -> SharedMemory:
+        q, k, _ = operands_of(problem, variant.m, variant.keys)
+        tiles = mask_tiles_of(problem, variant)
+        mask = q.bytes + variant.stages * k.bytes
+        epilogue = mask + (0 if tiles is None else _MASK_STAGES * tiles.stage_bytes)
+        buffers = TmaStoreEpilogue.shared_bytes(4 * variant.consumers)
+        return SharedMemory(mask, epilogue, epilogue + buffers)
 
 
-def function(problem: Attention, variant: Variant, name: str) -> str:
-    """`func.func @name(%q, %k, %v, %c)`, which launches the kernel; C is O, as a store calls it."""
-    return _Kernel(problem, variant).text(name)
+def mask_tiles_of(problem: Attention, variant: Variant) -> MaskTiles | None:
+    mask = problem.mask
+    return MaskTiles(mask, variant.m, variant.keys) if mask and has_tiles(mask) else None
 
 
-def _is_possible(variant: Variant) -> bool:
-    return (
-        variant.consumers in _REGISTERS
-        and variant.keys in range(16, 257, 16)
-        and variant.stages >= 2
-        and variant.group >= 1
-        and variant.blocks >= 0
-    )
+class _State(Struct, frozen=True):
+    """What the mainloop carries: P of the tile of keys before, the rows, the accumulators of O."""
+
+    p: list[Scalar]
+    rows: Rows
+    o: list[Float]
+
+    @property
+    def values(self) -> list[Value]:
+        return [*self.p, *self.rows.values, *self.o]
+
+    def like(self, values: Sequence[Value]) -> _State:
+        """The same of other values."""
+        words = len(self.p)
+        rows = Rows.of(values[words : words + 4])
+        return _State(list(values[:words]), rows, list(values[words + 4 :]))
 
 
-class _Kernel:
-    """The function's text, part by part. Names of values that its parts share are its members."""
+class Kernel:
+    """Builds the kernel, part by part. Values that its parts share are its members."""
 
-    def __init__(self, problem: Attention, variant: Variant) -> None:
-        self.problem, self.variant = problem, variant
-        self.element = problem.q.element
+    def __init__(
+        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
+    ) -> None:
+        self.b, self.problem, self.variant = b, problem, variant
+        self.arguments = arguments
         self.depth = problem.depth or 0
-        heads = problem.heads
-        self.q = Operand(problem.q, variant.m, self.depth, heads[0])
-        self.k = Operand(problem.k, variant.keys, self.depth, heads[1])
-        self.v = Operand(problem.v, variant.keys, self.depth, heads[2])
-        self.e = Body()
-        self.block = Block(self.e)
-        self.ring = Ring(self.e, variant.stages, self.k.bytes)
-        self.q_ring = Ring(self.e, 1, self.q.bytes)
-        self.products = Products(self.e, self.q, self.k, self.v)
-        mask = problem.mask
-        self.softmax = Softmax(self.e, problem.scale, self.element, masked=mask is not None)
-        self.mask_reader = self.mask_tiles = None
-        if mask is not None and has_tiles(mask):
-            self.mask_tiles = MaskTiles(self.e, mask, variant.m, variant.keys)
-        elif mask is not None:
-            self.mask_reader = MaskReader(self.e, mask, variant.keys)
-        mask_bytes = 0 if self.mask_tiles is None else self.mask_tiles.stage_bytes
-        self.mask_ring = Ring(self.e, _MASK_STAGES, mask_bytes)
-        self.mask_begin = self.q.bytes + self.ring.bytes
-        self.store_begin = self.mask_begin + self.mask_ring.bytes
-        self.shared_bytes = self.store_begin + Store.shared_bytes(4 * variant.consumers)
+        self.operands = operands_of(problem, variant.m, variant.keys)
+        self.q, self.k, self.v = self.operands
+        self.mask_tiles = mask_tiles_of(problem, variant)
+        self.shared = SharedMemory.of(problem, variant)
         product = Problem(problem.q, problem.v, problem.o, accumulator="f32", batched=True)
-        self.store = Store(self.e, product, self.depth, None)
+        self.epilogue = TmaStoreEpilogue(b, product, self.depth, arguments[3])
 
-    # --- The host's part -----------------------------------------------------------------
-
-    def text(self, name: str) -> str:
-        e, problem = self.e, self.problem
-        types = {"q": problem.q.type, "k": problem.k.type, "v": problem.v.type, "c": problem.o.type}
-        if problem.mask is not None:
-            types["m"] = problem.mask.type
-        size = self.block.size
-        self.host_batch, self.host_queries = (size("%q", problem.q, i) for i in (0, 1))
-        self.host_keys = size("%k", problem.k, 1)
-        if problem.heads[0]:
-            self.host_batch = e.do("muli", self.host_batch, problem.heads[0], "index")
-        elements = e.do("muli", self.host_batch, self.host_queries, "index")
-        with e.block(f"scf.if {e.compare('ne', elements, 0, 'index')}"):
-            self.q_map = self.q.make_map(e, "%q")
-            self.k_map = self.k.make_map(e, "%k")
-            self.v_map = self.v.make_map(e, "%v")
+    def build(self) -> None:
+        b, variant = self.b, self.variant
+        q, k, v, _, *masks = self.arguments
+        batch, self.host_queries = (b.dim(q, axis) for axis in range(2))
+        self.host_keys = b.dim(k, 1)
+        self.host_batch = batch * max(self.problem.heads[0], 1)
+        with b.where(compare("ne", self.host_batch * self.host_queries, 0)):
+            self.maps = [
+                operand.create_tensor_map(b, source)
+                for operand, source in zip(self.operands, (q, k, v), strict=True)
+            ]
             if self.mask_tiles is not None:
-                self.mask_map = self.mask_tiles.make_map("%m")
-            self.store.make_maps("%c")
-            threads = self.variant.threads
-            self.block.launch(self._blocks(), threads, self.shared_bytes, self._body)
-        arguments = ", ".join(f"%{key}: {type_}" for key, type_ in types.items())
-        return f"func.func @{name}({arguments}) {{\n{e.text()}\n  return\n}}"
-
-    def _blocks(self) -> str:
-        e = self.e
-        down = e.do("ceildivui", self.host_queries, self.variant.m, "index")
-        blocks = e.do("muli", down, self.host_batch, "index")
-        if self.variant.blocks:
-            blocks = e.do("minui", blocks, self.variant.blocks, "index")
-        return blocks
+                self.mask_map = self.mask_tiles.create_tensor_map(b, masks[0])
+            self.epilogue.create_tensor_maps()
+            blocks = ceil_divide(self.host_queries, variant.m) * self.host_batch
+            if variant.blocks:
+                blocks = minimum(blocks, variant.blocks)
+            with b.launch(blocks, variant.threads, self.shared.bytes) as launch:
+                self._build_kernel(launch)
 
     # --- The kernel ----------------------------------------------------------------------
 
-    def _body(self) -> None:
-        self.block.begin()
-        self._count_tiles()
-        self._begin_rings()
-        registers = _REGISTERS[self.variant.consumers]
-        self.block.divide(self._produce, self._consume, registers)
+    def _build_kernel(self, launch: Launch) -> None:
+        b, problem, variant = self.b, self.problem, self.variant
+        self.launch, self.cta = launch, Cta(b, launch)
+        self.queries = size_of(b, problem.q.sizes[0], self.host_queries)
+        self.keys = size_of(b, problem.k.sizes[0], self.host_keys)
+        self.batch = b.i32(self.host_batch)
+        self.down = (self.queries + (variant.m - 1)) // variant.m
+        self.tiles = self.down * self.batch
+        self._begin_pipelines()
+        self.cta.specialize(self._produce, self._consume, REGISTERS[variant.consumers])
 
-    def _count_tiles(self) -> None:
-        e, problem = self.e, self.problem
-        self.queries = self.block.known(problem.q.sizes[0], self.host_queries)
-        self.keys = self.block.known(problem.k.sizes[0], self.host_keys)
-        self.batch = e.i32(self.host_batch)
-        self.down = e.do("divui", e.do("addi", self.queries, self.variant.m - 1), self.variant.m)
-        self.tiles = e.do("muli", self.down, self.batch)
-
-    def _begin_rings(self) -> None:
-        rings = [self.ring, self.q_ring]
+    def _begin_pipelines(self) -> None:
+        b, variant, cta = self.b, self.variant, self.cta
+        self.ring = TmaPipeline(b, variant.stages, self.k.bytes)
+        self.q_ring = TmaPipeline(b, 1, self.q.bytes)
+        self.pipelines = [self.ring, self.q_ring]
         if self.mask_tiles is not None:
-            rings.append(self.mask_ring)
-        for ring in rings:
-            ring.make()
-        with self.block.first_thread():
-            for ring in rings:
-                ring.begin(4 * self.variant.consumers)
-        maps = (self.q_map, self.k_map, self.v_map)
-        operands = (self.q, self.k, self.v)
-        self.block.prefetch(
-            [(map_, operand.map_type) for map_, operand in zip(maps, operands, strict=True)]
-        )
-        self.e.line("gpu.barrier")
+            self.mask_ring = TmaPipeline(b, _MASK_STAGES, self.mask_tiles.stage_bytes)
+            self.pipelines.append(self.mask_ring)
+        with cta.initializes_barriers():
+            for pipeline in self.pipelines:
+                pipeline.init_barriers(4 * variant.consumers)
+        cta.prefetch(self.maps)
+        b.barrier()
 
-    def _tile(self, number: str) -> Tile:
+    def _tile(self, number: Scalar) -> Tile:
         """Tiles are counted over `group` matrices of the batch, then down. Causal ones are counted
         up, as the last rows have the most keys, and what takes longest comes first; and from the
         last rows, so that of tiles that are not full the first one is, which has the fewest keys:
         it may begin in front of the matrix, where TMA reads zeros."""
-        e, variant = self.e, self.variant
-        batch, row = in_groups(e, number, (self.batch, self.down), variant.group)
-        first = e.do("muli", row, variant.m)
+        variant = self.variant
+        batch, row = rasterize(number, self.batch, self.down, variant.group)
+        first = row * variant.m
         if self.problem.causal:
             # Of a warpgroup's rows all are there then, or none in front.
-            parts = e.do("divui", e.do("addi", self.queries, ROWS - 1), ROWS)
-            last = e.do("subi", e.do("muli", parts, ROWS), variant.m)
-            first = e.do("subi", last, first)
-        return Tile(first, e.constant(0, "i32"), batch)
+            parts = (self.queries + (ROWS - 1)) // ROWS
+            first = parts * ROWS - variant.m - first
+        return Tile(first, 0, batch)
 
-    def _key_blocks(self, end: str) -> str:
-        """How many blocks of keys the rows in front of `end` see, one of them at least."""
-        e, keys = self.e, self.variant.keys
-        seen = self.keys
+    def _key_tiles(self, end: Number) -> Scalar:
+        """How many tiles of keys the rows in front of `end` see, one of them at least."""
+        seen: Number = self.keys
         if self.problem.causal:
-            seen = e.do("minui", seen, e.do("maxsi", end, 1))
-        return e.do("divui", e.do("addi", seen, keys - 1), keys)
+            seen = minimum(seen, signed_maximum(end, 1))
+        return Scalar((seen + (self.variant.keys - 1)) // self.variant.keys)
 
-    # --- What fetches --------------------------------------------------------------------
+    @contextmanager
+    def _each_tile(self) -> Iterator[tuple[Tile, Scalar, Scalar, list[Number]]]:
+        """For each tile of the block: the tile, how many tiles were before, and the count of the
+        ring's stages before; and a list, to which the count behind is appended."""
+        b = self.b
+        block, step = b.i32(self.launch.block), b.i32(self.launch.blocks)
+        zero = b.zero("i32")
+        with b.loop(block, self.tiles, step, [zero, zero]) as loop:
+            turn, count = loop.carried
+            behind: list[Number] = []
+            yield self._tile(loop.index), turn, count, behind
+            loop.next([turn + 1, *behind])
+
+    # --- The producer --------------------------------------------------------------------
 
     def _produce(self) -> None:
-        self._over_tiles(self._fetch_tile)
+        b = self.b
+        q_map, k_map, v_map = self.maps
+        with self._each_tile() as (tile, turn, self.count, behind):
+            tiles = self._key_tiles(tile.row + self.variant.m)
+            last = tiles - 1
+            self._copy(self.q_ring, turn, self.q, q_map, 0, (tile.row, tile.batch))
+            self._copy_keys(self.k, k_map, self.count, last, tile)
+            self._copy_mask(0, last, tile)
+            with b.loop(1, tiles) as loop:
+                # K's tile j, and V's j - 1.
+                j = loop.index
+                count, number = self.count + (j << 1), last - j
+                self._copy_keys(self.k, k_map, count - 1, number, tile)
+                self._copy_keys(self.v, v_map, count, number + 1, tile)
+                self._copy_mask(j, number, tile)
+            end = self.count + (tiles << 1)
+            self._copy_keys(self.v, v_map, end - 1, 0, tile)
+            behind.append(end)
 
-    def _over_tiles(self, body: Callable[[Tile], str]) -> None:
-        """`body` is given the tile, how many tiles were before, and the count of the ring's stages
-        before; it returns the count behind."""
-        e = self.e
-        zero, done = e.constant(0, "i32"), e.name()
-        with e.block(
-            f"{done}:2 = scf.for %tile = {e.i32('%bx')} to {self.tiles} step {e.i32('%gx')} "
-            f"iter_args(%turn = {zero}, %count = {zero}) -> (i32, i32) : i32"
-        ):
-            count = body(self._tile("%tile"))
-            e.line(f"scf.yield {e.do('addi', '%turn', 1)}, {count} : i32, i32")
+    def _copy_keys(
+        self, operand: Operand, map_: TensorMap, count: Number, number: Number, tile: Tile
+    ) -> None:
+        """A tile of keys into the ring."""
+        row = number * self.variant.keys
+        self._copy(self.ring, count, operand, map_, self.q.bytes, (row, tile.batch))
 
-    def _fetch_tile(self, tile: Tile) -> str:
-        e = self.e
-        blocks = self._key_blocks(e.do("addi", tile.row, self.variant.m))
-        last = e.do("subi", blocks, 1)
-        zero = e.constant(0, "i32")
-        self._fill(self.q_ring, "%turn", self.q, self.q_map, (zero, tile.row, tile.batch))
-        self._fetch(self.k, self.k_map, "%count", last, tile)
-        self._fetch_mask(zero, last, tile)
-        one = e.constant(1, "i32")
-        with e.block(f"scf.for %j = {one} to {blocks} step {one} : i32"):
-            # K's block j, and V's j - 1.
-            count = e.do("addi", "%count", e.do("shli", "%j", 1))
-            number = e.do("subi", last, "%j")
-            self._fetch(self.k, self.k_map, e.do("subi", count, 1), number, tile)
-            self._fetch(self.v, self.v_map, count, e.do("addi", number, 1), tile)
-            self._fetch_mask("%j", number, tile)
-        end = e.do("addi", "%count", e.do("shli", blocks, 1))
-        self._fetch(self.v, self.v_map, e.do("subi", end, 1), zero, tile)
-        return end
+    def _copy(
+        self,
+        ring: TmaPipeline,
+        count: Number,
+        operand: Operand,
+        map_: TensorMap,
+        begin: int,
+        place: tuple[Number, Number | None],
+    ) -> None:
+        """Copies the operand's tile into a stage. `begin`: of the ring in shared memory. `place`:
+        the tile's row, and its matrix."""
+        row, batch = place
+        assert batch is not None
+        stage = ring.producer_acquire(count, operand.bytes)
+        offset = stage * ring.stage_bytes + begin
+        column, batch = self._head(operand.heads, batch)
+        operand.load(self.b, map_, self.cta.shared, offset, (column, row, batch), ring, stage)
 
-    def _fetch(self, operand: Operand, map_: str, count: str, number: str, tile: Tile) -> None:
-        """A block of keys into the ring."""
-        row = self.e.do("muli", number, self.variant.keys)
-        at = self.e.constant(self.q.bytes, "i32")
-        self._fill(self.ring, count, operand, map_, (at, row, tile.batch))
-
-    def _fetch_mask(self, j: str, number: str, tile: Tile) -> None:
-        """That of a block of keys, the tile's j-th."""
-        e, tiles, ring = self.e, self.mask_tiles, self.mask_ring
-        if tiles is None:
+    def _copy_mask(self, j: Number, number: Number, tile: Tile) -> None:
+        """That of a tile of keys, the j-th."""
+        if self.mask_tiles is None:
             return
         assert tile.batch is not None
-        count = self._mask_count(j)
-        ring.await_empty(count)
-        stage = ring.stage(count)
-        ring.full.expect(stage, tiles.bytes)
-        offset = e.do("addi", e.do("muli", stage, ring.stage_bytes), self.mask_begin)
-        first = e.do("muli", number, self.variant.keys)
-        for more, coordinates in tiles.coordinates(tile.batch, tile.row, first):
-            to = (e.do("addi", offset, more), tiles.tile)
-            self.block.load((self.mask_map, tiles.map_type), coordinates, ring.full, stage, to)
+        ring, tiles = self.mask_ring, self.mask_tiles
+        stage = ring.producer_acquire(self._mask_count(j), tiles.bytes)
+        offset = stage * ring.stage_bytes + self.shared.mask
+        first = number * self.variant.keys
+        for more, coordinates in tiles.copies(self.b, tile.batch, tile.row, first):
+            to = offset + more
+            self.mask_map.load(self.b, coordinates, self.cta.shared, to, ring.full, stage)
 
-    def _mask_count(self, j: str) -> str:
-        """There is one for a block of K and one of V."""
-        return self.e.do("addi", self.e.do("shrui", "%count", 1), j)
+    def _mask_count(self, j: Number) -> Number:
+        """There is one for a tile of K and one of V."""
+        return (self.count >> 1) + j
 
-    def _fill(
-        self,
-        ring: Ring,
-        count: str,
-        operand: Operand,
-        map_: str,
-        place: tuple[str, str, str | None],
-    ) -> None:
-        """Fetches the operand's tile into a stage. `place`: where the ring is in shared memory, the
-        tile's row, and its matrix."""
-        e = self.e
-        begin, row, batch = place
-        assert batch is not None
-        ring.await_empty(count)
-        stage = ring.stage(count)
-        ring.full.expect(stage, operand.bytes)
-        offset = e.do("addi", e.do("muli", stage, ring.stage_bytes), begin)
-        first, batch = self._head(operand.heads, batch)
-        for slab in range(operand.slabs):
-            column = e.do("addi", first, slab * DEPTH)
-            coordinates = [e.index(one) for one in (column, row, batch)]
-            to = (e.do("addi", offset, slab * operand.slab_bytes), operand.tile)
-            self.block.load((map_, operand.map_type), coordinates, ring.full, stage, to)
-
-    def _head(self, heads: int, batch: str) -> tuple[str, str]:
+    def _head(self, heads: int, batch: Number) -> tuple[Number, Number]:
         """A matrix's first column, and its place in the batch."""
-        e = self.e
         if not heads:
-            return e.constant(0, "i32"), batch
-        head = e.do("remui", batch, heads)
-        return e.do("muli", head, self.depth), e.do("divui", batch, heads)
+            return 0, batch
+        return batch % heads * self.depth, batch // heads
 
-    # --- What computes -------------------------------------------------------------------
+    # --- Consumers -----------------------------------------------------------------------
 
     def _consume(self) -> None:
-        self.consumer = self.e.do("subi", self.block.warpgroup, 1)
-        self._find_part()
+        self.consumer = self.cta.warpgroup - 1
+        self._partition()
         if self._has_turns:
-            self._let_the_first_begin()
-        self._over_tiles(self._compute_tile)
-        self.store.end()
+            with self.b.where(compare("eq", self.consumer, self.variant.consumers - 1)):
+                self._give_turn()
+        with self._each_tile() as (tile, turn, self.count, behind):
+            behind.append(self._compute_tile(tile, turn))
+        self.epilogue.end()
 
-    def _find_part(self) -> None:
+    def _partition(self) -> None:
         """Where this warpgroup's rows are, its operands, and its buffers."""
-        e, block = self.e, self.block
-        own = e.do("addi", block.address, e.do("muli", self.consumer, ROWS * SWIZZLED))
-        self.products.begin(own, e.do("addi", block.address, self.q.bytes))
-        warp_rows = e.do("muli", e.do("andi", block.warp, 3), 16)
-        self.warp_row = e.do("addi", e.do("muli", self.consumer, ROWS), warp_rows)
-        warp = e.do("subi", block.warp, 4)
-        buffers = e.do("addi", e.do("muli", warp, Store.shared_bytes(1)), self.store_begin)
-        columns = e.constant(self.depth * max(self.problem.heads[3], 1), "i32")
-        sizes = (self.queries, columns)
-        self.store.begin(block.shared, block.address, buffers, block.lane, sizes)
-        for ring in (self.ring, self.q_ring, self.mask_ring):
-            ring.begin_reader(block.lane)
+        b, cta, problem = self.b, self.cta, self.problem
+        own = cta.address + self.consumer * (ROWS * SWIZZLE_BYTES)
+        self.mma = TiledMma(b, self.operands, own, cta.address + self.q.bytes)
+        warp_rows = (cta.warp & 3) * 16
+        self.warp_row = self.consumer * ROWS + warp_rows
+        buffers = (cta.warp - 4) * TmaStoreEpilogue.shared_bytes(1) + self.shared.epilogue
+        columns = b.constant(self.depth * max(problem.heads[3], 1), "i32")
+        self.epilogue.begin(cta, buffers, (self.queries, columns))
+        for pipeline in self.pipelines:
+            pipeline.begin_consumer(cta.lane)
         if self.mask_tiles is not None:
-            self.mask_tiles.begin(self.warp_row, block.lane)
-        self.softmax.begin(block.lane)
+            self.mask_tiles.begin(b, self.warp_row, cta.lane)
+        has_mask = problem.mask is not None
+        self.softmax = Softmax(b, problem.scale, problem.q.element, cta.lane, has_mask=has_mask)
 
-    def _compute_tile(self, tile: Tile) -> str:
-        e = self.e
-        blocks = self._key_blocks(e.do("addi", tile.row, self.variant.m))
-        last = e.do("subi", blocks, 1)
-        row = e.do("addi", tile.row, self.warp_row)
-        self.first_row = e.do("addi", row, self.softmax.row)
-        if self.mask_reader is not None and tile.batch is not None:
-            both = (self.first_row, e.do("addi", self.first_row, 8))
-            self.mask_reader.begin_tile(tile.batch, both, (self.queries, self.keys))
-        own_row = e.do("addi", tile.row, e.do("muli", self.consumer, ROWS))
-        skipped = e.constant(0, "i32")
+    def _compute_tile(self, tile: Tile, turn: Scalar) -> Number:
+        """O of this warpgroup's rows; the count of the ring's stages behind."""
+        b, variant = self.b, self.variant
+        tiles = self._key_tiles(tile.row + variant.m)
+        last = tiles - 1
+        self._find_rows(tile)
+        own_row = tile.row + self.consumer * ROWS
+        skipped: Number = 0
         if self._can_skip:
-            own = self._key_blocks(e.do("addi", own_row, ROWS))
-            skipped = e.do("subi", blocks, own)
+            skipped = tiles - self._key_tiles(own_row + ROWS)
             self._skip(skipped)
-        self.q_ring.await_full("%turn")
-        k_count = self._k_count(skipped)
-        self.ring.await_full(k_count)
-        stage = self.ring.stage(k_count)
-        e.line("nvvm.wgmma.fence.aligned")
-        scores = self.products.unpacked(self.products.multiply_q(stage), 0, [])
-        self.ring.release(stage)
-        number = e.do("subi", last, skipped)
-        scores = self._hide(self._masked(scores, number, skipped), number)
-        terms, rows, _ = self.softmax.add(scores, self.softmax.nothing())
-        words = self.softmax.words(terms)
-        nothing = e.constant("0.0", "f32")
-        state = [*words, *rows.largest, *rows.sums, *[nothing] * (self.depth // 2)]
+        self.q_ring.consumer_wait(turn)
+        stage = self.ring.consumer_wait(self._k_count(skipped))
+        fence(b)
+        scores = self.mma.wait(self.mma.multiply_qk(stage), 0)
+        self.ring.consumer_release(stage)
+        number = last - skipped
+        scores = self._hide(self._add_mask(scores, number, skipped), number)
+        p, rows, _ = self.softmax.update(scores, self.softmax.initial_rows())
+        words = self.softmax.pack(p)
+        state = _State(words, rows, [b.zero("f32")] * (self.depth // 2))
 
-        first_unhidden = first = e.do("addi", skipped, 1)
-        if self.problem.causal and self.variant.keys % ROWS:
-            # Blocks that the first rows do not see to their end.
-            behind = e.do("maxsi", e.do("addi", own_row, 1), 0)
-            whole = e.do("minui", e.do("divui", behind, self.variant.keys), blocks)
-            first_unhidden = e.do("maxui", e.do("subi", blocks, whole), first)
-            state = self._over_blocks(state, (first, first_unhidden), last, hides=True)
-        state = self._over_blocks(state, (first_unhidden, blocks), last, hides=False)
+        first_unhidden = first = skipped + 1
+        if self.problem.causal and variant.keys % ROWS:
+            # Tiles that the first rows do not see to their end.
+            behind = signed_maximum(own_row + 1, 0)
+            whole = minimum(behind // variant.keys, tiles)
+            first_unhidden = maximum(tiles - whole, first)
+            state = self._mainloop(state, first, first_unhidden, last, hides=True)
+        state = self._mainloop(state, first_unhidden, tiles, last, hides=False)
 
-        self.q_ring.release(e.constant(0, "i32"))
-        words, rows, sums = self._split(state)
-        end = e.do("addi", "%count", e.do("shli", blocks, 1))
-        before = e.do("subi", end, 1)
-        self.ring.await_full(before)
-        e.line("nvvm.wgmma.fence.aligned")
-        stage = self.ring.stage(before)
-        sums = self.products.unpacked(self.products.multiply_v(stage, words, sums), 0, words)
-        self.ring.release(stage)
-        sums = self.softmax.scaled(
-            sums, self.softmax.inverses(rows, masked_are_zero=self.problem.masked_rows_are_zero)
-        )
+        self.q_ring.consumer_release(0)
+        end = self.count + (tiles << 1)
+        stage = self.ring.consumer_wait(end - 1)
+        fence(b)
+        o = self.mma.wait(self.mma.multiply_pv(stage, state.p, state.o), 0, state.p)
+        self.ring.consumer_release(stage)
+        is_zero = self.problem.masked_rows_are_zero
+        inverses = self.softmax.inverse_sums(state.rows, empty_is_zero=is_zero)
+        o = self.softmax.rescale(o, inverses)
         assert tile.batch is not None
         column, batch = self._head(self.problem.heads[3], tile.batch)
         # TMA stores nothing that begins in front of a matrix.
-        is_there = e.compare("sge", own_row, 0)
-        with e.block(f"scf.if {is_there}"):
-            self.store.store([self.products.packed(sums)], Tile(row, column, batch))
+        with b.where(compare("sge", own_row, 0)):
+            packed = pack(b, o, struct_type("f32", len(o)))
+            self.epilogue.store([packed], Tile(self.row, column, batch))
         return end
+
+    def _find_rows(self, tile: Tile) -> None:
+        mask = self.problem.mask
+        self.row = tile.row + self.warp_row
+        self.first_row = self.row + self.softmax.row
+        self.mask_reader = None
+        if mask is not None and self.mask_tiles is None:
+            assert tile.batch is not None
+            buffer, sizes = Buffer(self.arguments[4]), (self.queries, self.keys)
+            self.mask_reader = MaskReader(self.b, mask, buffer, tile.batch, self.first_row, sizes)
 
     @property
     def _can_skip(self) -> bool:
-        """Whether a warpgroup may see fewer blocks of keys than the tile's last one does."""
+        """Whether a warpgroup may see fewer tiles of keys than the tile's last one does."""
         return self.problem.causal and self.variant.consumers > 1
 
-    def _skip(self, count: str) -> None:
-        """So many blocks, which this warpgroup does not see: it lets the others have its turns."""
-        e = self.e
-        zero, one = e.constant(0, "i32"), e.constant(1, "i32")
-        with e.block(f"scf.for %skipped = {zero} to {count} step {one} : i32"):
-            following = e.do("addi", "%skipped", 1)
-            self._pass(self.ring, self._k_count("%skipped"))
+    def _skip(self, tiles: Number) -> None:
+        """So many tiles, which this warpgroup does not see: it lets the others have its turns."""
+        with self.b.loop(0, tiles) as loop:
+            j = loop.index
+            following = j + 1
+            self._pass(self.ring, self._k_count(j))
             self._await_turn()
             self._give_turn()
-            self._pass(self.ring, e.do("addi", "%count", e.do("shli", following, 1)))
+            self._pass(self.ring, self.count + (following << 1))
             if self.mask_tiles is not None:
-                self._pass(self.mask_ring, self._mask_count("%skipped"))
+                self._pass(self.mask_ring, self._mask_count(j))
 
-    def _pass(self, ring: Ring, count: str) -> None:
-        ring.await_full(count)
-        ring.release(ring.stage(count))
+    def _pass(self, ring: TmaPipeline, count: Number) -> None:
+        ring.consumer_release(ring.consumer_wait(count))
 
-    def _k_count(self, j: str) -> str:
-        """Of the tile's j-th block of K. All but the first one are one in front of V's."""
-        e = self.e
-        before = e.do("subi", e.do("shli", j, 1), e.do("minui", j, 1))
-        return e.do("addi", "%count", before)
+    def _k_count(self, j: Number) -> Number:
+        """Of the tile's j-th tile of K. All but the first one are one in front of V's."""
+        return self.count + ((j << 1) - minimum(j, 1))
 
-    def _split(self, state: list[str]) -> tuple[list[str], Rows, list[str]]:
-        """The terms as words, the rows, the sums of O."""
-        words = self.variant.keys // 4
-        a, b, c, d = state[words : words + 4]
-        return state[:words], Rows((a, b), (c, d)), state[words + 4 :]
+    def _mainloop(
+        self, state: _State, first: Number, end: Number, last: Scalar, *, hides: bool
+    ) -> _State:
+        """The state behind the tiles of those numbers, counted from the last one down."""
+        with self.b.loop(first, end, 1, state.values) as loop:
+            number = last, loop.index
+            loop.next(self._add_tile(state.like(loop.carried), *number, hides=hides).values)
+        return state.like(loop.results)
 
-    def _over_blocks(
-        self, state: list[str], numbers: tuple[str, str], last: str, *, hides: bool
-    ) -> list[str]:
-        """The state behind the blocks of those numbers, counted from the last one down."""
-        e = self.e
-        types = [
-            *["i32"] * (self.variant.keys // 4),
-            *["f32"] * (4 + self.depth // 2),
-        ]
-        names, done, j = [e.name() for _ in state], e.name(), e.name()
-        pairs = ", ".join(f"{name} = {value}" for name, value in zip(names, state, strict=True))
-        first, end = numbers
-        one = e.constant(1, "i32")
-        with e.block(
-            f"{done}:{len(state)} = scf.for {j} = {first} to {end} step {one} "
-            f"iter_args({pairs}) -> ({', '.join(types)}) : i32"
-        ):
-            state = self._add_block(names, j, last, hides=hides)
-            e.line(f"scf.yield {', '.join(state)} : {', '.join(types)}")
-        return [f"{done}#{i}" for i in range(len(names))]
-
-    def _add_block(self, state: list[str], j: str, last: str, *, hides: bool) -> list[str]:
-        """Scores of block j, and the sums of the block before with its V; then the terms of
-        block j, counted from block `last` down. `hides`: some of its keys are not seen."""
-        e = self.e
-        words, rows, sums = self._split(state)
-        v_count = e.do("addi", "%count", e.do("shli", j, 1))
-        k_count = e.do("subi", v_count, 1)
-        k_stage, v_stage = self.ring.stage(k_count), self.ring.stage(v_count)
-        self.ring.await_full(k_count)
+    def _add_tile(self, state: _State, last: Scalar, j: Scalar, *, hides: bool) -> _State:
+        """Scores of tile j, and O of the tile before with its V; then P of tile j, counted from
+        tile `last` down. `hides`: some of its keys are not seen."""
+        b, ring = self.b, self.ring
+        v_count = self.count + (j << 1)
+        k_count = v_count - 1
+        k_stage, v_stage = ring.stage(k_count), ring.stage(v_count)
+        ring.consumer_wait(k_count)
         self._await_turn()
-        e.line("nvvm.wgmma.fence.aligned")
-        packed_scores = self.products.multiply_q(k_stage)
-        self.ring.await_full(v_count)
-        packed_sums = self.products.multiply_v(v_stage, words, sums)
+        fence(b)
+        packed_scores = self.mma.multiply_qk(k_stage)
+        ring.consumer_wait(v_count)
+        packed_o = self.mma.multiply_pv(v_stage, state.p, state.o)
         self._give_turn()
-        scores = self.products.unpacked(packed_scores, 1, [])
-        self.ring.release(k_stage)
-        number = e.do("subi", last, j)
-        scores = self._masked(scores, number, j)
+        scores = self.mma.wait(packed_scores, 1)
+        ring.consumer_release(k_stage)
+        number = last - j
+        scores = self._add_mask(scores, number, j)
         if hides:
             scores = self._hide(scores, number)
-        terms, rows, factors = self.softmax.add(scores, rows)
-        sums = self.products.unpacked(packed_sums, 0, words)
-        self.ring.release(v_stage)
-        words = self.softmax.words(terms)
-        sums = self.softmax.scaled(sums, factors)
-        return [*words, *rows.largest, *rows.sums, *sums]
+        p, rows, factors = self.softmax.update(scores, state.rows)
+        o = self.mma.wait(packed_o, 0, state.p)
+        ring.consumer_release(v_stage)
+        words = self.softmax.pack(p)
+        return _State(words, rows, self.softmax.rescale(o, factors))
 
-    def _masked(self, scores: list[str], number: str, j: str) -> list[str]:
-        """With the mask of the block's scores."""
-        e, block = self.e, self.block
+    def _add_mask(self, scores: list[Float], number: Number, j: Number) -> list[Float]:
+        """With the mask of the tile's scores."""
+        keys = self.variant.keys
         if self.mask_reader is not None:
-            first = e.do("addi", e.do("muli", number, self.variant.keys), self.softmax.column)
-            return self.softmax.with_mask(scores, self.mask_reader.read(first))
+            first = number * keys + self.softmax.column
+            return self.softmax.add_mask(scores, self.mask_reader.read(first, keys))
         if self.mask_tiles is None:
             return scores
-        count, ring = self._mask_count(j), self.mask_ring
-        ring.await_full(count)
-        stage = ring.stage(count)
-        offset = e.do("addi", e.do("muli", stage, ring.stage_bytes), self.mask_begin)
-        scores = self.softmax.with_mask(
-            scores, self.mask_tiles.read(e.do("addi", block.address, offset))
-        )
-        ring.release(stage)
+        ring = self.mask_ring
+        stage = ring.consumer_wait(self._mask_count(j))
+        offset = stage * ring.stage_bytes + self.shared.mask
+        mask = self.mask_tiles.load(self.cta.address + offset)
+        scores = self.softmax.add_mask(scores, mask)
+        ring.consumer_release(stage)
         return scores
 
-    def _hide(self, scores: list[str], number: str) -> list[str]:
+    def _hide(self, scores: list[Float], number: Number) -> list[Float]:
         """Without keys that are not there, and those behind a causal row."""
-        e, problem, variant = self.e, self.problem, self.variant
-        first = e.do("muli", number, variant.keys)
+        problem, keys = self.problem, self.variant.keys
+        first = number * keys
         known = problem.k.sizes[0]
-        if not problem.causal and known is not None and known % variant.keys == 0:
+        if not problem.causal and known is not None and known % keys == 0:
             return scores
         ends = []
-        for half in range(2):
-            end = self.keys
+        for below in (0, 8):
+            end: Number = self.keys
             if problem.causal:
-                end = e.do("minui", end, e.do("addi", self.first_row, 8 * half + 1))
-            ends.append(e.do("subi", end, first))
-        return self.softmax.hide(scores, (ends[0], ends[1]))
+                end = minimum(end, self.first_row + (below + 1))
+            ends.append(end - first)
+        return self.softmax.hide(scores, ends)
 
     # The warpgroups take turns at the tensor cores, by a named barrier each (0 is gpu.barrier's),
     # on which its owner waits and the one before arrives.
@@ -530,20 +481,11 @@ class _Kernel:
     def _has_turns(self) -> bool:
         return self.variant.takes_turns and self.variant.consumers > 1
 
-    def _turn(self, number: str) -> str:
-        return f"id = {number} number_of_threads = {self.e.constant(2 * WARPGROUP, 'i32')}"
-
     def _await_turn(self) -> None:
         if self._has_turns:
-            self.e.line(f"nvvm.barrier {self._turn(self.e.do('addi', self.consumer, 1))}")
+            named_barrier(self.b, self.consumer + 1, 2 * WARPGROUP)
 
     def _give_turn(self) -> None:
         if self._has_turns:
-            e = self.e
-            following = e.do("remui", e.do("addi", self.consumer, 1), self.variant.consumers)
-            e.line(f"nvvm.barrier.arrive {self._turn(e.do('addi', following, 1))}")
-
-    def _let_the_first_begin(self) -> None:
-        is_last = self.e.compare("eq", self.consumer, self.variant.consumers - 1)
-        with self.e.block(f"scf.if {is_last}"):
-            self._give_turn()
+            following = (self.consumer + 1) % self.variant.consumers
+            named_barrier_arrive(self.b, following + 1, 2 * WARPGROUP)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from aotc.kernels.attention.masks import place_of
+from aotc.builder import Builder, Float, Number, Scalar, Value
+from aotc.kernels.attention.masks import outer_index
 from aotc.kernels.attention.problem import Mask
 from aotc.kernels.attention.recognition import KEY, QUERY
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, convert
-from aotc.kernels.matmul.wgmma.tiles import SWIZZLED, Body, make_map, map_type, tile_type
+from aotc.kernels.hopper.smem import SWIZZLE_BYTES, load, shared_pointer
+from aotc.kernels.hopper.tma import TensorMap, create_tensor_map
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 
 _CHUNK = 16  # bytes: what is swizzled, and what TMA's rows are multiples of
 _MOST_DIMENSIONS = 5  # of a TMA's descriptor
 _STAGE_ALIGNMENT = 1024  # bytes
 
 
-def has_tiles(mask: Mask) -> bool:
-    """Whether TMA takes it."""
+def has_tiles(mask: Mask | None) -> bool:
+    """Whether there is a mask that TMA takes."""
+    if mask is None:
+        return False
     # A box along two dimensions of queries would be a cube, of which a mask is the diagonal.
     is_tile = mask.places.count(QUERY) <= 1
     return is_tile and mask.alignment % _CHUNK == 0 and len(mask.places) <= _MOST_DIMENSIONS
@@ -22,69 +26,59 @@ def has_tiles(mask: Mask) -> bool:
 
 class MaskTiles:
     """Its tiles of `rows` queries and `keys` keys: slabs of 128 bytes, swizzled, behind each
-    other. A mask that is the same for all queries has one row, which is as long as a block."""
+    other. A mask that is the same for all queries has one row, which is as long as a tile."""
 
-    def __init__(self, e: Body, mask: Mask, rows: int, keys: int) -> None:
-        self.e, self.mask, self.keys = e, mask, keys
+    def __init__(self, mask: Mask, rows: int, keys: int) -> None:
+        self.mask, self.keys = mask, keys
         self.element_bytes = ELEMENT_BYTES[mask.element]
         self.has_rows = QUERY in mask.places
-        self.width = SWIZZLED // self.element_bytes if self.has_rows else keys
+        self.width = SWIZZLE_BYTES // self.element_bytes if self.has_rows else keys
         self.slabs = -(-keys // self.width)
         self.slab_bytes = (rows if self.has_rows else 1) * self.width * self.element_bytes
-        # What is fetched, and what it takes.
+        # What is copied, and what it takes.
         self.bytes = self.slabs * self.slab_bytes
         self.stage_bytes = -(-self.bytes // _STAGE_ALIGNMENT) * _STAGE_ALIGNMENT
-        box = tuple({QUERY: rows, KEY: self.width}.get(place, 1) for place in mask.places)
-        self.box, self.tile = box, tile_type(box, mask.element)
-        self.map_type = map_type(self.tile, SWIZZLED if self.has_rows else 0)
+        self.box = tuple({QUERY: rows, KEY: self.width}.get(place, 1) for place in mask.places)
 
-    def make_map(self, name: str) -> str:
+    def create_tensor_map(self, b: Builder, memref: Value) -> TensorMap:
         mask = self.mask
         matrix = Matrix(mask.type, mask.element, (None, None), None, mask.alignment)
-        return make_map(self.e, name, matrix, self.box, self.map_type)
+        swizzle = SWIZZLE_BYTES if self.has_rows else 0
+        return create_tensor_map(b, memref, matrix, self.box, swizzle=swizzle)
 
-    def coordinates(self, batch: str, row: str, first: str) -> list[tuple[int, list[str]]]:
-        """Of each load: its offset in the tile, and where it is in the mask, innermost first.
+    def copies(
+        self, b: Builder, batch: Number, row: Number, first: Number
+    ) -> list[tuple[int, list[Number]]]:
+        """Each copy: its offset in the tile, and where it is in the mask, innermost first.
         `first`: of the keys."""
-        e = self.e
-        outer = [place_of(e, place, batch, e.index(row)) for place in self.mask.places[:-1]]
-        loads = []
-        for slab in range(self.slabs):
-            key = e.index(e.do("addi", first, slab * self.width))
-            loads.append((slab * self.slab_bytes, [key, *outer[::-1]]))
-        return loads
+        outer = outer_index(b, self.mask, batch, b.index(row))[::-1]
+        return [
+            (slab * self.slab_bytes, [b.index(first + slab * self.width), *outer])
+            for slab in range(self.slabs)
+        ]
 
-    def begin(self, row: str, lane: str) -> None:
+    def begin(self, b: Builder, row: Number, lane: Scalar) -> None:
         """`row`: the first one of this thread's warp, in the tile."""
-        e = self.e
-        in_row = e.do("muli", e.do("andi", lane, 3), 2 * self.element_bytes)
-        if not self.has_rows:
-            self.own = in_row
-            return
-        # A row's chunks are swizzled by its number, of 8.
-        number = e.do("shrui", lane, 2)
-        swizzled = e.do("xori", in_row, e.do("muli", number, _CHUNK))
-        place = e.do("muli", e.do("addi", row, number), SWIZZLED)
-        self.own = e.do("addi", place, swizzled)
+        self.b = b
+        in_row: Number = (lane & 3) * (2 * self.element_bytes)
+        self.own = in_row
+        if self.has_rows:
+            # A row's chunks are swizzled by its number, of 8.
+            number = lane >> 2
+            swizzled = in_row ^ number * _CHUNK
+            self.own = (row + number) * SWIZZLE_BYTES + swizzled
 
-    def read(self, address: str) -> list[str]:
+    def load(self, address: Number) -> list[Float]:
         """Of the tile at an address in shared memory, in the order of scores."""
-        e, element = self.e, self.mask.element
-        pair = f"vector<2x{element}>"
-        own = e.do("addi", address, self.own)
+        b, pair = self.b, f"vector<2x{self.mask.element}>"
+        own = address + self.own
         found = []
         for group in range(0, self.keys, 8):
             slab, place = divmod(group, self.width)
             place *= self.element_bytes
-            how = "xori" if self.has_rows else "addi"
-            at = e.do("addi", e.do(how, own, place), slab * self.slab_bytes)
+            at = (own ^ place if self.has_rows else own + place) + slab * self.slab_bytes
             for half in range(2):
-                below = half * 8 * SWIZZLED if self.has_rows else 0
-                both = e.value(
-                    f"llvm.load {e.pointer(e.do('addi', at, below))} "
-                    f"{{alignment = {2 * self.element_bytes} : i64}} : !llvm.ptr<3> -> {pair}"
-                )
-                for side in range(2):
-                    value = e.value(f"vector.extract {both}[{side}] : {element} from {pair}")
-                    found.append(convert(e, value, element, "f32"))
+                below = half * 8 * SWIZZLE_BYTES if self.has_rows else 0
+                both = load(b, shared_pointer(b, at + below), pair, 2 * self.element_bytes)
+                found += [b.convert(b.extract(both, [side]), "f32") for side in range(2)]
         return found

@@ -1,22 +1,36 @@
-"""The two products of attention, with Q, K and V in shared memory and sums in registers (wgmma).
+"""The two matmuls of attention by wgmma, with Q, K and V in shared memory and accumulators in
+registers.
 
 Q, K and V lie there as tiles: slabs of 64 columns, rows of 128 bytes, swizzled, behind each other.
 """
 
 from __future__ import annotations
 
-from aotc.kernels.matmul.problem import Matrix
-from aotc.kernels.matmul.wgmma.tiles import (
-    DEPTH,
-    K_OF_WGMMA,
-    SWIZZLED,
-    Body,
-    make_map,
-    map_type,
-    tile_type,
+from collections.abc import Sequence
+
+from aotc.builder import Builder, Float, Number, Scalar, Value
+from aotc.kernels.attention.problem import Attention
+from aotc.kernels.hopper.mma import (
+    OPERAND_REGISTERS,
+    MmaAtom,
+    commit_group,
+    swizzled_layout,
+    zero_extend,
 )
+from aotc.kernels.hopper.pipeline import TmaPipeline
+from aotc.kernels.hopper.smem import (
+    SWIZZLE_BYTES,
+    assembly,
+    struct_type,
+    undefined,
+    unpack,
+)
+from aotc.kernels.hopper.tma import TensorMap, create_tensor_map
+from aotc.kernels.matmul.problem import Matrix
 
 ROWS = 64  # of Q, of a warpgroup
+K_OF_MMA = 16
+_COLUMNS = SWIZZLE_BYTES // 2  # of a slab
 
 
 class Operand:
@@ -25,131 +39,125 @@ class Operand:
 
     def __init__(self, matrix: Matrix, rows: int, columns: int, heads: int) -> None:
         self.matrix, self.rows, self.columns, self.heads = matrix, rows, columns, heads
-        self.slabs = -(-columns // DEPTH)
-        self.slab_bytes = rows * SWIZZLED
+        self.slabs = -(-columns // _COLUMNS)
+        self.slab_bytes = rows * SWIZZLE_BYTES
         self.bytes = self.slabs * self.slab_bytes
-        self.box = (1, rows, DEPTH)
-        self.tile = tile_type(self.box, matrix.element)
-        self.map_type = map_type(self.tile)
 
-    def make_map(self, e: Body, name: str) -> str:
-        return make_map(e, name, self.matrix, self.box, self.map_type)
+    def create_tensor_map(self, b: Builder, memref: Value) -> TensorMap:
+        return create_tensor_map(b, memref, self.matrix, (1, self.rows, _COLUMNS))
 
-    @property
-    def layout(self) -> int:
-        """What a wgmma's descriptor says of the tile, less its address: see
-        `contractions.hopper.tiles`."""
-        return 1 << 62 | (8 * SWIZZLED >> 4) << 32 | (self.slab_bytes >> 4) << 16
+    def descriptor(self, b: Builder, address: Scalar) -> Scalar:
+        """The matrix descriptor of a tile at an address in shared memory."""
+        units = zero_extend(b, address >> 4)
+        return Scalar(units | swizzled_layout(self.slab_bytes))
 
-    def along_columns(self, step: int) -> int:
-        """From the tile's address to that of 16 columns, in units of 16 bytes."""
-        slab, part = divmod(step * K_OF_WGMMA, DEPTH)
+    def column_step(self, step: int) -> int:
+        """From the tile's descriptor to that of 16 columns."""
+        slab, part = divmod(step * K_OF_MMA, _COLUMNS)
         return slab * self.slab_bytes + 2 * part >> 4
 
-    def along_rows(self, step: int) -> int:
+    def row_step(self, step: int) -> int:
         """Likewise of 16 rows."""
-        return step * K_OF_WGMMA * SWIZZLED >> 4
+        return step * K_OF_MMA * SWIZZLE_BYTES >> 4
+
+    def load(
+        self,
+        b: Builder,
+        map_: TensorMap,
+        shared: Value,
+        offset: Number,
+        place: tuple[Number, Number, Number],
+        pipeline: TmaPipeline,
+        stage: Number,
+    ) -> None:
+        """Copies the tile to an offset in shared memory. `place`: its column, row and batch."""
+        column, row, batch = place
+        for slab in range(self.slabs):
+            coordinates = [b.index(one) for one in (column + slab * _COLUMNS, row, batch)]
+            to = offset + slab * self.slab_bytes
+            map_.load(b, coordinates, shared, to, pipeline.full, stage)
 
 
-class Products:
-    """Writes them for a warpgroup: `q` is its rows and those of others, `k` and `v` are what stages
-    of a ring hold."""
+def operands_of(problem: Attention, rows: int, keys: int) -> tuple[Operand, Operand, Operand]:
+    """Q, K and V, with tiles of so many rows of Q, and keys."""
+    depth, heads = problem.depth or 0, problem.heads
+    return (
+        Operand(problem.q, rows, depth, heads[0]),
+        Operand(problem.k, keys, depth, heads[1]),
+        Operand(problem.v, keys, depth, heads[2]),
+    )
 
-    def __init__(self, e: Body, q: Operand, k: Operand, v: Operand) -> None:
-        self.e, self.q, self.k, self.v = e, q, k, v
-        self.element = q.matrix.element
-        self.depth, self.keys = q.columns, k.rows
 
-    def begin(self, q_address: str, ring_address: str) -> None:
+class TiledMma:
+    """Of a warpgroup. K and V are what stages of a ring hold."""
+
+    def __init__(
+        self,
+        b: Builder,
+        operands: tuple[Operand, Operand, Operand],
+        q_address: Scalar,
+        ring_address: Scalar,
+    ) -> None:
         """`q_address`: of the warpgroup's rows."""
-        self.q_descriptor = self._descriptor(self.q, q_address)
-        self.ring_descriptor = self._descriptor(self.k, ring_address)
+        self.b = b
+        self.q, self.k, self.v = operands
+        self.element, self.depth, self.keys = self.q.matrix.element, self.q.columns, self.k.rows
+        self.qk = MmaAtom(
+            *(b, self.keys, (self.element, self.element), "f32", K_OF_MMA),
+            is_a_k_major=True,
+            is_b_k_major=True,
+        )
+        self.q_descriptor = self.q.descriptor(b, q_address)
+        self.ring_descriptor = self.k.descriptor(b, ring_address)
 
-    def _descriptor(self, operand: Operand, address: str) -> str:
-        e = self.e
-        units = e.value(f"arith.extui {e.do('shrui', address, 4)} : i32 to i64")
-        return e.do("ori", units, operand.layout, "i64")
-
-    def multiply_q(self, stage: str) -> str:
-        """Q · Kᵀ with the block of K in a stage: begun."""
-        e, keys = self.e, self.keys
-        type_ = _struct(["f32"] * (keys // 2))
-        scores = e.value(f"llvm.mlir.undef : {type_}")
-        k = e.do("addi", self.ring_descriptor, self._stage_units(stage), "i64")
-        for step in range(self.depth // K_OF_WGMMA):
-            a = e.do("addi", self.q_descriptor, self.q.along_columns(step), "i64")
-            b = e.do("addi", k, self.k.along_columns(step), "i64")
-            scale = "one" if step else "zero"
-            scores = e.value(
-                f"nvvm.wgmma.mma_async {a}, {b}, {scores}, "
-                f"#nvvm.shape<m = 64, n = {keys}, k = {K_OF_WGMMA}>, "
-                f"D [<f32>, #nvvm.wgmma_scale_out<{scale}>], "
-                f"A [<{self.element}>, #nvvm.wgmma_scale_in<one>, <row>], "
-                f"B [<{self.element}>, #nvvm.wgmma_scale_in<one>, <col>] : {type_} -> {type_}"
-            )
-        e.line("nvvm.wgmma.commit.group.sync.aligned")
+    def multiply_qk(self, stage: Number) -> Value:
+        """Begins S = Q · Kᵀ with the tile of K in a stage."""
+        b = self.b
+        scores = undefined(b, self.qk.type)
+        k = self._stage_descriptor(stage)
+        for step in range(self.depth // K_OF_MMA):
+            left = self.q_descriptor + self.q.column_step(step)
+            right = k + self.k.column_step(step)
+            scores = self.qk.multiply(scores, left, right, accumulates=step > 0)
+        commit_group(b)
         return scores
 
-    def multiply_v(self, stage: str, words: list[str], sums: list[str]) -> str:
-        """sums + terms · V with the block of V in a stage: begun. nvvm's operation has no A in
-        registers."""
-        e, count = self.e, self.depth // 2
-        type_ = _struct(["f32"] * count)
-        v = e.do("addi", self.ring_descriptor, self._stage_units(stage), "i64")
-        outputs = ", ".join(f"${i}" for i in range(count))
-        a_names = ", ".join(f"${count + i}" for i in range(4))
-        assembly = (
+    def multiply_pv(self, stage: Number, p: Sequence[Scalar], o: Sequence[Float]) -> Value:
+        """Begins O + P · V with the tile of V in a stage. `p`: as `Softmax.pack` has it. (nvvm's
+        operation has no A in registers.)"""
+        b, count = self.b, self.depth // 2
+        v = self._stage_descriptor(stage)
+        results = ", ".join(f"${i}" for i in range(count))
+        registers = ", ".join(f"${count + i}" for i in range(OPERAND_REGISTERS))
+        text = (
             "{.reg .pred p; setp.ne.b32 p, 1, 0; "
-            f"wgmma.mma_async.sync.aligned.m64n{self.depth}k{K_OF_WGMMA}"
+            f"wgmma.mma_async.sync.aligned.m{ROWS}n{self.depth}k{K_OF_MMA}"
             f".f32.{self.element}.{self.element} "
-            f"{{{outputs}}}, {{{a_names}}}, ${count + 4}, p, 1, 1, 1;}}"
+            f"{{{results}}}, {{{registers}}}, ${count + OPERAND_REGISTERS}, p, 1, 1, 1;}}"
         )
-        constraints = ",".join(["=f"] * count + ["r"] * 4 + ["l"] + [str(i) for i in range(count)])
-        types = ", ".join(["i32"] * 4 + ["i64"] + ["f32"] * count)
-        packed = ""
-        for step in range(self.keys // K_OF_WGMMA):
-            b = e.do("addi", v, self.v.along_rows(step), "i64")
-            values = [*words[4 * step : 4 * step + 4], b, *sums]
-            packed = e.value(
-                f'llvm.inline_asm has_side_effects asm_dialect = att "{assembly}", '
-                f'"{constraints}" {", ".join(values)} : ({types}) -> {type_}'
-            )
-            sums = self._extracted(packed, count)
-        e.line("nvvm.wgmma.commit.group.sync.aligned")
+        tied = [str(i) for i in range(count)]
+        constraints = ",".join([*["=f"] * count, *["r"] * OPERAND_REGISTERS, "l", *tied])
+        type_ = struct_type("f32", count)
+        for step in range(self.keys // K_OF_MMA):
+            words = p[OPERAND_REGISTERS * step :][:OPERAND_REGISTERS]
+            right = v + self.v.row_step(step)
+            packed = assembly(b, text, constraints, [*words, right, *o], type_)
+            o = unpack(b, packed, "f32", range(count))
+        commit_group(b)
         return packed
 
-    def _stage_units(self, stage: str) -> str:
-        wide = self.e.value(f"arith.extui {stage} : i32 to i64")
-        return self.e.do("muli", wide, self.k.bytes >> 4, "i64")
-
-    def _extracted(self, packed: str, count: int) -> list[str]:
-        type_ = _struct(["f32"] * count)
-        return [self.e.value(f"llvm.extractvalue {packed}[{i}] : {type_}") for i in range(count)]
-
-    def packed(self, values: list[str]) -> str:
-        type_ = _struct(["f32"] * len(values))
-        packed = self.e.value(f"llvm.mlir.undef : {type_}")
-        for i, value in enumerate(values):
-            packed = self.e.value(f"llvm.insertvalue {value}, {packed}[{i}] : {type_}")
-        return packed
-
-    def unpacked(self, packed: str, pending: int, read: list[str]) -> list[str]:
-        """Sums whose products are done, all but the `pending` groups that began last. Nothing that
-        uses them moves in front of this, and what the products read (`read`) is kept until then:
+    def wait(self, packed: Value, pending: int, read: Sequence[Scalar] = ()) -> list[Float]:
+        """Accumulators that are computed, by all but the `pending` groups that began last. Nothing
+        that uses them moves in front of this, and what the MMAs read (`read`) is kept until then:
         of nvvm's operation a compiler does not know that."""
-        e = self.e
-        count = (self.depth if read else self.keys) // 2
-        type_ = _struct(["f32"] * count)
-        values = self._extracted(packed, count)
-        constraints = ",".join(["=f"] * count + [str(i) for i in range(count)] + ["r"] * len(read))
-        types = ", ".join(["f32"] * count + ["i32"] * len(read))
-        done = e.value(
-            f"llvm.inline_asm has_side_effects asm_dialect = att "
-            f'"wgmma.wait_group.sync.aligned {pending};", "{constraints}" '
-            f"{', '.join([*values, *read])} : ({types}) -> {type_}"
-        )
-        return self._extracted(done, count)
+        b, count = self.b, (self.depth if read else self.keys) // 2
+        values = unpack(b, packed, "f32", range(count))
+        tied = [str(i) for i in range(count)]
+        constraints = ",".join(["=f"] * count + tied + ["r"] * len(read))
+        text = f"wgmma.wait_group.sync.aligned {pending};"
+        type_ = struct_type("f32", count)
+        done = assembly(b, text, constraints, [*values, *read], type_)
+        return unpack(b, done, "f32", range(count))
 
-
-def _struct(types: list[str]) -> str:
-    return f"!llvm.struct<({', '.join(types)})>"
+    def _stage_descriptor(self, stage: Number) -> Scalar:
+        return self.ring_descriptor + zero_extend(self.b, stage) * (self.k.bytes >> 4)

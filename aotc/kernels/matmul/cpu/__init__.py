@@ -1,3 +1,3 @@
-"""Products on the CPU device: `blocked` packs blocks of both matrices, `streamed` is one pass over
-the larger one for a product with few rows, and `writer` is what they are written in.
+"""Matmul on the CPU device: `blocked` packs blocks of both matrices, `streamed` reads the larger
+one once where C has one row or column, and `kernel` has what both are made of.
 """

@@ -1,38 +1,37 @@
-"""A row times a matrix, for the CPU device: memory decides, so nothing is packed.
+"""A row times a matrix, for the CPU device. Memory limits its speed, so nothing is packed.
 
-A matrix times a column is that, too, of C, B and A transposed.
+A matrix times a column is computed as the transpose of C: a row times the transpose of A.
 
-Where K is contiguous in B, a thread multiplies some rows of B with A's row at a time, a vector of
-each, and adds the elements of each sum at the end. Where it is not, it has the sums of a strip of
-columns in its cache, and adds some rows of B to them at a time.
+If K is contiguous in B, a thread multiplies several rows of B with A's row at once, a vector of
+each at a time, and reduces the vectors of accumulators at the end. Otherwise the accumulators of a
+strip of columns stay in the thread's cache, and several rows of B are added to them at once.
 
 Products and sums may be contracted: hardware with a fused multiply-add uses it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.builder import Builder, Number, Value, compare, signed_maximum, signed_minimum
 from aotc.kernels.family import CPU
-from aotc.kernels.matmul.cpu.blocked import computed_in
-from aotc.kernels.matmul.cpu.writer import BlockWriter, Buffer
+from aotc.kernels.matmul.cpu.kernel import (
+    VECTOR_BYTES,
+    CpuKernel,
+    computed_in,
+    has_convertible_types,
+)
 from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem
-
-_WORKGROUP = "#gpu.address_space<workgroup>"
-# What the CPU's lowering has conversions for.
-_FLOATS = ("f64", "f32", "f16", "bf16")
-_INTEGERS = ("i32", "i8")
-_VECTOR_BYTES = 64
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Problem
 
 
 class Variant(Struct, frozen=True):
-    """`rows` of B are read at a time. A block has at most `most` elements of C and at least
-    `least`: as many as make `blocks` of them. (A strip of columns touches a page in each row of B,
-    so few wide ones are faster than one for each of many cores.)"""
+    """`rows` of B are read at once. A block computes at most `most` elements of C and at least
+    `least`: between these, as many as make `blocks` blocks. (A strip of columns touches a page in
+    each row of B, so few wide strips are faster than one for each of many cores.)"""
 
     rows: int
     least: int
@@ -41,8 +40,8 @@ class Variant(Struct, frozen=True):
 
 
 def _of_row(problem: Problem) -> Problem | None:
-    """The same with one row, of views of the vectors; None if there is neither one row nor one
-    column, or the vector's elements do not follow each other."""
+    """The problem with one row, whose vectors are views; None if C has neither one row nor one
+    column, or if the elements of a vector are not contiguous."""
     if problem.m == 1:
         a = _as_row(problem.a, problem.batched)
         return None if a is None else replace(problem, a=a)
@@ -54,7 +53,7 @@ def _of_row(problem: Problem) -> Problem | None:
 
 
 def _as_row(matrix: Matrix, batched: bool) -> Matrix | None:
-    """The vector that it is, as `_Kernel` sees it."""
+    """A matrix of one row or column as one row; None if its elements are not contiguous."""
     rows, columns = matrix.sizes
     if rows == 1:
         return replace(matrix, transposed=False)
@@ -65,214 +64,119 @@ def _as_row(matrix: Matrix, batched: bool) -> Matrix | None:
     return replace(matrix, type=type_, sizes=(1, rows), transposed=False)
 
 
-class _Kernel(BlockWriter):
-    def __init__(self, problem: Problem, variant: Variant, finish: Finish | None) -> None:
-        seen = _of_row(problem)
-        assert seen is not None
-        self._problem, self._variant, self._finish = seen, variant, finish
-        self._signature, self._is_column = problem.signature, problem.m != 1
-        type_ = computed_in(problem)
-        super().__init__(type_, _VECTOR_BYTES // ELEMENT_BYTES[type_])
-        a, b = ("%a", problem.a), ("%b", problem.b)
-        row, matrix = (b, a) if self._is_column else (a, b)
-        self._a = self._seen(*row, seen.a)
-        self._b = self._seen(*matrix, seen.b)
-        self._c = self._seen("%c", problem.c, seen.c)
+class _Kernel(CpuKernel):
+    """The kernel for one problem, which it sees as `_of_row` does; `build` inserts it."""
 
-    def _seen(self, name: str, given: Matrix, matrix: Matrix) -> Buffer:
-        """An argument, or a view of it."""
-        e, batch = self._emitter, int(self._problem.batched)
-        if given.type != matrix.type:
-            known, rank = e.name(), 2 + batch
-            types = ", ".join([f"memref<{given.element}>", *["index"] * (1 + 2 * rank)])
-            e.line(
-                f"{known}:{2 + 2 * rank} = memref.extract_strided_metadata {name} "
-                f": {given.type} -> {types}"
-            )
-            sizes = [*(f"{known}#2" for _ in range(batch)), "1", f"{known}#{2 + batch}"]
-            strides = [*(f"{known}#{2 + rank}" for _ in range(batch)), "1", "1"]
-            name = e.value(
-                f"memref.reinterpret_cast {name} to offset: [{known}#1], "
-                f"sizes: [{', '.join(sizes)}], strides: [{', '.join(strides)}] "
-                f": {given.type} to {matrix.type}"
-            )
-        return Buffer(name, matrix.type, matrix.element, ("%bz",) if batch else ())
+    def __init__(
+        self, b: Builder, problem: Problem, variant: Variant, epilogue: Finish | None
+    ) -> None:
+        of_row = _of_row(problem)
+        assert of_row is not None
+        super().__init__(b, of_row, epilogue)
+        self.variant, self.is_column = variant, problem.m != 1
 
-    # --- The host's part -------------------------------------------------------------------------
+    # --- The host's part -----------------------------------------------------------------------
 
-    def function(self, name: str) -> str:
-        e, p = self._emitter, self._problem
-        first = 1 if p.batched else 0
-        n, k = self._size(self._c, first + 1), self._size(self._a, first + 1)
-        batches = self._size(self._c, 0) if p.batched else self._number(1)
+    def build(self, arguments: Arguments) -> None:
+        b, v, p = self.b, self.variant, self.problem
+        given = [arguments.a, arguments.b, arguments.c]
+        if self.is_column:
+            given[:2] = given[1::-1]
+        views = [self._view(*one) for one in zip(given, (p.a, p.b, p.c), strict=True)]
+        n, k = (b.dim(views[number], 1 + int(p.batched)) for number in (2, 0))
+        batches = b.dim(views[2], 0) if p.batched else 1
         # A launch of no blocks is an error.
-        elements = self._op("muli", n, batches)
-        e.open(f"scf.if {self._compare('ne', elements, self._number(0))} {{")
-        self._launch(n, k, batches)
-        e.close()
-        e.line("return")
-        return f"func.func @{name}({self._signature}) {{\n{e.text()}\n}}\n"
+        with b.where(compare("ne", n * batches, 0)):
+            group = v.rows if p.b.transposed else self.width
+            each: Number = self.groups(self.groups(n, v.blocks), group) * group
+            each = signed_maximum(signed_minimum(each, v.most), v.least)
+            shared_bytes = 0 if p.b.transposed else v.most * self.bytes
+            with b.launch([self.groups(n, each), 1, batches], 1, shared_bytes) as launch:
+                x, _, self.batch = launch.block_ids
+                self.row, self.matrix_b, self.c = (self.matrix(view) for view in views)
+                begin = x * each
+                compute = self._dot_products if p.b.transposed else self._add_strips
+                compute(begin, signed_minimum(each, n - begin), k)
 
-    def _size(self, buffer: Buffer, dimension: int) -> str:
-        number = self._number(dimension)
-        return self._emitter.value(f"memref.dim {buffer.name}, {number} : {buffer.type}")
+    def _view(self, value: Value, matrix: Matrix) -> Value:
+        """An argument as the matrix that the kernel sees: itself, or a column as a row."""
+        b, batch = self.b, int(self.problem.batched)
+        if value.type == b.type(matrix.type):
+            return value
+        offset, sizes, strides = b.metadata(value)
+        sizes_of_row: list[Number] = [*sizes[:batch], 1, sizes[batch]]
+        strides_of_row: list[Number] = [*strides[:batch], 1, 1]
+        return b.reinterpret_cast(value, offset, sizes_of_row, strides_of_row, matrix.type)
 
-    def _launch(self, n: str, k: str, batches: str) -> None:
-        e, v, one = self._emitter, self._variant, self._number(1)
-        group = self._number(v.rows if self._problem.b.transposed else self._columns)
-        each = self._op("ceildivsi", n, self._number(v.blocks))
-        each = self._op("muli", self._op("ceildivsi", each, group), group)
-        each = self._op(
-            "maxsi", self._op("minsi", each, self._number(v.most)), self._number(v.least)
-        )
-        grid = self._op("ceildivsi", n, each)
-        bytes_ = 0 if self._problem.b.transposed else v.most * self._bytes
-        shared = f" dynamic_shared_memory_size {e.constant(bytes_, 'i32')}" if bytes_ else ""
-        e.open(
-            f"gpu.launch blocks(%bx, %by, %bz) in (%gx = {grid}, %gy = {one}, %gz = {batches}) "
-            f"threads(%tx, %ty, %tz) in (%sx = {one}, %sy = {one}, %sz = {one}){shared} {{"
-        )
-        begin = self._op("muli", "%bx", each)
-        count = self._op("minsi", each, self._op("subi", n, begin))
-        add = self._add_rows if self._problem.b.transposed else self._add_columns
-        add(begin, count, k)
-        e.line("gpu.terminator")
-        e.close()
+    def _store_result(self, value: Value, column: Number) -> None:
+        place = (column, 0) if self.is_column else (0, column)
+        self.store_result(value, self.c, [0, column], place)
 
-    # --- Rows of B along K -----------------------------------------------------------------------
+    # --- B whose rows are along K --------------------------------------------------------------
 
-    def _add_rows(self, begin: str, count: str, k: str) -> None:
-        end = self._op("addi", begin, count)
-        whole = self._whole(count, self._variant.rows)
-        middle = self._op("addi", begin, whole)
-        for start, stop, rows in ((begin, middle, self._variant.rows), (middle, end, 1)):
-            with self._loop(start, stop, rows) as row:
-                of_rows = [self._op("addi", row, self._number(i)) for i in range(rows)]
-                for at, total in zip(of_rows, self._products_of_rows(of_rows, k), strict=True):
-                    self._finish_one(total, at)
+    def _dot_products(self, begin: Number, count: Number, k: Number) -> None:
+        """`count` elements of C, each the dot product of A's row and a row of B."""
+        b, v = self.b, self.variant
+        end = begin + count
+        middle = begin + self.whole(count, v.rows)
+        for start, stop, rows in ((begin, middle, v.rows), (middle, end, 1)):
+            with b.loop(start, stop, rows) as loop:
+                columns = [loop.index + i for i in range(rows)]
+                vectors, elements = self.vectorized(k)
+                accumulators = [b.zero(self.vector_type)] * rows
+                accumulators = [
+                    b.op("vector.reduction", [vector], self.type, kind="#vector.kind<add>")
+                    for vector in self._multiply_rows(columns, vectors, accumulators)
+                ]
+                accumulators = self._multiply_rows(columns, elements, accumulators)
+                for value, column in zip(accumulators, columns, strict=True):
+                    self._store_result(value, column)
 
-    def _products_of_rows(self, rows: Sequence[str], k: str) -> list[str]:
-        """Of each row of B with A's."""
-        whole = self._whole(k, self._columns)
-        zero = self._number(0)
-        nothing = f"arith.constant dense<{self._zero_text()}> : {self._vector}"
-        vectors = [self._emitter.value(nothing) for _ in rows]
-
-        def add_vectors(at: str, sums: list[str]) -> list[str]:
-            factor = self._vector_of(self._a, zero, at)
-            loaded = [self._vector_of(self._b, row, at) for row in rows]
-            return self._add_each(sums, [self._times(factor, one) for one in loaded], self._vector)
-
-        vectors = self._fold(zero, whole, self._columns, vectors, self._vector, add_vectors)
-        kind = f"vector.reduction <add>, {{}} : {self._vector} into {self._type}"
-        sums = [self._emitter.value(kind.format(one)) for one in vectors]
-
-        def add_elements(at: str, sums: list[str]) -> list[str]:
-            factor = self._element_of(self._a, zero, at)
-            loaded = [self._element_of(self._b, row, at) for row in rows]
-            return self._add_each(sums, [self._multiply(factor, one) for one in loaded], self._type)
-
-        return self._fold(whole, k, 1, sums, self._type, add_elements)
-
-    # --- Rows of B along N -----------------------------------------------------------------------
-
-    def _add_columns(self, begin: str, count: str, k: str) -> None:
-        sums = self._sums()
-        zero = self._number(0)
-        with self._loop(zero, count) as j:
-            self._store(self._zero(), sums, j)
-        whole = self._whole(k, self._variant.rows)
-        for start, stop, rows in ((zero, whole, self._variant.rows), (whole, k, 1)):
-            with self._loop(start, stop, rows) as first:
-                of_rows = [self._op("addi", first, self._number(i)) for i in range(rows)]
-                self._add_strip(of_rows, begin, count, sums)
-        with self._loop(zero, count) as j:
-            self._finish_one(self._load(sums, j), self._op("addi", begin, j))
-
-    def _sums(self) -> Buffer:
-        e = self._emitter
-        shared = e.value(f"gpu.dynamic_shared_memory : memref<?xi8, {_WORKGROUP}>")
-        type_ = f"memref<{self._variant.most}x{self._type}, {_WORKGROUP}>"
-        view = f"memref.view {shared}[{self._number(0)}][] : memref<?xi8, {_WORKGROUP}> to {type_}"
-        return Buffer(e.value(view), type_, self._type)
-
-    def _add_strip(self, rows: Sequence[str], begin: str, count: str, sums: Buffer) -> None:
-        """Adds A's elements of these rows, times their columns from `begin` on."""
-        factors = [self._element_of(self._a, self._number(0), row) for row in rows]
-        spread = f"vector.broadcast {{}} : {self._type} to {self._vector}"
-        vectors = [self._emitter.value(spread.format(factor)) for factor in factors]
-        whole = self._whole(count, self._columns)
-        with self._loop(self._number(0), whole, self._columns) as j:
-            column, total = self._op("addi", begin, j), self._load_vector(sums, j)
-            for factor, row in zip(vectors, rows, strict=True):
-                product = self._times(factor, self._vector_of(self._b, row, column))
-                total = self._add(total, product, self._vector)
-            self._store_vector(total, sums, j)
-        with self._loop(whole, count) as j:
-            column, total = self._op("addi", begin, j), self._load(sums, j)
-            for factor, row in zip(factors, rows, strict=True):
-                product = self._multiply(factor, self._element_of(self._b, row, column))
-                total = self._add(total, product, self._type)
-            self._store(total, sums, j)
-
-    # --- Numbers ---------------------------------------------------------------------------------
-
-    def _whole(self, count: str, group: int) -> str:
-        """How many of `count` are in whole groups."""
-        return self._op("subi", count, self._op("remsi", count, self._number(group)))
-
-    def _vector_of(self, buffer: Buffer, row: str, column: str) -> str:
-        loaded = self._load_vector(buffer, row, column)
-        return self._convert(loaded, buffer.element, self._columns)
-
-    def _element_of(self, buffer: Buffer, row: str, column: str) -> str:
-        return self._convert(self._load(buffer, row, column), buffer.element)
-
-    def _multiply(self, left: str, right: str) -> str:
-        if self._type.startswith("i"):
-            return self._emitter.value(f"arith.muli {left}, {right} : {self._type}")
-        text = f"arith.mulf {left}, {right} fastmath<contract> : {self._type}"
-        return self._emitter.value(text)
-
-    def _add_each(self, sums: Sequence[str], products: Sequence[str], type_: str) -> list[str]:
-        pairs = zip(sums, products, strict=True)
-        return [self._add(total, product, type_) for total, product in pairs]
-
-    def _fold(
+    def _multiply_rows(
         self,
-        start: str,
-        end: str,
-        step: int,
-        begin: Sequence[str],
-        type_: str,
-        body: Callable[[str, list[str]], list[str]],
-    ) -> list[str]:
-        """The sums that the last turn of a loop has returned."""
-        e = self._emitter
-        result, at, names = e.name(), e.name(), [e.name() for _ in begin]
-        carried = ", ".join(f"{one} = {value}" for one, value in zip(names, begin, strict=True))
-        types = ", ".join([type_] * len(names))
-        e.open(
-            f"{result}:{len(names)} = scf.for {at} = {start} to {end} step {self._number(step)} "
-            f"iter_args({carried}) -> ({types}) {{"
-        )
-        e.line(f"scf.yield {', '.join(body(at, names))} : {types}")
-        e.close()
-        return [f"{result}#{number}" for number in range(len(names))]
+        rows: Sequence[Number],
+        part: tuple[Number, Number, int],
+        accumulators: Sequence[Value],
+    ) -> list[Value]:
+        """The accumulators plus the products of rows of B and A's row, in a part of K: the bounds
+        and the step of a loop."""
+        b, width = self.b, part[-1]
+        with b.loop(*part, accumulators) as loop:
+            factor = self.load(self.row, [0, loop.index], width)
+            loaded = [self.load(self.matrix_b, [row, loop.index], width) for row in rows]
+            products = [b.multiply(factor, one) for one in loaded]
+            loop.next([b.add(*pair) for pair in zip(loop.carried, products, strict=True)])
+        return loop.results
 
-    def _finish_one(self, total: str, column: str) -> None:
-        """Stores the result for a sum."""
-        p, row = self._problem, self._number(0)
-        if p.adds:
-            total = self._add(self._element_of(self._c, row, column), total, self._type)
-        value = self._convert(total, self._type, target=p.accumulator)
-        if self._finish is None:
-            value = self._convert(value, p.accumulator, target=p.c.element)
-        else:
-            at, along = (column, row) if self._is_column else (row, column)
-            place = Place("%bz" if p.batched else None, at, [along])
-            [value] = self._finish(self._emitter, [value], place)
-        self._store(value, self._c, row, column)
+    # --- B whose rows are along N --------------------------------------------------------------
+
+    def _add_strips(self, begin: Number, count: Number, k: Number) -> None:
+        """`count` elements of C, whose accumulators are in shared memory."""
+        b, v = self.b, self.variant
+        self.accumulators = b.shared_buffer(b.shared_memory(), 0, [v.most], self.type)
+        with b.loop(0, count) as j:
+            b.store(b.zero(self.type), self.accumulators, [j.index])
+        whole = self.whole(k, v.rows)
+        for start, stop, rows in ((0, whole, v.rows), (whole, k, 1)):
+            with b.loop(start, stop, rows) as loop:
+                self._add_rows([loop.index + i for i in range(rows)], begin, count)
+        with b.loop(0, count) as j:
+            value = b.load(self.accumulators, [j.index])
+            self._store_result(value, begin + j.index)
+
+    def _add_rows(self, rows: Sequence[Number], begin: Number, count: Number) -> None:
+        """Adds `count` columns of these rows of B, from `begin` on, times A's elements."""
+        b = self.b
+        elements = [self.load(self.row, [0, row]) for row in rows]
+        vectors = [self.broadcast(element) for element in elements]
+        for start, stop, width in self.vectorized(count):
+            with b.loop(start, stop, width) as j:
+                column = begin + j.index
+                value = self.load(self.accumulators, [j.index], width)
+                for factor, row in zip(elements if width == 1 else vectors, rows, strict=True):
+                    loaded = self.load(self.matrix_b, [row, column], width)
+                    value = b.add(value, b.multiply(factor, loaded))
+                self.store(value, self.accumulators, [j.index])
 
 
 class CpuStreamed(MatmulFamily):
@@ -285,14 +189,13 @@ class CpuStreamed(MatmulFamily):
     is_bandwidth_bound = True
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
-        problem_of_row = _of_row(problem)
-        if problem_of_row is None:
+        of_row = _of_row(problem)
+        if of_row is None:
             return False
-        elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
-        columns = _VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
-        group = variant.rows if problem_of_row.b.transposed else columns
+        columns = VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
+        group = variant.rows if of_row.b.transposed else columns
         return (
-            (elements <= set(_FLOATS) or elements <= set(_INTEGERS))
+            has_convertible_types(problem)
             and variant.least % group == 0
             and variant.most % group == 0
         )
@@ -304,10 +207,15 @@ class CpuStreamed(MatmulFamily):
         found = Variant(4, 4, 64, 64) if of_row.b.transposed else Variant(8, 256, 1024, 4)
         return (found,) if self.can_take(problem, found) else ()
 
-    def function(
-        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
-    ) -> str:
-        return _Kernel(problem, variant, finish).function(name)
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
+        _Kernel(b, problem, variant, finish).build(arguments)
 
 
 CPU_STREAMED = CpuStreamed()

@@ -9,11 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.generics import body_of, has_reduction
 from aotc.kernels.matmul.epilogue import Step
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapse, collapsed_type
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra
 from aotc.kernels.matmul.vectors import as_row
-from aotc.lower.tensors.generics import body_of, has_reduction
 from aotc.mlir import ir
 
 _DIALECTS = ("arith.", "math.")

@@ -17,6 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc import ops
+from aotc.analysis.access import looks_at_no_element
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.epilogue import SUM, Epilogue
 from aotc.kernels.matmul.fusion.elementwise import (
     Loops,
@@ -28,9 +31,6 @@ from aotc.kernels.matmul.fusion.elementwise import (
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Problem
 from aotc.kernels.matmul.recognition import Product, matrix_of_type
-from aotc.lower.analysis.access import looks_at_no_element
-from aotc.lower.analysis.aliasing import Roots
-from aotc.lower.tensors.generics import maps_of
 from aotc.mlir import ir
 
 _VIEWS = ("memref.expand_shape", "memref.collapse_shape")
@@ -117,7 +117,7 @@ def remove_temporary(buffer: Any) -> None:
             remove_temporary(user.results[0])
             continue
         if user.name == "memref.dim":
-            dimension = ops.known_index(user.operands[1])
+            dimension = ops.known_dimension(user)
             assert dimension is not None
             with user.location, ir.InsertionPoint(user):
                 user.results[0].replace_all_uses_with(_size(buffer, dimension))
@@ -336,7 +336,7 @@ class _Fusing:
             if user.name in _VIEWS:
                 return all(is_known(inner) for inner in user.results[0].uses)
             if user.name == "memref.dim":
-                return ops.known_index(user.operands[1]) is not None
+                return ops.known_dimension(user) is not None
             return user.name == _DEALLOC or user in known
 
         return (

@@ -13,7 +13,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered, Loop
+from aotc.builder import Builder, Number
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered, Loop, known_count
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.recognition import Product, matrix_of
 from aotc.mlir import ir
@@ -85,7 +86,7 @@ def _rows_apart(product: Product, rows: _Role, columns: _Role) -> tuple[_Role, .
     if len(each) < 2 or len(each) < len(found) or len(shape) != type_.rank:
         return None
     sizes = [None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)]
-    lies_so = [_known_size(role) for role in shape] == sizes
+    lies_so = [known_count(role.loops) for role in shape] == sizes
     steps = tuple(role.steps["c"] for role in shape)
     return each if lies_so and steps == problem.strides[2] else None
 
@@ -134,7 +135,7 @@ def _view(product: Product, values: dict[str, Any], name: str, shape: Sequence[_
     type_ = ir.MemRefType(value.type)
     _, offset = type_.get_strides_and_offset()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    sizes = [_known_size(role) for role in shape]
+    sizes = [known_count(role.loops) for role in shape]
     steps = [role.steps[name] for role in shape]
     shown = "?" if offset == unknown else str(offset)
     layout = (
@@ -146,43 +147,11 @@ def _view(product: Product, values: dict[str, Any], name: str, shape: Sequence[_
     result = f"memref<{words}x{type_.element_type}{layout}>"
     if ir.Type.parse(result) == type_:
         return value
-    lines: list[str] = []
-    place = str(offset)
-    if offset == unknown:
-        rank = type_.rank
-        types = ", ".join([f"memref<{type_.element_type}>", *["index"] * (1 + 2 * rank)])
-        lines.append(
-            f"%meta:{2 + 2 * rank} = memref.extract_strided_metadata %{name} : {type_} -> {types}"
-        )
-        place = "%meta#1"
-    extents = [_size(lines, role, values, number) for number, role in enumerate(shape)]
-    lines.append(
-        f"%view = memref.reinterpret_cast %{name} to offset: [{place}], "
-        f"sizes: [{', '.join(extents)}], strides: [{', '.join(map(str, steps))}] "
-        f": {type_} to {result}"
-    )
-    arguments = ", ".join(f"%{one}: {other.type}" for one, other in values.items())
-    body = "\n".join(lines)
-    text = f"func.func @view({arguments}) -> {result} {{\n{body}\nreturn %view : {result}\n}}"
-    operation = product.operation
-    with operation.location:
-        parsed = ir.Module.parse(text)
-    block = parsed.body.operations[0].operation.regions[0].blocks[0]
-    for argument, given in zip(block.arguments, values.values(), strict=True):
-        argument.replace_all_uses_with(given)
-    *made, _ = block.operations
-    for one in made:
-        one.operation.move_before(operation)
-    return made[-1].operation.results[0]
-
-
-def _known_size(role: _Role) -> int | None:
-    total = 1
-    for loop in role.loops:
-        if loop.size is None:
-            return None
-        total *= loop.size
-    return total
+    b = Builder()
+    with ir.InsertionPoint(product.operation), product.operation.location:
+        begin = b.strides(value)[0] if offset == unknown else offset
+        extents = [_size(b, role, values) for role in shape]
+        return b.reinterpret_cast(value, begin, extents, steps, result)
 
 
 def _is_plain(sizes: Sequence[int | None], steps: Sequence[int]) -> bool:
@@ -195,23 +164,12 @@ def _is_plain(sizes: Sequence[int | None], steps: Sequence[int]) -> bool:
     return True
 
 
-def _size(lines: list[str], role: _Role, values: dict[str, Any], number: int) -> str:
-    """What is written for a size: a number, or a value, of which `lines` are made."""
-    known = _known_size(role)
-    if known is not None:
-        return str(known)
+def _size(b: Builder, role: _Role, values: dict[str, Any]) -> Number:
     outer, *inner = role.loops
+    known, times = known_count(role.loops), known_count(inner)
+    if known is not None:
+        return known
+    assert times is not None
     name, dimension = outer.source
-    lines += [
-        f"%at{number} = arith.constant {dimension} : index",
-        f"%outer{number} = memref.dim %{name}, %at{number} : {values[name].type}",
-    ]
-    times = 1
-    for loop in inner:
-        assert loop.size is not None
-        times *= loop.size
-    lines += [
-        f"%times{number} = arith.constant {times} : index",
-        f"%size{number} = arith.muli %outer{number}, %times{number} : index",
-    ]
-    return f"%size{number}"
+    size: Number = b.value(b.dim(values[name], dimension) * times)
+    return size

@@ -12,47 +12,45 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.builder import Buffer, Builder, Condition, Number, Value, compare, select
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.indices import Index
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
-from aotc.kernels.matmul.implicit_gemm.problem import (
-    Gathered,
-    Operand,
-    count_of,
-    likely_count,
-    offset,
-)
-from aotc.kernels.matmul.implicit_gemm.split_k import (
-    clocks_of_parts,
-    depth_of_part,
-    table_length,
-)
-from aotc.kernels.matmul.mma_sync.family import (
-    are_types_known,
-    is_tile_whole,
-    place_of,
-)
+from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered, likely_count
+from aotc.kernels.matmul.implicit_gemm.split_k import clocks_of_parts, table_length
+from aotc.kernels.matmul.mma_sync.copies import TileCopy
+from aotc.kernels.matmul.mma_sync.family import are_types_known, is_tile_whole
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
-from aotc.kernels.matmul.mma_sync.store import Store, add_sums, results_of
+from aotc.kernels.matmul.mma_sync.launch import TiledLaunch
+from aotc.kernels.matmul.mma_sync.store import (
+    Output,
+    add_to_old,
+    elements_of_c,
+    load_vector,
+    store_vector,
+)
 from aotc.kernels.matmul.mma_sync.tiles import (
     CHUNK_BYTES,
-    SHARED,
-    WORKGROUP,
-    Place,
-    Side,
-    Sizes,
+    Coordinates,
+    OperandTiles,
+    ProblemShape,
     Variant,
 )
 from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
-from aotc.kernels.matmul.mma_sync.writer import Writer
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Problem, convert
-from aotc.kernels.matmul.problem import Place as ElementPlace
-from aotc.kernels.matmul.split_k_reduction import launch, partial_of
+from aotc.kernels.matmul.problem import (
+    ELEMENT_BYTES,
+    Arguments,
+    Finish,
+    Matrix,
+    Place,
+    Problem,
+)
+from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
+from aotc.kernels.tensor_core import copy_async
 
 _MOST_SHARED_BYTES = 160 * KIB
 _ENTRY_BYTES = 4
-_SUM_THREADS = 256
 _FEW_STEPS = 1
 
 
@@ -87,318 +85,245 @@ def _first_table(problem: Problem, variant: Variant) -> int:
     return -(-most // CHUNK_BYTES) * CHUNK_BYTES
 
 
-class _Launches:
-    """The host's part, and the kernel that adds sums of parts of K."""
-
-    def __init__(
-        self, w: Writer, problem: Gathered, variant: Variant, finish: Finish | None
-    ) -> None:
-        self.w, self.problem, self.variant, self.finish = w, problem, variant, finish
-        self.a, self.b, self.c = (Operand(w, problem, name) for name in "abc")
-        self.sizes = Sizes(
-            count_of(w, problem, problem.rows),
-            count_of(w, problem, problem.columns),
-            count_of(w, problem, problem.depth),
-            count_of(w, problem, problem.batch),
-        )
-
-    def write(self) -> None:
-        w, v, sizes = self.w, self.variant, self.sizes
-        problem = self.problem if v.splits == 1 else partial_of(self.problem)
-        tiles = w.divide_up(sizes.m, v.m), w.divide_up(sizes.n, v.n)
-        parts = w.multiply(sizes.batches, v.splits)
-        if v.splits > 1:
-            # Rows begin at multiples of 16 bytes.
-            pitch = w.multiply(w.divide_up(sizes.n, 4), 4)
-            rooms = ", ".join(w.index(size) for size in (parts, sizes.m, pitch))
-            w.line(f"%sums = memref.alloc({rooms}) : {problem.c.type}")
-        blocks = w.multiply(w.multiply(*tiles), parts)
-        with launch(w, blocks, v.threads, IMPLICIT_MMA_SYNC.shared_bytes(self.problem, v)):
-            place, part = place_of(w, v, tiles)
-            if v.splits == 1:
-                _Kernel(self, problem, sizes, place, part).write(self.finish)
-            else:
-                batch, split = w.divide(part, v.splits), w.remainder(part, v.splits)
-                first_k = w.multiply(split, depth_of_part(problem, v))
-                end = w.least(w.add(first_k, depth_of_part(problem, v)), sizes.k)
-                # Of the last parts there may be nothing.
-                end = w.most(first_k, end)
-                own = replace(sizes, k=end)
-                kernel = _Kernel(
-                    *(self, problem, own, place, batch), w.index(first_k), "%sums", (part,)
-                )
-                kernel.write(None)
-        if v.splits > 1:
-            self._add_parts(problem)
-            w.line(f"memref.dealloc %sums : {problem.c.type}")
-
-    def _add_parts(self, partial: Problem) -> None:
-        """A thread for each element of C; a block has a part of a row."""
-        w, sizes = self.w, self.sizes
-        across = w.divide_up(sizes.n, _SUM_THREADS)
-        blocks = w.multiply(w.multiply(sizes.batches, sizes.m), across)
-        with launch(w, blocks, _SUM_THREADS, 0):
-            line, piece = w.divide("%bx", across), w.remainder("%bx", across)
-            column = w.add(w.multiply(piece, _SUM_THREADS), "%tx")
-            batch, row = w.divide(line, sizes.m), w.remainder(line, sizes.m)
-            with w.where(w.is_less(column, sizes.n)):
-                first, total = w.multiply(batch, self.variant.splits), ""
-                for split in range(self.variant.splits):
-                    at = w.at(w.add(first, split), row, column)
-                    one = w.value(f"memref.load %sums{at} : {partial.c.type}")
-                    total = add_sums(w, total, one, partial.accumulator) if total else one
-                self.store(batch, row, column, [total])
-
-    def store(self, batch: Index, row: Index, column: Index, sums: Sequence[str]) -> None:
-        """Stores what becomes of neighbouring sums."""
-        w, problem, c = self.w, self.problem, self.c
-        element, sum_type = problem.c.element, partial_of(problem).accumulator
-        at = w.add(offset(w, batch, c.batch), offset(w, row, c.rows))
-        place = f"{c.buffer.name}{w.at(w.add(at, offset(w, column, c.columns)))}"
-        totals = list(sums)
-        if problem.adds:
-            before = w.load_vector(place, c.buffer.type, len(sums), element)
-            totals = [
-                add_sums(w, convert(w, old, element, sum_type), new, sum_type)
-                for old, new in zip(before, sums, strict=True)
-            ]
-        columns = [w.index(w.add(column, number)) for number in range(len(totals))]
-        where = ElementPlace(w.index(batch), w.index(row), columns)
-        values = results_of(w, problem, totals, where, self.finish)
-        type_ = f"vector<{len(values)}x{element}>"
-        stored = w.value(f"vector.from_elements {', '.join(values)} : {type_}")
-        w.store_vector(stored, place, c.buffer.type, len(values), element)
-
-
-class _Piece(Struct, frozen=True):
-    """What a thread brings of a tile at once: its row and column in it, and where that is in shared
-    memory. `starts`: where its elements are but for their depth, one for all that follow each
-    other. `is_there`: whether it is inside of M or N."""
-
-    row: Index
-    column: Index
-    shared_column: Index
-    starts: tuple[Index, ...]
-    is_there: str | None
-
-
-class _Kernel(Kernel):
-    """Of `sizes` k is where the block's part of it ends. `batch` is the block's; `target` and `at`
-    are those of `Kernel`."""
+class _ContractionLaunch(TiledLaunch):
+    """For operands that are no matrices."""
 
     def __init__(
         self,
-        host: _Launches,
-        problem: Problem,
-        sizes: Sizes,
-        place: Place,
-        batch: Index,
-        first_k: Index = 0,
-        target: str = "%c",
-        at: tuple[str, ...] = (),
+        b: Builder,
+        problem: Gathered,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: Finish | None,
     ) -> None:
-        super().__init__(host.w, problem, host.variant, sizes, place, first_k, target, at)
-        self.host, self.batch = host, batch
-        self.tables: dict[str, str] = {}
+        self.operands = [Operand(b, problem, arguments, name) for name in "ab"]
+        self.c = Operand(b, problem, arguments, "c")
+        roles = problem.rows, problem.columns, problem.depth, problem.batch
+        shape = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
+        bytes_ = IMPLICIT_MMA_SYNC.shared_bytes(problem, variant)
+        super().__init__(b, problem, variant, shape, bytes_)
+        self.first_table = _first_table(problem, variant)
+        self.epilogue = epilogue
 
-    def write(self, finish: Finish | None) -> None:
-        if self.target != "%c":
-            super().write(finish)
-            return
-        sums = self._multiply()
-        if self.a.is_async:
-            self.w.line(f"nvgpu.device_async_wait {self.group} {{numGroups = 0 : i32}}")
-        _Store(self).write(sums, finish)
+    def copies(self, kernel: Kernel) -> list[TileCopy]:
+        at, shape = kernel.coordinates, kernel.shape
+        offsets = self._offsets_along_k(kernel)
+        a, b = (
+            _Copy(self.b, tiles, ring, operand, along_k)
+            for tiles, ring, operand, along_k in zip(
+                kernel.tiles, kernel.rings, self.operands, offsets, strict=True
+            )
+        )
+        return [
+            a.partition(at, self.variant, a.operand.m, at.row, shape.m),
+            b.partition(at, self.variant, b.operand.n, at.column, shape.n),
+        ]
 
-    # Where elements are
+    def _offsets_along_k(self, kernel: Kernel) -> list[_OffsetsAlongK]:
+        """Each operand's. Tables are filled for those in which K has no plain stride."""
+        b, start = self.b, self.first_table
+        length = table_length(self.problem, self.variant)
+        made = []
+        for operand in self.operands:
+            offsets = _OffsetsAlongK(b, operand.k, self.shape.k, kernel.first_k, kernel.shape.k)
+            if len(operand.k.modes) > 1:
+                table = b.shared_buffer(kernel.memory, start, [length], "i32")
+                offsets.fill(table, length, kernel.coordinates.thread, self.variant.threads)
+                start += length * _ENTRY_BYTES
+            made.append(offsets)
+        if start > self.first_table:
+            b.barrier()
+        return made
 
-    def _operand(self, side: Side) -> Operand:
-        return self.host.a if side is self.a else self.host.b
+    def output(self, coordinates: Coordinates) -> Output:
+        return _Output(self.b, self.problem, self.c, coordinates.batch, self.epilogue)
 
-    def _table_type(self) -> str:
-        return f"memref<{table_length(self.problem, self.variant)}xi32, {WORKGROUP}>"
+    def reduce(self, reduction: SplitKReduction) -> None:
+        def store(batch: Number, row: Number, column: Number, total: Value) -> None:
+            _Output(self.b, self.problem, self.c, batch, self.epilogue).store([total], row, column)
 
-    def _rings(self) -> None:
-        """And tables of where the depth leads to, for operands in which that is no plain
-        distance."""
-        super()._rings()
-        w, type_ = self.w, self._table_type()
-        start = _first_table(self.host.problem, self.variant)
-        for side in (self.a, self.b):
-            digits = self._operand(side).depth
-            if len(digits) < 2:
-                continue
-            shared = w.value(f"gpu.dynamic_shared_memory : {SHARED}")
-            view = f"memref.view {shared}[{w.index(start)}][] : {SHARED} to {type_}"
-            table = self.tables[side.name] = w.value(view)
-            start += table_length(self.problem, self.variant) * _ENTRY_BYTES
-            threads, number = w.index(self.variant.threads), w.name()
-            length = w.index(table_length(self.problem, self.variant))
-            w.open(f"scf.for {number} = {self.place.thread} to {length} step {threads} {{")
-            k = self._known(w.add(self.first_k, number), self.host.sizes.k)
-            entry = w.index(offset(w, k, digits))
-            entry = w.value(f"arith.index_cast {entry} : index to i32")
-            w.line(f"memref.store {entry}, {table}[{number}] : {type_}")
-            w.close()
-        if self.tables:
-            w.line("gpu.barrier")
+        reduction.reduce(store)
 
-    def _known(self, number: Index, size: Index) -> Index:
-        """What there is nothing at gets another place: where the first one is."""
-        return self.w.select(self.w.is_less(number, size), number, 0)
 
-    def _moved(self, side: Side, k: Index, count: int) -> list[Index]:
-        """Where `count` elements of the depth lead to, the first at a multiple of `count`."""
-        w = self.w
-        if side.name not in self.tables:
-            digits = self._operand(side).depth
-            last = self.host.sizes.k
+class _Output:
+    """Stores to a C whose elements are where its loops lead to."""
+
+    has_padded_rows = False
+
+    def __init__(
+        self, b: Builder, problem: Problem, c: Operand, batch: Number, epilogue: Finish | None
+    ) -> None:
+        self.b, self.problem, self.c = b, problem, c
+        self.batch, self.epilogue = batch, epilogue
+
+    def store(self, accumulators: Sequence[Value], row: Number, column: Number) -> None:
+        b, c = self.b, self.c
+        at = c.batch.offset(self.batch) + c.m.offset(row)
+        at = at + c.n.offset(column)
+        if self.problem.adds:
+            accumulators = add_to_old(b, self.problem, accumulators, c.buffer, [at])
+        columns = b.values([column + number for number in range(len(accumulators))])
+        place = Place(b.value(self.batch), b.value(row), columns)
+        values = elements_of_c(b, self.problem, accumulators, place, self.epilogue)
+        store_vector(b, values, c.buffer, [at])
+
+
+class _OffsetsAlongK:
+    """An operand's offsets along K, of which the block's part is from `first` to `end`. If a table
+    of that part was filled, they are looked up there."""
+
+    def __init__(
+        self, b: Builder, layout: Layout, extent: Number, first: Number, end: Number
+    ) -> None:
+        self.b, self.layout = b, layout
+        self.extent, self.first, self.end = extent, first, end
+        self.table: Buffer | None = None
+
+    def fill(self, table: Buffer, length: int, thread: Number, threads: int) -> None:
+        b, self.table = self.b, table
+        with b.loop(thread, length, threads) as loop:
+            offset = self.layout.offset(_in_bounds(self.first + loop.index, self.extent))
+            b.store(b.signed_cast(offset, "i32"), table, [loop.index])
+
+    def get(self, k: Number, count: int) -> list[Number]:
+        """Those of `count` numbers from `k` on, which is a multiple of it."""
+        b, table = self.b, self.table
+        if table is None:
             return [
-                offset(w, self._known(w.add(k, number), last), digits) for number in range(count)
+                self.layout.offset(_in_bounds(k + number, self.extent)) for number in range(count)
             ]
-        table, place = self.tables[side.name], w.subtract(k, self.first_k)
-        found: list[Index] = []
-        width = min(count, 4)
-        for number in range(0, count, width):
-            at = f"{table}{w.at(w.add(place, number))}"
-            for entry in w.load_vector(at, self._table_type(), width, "i32"):
-                found.append(w.value(f"arith.index_cast {entry} : i32 to index"))
-        return found
+        at, width = k - self.first, min(count, CHUNK_BYTES // _ENTRY_BYTES)
+        return [
+            b.signed_cast(entry, "index")
+            for number in range(0, count, width)
+            for entry in load_vector(b, table, [at + number], width)
+        ]
 
-    # Copies to shared memory
 
-    def _is_chunked(self, side: Side) -> bool:
-        return side.matrix.alignment >= CHUNK_BYTES
+def _in_bounds(number: Number, extent: Number) -> Number:
+    """The number, or 0 in place of one that is out of bounds."""
+    return select(compare("slt", number, extent), number, 0)
 
-    def _copies(self, side: Side) -> list[_Piece]:  # type: ignore[override]
-        """This thread's. Threads that follow each other have neighbours in memory: along the tile
-        where elements come one by one."""
-        w, threads = self.w, self.variant.threads
-        across = side.columns // side.copied
-        pieces = []
-        for number in range(side.rows * across // threads):
-            row: Index
-            if not self._is_chunked(side) and side.is_deep:
-                row, chunk = self._down(side.rows, number)
+
+class _Vector(Struct, frozen=True):
+    """A copy vector: its row and column in the tile, and its column in shared memory. `starts`:
+    the offsets of its elements without those along K; one, if all follow each other. `is_there`:
+    whether it is in bounds along M or N."""
+
+    row: Number
+    column: Number
+    shared_column: Number
+    starts: tuple[Number, ...]
+    is_there: Condition
+
+
+class _Copy(TileCopy):
+    """Copies the tiles of an operand that is no matrix."""
+
+    def __init__(
+        self,
+        b: Builder,
+        tiles: OperandTiles,
+        ring: Buffer,
+        operand: Operand,
+        along_k: _OffsetsAlongK,
+    ) -> None:
+        super().__init__(b, tiles, ring)
+        self.operand, self.source, self.along_k = operand, operand.buffer, along_k
+        # Neighbours in the tile are neighbours in memory.
+        self.is_contiguous = tiles.matrix.alignment >= CHUNK_BYTES
+
+    def partition(
+        self,
+        at: Coordinates,
+        variant: Variant,
+        mode: Layout,
+        start: Number,
+        extent: Number,
+    ) -> _Copy:
+        """Divides tiles among threads. Neighbouring threads have neighbours in memory, which are
+        along M or N where elements come one by one. `mode` is the operand's layout along M or N,
+        and the tile is at `start` of `extent` there. Returns this copy, of the thread's part."""
+        self.batch, self.mode, self.start, self.extent = at.batch, mode, start, extent
+        tiles, threads, vectors = self.tiles, variant.threads, []
+        across = tiles.copies_per_row
+        for number in range(tiles.rows * across // threads):
+            if not self.is_contiguous and tiles.is_k_major:
+                row, chunk = _down_rows(at.thread, threads, tiles.rows, number)
             else:
-                row = w.add(w.divide(self.place.thread, across), number * (threads // across))
-                chunk = w.remainder(self.place.thread, across)
-            pieces.append(self._piece(side, row, w.multiply(chunk, side.copied)))
-        return pieces
+                row = at.thread // across + number * (threads // across)
+                chunk = at.thread % across
+            vectors.append(self._vector(row, chunk * tiles.copy_width))
+        self.vectors = vectors
+        # Tiles behind the last one are not multiplied.
+        k = self.along_k.extent
+        self.has_whole_tiles = isinstance(k, int) and k % variant.k == 0
+        return self
 
-    def _down(self, rows: int, number: int) -> tuple[Index, Index]:
-        """A thread's row and chunk: first down the rows."""
-        w, threads = self.w, self.variant.threads
-        if threads % rows == 0:
-            chunk = w.add(w.divide(self.place.thread, rows), number * (threads // rows))
-            return w.remainder(self.place.thread, rows), chunk
-        turns = rows // threads
-        return w.add(self.place.thread, number % turns * threads), number // turns
-
-    def _piece(self, side: Side, row: Index, column: Index) -> _Piece:
-        w, operand = self.w, self._operand(side)
-        begin, size = self._outer(side)
-        along = operand.rows if side is self.a else operand.columns
-        base = offset(w, self.batch, operand.batch)
-        is_whole = isinstance(size, int) and size % side.outer == 0
-        first = w.add(begin, row if side.is_deep else column)
-        is_single = side.is_deep or self._is_chunked(side)
+    def _vector(self, row: Number, column: Number) -> _Vector:
+        tiles, extent = self.tiles, self.extent
+        begin = self.operand.batch.offset(self.batch)
+        is_whole = isinstance(extent, int) and extent % tiles.outer == 0
+        first = self.start + (row if tiles.is_k_major else column)
+        is_single = tiles.is_k_major or self.is_contiguous
         starts = []
-        for number in range(1 if is_single else side.copied):
-            own = w.add(first, number)
+        for number in range(1 if is_single else tiles.copy_width):
+            own = first + number
             if not is_whole:
-                own = self._known(own, size)
-            starts.append(w.add(base, offset(w, own, along)))
-        is_there = None if is_whole else w.is_less(first, size)
-        shared_column = self._swizzled(side, row, column)
-        return _Piece(row, column, shared_column, tuple(starts), is_there)
+                own = _in_bounds(own, extent)
+            starts.append(begin + self.mode.offset(own))
+        is_there = True if is_whole else compare("slt", first, extent)
+        return _Vector(row, column, tiles.swizzled(row, column), tuple(starts), is_there)
 
-    def _depth(self, side: Side, piece: _Piece, step_k: Index) -> Index:
-        return self.w.add(step_k, piece.column if side.is_deep else piece.row)
-
-    def _fetch(  # type: ignore[override]
-        self, side: Side, copies: Sequence[_Piece], step_k: Index, stage: Index
-    ) -> list[str]:
-        """Begins to copy a tile of chunks, which may be behind the last one."""
-        w, buffer = self.w, self._operand(side).buffer
+    def begin(self, k: Number, stage: Number) -> list[Value]:
+        b, width = self.b, self.tiles.copy_width
         tokens = []
-        for piece in copies:
-            k = self._depth(side, piece, step_k)
-            count: Index = w.select(w.is_less(k, self.sizes.k), side.copied, 0)
-            if piece.is_there is not None:
-                count = w.select(piece.is_there, count, 0)
-            [moved] = self._moved(side, k, 1)
-            source, target = (
-                w.add(piece.starts[0], moved),
-                w.at(stage, piece.row, piece.shared_column),
-            )
-            tokens.append(
-                w.value(
-                    f"nvgpu.device_async_copy {buffer.name}{w.at(source)}, "
-                    f"{side.name}_ring{target}, "
-                    f"{side.copied}, {w.index(count)} {{bypassL1}} : {buffer.type} to {side.type}"
-                )
-            )
+        for vector in self.vectors:
+            own_k = self._k(vector, k)
+            valid = select(compare("slt", own_k, self.along_k.end), width, 0)
+            valid = select(vector.is_there, valid, 0)
+            [offset] = self.along_k.get(own_k, 1)
+            at, to = vector.starts[0] + offset, [stage, vector.row, vector.shared_column]
+            tokens.append(copy_async(b, self.source, [at], self.ring, to, width, valid))
         return tokens
 
-    def _load(  # type: ignore[override]
-        self, side: Side, copies: Sequence[_Piece], step_k: Index
-    ) -> list[str]:
-        """The elements of a tile: zeros behind K; behind M or N, what its last row has."""
-        w, buffer = self.w, self._operand(side).buffer
-        element = side.matrix.element
-        type_ = f"vector<{side.copied}x{element}>"
-        loaded = []
-        for piece in copies:
-            k = self._depth(side, piece, step_k)
-            if self._is_chunked(side):
-                [moved] = self._moved(side, k, 1)
-                at = f"{buffer.name}{w.at(w.add(piece.starts[0], moved))}"
-                value = w.value(
-                    f"vector.load {at} {{alignment = {CHUNK_BYTES} : i64}} : {buffer.type}, {type_}"
-                )
-                loaded.append(self._unless_behind(side, k, value, type_))
-                continue
-            if side.is_deep:
-                moves = self._moved(side, k, side.copied)
-                places = [w.add(piece.starts[0], moved) for moved in moves]
-            else:
-                [moved] = self._moved(side, k, 1)
-                places = [w.add(start, moved) for start in piece.starts]
-            values = []
-            for number, place in enumerate(places):
-                at = f"{buffer.name}{w.at(place)}"
-                value = w.value(f"memref.load {at} : {buffer.type}")
-                own_k = w.add(k, number) if side.is_deep else k
-                values.append(self._unless_behind(side, own_k, value, element))
-            loaded.append(w.value(f"vector.from_elements {', '.join(values)} : {type_}"))
-        return loaded
+    def load(self, k: Number) -> list[Value]:
+        """Zeros behind K; behind M or N, what the first row has."""
+        return [self._load(vector, self._k(vector, k)) for vector in self.vectors]
 
-    def _unless_behind(self, side: Side, k: Index, value: str, type_: str) -> str:
+    def _load(self, vector: _Vector, k: Number) -> Value:
+        b, width, is_k_major = self.b, self.tiles.copy_width, self.tiles.is_k_major
+        offsets = self.along_k.get(k, width if is_k_major and not self.is_contiguous else 1)
+        if self.is_contiguous:
+            at = vector.starts[0] + offsets[0]
+            return self._or_zero(b.load_vector(self.source, [at], width, CHUNK_BYTES), k)
+        if is_k_major:
+            places = [vector.starts[0] + offset for offset in offsets]
+        else:
+            places = [start + offsets[0] for start in vector.starts]
+        values = [
+            self._or_zero(b.load(self.source, [at]), k + number if is_k_major else k)
+            for number, at in enumerate(places)
+        ]
+        return b.from_elements(values, f"vector<{width}x{self.source.element}>")
+
+    def _or_zero(self, value: Value, k: Number) -> Value:
         """The value, or zeros where k is behind the last one."""
-        w, size = self.w, self.host.sizes.k
-        if isinstance(size, int) and size % self.variant.k == 0:
-            return value  # what is fetched behind the last tile is not multiplied
-        zero = "0" if side.matrix.element == "i8" else "0.0"
-        nothing = f"dense<{zero}>" if type_.startswith("vector") else zero
-        empty = w.value(f"arith.constant {nothing} : {type_}")
-        return w.value(f"arith.select {w.is_less(k, self.sizes.k)}, {value}, {empty} : {type_}")
+        if self.has_whole_tiles:
+            return value
+        return self.b.select(compare("slt", k, self.along_k.end), value, self.b.zero(value.type))
+
+    def _k(self, vector: _Vector, k: Number) -> Number:
+        return k + (vector.column if self.tiles.is_k_major else vector.row)
 
 
-class _Store(Store):
-    """To a C whose elements are where its loops lead to."""
-
-    def __init__(self, kernel: _Kernel) -> None:
-        super().__init__(
-            *(kernel.w, kernel.problem, kernel.variant, kernel.sizes, kernel.place),
-            *(kernel.target, kernel.at),
-        )
-        self.host, self.batch = kernel.host, kernel.batch
-
-    def _store_sums(
-        self, sums: Sequence[str], row: Index, column: Index, finish: Finish | None
-    ) -> None:
-        self.host.store(self.batch, row, column, sums)
+def _down_rows(thread: Number, threads: int, rows: int, number: int) -> tuple[Number, Number]:
+    """The row and the chunk of a thread's vector of that number: first down the rows."""
+    if threads % rows == 0:
+        chunk = thread // rows + number * (threads // rows)
+        return thread % rows, chunk
+    times = rows // threads
+    return thread + number % times * threads, number // times
 
 
 class ImplicitMmaSync(ImplicitGemmFamily):
@@ -465,16 +390,16 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
         return _first_table(problem, variant) + tables
 
-    def function(
-        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
-    ) -> str:
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
         assert isinstance(problem, Gathered)
-        w = Writer()
-        w.open(f"func.func @{name}({problem.signature}) {{")
-        _Launches(w, _as_tiles(problem), variant, finish).write()
-        w.line("return")
-        w.close()
-        return w.text() + "\n"
+        _ContractionLaunch(b, _as_tiles(problem), variant, arguments, finish).build()
 
 
 IMPLICIT_MMA_SYNC = ImplicitMmaSync()

@@ -13,11 +13,11 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.analysis.aliasing import Roots
+from aotc.analysis.generics import maps_of
 from aotc.kernels.matmul.implicit_gemm.problem import Gathered, Loop, Moves, known_count
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.kernels.matmul.recognition import Product, accumulator_of, fill_of, multiplies
-from aotc.lower.analysis.aliasing import Roots
-from aotc.lower.tensors.generics import maps_of
 from aotc.mlir import ir
 
 _WIDEST_ACCESS = 16  # bytes

@@ -7,10 +7,10 @@ counts rows over several dimensions.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from aotc.lower.tensors.generics import maps_of
+from aotc.analysis.generics import maps_of
+from aotc.builder import Builder
 from aotc.mlir import ir
 
 
@@ -30,8 +30,8 @@ def repeat(generic: Any) -> bool:
     # No kernel takes one of another memory.
     if any(value.type.memory_space is not None for value in generic.operands):
         return False
-    with generic.location:
-        view = _view(generic.operands[which], generic.operands[2], generic)
+    with generic.location, ir.InsertionPoint(generic):
+        view = _view(generic.operands[which], generic.operands[2])
     generic.operands[which] = view
     loops = [batch, *maps[which].results]
     maps[which] = ir.AffineMap.get(maps[which].n_dims, 0, loops)
@@ -40,44 +40,24 @@ def repeat(generic: Any) -> bool:
     return True
 
 
-def _view(matrix: Any, result: Any, before: Any) -> Any:
-    """The matrix for each of the result's first dimension."""
+def _view(matrix: Any, result: Any) -> Any:
+    """The matrix for each index along the result's first dimension, at the insertion point."""
+    b = Builder()
     type_, batched = ir.MemRefType(matrix.type), ir.MemRefType(result.type)
     strides, offset = type_.get_strides_and_offset()
+    begin, steps = b.strides(matrix)
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     sizes = [
-        None if one.is_dynamic_dim(i) else int(one.shape[i])
-        for one, i in ((batched, 0), (type_, 0), (type_, 1))
+        b.dim(value, axis) if own.is_dynamic_dim(axis) else int(own.shape[axis])
+        for value, own, axis in ((result, batched, 0), (matrix, type_, 0), (matrix, type_, 1))
     ]
-    known = [None if one == unknown else int(one) for one in (offset, *strides)]
-    layout = f"strided<[0, {_shown(known[1:])}], offset: {_shown(known[:1])}>"
-    words = "x".join("?" if size is None else str(size) for size in sizes)
-    made = f"memref<{words}x{type_.element_type}, {layout}>"
-    names = ("%batch", "%meta#2", "%meta#3", "%meta#1", "%meta#4", "%meta#5")
-    given = [
-        name if number is None else str(number)
-        for name, number in zip(names, (*sizes, *known), strict=True)
-    ]
-    text = f"""
-func.func @view(%a: {type_}, %c: {batched}) -> {made} {{
-  %zero = arith.constant 0 : index
-  %batch = memref.dim %c, %zero : {batched}
-  %meta:6 = memref.extract_strided_metadata %a : {type_}
-      -> memref<{type_.element_type}>, index, index, index, index, index
-  %view = memref.reinterpret_cast %a to offset: [{given[3]}], sizes: [{", ".join(given[:3])}],
-      strides: [0, {", ".join(given[4:])}] : {type_} to {made}
-  return %view : {made}
-}}"""
-    parsed = ir.Module.parse(text)
-    (function,) = parsed.body.operations
-    block = function.operation.regions[0].blocks[0]
-    for argument, value in zip(block.arguments, (matrix, result), strict=True):
-        argument.replace_all_uses_with(value)
-    *operations, _ = block.operations
-    for one in operations:
-        one.operation.move_before(before)
-    return operations[-1].operation.results[0]
-
-
-def _shown(numbers: Sequence[int | None]) -> str:
-    return ", ".join("?" if number is None else str(number) for number in numbers)
+    view = ir.MemRefType.get(
+        [batched.shape[0], *type_.shape],
+        type_.element_type,
+        ir.StridedLayoutAttr.get(offset, [0, *strides]),
+    )
+    known, *distances = (
+        found if own == unknown else int(own)
+        for own, found in zip((offset, *strides), (begin, *steps), strict=True)
+    )
+    return b.reinterpret_cast(matrix, known, sizes, [0, *distances], view)

@@ -1,53 +1,65 @@
-"""Gathered contractions on the ordinary units: the kernel of `simt`, with addresses of its own.
+"""Implicit GEMM on the ordinary units: the mainloop of `simt`, with addresses of its own.
 
-Elements come one by one where they do not follow each other. Where an element's depth has moved it
-to is looked up in shared memory: each block first makes a table of its part of K. Where C has too
-few tiles for a GPU, K is made in parts, whose sums a second kernel adds in their order.
+Elements are copied one by one where they do not follow each other. The offset that an element's
+place along K gives is looked up in shared memory: each block first makes a table of its part of K.
+Where C has too few tiles for a GPU, K is split, and a second kernel adds the accumulators of the
+splits in their order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from functools import partial
+from functools import reduce
 from math import prod
+from typing import Protocol
 
 from msgspec.structs import replace
 
+from aotc.builder import (
+    Buffer,
+    Builder,
+    Number,
+    Value,
+    compare,
+    divide_up,
+    minimum,
+    unravel,
+)
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.indices import Index
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
-from aotc.kernels.matmul.implicit_gemm.problem import (
-    Digit,
-    Gathered,
-    Operand,
-    count_of,
-    likely_count,
-    offset,
-)
+from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, count_of
+from aotc.kernels.matmul.implicit_gemm.problem import Gathered, likely_count
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
     depth_of_part,
     table_length,
 )
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Place, Problem, convert
-from aotc.kernels.matmul.scalar import Operands, has_known_types, sum_type
-from aotc.kernels.matmul.simt import kernel as simt_kernel
+from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
+from aotc.kernels.matmul.problem import (
+    ELEMENT_BYTES,
+    Arguments,
+    Finish,
+    Matrix,
+    Place,
+    Problem,
+)
+from aotc.kernels.matmul.scalar import Block, has_known_types, launch, sum_type
 from aotc.kernels.matmul.simt import tiles as simt_tiles
 from aotc.kernels.matmul.simt.family import SIMT
+from aotc.kernels.matmul.simt.kernel import tile_coordinate
+from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
 from aotc.kernels.matmul.simt.tiles import Side
-from aotc.kernels.writer import Buffer, Writer
 
 _SHARED_BYTES = 160 * KIB
 _TABLE_ENTRY = "i32"
 _TABLE_ENTRY_BYTES = 4
-_SUMMING_THREADS = 128
-_LEAST_DEPTH = 16  # of a part of K
+_REDUCTION_THREADS = 128
+_LEAST_EXTENT = 16  # of a split of K
 
 
 class Variant(simt_tiles.Variant, frozen=True, kw_only=True):
-    """`splits`: how many parts K is made in."""
+    """`splits`: the number of splits of K."""
 
     splits: int = 1
 
@@ -60,15 +72,13 @@ _START_CLOCKS = 3000
 _THREADS_TO_BE_BUSY = 256
 
 
-def _sides(
-    problem: Gathered, variant: simt_tiles.Variant
-) -> tuple[simt_tiles.Side, simt_tiles.Side]:
-    def side(matrix: Matrix, extent: int | None, tile: int, is_turned: bool) -> Side:
+def _sides(problem: Gathered, variant: simt_tiles.Variant) -> tuple[Side, Side]:
+    def side(matrix: Matrix, extent: int | None, tile: int, is_k_major: bool) -> Side:
         width = 1
         bytes_ = ELEMENT_BYTES[matrix.element]
-        if variant.copy_bytes and not is_turned:
+        if variant.copy_bytes and not is_k_major:
             width = max(1, min(variant.copy_bytes, matrix.alignment) // bytes_)
-        return Side(matrix, extent, problem.k, tile, is_turned, width)
+        return Side(matrix, extent, problem.k, tile, is_k_major, width)
 
     return (
         side(problem.a, problem.m, variant.m, not problem.a.transposed),
@@ -76,265 +86,219 @@ def _sides(
     )
 
 
-def _tile_bytes(problem: Gathered, variant: Variant) -> int:
+def _tile_bytes(problem: Gathered, variant: simt_tiles.Variant) -> int:
     element = sum_type(problem)
     shapes = [side.shape(variant, element) for side in _sides(problem, variant)]
     return sum(map(prod, shapes)) * ELEMENT_BYTES[element]
 
 
-class _Sizes(Operands):
-    """Of the matrices. Where elements are is known elsewhere."""
+class _Target(Protocol):
+    """Where accumulators go: a buffer of one dimension, and the layouts of its elements' matrices,
+    rows and columns."""
 
-    def __init__(self, w: Writer, problem: Gathered) -> None:
-        self.problem = problem
-        self.m = count_of(w, problem, problem.rows)
-        self.n = count_of(w, problem, problem.columns)
-        self.k = count_of(w, problem, problem.depth)
-        self.batches = count_of(w, problem, problem.batch)
+    @property
+    def buffer(self) -> Buffer: ...
+    @property
+    def batch(self) -> Layout: ...
+    @property
+    def m(self) -> Layout: ...
+    @property
+    def n(self) -> Layout: ...
 
 
-class _Launches:
-    """The host's part, and the kernel that adds sums of parts of K."""
+class _Workspace:
+    """For each split of K and each batch, a matrix like C, its rows behind each other."""
+
+    def __init__(self, b: Builder, type_: str, sizes: ProblemShape, splits: int) -> None:
+        size, count = sizes.m * sizes.n, sizes.batches * splits
+        self.buffer = Buffer(b.alloc([size * count], f"memref<?x{type_}>"))
+        self.batch = Layout(b, [Mode(count, size)])
+        self.m, self.n = Layout(b, [Mode(sizes.m, sizes.n)]), Layout(b, [Mode(sizes.n, 1)])
+
+
+class _Gemm:
+    """What host code does, the epilogue, and the kernel that adds the splits' accumulators."""
 
     def __init__(
-        self, w: Writer, problem: Gathered, variant: Variant, finish: Finish | None
+        self,
+        b: Builder,
+        problem: Gathered,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: Finish | None,
     ) -> None:
-        self.w, self.problem, self.variant, self.finish = w, problem, variant, finish
-        self.a, self.b, self.c = (Operand(w, problem, name) for name in "abc")
-        self.sizes = _Sizes(w, problem)
+        self.b, self.problem, self.variant, self.epilogue = b, problem, variant, epilogue
+        self.operand_a, self.operand_b, self.c = (
+            Operand(b, problem, arguments, name) for name in "abc"
+        )
+        roles = (problem.rows, problem.columns, problem.depth, problem.batch)
+        self.sizes = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
         self.type = sum_type(problem)
 
-    def write(self) -> None:
-        w, v, sizes = self.w, self.variant, self.sizes
-        tiles_m, tiles_n = w.divide_up(sizes.m, v.m), w.divide_up(sizes.n, v.n)
-        blocks = w.multiply(w.multiply(tiles_m, tiles_n), w.multiply(sizes.batches, v.splits))
-        sums = self._make_sums() if v.splits > 1 else None
-        kernel = _Kernel(self, sums)
+    def build(self) -> None:
+        b, v, sizes = self.b, self.variant, self.sizes
+        tiles_m, tiles_n = divide_up(sizes.m, v.m), divide_up(sizes.n, v.n)
+        blocks = (tiles_m * tiles_n) * (sizes.batches * v.splits)
+        workspace = _Workspace(b, self.type, sizes, v.splits) if v.splits > 1 else None
         shared = IMPLICIT_SIMT.shared_bytes(self.problem, v)
-        w.launch(blocks, v.threads, shared, partial(kernel.body, tiles_m, tiles_n))
-        if sums:
-            elements = w.multiply(w.multiply(sizes.m, sizes.n), sizes.batches)
-            blocks = w.divide_up(elements, _SUMMING_THREADS)
-            w.launch(blocks, _SUMMING_THREADS, 0, partial(self._add_parts, elements, sums))
-            w.line(f"memref.dealloc {sums.name} : {sums.type}")
-        w.line("return")
+        with launch(b, blocks, v.threads, shared) as block:
+            _Kernel(self, workspace).build(block, tiles_m, tiles_n)
+        if workspace is not None:
+            elements = (sizes.m * sizes.n) * sizes.batches
+            blocks = divide_up(elements, _REDUCTION_THREADS)
+            with launch(b, blocks, _REDUCTION_THREADS) as block:
+                self._reduce_splits(block, workspace.buffer, elements)
+            b.op("memref.dealloc", [workspace.buffer.value])
 
-    def _make_sums(self) -> Buffer:
-        """For each part of K, each batch, a matrix like C, its rows behind each other."""
-        w, s = self.w, self.sizes
-        count = w.multiply(w.multiply(s.m, s.n), w.multiply(s.batches, self.variant.splits))
-        type_ = f"memref<?x{self.type}>"
-        name = w.value(f"memref.alloc({w.index(count)}) : {type_}")
-        return Buffer(name, type_, self.type)
-
-    def _add_parts(self, elements: Index, sums: Buffer) -> None:
-        w, s = self.w, self.sizes
-        number = w.add(w.multiply("%block", _SUMMING_THREADS), "%thread")
-
-        def add() -> None:
-            values = [
-                value
-                for part in range(self.variant.splits)
-                for value in w.load(sums, [w.add(number, w.multiply(elements, part))])
-            ]
-            total = values[0]
-            for value in values[1:]:
-                total = w.sum(total, value, self.type)
-            batch, place = w.unravel(number, w.multiply(s.m, s.n))
-            row, column = w.unravel(place, s.n)
-            at = w.add(self.place(batch), w.add(self.row(row), self.column(column)))
+    def _reduce_splits(self, block: Block, workspace: Buffer, elements: Number) -> None:
+        b, sizes, splits = self.b, self.sizes, self.variant.splits
+        number = block.index * _REDUCTION_THREADS + block.thread
+        with b.where(compare("ult", number, elements)):
+            places = (number + elements * split for split in range(splits))
+            total = reduce(b.add, [b.load(workspace, [place]) for place in places])
+            batch, place = unravel(number, sizes.m * sizes.n)
+            row, column = unravel(place, sizes.n)
+            at = self.c.batch.offset(batch) + (self.c.m.offset(row) + self.c.n.offset(column))
             self.store(at, row, column, [total])
 
-        w.where(w.less(number, elements), add)
-
-    # --- C ------------------------------------------------------------------------------------
-
-    def place(self, batch: Index) -> Index:
-        return offset(self.w, batch, self.c.batch)
-
-    def row(self, row: Index) -> Index:
-        return offset(self.w, row, self.c.rows)
-
-    def column(self, column: Index) -> Index:
-        return offset(self.w, column, self.c.columns)
-
-    def store(self, at: Index, row: Index, column: Index, sums: Sequence[str]) -> None:
-        """Stores what becomes of neighbouring sums."""
-        w, problem = self.w, self.problem
-        element = problem.c.element
-        olds = w.load(self.c.buffer, [at], len(sums)) if problem.adds else None
-        values: list[str] = []
+    def store(self, at: Number, row: Number, column: Number, sums: Sequence[Value]) -> None:
+        """Stores what the epilogue makes of neighbouring accumulators, at offset `at` of C."""
+        b, problem = self.b, self.problem
+        olds = b.load_elements(self.c.buffer, [at], len(sums)) if problem.adds else []
+        values: list[Value] = []
         for number, total in enumerate(sums):
-            if olds:
-                old = convert(w, olds[number], element, self.type)
-                total = w.sum(old, total, self.type)
-            total = convert(w, total, self.type, problem.accumulator)
-            if self.finish:
-                place = Place(None, w.index(row), [w.index(w.add(column, number))])
-                values += self.finish(w, [total], place)
+            if problem.adds:
+                total = b.add(b.convert(olds[number], self.type), total)
+            total = b.convert(total, problem.accumulator)
+            if self.epilogue is None:
+                values.append(b.convert(total, problem.c.element))
             else:
-                values.append(convert(w, total, problem.accumulator, element))
-        w.store(self.c.buffer, [at], values)
+                place = Place(None, b.value(row), [b.value(column + number)])
+                values += self.epilogue(b, [total], place)
+        b.store_elements(values, self.c.buffer, [at])
 
 
-class _Kernel(simt_kernel.Kernel):
-    """`sums`: where sums of parts of K go, if there are parts."""
+class _Kernel(Mainloop):
+    """`workspace`: where the accumulators of splits go, if K is split."""
 
-    def __init__(self, launches: _Launches, sums: Buffer | None) -> None:
-        self.host, self.sums = launches, sums
-        self.problem, self.variant = launches.problem, launches.variant
-        self.writer, self.operands = launches.w, copy(launches.sizes)
-        self.type = launches.type
-        self.group = 16 // ELEMENT_BYTES[self.type]
-        self.gathered = launches.problem
-        self.split_variant = launches.variant
-        self.sides = _sides(launches.problem, launches.variant)
-        self.given = (launches.a, launches.b)
-        self.buffers = (launches.a.buffer, launches.b.buffer)
-        self.first_k, self.last_k = 0, self.operands.k
+    def __init__(self, gemm: _Gemm, workspace: _Workspace | None) -> None:
+        problem, variant = gemm.problem, gemm.variant
+        self.gemm, self.workspace = gemm, workspace
+        self.target: _Target = gemm.c if workspace is None else workspace
+        self.operands = (gemm.operand_a, gemm.operand_b)
+        buffers = (gemm.operand_a.buffer, gemm.operand_b.buffer)
+        super().__init__(gemm.b, problem, variant, _sides(problem, variant), buffers)
 
-    def body(self, tiles_m: Index, tiles_n: Index) -> None:
-        w, v = self.writer, self.split_variant
-        self.batch, self.part_number, tile = w.unravel(
-            "%block", v.splits, w.multiply(tiles_m, tiles_n)
-        )
-        tile_m, tile_n = self._tile(tile, tiles_m, tiles_n)
-        self.first = (w.multiply(tile_m, v.m), w.multiply(tile_n, v.n))
+    def build(self, block: Block, tiles_m: Number, tiles_n: Number) -> None:
+        v, sizes = self.variant, self.gemm.sizes
+        self.batch, self.split, tile = unravel(block.index, v.splits, tiles_m * tiles_n)
+        tile_m, tile_n = tile_coordinate(tile, tiles_m, tiles_n, v.group)
+        self.thread, self.first = block.thread, (tile_m * v.m, tile_n * v.n)
+        self.k_begin, self.k_end = 0, sizes.k
         if v.splits > 1:
-            depth = depth_of_part(self.problem, v)
-            self.first_k = w.multiply(self.part_number, depth)
-            self.last_k = w.minimum(w.add(self.first_k, depth), self.host.sizes.k)
-            self.operands.k = self.last_k
-        self.tiles = self._make_tiles()
-        self.tables = self._make_tables()
-        extents = (self.operands.m, self.operands.n)
-        self.pieces, self.offsets = [], []
-        for number, (side, first, extent) in enumerate(
-            zip(self.sides, self.first, extents, strict=True)
+            k_extent = depth_of_part(self.problem, v)
+            self.k_begin = self.split * k_extent
+            self.k_end = minimum(self.k_begin + k_extent, sizes.k)
+        self.k_valid = self.k_end
+        self.tiles = self.make_tiles(block.shared)
+        self.tables = self._make_tables(block.shared)
+        self.vectors = []
+        self.offsets: dict[CopyVector, Number] = {}
+        for number, (operand, extent) in enumerate(
+            zip(self.operands, (sizes.m, sizes.n), strict=True)
         ):
-            given = self.given[number]
-            along = (given.rows, given.columns)[number]
-            base = offset(w, self.batch, given.batch)
-            pieces = list(self._places(side, first, extent))
-            self.pieces.append(pieces)
-            self.offsets.append(
-                {
-                    id(piece): w.add(base, offset(w, w.add(first, piece.place), along))
-                    for piece in pieces
-                }
-            )
-        self.rows, self.columns = self._part()
-        self._store(self._multiply())
+            along, first = (operand.m, operand.n)[number], self.first[number]
+            base = operand.batch.offset(self.batch)
+            vectors = list(self.copy_vectors(number, first, extent))
+            self.vectors += vectors
+            for vector in vectors:
+                self.offsets[vector] = base + along.offset(first + vector.along)
+        self.partition()
+        self._store(self.accumulate())
 
     # --- Where elements are -------------------------------------------------------------------
 
-    def _make_tables(self) -> list[Buffer | None]:
-        """For each side where its depth leads to, if that is no plain distance."""
-        w, length = self.writer, table_length(self.problem, self.split_variant)
-        begin = _tile_bytes(self.gathered, self.split_variant)
+    def _make_tables(self, shared: Value) -> list[Buffer | None]:
+        """For each operand, the offsets of the block's part of K, unless K has one stride."""
+        b, length = self.b, table_length(self.problem, self.variant)
+        begin = end = _tile_bytes(self.gemm.problem, self.variant)
         tables: list[Buffer | None] = []
-        for given in self.given:
-            if len(given.depth) < 2:
+        for operand in self.operands:
+            if len(operand.k.modes) < 2:
                 tables.append(None)
                 continue
-            table = w.shared(begin, [length], _TABLE_ENTRY)
-            begin += length * _TABLE_ENTRY_BYTES
-            self._fill(table, length, given.depth)
+            table = b.shared_buffer(shared, end, [length], _TABLE_ENTRY)
+            end += length * _TABLE_ENTRY_BYTES
+            with b.loop(self.thread, length, self.variant.threads) as loop:
+                # Behind K, there is nothing to look up: some offset.
+                k = minimum(self.k_begin + loop.index, self.gemm.sizes.k - 1)
+                entry = b.signed_cast(operand.k.offset(k), _TABLE_ENTRY)
+                b.store(entry, table, [loop.index])
             tables.append(table)
-        if begin > _tile_bytes(self.gathered, self.split_variant):
-            w.barrier()
+        if end > begin:
+            b.barrier()
         return tables
 
-    def _fill(self, table: Buffer, length: int, digits: Sequence[Digit]) -> None:
-        w = self.writer
-
-        def turn(number: str, _: list[str]) -> Sequence[str]:
-            # Behind K, there is nothing to look up: some offset.
-            k = w.minimum(w.add(self.first_k, number), w.subtract(self.host.sizes.k, 1))
-            entry = w.value(
-                f"arith.index_cast {w.index(offset(w, k, digits))} : index to {_TABLE_ENTRY}"
-            )
-            w.store(table, [number], [entry])
-            return []
-
-        w.loop("%thread", length, self.variant.threads, [], [], turn)
-
-    def _source(self, side: int, k0: Index, piece: simt_kernel.Piece) -> list[Index]:
-        w, table, digits = self.writer, self.tables[side], self.given[side].depth
-        k = w.add(k0, piece.depth)
-        if table:
-            [found] = w.load(table, [w.subtract(k, self.first_k)])
-            moved: Index = w.value(f"arith.index_cast {found} : {_TABLE_ENTRY} to index")
+    def _source(self, vector: CopyVector, k0: Number) -> list[Number]:
+        b, table = self.b, self.tables[vector.operand]
+        k = k0 + vector.k
+        if table is None:
+            moved = self.operands[vector.operand].k.offset(k)
         else:
-            moved = offset(w, k, digits)
-        return [w.add(self.offsets[side][id(piece)], moved)]
+            moved = b.signed_cast(b.load(table, [k - self.k_begin]), "index")
+        return [self.offsets[vector] + moved]
 
-    # --- To memory ----------------------------------------------------------------------------
+    # --- To C, or to the workspace ------------------------------------------------------------
 
-    def _store(self, sums: Sequence[str]) -> None:
-        w, across, group = self.writer, self.variant.thread_n, self.group
-        columns = [w.add(self.first[1], first) for first in self.columns]
-        places = [self._column(column) for column in columns]
-        base = self._base()
+    def _store(self, accumulators: Sequence[Value]) -> None:
+        across, width, sizes = self.variant.thread_n, self.width, self.gemm.sizes
+        columns = [self.first[1] + first for first in self.columns]
+        offsets = [self.target.n.offset(column) for column in columns]
+        matrix = self.batch if self.workspace is None else self.split * sizes.batches + self.batch
+        base = self.target.batch.offset(matrix)
         for number, first in enumerate(self.rows):
-            for i in range(group):
-                begin = (number * group + i) * across
-                row = w.add(self.first[0], w.add(first, i))
-                is_there = None if self.sides[0].is_whole else w.less(row, self.operands.m)
-                parts = [sums[begin + j : begin + j + group] for j in range(0, across, group)]
-                w.where(is_there, partial(self._store_pieces, row, base, columns, places, parts))
+            for i in range(width):
+                begin = (number * width + i) * across
+                row = self.first[0] + (first + i)
+                is_whole = self.sides[0].is_whole
+                with self.b.where(is_whole or compare("ult", row, sizes.m)):
+                    start = base + self.target.m.offset(row)
+                    for j, (column, offset) in enumerate(zip(columns, offsets, strict=True)):
+                        values = accumulators[begin + j * width : begin + (j + 1) * width]
+                        self._store_vector(start, offset, row, column, values)
 
-    def _base(self) -> Index:
-        """Where the block's matrix begins."""
-        if not self.sums:
-            return self.host.place(self.batch)
-        w, s = self.writer, self.host.sizes
-        number = w.add(w.multiply(self.part_number, s.batches), self.batch)
-        return w.multiply(number, w.multiply(s.m, s.n))
-
-    def _column(self, column: Index) -> Index:
-        return column if self.sums else self.host.column(column)
-
-    def _store_pieces(
-        self,
-        row: Index,
-        base: Index,
-        columns: Sequence[Index],
-        places: Sequence[Index],
-        sums: Sequence[Sequence[str]],
+    def _store_vector(
+        self, start: Number, offset: Number, row: Number, column: Number, values: Sequence[Value]
     ) -> None:
-        w, s = self.writer, self.host.sizes
-        start = w.multiply(row, s.n) if self.sums else self.host.row(row)
-        start = w.add(base, start)
-        for column, place, values in zip(columns, places, sums, strict=True):
-            if self._has_groups():
-                is_there = None if self.sides[1].is_whole else w.less(column, s.n)
-                at = w.add(start, place)
-                w.where(is_there, partial(self._store_some, at, row, column, values))
-                continue
-            for number, value in enumerate(values):
-                own = w.add(column, number)
-                is_there = None if self.sides[1].is_whole else w.less(own, s.n)
-                w.where(is_there, partial(self._store_alone, start, row, own, value))
+        """Stores neighbours: `start` is the offset of the row, `offset` that of the column."""
+        b, n, is_whole = self.b, self.gemm.sizes.n, self.sides[1].is_whole
+        if self._has_vectors:
+            is_there = is_whole or compare("ult", column, n)
+            at = start + offset
+            with b.where(is_there):
+                self._store_elements(at, row, column, values)
+            return
+        for number, value in enumerate(values):
+            own = column + number
+            with b.where(is_whole or compare("ult", own, n)):
+                self._store_elements(start + self.target.n.offset(own), row, own, [value])
 
-    def _has_groups(self) -> bool:
-        """Whether neighbours of C, or of a part's sums, are so in memory, at whole multiples."""
-        group, last = self.group, self.host.c.columns[-1]
-        if not isinstance(last.size, int) or last.size % group:
+    @property
+    def _has_vectors(self) -> bool:
+        """Whether neighbours of C, or of the workspace, are so in memory, at whole multiples."""
+        width, last, c = self.width, self.gemm.c.n.modes[-1], self.problem.c
+        if not isinstance(last.size, int) or last.size % width:
             return False
-        bytes_ = group * ELEMENT_BYTES[self.problem.c.element]
-        is_aligned = last.step == 1 and self.problem.c.alignment % bytes_ == 0
-        return self.sums is not None or is_aligned
+        is_aligned = last.stride == 1 and c.alignment % (width * ELEMENT_BYTES[c.element]) == 0
+        return self.workspace is not None or is_aligned
 
-    def _store_alone(self, start: Index, row: Index, column: Index, value: str) -> None:
-        at = self.writer.add(start, self._column(column))
-        self._store_some(at, row, column, [value])
-
-    def _store_some(self, at: Index, row: Index, column: Index, values: Sequence[str]) -> None:
-        if self.sums:
-            self.writer.store(self.sums, [at], values)
+    def _store_elements(
+        self, at: Number, row: Number, column: Number, values: Sequence[Value]
+    ) -> None:
+        if self.workspace is not None:
+            self.b.store_elements(values, self.workspace.buffer, [at])
         else:
-            self.host.store(at, row, column, values)
+            self.gemm.store(at, row, column, values)
 
 
 class ImplicitSimt(ImplicitGemmFamily):
@@ -361,7 +325,7 @@ class ImplicitSimt(ImplicitGemmFamily):
         return (
             all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
             and self.shared_bytes(problem, variant) <= _SHARED_BYTES
-            and (variant.splits == 1 or depth_of_part(problem, variant) >= _LEAST_DEPTH)
+            and (variant.splits == 1 or depth_of_part(problem, variant) >= _LEAST_EXTENT)
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
@@ -404,13 +368,16 @@ class ImplicitSimt(ImplicitGemmFamily):
         tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
         return _tile_bytes(problem, variant) + tables
 
-    def function(
-        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
-    ) -> str:
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
         assert isinstance(problem, Gathered)
-        w = Writer()
-        _Launches(w, problem, variant, finish).write()
-        return f"func.func @{name}({problem.signature}) {{\n{w.text()}\n}}\n"
+        _Gemm(b, problem, variant, arguments, finish).build()
 
 
 IMPLICIT_SIMT = ImplicitSimt()

@@ -1,48 +1,44 @@
-"""Products on the tensor cores of sm_80 and later: `nvgpu.mma.sync` on tiles in shared memory.
+"""Matmul on the tensor cores of sm_80 and later: `nvgpu.mma.sync` on tiles in shared memory.
 
-A block makes a tile of C, its warps a part of it each. Tiles of A and B follow each other through
-a ring of `stages` places in shared memory, where asynchronous copies bring them while the ones
-before are multiplied. What is outside of A and B is filled with zeros there.
+A block computes a tile of C, and each of its warps a part of that. Tiles of A and B go through a
+ring of `stages` places in shared memory, where asynchronous copies bring them while the ones before
+are multiplied. What is out of bounds in A and B is filled with zeros there.
 
-Here are the parameters, and the host's part with its launches. `tiles` has what is
-multiplied and how tiles lie in shared memory, `kernel` what a block does until it has
-its sums, `store` how they are stored, `writer` what it is written in.
+`tiles` says how tiles lie in shared memory, `copies` how they come there, and `fragments` how they
+are read. `launch` is the host's part, `kernel` has the mainloop, and `store` the epilogue.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from aotc.chips import H100, WARP
+from aotc.builder import Buffer, Builder, Number, Value
+from aotc.chips import H100
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.indices import Index
 from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.mma_sync.copies import MatrixCopy, TileCopy
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
+from aotc.kernels.matmul.mma_sync.launch import TiledLaunch
+from aotc.kernels.matmul.mma_sync.store import MatrixOutput, Output
 from aotc.kernels.matmul.mma_sync.tiles import (
-    LEAST_ASYNC_BYTES,
-    Place,
-    Sizes,
+    Coordinates,
+    ProblemShape,
     Staging,
     Variant,
-    has_totals,
-    instruction_of,
-    sides,
+    has_second_accumulators,
+    mma_of,
+    tiles_of,
 )
 from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
-from aotc.kernels.matmul.mma_sync.writer import Writer
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Problem
-from aotc.kernels.matmul.split_k_reduction import (
-    SUMS,
-    add_parts,
-    allocate_parts,
-    launch,
-    partial_of,
-)
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Problem
+from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
+from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES
 
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
 _MANY_BLOCKS = 2 * H100.multiprocessors
 _FEW_STEPS = 8
-# What sums of an element's products may be asked for in: 16 bits are rounded to once, at the end.
+# The accumulators that may be asked for, by elements. Those of 16 bits are rounded once, at the
+# end.
 _ACCUMULATORS = {
     "f16": ("f32", "f16"),
     "bf16": ("f32", "bf16"),
@@ -50,8 +46,8 @@ _ACCUMULATORS = {
     "f64": ("f64",),
     "i8": ("i32",),
 }
-# Of a multiprocessor, about: bytes of K's products that it multiplies and adds in a clock, and
-# that it fetches of A and B; clocks until the first tile is there.
+# Of a multiprocessor, about: bytes of elements that it multiplies and adds in a clock, and that it
+# fetches of A and B; clocks until the first tile is there.
 _BYTES_MULTIPLIED, _BYTES_FETCHED = 1024 * 2, 64
 _START_CLOCKS = 2000
 
@@ -66,7 +62,7 @@ def are_types_known(problem: Problem) -> bool:
 
 
 def _results(accumulator: str) -> tuple[str, ...]:
-    """What a sum may be stored as."""
+    """The types that an accumulator may be stored as."""
     if accumulator == "i32":
         return ("i32", "i8")
     wider = ("f64", "f32", "bf16", "f16")
@@ -75,19 +71,18 @@ def _results(accumulator: str) -> tuple[str, ...]:
 
 
 def is_tile_whole(problem: Problem, variant: Variant) -> bool:
-    """Whether warps and threads have equal parts of the tiles."""
+    """Whether tiles divide evenly among warps and threads."""
     if variant.instruction_k and problem.a.element != "f64":
         return False
-    instruction = instruction_of(problem, variant)
     # ldmatrix brings two tiles of B at once.
     if variant.m % (variant.warps_m * 16) or variant.n % (variant.warps_n * 16):
         return False
-    # Of two parts of K and more, the next tile's copies begin before it is waited for.
-    if variant.k % (2 * instruction.k) or variant.stages < 2:
+    # With two blocks of K and more, copies of a later tile begin before the next one is waited for.
+    if variant.k % (2 * mma_of(problem, variant).k) or variant.stages < 2:
         return False
     if not Staging.of(problem, variant).is_shared_evenly:
         return False
-    return all(side.is_shared_evenly(variant) for side in sides(problem, variant))
+    return all(tiles.is_copied_evenly(variant) for tiles in tiles_of(problem, variant))
 
 
 def _can_copy(matrix: Matrix, variant: Variant) -> bool:
@@ -110,100 +105,62 @@ def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool
     return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
 
 
-def _launch_product(
-    w: Writer, problem: Problem, variant: Variant, sizes: Sizes, finish: Finish | None
-) -> None:
-    tiles = w.divide_up(sizes.m, variant.m), w.divide_up(sizes.n, variant.n)
-    # Behind each other in x, batches too: a grid's other dimensions end at 65535.
-    blocks = w.multiply(w.multiply(*tiles), sizes.batches)
-    with launch(w, blocks, variant.threads, MMA_SYNC.shared_bytes(problem, variant)):
-        place, batch = place_of(w, variant, tiles)
-        at = (batch,) if problem.batched else ()
-        place = replace(place, batch=at)
-        Kernel(w, problem, variant, sizes, place, at=at).write(finish)
+class _MatrixLaunch(TiledLaunch):
+    """For operands that are matrices."""
+
+    def __init__(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: Finish | None,
+    ) -> None:
+        bytes_ = MMA_SYNC.shared_bytes(problem, variant)
+        super().__init__(b, problem, variant, shape_of(b, problem, arguments), bytes_)
+        self.arguments, self.epilogue = arguments, epilogue
+
+    def copies(self, kernel: Kernel) -> list[TileCopy]:
+        at, shape, threads = kernel.coordinates, kernel.shape, self.variant.threads
+        a, b = (
+            MatrixCopy(self.b, tiles, ring, self._matrix(value, at), shape.k)
+            for tiles, ring, value in zip(
+                kernel.tiles, kernel.rings, (self.arguments.a, self.arguments.b), strict=True
+            )
+        )
+        return [
+            a.partition(at.thread, threads, at.row, shape.m),
+            b.partition(at.thread, threads, at.column, shape.n),
+        ]
+
+    def output(self, coordinates: Coordinates) -> Output:
+        target = self._matrix(self.arguments.c, coordinates)
+        batch = self._batch(coordinates)
+        return MatrixOutput(self.b, self.problem, target, batch, self.epilogue)
+
+    def reduce(self, reduction: SplitKReduction) -> None:
+        reduction.reduce_to(self.arguments.c, self.epilogue)
+
+    def _matrix(self, value: Value, coordinates: Coordinates) -> Buffer:
+        batch = self._batch(coordinates)
+        return Buffer(value, () if batch is None else (batch,))
+
+    def _batch(self, coordinates: Coordinates) -> Number | None:
+        return coordinates.batch if self.problem.batched else None
 
 
-def _launch_split(
-    w: Writer, problem: Problem, variant: Variant, sizes: Sizes, finish: Finish | None
-) -> None:
-    """Sums of parts of K by one kernel, which another adds, in the order of K."""
-    partial = partial_of(problem)
-    parts = allocate_parts(w, problem, variant.splits, sizes)
-    tiles = w.divide_up(sizes.m, variant.m), w.divide_up(sizes.n, variant.n)
-    # Of K, each part has as many whole tiles.
-    depth = w.multiply(w.divide_up(sizes.k, variant.k * variant.splits), variant.k)
-    blocks = w.multiply(w.multiply(*tiles), parts)
-    with launch(w, blocks, variant.threads, MMA_SYNC.shared_bytes(problem, variant)):
-        place, part = place_of(w, variant, tiles)
-        batch, split = w.divide(part, variant.splits), w.remainder(part, variant.splits)
-        first_k = w.multiply(split, depth)
-        end = w.most(first_k, w.least(w.add(first_k, depth), sizes.k))
-        place = replace(place, batch=(w.index(batch),) if problem.batched else ())
-        own_sizes = replace(sizes, k=end)
-        Kernel(w, partial, variant, own_sizes, place, w.index(first_k), SUMS, (part,)).write(None)
-    add_parts(w, problem, variant.splits, sizes, finish)
+def shape_of(b: Builder, problem: Problem, arguments: Arguments) -> ProblemShape:
+    first = int(problem.batched)
 
+    def size(known: int | None, value: Value, dimension: int) -> Number:
+        return b.dim(value, dimension) if known is None else known
 
-def _sizes(w: Writer, problem: Problem) -> Sizes:
-    first = 1 if problem.batched else 0
-
-    def size(known: int | None, name: str, type_: str, dimension: int) -> Index:
-        if known is not None:
-            return known
-        return w.value(f"memref.dim {name}, {w.index(dimension)} : {type_}")
-
-    return Sizes(
-        size(problem.m, "%c", problem.c.type, first),
-        size(problem.n, "%c", problem.c.type, first + 1),
-        size(problem.k, "%a", problem.a.type, first + (0 if problem.a.transposed else 1)),
-        size(None if problem.batched else 1, "%c", problem.c.type, 0),
+    return ProblemShape(
+        size(problem.m, arguments.c, first),
+        size(problem.n, arguments.c, first + 1),
+        size(problem.k, arguments.a, first + (not problem.a.transposed)),
+        size(None if problem.batched else 1, arguments.c, 0),
     )
-
-
-def place_of(w: Writer, variant: Variant, tiles: tuple[Index, Index]) -> tuple[Place, str]:
-    """And which of the matrices, or of the parts of K, the block's is."""
-    tile_m, tile_n, batch = _tile(w, variant, w.index(tiles[0]), w.index(tiles[1]))
-    lane, warp = w.remainder("%tx", WARP), w.divide("%tx", WARP)
-    warp_m, warp_n = w.divide(warp, variant.warps_n), w.remainder(warp, variant.warps_n)
-    place = Place(
-        (),
-        w.multiply(tile_m, variant.m),
-        w.multiply(tile_n, variant.n),
-        "%tx",
-        lane,
-        w.divide(lane, 4),
-        w.remainder(lane, 4),
-        warp,
-        w.multiply(warp_m, variant.m // variant.warps_m),
-        w.multiply(warp_n, variant.n // variant.warps_n),
-    )
-    return place, batch
-
-
-def _tile(w: Writer, variant: Variant, tiles_m: str, tiles_n: str) -> tuple[str, str, str]:
-    """The block's tile and batch, of its number. Divided in 32 bits, which is far faster."""
-
-    def short(value: str) -> str:
-        return w.value(f"arith.index_cast {value} : index to i32")
-
-    def binary(operation: str, left: str, right: str) -> str:
-        return w.value(f"arith.{operation} {left}, {right} : i32")
-
-    number, m, n = short("%bx"), short(tiles_m), short(tiles_n)
-    most = w.constant(variant.group, "i32")
-    tiles = binary("muli", m, n)
-    batch, number = binary("divui", number, tiles), binary("remui", number, tiles)
-    # `group` rows of tiles, column by column; the last group may have fewer.
-    in_group = binary("muli", n, most)
-    first = binary("muli", binary("divui", number, in_group), most)
-    rows = binary("minui", binary("subi", m, first), most)
-    rest = binary("remui", number, in_group)
-    row, column = binary("addi", first, binary("remui", rest, rows)), binary("divui", rest, rows)
-
-    def long(value: str) -> str:
-        return w.value(f"arith.index_cast {value} : i32 to index")
-
-    return long(row), long(column), long(batch)
 
 
 class MmaSync(MatmulFamily):
@@ -226,7 +183,7 @@ class MmaSync(MatmulFamily):
             return ()
         # As many bytes of K as 32 or 64 elements of 16 bits have.
         size = ELEMENT_BYTES[problem.a.element]
-        k, deep = 64 // size, 128 // size
+        k, twice = 64 // size, 128 // size
         copy_bytes = next(
             bytes_
             for bytes_ in (16, 8, 4, 1)
@@ -234,29 +191,29 @@ class MmaSync(MatmulFamily):
                 _can_copy(matrix, Variant(copy_bytes=bytes_)) for matrix in (problem.a, problem.b)
             )
         )
-        # What takes many registers: sums of 64 bits, totals besides, elements one by one.
-        is_heavy = size == 8 or has_totals(problem) or copy_bytes < LEAST_ASYNC_BYTES
+        # What takes many registers: accumulators of 64 bits, second ones, elements one by one.
+        is_heavy = size == 8 or has_second_accumulators(problem) or copy_bytes < LEAST_ASYNC_BYTES
         large = (
             Variant(128, 128, k, 2, 2, 4),
             Variant(128, 256, k, 2, 4, 3),
             Variant(256, 128, k, 4, 2, 3),
-            Variant(128, 128, deep, 2, 2, 3),
+            Variant(128, 128, twice, 2, 2, 3),
         )
         tiles = (
             *(() if is_heavy else large),
             Variant(128, 128, k, 2, 4, 4),
             Variant(128, 64, k, 2, 2, 4),
             Variant(64, 128, k, 2, 2, 4),
-            Variant(64, 64, deep, 2, 2, 4),
+            Variant(64, 64, twice, 2, 2, 4),
             Variant(64, 64, k, 2, 2, 4),
-            Variant(32, 64, deep, 1, 4, 4),
-            Variant(64, 32, deep, 2, 2, 4),
-            Variant(32, 32, deep, 2, 2, 4),
-            Variant(16, 64, deep, 1, 4, 4),
+            Variant(32, 64, twice, 1, 4, 4),
+            Variant(64, 32, twice, 2, 2, 4),
+            Variant(32, 32, twice, 2, 2, 4),
+            Variant(16, 64, twice, 1, 4, 4),
         )
         split = tuple(
             replace(tile, splits=splits)
-            for tile in (*tiles[:1], Variant(64, 64, deep, 2, 2, 4), *tiles[-1:])
+            for tile in (*tiles[:1], Variant(64, 64, twice, 2, 2, 4), *tiles[-1:])
             for splits in (2, 4, 8, 16)
             if _is_worth_splitting(problem, tile, splits)
         )
@@ -267,30 +224,27 @@ class MmaSync(MatmulFamily):
         )
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-        """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+        """See `MatmulFamily`."""
         size = ELEMENT_BYTES[problem.a.element]
-        depth = k / variant.splits * size
-        products = variant.m * variant.n / _BYTES_MULTIPLIED
+        bytes_of_k = k / variant.splits * size
+        multiplied = variant.m * variant.n / _BYTES_MULTIPLIED
         fetched = (variant.m + variant.n) / _BYTES_FETCHED
         again = 0 if variant.splits == 1 else _START_CLOCKS
-        return depth * max(products, fetched) + variant.m * variant.n / 64, _START_CLOCKS + again
+        mainloop = bytes_of_k * max(multiplied, fetched)
+        return mainloop + variant.m * variant.n / 64, _START_CLOCKS + again
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return bytes_of_tiles(problem if variant.splits == 1 else partial_of(problem), variant)
 
-    def function(
-        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
-    ) -> str:
-        w = Writer()
-        w.open(f"func.func @{name}({problem.signature}) {{")
-        sizes = _sizes(w, problem)
-        if variant.splits == 1:
-            _launch_product(w, problem, variant, sizes, finish)
-        else:
-            _launch_split(w, problem, variant, sizes, finish)
-        w.line("return")
-        w.close()
-        return w.text() + "\n"
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
+        _MatrixLaunch(b, problem, variant, arguments, finish).build()
 
 
 MMA_SYNC = MmaSync()

@@ -1,7 +1,7 @@
-"""Products of f64 on Hopper's tensor cores, whose instructions of 16 rows have twice the rate.
+"""Matmul of f64 on Hopper's tensor cores, whose instructions of 16 rows have twice the rate.
 
-The kernel is that of `kernel`, with others of its tiles: PTX has the instructions for later
-chips too, but makes them of those of 8 rows there.
+The kernel is that of `kernel` with other tiles. PTX has these instructions for later chips too, but
+ptxas expands them there to instructions of 8 rows.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from aotc.kernels.matmul.mma_sync.family import MmaSync
 from aotc.kernels.matmul.mma_sync.tiles import Variant
 from aotc.kernels.matmul.problem import Problem
 
-# Of a multiprocessor, as measured: products that it adds in a clock, and which part of that a block
-# of 4 warps has alone; as how many products it takes to fetch a column of A and a row of B; clocks
-# until the first tile is there, and that a block takes besides.
-_PRODUCTS = 122
+# Of a multiprocessor, as measured: its multiply-adds in a clock, and which part of that a block of
+# 4 warps reaches alone; the multiply-adds that take as long as to fetch a column of A and a row of
+# B; clocks until the first tile is there, and that a block takes besides.
+_MULTIPLY_ADDS = 122
 _ALONE = 0.7
 _FETCHED = 512
 _ENOUGH_THREADS = 256
 _START_CLOCKS, _BLOCK_CLOCKS = 3000, 500
-# Of products of few tiles.
+# Where a matmul has few tiles.
 _SMALL_TILE, _FEW_TILES = (32, 64), 400
 
 
@@ -62,8 +62,8 @@ class MmaSyncF64(MmaSync):
         return tuple(variant for variant in widened if self.can_take(problem, variant))
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-        """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
-        each = k * (variant.m * variant.n + _FETCHED) / _PRODUCTS + _BLOCK_CLOCKS
+        """See `MatmulFamily`."""
+        each = k * (variant.m * variant.n + _FETCHED) / _MULTIPLY_ADDS + _BLOCK_CLOCKS
         # The last ones on a multiprocessor have no other beside them.
         is_enough = variant.threads >= _ENOUGH_THREADS
         return each, _START_CLOCKS + (0 if is_enough else each * (1 / _ALONE - 1))

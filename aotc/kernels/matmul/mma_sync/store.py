@@ -1,159 +1,181 @@
-"""Sums of a block's warps → C, through shared memory, so that neighbours store neighbours."""
+"""The epilogue: accumulators of a block's warps → C, through shared memory, so that neighbouring
+threads store neighbouring elements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
+from aotc.builder import WIDEST_ACCESS, Buffer, Builder, Number, Value, compare
 from aotc.chips import WARP
-from aotc.kernels.indices import Index
 from aotc.kernels.matmul.mma_sync.tiles import (
-    Place,
-    Sizes,
+    Coordinates,
+    ProblemShape,
     Staging,
     Variant,
-    instruction_of,
-    sides,
+    mma_of,
+    tiles_of,
 )
-from aotc.kernels.matmul.mma_sync.writer import Writer
-from aotc.kernels.matmul.problem import Finish, Problem, convert
-from aotc.kernels.matmul.problem import Place as ElementPlace
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Place, Problem
 from aotc.kernels.matmul.scalar import sum_type
+from aotc.kernels.tensor_core import add_accumulators
 
 
-class Store:
-    """`target` is what C is called here, `at` where the block's matrix is in it."""
+class Output(Protocol):
+    """Where accumulators go. If `has_padded_rows`, what is behind the end of a row may be
+    overwritten, as far as an access reaches."""
+
+    has_padded_rows: bool
+
+    def store(self, accumulators: Sequence[Value], row: Number, column: Number) -> None:
+        """Stores neighbours in a row of C, of which the first one is at `row` and `column`."""
+
+
+class MatrixOutput:
+    """Stores to a matrix of the problem's C: of `batch`, if there is one."""
+
+    has_padded_rows = False
 
     def __init__(
         self,
-        w: Writer,
+        b: Builder,
+        problem: Problem,
+        target: Buffer,
+        batch: Number | None,
+        epilogue: Finish | None,
+    ) -> None:
+        self.b, self.problem, self.target = b, problem, target
+        self.batch, self.epilogue = batch, epilogue
+
+    def store(self, accumulators: Sequence[Value], row: Number, column: Number) -> None:
+        b, at = self.b, [row, column]
+        if self.problem.adds:
+            accumulators = add_to_old(b, self.problem, accumulators, self.target, at)
+        columns = b.values([column + number for number in range(len(accumulators))])
+        batch = None if self.batch is None else b.value(self.batch)
+        # The vector's size divides the tile's, and so the first column.
+        place = Place(batch, b.value(row), columns, is_whole=True)
+        values = elements_of_c(b, self.problem, accumulators, place, self.epilogue)
+        store_vector(b, values, self.target, at)
+
+
+class PartialOutput(MatrixOutput):
+    """Stores to a matrix of partial accumulators."""
+
+    has_padded_rows = True
+
+
+class StagedStore:
+    """Stores the accumulators of a warp's tile. `staged` is the block's part of shared memory."""
+
+    def __init__(
+        self,
+        b: Builder,
         problem: Problem,
         variant: Variant,
-        sizes: Sizes,
-        place: Place,
-        target: str,
-        at: tuple[str, ...],
+        shape: ProblemShape,
+        coordinates: Coordinates,
+        staged: Buffer,
     ) -> None:
-        self.w, self.problem, self.variant = w, problem, variant
-        self.sizes, self.place, self.target, self.at = sizes, place, target, at
-        self.instruction = instruction_of(problem, variant)
-        self.a, self.b = sides(problem, variant)
-        self.tiles_m = variant.m // variant.warps_m // self.instruction.m
-        self.tiles_n = variant.n // variant.warps_n // self.instruction.n
+        self.b, self.shape, self.at, self.staged = b, shape, coordinates, staged
+        self.staging, self.mma = Staging.of(problem, variant), mma_of(problem, variant)
+        self.tiles_m = variant.m // variant.warps_m // self.mma.m
+        self.tiles_n = variant.n // variant.warps_n // self.mma.n
+        self.has_neighbours = [tiles.holds_neighbours for tiles in tiles_of(problem, variant)]
 
-    def write(self, sums: Sequence[str], finish: Finish | None) -> None:
-        """A few rows of tiles at a time."""
-        w, i = self.w, self.instruction
-        staging = Staging.of(self.problem, self.variant)
-        for first in range(0, self.tiles_m, staging.tiles):
-            w.line("gpu.barrier")
-            for tile in range(staging.tiles):
-                of_row = sums[(first + tile) * self.tiles_n :][: self.tiles_n]
-                for n, sum_ in enumerate(of_row):
-                    self._stage(staging, tile * i.m, n, sum_)
-            w.line("gpu.barrier")
-            self._store_rows(staging, first * i.m, finish)
+    def store(self, accumulators: Sequence[Value], output: Output) -> None:
+        """A few rows of the instruction's tiles at a time."""
+        for first in range(0, self.tiles_m, self.staging.tiles):
+            self.b.barrier()
+            for tile in range(self.staging.tiles):
+                of_row = accumulators[(first + tile) * self.tiles_n :][: self.tiles_n]
+                for n, accumulator in enumerate(of_row):
+                    self._stage(accumulator, tile * self.mma.m, n)
+            self.b.barrier()
+            self._store_rows(first * self.mma.m, output)
 
-    def _stage(self, staging: Staging, first_row: int, n: int, sum_: str) -> None:
-        """Writes a tile into the warp's part of shared memory."""
-        w, i, place = self.w, self.instruction, self.place
-        rows: list[Index]
-        if self.a.are_neighbours_together:
-            rows = [w.add(w.multiply(place.group, 2), first_row + half) for half in range(2)]
+    def _stage(self, accumulator: Value, first_row: int, n: int) -> None:
+        """Writes a tile to the warp's part of shared memory."""
+        b, mma, at = self.b, self.mma, self.at
+        is_paired_m, is_paired_n = self.has_neighbours
+        if is_paired_m:
+            rows = [at.group * 2 + (first_row + half) for half in range(2)]
         else:
-            rows = [w.add(place.group, first_row + 8 * half) for half in range(i.sum_rows)]
+            rows = [at.group + (first_row + 8 * half) for half in range(mma.accumulator_rows)]
         for half, row in enumerate(rows):
-            two = w.value(f"vector.extract {sum_}[{half}] : vector<2x{i.sum}> from {i.sum_type}")
-            if not self.b.are_neighbours_together:
-                at = w.at(place.warp, row, w.add(w.multiply(place.member, 2), n * i.n))
-                w.store_vector(two, f"%staged{at}", staging.type, 2, i.sum)
+            two = b.extract(accumulator, [half])
+            if not is_paired_n:
+                column = at.in_group * 2 + n * mma.n
+                alignment = 2 * ELEMENT_BYTES[mma.accumulator]
+                b.store_vector(two, self.staged, [at.warp, row, column], alignment)
                 continue
             for neighbour in range(2):
-                column = w.add(w.multiply(place.member, 4), n // 2 * 16 + 2 * neighbour + n % 2)
-                at = w.at(place.warp, row, column)
-                one = w.value(f"vector.extract {two}[{neighbour}] : {i.sum} from vector<2x{i.sum}>")
-                w.line(f"memref.store {one}, %staged{at} : {staging.type}")
+                column = at.in_group * 4 + (n // 2 * 16 + 2 * neighbour + n % 2)
+                b.store(b.extract(two, [neighbour]), self.staged, [at.warp, row, column])
 
-    def _store_rows(self, staging: Staging, first_row: int, finish: Finish | None) -> None:
+    def _store_rows(self, first_row: int, output: Output) -> None:
         """Stores what the warp has staged, `width` elements of a row at once."""
-        w, sizes, width = self.w, self.sizes, staging.width
-        across = staging.columns // width
-        none, one, pieces = w.index(0), w.index(1), w.index(staging.rows * across // WARP)
-        w.open(f"scf.for %piece = {none} to {pieces} step {one} {{")
-        number = w.add(w.multiply("%piece", WARP), self.place.lane)
-        own_row, own_column = (
-            w.divide(number, across),
-            w.multiply(w.remainder(number, across), width),
-        )
-        row = w.add(w.add(self.place.row, self.place.warp_row), w.add(own_row, first_row))
-        column = w.add(w.add(self.place.column, self.place.warp_column), own_column)
-        source = staging, own_row, own_column
-        with w.where(w.is_less(row, sizes.m)):
-            # Rows of partial sums have room for it.
-            has_room = width == 1 or self.target != "%c"
-            if has_room or (isinstance(sizes.n, int) and sizes.n % width == 0):
-                with w.where(w.is_less(column, sizes.n)):
-                    self._store_some(*source, row, column, width, finish)
-            else:
-                is_whole = w.is_less(w.add(column, width - 1), sizes.n)
-                w.open(f"scf.if {is_whole} {{")
-                self._store_some(*source, row, column, width, finish)
-                w.otherwise()
-                none, one, end = w.index(0), w.index(1), w.index(width)
-                w.open(f"scf.for %rest = {none} to {end} step {one} {{")
-                column = w.add(column, "%rest")
-                with w.where(w.is_less(column, sizes.n)):
-                    own_column = w.add(own_column, "%rest")
-                    self._store_some(staging, own_row, own_column, row, column, 1, finish)
-                w.close()
-                w.close()
-        w.close()
+        b, at, n = self.b, self.at, self.shape.n
+        width, across = self.staging.width, self.staging.columns // self.staging.width
+        with b.loop(0, self.staging.rows * across // WARP) as loop:
+            number = loop.index * WARP + at.lane
+            own_row, own_column = number // across, number % across * width
+            row = (at.row + at.warp_row) + (own_row + first_row)
+            column = (at.column + at.warp_column) + own_column
 
-    def _store_some(
-        self,
-        staging: Staging,
-        own_row: Index,
-        own_column: Index,
-        row: Index,
-        column: Index,
-        width: int,
-        finish: Finish | None,
-    ) -> None:
-        w = self.w
-        at = w.at(self.place.warp, own_row, own_column)
-        sums = w.load_vector(f"%staged{at}", staging.type, width, self.instruction.sum)
-        self._store_sums(sums, row, column, finish)
+            def store(offset: Number, width: int) -> None:
+                place = [at.warp, own_row, own_column + offset]
+                output.store(load_vector(b, self.staged, place, width), row, column + offset)
 
-    def _store_sums(
-        self, sums: Sequence[str], row: Index, column: Index, finish: Finish | None
-    ) -> None:
-        """Of neighbours in a row of C, the first one at `row`, `column`."""
-        w, c, summed, width = self.w, self.problem.c, self.instruction.sum, len(sums)
-        at = w.at(*self.at, row, column)
-        if self.problem.adds:
-            before = w.load_vector(f"{self.target}{at}", c.type, width, c.element)
-            sums = [
-                add_sums(w, convert(w, old, c.element, summed), new, summed)
-                for old, new in zip(before, sums, strict=True)
-            ]
-        columns = [w.index(w.add(column, number)) for number in range(width)]
-        batch = self.place.batch[0] if self.place.batch else None
-        # `width` divides the tile, and so the first column.
-        place = ElementPlace(batch, w.index(row), columns, is_whole=True)
-        values = results_of(w, self.problem, sums, place, finish)
-        type_ = f"vector<{width}x{c.element}>"
-        stored = w.value(f"vector.from_elements {', '.join(values)} : {type_}")
-        w.store_vector(stored, f"{self.target}{at}", c.type, width, c.element)
+            with b.where(compare("slt", row, self.shape.m)):
+                is_even = isinstance(n, int) and n % width == 0
+                if width == 1 or output.has_padded_rows or is_even:
+                    with b.where(compare("slt", column, n)):
+                        store(0, width)
+                    return
+                with b.where(compare("slt", column + (width - 1), n)) as branch:
+                    store(0, width)
+                with branch.otherwise(), b.loop(0, width) as rest:
+                    is_there = compare("slt", column + rest.index, n)
+                    with b.where(is_there):
+                        store(rest.index, 1)
 
 
-def add_sums(w: Writer, left: str, right: str, type_: str) -> str:
-    return w.value(f"arith.{'addi' if type_ == 'i32' else 'addf'} {left}, {right} : {type_}")
+# --- Elements of C -----------------------------------------------------------------------------
 
 
-def results_of(
-    w: Writer, problem: Problem, sums: Sequence[str], place: ElementPlace, finish: Finish | None
-) -> Sequence[str]:
-    """What C gets for sums."""
-    totals = [convert(w, sum_, sum_type(problem), problem.accumulator) for sum_ in sums]
-    if finish is not None:
-        return finish(w, totals, place)
-    return [convert(w, total, problem.accumulator, problem.c.element) for total in totals]
+def load_vector(b: Builder, source: Buffer, at: Sequence[Number], count: int) -> list[Value]:
+    """Neighbours in a row, in one access, as a vector even if there is only one."""
+    alignment = min(count * source.element_bytes, WIDEST_ACCESS)
+    return b.elements(b.load_vector(source, at, count, alignment))
+
+
+def store_vector(b: Builder, values: Sequence[Value], target: Buffer, at: Sequence[Number]) -> None:
+    """The same for a store."""
+    vector = b.from_elements(values, f"vector<{len(values)}x{target.element}>")
+    b.store_vector(vector, target, at, len(values) * target.element_bytes)
+
+
+def add_to_old(
+    b: Builder, problem: Problem, accumulators: Sequence[Value], c: Buffer, at: Sequence[Number]
+) -> list[Value]:
+    """Accumulators, and what C has where they are to be stored."""
+    old = load_vector(b, c, at, len(accumulators))
+    return [
+        add_accumulators(b, b.convert(one, sum_type(problem)), accumulator)
+        for one, accumulator in zip(old, accumulators, strict=True)
+    ]
+
+
+def elements_of_c(
+    b: Builder,
+    problem: Problem,
+    accumulators: Sequence[Value],
+    place: Place,
+    epilogue: Finish | None,
+) -> Sequence[Value]:
+    """What C gets for accumulators."""
+    rounded = [b.convert(one, problem.accumulator) for one in accumulators]
+    if epilogue is not None:
+        return epilogue(b, rounded, place)
+    return [b.convert(one, problem.c.element) for one in rounded]

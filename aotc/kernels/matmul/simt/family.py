@@ -1,42 +1,41 @@
-"""Products of matrices on the ordinary units: f32 without tf32, f64, integers, any other types.
+"""Matmuls without tensor cores: f32 without tf32, f64, integers, any other types.
 
-A block makes a tile of C, its warps rectangles of that, each thread some rows and columns of its
-warp's. Tiles of A and B stand in shared memory with k outermost, so that what a thread reads of
-them is 16 bytes in a row; the next ones are on their way while one is used. A thread reads a
-column and row ahead of its products, too, over the end of a tile: no product waits for a read that
-has just begun. docs/matmul_ladder.md tells what each of these is worth.
+A block computes a tile of C, each of its warps a tile of that, and each thread some rows and
+columns of its warp's. Tiles of A and B are in shared memory with K outermost, so that a thread
+reads 16 bytes of them in one access; the next tiles are copied while one is used. A thread loads
+fragments one step of K ahead of its multiply-adds, over the end of a tile, too: no multiply-add
+waits for a load that has just begun. docs/matmul_ladder.md tells what each of these is worth.
 """
 
 from __future__ import annotations
 
 import itertools
-from functools import partial
 
 from msgspec.structs import replace
 
+from aotc.builder import (
+    WIDEST_ACCESS,
+    Builder,
+    Number,
+    divide_up,
+    minimum,
+    signed_maximum,
+)
 from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.indices import Index
 from aotc.kernels.matmul.family import FewTiles, MatmulFamily
-from aotc.kernels.matmul.mma_sync.tiles import Sizes
-from aotc.kernels.matmul.mma_sync.writer import Writer as TensorCoreWriter
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Problem
-from aotc.kernels.matmul.scalar import Operands, has_known_types, sum_type
+from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Problem
+from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
 from aotc.kernels.matmul.simt.kernel import Kernel
-from aotc.kernels.matmul.simt.tiles import (
-    WIDEST_ACCESS,
-    Variant,
-    shared_bytes,
-    sides,
-)
-from aotc.kernels.matmul.split_k_reduction import add_parts, allocate_parts, partial_of
-from aotc.kernels.writer import Writer
+from aotc.kernels.matmul.simt.tiles import Variant, shared_bytes, sides
+from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 
 _SHARED_BYTES = 160 * KIB
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
 _MANY_BLOCKS = 2 * H100.multiprocessors
 _FEW_STEPS = 8
-# Of products of few tiles: their size, and in how many parts K is at most.
+# Of matmuls of few tiles: their size, and the most splits of K.
 _SMALL_TILE = (64, 64)
 _MOST_SPLITS = 32
 # How many tiles are worth a try by loads where asynchronous copies can bring them.
@@ -56,7 +55,7 @@ _SUM_CLOCKS = 20000
 
 
 def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool:
-    """Where there are too few tiles for a GPU, and each part still has many steps."""
+    """Whether there are too few tiles for a GPU, and each split still has many steps."""
     m, n, k = problem.m, problem.n, problem.k
     if m is None or n is None or k is None or variant.threads < _LEAST_THREADS:
         return False
@@ -64,34 +63,13 @@ def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool
     return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
 
 
-def _splits(writer: Writer, variant: Variant, sizes: Sizes) -> Index:
-    """In how many parts K is made: enough for a large GPU, and of many steps each."""
+def _splits(variant: Variant, m: Number, n: Number, k: Number, batches: Number) -> Number:
+    """The number of splits of K: enough for a large GPU, and of many steps each."""
     if variant.splits:
         return variant.splits
-    w = writer
-    tiles = w.multiply(w.divide_up(sizes.m, variant.m), w.divide_up(sizes.n, variant.n))
-    tiles = w.maximum(w.multiply(tiles, sizes.batches), 1)
-    enough = w.minimum(w.divide(_MANY_BLOCKS, tiles), w.divide(sizes.k, variant.k * _FEW_STEPS))
-    return w.maximum(w.minimum(enough, _MOST_SPLITS), 1)
-
-
-def _launch(
-    writer: Writer,
-    problem: Problem,
-    variant: Variant,
-    operands: Operands,
-    parts: Index,
-    finish: Finish | None,
-    splits: Index = 1,
-) -> None:
-    """`parts`: of K, of all batches; `splits`: of one."""
-    tiles_m = writer.divide_up(operands.m, variant.m)
-    tiles_n = writer.divide_up(operands.n, variant.n)
-    blocks = writer.multiply(parts, writer.multiply(tiles_m, tiles_n))
-    sums = None if splits == 1 else partial_of(problem).c
-    kernel = Kernel(problem, variant, writer, operands, finish, sums, splits)
-    bytes_ = shared_bytes(problem, variant)
-    writer.launch(blocks, variant.threads, bytes_, partial(kernel.body, tiles_m, tiles_n))
+    tiles = signed_maximum(divide_up(m, variant.m) * divide_up(n, variant.n) * batches, 1)
+    enough = minimum(_MANY_BLOCKS // tiles, k // (variant.k * _FEW_STEPS))
+    return signed_maximum(minimum(enough, _MOST_SPLITS), 1)
 
 
 class Simt(MatmulFamily):
@@ -117,7 +95,7 @@ class Simt(MatmulFamily):
             or (variant.thread_m % group or variant.thread_n % group)
             or not (WARP <= variant.threads <= MAX_BLOCK_THREADS)
             or self.shared_bytes(problem, variant) > _SHARED_BYTES
-            # Parts are stored as what they are summed in.
+            # Partial accumulators are stored as they are.
             or (variant.splits != 1 and problem.a.element != element)
         ):
             return False
@@ -144,10 +122,10 @@ class Simt(MatmulFamily):
         ]
         if ELEMENT_BYTES[element] == 4:
             large = [((128, 256, 16), (64, 64, 8, 16)), ((256, 128, 16), (64, 64, 16, 8))]
-            # Elements of rows along k come one by one: a B alone of those is the shorter side. (As
-            # measured; of sizes that are not known, too.)
-            turned = (problem.a.transposed, problem.b.transposed)
-            if all(turned) or (any(turned) and not problem.has_known_sizes):
+            # Elements of a K-major operand are copied one by one: a B alone of those is the shorter
+            # side. (As measured; of sizes that are not known, too.)
+            transposed = (problem.a.transposed, problem.b.transposed)
+            if all(transposed) or (any(transposed) and not problem.has_known_sizes):
                 large.reverse()
             sizes = [
                 *(*large, ((256, 128, 8), (64, 64, 16, 8))),
@@ -182,7 +160,7 @@ class Simt(MatmulFamily):
         )
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-        """What a tile takes of a multiprocessor, about, and what a launch takes besides."""
+        """About how many clocks a tile takes of a multiprocessor, and a launch besides."""
         each = variant.thread_m * variant.thread_n
         part = each / (each + _OVERHEAD)
         tile = k / variant.splits * variant.m * variant.n / _MULTIPLY_ADDS / part
@@ -202,29 +180,38 @@ class Simt(MatmulFamily):
         return None
 
     def for_sizes(self, variant: Variant, sizes: tuple[int, int, int]) -> Variant:
-        """The variant with the number of parts that the program finds."""
-        return replace(variant, splits=_splits(Writer(), variant, Sizes(*sizes, 1)))
+        """The variant with the number of splits that the program finds."""
+        return replace(variant, splits=_splits(variant, *sizes, 1))
 
-    def function(
-        self, problem: Problem, variant: Variant, name: str, finish: Finish | None = None
-    ) -> str:
-        writer = Writer()
-        operands = Operands(writer, problem)
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
+        operands = Operands(b, problem, arguments)
         if variant.splits == 1:
-            _launch(writer, problem, variant, operands, operands.batches, finish)
-        else:
-            sizes = Sizes(operands.m, operands.n, operands.k, operands.batches)
-            before = TensorCoreWriter.behind(writer)
-            splits = _splits(writer, variant, sizes)
-            before = TensorCoreWriter.behind(writer)
-            parts = allocate_parts(before, problem, splits, sizes)
-            writer.go_on(before)
-            _launch(writer, problem, variant, operands, parts, None, splits)
-            after = TensorCoreWriter.behind(writer)
-            add_parts(after, problem, splits, sizes, finish)
-            writer.go_on(after)
-        writer.line("return")
-        return f"func.func @{name}({problem.signature}) {{\n{writer.text()}\n}}\n"
+            kernel = Kernel(b, problem, variant, operands, finish)
+            self._launch(b, kernel, operands.batches)
+            return
+        shape = ProblemShape(operands.m, operands.n, operands.k, operands.batches)
+        splits = _splits(variant, shape.m, shape.n, shape.k, shape.batches)
+        reduction = SplitKReduction(b, problem, splits, shape)
+        target = (reduction.buffer, partial_of(problem).c)
+        kernel = Kernel(b, problem, variant, operands, None, target, splits)
+        self._launch(b, kernel, reduction.count)
+        reduction.reduce_to(arguments.c, finish)
+
+    def _launch(self, b: Builder, kernel: Kernel, splits: Number) -> None:
+        """`splits`: of all batches."""
+        variant, operands = kernel.variant, kernel.operands
+        tiles_m, tiles_n = divide_up(operands.m, variant.m), divide_up(operands.n, variant.n)
+        blocks = splits * (tiles_m * tiles_n)
+        shared = self.shared_bytes(kernel.problem, variant)
+        with launch(b, blocks, variant.threads, shared) as block:
+            kernel.build(block, tiles_m, tiles_n)
 
 
 SIMT = Simt()

@@ -1,4 +1,4 @@
-"""Sizes of SIMT kernels: tiles of A and B, how they are brought to shared memory and lie there."""
+"""Sizes of SIMT kernels: tiles of A and B, their copies to shared memory, their layouts there."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from math import prod
 
 from msgspec import Struct
 
+from aotc.builder import WIDEST_ACCESS
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.scalar import sum_type
 
-WIDEST_ACCESS = 16  # bytes
-
 
 class Variant(Struct, frozen=True):
-    """Sizes, all powers of two: a block makes m x n elements of C from k columns of A and k rows of
-    B at a time, a warp warp_m x warp_n of them, a thread thread_m x thread_n.
+    """Sizes, all powers of two: a block computes m x n elements of C from k columns of A and k rows
+    of B at a time, a warp warp_m x warp_n of them, a thread thread_m x thread_n.
 
-    `stages`: how many tiles of A and of B are in shared memory, one in use and the others on their
-    way. `copy_bytes`: what an asynchronous copy brings, 16, 8 or 4, of operands whose rows lie
-    along the tile (the others come by elements). 0: loads and stores instead, which convert, with
+    `stages`: the number of tiles of A and of B in shared memory, of which one is used while the
+    others are copied. `copy_bytes`: the bytes of an asynchronous copy, 16, 8 or 4, of operands that
+    are not K-major (those are copied by elements). 0: loads and stores instead, which convert, with
     two stages. `group`: blocks that follow each other are in this many rows of tiles, so that they
-    find each other's A and B in the L2 cache. K is made in `splits` parts, whose sums another
-    kernel adds where they are more than one; 0: the program says in how many, when it knows sizes.
+    find each other's A and B in the L2 cache. `splits`: of K; if it is not 1, another kernel adds
+    the splits' accumulators. 0: the program finds the number when it knows the sizes.
     """
 
     m: int
@@ -42,14 +41,14 @@ class Variant(Struct, frozen=True):
 
 
 class Side(Struct, frozen=True):
-    """A or B: its tile is `tile` rows or columns of C long. `is_turned`: its rows lie along k, not
-    along the tile. `width`: the elements that a thread brings at once."""
+    """A or B: its tile is `tile` rows or columns of C long. `is_k_major`: K is contiguous, not the
+    tile. `width`: the elements that a thread copies at once."""
 
     matrix: Matrix
     extent: int | None
-    depth: int | None
+    k: int | None
     tile: int
-    is_turned: bool
+    is_k_major: bool
     width: int
 
     @property
@@ -58,17 +57,17 @@ class Side(Struct, frozen=True):
         return self.extent is not None and self.extent % self.tile == 0
 
     def shape(self, variant: Variant, element: str) -> tuple[int, int, int]:
-        # What is turned is stored by neighbours into rows that follow each other: the padding puts
-        # them into different banks.
-        padding = WIDEST_ACCESS // ELEMENT_BYTES[element] if self.is_turned else 0
+        # A K-major operand is stored by neighbours into rows that follow each other: the padding
+        # puts them into different banks.
+        padding = WIDEST_ACCESS // ELEMENT_BYTES[element] if self.is_k_major else 0
         return variant.stages, variant.k, self.tile + padding
 
 
 def sides(problem: Problem, variant: Variant) -> tuple[Side, Side]:
-    def side(matrix: Matrix, extent: int | None, tile: int, is_turned: bool) -> Side:
-        along = problem.k if is_turned else extent
-        width = _width(matrix, along, tile, is_turned, variant)
-        return Side(matrix, extent, problem.k, tile, is_turned, width)
+    def side(matrix: Matrix, extent: int | None, tile: int, is_k_major: bool) -> Side:
+        along = problem.k if is_k_major else extent
+        width = _width(matrix, along, tile, is_k_major, variant)
+        return Side(matrix, extent, problem.k, tile, is_k_major, width)
 
     return (
         side(problem.a, problem.m, variant.m, not problem.a.transposed),
@@ -76,17 +75,17 @@ def sides(problem: Problem, variant: Variant) -> tuple[Side, Side]:
     )
 
 
-def _width(matrix: Matrix, along: int | None, tile: int, is_turned: bool, variant: Variant) -> int:
+def _width(matrix: Matrix, along: int | None, tile: int, is_k_major: bool, variant: Variant) -> int:
     bytes_ = ELEMENT_BYTES[matrix.element]
     if variant.copy_bytes:
-        # Asynchronous copies cannot turn anything but single elements.
-        return 1 if is_turned else max(1, variant.copy_bytes // bytes_)
+        # Asynchronous copies can transpose single elements alone.
+        return 1 if is_k_major else max(1, variant.copy_bytes // bytes_)
     # Loads are whole: of rows of which it is not known that they are so many elements, single ones.
     width = min(WIDEST_ACCESS, matrix.alignment) // bytes_
     while width > 1 and (
         along is None
         or along % width
-        or (is_turned and variant.k % width)
+        or (is_k_major and variant.k % width)
         or tile * variant.k // width % variant.threads
     ):
         width //= 2

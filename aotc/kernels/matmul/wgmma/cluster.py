@@ -1,113 +1,105 @@
-"""What a kernel of `hopper` does with the other blocks of its cluster.
+"""Multicast among the blocks of a cluster, which compute neighbouring tiles of C.
 
-They make tiles of C beside and below each other. Those in one row of tiles have the same tile of A,
-those in one column the same of B: each brings a part of it to all of them (TMA's multicast). So a
-stage may be overwritten when all blocks that have a part of it are done with theirs.
+Those in one row of tiles have the same tile of A, those in one column the same of B: each copies a
+part of it to all of them (TMA's multicast). So a stage may be overwritten when all blocks that have
+a part of it are done with theirs.
 
 Blocks are numbered down, then across.
 """
 
 from __future__ import annotations
 
-from aotc.kernels.matmul.wgmma.pipeline import Ring
-from aotc.kernels.matmul.wgmma.tiles import Body
+from aotc.builder import Builder, Launch, Number, Scalar, Value, compare
+from aotc.kernels.hopper.pipeline import TmaPipeline
+from aotc.kernels.hopper.smem import shared_pointer
 
 
 class Cluster:
-    """Of `down` times `across` blocks; of one, there is nothing to do. With `splits` it is of that
-    many which divide K of one tile (`split`), and share nothing.
+    """A cluster of `down` times `across` blocks. With `splits`, it is one of that many blocks which
+    divide K of one tile (`cluster_split_k`), and share nothing.
 
-    `begin` is first. `number` and `count`: of this cluster, and of all. `below` and `beside`: where
-    this block is in its cluster. All are names of i32 values.
+    `number` and `count`: of this cluster, and of all. `row` and `column`: where this block's tile
+    is among those of its cluster. All are i32.
     """
 
-    def __init__(self, e: Body, down: int, across: int, splits: int = 1) -> None:
-        self.e, self.down, self.across, self.splits = e, down, across, splits
-
-    @property
-    def size(self) -> int:
-        return self.down * self.across
+    def __init__(self, b: Builder, launch: Launch, down: int, across: int, splits: int = 1) -> None:
+        self.b, self.down, self.across = b, down, across
+        self.size = down * across
+        block, blocks = Scalar(b.i32(launch.block)), Scalar(b.i32(launch.blocks))
+        if splits > 1:
+            block, blocks = block // splits, blocks // splits
+        self.number, self.count = block // self.size, blocks // self.size
+        rank = block % self.size
+        self.row, self.column = rank % down, rank // down
 
     @property
     def sharers(self) -> int:
         """How many blocks write to one's shared memory: those of its row and of its column."""
         return self.down + self.across - 1
 
-    def launched(self) -> str:
-        """What a gpu.launch says of it. Of the host's part."""
-        if self.size * self.splits == 1:
-            return ""
-        size, one = self.e.constant(self.size * self.splits), self.e.constant(1)
-        return f"clusters(%cx, %cy, %cz) in (%ox = {size}, %oy = {one}, %oz = {one}) "
-
-    def begin(self, block: str, blocks: str) -> None:
-        e = self.e
-        if self.splits > 1:
-            block, blocks = (e.do("divui", one, self.splits) for one in (block, blocks))
-        self.number, self.count = e.do("divui", block, self.size), e.do("divui", blocks, self.size)
-        rank = e.do("remui", block, self.size)
-        self.below, self.beside = e.do("remui", rank, self.down), e.do("divui", rank, self.down)
-
-    def arrive_all(self) -> None:
+    def arrive(self) -> None:
         """Says that this thread is here."""
         if self.size > 1:
-            self.e.line("nvvm.cluster.arrive")
+            self.b.op("nvvm.cluster.arrive")
 
-    def await_all(self) -> None:
-        """Until all threads of the cluster have said so."""
-        self.e.line("nvvm.cluster.wait" if self.size > 1 else "gpu.barrier")
+    def wait(self) -> None:
+        """Waits until all threads of the cluster have said so."""
+        if self.size > 1:
+            self.b.op("nvvm.cluster.wait")
+        else:
+            self.b.barrier()
 
     def end(self) -> None:
         """Others may still arrive at this block's barriers."""
         if self.size > 1:
-            self.arrive_all()
-            self.await_all()
+            self.arrive()
+            self.wait()
 
-    def masks(self) -> tuple[str, str]:
-        """Of the blocks in this block's row, and of those in its column: a bit each, as i16."""
-        e = self.e
-        row = e.constant(sum(1 << self.down * number for number in range(self.across)), "i32")
-        column = e.constant((1 << self.down) - 1, "i32")
-        first = e.do("shli", row, self.below)
-        second = e.do("shli", column, e.do("muli", self.beside, self.down))
-        return (
-            e.value(f"arith.trunci {first} : i32 to i16"),
-            e.value(f"arith.trunci {second} : i32 to i16"),
-        )
+    def multicast_masks(self) -> tuple[Value | None, Value | None]:
+        """For A and B: the blocks in this block's row, and those in its column, a bit of an i16
+        each. None where a block is alone."""
+        b = self.b
+        row = b.constant(sum(1 << self.down * number for number in range(self.across)), "i32")
+        column = b.constant((1 << self.down) - 1, "i32")
+        first, second = row << self.row, column << self.column * self.down
+        masks = [b.op("arith.trunci", [mask], "i16") for mask in (first, second)]
+        return masks[0] if self.across > 1 else None, masks[1] if self.down > 1 else None
 
-    def is_sharer(self, number: str) -> str:
-        """Whether it is that of a block in this block's row or column."""
-        e = self.e
+    def is_sharer(self, number: Scalar) -> Scalar:
+        """Whether it is the number of a block in this block's row or column."""
         if self.size == 1:
-            return e.compare("eq", number, 0)
-        is_block = e.compare("ult", number, self.size)
-        in_row = e.compare("eq", e.do("remui", number, self.down), self.below)
-        in_column = e.compare("eq", e.do("divui", number, self.down), self.beside)
-        return e.do("andi", is_block, e.do("ori", in_row, in_column, "i1"), "i1")
+            return compare("eq", number, 0)
+        is_block = compare("ult", number, self.size)
+        in_row = compare("eq", number % self.down, self.row)
+        in_column = compare("eq", number // self.down, self.column)
+        return Scalar(is_block & (in_row | in_column))
 
-    def arrive(self, barrier: str, number: str) -> None:
-        """At a block's barrier, which is where this block has its own: an address in i32."""
-        e = self.e
-        there = e.value(f"nvvm.mapa {e.pointer(barrier)}, {number} : !llvm.ptr<3> -> !llvm.ptr<7>")
+    def arrive_remotely(self, barrier: Scalar, number: Scalar) -> None:
+        """Arrives at the mbarrier of a block, which is where this block has its own."""
+        b, cluster = self.b, "!llvm.ptr<7>"
+        remote = b.op("nvvm.mapa", [shared_pointer(b, barrier), number], cluster)
         # No scope of the cluster: that would be a fence of all memory, each time.
-        e.line(f"nvvm.mbarrier.arrive {there} : !llvm.ptr<7>")
+        b.op("nvvm.mbarrier.arrive", [remote])
 
 
-class SharedRing(Ring):
-    """Of stages that other blocks of the cluster write to, too."""
+class ClusterPipeline(TmaPipeline):
+    """A pipeline of stages that other blocks of the cluster write to, too."""
 
-    def __init__(self, e: Body, cluster: Cluster, stages: int, stage_bytes: int) -> None:
-        super().__init__(e, stages, stage_bytes)
+    def __init__(self, b: Builder, cluster: Cluster, stages: int, stage_bytes: int) -> None:
+        super().__init__(b, stages, stage_bytes)
         self.cluster = cluster
 
-    def begin_reader(self, lane: str) -> None:
+    def init_barriers(self, consumer_warps: int) -> None:
+        super().init_barriers(consumer_warps * self.cluster.sharers)
+
+    def begin_consumer(self, lane: Scalar) -> None:
         self.lane = lane
         self.arrives = self.cluster.is_sharer(lane)
 
-    def release(self, stage: str) -> None:
+    def consumer_release(self, stage: Number) -> None:
         """Each warp says so to all blocks that write there."""
         if self.cluster.size == 1:
-            super().release(stage)
+            super().consumer_release(stage)
             return
-        with self.e.block(f"scf.if {self.arrives}"):
-            self.cluster.arrive(self.empty.address(stage), self.lane)
+        with self.b.where(self.arrives):
+            self.cluster.arrive_remotely(self.empty.address(stage), self.lane)

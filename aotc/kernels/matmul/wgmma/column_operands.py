@@ -1,51 +1,56 @@
-"""Vectors along C's columns that a kernel of `hopper` reads where it stores, as a bias: a thread's
-elements of a piece, all at once and a piece ahead.
+"""Epilogue operands along C's columns, as a bias: a thread's elements of a subtile, all at once and
+a subtile ahead.
 
-Memory that no cache has yet is some 700 ns away. A load in front of each sum would wait for it once
-for every 32 bytes.
+Memory that no cache has yet is some 700 ns away. A load in front of each accumulator would wait for
+it once for every 32 bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from aotc.builder import Buffer, Builder, Number, Scalar, Value, minimum
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra, Problem
-from aotc.kernels.matmul.wgmma.epilogue_operands import Neighbours
-from aotc.kernels.matmul.wgmma.tiles import Body
+from aotc.kernels.matmul.wgmma.epilogue_operands import Pairs
 
 
-class ColumnExtras:
-    """Those of the problem, where two neighbours may be read at once: columns are of pairs."""
+class ColumnOperands:
+    """Those of the problem, where two neighbours may be loaded at once: columns are of pairs."""
 
-    def __init__(self, e: Body, problem: Problem, *, has_pairs: bool) -> None:
-        self.e, self.problem = e, problem
-        extras = problem.extras if has_pairs else ()
-        self.numbers = [i for i, one in enumerate(extras) if self._is_taken(one)]
+    def __init__(
+        self, b: Builder, problem: Problem, values: Sequence[Value], *, has_pairs: bool
+    ) -> None:
+        self.b, self.n = b, problem.n
+        self.operands = {
+            number: (extra, value)
+            for number, (extra, value) in enumerate(zip(problem.extras, values, strict=True))
+            if has_pairs and _is_column(extra)
+        }
 
-    def _is_taken(self, extra: Extra) -> bool:
-        size = ELEMENT_BYTES.get(extra.element or "")
-        is_column = extra.axes == (Axis("column"),)
-        return is_column and size is not None and extra.alignment % (2 * size) == 0
+    def load(self, column: Number, columns: int, lane: Scalar) -> dict[int, Pairs]:
+        """By the operand's number, of a subtile of so many columns, which begins at one of C's (an
+        i32)."""
+        return {
+            number: self._load(extra, Buffer(value), column, columns, lane)
+            for number, (extra, value) in self.operands.items()
+        }
 
-    def load(self, column: str, columns: int, lane: str) -> dict[int, Neighbours]:
-        """Of a piece of so many columns, which begins at one of C's (an i32)."""
-        return {number: self._load(number, column, columns, lane) for number in self.numbers}
-
-    def _load(self, number: int, column: str, columns: int, lane: str) -> Neighbours:
-        e, extra, n = self.e, self.problem.extras[number], self.problem.n
+    def _load(
+        self, extra: Extra, buffer: Buffer, column: Number, columns: int, lane: Scalar
+    ) -> Pairs:
+        b, n, found = self.b, self.n, Pairs()
         assert n is not None
-        size = ELEMENT_BYTES[extra.element or ""]
-        pair = f"vector<2x{extra.element}>"
-        own = e.do("addi", column, e.do("shli", e.do("andi", lane, 3), 1))
-        found = Neighbours()
+        own = column + ((lane & 3) << 1)
         for group in range(columns // 8):
             # Behind C's last columns, these.
-            at = e.index(e.do("minui", e.do("addi", own, 8 * group), n - 2))
-            both = e.value(
-                f"vector.load %e{number}[{at}] {{alignment = {2 * size} : i64}} "
-                f": {extra.type}, {pair}"
-            )
-            left, right = (
-                e.value(f"vector.extract {both}[{i}] : {extra.element} from {pair}")
-                for i in range(2)
-            )
+            at = b.index(minimum(own + 8 * group, n - 2))
+            vector = b.load_vector(buffer, [at], 2, 2 * ELEMENT_BYTES[extra.element or ""])
+            left, right = b.elements(vector)
             found[group, 0] = found[group, 1] = left, right
         return found
+
+
+def _is_column(extra: Extra) -> bool:
+    size = ELEMENT_BYTES.get(extra.element or "")
+    is_column = extra.axes == (Axis("column"),)
+    return is_column and size is not None and extra.alignment % (2 * size) == 0

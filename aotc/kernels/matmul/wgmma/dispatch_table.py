@@ -1,22 +1,23 @@
-"""Several kernels of `hopper` for a product whose sizes are not known, of which the program takes
-the one that is expected to be fastest when it knows them."""
+"""The kernel dispatch table: several kernels of `wgmma` for a GEMM whose sizes are not known, of
+which the program takes the one that is expected to be fastest when it knows them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 from msgspec import Struct
 
+from aotc.builder import Builder, Number, Value, compare, minimum
 from aotc.kernels.family import SM_90A
-from aotc.kernels.indices import Index
 from aotc.kernels.matmul import tuned
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
-from aotc.kernels.matmul.problem import Finish, Matrix, Problem
+from aotc.kernels.matmul.problem import Arguments, Finish, Matrix, Problem
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.cost import Sizes
-from aotc.kernels.matmul.wgmma.family import WGMMA, operands
+from aotc.kernels.matmul.wgmma.family import WGMMA
+from aotc.kernels.matmul.wgmma.kernel import operands
 from aotc.kernels.matmul.wgmma.variants import Variant
-from aotc.kernels.writer import Writer
 from aotc.request import Chip
 
 # Squares of these sizes get what is best for them: those in the middle of what is common, and two
@@ -74,14 +75,20 @@ class WgmmaTable(MatmulFamily):
         clocks = min(_clocks(problem, one, sizes, max(sizes)) for one in variant.variants)
         return max(clocks, least_clocks(problem, sizes, chip)) if at_most else clocks
 
-    def function(
-        self, problem: Problem, variant: Variants, name: str, finish: Finish | None = None
-    ) -> str:
-        w = _Chooser(problem)
-        sizes = w.sizes()
-        clocks = [cost.clocks(w, *operands(problem, one), one, sizes) for one in variant.variants]
-        w.launch_fastest(variant.variants, clocks, finish)
-        return f"func.func @{name}({problem.signature}) {{\n{w.text()}\n  return\n}}"
+    def build(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variants,
+        arguments: Arguments,
+        finish: Finish | None = None,
+    ) -> None:
+        sizes = _sizes(b, problem, arguments)
+        clocks = [cost.clocks(*operands(problem, one), one, sizes) for one in variant.variants]
+        launches = [
+            partial(WGMMA.build, b, problem, one, arguments, finish) for one in variant.variants
+        ]
+        launch_fastest(b, launches, clocks)
 
     def describe_choice(self, variant: Variants) -> str:
         tiles = ", ".join(f"{one.m}x{one.n}" for one in variant.variants)
@@ -100,64 +107,36 @@ def _clocks(problem: Problem, variant: Variant, sizes: tuned.Sizes, pitch: int) 
     """`pitch` is that of matrices of which it is not known."""
     pitches = (matrix.pitch or pitch for matrix in (problem.a, problem.b))
     given = Sizes(*sizes, *pitches)
-    return float(cost.clocks(Writer(), *operands(problem, variant), variant, given))
+    return float(cost.clocks(*operands(problem, variant), variant, given))
 
 
-class _Chooser(Writer):
-    """The conditions around the kernels. Names are its own: those of kernels stand within."""
+def _sizes(b: Builder, problem: Problem, arguments: Arguments) -> Sizes:
+    first = 1 if problem.batched else 0
+    a_columns = first + (0 if problem.a.transposed else 1)
+    return Sizes(
+        m=b.dim(arguments.c, first) if problem.m is None else problem.m,
+        n=b.dim(arguments.c, first + 1) if problem.n is None else problem.n,
+        k=b.dim(arguments.a, a_columns) if problem.k is None else problem.k,
+        a_pitch=_pitch(b, problem.a, arguments.a),
+        b_pitch=_pitch(b, problem.b, arguments.b),
+    )
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__()
-        self.problem = problem
 
-    def name(self) -> str:
-        return f"{super().name()}_menu"
+def _pitch(b: Builder, matrix: Matrix, memref: Value) -> Number:
+    return b.strides(memref)[1][-2] if matrix.pitch is None else matrix.pitch
 
-    def sizes(self) -> Sizes:
-        problem = self.problem
-        first = 1 if problem.batched else 0
-        a_columns = first + (0 if problem.a.transposed else 1)
-        return Sizes(
-            m=self._size(problem.m, "%c", problem.c, first),
-            n=self._size(problem.n, "%c", problem.c, first + 1),
-            k=self._size(problem.k, "%a", problem.a, a_columns),
-            a_pitch=self._pitch("%a", problem.a),
-            b_pitch=self._pitch("%b", problem.b),
-        )
 
-    def _size(self, known: int | None, name: str, matrix: Matrix, axis: int) -> Index:
-        return self.dim(name, matrix.type, axis) if known is None else known
-
-    def _pitch(self, name: str, matrix: Matrix) -> Index:
-        if matrix.pitch is not None:
-            return matrix.pitch
-        rank = 3 if self.problem.batched else 2
-        results = self.name()
-        types = ", ".join([f"memref<{matrix.element}>", *["index"] * (1 + 2 * rank)])
-        self.line(
-            f"{results}:{2 + 2 * rank} = memref.extract_strided_metadata {name} "
-            f": {matrix.type} -> {types}"
-        )
-        return f"{results}#{2 * rank}"
-
-    def launch_fastest(
-        self, variants: Sequence[Variant], clocks: Sequence[Index], finish: Finish | None
-    ) -> None:
-        """The first one that no later one is faster than."""
-        first, *others = variants
-        if not others:
-            self._kernel(first, finish)
-            return
-        fastest = clocks[1]
-        for other in clocks[2:]:
-            fastest = self.minimum(fastest, other)
-        self.open(f"scf.if {self.less(fastest, clocks[0])} {{")
-        self.launch_fastest(others, clocks[1:], finish)
-        self.otherwise()
-        self._kernel(first, finish)
-        self.close()
-
-    def _kernel(self, variant: Variant, finish: Finish | None) -> None:
-        _, *body, _, _ = WGMMA.function(self.problem, variant, "kernel", finish).splitlines()
-        for line in body:
-            self.line(line)
+def launch_fastest(
+    b: Builder, launches: Sequence[Callable[[], None]], clocks: Sequence[Number]
+) -> None:
+    """Builds the launches, of which the first one is done that no later one is faster than.
+    `clocks`: how long each is expected to take."""
+    launch, *others = launches
+    if not others:
+        launch()
+        return
+    fastest = reduce(minimum, clocks[1:])
+    with b.where(compare("ult", fastest, clocks[0])) as branch:
+        launch_fastest(b, others, clocks[1:])
+    with branch.otherwise():
+        launch()

@@ -1,288 +1,227 @@
-"""How a warpgroup of `hopper` adds the products of a tile's stages: by wgmma, in registers."""
+"""The mainloop of a consumer warpgroup: wgmma over a tile's stages, accumulators in registers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from aotc.kernels.matmul.problem import ELEMENT_BYTES
-from aotc.kernels.matmul.wgmma.fragments import REGISTERS, Fragments
-from aotc.kernels.matmul.wgmma.pipeline import Ring
-from aotc.kernels.matmul.wgmma.tiles import (
-    SLAB,
-    SWIZZLED,
-    WGMMA_BYTES,
-    WGMMA_TYPES,
-    Body,
-    Operand,
+from aotc.builder import Builder, Number, Scalar, Value
+from aotc.kernels.hopper.mma import (
+    MMA_K_BYTES,
+    OPERAND_REGISTERS,
+    MmaAtom,
+    commit_group,
+    fence,
+    wait_group,
+    zero_extend,
 )
+from aotc.kernels.hopper.operand import SLAB_BYTES, OperandTile
+from aotc.kernels.hopper.pipeline import TmaPipeline
+from aotc.kernels.hopper.smem import (
+    SWIZZLE_BYTES,
+    assembly,
+    extract,
+    pack,
+    struct_type,
+    undefined,
+    unpack,
+)
+from aotc.kernels.matmul.problem import ELEMENT_BYTES
+from aotc.kernels.matmul.wgmma.fragments import Fragments
 
-_STEPS = range(SWIZZLED // WGMMA_BYTES)  # of a stage
+_K_BLOCKS = range(SWIZZLE_BYTES // MMA_K_BYTES)  # of a stage, one MMA each
 
 
-class Sizes(Struct, frozen=True):
-    """Of what a warpgroup makes: 64 rows for each block, and columns, of which `parts` follow each
-    other."""
+class TileShape(Struct, frozen=True):
+    """The part of a tile that one warpgroup computes: `m_blocks` times 64 rows, and `n` columns, of
+    which `parts` are computed one after the other."""
 
-    blocks: int
+    m_blocks: int
     n: int
     parts: int
 
 
-class Products:
-    """`operands`: the left one, from registers where K is not contiguous and elements have no 16
-    bits, and the right one.
+class WarpgroupPart(Struct, frozen=True):
+    """Which part of the tile a warpgroup computes: `stages`, the address of the first stage; the
+    number of its part of the tile's rows; this thread's lane; its warp's first row. All are i32."""
 
-    `begin` is of what does not change from tile to tile; `add` and `finish` are of each tile.
+    stages: Scalar
+    number: Number
+    lane: Scalar
+    first_row: Number
+
+
+class CollectiveMma:
+    """A is read from registers if it is not K-major and its elements have no 16 bits.
+
+    Each tile takes `mainloop` and `tail`.
     """
 
     def __init__(
-        self, e: Body, operands: tuple[Operand, Operand], sizes: Sizes, ring: Ring, sum_: str
+        self,
+        b: Builder,
+        operands: tuple[OperandTile, OperandTile],
+        shape: TileShape,
+        pipeline: TmaPipeline,
+        accumulator: str,
+        part: WarpgroupPart,
     ) -> None:
-        self.e, self.sizes, self.ring, self.sum = e, sizes, ring, sum_
+        self.b, self.shape, self.pipeline = b, shape, pipeline
         self.left, self.right = operands
         element = self.left.matrix.element
-        self.reads_fragments = not self.left.is_deep and ELEMENT_BYTES[element] != 2
-        # Of one wgmma.
-        self.n, self.k = sizes.n // sizes.parts, WGMMA_BYTES // ELEMENT_BYTES[element]
-        self.sums = _struct(sum_, self.n // 2)
-
-    def begin(self, address: str, part: str, lane: str, first_row: str) -> None:
-        """`address`: of the first stage. `part`: of the tile's rows, the warpgroup's; `first_row`
-        its warp's."""
-        e = self.e
-        if self.reads_fragments:
-            self.fragments = Fragments(e, self.left.matrix.element, lane, first_row, address)
-            self.fragments.prepare(self.sizes.blocks)
+        self.atom = MmaAtom(
+            b,
+            shape.n // shape.parts,
+            (element, self.right.matrix.element),
+            accumulator,
+            MMA_K_BYTES // ELEMENT_BYTES[element],
+            is_a_k_major=self.left.is_k_major,
+            is_b_k_major=self.right.is_k_major,
+        )
+        self.fragments = None
+        if not self.left.is_k_major and ELEMENT_BYTES[element] != 2:
+            self.fragments = Fragments(
+                b, element, part.lane, part.first_row, part.stages, shape.m_blocks
+            )
         else:
-            at = e.do("muli", part, self.sizes.blocks * SLAB)
-            self.left_descriptor = self.left.descriptor(e, e.do("addi", address, at))
-        self.right_descriptor = self.right.descriptor(e, e.do("addi", address, self.left.bytes))
+            rows = part.stages + part.number * (shape.m_blocks * SLAB_BYTES)
+            self.left_descriptor = self.left.descriptor(b, rows)
+        self.right_descriptor = self.right.descriptor(b, part.stages + self.left.bytes)
 
-    def add(self, count: str, stages: str) -> tuple[list[str], str]:
-        """The sums of so many stages, from a count's on, while the last products are still being
-        added; and the stage of those."""
-        e, ring = self.e, self.ring
-        # The first stage's products are not added to anything: there are no zeros to write.
-        nothing = self._undefined()
-        first_stage = ring.stage(count)
-        ring.await_full(count)
-        if self.reads_fragments:
-            self._read_fragments(first_stage)
-        sums = self._multiply(first_stage, nothing, is_first=True)
-        one, done = e.constant(1, "i32"), e.name()
-        names = [e.name() for _ in sums]
-        arguments = [f"{name} = {value}" for name, value in zip(names, sums, strict=True)]
-        types = ", ".join(["i32", *[self.sums] * len(sums)])
-        with e.block(
-            f"{done}:{1 + len(sums)} = scf.for %k = {one} to {stages} step {one} "
-            f"iter_args(%before = {first_stage}, {', '.join(arguments)}) -> ({types}) : i32"
-        ):
-            at = e.do("addi", count, "%k")
-            stage = ring.stage(at)
-            ring.await_full(at)
-            if self.reads_fragments:
-                # Registers that are multiplied stay as they are until that is done.
-                self._read_fragments(stage)
-                e.line("nvvm.wgmma.wait.group.sync.aligned 0")
-                ring.release("%before")
-                self._move_fragments()
-                sums = self._multiply(stage, names, is_first=False)
+    def mainloop(self, count: Number, k_tiles: Number) -> tuple[list[Value], Number]:
+        """The accumulators of so many stages, from a count on, while the last MMAs are still under
+        way; and the stage that those read."""
+        b, pipeline = self.b, self.pipeline
+        # The first MMAs overwrite the accumulators: there are no zeros to write.
+        undefined_ = self._undefined()
+        stage = pipeline.consumer_wait(count)
+        accumulators = self._mma(self._load_a(stage), stage, undefined_, accumulates=False)
+        carried = [b.value(stage, "i32"), *accumulators]
+        with b.loop(b.constant(1, "i32"), k_tiles, 1, carried) as loop:
+            previous, *accumulators = loop.carried
+            stage = pipeline.consumer_wait(count + loop.index)
+            a = self._load_a(stage)
+            if a is None:
+                accumulators = self._mma(None, stage, accumulators)
+                # All but the newest MMAs are done.
+                wait_group(b, 1)
+                pipeline.consumer_release(previous)
             else:
-                sums = self._multiply(stage, names, is_first=False)
-                # All but the newest products are done.
-                e.line("nvvm.wgmma.wait.group.sync.aligned 1")
-                ring.release("%before")
-            e.line(f"scf.yield {', '.join([stage, *sums])} : {types}")
-        return [f"{done}#{1 + number}" for number in range(len(sums))], f"{done}#0"
+                # Registers that an MMA reads stay as they are until it is done.
+                wait_group(b, 0)
+                pipeline.consumer_release(previous)
+                accumulators = self._mma(self._moved(a), stage, accumulators)
+            loop.next([stage, *accumulators])
+        last, *accumulators = loop.results
+        return accumulators, last
 
-    def finish(self, sums: list[str], last_stage: str) -> list[str]:
-        """The sums with all products in them, of `add`'s results."""
-        sums = self._await(sums)
-        self.ring.release(last_stage)
-        return sums
+    def tail(self, accumulators: list[Value], last_stage: Number) -> list[Value]:
+        """What the MMAs of `mainloop` have computed, when all are done."""
+        accumulators = self.atom.await_accumulators(accumulators)
+        self.pipeline.consumer_release(last_stage)
+        return accumulators
 
-    def _undefined(self) -> list[str]:
-        return [self.e.value(f"llvm.mlir.undef : {self.sums}") for _ in range(self.sizes.blocks)]
+    def _undefined(self) -> list[Value]:
+        return [undefined(self.b, self.atom.type) for _ in range(self.shape.m_blocks)]
 
     # --- A stage -------------------------------------------------------------------------
 
-    def _multiply(self, stage: str, sums: list[str], *, is_first: bool, part: int = 0) -> list[str]:
-        """`part`: of the tile's columns."""
-        e = self.e
-        wide = e.value(f"arith.extui {stage} : i32 to i64")
-        offset = e.do("muli", wide, self.ring.stage_bytes >> 4, "i64")
-        right = e.do("addi", self.right_descriptor, offset, "i64")
-        left = ""
-        if not self.reads_fragments:
-            left = e.do("addi", self.left_descriptor, offset, "i64")
-        sums = list(sums)
-        e.line("nvvm.wgmma.fence.aligned")
-        for step in _STEPS:
-            # Only where K is contiguous do columns lie at the same distance.
-            more = step * self.right.step + (part * self.n * SWIZZLED >> 4)
-            right_at = e.do("addi", right, more, "i64")
-            for block in range(len(sums)):
-                adds = not (is_first and step == 0)
-                if self.reads_fragments:
-                    a = self.read[step, block]
-                    sums[block] = self._wgmma_of_registers(sums[block], a, right_at, adds=adds)
-                    continue
-                left_at = e.do("addi", left, step * self.left.step + (block * SLAB >> 4), "i64")
-                sums[block] = self._wgmma(sums[block], left_at, right_at, adds=adds)
-        e.line("nvvm.wgmma.commit.group.sync.aligned")
-        return sums
-
-    def _wgmma(self, sums: str, left: str, right: str, *, adds: bool) -> str:
-        left_type, right_type = self._types()
-        scale = "one" if adds else "zero"
-        left_layout = "row" if self.left.is_deep else "col"
-        right_layout = "col" if self.right.is_deep else "row"
-        return self.e.value(
-            f"nvvm.wgmma.mma_async {left}, {right}, {sums}, "
-            f"#nvvm.shape<m = 64, n = {self.n}, k = {self.k}>, "
-            f"D [<{self._sum_type()}>, #nvvm.wgmma_scale_out<{scale}>], "
-            f"A [<{left_type}>, #nvvm.wgmma_scale_in<one>, <{left_layout}>], "
-            f"B [<{right_type}>, #nvvm.wgmma_scale_in<one>, <{right_layout}>] "
-            f": {self.sums} -> {self.sums}"
-        )
-
-    def _types(self) -> tuple[str, str]:
-        return WGMMA_TYPES[self.left.matrix.element], WGMMA_TYPES[self.right.matrix.element]
-
-    def _sum_type(self) -> str:
-        return "s32" if self.sum == "i32" else "f32"
-
-    def _await(self, sums: list[str]) -> list[str]:
-        """The sums with all products in them."""
-        first, *others = sums
-        done = self._through_assembly(first, "wgmma.wait_group.sync.aligned 0;")
-        return [done, *(self._through_assembly(other, "") for other in others)]
-
-    def _through_assembly(self, sums: str, assembly: str) -> str:
-        """Nothing that uses the result moves in front of this. (Of nvvm's operation, which takes
-        and gives no sums, a compiler does not know that.)"""
-        e, count = self.e, self.n // 2
-        values = [e.value(f"llvm.extractvalue {sums}[{i}] : {self.sums}") for i in range(count)]
-        register = self._register()
-        constraints = ",".join([register] * count + [str(i) for i in range(count)])
-        types = ", ".join([self.sum] * count)
-        return e.value(
-            f'llvm.inline_asm has_side_effects asm_dialect = att "{assembly}", "{constraints}" '
-            f"{', '.join(values)} : ({types}) -> {self.sums}"
-        )
-
-    def _register(self) -> str:
-        """A result of assembly."""
-        return "=r" if self.sum == "i32" else "=f"
+    def _mma(
+        self,
+        a: _Registers | None,
+        stage: Number,
+        accumulators: Sequence[Value],
+        *,
+        accumulates: bool = True,
+        part: int = 0,
+    ) -> list[Value]:
+        """A group of MMAs, of a stage. `part`: of the tile's columns."""
+        b, atom = self.b, self.atom
+        offset = zero_extend(b, stage) * (self.pipeline.stage_bytes >> 4)
+        right = self.right_descriptor + offset
+        left = None if a is not None else self.left_descriptor + offset
+        accumulators = list(accumulators)
+        fence(b)
+        for k_block in _K_BLOCKS:
+            # Only in a K-major tile do columns follow each other at one distance.
+            columns = part * atom.n * SWIZZLE_BYTES >> 4
+            b_ = right + (k_block * self.right.k_step + columns)
+            for block, accumulator in enumerate(accumulators):
+                adds = accumulates or k_block > 0
+                if left is not None:
+                    a_ = left + (k_block * self.left.k_step + (block * SLAB_BYTES >> 4))
+                    made = atom.multiply(accumulator, a_, b_, accumulates=adds)
+                else:
+                    assert a is not None
+                    registers = a[k_block, block]
+                    made = atom.multiply_registers(accumulator, registers, b_, accumulates=adds)
+                accumulators[block] = made
+        commit_group(b)
+        return accumulators
 
     # --- A left operand in registers -----------------------------------------------------
 
-    def _read_fragments(self, stage: str) -> None:
-        """Those of a stage: by step along K, and by block of rows."""
-        offset = self.e.do("muli", stage, self.ring.stage_bytes)
-        self.read = {
-            (step, block): self.fragments.read(offset, block, step)
-            for step in _STEPS
-            for block in range(self.sizes.blocks)
+    def _load_a(self, stage: Number) -> _Registers | None:
+        """A's fragments, by block of K and block of rows; None where A is in shared memory."""
+        if self.fragments is None:
+            return None
+        offset = stage * self.pipeline.stage_bytes
+        return {
+            (k_block, block): self.fragments.load(offset, block, k_block)
+            for k_block in _K_BLOCKS
+            for block in range(self.shape.m_blocks)
         }
 
-    def _move_fragments(self) -> None:
-        """Into registers that are written here alone."""
-        e = self.e
-        registers = [register for of_one in self.read.values() for register in of_one]
+    def _moved(self, a: _Registers) -> _Registers:
+        """A's fragments in registers that are written here alone."""
+        registers = [register for fragment in a.values() for register in fragment]
         count = len(registers)
-        types = ", ".join(["i32"] * count)
         moves = " ".join(f"mov.b32 ${i}, ${count + i};" for i in range(count))
         # Each is written before all have been read.
         constraints = ",".join(["=&r"] * count + ["r"] * count)
-        struct = _struct("i32", count)
-        moved = e.value(
-            f'llvm.inline_asm has_side_effects asm_dialect = att "{moves}", "{constraints}" '
-            f"{', '.join(registers)} : ({types}) -> {struct}"
-        )
-        values = [e.value(f"llvm.extractvalue {moved}[{i}] : {struct}") for i in range(count)]
-        for number, key in enumerate(self.read):
-            self.read[key] = values[REGISTERS * number :][:REGISTERS]
-
-    def _wgmma_of_registers(self, sums: str, left: list[str], right: str, *, adds: bool) -> str:
-        """nvvm has this operation for descriptors alone."""
-        e, count = self.e, self.n // 2
-        values = [e.value(f"llvm.extractvalue {sums}[{i}] : {self.sums}") for i in range(count)]
-        left_type, right_type = self._types()
-        results = ", ".join(f"${i}" for i in range(count))
-        first = 2 * count  # behind the results, and what they were
-        registers = ", ".join(f"${first + i}" for i in range(REGISTERS))
-        # Integers have no signs to change.
-        signs = "" if self.sum == "i32" else ", 1, 1"
-        assembly = (
-            f"{{ .reg .pred p; setp.ne.b32 p, {int(adds)}, 0; "
-            f"wgmma.mma_async.sync.aligned.m64n{self.n}k{self.k}."
-            f"{self._sum_type()}.{left_type}.{right_type} "
-            f"{{{results}}}, {{{registers}}}, ${first + REGISTERS}, p{signs}; }}"
-        )
-        kept = [str(i) for i in range(count)]
-        constraints = ",".join([*[self._register()] * count, *kept, *["r"] * REGISTERS, "l"])
-        types = ", ".join([self.sum] * count + ["i32"] * REGISTERS + ["i64"])
-        return e.value(
-            f'llvm.inline_asm has_side_effects asm_dialect = att "{assembly}", "{constraints}" '
-            f"{', '.join([*values, *left, right])} : ({types}) -> {self.sums}"
-        )
+        moved = assembly(self.b, moves, constraints, registers, struct_type("i32", count))
+        values = unpack(self.b, moved, "i32", range(count))
+        each = OPERAND_REGISTERS
+        return {key: values[each * i : each * (i + 1)] for i, key in enumerate(a)}
 
 
-class PromotedProducts(Products):
-    """Of each stage by itself, whose sums threads add to those of the stages before."""
-
-    def add(self, count: str, stages: str) -> tuple[list[str], str]:
-        """All products are added, and all stages released."""
-        e, ring, sizes = self.e, self.ring, self.sizes
-        zero, one, nothing = e.constant("0.0", "f32"), e.constant(1, "i32"), e.constant(0, "i32")
-        each = sizes.n // 2
-        all_ = each * sizes.blocks
-        names, done = [e.name() for _ in range(all_)], e.name()
-        arguments = [f"{name} = {zero}" for name in names]
-        types = ", ".join(["f32"] * all_)
-        with e.block(
-            f"{done}:{all_} = scf.for %k = {nothing} to {stages} step {one} "
-            f"iter_args({', '.join(arguments)}) -> ({types}) : i32"
-        ):
-            at = e.do("addi", count, "%k")
-            stage = ring.stage(at)
-            ring.await_full(at)
-            if self.reads_fragments:
-                self._read_fragments(stage)
-            totals = names
-            for part in range(sizes.parts):
-                newest = self._multiply(stage, self._undefined(), is_first=True, part=part)
-                newest = self._await(newest)
-                if part == sizes.parts - 1:
-                    ring.release(stage)
-                totals = self._promoted(newest, totals, part)
-            e.line(f"scf.yield {', '.join(totals)} : {types}")
-        struct = _struct(self.sum, each)
-        sums = []
-        for block in range(sizes.blocks):
-            of_block = e.value(f"llvm.mlir.undef : {struct}")
-            for number in range(each):
-                value = f"{done}#{block * each + number}"
-                of_block = e.value(f"llvm.insertvalue {value}, {of_block}[{number}] : {struct}")
-            sums.append(of_block)
-        return sums, ""
-
-    def finish(self, sums: list[str], last_stage: str) -> list[str]:
-        return sums
-
-    def _promoted(self, newest: list[str], totals: list[str], part: int) -> list[str]:
-        """The totals with the newest sums, of a part of columns."""
-        e, each = self.e, self.sizes.n // 2
-        of_part = each // self.sizes.parts
-        added = list(totals)
-        for block, sums in enumerate(newest):
-            for number in range(of_part):
-                at = block * each + part * of_part + number
-                one = e.value(f"llvm.extractvalue {sums}[{number}] : {self.sums}")
-                added[at] = e.value(f"arith.addf {totals[at]}, {one} : f32")
-        return added
+# The registers of A's fragments, by block of K and block of rows.
+_Registers = dict[tuple[int, int], list[Value]]
 
 
-def _struct(type_: str, count: int) -> str:
-    return f"!llvm.struct<({', '.join([type_] * count)})>"
+class PromotingMma(CollectiveMma):
+    """Computes each stage by itself, and adds what it has computed to accumulators outside of the
+    tensor cores, which keep about 14 bits of sums of f8."""
+
+    def mainloop(self, count: Number, k_tiles: Number) -> tuple[list[Value], Number]:
+        """All MMAs are done, and all stages released."""
+        b, pipeline, shape = self.b, self.pipeline, self.shape
+        each = shape.n // 2
+        zeros = [b.constant(0, "f32")] * (each * shape.m_blocks)
+        with b.loop(b.constant(0, "i32"), k_tiles, 1, zeros) as loop:
+            stage = pipeline.consumer_wait(count + loop.index)
+            a, totals = self._load_a(stage), list(loop.carried)
+            for part in range(shape.parts):
+                newest = self._mma(a, stage, self._undefined(), accumulates=False, part=part)
+                newest = self.atom.await_accumulators(newest)
+                if part == shape.parts - 1:
+                    pipeline.consumer_release(stage)
+                self._promote(newest, totals, part)
+            loop.next(totals)
+        results, type_ = loop.results, struct_type(self.atom.accumulator, each)
+        blocks = [results[each * block :][:each] for block in range(shape.m_blocks)]
+        return [pack(b, block, type_) for block in blocks], 0
+
+    def tail(self, accumulators: list[Value], last_stage: Number) -> list[Value]:
+        del last_stage
+        return accumulators
+
+    def _promote(self, newest: Sequence[Value], totals: list[Value], part: int) -> None:
+        """Adds the newest accumulators, of a part of columns, to the totals."""
+        b, each, count = self.b, self.shape.n // 2, self.atom.count
+        for block, accumulators in enumerate(newest):
+            for number in range(count):
+                at = block * each + part * count + number
+                one = extract(b, accumulators, "f32", number)
+                totals[at] = b.op("arith.addf", [totals[at], one], "f32")

@@ -1,35 +1,30 @@
-"""How two warpgroups of a kernel of `hopper` take turns at the tensor cores (ping-pong).
+"""The order in which two consumer warpgroups use the tensor cores (ping-pong schedule).
 
-By a named barrier each (0 is gpu.barrier's), on which its owner waits and the other one arrives.
-Without that one could be a round of the ring ahead of the other, and take an old phase for its own.
+Each has a named barrier (0 is gpu.barrier's), on which its owner waits and the other one arrives.
+Without that one could be a round of the pipeline ahead of the other, and take an old phase for its
+own.
 """
 
 from __future__ import annotations
 
-from aotc.kernels.matmul.wgmma.tiles import Body
+from aotc.builder import Builder, Scalar, compare
+from aotc.kernels.hopper.smem import named_barrier, named_barrier_arrive
 
 _THREADS = 256  # of both
 
 
-class Turns:
-    """`consumer`: which of the two this thread is of, 0 or 1."""
+class MainloopOrder:
+    """`consumer`: which of the two this thread is of, 0 or 1 (an i32). The first one begins."""
 
-    def __init__(self, e: Body) -> None:
-        self.e = e
+    def __init__(self, b: Builder, consumer: Scalar) -> None:
+        self.b, self.consumer = b, consumer
+        with b.where(compare("eq", consumer, 1)):
+            self.arrive()
 
-    def begin(self, consumer: str) -> None:
-        """The first one's turn is the first."""
-        is_second = self.e.compare("eq", consumer, 1)
-        with self.e.block(f"scf.if {is_second}"):
-            self.give(consumer)
+    def wait(self) -> None:
+        """Waits until it is this warpgroup's turn."""
+        named_barrier(self.b, self.consumer + 1, _THREADS)
 
-    def wait(self, consumer: str) -> None:
-        self.e.line(f"nvvm.barrier {self._barrier(self.e.do('addi', consumer, 1))}")
-
-    def give(self, consumer: str) -> None:
-        """To the other one."""
-        two = self.e.constant(2, "i32")
-        self.e.line(f"nvvm.barrier.arrive {self._barrier(self.e.do('subi', two, consumer))}")
-
-    def _barrier(self, number: str) -> str:
-        return f"id = {number} number_of_threads = {self.e.constant(_THREADS, 'i32')}"
+    def arrive(self) -> None:
+        """Gives the turn to the other one."""
+        named_barrier_arrive(self.b, 2 - self.consumer, _THREADS)

@@ -1,8 +1,8 @@
-"""Which kernels few rows of C get on Hopper, where memory decides: one pass over B for one row,
-tensor cores that fetch few rows of A for more.
+"""Which kernels small-M GEMMs get on Hopper, which are bound by bandwidth: GEMV for one row, tensor
+cores that copy few rows of A for more.
 
-Of B's columns tiles are so many, and K is divided so, that all multiprocessors have a part of B,
-and many stages of it are on their way. Fitted to measurements on an H200.
+B's columns have so many tiles, and K is divided so, that all multiprocessors have a part of B, and
+many stages of it are on their way. Fitted to measurements on an H200.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _STAGES_OF_TWO = 8
 # Shared memory of a block for stages, where there is one on a multiprocessor, and the most of them.
 _ROOM, _MOST_STAGES = 215040, 10
 # Columns of tiles, where there are too many for two parts of K: as few as leave each multiprocessor
-# one. Of a B whose rows lie along N they are fetched 64 at a time.
+# one. Of a B whose rows lie along N they are copied 64 at a time.
 _WIDTHS_ALONG, _WIDTHS_ACROSS = (64, 96, 128, 192, 256), (64, 192, 256)
-# Of more tiles of 64 columns, half as deep ones are no gain.
+# Of more tiles of 64 columns, those with half of K are no gain.
 _MANY_TILES = 100
 # What a part of K has at least, in elements.
 _LEAST_DEPTH = 256

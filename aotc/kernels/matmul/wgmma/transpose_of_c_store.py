@@ -1,139 +1,125 @@
-"""What a kernel of `hopper` does with its sums where these are of C transposed, of 16 bits.
+"""The epilogue where accumulators are of C transposed, of 16 bits.
 
-Of 64 columns of C that a warpgroup has each warp has 16. So the four make a piece together: 64
+Of 64 columns of C that a warpgroup has each warp has 16. So the four make a subtile together: 64
 columns, which are 128 bytes, of up to 64 rows of C, that one of them hands to TMA.
 """
 
 from __future__ import annotations
 
-from aotc.kernels.matmul.problem import Place, Problem, convert
-from aotc.kernels.matmul.wgmma.store import Store
-from aotc.kernels.matmul.wgmma.tiles import SWIZZLED, Tile, is_aligned, make_map, map_type
+from collections.abc import Sequence
+
+from aotc.builder import Number, Scalar, Value, compare
+from aotc.kernels.hopper.cta import WARPGROUP, Cta
+from aotc.kernels.hopper.smem import (
+    SWIZZLE_BYTES,
+    named_barrier,
+    shared_pointer,
+    stmatrix,
+    unpack,
+)
+from aotc.kernels.hopper.tiles import Tile
+from aotc.kernels.hopper.tma import is_aligned
+from aotc.kernels.matmul.problem import Place, Problem
+from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
 
 _ROWS = 64
-_BYTES = _ROWS * SWIZZLED
-_WARPGROUP = 128  # threads
-# The named barrier of the first warpgroup that multiplies, behind those of `turns`.
+_BYTES = _ROWS * SWIZZLE_BYTES
+# The named barrier of the first consumer warpgroup, behind those of `ping_pong`.
 _BARRIER = 4
 
 
-def can_store_swapped(problem: Problem) -> bool:
-    # Of further matrices a thread would read single elements, of a column.
+def can_store_transpose(problem: Problem) -> bool:
+    # Of matrices that the epilogue reads, a thread would load single elements, of a column.
     reads_matrices = any(len(extra.axes) > 1 for extra in problem.extras)
     is_stored = problem.c.element in ("f16", "bf16") and is_aligned(problem.c)
     return is_stored and not problem.adds and not reads_matrices
 
 
-class SwappedStore(Store):
+class TransposingEpilogue(TmaStoreEpilogue):
     """Tiles have `n` rows of C: what a tile of C transposed calls columns."""
 
-    def make_maps(self, target: str) -> None:
-        """The last piece of a tile may have fewer rows."""
+    def create_tensor_maps(self) -> None:
+        """The last subtile of a tile may have fewer rows."""
         for rows in {min(_ROWS, self.n), self.n % _ROWS} - {0}:
-            self.maps[rows] = make_map(
-                self.e, target, self.c, self._box(rows), self._map_type(rows)
-            )
+            self._create_tensor_map(rows, (rows, self.columns), SWIZZLE_BYTES)
 
-    def _box(self, rows: int) -> tuple[int, ...]:
-        return (1, rows, self.columns) if self.problem.batched else (rows, self.columns)
-
-    def _map_type(self, rows: int) -> str:
-        return map_type(self._tile_type(rows))
-
-    def begin(
-        self, shared: str, address: str, offset: str, lane: str, sizes: tuple[str, str]
-    ) -> None:
-        """`sizes`: of C."""
-        super().begin(shared, address, offset, lane, sizes)
-        e = self.e
+    def begin(self, cta: Cta, offset: Number, sizes: tuple[Scalar, Scalar]) -> None:
+        super().begin(cta, offset, sizes)
         # This warp's buffers begin at `offset`, its warpgroup's at those of its first warp.
-        self.warp = e.do("andi", e.do("shrui", e.i32("%tx"), 5), 3)
-        own = e.do("muli", self.warp, self.shared_bytes(1, self.buffers))
-        self.offset = e.do("subi", offset, own)
-        warpgroup = e.do("shrui", e.i32("%tx"), 7)
-        number = e.do("addi", warpgroup, _BARRIER - 1)
-        self.barrier = f"id = {number} number_of_threads = {e.constant(_WARPGROUP, 'i32')}"
-        self.is_first_lane = e.do("andi", self.is_first_lane, e.compare("eq", self.warp, 0), "i1")
+        self.warp = cta.thread >> 5 & 3
+        self.offset = offset - self.warp * self.shared_bytes(1, self.buffers)
+        self.barrier: Number = (cta.thread >> 7) + (_BARRIER - 1)
+        self.is_first_lane = Scalar(self.is_first_lane & compare("eq", self.warp, 0))
 
-    def prepare(self, tile: Tile) -> None:
+    def prefetch(self, tile: Tile) -> None:
         """Nothing: a thread's neighbours are in rows."""
 
-    def store(self, sums: list[str], tile: Tile) -> None:
+    def store(self, accumulators: Sequence[Value], tile: Tile) -> None:
         """`tile`: where the warp's rows of C transposed begin; the next ones are 64 below."""
-        e = self.e
         firsts = range(0, self.n, _ROWS)
-        is_odd = len(sums) * len(firsts) % self.buffers != 0
-        own = e.do("muli", self.warp, 16)
+        is_odd = len(accumulators) * len(firsts) % self.buffers != 0
+        own = self.warp * 16
         number = 0
-        for block, block_sums in enumerate(sums):
-            column = e.do("addi", tile.row, 64 * block)
+        for block, of_block in enumerate(accumulators):
+            column = tile.row + 64 * block
             for first in firsts:
                 self._await_buffer(0 if is_odd and number == 0 else self.buffers - 1)
-                buffer = e.do("addi", self.offset, number % self.buffers * _BYTES)
-                row = e.do("addi", tile.column, first)
+                buffer = self.offset + number % self.buffers * _BYTES
+                row = tile.column + first
                 rows = min(_ROWS, self.n - first)
-                self._write(block_sums, first, rows, Tile(row, column, tile.batch), buffer)
-                place = Tile(row, e.do("subi", column, own), tile.batch)
-                self._store_by_tma(place, buffer, rows)
+                self._write(of_block, first, rows, Tile(row, column, tile.batch), buffer)
+                place = Tile(row, column - own, tile.batch)
+                self._copy_by_tma(place, buffer, self.maps[rows])
                 number += 1
 
-    def _synchronize_warp(self) -> None:
-        """With the others that make a piece."""
-        self.e.line(f"nvvm.barrier {self.barrier}")
+    def _synchronize(self) -> None:
+        named_barrier(self.b, self.barrier, WARPGROUP)
 
     # --- To shared memory ----------------------------------------------------------------
 
-    def _write(self, sums: str, first: int, rows: int, at: Tile, buffer: str) -> None:
+    def _write(self, accumulators: Value, first: int, rows: int, at: Tile, buffer: Number) -> None:
         """This warp's 16 columns, 16 rows at once: four matrices of 8 x 8 that are transposed on
         their way, of whose 32 rows in C each lane gives the address of one."""
-        e = self.e
-        base = self._address(buffer)
+        b = self.b
+        base = self._row_address(buffer)
         for group in range(0, rows, 16):
             words = [
-                self._word(
-                    self._neighbours(sums, first + group + 8 * half, at, group + 8 * half, low)
-                )
+                self._word(self._neighbours(accumulators, first, group + 8 * half, at, low))
                 for half in range(2)
                 for low in range(2)
             ]
-            place = e.pointer(e.do("addi", base, group * SWIZZLED))
-            e.line(
-                f"nvvm.stmatrix {place}, {', '.join(words)} {{layout = #nvvm.mma_layout<col>, "
-                "shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, "
-                "eltType = #nvvm.ld_st_matrix_elt_type<b16>} "
-                ": !llvm.ptr<3>, i32, i32, i32, i32"
-            )
+            place = shared_pointer(b, base + group * SWIZZLE_BYTES)
+            stmatrix(b, words, place, transposes=True)
 
-    def _address(self, buffer: str) -> str:
+    def _row_address(self, buffer: Number) -> Number:
         """Where a lane's row of its matrix begins: lanes 0 to 7 have rows of the columns' first
         half, 8 to 15 of the second one, and the others those of the next 8 rows."""
-        e = self.e
-        in_eight = e.do("andi", self.lane, 7)
-        row = e.do("addi", in_eight, e.do("shli", e.do("shrui", self.lane, 4), 3))
-        half = e.do("andi", e.do("shrui", self.lane, 3), 1)
-        chunk = e.do("addi", e.do("shli", self.warp, 1), half)
-        swizzled = e.do("xori", chunk, in_eight)
-        offset = e.do("addi", e.do("shli", row, 7), e.do("shli", swizzled, 4))
-        return e.do("addi", e.do("addi", self.address, buffer), offset)
+        in_eight = self.lane & 7
+        row = in_eight + ((self.lane >> 4) << 3)
+        half = self.lane >> 3 & 1
+        chunk = (self.warp << 1) + half
+        swizzled = chunk ^ in_eight
+        offset: Number = (row << 7) + (swizzled << 4)
+        return self.address + buffer + offset
 
-    def _neighbours(self, sums: str, number: int, at: Tile, row: int, low: int) -> tuple[str, str]:
+    def _neighbours(
+        self, accumulators: Value, first: int, row: int, at: Tile, low: int
+    ) -> tuple[Value, Value]:
         """Two of C's elements in one column and in rows that follow each other, as C has them.
-        `number`: of the 8 rows' first in the tile, `row`: in the piece."""
-        e = self.e
-        index = number // 2 + 2 * low
-        values = [
-            e.value(f"llvm.extractvalue {sums}[{index + side}] : {self.sums}") for side in range(2)
-        ]
-        if self.finish is None:
-            first, second = (convert(e, value, "f32", self.c.element) for value in values)
-            return first, second
-        column = e.do("addi", at.column, e.do("addi", e.do("shrui", self.lane, 2), 8 * low))
-        above = e.do("addi", at.row, e.do("shli", e.do("andi", self.lane, 3), 1))
-        places = [self._inside(e.do("addi", above, row + side), self.sizes[0]) for side in range(2)]
-        inside = self._inside(column, self.sizes[1])
-        batch = None if at.batch is None else e.index(at.batch)
-        [first], [second] = (
-            self.finish(e, [value], Place(batch, place, [inside]))
+        `row`: the first of 8 rows in the subtile, which begins at the tile's row `first`."""
+        b = self.b
+        index = (first + row) // 2 + 2 * low
+        values = unpack(b, accumulators, self.accumulator, (index, index + 1))
+        if self.epilogue is None:
+            upper, lower = (b.convert(value, self.c.element) for value in values)
+            return upper, lower
+        column = at.column + ((self.lane >> 2) + 8 * low)
+        above = at.row + ((self.lane & 3) << 1)
+        places = [self._inside(above + (row + side), 0) for side in range(2)]
+        inside = self._inside(column, 1)
+        batch = None if at.batch is None else b.index(at.batch)
+        [upper], [lower] = (
+            self.epilogue(b, [value], Place(batch, place, [inside]))
             for value, place in zip(values, places, strict=True)
         )
-        return first, second
+        return upper, lower

@@ -1,131 +1,115 @@
-"""What a kernel of `hopper` does with its sums where these are of C transposed.
+"""The epilogue where accumulators are of C transposed, and A's fragments are in registers.
 
-Of a wgmma's 64 rows a warp has 16: columns of C here, two neighbours in each lane
-(`fragments` has put them there). A piece is these 16 columns of as many rows of C as there
-is room for, 32 of 32 bits or 64 of 16.
+Of a wgmma's 64 rows a warp has 16: columns of C here, two neighbours in each lane (`fragments` has
+put them there). A subtile is these 16 columns of as many rows of C as there is room for, 32 of 32
+bits or 64 of 16.
 """
 
 from __future__ import annotations
 
-from aotc.kernels.matmul.problem import Finish, Problem
-from aotc.kernels.matmul.wgmma.epilogue_operands import Neighbours
-from aotc.kernels.matmul.wgmma.store import (
-    PIECE_BYTES,
-    PIECE_ROWS,
-    Pairs,
-    Store,
-)
-from aotc.kernels.matmul.wgmma.tiles import Body, Tile, map_type
+from aotc.builder import Number, Value, compare
+from aotc.kernels.hopper.smem import shared_pointer, store
+from aotc.kernels.hopper.tiles import Tile
+from aotc.kernels.matmul.wgmma.epilogue import SUBTILE_ROWS, Group, TmaStoreEpilogue
+from aotc.kernels.matmul.wgmma.epilogue_operands import Pairs
 
 _CHUNK = 16  # bytes, which a swizzle moves
 
 
-class TransposedStore(Store):
-    """Tiles have `n` rows of C. What `Store` calls columns are rows here, and the other way round;
+class TransposedEpilogue(TmaStoreEpilogue):
+    """Tiles have `n` rows of C. What the base calls columns are rows here, and the other way round;
     but of pairs, whose elements are neighbours in C."""
 
-    def __init__(
-        self, e: Body, problem: Problem, n: int, finish: Finish | None, buffers: int = 2
-    ) -> None:
-        super().__init__(e, problem, n, finish, buffers)
-        self.row_bytes = PIECE_ROWS * self.element_bytes
-        self.columns = PIECE_BYTES // self.row_bytes
+    @property
+    def row_bytes(self) -> int:
+        return SUBTILE_ROWS * self.element_bytes
 
-    def _box(self, columns: int) -> tuple[int, ...]:
-        return (1, columns, PIECE_ROWS) if self.problem.batched else (columns, PIECE_ROWS)
+    def _box(self, columns: int) -> tuple[int, int]:
+        return columns, SUBTILE_ROWS
 
-    def _map_type(self, columns: int) -> str:
-        return map_type(self._tile_type(columns), self.row_bytes)
+    def _swizzle(self, columns: int) -> int:
+        del columns
+        return self.row_bytes
 
-    def _load_column_extras(self, first: int, at: Tile) -> dict[int, Neighbours]:
+    def _load_column_operands(self, first: int, at: Tile) -> dict[int, Pairs]:
         return {}
 
-    def _load_extras(self, first: int, at: Tile) -> dict[int, list[str]]:
-        """None: each element is read where it is needed."""
+    def _load_matrix_operands(self, first: int, at: Tile) -> dict[int, list[Value]]:
+        """None: each element is loaded where it is needed."""
         return {}
 
-    def _store_piece(
-        self, sums: str, first: int, at: Tile, buffer: str, loaded: dict[int, list[str]]
+    def _store_subtile(
+        self,
+        accumulators: Value,
+        first: int,
+        at: Tile,
+        buffer: Number,
+        loaded: dict[int, list[Value]],
     ) -> None:
         rows = min(self.columns, self.n - first)
         at = Tile(at.column, at.row, at.batch)
-        address = self.e.do("addi", self.address, buffer)
-        self._write(self._pairs(sums, first, rows, at, {}), address)
-        if self.by_tma:
-            self._store_by_tma(at, buffer, rows)
-        else:
-            self._synchronize_warp()
-            self._store_by_rows(at, address, rows)
+        address = self.address + buffer
+        self._write(self._elements(accumulators, first, rows, at, {}), address)
+        self._copy(at, buffer, address, rows)
 
-    def _pairs(
-        self, sums: str, first: int, columns: int, at: Tile, given: dict[int, Neighbours]
-    ) -> list[Pairs]:
+    def _elements(
+        self, accumulators: Value, first: int, columns: int, at: Tile, given: dict[int, Pairs]
+    ) -> list[Group]:
         """Of 8 rows of C: this lane's neighbours in one, and in the next one."""
-        e = self.e
-        needs_place = self.finish is not None or self.problem.adds
-        batch = None if at.batch is None or not needs_place else e.index(at.batch)
-        places = self._own_columns(at) if needs_place else ["", ""]
+        batch = self._batch(at)
+        places = self._own_columns(at) if self._needs_place else [0, 0]
         groups = []
         for group in range(0, columns, 8):
-            rows = self._own_rows(at, group) if needs_place else ["", ""]
+            rows = self._own_rows(at, group) if self._needs_place else [0, 0]
             number = (first + group) // 2
             upper, lower = (
-                self._elements(sums, (number + side, number + 2 + side), (row, places), batch, {})
+                self._pair(
+                    *(accumulators, (number + side, number + 2 + side), (batch, row, places), {})
+                )
                 for side, row in enumerate(rows)
             )
             groups.append((upper, lower))
         return groups
 
-    def _own_rows(self, at: Tile, offset: int) -> list[str]:
-        e = self.e
-        pair = e.do("shli", e.do("andi", self.lane, 3), 1)
-        row = e.do("addi", e.do("addi", at.row, pair), offset)
-        return [self._inside(e.do("addi", row, side), self.sizes[0]) for side in range(2)]
+    def _own_rows(self, at: Tile, offset: int) -> list[Number]:
+        row = at.row + ((self.lane & 3) << 1) + offset
+        return [self._inside(row + side, 0) for side in range(2)]
 
-    def _own_columns(self, at: Tile) -> list[str]:
-        e = self.e
-        pair = e.do("shli", e.do("shrui", self.lane, 2), 1)
-        column = e.do("addi", at.column, pair)
-        return [self._inside(e.do("addi", column, side), self.sizes[1]) for side in range(2)]
+    def _own_columns(self, at: Tile) -> list[Number]:
+        column = at.column + ((self.lane >> 2) << 1)
+        return [self._inside(column + side, 1) for side in range(2)]
 
     # --- To shared memory, and from there ------------------------------------------------
 
-    def _swizzled(self, offset: str) -> str:
+    def _swizzled(self, offset: Number) -> Number:
         """As TMA has it: in rows of 64 bytes, chunks change places by bits 7 and 8 of their
         offset; in rows of 32, by bit 7."""
-        e = self.e
-        moved = e.do("andi", e.do("shrui", offset, 7), self.row_bytes // _CHUNK - 1)
-        return e.do("xori", offset, e.do("shli", moved, 4))
+        moved = offset >> 7 & (self.row_bytes // _CHUNK - 1)
+        return offset ^ moved << 4
 
-    def _write(self, groups: list[Pairs], address: str) -> None:
-        e = self.e
-        pair_bytes = 2 * self.element_bytes
-        row = e.do("shli", e.do("andi", self.lane, 3), 1)
-        column = e.do("muli", e.do("shrui", self.lane, 2), pair_bytes)
-        offset = e.do("addi", e.do("muli", row, self.row_bytes), column)
+    def _write(self, groups: list[Group], address: Number) -> None:
+        b, pair_bytes = self.b, 2 * self.element_bytes
+        row = (self.lane & 3) << 1
+        column = (self.lane >> 2) * pair_bytes
         # Two rows are swizzled alike, and 8 rows are 256 or 512 bytes.
-        base = e.do("addi", address, self._swizzled(offset))
+        base = address + self._swizzled(row * self.row_bytes + column)
         for number, group in enumerate(groups):
             for side, pair in enumerate(group):
-                place = e.do("addi", base, (8 * number + side) * self.row_bytes)
-                e.line(
-                    f"llvm.store {self._vector(pair)}, {e.pointer(place)} "
-                    f"{{alignment = {pair_bytes} : i64}} : {self.pair}, !llvm.ptr<3>"
-                )
+                place = base + (8 * number + side) * self.row_bytes
+                vector = self._vector(pair)
+                store(b, vector, shared_pointer(b, place), pair_bytes)
 
-    def _store_by_rows(self, at: Tile, address: str, columns: int) -> None:
+    def _copy_rows(self, at: Tile, address: Number, columns: int) -> None:
         """Two rows at once, by half a warp each."""
-        e = self.e
-        zero, two, rows = (e.constant(number, "i32") for number in (0, 2, columns))
-        half, column = e.do("shrui", self.lane, 4), e.do("andi", self.lane, PIECE_ROWS - 1)
-        place = e.do("addi", at.column, column)
-        is_column = e.compare("ult", place, self.sizes[1])
-        with e.block(f"scf.for %r = {zero} to {rows} step {two} : i32"):
-            own = e.do("addi", "%r", half)
-            row = e.do("addi", at.row, own)
-            is_inside = e.do("andi", is_column, e.compare("ult", row, self.sizes[0]), "i1")
-            in_row = e.do("muli", column, self.element_bytes)
-            offset = e.do("addi", e.do("muli", own, self.row_bytes), in_row)
-            with e.block(f"scf.if {is_inside}"):
-                source = e.do("addi", address, self._swizzled(offset))
-                self._store_element(source, Tile(row, place, at.batch))
+        b = self.b
+        half, column = self.lane >> 4, self.lane & (SUBTILE_ROWS - 1)
+        place = at.column + column
+        is_column = compare("ult", place, self.sizes[1])
+        with b.loop(b.constant(0, "i32"), columns, 2) as loop:
+            own = loop.index + half
+            row = at.row + own
+            is_inside = is_column & compare("ult", row, self.sizes[0])
+            in_row = column * self.element_bytes
+            offset = own * self.row_bytes + in_row
+            with b.where(is_inside):
+                self._copy_element(address + self._swizzled(offset), Tile(row, place, at.batch))

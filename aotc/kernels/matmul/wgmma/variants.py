@@ -1,17 +1,17 @@
-"""Parameters of kernels of `hopper`, and those that are worth a try."""
+"""The parameters of a kernel, and the variants that are worth a try."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc.builder import FLOAT8
 from aotc.chips import H100, H200_BLOCKS_IN_CLUSTERS
+from aotc.kernels.hopper.cta import WARPGROUP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
-from aotc.lower.rewrites.float8 import FLOAT8
 
-_WARPGROUP = 128  # threads
-# By the number of warpgroups that multiply: for how many sums each of their threads has registers,
-# where those of a stage stand beside the others.
+# By the number of consumers: for how many accumulators each of their threads has registers, where
+# those of a stage are apart from the others.
 MOST_PROMOTED = {1: 192, 2: 192, 3: 96}
 
 
@@ -19,23 +19,24 @@ class Variant(Struct, frozen=True):
     """Parameters of a kernel.
 
     A tile of C has `n` columns (a multiple of 16, at most 256) and 64 rows for each of the
-    `m_blocks` of each of the `consumers`, the warpgroups that multiply. In `ping_pong`, two
-    consumers have a tile each, and one stores while the other one multiplies.
+    `m_blocks` of each of the `consumers`, the warpgroups that compute. With `ping_pong`, two
+    consumers have a tile each, and one is in its epilogue while the other one is in its mainloop.
 
-    `stages`: of the ring. `group`: how many tiles of a column of C follow each other, so that
+    `stages`: of the pipeline. `group`: how many tiles of a column of C follow each other, so that
     the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
     many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
-    below and beside each other a cluster of blocks makes. `buffers`: of each warp that stores.
-    `swaps`: rows and columns are those of C transposed, which is B transposed times A transposed.
+    below and beside each other a cluster of blocks computes. `buffers`: of each warp, for the
+    epilogue. `swaps`: rows and columns are those of C transposed, which is B transposed times A
+    transposed.
 
-    `promotes`: each stage's sums are made by themselves, and added to the tile's by threads, as
-    tensor cores keep about 14 bits of sums of f8; `parts` of the columns one after the other, which
-    take fewer registers.
-    `splits`: so many blocks, a cluster of another kind, divide K (`split`). `slices`: K has so
-    many, each with blocks of its own, whose sums a second kernel adds (`slices`). `few`: C has no
-    more rows, and only they are fetched of A (a multiple of 8, 0 for all); tensor cores multiply
-    what lies behind them, too, and nobody stores that. `is_early`: the next kernel's blocks may
-    come from the beginning, else when this one's have multiplied.
+    `promotes`: each stage has accumulators of its own, which threads add to the tile's, as tensor
+    cores keep about 14 bits of sums of f8; `parts` of the columns one after the other, which take
+    fewer registers. `splits`: cluster split-K: so many blocks of a cluster divide K. `slices`: grid
+    split-K: K has so many, each with blocks of its own, whose accumulators a second kernel adds.
+    `few`: C has no more rows, and only they are copied of A (a multiple of 8, 0 for all); tensor
+    cores multiply what lies behind them, too, and nobody stores that. `is_early`: programmatic
+    dependent launch: the next kernel's blocks may come from the beginning, else when this one's
+    mainloops are done.
     """
 
     n: int = 256
@@ -63,7 +64,7 @@ class Variant(Struct, frozen=True):
 
     @property
     def threads(self) -> int:
-        return _WARPGROUP * (1 + self.consumers)
+        return WARPGROUP * (1 + self.consumers)
 
     @property
     def cluster(self) -> int:
@@ -166,16 +167,16 @@ def has_fragments(problem: Problem) -> bool:
     return ELEMENT_BYTES[problem.a.element] != 2 and not problem.b.transposed
 
 
-def sums_of(variant: Variant) -> int:
+def accumulators_of(variant: Variant) -> int:
     """How many a thread has at once."""
     each = variant.m_blocks * variant.n // 2
     return each + each // variant.parts if variant.promotes else each
 
 
 def _promoting(shape: Variant) -> Variant:
-    """With as few parts as leave registers for the sums of one."""
+    """With as few parts as leave registers for the accumulators of one."""
     parts = 1
     most = max(MOST_PROMOTED[shape.consumers], 16 + shape.m_blocks * shape.n // 2)
-    while sums_of(replace(shape, promotes=True, parts=parts)) > most:
+    while accumulators_of(replace(shape, promotes=True, parts=parts)) > most:
         parts += 1
     return replace(shape, promotes=True, parts=parts)

@@ -1,0 +1,414 @@
+"""How buffers are used: where a value flows to, and what an entry does with its arguments.
+
+Everything here errs on the safe side: an operation that is not known both reads and writes,
+and an unknown use may be on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from aotc import ops
+from aotc.analysis.functions import CALLS, Functions
+from aotc.analysis.gpu_modules import gpu_modules, launched_kernel
+from aotc.analysis.types import is_tensor_map
+from aotc.manifest import Entry, Memory, Value
+from aotc.mlir import ir
+from aotc.module_names import ONE_STREAM, QUIET_CALLS
+from aotc.ops import symbol_of
+
+# Operations that look at a buffer's shape alone, not at its elements.
+SHAPE_ONLY = {"memref.dim", "memref.rank", "memref.assume_alignment"}
+READS = {
+    "memref.load",
+    "affine.load",
+    "vector.load",
+    "vector.maskedload",
+    "vector.gather",
+    "vector.expandload",
+    "vector.transfer_read",
+    "affine.vector_load",
+    "gpu.subgroup_mma_load_matrix",
+    "nvgpu.ldmatrix",
+}
+# Operation → the index of the operand that it writes.
+WRITES = {
+    "memref.store": 1,
+    "affine.store": 1,
+    "affine.vector_store": 1,
+    "vector.store": 1,
+    "vector.maskedstore": 0,
+    "vector.scatter": 0,
+    "vector.compressstore": 0,
+    "vector.transfer_write": 1,
+    "gpu.subgroup_mma_store_matrix": 1,
+    "nvgpu.device_async_copy": 0,
+    "nvgpu.warpgroup.mma.store": 1,
+}
+# What makes another value that stands for the buffer, or takes one without touching elements.
+DESCRIBES = "nvgpu.tma.create.descriptor"
+_DESCRIBED_ONLY = {"nvgpu.tma.prefetch.descriptor", "nvgpu.warpgroup.generate.descriptor"}
+_TENSOR_COPIES = {"nvgpu.tma.async.load", "nvgpu.tma.async.store"}
+_ADDRESS = "memref.extract_aligned_pointer_as_index"
+_METADATA = "memref.extract_strided_metadata"
+COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
+DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
+_TERMINATORS = ("llvm.return", "gpu.return")
+
+
+def is_memref(value: Any) -> bool:
+    """Whether it is a memref, or a TMA descriptor of one."""
+    is_buffer = isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
+    return is_buffer or is_tensor_map(value.type)
+
+
+class Flow(Struct):
+    """Where one buffer goes, through views, casts, branches, loops and calls."""
+
+    functions: Functions
+    aliases: list[Any] = field(default_factory=list)
+    reads: bool = False
+    writes: bool = False
+    host_touches: bool = False
+    reaches_launch: bool = False
+    is_registered: bool = False
+    deallocations: set[Any] = field(default_factory=set)
+    # (launch, index among its kernel operands)
+    launches: list[tuple[Any, int]] = field(default_factory=list)
+    # (function, index of its result)
+    returns: set[tuple[str, int]] = field(default_factory=set)
+
+    @staticmethod
+    def of(value: Any, functions: Functions) -> Flow:
+        """Follows `value` through the module."""
+        flow = Flow(functions)
+        pending = [value]
+        while pending:
+            current = pending.pop()
+            if any(current == seen for seen in flow.aliases):
+                continue
+            flow.aliases.append(current)
+            for use in current.uses:
+                pending.extend(flow._take(use.owner.operation, use.operand_number))
+        return flow
+
+    def _take(self, user: Any, operand: int) -> list[Any]:
+        """Notes one use; returns the values that may be the same buffer because of it."""
+        if looks_at_no_element(user) or self._ends_at(user, operand):
+            return []
+        name = user.name
+        if name == DESCRIBES:
+            return list(user.results)
+        if name == "func.return":
+            function = symbol_of(user.parent.operation)
+            self.returns.add((function, operand))
+            return self.functions.returned(function, operand)
+        if name == "async.return":
+            return self.functions.returned(*task_result(user, operand))
+        if name in CALLS:
+            argument = self.functions.argument(user, operand)
+            if argument is not None:
+                return [argument]
+        if name in _TERMINATORS:
+            return []
+        followed = _successor_values(user, operand)
+        if followed is not None:
+            return followed
+        # Who knows which task has it then.
+        self.reaches_launch |= name.startswith("async.")
+        self.reads = self.writes = self.host_touches = True
+        return [r for r in user.results if is_memref(r)]
+
+    def _ends_at(self, user: Any, operand: int) -> bool:
+        """Whether the use hands the buffer on to no value; notes it then."""
+        name = user.name
+        if name == "gpu.launch_func":
+            self.reaches_launch = True
+            self.launches.append((user, operand - first_kernel_operand(user)))
+        elif name in _DESCRIBED_ONLY:
+            return is_tensor_map(user.operands[operand].type)
+        elif name in _TENSOR_COPIES:
+            is_tensor = is_tensor_map(user.operands[operand].type)
+            is_target = is_tensor is (name == "nvgpu.tma.async.store")
+            self.writes |= is_target
+            self.reads |= not is_target
+        elif name in DEALLOCATIONS:
+            self.deallocations.add(user)
+        elif name in ("gpu.host_register", "gpu.host_unregister"):
+            self.is_registered = True
+        elif name in READS:
+            self.reads = self.host_touches = True
+        elif name in WRITES:
+            is_target = operand == WRITES[name]
+            self.writes |= is_target
+            self.reads |= not is_target
+            self.host_touches = True
+        elif name in COPIES:
+            source, target = (i % len(user.operands) for i in COPIES[name])
+            self.reads |= operand == source
+            self.writes |= operand == target
+            self.host_touches |= name == "memref.copy"
+        else:
+            return False
+        return True
+
+
+def looks_at_no_element(user: Any) -> bool:
+    """Whether an operation asks for a buffer's shape alone, or where it begins to compare that."""
+    if user.name == _ADDRESS:
+        return is_only_compared(user.results[0])
+    if user.name == _METADATA:
+        return not any(True for _ in user.results[0].uses)
+    return user.name in SHAPE_ONLY and not any(is_memref(result) for result in user.results)
+
+
+def is_only_compared(address: Any) -> bool:
+    """Whether an address is only compared, to check an alignment for example: nothing but truth
+    values comes of it, and through those nobody reaches the buffer."""
+    pending = [address]
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            if not user.name.startswith("arith."):
+                return False
+            pending += [r for r in user.results if r.type != ir.IntegerType.get_signless(1)]
+    return True
+
+
+def first_kernel_operand(launch: Any) -> int:
+    # Groups: async dependencies, grid, block, cluster, dynamic shared memory, kernel operands.
+    sizes = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+    return sum(sizes[:-2])
+
+
+def _successor_values(user: Any, operand: int) -> list[Any] | None:
+    """The values that an operand becomes; None for a use that is not understood."""
+    memrefs = [result for result in user.results if is_memref(result)]
+    if len(user.successors) > 0:
+        return [a for block in user.successors for a in block.arguments if is_memref(a)]
+    if user.name in ("scf.yield", "affine.yield", "scf.condition"):
+        parent = user.parent.operation
+        return [v for v in [*parent.results, *_inside(parent)] if is_memref(v)]
+    if user.name.startswith("async."):
+        return task_values(user, operand)
+    if user.name in ("scf.for", "scf.while", "affine.for"):
+        return [v for v in [*user.results, *_inside(user)] if is_memref(v)]
+    if user.name.startswith(("memref.", "arith.select", "builtin.unrealized")) and memrefs:
+        return memrefs  # views, casts, selections
+    return None
+
+
+def task_result(returning: Any, operand: int) -> tuple[str, int]:
+    """(function, index of its result) of an operand of async.return: a token may come first."""
+    function = returning.parent.operation
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return symbol_of(function), operand + (str(type_.results[0]) == "!async.token")
+
+
+def task_values(user: Any, operand: int) -> list[Any] | None:
+    """The values that an operand of an async operation becomes: a buffer goes from task to task in
+    values of the async dialect."""
+    if user.name == "async.yield" and user.parent.operation.name == "async.execute":
+        return [user.parent.operation.results[1 + operand]]  # behind the token
+    if user.name == "async.await":
+        return list(user.results)
+    if user.name == "async.execute":
+        tokens = next(iter(ir.DenseI32ArrayAttr(user.attributes["operandSegmentSizes"])))
+        return [] if operand < tokens else [user.regions[0].blocks[0].arguments[operand - tokens]]
+    return None
+
+
+def _inside(operation: Any) -> list[Any]:
+    """The arguments of the blocks of the operation's regions."""
+    return [a for region in operation.regions for block in region.blocks for a in block.arguments]
+
+
+class ModuleAccess:
+    """What the kernels of one module do with their arguments, found once for each kernel."""
+
+    def __init__(self, module: Any) -> None:
+        self._kernels = {
+            (symbol_of(gpu_module), symbol_of(op)): op
+            for gpu_module in gpu_modules(module)
+            for op in ops.find(gpu_module, "gpu.func")
+        }
+        self.functions = Functions(module)
+        self._found: dict[tuple[tuple[str, str], int], Flow] = {}
+
+    def kernel_flow(self, launch: Any, argument: int) -> Flow:
+        """How the launched kernel uses its argument; everything, where it is not known."""
+        key = launched_kernel(launch)
+        if key not in self._kernels:
+            return Flow(self.functions, reads=True, writes=True)
+        if (key, argument) not in self._found:
+            body = self._kernels[key].regions[0].blocks[0]
+            self._found[key, argument] = Flow.of(body.arguments[argument], self.functions)
+        return self._found[key, argument]
+
+
+def describe_accesses(module: Any, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries with what each does to its buffers, found in the outlined module."""
+    with module.context:
+        access = ModuleAccess(module)
+        described = []
+        for entry in entries:
+            function = access.functions.get(entry.name)
+            described.append(
+                _unknown_entry(entry)
+                if function is None
+                else _describe_entry(entry, function, access, module)
+            )
+        return tuple(described)
+
+
+def _unknown_entry(entry: Entry) -> Entry:
+    """An entry whose function was lowered already: it may do anything."""
+    arguments = tuple(
+        a if a.is_scalar else replace(a, is_read=True, is_written=True, memory=Memory.MANAGED)
+        for a in entry.arguments
+    )
+    return replace(
+        entry,
+        arguments=arguments,
+        touches_memory_on_host=True,
+        why_not_async="it was lowered by another tool, which may have made it wait",
+    )
+
+
+def _describe_entry(entry: Entry, function: Any, access: ModuleAccess, module: Any) -> Entry:
+    parameters = list(function.regions[0].blocks[0].arguments)
+    flows = [
+        None if value.is_scalar else Flow.of(parameter, access.functions)
+        for value, parameter in zip(entry.arguments, parameters, strict=True)
+    ]
+    arguments = tuple(
+        value if flow is None else _describe_argument(value, flow, access)
+        for value, flow in zip(entry.arguments, flows, strict=True)
+    )
+    results = tuple(
+        _describe_result(value, (entry.name, i), flows, access.functions, module)
+        for i, value in enumerate(entry.results)
+    )
+    return replace(
+        entry,
+        arguments=arguments,
+        results=results,
+        touches_memory_on_host=_touches_memory(function, access.functions),
+        why_not_async=_why_not_async(function, access.functions),
+    )
+
+
+def _describe_argument(value: Value, flow: Flow, access: ModuleAccess) -> Value:
+    inside = [access.kernel_flow(launch, argument) for launch, argument in flow.launches]
+    if flow.is_registered:
+        memory = Memory.HOST  # the entry itself makes it reachable
+    elif flow.host_touches:
+        memory = Memory.MANAGED
+    else:
+        memory = Memory.DEVICE
+    return replace(
+        value,
+        is_read=flow.reads or any(f.reads for f in inside),
+        is_written=flow.writes or any(f.writes for f in inside),
+        memory=memory,
+    )
+
+
+def _describe_result(
+    value: Value,
+    place: tuple[str, int],
+    flows: list[Flow | None],
+    functions: Functions,
+    module: Any,
+) -> Value:
+    if value.is_scalar:
+        return value
+    arguments = [i for i, flow in enumerate(flows) if flow is not None and place in flow.returns]
+    if arguments:
+        value = replace(value, aliases=arguments[0] if len(arguments) == 1 else None)
+    for allocation in ops.find(module.operation, *_ALLOCATIONS):
+        flow = Flow.of(allocation.results[0], functions)
+        if place not in flow.returns:
+            continue
+        is_host = allocation.name == "memref.alloc"
+        memory = Memory.HOST if is_host else Memory.DEVICE
+        if "hostShared" in allocation.attributes:
+            memory = Memory.MANAGED
+        # What may be freed already is not the caller's to free, nor what another result is.
+        is_first = not any(name == place[0] and i < place[1] for name, i in flow.returns)
+        return replace(value, is_owned=is_first and not flow.deallocations, memory=memory)
+    return value
+
+
+# Host operations that touch no memory, or that say themselves when they are done.
+_QUIET = {
+    "func.func",
+    "func.return",
+    "gpu.launch_func",
+    "memref.alloc",
+    "memref.dealloc",
+    "memref.get_global",
+    *SHAPE_ONLY,
+}
+_ALLOCATIONS = ("memref.alloc", "gpu.alloc")
+_TOUCHING = {*READS, *WRITES, "memref.copy", "memref.alloca"}
+_TOUCHING_DIALECTS = ("llvm.", "memref.atomic", "memref.generic", "linalg.", "async.")
+
+
+def _touches_memory(function: Any, functions: Functions) -> bool:
+    """Whether host code, of the function and those it calls, reads or writes memory."""
+    return any(
+        op.name in _TOUCHING
+        or op.name.startswith(_TOUCHING_DIALECTS)
+        or (op.name == "func.call" and _is_unknown(ops.callee_of(op), functions))
+        for op in _all_operations(function, functions)
+        if op.name not in _QUIET
+    )
+
+
+def _is_unknown(callee: str, functions: Functions) -> bool:
+    return functions.get(callee) is None and callee not in QUIET_CALLS
+
+
+def _why_not_async(function: Any, functions: Functions) -> str | None:
+    """What keeps the entry from being enqueued and left, in words that follow a colon."""
+    if any(op.name.startswith("async.") for op in _all_operations(function, functions)):
+        return "it runs tasks on other threads, which do not know the stream"
+    if _touches_memory(function, functions):
+        return "its host code reads or writes memory, and so must wait for its kernels"
+    # Freed at the end of the entry, when its kernels have not even begun.
+    if any(
+        op.name in _ALLOCATIONS and not _is_allocated_in_stream(op)
+        for op in _all_operations(function, functions)
+    ):
+        return "it allocates memory, and frees it when its kernels are done"
+    if any(op.name == "gpu.host_register" for op in _all_operations(function, functions)):
+        return "it registers host memory"
+    return None
+
+
+def _is_allocated_in_stream(allocation: Any) -> bool:
+    """Whether memory comes and goes in the order of its function's one stream."""
+    function = ops.enclosing(allocation, "func.func")
+    return (
+        "hostShared" not in allocation.attributes
+        and len(allocation.results) > 1
+        and function is not None
+        and ONE_STREAM in function.attributes
+    )
+
+
+def _all_operations(function: Any, functions: Functions) -> Iterator[Any]:
+    """The operations of a function and of those that it calls."""
+    pending, seen = [function], {symbol_of(function)}
+    while pending:
+        for op in ops.walk(pending.pop()):
+            yield op
+            callee = functions.get(ops.callee_of(op)) if op.name == "func.call" else None
+            if callee is not None and symbol_of(callee) not in seen:
+                seen.add(symbol_of(callee))
+                pending.append(callee)

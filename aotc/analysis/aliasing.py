@@ -1,0 +1,150 @@
+"""Which buffers of a function may overlap: for loops that are run in parallel.
+
+Upstream's `affine-parallelize` takes two SSA values for two buffers. That is a promise for the
+arguments of an entry (README, Limits), and wrong for two views of one buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.functions import Functions
+from aotc.input.entries import ENTRY_ATTRIBUTE
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+_KEEP = "aotc_keep_sequential"
+# Affine access → the index of its memref operand, and whether it writes.
+_ACCESSES = {
+    "affine.load": (0, False),
+    "affine.vector_load": (0, False),
+    "affine.store": (1, True),
+    "affine.vector_store": (1, True),
+}
+_ALLOCATIONS = ("memref.alloc", "memref.alloca", "gpu.alloc")
+# May be any buffer.
+_ANYTHING = "anything"
+
+
+class Roots:
+    """Where the memrefs of a module come from."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+
+    def of(self, value: Any) -> frozenset[Any]:
+        """What `value` may be a view of: allocations, globals and arguments; or `_ANYTHING`."""
+        return frozenset(self._trace(value, []))
+
+    def may_overlap(self, one: Any, other: Any) -> bool:
+        """Whether two SSA values may be views of one buffer."""
+        ours, theirs = self.of(one), self.of(other)
+        return _ANYTHING in ours or _ANYTHING in theirs or bool(ours & theirs)
+
+    def _trace(self, value: Any, seen: list[Any]) -> Iterator[Any]:
+        if any(value == other for other in seen):
+            return
+        seen.append(value)
+        producer = ops.defining(value)
+        if producer is None:
+            yield from self._trace_argument(value, seen)
+        elif producer.name in _ALLOCATIONS:
+            yield producer
+        elif producer.name == "memref.get_global":
+            yield ("global", str(ir.FlatSymbolRefAttr(producer.attributes["name"]).value))
+        elif producer.name == "arith.select":
+            yield from self._trace(producer.operands[1], seen)
+            yield from self._trace(producer.operands[2], seen)
+        elif producer.name.startswith("memref.") and _is_memref(producer.operands[0]):
+            yield from self._trace(producer.operands[0], seen)
+        else:
+            yield _ANYTHING
+
+    def _trace_argument(self, argument: Any, seen: list[Any]) -> Iterator[Any]:
+        function = argument.owner.owner.operation
+        if function.name != "func.func" or argument.owner != function.regions[0].blocks[0]:
+            yield _ANYTHING
+            return
+        name, index = symbol_of(function), argument.arg_number
+        operands = self._functions.passed(name, index)
+        # An entry's own callers are not here.
+        if ENTRY_ATTRIBUTE in function.attributes or not operands:
+            yield ("argument", name, index)
+        for operand in operands:
+            yield from self._trace(operand, seen)
+
+
+def _is_memref(value: Any) -> bool:
+    return isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType)
+
+
+def _overlaps(loop: Any, roots: Roots) -> bool:
+    """Whether the loop stores through one value to what it may access through another."""
+    accessed: dict[tuple[Any, bool], None] = {}
+    for op in ops.walk(loop):
+        if op.name in _ACCESSES:
+            operand, writes = _ACCESSES[op.name]
+            accessed[op.operands[operand], writes] = None
+    return any(
+        writes and one != other and roots.may_overlap(one, other)
+        for one, writes in accessed
+        for other, _ in accessed
+    )
+
+
+# To know whether a loop is parallel takes the fifth power of how many loops there are around an
+# access, and the square of how many accesses there are: a second for as many as these.
+_DEEPEST_NEST = 32
+_MOST_ACCESSES = 500
+
+
+def _is_large(loop: Any) -> bool:
+    """Whether so many loops or accesses are in an outermost loop."""
+    inside = ops.walk(loop)
+    if sum(op.name in _ACCESSES for op in inside) > _MOST_ACCESSES:
+        return True
+    loops = [op for op in inside if op.name == "affine.for"]
+    return len(loops) > _DEEPEST_NEST and any(
+        sum(outer.name == "affine.for" for outer in ops.ancestors(op)) >= _DEEPEST_NEST
+        for op in loops
+    )
+
+
+@contextmanager
+def some_loops_kept_sequential(function: Any, roots: Roots) -> Iterator[None]:
+    """While active, `affine-parallelize` leaves loops alone whose buffers may overlap, and those
+    that it would take too long for.
+
+    It refuses a loop with a call in it, as the call may do anything: so there is one.
+    """
+    outermost = [
+        op
+        for op in ops.find(function, "affine.for")
+        if ops.enclosing(op, "affine.for") is None and (_is_large(op) or _overlaps(op, roots))
+    ]
+    calls = []
+    for loop in (inner for outer in outermost for inner in ops.find(outer, "affine.for")):
+        first = next(iter(loop.regions[0].blocks[0].operations))
+        with loop.location, ir.InsertionPoint(first):
+            calls.append(
+                ir.Operation.create(
+                    "func.call",
+                    results=[],
+                    operands=[],
+                    attributes={"callee": ir.FlatSymbolRefAttr.get(_KEEP)},
+                )
+            )
+    try:
+        if calls:
+            declaration = ir.Operation.parse(f"func.func private @{_KEEP}()")
+            function.block.append(declaration)
+        yield
+    finally:
+        if calls:
+            for call in ops.find(function, "func.call"):
+                if ops.callee_of(call) == _KEEP:
+                    ops.erase(call)
+            ops.erase(declaration)

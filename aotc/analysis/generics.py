@@ -1,0 +1,43 @@
+"""`linalg.generic` on tensors: what it reads, and the simplest one made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
+
+
+def maps_of(generic: Any) -> list[Any]:
+    """The indexing map of each operand."""
+    return [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(generic.attributes["indexing_maps"])]
+
+
+def has_reduction(generic: Any) -> bool:
+    kinds = ir.ArrayAttr(generic.attributes["iterator_types"])
+    return any("reduction" in str(kind) for kind in kinds)
+
+
+def origin(value: Any) -> Any:
+    """The tensor as it was made, before it was reshaped."""
+    while (owner := ops.defining(value)) is not None and owner.name in RESHAPES:
+        value = owner.operands[0]
+    return value
+
+
+def body_of(generic: Any) -> list[Any]:
+    """The operations on elements, the last of which yields."""
+    return [op.operation for op in generic.regions[0].blocks[0].operations]
+
+
+def turning_loops(generic: Any, operand: int) -> set[int]:
+    """The loops along the operand's dimensions that are not known to turn once alone."""
+    type_ = generic.operands[operand].type
+    return {
+        expression.position
+        for dimension, expression in enumerate(maps_of(generic)[operand].results)
+        if isinstance(expression, ir.AffineDimExpr)
+        and (type_.is_dynamic_dim(dimension) or type_.get_dim_size(dimension) != 1)
+    }

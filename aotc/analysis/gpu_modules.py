@@ -1,0 +1,48 @@
+"""gpu.modules: which there are, their kernels, and what those run on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+# Of a gpu.module that aotc wrote: what its kernels are launched on, a chip, any GPU, or the CPU
+# device. What is launched anywhere has no such attribute.
+RUNS_ON = "aotc.runs_on"
+# gpu.launch names the module that its kernel is for: the rest is what it runs on.
+MODULE_PREFIX = "aotc_runs_on_"
+
+
+def module_for(target: str) -> str:
+    """The gpu.module that a `gpu.launch` names whose kernel is launched on `target` alone: a chip,
+    or ANY_GPU."""
+    return f"{MODULE_PREFIX}{target}"
+
+
+def runs_on(gpu_module: Any) -> str | None:
+    """What the kernels of a gpu.module are launched on, if it is not everything."""
+    attribute = gpu_module.attributes
+    return ir.StringAttr(attribute[RUNS_ON]).value if RUNS_ON in attribute else None
+
+
+def gpu_modules(module: Any) -> list[Any]:
+    """The gpu.modules at the top level of a module: an `ir.Module`, or its operation."""
+    top = ops.body_of_module(module).operations
+    return [op.operation for op in top if op.operation.name == "gpu.module"]
+
+
+def lowered_kernels(gpu_module: Any) -> list[Any]:
+    """The kernels of a gpu.module that are in the LLVM dialect already."""
+    content = (op.operation for op in gpu_module.regions[0].blocks[0].operations)
+    return [
+        op
+        for op in content
+        if op.name == "llvm.func"
+        and ("gpu.kernel" in op.attributes or "nvvm.kernel" in op.attributes)
+    ]
+
+
+def launched_kernel(launch: Any) -> tuple[str, str]:
+    """(gpu.module, kernel) that a gpu.launch_func names."""
+    return tuple(ir.SymbolRefAttr(launch.attributes["kernel"]).value)

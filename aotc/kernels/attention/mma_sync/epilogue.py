@@ -1,0 +1,107 @@
+"""What a warp does with its rows of O: registers → memory, by way of Q's place in shared memory, if
+it can.
+
+There each warp overwrites the rows of Q that it alone has read, so that a lane stores 16 bytes at
+once. Where O is of another type than Q, or not at multiples of 16 bytes, a lane stores the two
+neighbours that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from aotc.builder import Buffer, Builder, Float, Number, Scalar, Value, compare
+from aotc.chips import WARP
+from aotc.kernels.attention.mma_sync.operands import CHUNK, Operand
+from aotc.kernels.attention.mma_sync.tiles import TILE
+from aotc.kernels.attention.problem import Attention
+
+_ALIGNMENT = 16
+_ALL_LANES = -1
+
+
+class Place(Struct, frozen=True):
+    """Of a warp: the batch, which counts heads; its first row in the matrix, and in the block's
+    tile; how many rows the matrix has. i32 values."""
+
+    batch: Number
+    row: Number
+    row_in_tile: Number
+    queries: Number
+
+
+class Epilogue:
+    """Of a lane that has of each 16 rows two, 8 apart, and two neighbours of 8 columns; the first
+    ones are `row` and `column`."""
+
+    def __init__(self, b: Builder, problem: Attention, o: Buffer, q: Operand, place: Place) -> None:
+        self.b, self.o, self.q, self.place = b, o, q, place
+        self.depth, self.alignment = problem.depth or 0, problem.o.alignment
+        is_aligned = self.alignment % _ALIGNMENT == 0
+        self.is_staged = is_aligned and o.element == q.matrix.element
+        batch: Number = place.batch
+        first: Number = 0
+        if problem.heads[3]:
+            first = batch % problem.heads[3] * self.depth
+            batch = batch // problem.heads[3]
+        self.batch, self.first = b.index(batch), b.index(first)
+
+    def store(
+        self, o: Sequence[Sequence[Float]], lane: Scalar, row: Scalar, column: Scalar
+    ) -> None:
+        """`o`: the elements of each 16 rows."""
+        b, place = self.b, self.place
+        for number, tile in enumerate(o):
+            values = [b.convert(value, self.o.element) for value in tile]
+            for half in range(2):
+                own, below = values[2 * half :], row + (TILE * number + 8 * half)
+                if self.is_staged:
+                    at = [0, b.index(place.row_in_tile + below)]
+                    self._store_pairs(own, self.q.ring, at, b.index(column), _ALIGNMENT)
+                    continue
+                at_row = place.row + below
+                with b.where(compare("ult", at_row, place.queries)):
+                    to = self.first + b.index(column)
+                    at = [self.batch, b.index(at_row)]
+                    self._store_pairs(own, self.o, at, to, self.alignment)
+        if self.is_staged:
+            b.op("nvvm.bar.warp.sync", [b.constant(_ALL_LANES, "i32")])
+            self._store_staged(TILE * len(o), lane)
+
+    def _store_pairs(
+        self,
+        values: Sequence[Value],
+        buffer: Buffer,
+        at: Sequence[Number],
+        first: Number,
+        alignment: int,
+    ) -> None:
+        """Of every four values two, at columns from `first` on."""
+        b, alignment = self.b, min(2 * buffer.element_bytes, alignment)
+        for group in range(self.depth // 8):
+            pair = values[4 * group : 4 * group + 2]
+            vector = b.from_elements(pair, f"vector<2x{buffer.element}>")
+            b.store_vector(vector, buffer, [*at, first + 8 * group], alignment)
+
+    def _store_staged(self, rows: int, lane: Scalar) -> None:
+        b, place = self.b, self.place
+        chunks = self.depth // CHUNK
+        width = min(chunks & -chunks, WARP)
+        rows_at_once = WARP // width
+        own_row = lane // width
+        own_column = b.index(lane % width * CHUNK)
+        for first in range(0, rows, rows_at_once):
+            below = own_row + first
+            row = place.row + below
+            is_valid = compare("ult", row, place.queries)
+            if rows_at_once > rows:
+                is_valid = is_valid & compare("ult", own_row, rows)
+            with b.where(is_valid):
+                staged = b.index(place.row_in_tile + below)
+                for number in range(chunks // width):
+                    column = own_column + number * width * CHUNK
+                    value = b.load_vector(self.q.ring, [0, staged, column], CHUNK, _ALIGNMENT)
+                    to = self.first + column
+                    b.store_vector(value, self.o, [self.batch, b.index(row), to], _ALIGNMENT)

@@ -1,0 +1,82 @@
+"""The family of attention kernels by mma.sync, and its variants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from aotc.builder import Builder, Value
+from aotc.chips import A100, BLOCK_SHARED_BYTES
+from aotc.kernels.attention.family import AttentionFamily
+from aotc.kernels.attention.mma_sync.kernel import Kernel
+from aotc.kernels.attention.mma_sync.operands import CHUNK, operands_of
+from aotc.kernels.attention.mma_sync.tiles import TILE, Variant
+from aotc.kernels.attention.problem import Attention
+from aotc.kernels.family import ANY_GPU
+
+_MOST_COLUMNS = 256
+# So many matrices of a batch are gone through at once, where rows see different numbers of keys.
+_GROUP = 16
+# What a tile takes by its tiles of 16 rows for each warp, as it was seen on an H200.
+_COSTS = {2: 100, 1: 56}
+
+
+class MmaSync(AttentionFamily):
+    """Attention in f16 and bf16 on every GPU."""
+
+    name = "mma.sync"
+    target = ANY_GPU
+    # Two blocks on each multiprocessor of an A100.
+    concurrent_tiles = 2 * A100.multiprocessors
+
+    def can_take(self, problem: Attention, variant: Variant) -> bool:
+        depth = problem.depth
+        matrices = (problem.q, problem.k, problem.v)
+        return (
+            depth is not None
+            and 0 < depth <= _MOST_COLUMNS
+            and depth % CHUNK == 0
+            and problem.q.element in ("f16", "bf16")
+            and problem.scale > 0
+            and all(one.element == problem.q.element and not one.transposed for one in matrices)
+            and problem.o.element in (problem.q.element, "f32")
+            and variant.keys % TILE == 0
+            and all(one.is_shared_evenly for one in operands_of(problem, variant))
+            and self.shared_bytes(problem, variant) <= BLOCK_SHARED_BYTES
+        )
+
+    def variants(self, problem: Attention) -> tuple[Variant, ...]:
+        able = (_variant(problem, tiles) for tiles in _COSTS)
+        return tuple(one for one in able if one is not None and self.can_take(problem, one))
+
+    def tile_cost(self, problem: Attention, variant: Variant) -> int:
+        del problem
+        return _COSTS[variant.tiles]
+
+    def shared_bytes(self, problem: Attention, variant: Variant) -> int:
+        return sum(one.bytes for one in operands_of(problem, variant))
+
+    def build(
+        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
+    ) -> None:
+        Kernel(b, problem, variant, arguments).build()
+
+
+def _variant(problem: Attention, tiles: int) -> Variant | None:
+    """The best one with so many tiles of 16 rows for each warp, of which the scores and O are to
+    stay in registers."""
+    depth = problem.depth or 0
+    is_aligned = all(one.alignment % 16 == 0 for one in (problem.q, problem.k, problem.v))
+    if tiles > 1 and (depth > 128 or not is_aligned or problem.mask is not None):
+        return None
+    if tiles > 1:
+        best = Variant(keys=32, holds_q=depth <= 64)
+    else:
+        holds_q = is_aligned and depth <= 128
+        keys = 64 if holds_q and problem.mask is None else 32
+        best = Variant(tiles=1, keys=keys, holds_q=holds_q)
+    return replace(best, group=_GROUP) if problem.causal else best
+
+
+MMA_SYNC = MmaSync()

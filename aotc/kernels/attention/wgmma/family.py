@@ -1,0 +1,101 @@
+"""The family of attention kernels by wgmma and TMA, and its variants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotc.builder import Builder, Value
+from aotc.chips import H100
+from aotc.kernels.attention.family import AttentionFamily
+from aotc.kernels.attention.problem import Attention
+from aotc.kernels.attention.wgmma.kernel import REGISTERS, Kernel, SharedMemory, Variant
+from aotc.kernels.attention.wgmma.mask_tiles import has_tiles
+from aotc.kernels.attention.wgmma.mma import K_OF_MMA
+from aotc.kernels.family import SM_90A
+from aotc.kernels.hopper.cta import SHARED_BYTES
+from aotc.kernels.hopper.tma import is_aligned
+
+_MOST_COLUMNS = 256
+# So many matrices of a batch are gone through at once, where rows see different numbers of keys:
+# with fewer, the longest tiles of each group come at its end.
+_GROUP = 16
+# What a tile of so many warpgroups takes, up to 64 columns and up to 128: 64 rows for each of them,
+# by how fast they were seen to be on an H200.
+_COSTS = {64: {3: 192, 2: 160, 1: 103}, 128: {2: 128, 1: 91}, 256: {2: 128, 1: 91}}
+# With a mask; three have no room for large tiles of keys.
+_COSTS_WITH_MASK = {2: 160, 1: 105}
+
+
+class Wgmma(AttentionFamily):
+    """Attention in f16 and bf16 on Hopper."""
+
+    name = "wgmma"
+    target = SM_90A
+    concurrent_tiles = H100.multiprocessors
+
+    def can_take(self, problem: Attention, variant: Variant) -> bool:
+        depth = problem.depth
+        matrices = (problem.q, problem.k, problem.v)
+        return (
+            depth is not None
+            and 0 < depth <= _MOST_COLUMNS
+            and depth % K_OF_MMA == 0
+            and all(matrix.element == problem.q.element for matrix in matrices)
+            and problem.o.element in (problem.q.element, "f32")
+            and problem.q.element in ("f16", "bf16")
+            and all(is_aligned(matrix) and not matrix.transposed for matrix in matrices)
+            and problem.scale > 0
+            and _is_possible(variant)
+            and self.shared_bytes(problem, variant) <= SHARED_BYTES
+        )
+
+    def variants(self, problem: Attention) -> tuple[Variant, ...]:
+        found = (self._variant(problem, consumers) for consumers in _costs(problem))
+        return tuple(one for one in found if one is not None)
+
+    def tile_cost(self, problem: Attention, variant: Variant) -> int:
+        return _costs(problem)[variant.consumers]
+
+    def shared_bytes(self, problem: Attention, variant: Variant) -> int:
+        return SharedMemory.of(problem, variant).bytes
+
+    def build(
+        self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
+    ) -> None:
+        Kernel(b, problem, variant, arguments).build()
+
+    def _variant(self, problem: Attention, consumers: int) -> Variant | None:
+        """With as many keys in a tile as there is room for."""
+        # Of rows that see different numbers of keys, the GPU itself hands out tiles as blocks end.
+        group, blocks = (_GROUP, 0) if problem.causal else (1, H100.multiprocessors)
+        # What threads read of a mask themselves is in registers, of which 128 keys leave too few.
+        is_read = problem.mask is not None and not has_tiles(problem.mask)
+        found = [
+            Variant(consumers=consumers, keys=keys, group=group, blocks=blocks)
+            for keys in (128, 96, 64, 32)
+            if keys < 96 or not is_read
+        ]
+        return next((one for one in found if self.can_take(problem, one)), None)
+
+
+def _is_possible(variant: Variant) -> bool:
+    return (
+        variant.consumers in REGISTERS
+        and variant.keys in range(16, 257, 16)
+        and variant.stages >= 2
+        and variant.group >= 1
+        and variant.blocks >= 0
+    )
+
+
+def _costs(problem: Attention) -> dict[int, int]:
+    """By the number of consumers."""
+    depth = problem.depth
+    if depth is None or depth > max(_COSTS):
+        return {}
+    if problem.mask is not None:
+        return _COSTS_WITH_MASK
+    return next(costs for most, costs in _COSTS.items() if depth <= most)
+
+
+WGMMA = Wgmma()

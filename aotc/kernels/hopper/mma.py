@@ -1,0 +1,150 @@
+"""wgmma: asynchronous matrix multiply-accumulate of a warpgroup, 64 rows of C at a time.
+
+Accumulators are structs of registers of the warpgroup's threads. What is computed is there after
+`await_accumulators`; in between, an accumulator may be handed on to further MMAs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotc.builder import Builder, Number, Scalar, Value
+from aotc.kernels.hopper.smem import SWIZZLE_BYTES, assembly, struct_type, unpack
+from aotc.mlir import ir
+
+MMA_M = 64
+MMA_K_BYTES = 32
+# Of an operand in registers, 32 bits each.
+OPERAND_REGISTERS = 4
+# What wgmma calls its operands, by the types of matrices.
+WGMMA_TYPES = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "f8E4M3FN": "e4m3",
+    "f8E5M2": "e5m2",
+    "i8": "s8",
+    "f32": "tf32",
+}
+_MOST_SHARED = 1 << 18  # bytes of shared memory that a descriptor can address
+
+
+# --- Operands in shared memory -----------------------------------------------------------------
+
+
+def swizzled_layout(leading_bytes: int) -> int:
+    """A matrix descriptor without its address (PTX manual, «Matrix Descriptor»): swizzled by 128
+    bytes, 1024 bytes from 8 rows to the next 8, and `leading_bytes` from slab to slab."""
+    return 1 << 62 | (8 * SWIZZLE_BYTES >> 4) << 32 | (leading_bytes >> 4) << 16
+
+
+def matrix_descriptor(b: Builder, address: Number, layout: int) -> Scalar:
+    """The matrix descriptor, an i64, of a tile at an address in shared memory."""
+    # In a cluster, addresses have the block's number above.
+    place = address & (_MOST_SHARED - 1)
+    return Scalar(zero_extend(b, place >> 4) | layout)
+
+
+def zero_extend(b: Builder, value: Number) -> Scalar:
+    """An i32 as an i64."""
+    return Scalar(b.op("arith.extui", [b.value(value, "i32")], "i64"))
+
+
+# --- MMAs --------------------------------------------------------------------------------------
+
+
+def fence(b: Builder) -> None:
+    """Orders accesses to registers before the MMAs that follow."""
+    b.op("nvvm.wgmma.fence.aligned")
+
+
+def commit_group(b: Builder) -> None:
+    b.op("nvvm.wgmma.commit.group.sync.aligned")
+
+
+def wait_group(b: Builder, pending: int) -> None:
+    """Waits until at most `pending` groups, the last ones, are under way."""
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), pending)
+    b.op("nvvm.wgmma.wait.group.sync.aligned", group=number)
+
+
+class MmaAtom:
+    """One wgmma: 64 x `n` elements of C, and 32 bytes of K.
+
+    `elements`: of A and of B. `accumulator`: f32 or i32. An operand is K-major or not.
+    """
+
+    def __init__(
+        self,
+        b: Builder,
+        n: int,
+        elements: tuple[str, str],
+        accumulator: str,
+        k: int,
+        *,
+        is_a_k_major: bool,
+        is_b_k_major: bool,
+    ) -> None:
+        self.b, self.n, self.k, self.accumulator = b, n, k, accumulator
+        # Accumulators of a thread.
+        self.count = n // 2
+        self.type = struct_type(accumulator, self.count)
+        self.types = WGMMA_TYPES[elements[0]], WGMMA_TYPES[elements[1]]
+        self.accumulator_type = "s32" if accumulator == "i32" else "f32"
+        # A result of assembly.
+        self.register = "=r" if accumulator == "i32" else "=f"
+        self._attributes = {
+            "shape": f"#nvvm.shape<m = {MMA_M}, n = {n}, k = {k}>",
+            "typeA": f"#nvvm.wgmma_type<{self.types[0]}>",
+            "typeB": f"#nvvm.wgmma_type<{self.types[1]}>",
+            "typeD": f"#nvvm.wgmma_type<{self.accumulator_type}>",
+            "scaleA": "#nvvm.wgmma_scale_in<one>",
+            "scaleB": "#nvvm.wgmma_scale_in<one>",
+            "layoutA": f"#nvvm.mma_layout<{'row' if is_a_k_major else 'col'}>",
+            "layoutB": f"#nvvm.mma_layout<{'col' if is_b_k_major else 'row'}>",
+        }
+
+    def multiply(self, accumulators: Value, a: Value, b_: Value, *, accumulates: bool) -> Value:
+        """Begins accumulators + A · B, or A · B alone, of descriptors."""
+        scale = "one" if accumulates else "zero"
+        return self.b.op(
+            "nvvm.wgmma.mma_async",
+            [accumulators, a, b_],
+            self.type,
+            scaleD=f"#nvvm.wgmma_scale_out<{scale}>",
+            **self._attributes,
+        )
+
+    def multiply_registers(
+        self, accumulators: Value, a: Sequence[Value], b_: Value, *, accumulates: bool
+    ) -> Value:
+        """The same with A in registers, for which nvvm has no operation."""
+        count = self.count
+        values = unpack(self.b, accumulators, self.accumulator, range(count))
+        results = ", ".join(f"${i}" for i in range(count))
+        first = 2 * count  # behind the results, and what they were
+        registers = ", ".join(f"${first + i}" for i in range(OPERAND_REGISTERS))
+        # Integers have no signs to change.
+        signs = "" if self.accumulator == "i32" else ", 1, 1"
+        text = (
+            f"{{ .reg .pred p; setp.ne.b32 p, {int(accumulates)}, 0; "
+            f"wgmma.mma_async.sync.aligned.m{MMA_M}n{self.n}k{self.k}."
+            f"{self.accumulator_type}.{self.types[0]}.{self.types[1]} "
+            f"{{{results}}}, {{{registers}}}, ${first + OPERAND_REGISTERS}, p{signs}; }}"
+        )
+        tied = [str(i) for i in range(count)]
+        constraints = [*[self.register] * count, *tied, *["r"] * OPERAND_REGISTERS, "l"]
+        return assembly(self.b, text, ",".join(constraints), [*values, *a, b_], self.type)
+
+    def await_accumulators(self, accumulators: Sequence[Value]) -> list[Value]:
+        """Waits for all MMAs, and returns what they have computed."""
+        first, *others = accumulators
+        done = self._through_assembly(first, "wgmma.wait_group.sync.aligned 0;")
+        return [done, *(self._through_assembly(other, "") for other in others)]
+
+    def _through_assembly(self, accumulators: Value, text: str) -> Value:
+        """Nothing that uses the result moves in front of this. (Of nvvm's operation, which takes
+        and gives no accumulators, a compiler does not know that.)"""
+        count = self.count
+        values = unpack(self.b, accumulators, self.accumulator, range(count))
+        constraints = ",".join([self.register] * count + [str(i) for i in range(count)])
+        return assembly(self.b, text, constraints, values, self.type)

@@ -1,0 +1,96 @@
+"""The pipeline of stages in shared memory between a producer, which copies by TMA, and consumers.
+
+Each stage has two mbarriers: `full`, whose phase ends when TMA has written the stage's bytes, and
+`empty`, on which consumers arrive. Both sides number the tiles of K that pass through from the
+kernel's beginning on; such a `count` determines the stage, and the phase of its barriers.
+"""
+
+from __future__ import annotations
+
+from aotc.builder import Builder, Condition, Number, Scalar, Value, compare
+
+_SPACE = "#gpu.address_space<workgroup>"
+_TICKS = 10_000_000  # of one try to wait, which is repeated
+
+
+class Mbarriers:
+    """An array of mbarriers of a block, which are numbered by i32 or int."""
+
+    def __init__(self, b: Builder, count: int = 1) -> None:
+        self.b = b
+        of = f"<memorySpace = {_SPACE}, num_barriers = {count}>"
+        self._token = f"!nvgpu.mbarrier.token{of}"
+        self.value = b.op("nvgpu.mbarrier.create", (), f"!nvgpu.mbarrier.group{of}")
+
+    def init(self, number: int, arrivals: int) -> None:
+        """Each phase ends after so many arrivals."""
+        operands = self.b.values([arrivals, number])
+        self.b.op("nvgpu.mbarrier.init", [self.value, *operands])
+
+    def index(self, number: Number) -> Value:
+        return self.b.value(self.b.index(number))
+
+    def address(self, number: Number) -> Scalar:
+        """In shared memory, an i32."""
+        return Scalar(self.b.op("nvgpu.mbarrier.get", [self.value, self.index(number)], "i32"))
+
+    def arrive_expect_tx(self, number: Number, bytes_: int) -> None:
+        """Arrives; the phase ends after so many bytes, too."""
+        index, count = self.index(number), self.b.constant(bytes_)
+        self.b.op("nvgpu.mbarrier.arrive.expect_tx", [self.value, count, index])
+
+    def arrive(self, number: Number) -> None:
+        self.b.op("nvgpu.mbarrier.arrive", [self.value, self.index(number)], self._token)
+
+    def wait(self, number: Number, phase: Number) -> None:
+        """Waits for the end of a phase, of whose number only the lowest bit matters."""
+        b, index = self.b, self.index(number)
+        parity = b.op("arith.trunci", [b.value(phase, "i32")], "i1")
+        operands = [self.value, parity, b.constant(_TICKS), index]
+        b.op("nvgpu.mbarrier.try_wait.parity", operands)
+
+
+class TmaPipeline:
+    """`stages` stages of at most `stage_bytes` bytes each.
+
+    All threads construct it, one initializes the barriers, and threads that consume call
+    `begin_consumer` first. Counts and stages are i32.
+    """
+
+    def __init__(self, b: Builder, stages: int, stage_bytes: int) -> None:
+        self.b, self.stages, self.stage_bytes = b, stages, stage_bytes
+        self.full, self.empty = Mbarriers(b, stages), Mbarriers(b, stages)
+
+    def init_barriers(self, consumer_warps: int) -> None:
+        """`consumer_warps`: how many release a stage, each once."""
+        for number in range(self.stages):
+            self.full.init(number, 1)
+            self.empty.init(number, consumer_warps)
+
+    def stage(self, count: Number) -> Number:
+        return count % self.stages
+
+    def producer_acquire(self, count: Number, bytes_: int | None = None) -> Number:
+        """Waits until the stage is empty, and returns it. `bytes_`: how many will be copied to it,
+        by default all that it has.
+
+        A new barrier passes for one whose previous phase is over, so the first round of stages does
+        not wait."""
+        stage = self.stage(count)
+        self.empty.wait(stage, count // self.stages + 1)
+        self.full.arrive_expect_tx(stage, self.stage_bytes if bytes_ is None else bytes_)
+        return stage
+
+    def consumer_wait(self, count: Number) -> Number:
+        """Waits until the stage is full, and returns it."""
+        stage = self.stage(count)
+        self.full.wait(stage, count // self.stages)
+        return stage
+
+    def begin_consumer(self, lane: Scalar) -> None:
+        self.arrives: Condition = compare("eq", lane, 0)
+
+    def consumer_release(self, stage: Number) -> None:
+        """Of each warp: it has read the stage."""
+        with self.b.where(self.arrives):
+            self.empty.arrive(stage)

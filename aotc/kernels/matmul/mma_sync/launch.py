@@ -1,0 +1,121 @@
+"""The host's part: launches of blocks for the tiles of C, with all of K or with a part of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from aotc.builder import Builder, Launch, Number, ceil_divide, maximum, minimum
+from aotc.chips import WARP
+from aotc.kernels.matmul.mma_sync.copies import TileCopy
+from aotc.kernels.matmul.mma_sync.kernel import Kernel
+from aotc.kernels.matmul.mma_sync.store import Output, PartialOutput
+from aotc.kernels.matmul.mma_sync.tiles import Coordinates, ProblemShape, Variant
+from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
+
+
+class TiledLaunch(ABC):
+    """Launches kernels whose blocks compute tiles of C; subclasses say where operands are."""
+
+    def __init__(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        shape: ProblemShape,
+        shared_bytes: int,
+    ) -> None:
+        self.b, self.problem, self.variant, self.shape = b, problem, variant, shape
+        self.shared_bytes = shared_bytes
+
+    @abstractmethod
+    def copies(self, kernel: Kernel) -> Sequence[TileCopy]:
+        """Those of A's and of B's tiles, in the kernel."""
+
+    @abstractmethod
+    def output(self, coordinates: Coordinates) -> Output:
+        """Where a block's accumulators go: to C."""
+
+    @abstractmethod
+    def reduce(self, reduction: SplitKReduction) -> None:
+        """Launches what adds partial accumulators and stores C."""
+
+    def build(self) -> None:
+        if self.variant.splits > 1:
+            self._build_split()
+            return
+        with self._blocks(self.shape.batches) as (coordinates, batch):
+            coordinates = replace(coordinates, batch=batch)
+            kernel = Kernel(self.b, self.problem, self.variant, self.shape, coordinates)
+            kernel.build(self.copies(kernel), self.output(coordinates))
+
+    def _build_split(self) -> None:
+        """A block computes the partial accumulators of a tile of C, over a part of K."""
+        b, variant, shape, splits = self.b, self.variant, self.shape, self.variant.splits
+        reduction = SplitKReduction(b, self.problem, splits, shape)
+        # Each part has as many whole tiles of K. Of the last parts there may be nothing.
+        extent = ceil_divide(shape.k, variant.k * splits) * variant.k
+        with self._blocks(reduction.count) as (coordinates, number):
+            batch, split = number // splits, number % splits
+            first_k = split * extent
+            end = maximum(first_k, minimum(first_k + extent, shape.k))
+            coordinates, part = replace(coordinates, batch=batch), replace(shape, k=end)
+            partial = partial_of(self.problem)
+            kernel = Kernel(b, partial, variant, part, coordinates, first_k)
+            output = PartialOutput(b, partial, reduction.matrix(number), None, None)
+            kernel.build(self.copies(kernel), output)
+        self.reduce(reduction)
+
+    @contextmanager
+    def _blocks(self, matrices: Number) -> Iterator[tuple[Coordinates, Number]]:
+        """The body of a launch for the tiles of so many matrices. Gives the thread's coordinates,
+        and the number of its matrix."""
+        variant, shape = self.variant, self.shape
+        tiles = ceil_divide(shape.m, variant.m), ceil_divide(shape.n, variant.n)
+        # All are along x: a grid's other dimensions end at 65535.
+        blocks = tiles[0] * tiles[1] * matrices
+        with self.b.launch_unless_empty(blocks, variant.threads, self.shared_bytes) as launch:
+            yield _coordinates(self.b, variant, launch, tiles)
+
+
+def _coordinates(
+    b: Builder, variant: Variant, launch: Launch, tiles: tuple[Number, Number]
+) -> tuple[Coordinates, Number]:
+    """A thread's coordinates without a batch, and the number of the block's matrix. `tiles`: of a
+    matrix, along M and N."""
+    tile_m, tile_n, matrix = _tile(b, variant, launch.block, tiles)
+    lane, warp = launch.thread % WARP, launch.thread // WARP
+    warp_m, warp_n = warp // variant.warps_n, warp % variant.warps_n
+    coordinates = Coordinates(
+        batch=0,
+        row=tile_m * variant.m,
+        column=tile_n * variant.n,
+        thread=launch.thread,
+        lane=lane,
+        group=lane // 4,
+        in_group=lane % 4,
+        warp=warp,
+        warp_row=warp_m * (variant.m // variant.warps_m),
+        warp_column=warp_n * (variant.n // variant.warps_n),
+    )
+    return coordinates, matrix
+
+
+def _tile(
+    b: Builder, variant: Variant, block: Number, tiles: tuple[Number, Number]
+) -> list[Number]:
+    """The block's tile and matrix. Divided in 32 bits, which is far faster."""
+    block, m, n = (b.signed_cast(one, "i32") for one in (block, *tiles))
+    each = m * n
+    matrix, number = block // each, block % each
+    # `group` rows of tiles, column by column; the last group may have fewer.
+    in_group = n * variant.group
+    first = number // in_group * variant.group
+    rows = minimum(m - first, variant.group)
+    rest = number % in_group
+    row, column = first + rest % rows, rest // rows
+    return [b.signed_cast(one, "index") for one in (row, column, matrix)]

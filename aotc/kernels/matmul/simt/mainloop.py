@@ -1,0 +1,331 @@
+"""The mainloop of a block of a SIMT kernel: tiles of A and B to shared memory, their multiply-adds.
+
+Tiles are copied by copy vectors: what a thread brings in one access. Fragments are what a thread
+reads of a column of A's tile and of a row of B's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import partial
+from math import prod
+
+from msgspec import Struct
+
+from aotc.builder import (
+    WIDEST_ACCESS,
+    Buffer,
+    Builder,
+    Condition,
+    Number,
+    Scalar,
+    Value,
+    compare,
+    minimum,
+    select,
+    unravel,
+)
+from aotc.chips import WARP
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
+from aotc.kernels.matmul.scalar import sum_type
+from aotc.kernels.matmul.simt.tiles import Side, Variant
+from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
+
+# Threads that follow each other take so many elements of a row that lies along K: 32 bytes of f32
+# are what memory gives at least, and stores of them, transposed, are in different banks.
+_RUN = 8
+# Accumulators of a thread that leave few registers.
+_MANY_ACCUMULATORS = 128
+
+
+class CopyVector(Struct, frozen=True):
+    """What a thread copies to the tile of operand `operand` at once: from `k` along K and from
+    `along` along the tile.
+
+    `valid`: the number of elements that are inside of the matrix, `is_valid`: whether there are
+    any; whether K ends before them is another matter. For a K-major operand that is copied by
+    cp.async, `remaining` (i32) is how far the matrix goes from the thread's first vector on, and
+    `distance` how far behind that this one is: one register says it for all of them.
+    """
+
+    operand: int
+    k: Number
+    along: Number
+    valid: Number
+    is_valid: Condition
+    remaining: Scalar | None = None
+    distance: int = 0
+
+
+class Mainloop(ABC):
+    """What a block does between the launch and the store. Who derives from it sets its members
+    when the block is being built.
+
+    `k_begin` and `k_end` are the block's part of K; elements from `k_valid` on are not read.
+    """
+
+    thread: Number
+    k_begin: Number
+    k_end: Number
+    k_valid: Number
+    tiles: list[Buffer]
+    vectors: list[CopyVector]
+
+    def __init__(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        sides: tuple[Side, Side],
+        buffers: tuple[Buffer, Buffer],
+    ) -> None:
+        self.b, self.problem, self.variant = b, problem, variant
+        self.sides, self.buffers = sides, buffers
+        self.type = sum_type(problem)
+        # Elements of an access to shared memory.
+        self.width = WIDEST_ACCESS // ELEMENT_BYTES[self.type]
+
+    @abstractmethod
+    def _source(self, vector: CopyVector, k0: Number) -> list[Number]:
+        """The indices in its buffer of a vector of the tile that begins at `k0`."""
+
+    def make_tiles(self, shared: Value) -> list[Buffer]:
+        tiles, offset = [], 0
+        for side in self.sides:
+            shape = side.shape(self.variant, self.type)
+            tiles.append(self.b.shared_buffer(shared, offset, shape, self.type))
+            offset += prod(shape) * ELEMENT_BYTES[self.type]
+        return tiles
+
+    # --- Which elements are a thread's --------------------------------------------------------
+
+    def copy_vectors(self, operand: int, first: Number, extent: Number) -> Iterator[CopyVector]:
+        """A thread's copy vectors; those of threads that follow each other do, too."""
+        side, variant = self.sides[operand], self.variant
+        width = side.width
+        if side.is_k_major:
+            run = min(variant.k, max(_RUN, width)) // width
+            counts = [variant.k // width // run, side.tile, run]
+        else:
+            counts = [variant.k, side.tile // width]
+        remaining: Scalar | None = None
+        for number in range(prod(counts) // variant.threads):
+            digits = self._digits(number * variant.threads, counts)
+            if side.is_k_major:
+                k, along = (digits[0] * run + digits[2]) * width, digits[1]
+            else:
+                k, along = digits[0], digits[1] * width
+            if side.is_whole:
+                yield CopyVector(operand, k, along, width, True)
+                continue
+            at = first + along
+            is_valid = compare("ult", at, extent)
+            if side.is_k_major and variant.copy_bytes:
+                if remaining is None:
+                    left = minimum(extent - minimum(at, extent), side.tile)
+                    remaining = self.b.signed_cast(left, "i32")
+                distance = number * variant.threads // run % side.tile
+                yield CopyVector(operand, k, along, 1, is_valid, remaining, distance)
+                continue
+            valid: Number = 1
+            if not side.is_k_major and width > 1:
+                valid = minimum(extent - minimum(at, extent), width)
+            yield CopyVector(operand, k, along, valid, is_valid)
+
+    def _digits(self, first: int, counts: Sequence[int]) -> list[Number]:
+        """The digits of the thread's id plus `first`, a multiple of the number of threads: what
+        `first` gives to each is added to it, so that the thread's own are computed once for all."""
+        digits: list[Number] = []
+        number: Number = self.thread
+        # How many different values `number` has: a power of two, as are all counts.
+        span = self.variant.threads
+        for count in reversed(counts):
+            if span <= count:
+                digits.insert(0, number + first % count)
+                number, span = 0, 1
+            else:
+                digits.insert(0, number % count)
+                number, span = number // count, span // count
+            first //= count
+        return digits
+
+    def partition(self) -> None:
+        """Where a thread's groups of rows and of columns begin in the block's tile: those of a
+        warp's lanes are side by side, so that together they read from all banks."""
+        variant, width = self.variant, self.width
+        down, across = variant.warp_m // variant.thread_m, variant.warp_n // variant.thread_n
+        warp, lane = unravel(self.thread, WARP)
+        warp_m, warp_n = unravel(warp, variant.n // variant.warp_n)
+        lane_m, lane_n = _lane_coordinate(lane, across)
+        first_m = warp_m * variant.warp_m + lane_m * width
+        first_n = warp_n * variant.warp_n + lane_n * width
+        self.rows = [first_m + width * down * i for i in range(variant.thread_m // width)]
+        self.columns = [first_n + width * across * i for i in range(variant.thread_n // width)]
+
+    # --- From global memory to shared memory --------------------------------------------------
+
+    def _copy(self, vectors: Sequence[CopyVector], k0: Number, stage: Number) -> None:
+        """Begins asynchronous copies of vectors of the tiles from `k0` on."""
+        for vector in vectors:
+            valid = self._valid(vector, k0)
+            at, to = self._source(vector, k0), [stage, vector.k, vector.along]
+            source, tile = self.buffers[vector.operand], self.tiles[vector.operand]
+            copy_async(self.b, source, at, tile, to, self.sides[vector.operand].width, valid)
+
+    def _is_k_valid(self, vector: CopyVector, k0: Number) -> Condition:
+        """Whether K does not end before a vector."""
+        k = self.problem.k
+        is_whole = k is not None and k % self.variant.k == 0
+        return compare("ult", k0 if is_whole else k0 + vector.k, self.k_valid)
+
+    def _valid(self, vector: CopyVector, k0: Number) -> Number:
+        """How many elements of a vector are inside of the matrix."""
+        is_k_valid = self._is_k_valid(vector, k0)
+        if vector.remaining is None:
+            return select(is_k_valid, select(vector.is_valid, vector.valid, 0), 0)
+        remaining = select(is_k_valid, vector.remaining, 0)
+        return select(compare("slt", vector.distance, remaining), vector.valid, 0)
+
+    def _load(self, k0: Number) -> list[list[Value]]:
+        """The elements of the vectors of the tiles from `k0` on; 0 outside of the matrices."""
+        b, loaded = self.b, []
+        for vector in self.vectors:
+            side, buffer = self.sides[vector.operand], self.buffers[vector.operand]
+            element = side.matrix.element
+            at = self._source(vector, k0)
+            is_valid = self._is_k_valid(vector, k0) & vector.is_valid
+            load = partial(b.load_elements, buffer, at, side.width)
+            zeros = partial(_zeros, b, element, side.width)
+            loaded.append(b.choose(is_valid, [element] * side.width, load, zeros))
+        return loaded
+
+    def _store_tiles(self, loaded: Sequence[Sequence[Value]], stage: Number) -> None:
+        """Stores what `_load` has given to the tiles, as the accumulators' type."""
+        b = self.b
+        for vector, values in zip(self.vectors, loaded, strict=True):
+            side, tile = self.sides[vector.operand], self.tiles[vector.operand]
+            converted = [b.convert(value, self.type) for value in values]
+            step = 1 if side.is_k_major else min(self.width, side.width)
+            for i in range(0, side.width, step):
+                k, along = (i, 0) if side.is_k_major else (0, i)
+                to = [stage, vector.k + k, vector.along + along]
+                b.store_elements(converted[i : i + step], tile, to)
+
+    @property
+    def _copies_at_barrier(self) -> int | None:
+        """How many copies begin behind a barrier; None: all. Of sizes that are not known, addresses
+        take instructions and registers, which large tiles of threads do not leave."""
+        is_large = self.variant.thread_m * self.variant.thread_n >= _MANY_ACCUMULATORS
+        return 1 if self.problem.has_known_sizes or not is_large else None
+
+    # --- The mainloop -------------------------------------------------------------------------
+
+    def _fragments(self, stage: Number, k: int) -> list[Value]:
+        """This thread's elements of a column of A's tile, then of a row of B's."""
+        return [
+            value
+            for tile, firsts in zip(self.tiles, (self.rows, self.columns), strict=True)
+            for first in firsts
+            for value in self.b.load_elements(tile, [stage, k, first], self.width)
+        ]
+
+    def accumulate(self) -> list[Value]:
+        """The accumulators of a thread's tile, row by row.
+
+        An iteration begins with the last multiply-adds of the tile before: what it has read of its
+        own tile, behind a barrier, is on its way meanwhile. (The assembler moves multiply-adds in
+        front of a barrier, but not to another iteration.) Copies begin one by one, between
+        multiply-adds: all at once they would be in each other's way, and what is behind them would
+        wait.
+        """
+        b, variant, at_barrier = self.b, self.variant, self._copies_at_barrier
+        is_async, ahead = variant.copy_bytes > 0, variant.stages - 1
+        if is_async:
+            for stage in range(ahead):
+                self._copy(self.vectors, self.k_begin + stage * variant.k, stage)
+                group = commit_group(b)
+            wait_group(b, group, ahead - 1)
+        else:
+            self._store_tiles(self._load(self.k_begin), 0)
+        b.barrier()
+        held = variant.thread_m + variant.thread_n
+        zeros = [b.zero(self.type)] * (held + variant.thread_m * variant.thread_n)
+        carried = [0, ahead, *self._fragments(0, 0), *zeros]
+        if is_async:
+            self._copy(self.vectors[:at_barrier], self.k_begin + ahead * variant.k, ahead)
+        with b.loop(self.k_begin, self.k_end, variant.k, carried) as loop:
+            k0, (used, free, *rest) = loop.index, loop.carried
+            fragments, last, sums = rest[:held], rest[held : 2 * held], rest[2 * held :]
+            loaded: list[list[Value]] = []
+            copies: list[CopyVector] = []
+            if not is_async:
+                loaded = self._load(k0 + variant.k)
+            elif at_barrier:
+                next_k, copies = k0 + ahead * variant.k, self.vectors[at_barrier:]
+            sums = self._multiply(last, sums)
+            for k in range(1, variant.k):
+                following = self._fragments(used, k)
+                if copies:
+                    self._copy(copies[k - 1 :: variant.k - 1], next_k, free)
+                sums = self._multiply(fragments, sums)
+                fragments = following
+            next_used = self._next_stage(used)
+            if is_async:
+                wait_group(b, commit_group(b), ahead - 1)
+            else:
+                self._store_tiles(loaded, next_used)
+            # All have read the whole of this tile, and the next one is there.
+            b.barrier()
+            first = self._fragments(next_used, 0)
+            if is_async:
+                # Behind the reads: what comes after them may write, so they stay in this iteration.
+                self._copy(self.vectors[:at_barrier], k0 + variant.stages * variant.k, used)
+            loop.next([next_used, used, *first, *fragments, *sums])
+        done = loop.results[2 + held :]
+        return self._multiply(done[:held], done[held:])
+
+    def _next_stage(self, stage: Scalar) -> Number:
+        following = stage + 1
+        return select(compare("eq", following, self.variant.stages), 0, following)
+
+    def _multiply(self, fragments: Sequence[Value], accumulators: Sequence[Value]) -> list[Value]:
+        """The accumulators with the outer product of a column of A and a row of B."""
+        thread_m, thread_n = self.variant.thread_m, self.variant.thread_n
+        column, row = fragments[:thread_m], fragments[thread_m:]
+        places = [(m, n) for m in range(thread_m) for n in range(thread_n)]
+        # Along the shorter of both, there and back: each multiply-add has an operand of the last
+        # one, whose register is read once.
+        if thread_n > thread_m and self._copies_at_barrier == 1:
+            places.sort(key=lambda at: (at[1], at[0] if at[1] % 2 == 0 else -at[0]))
+        else:
+            places.sort(key=lambda at: (at[0], at[1] if at[0] % 2 == 0 else -at[1]))
+        added = list(accumulators)
+        for m, n in places:
+            at = m * thread_n + n
+            added[at] = self.b.multiply_add(column[m], row[n], added[at])
+        return added
+
+
+def _lane_coordinate(lane: Number, across: int) -> list[Number]:
+    """A lane's row and column among `across` columns.
+
+    Shared memory serves 16 lanes at once where each two lanes that differ in the lowest bit
+    read the same, or each two that differ in the next one: so the lowest bit is of the column,
+    whose neighbours then read the same of A, and the next one of the row.
+    """
+    orders = {4: ((1, 2, 4), (0, 3)), 8: ((1, 4), (0, 2, 3))}
+    if across not in orders:
+        return unravel(lane, across)
+
+    def pick(bits: Sequence[int]) -> Number:
+        picked: Number = 0
+        for number, bit in enumerate(bits):
+            picked = picked + lane // (1 << bit) % 2 * (1 << number)
+        return picked
+
+    return [pick(bits) for bits in orders[across]]
+
+
+def _zeros(b: Builder, element: str, count: int) -> list[Value]:
+    return [b.zero(element)] * count

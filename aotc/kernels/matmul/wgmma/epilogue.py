@@ -1,0 +1,378 @@
+"""The epilogue of a consumer warpgroup: accumulators → subtiles in shared memory → C.
+
+A subtile is 16 rows, as many as a warp has of a wgmma's 64, of 128 bytes; each warp makes its own.
+TMA stores subtiles, and drops what is outside of C. Where it cannot, as C's rows are not aligned,
+the warp itself stores row after row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotc.builder import (
+    Buffer,
+    Builder,
+    Number,
+    Scalar,
+    Value,
+    compare,
+    minimum,
+)
+from aotc.kernels.hopper.cta import Cta
+from aotc.kernels.hopper.smem import (
+    SWIZZLE_BYTES,
+    load,
+    shared_pointer,
+    stmatrix,
+    store,
+    synchronize_warp,
+    unpack,
+)
+from aotc.kernels.hopper.tiles import Tile
+from aotc.kernels.hopper.tma import TensorMap, create_tensor_map, is_aligned
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Place, Problem
+from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands
+from aotc.kernels.matmul.wgmma.epilogue_operands import MatrixOperands, Pairs
+from aotc.mlir import ir
+
+SUBTILE_ROWS = 16
+SUBTILE_BYTES = SUBTILE_ROWS * SWIZZLE_BYTES
+
+# Of 8 columns of a subtile, what a thread has of them: two neighbours in one of the first 8 rows,
+# and two in the row 8 below.
+Group = tuple[tuple[Value, Value], tuple[Value, Value]]
+
+
+def accumulator_of(problem: Problem) -> str:
+    """The type of accumulators."""
+    return "i32" if problem.a.element == "i8" else "f32"
+
+
+class TmaStoreEpilogue:
+    """Stores the accumulators of tiles of `n` columns to `c`.
+
+    The constructor and `create_tensor_maps` are host code; `begin`, `prefetch`, `store` and `end`
+    are a consumer's. `buffers`: of each warp. Of two one is filled while the other one is read.
+    """
+
+    def __init__(
+        self,
+        b: Builder,
+        problem: Problem,
+        n: int,
+        c: Value,
+        operands: Sequence[Value] = (),
+        epilogue: Finish | None = None,
+        *,
+        buffers: int = 2,
+        prefetches: bool = True,
+    ) -> None:
+        """`operands`: the problem's extras, which `epilogue` reads. `prefetches`: those along
+        columns are loaded a subtile ahead."""
+        self.b, self.problem, self.n = b, problem, n
+        self.operands, self.epilogue, self.buffers = operands, epilogue, buffers
+        self.c = Buffer(c)
+        self.element_bytes = ELEMENT_BYTES[problem.c.element]
+        self.columns = SWIZZLE_BYTES // self.element_bytes
+        self.uses_tma = is_aligned(problem.c)
+        self.accumulator = accumulator_of(problem)
+        self.column_operands = ColumnOperands(
+            b, problem, operands, has_pairs=prefetches and self._are_pairs_whole()
+        )
+        # Column operands of the next subtile.
+        self.prefetched: dict[int, Pairs] | None = None
+        # By the width of subtiles.
+        self.maps: dict[int, TensorMap] = {}
+
+    @staticmethod
+    def shared_bytes(warps: int, buffers: int = 2) -> int:
+        return warps * buffers * SUBTILE_BYTES
+
+    # --- Host code -----------------------------------------------------------------------
+
+    def create_tensor_maps(self) -> None:
+        """The last subtile of a tile may be narrower: more would be the next tile's."""
+        if not self.uses_tma:
+            return
+        for columns in {min(self.columns, self.n), self.n % self.columns} - {0}:
+            self._create_tensor_map(columns, self._box(columns), self._swizzle(columns))
+
+    def _create_tensor_map(self, extent: int, box: tuple[int, ...], swizzle: int) -> None:
+        box = (1, *box) if self.problem.batched else box
+        matrix = self.problem.c
+        map_ = create_tensor_map(self.b, self.c.value, matrix, box, swizzle=swizzle)
+        self.maps[extent] = map_
+
+    def _box(self, columns: int) -> tuple[int, int]:
+        return SUBTILE_ROWS, columns
+
+    def _swizzle(self, columns: int) -> int:
+        return SWIZZLE_BYTES if columns == self.columns else 0
+
+    # --- The kernel ----------------------------------------------------------------------
+
+    def begin(self, cta: Cta, offset: Number, sizes: tuple[Scalar, Scalar]) -> None:
+        """`offset`: of this warp's buffers in shared memory. `sizes`: of C."""
+        self.shared, self.address, self.offset = cta.shared, cta.address, offset
+        self.lane, self.sizes = cta.lane, sizes
+        self.is_first_lane = compare("eq", self.lane, 0)
+        self.matrix_operands = MatrixOperands(
+            *(self.b, self.problem, self.operands),
+            *((SUBTILE_ROWS, self.columns), self.lane, sizes),
+        )
+
+    def prefetch(self, tile: Tile) -> None:
+        """Begins to load what `store` needs first, for the same tile."""
+        self.prefetched = self._load_column_operands(0, tile)
+
+    def _load_column_operands(self, first: int, at: Tile) -> dict[int, Pairs]:
+        """Of a subtile that begins at the tile's column `first`."""
+        return self.column_operands.load(at.column, min(self.columns, self.n - first), self.lane)
+
+    def store(self, accumulators: Sequence[Value], tile: Tile) -> None:
+        """`tile`: where the warp's rows of the first accumulators begin; the next ones are 64
+        below."""
+        subtiles = [
+            (block, first, Tile(tile.row + 64 * number, tile.column + first, tile.batch))
+            for number, block in enumerate(accumulators)
+            for first in range(0, self.n, self.columns)
+        ]
+        is_odd = len(subtiles) % self.buffers != 0
+        loaded = self._load_matrix_operands(*subtiles[0][1:])
+        if self.prefetched is None:
+            self.prefetch(tile)
+        for number, (block, first, at) in enumerate(subtiles):
+            # What the next subtile needs comes while this one is stored.
+            next_loaded, next_prefetched = {}, None
+            if subtiles[number + 1 :]:
+                next_loaded = self._load_matrix_operands(*subtiles[number + 1][1:])
+                next_prefetched = self._load_column_operands(*subtiles[number + 1][1:])
+            # An odd number of subtiles: this tile begins with the buffer that the one before ended
+            # with.
+            self._await_buffer(0 if is_odd and number == 0 else self.buffers - 1)
+            buffer = self.offset + number % self.buffers * SUBTILE_BYTES
+            self._store_subtile(block, first, at, buffer, loaded)
+            loaded, self.prefetched = next_loaded, next_prefetched
+
+    def _load_matrix_operands(self, first: int, at: Tile) -> dict[int, list[Value]]:
+        """Of a subtile that is as wide as others."""
+        return self.matrix_operands.load(at) if self.n - first >= self.columns else {}
+
+    def end(self) -> None:
+        """A block's shared memory stays until TMA has read it."""
+        if self.uses_tma:
+            self._await_stores(0)
+
+    def _await_buffer(self, in_use: int) -> None:
+        """Waits until at most so many of the warp's buffers are still read."""
+        if self.uses_tma:
+            self._await_stores(in_use)
+        # Lanes that read a buffer themselves have met since, at the other one.
+        if self.uses_tma or in_use == 0:
+            self._synchronize()
+
+    def _await_stores(self, pending: int) -> None:
+        group = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), pending)
+        self.b.op("nvvm.cp.async.bulk.wait_group", group=group, read=ir.UnitAttr.get())
+
+    def _synchronize(self) -> None:
+        """Waits for the threads that make a subtile together."""
+        synchronize_warp(self.b)
+
+    def _store_subtile(
+        self,
+        accumulators: Value,
+        first: int,
+        at: Tile,
+        buffer: Number,
+        loaded: dict[int, list[Value]],
+    ) -> None:
+        """The subtile from the tile's column `first` on, to C's `at`, by way of the buffer at an
+        offset, and with what has been loaded of epilogue operands."""
+        columns = min(self.columns, self.n - first)
+        # TMA swizzles rows of 128 bytes alone.
+        is_swizzled = columns == self.columns or not self.uses_tma
+        pitch = SWIZZLE_BYTES if is_swizzled else columns * self.element_bytes
+        address = self.address + buffer
+        write = self._write_words if self.element_bytes == 4 else self._write_halves
+        given = {**self.matrix_operands.exchange(loaded, address), **(self.prefetched or {})}
+        groups = self._elements(accumulators, first, columns, at, given)
+        write(groups, address, pitch, is_swizzled=is_swizzled)
+        self._copy(at, buffer, address, columns)
+
+    # --- Elements ------------------------------------------------------------------------
+
+    @property
+    def _needs_place(self) -> bool:
+        return self.epilogue is not None or self.problem.adds
+
+    def _elements(
+        self, accumulators: Value, first: int, columns: int, at: Tile, given: dict[int, Pairs]
+    ) -> list[Group]:
+        """This thread's elements of a subtile, as C has them."""
+        rows = self._rows(at) if self._needs_place else [0, 0]
+        batch = self._batch(at)
+        groups = []
+        for group in range(0, columns, 8):
+            places = self._columns(at, group) if self._needs_place else [0, 0]
+            number = (first + group) // 2
+            upper, lower = (
+                self._pair(
+                    accumulators,
+                    (number + 2 * half, number + 2 * half + 1),
+                    (batch, row, places),
+                    {extra: pairs[group // 8, half] for extra, pairs in given.items()},
+                )
+                for half, row in enumerate(rows)
+            )
+            groups.append((upper, lower))
+        return groups
+
+    def _batch(self, at: Tile) -> Number | None:
+        return None if at.batch is None or not self._needs_place else self.b.index(at.batch)
+
+    def _rows(self, at: Tile) -> list[Number]:
+        """This thread's rows, but inside of C: what is made for others is not stored."""
+        row = at.row + (self.lane >> 2)
+        return [self._inside(row + 8 * half, 0) for half in range(2)]
+
+    def _columns(self, at: Tile, offset: int) -> list[Number]:
+        """This thread's two columns of 8, likewise."""
+        column = at.column + ((self.lane & 3) << 1) + offset
+        return [self._inside(column + side, 1) for side in range(2)]
+
+    def _inside(self, place: Number, axis: int) -> Number:
+        return self.b.index(minimum(place, self.sizes[axis] - 1))
+
+    def _pair(
+        self,
+        accumulators: Value,
+        numbers: tuple[int, int],
+        place: tuple[Number | None, Number, list[Number]],
+        given: dict[int, tuple[Value, Value]],
+    ) -> tuple[Value, Value]:
+        """Two neighbours, of these numbers among the accumulators."""
+        b = self.b
+        batch, row, columns = place
+        values = unpack(b, accumulators, self.accumulator, numbers)
+        if self.problem.adds:
+            add = "arith.addi" if self.accumulator == "i32" else "arith.addf"
+            before = self._load_pair(batch, row, columns)
+            values = [
+                b.op(add, [b.convert(old, self.accumulator), new], self.accumulator)
+                for old, new in zip(before, values, strict=True)
+            ]
+        if self.epilogue is None:
+            left, right = (b.convert(value, self.c.element) for value in values)
+            return left, right
+        if self._are_pairs_whole():
+            columns = self._last_pair(columns)
+        at = Place(batch, row, columns, self._are_pairs_whole(), given)
+        left, right = self.epilogue(b, values, at)
+        return left, right
+
+    def _are_pairs_whole(self) -> bool:
+        """Whether all rows begin at multiples of 16 bytes, and none ends between two neighbours:
+        both are inside or none is."""
+        n = self.problem.n
+        return self.uses_tma and n is not None and n % 2 == 0
+
+    def _last_pair(self, columns: list[Number]) -> list[Number]:
+        """Two columns that are whole; behind C's last ones, these."""
+        n = self.problem.n
+        assert n is not None
+        return [minimum(column, n - 2 + side) for side, column in enumerate(columns)]
+
+    def _load_pair(self, batch: Number | None, row: Number, columns: list[Number]) -> list[Value]:
+        """What C has there."""
+        b = self.b
+        front = [row] if batch is None else [batch, row]
+        if not self._are_pairs_whole():
+            return [b.load(self.c, [*front, column]) for column in columns]
+        first = self._last_pair(columns)[0]
+        alignment = 2 * self.element_bytes
+        return b.elements(b.load_vector(self.c, [*front, first], 2, alignment))
+
+    def _vector(self, pair: tuple[Value, Value]) -> Value:
+        return self.b.op("vector.from_elements", pair, f"vector<2x{self.c.element}>")
+
+    # --- To shared memory ----------------------------------------------------------------
+
+    def _write_halves(
+        self, groups: list[Group], address: Number, pitch: int, *, is_swizzled: bool
+    ) -> None:
+        """Elements of 16 bits: 16 columns at once, as four matrices of 8 x 8, of whose 32 rows
+        each lane gives the address of one."""
+        b = self.b
+        row = self.lane & 15
+        side = self.lane >> 4
+        if is_swizzled:
+            side = side ^ (self.lane & 7)
+        base = address + (row * pitch + (side << 4))
+        for number in range(0, len(groups), 2):
+            words = [self._word(pair) for group in groups[number : number + 2] for pair in group]
+            place = base ^ 16 * number if is_swizzled else base + 16 * number
+            stmatrix(b, words, shared_pointer(b, place))
+
+    def _word(self, pair: tuple[Value, Value]) -> Value:
+        return self.b.op("llvm.bitcast", [self._vector(pair)], "i32")
+
+    def _write_words(
+        self, groups: list[Group], address: Number, pitch: int, *, is_swizzled: bool
+    ) -> None:
+        """Elements of 32 bits: each lane writes its own."""
+        b = self.b
+        row, quad = self.lane >> 2, self.lane & 3
+        side = quad >> 1
+        if is_swizzled:
+            side = side ^ row
+        in_row = (side << 4) + ((quad & 1) << 3)
+        base = address + (row * pitch + in_row)
+        for number, group in enumerate(groups):
+            place = base ^ 32 * number if is_swizzled else base + 32 * number
+            for half, pair in enumerate(group):
+                pointer = shared_pointer(b, place + 8 * half * pitch)
+                store(b, self._vector(pair), pointer, 8)
+
+    # --- From there to C -----------------------------------------------------------------
+
+    def _copy(self, at: Tile, buffer: Number, address: Number, columns: int) -> None:
+        if self.uses_tma:
+            self._copy_by_tma(at, buffer, self.maps[columns])
+        else:
+            self._synchronize()
+            self._copy_rows(at, address, columns)
+
+    def _copy_by_tma(self, at: Tile, buffer: Number, map_: TensorMap) -> None:
+        b = self.b
+        # TMA sees what was written.
+        kind, space = "#nvvm.proxy_kind<async.shared>", "#nvvm.shared_space<cta>"
+        b.op("nvvm.fence.proxy", kind=kind, space=space)
+        self._synchronize()
+        with b.where(self.is_first_lane):
+            outer = [] if at.batch is None else [at.batch]
+            map_.store(b, [at.column, at.row, *outer], self.shared, buffer)
+        b.op("nvvm.cp.async.bulk.commit.group")
+
+    def _copy_rows(self, at: Tile, address: Number, columns: int) -> None:
+        b = self.b
+        with b.loop(b.constant(0, "i32"), SUBTILE_ROWS) as loop:
+            row = at.row + loop.index
+            is_row = compare("ult", row, self.sizes[0])
+            swizzle = (loop.index & 7) << 4
+            line = address + loop.index * SWIZZLE_BYTES
+            for first in range(0, columns, 32):
+                column = self.lane + first
+                place = Tile(row, at.column + column, at.batch)
+                is_inside = is_row & compare("ult", place.column, self.sizes[1])
+                if first + 32 > columns:
+                    is_inside = is_inside & compare("ult", column, columns)
+                with b.where(is_inside):
+                    in_row = column * self.element_bytes ^ swizzle
+                    self._copy_element(line + in_row, place)
+
+    def _copy_element(self, address: Number, at: Tile) -> None:
+        b = self.b
+        value = load(b, shared_pointer(b, address), self.c.element)
+        places = [at.row, at.column] if at.batch is None else [at.batch, at.row, at.column]
+        b.store(value, self.c, [b.index(place) for place in places])

@@ -1,0 +1,309 @@
+"""The kernel: a warp-specialized, persistent GEMM.
+
+A block is a producer warpgroup, which copies, and up to three consumer warpgroups, which compute
+one tile of C after the other. Between them is a pipeline of stages, each with a tile of A and one
+of B, with 128 bytes of K.
+
+Blocks of a cluster share what they copy (`cluster`): then tiles are numbered by clusters, of which
+each block computes its own.
+
+What a tile has outside of A and B is filled with zeros, and what it has outside of C is not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aotc.builder import (
+    Builder,
+    Launch,
+    Number,
+    Scalar,
+    Value,
+    ceil_divide,
+    compare,
+    divide_up,
+    maximum,
+)
+from aotc.kernels.hopper.cta import Cta, size_of
+from aotc.kernels.hopper.operand import OperandTile
+from aotc.kernels.hopper.tiles import Tile, rasterize
+from aotc.kernels.hopper.tma import TensorMap
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Problem
+from aotc.kernels.matmul.wgmma.cluster import Cluster, ClusterPipeline
+from aotc.kernels.matmul.wgmma.cluster_split_k import ClusterSplitK, stored_columns
+from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue, accumulator_of
+from aotc.kernels.matmul.wgmma.grid_split_k import GridSplitK, stored_problem
+from aotc.kernels.matmul.wgmma.mma import CollectiveMma, PromotingMma, TileShape, WarpgroupPart
+from aotc.kernels.matmul.wgmma.ping_pong import MainloopOrder
+from aotc.kernels.matmul.wgmma.transpose_of_c_store import TransposingEpilogue
+from aotc.kernels.matmul.wgmma.transposed_store import TransposedEpilogue
+from aotc.kernels.matmul.wgmma.variants import Variant, accumulators_of
+
+# Registers of a thread of the producer, and of a consumer's, by the number of consumers. All
+# warpgroups begin with the same, 168 of three and 128 of four; of two each has what it needs.
+_REGISTERS = {2: (40, 232), 3: (32, 160)}
+# With more, or with three consumers, a thread has no registers for what is loaded ahead.
+_MOST_ACCUMULATORS_AHEAD = 128
+
+
+def operands(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTile]:
+    """The tiles of a stage: A's and B's, or B's and A's if C transposed is computed."""
+    a, b = problem.a, problem.b
+    a_is_k_major, b_is_k_major = not a.transposed, b.transposed
+    if variant.swaps:
+        a, b, a_is_k_major, b_is_k_major = b, a, b_is_k_major, a_is_k_major
+    rows, batched = variant.few or variant.m, problem.batched
+    return (
+        OperandTile.of(a, rows, is_k_major=a_is_k_major, batched=batched, sharers=variant.across),
+        OperandTile.of(
+            b, variant.n, is_k_major=b_is_k_major, batched=batched, sharers=variant.down
+        ),
+    )
+
+
+def stage_bytes(problem: Problem, variant: Variant) -> int:
+    return sum(operand.bytes for operand in operands(problem, variant))
+
+
+def epilogue_bytes(variant: Variant) -> int:
+    return TmaStoreEpilogue.shared_bytes(4 * variant.consumers, variant.buffers)
+
+
+def shared_bytes(problem: Problem, variant: Variant) -> int:
+    """Dynamic shared memory of a block: the stages, and behind them the epilogue's buffers."""
+    return variant.stages * stage_bytes(problem, variant) + epilogue_bytes(variant)
+
+
+class Kernel:
+    """Builds one kernel and its launch. Values that its parts share are its members."""
+
+    def __init__(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variant,
+        arguments: Arguments,
+        epilogue: Finish | None,
+    ) -> None:
+        self.b, self.problem, self.variant = b, problem, variant
+        self.arguments, self.finish = arguments, epilogue
+        # C transposed is B transposed times A transposed.
+        self.matrices = arguments.a, arguments.b
+        if variant.swaps:
+            self.matrices = arguments.b, arguments.a
+        self.left, self.right = operands(problem, variant)
+        self.stage_bytes = self.left.bytes + self.right.bytes
+
+    # --- Host code -----------------------------------------------------------------------
+
+    def build(self) -> None:
+        b, problem, variant = self.b, self.problem, self.variant
+        self._find_sizes()
+        split_k = self.grid_split_k = GridSplitK(
+            *(b, problem, variant.slices, self.arguments, self.finish),
+            (self.host_m, self.host_n),
+        )
+        with b.where(self._has_elements()):
+            self.maps = [
+                operand.create_tensor_map(b, matrix)
+                for operand, matrix in zip((self.left, self.right), self.matrices, strict=True)
+            ]
+            self.epilogue = self._epilogue(split_k.allocate())
+            self.epilogue.create_tensor_maps()
+            blocks, cluster = self._blocks(), variant.cluster * variant.splits
+            bytes_ = shared_bytes(problem, variant)
+            with b.launch(blocks, variant.threads, bytes_, cluster) as launch:
+                self._kernel(launch)
+            split_k.reduce()
+
+    def _find_sizes(self) -> None:
+        b, problem, c = self.b, self.problem, self.arguments.c
+        first = 1 if problem.batched else 0
+        self.host_m, self.host_n = b.dim(c, first), b.dim(c, first + 1)
+        self.host_k = b.dim(self.arguments.a, first + (0 if problem.a.transposed else 1))
+        self.host_batch = b.dim(c, 0) if problem.batched else None
+        if self.variant.slices > 1:
+            self.host_batch = b.constant(self.variant.slices)
+        if self.variant.swaps:
+            self.host_m, self.host_n = self.host_n, self.host_m
+
+    def _has_elements(self) -> Scalar:
+        """Whether C has elements."""
+        elements = self.host_m * self.host_n
+        if self.host_batch is not None:
+            elements = elements * self.host_batch
+        return compare("ne", elements, 0)
+
+    def _epilogue(self, target: Value) -> TmaStoreEpilogue:
+        """`target`: what this kernel stores to."""
+        problem, variant = self.problem, self.variant
+        kind: type[TmaStoreEpilogue] = TmaStoreEpilogue
+        if variant.swaps:
+            is_half = ELEMENT_BYTES[problem.a.element] == 2
+            kind = TransposingEpilogue if is_half else TransposedEpilogue
+        is_whole = variant.slices == 1
+        most = _MOST_ACCUMULATORS_AHEAD
+        return kind(
+            *(self.b, stored_problem(problem, variant), stored_columns(variant), target),
+            self.arguments.extras if is_whole else (),
+            self.finish if is_whole else None,
+            buffers=variant.buffers,
+            prefetches=variant.consumers < 3 and accumulators_of(variant) <= most,
+        )
+
+    def _blocks(self) -> Number:
+        """As few as compute the tiles in as many waves as all would: more would have nothing to do
+        in the last wave, and share the power before. Where blocks divide K, as many as tiles."""
+        variant = self.variant
+        down = ceil_divide(self.host_m, variant.m * variant.down)
+        across = ceil_divide(self.host_n, variant.n * variant.across)
+        tiles = down * across
+        if self.host_batch is not None:
+            tiles = tiles * self.host_batch
+        if variant.splits > 1:
+            return tiles * variant.splits
+        waves = ceil_divide(tiles, variant.blocks // variant.cluster)
+        return ceil_divide(tiles, waves) * variant.cluster
+
+    # --- The kernel ----------------------------------------------------------------------
+
+    def _kernel(self, launch: Launch) -> None:
+        b, variant = self.b, self.variant
+        self.cluster = Cluster(b, launch, variant.down, variant.across, variant.splits)
+        self.cluster_split_k = ClusterSplitK(b, variant)
+        self.cta = Cta(b, launch)
+        self._count_tiles()
+        self._begin_pipeline()
+        registers = _REGISTERS.get(variant.consumers)
+        self.cta.specialize(self._producer, self._consumer, registers)
+        self.cluster.end()
+
+    def _count_tiles(self) -> None:
+        """Finds the sizes of C, the number of tiles, and how many stages of K this block's have."""
+        b, problem, variant = self.b, self.problem, self.variant
+        sizes = (problem.n, problem.m) if variant.swaps else (problem.m, problem.n)
+        self.m, self.n = size_of(b, sizes[0], self.host_m), size_of(b, sizes[1], self.host_n)
+        k = size_of(b, problem.k, self.host_k)
+        # Of tiles of whole clusters.
+        self.down = divide_up(self.m, variant.m * variant.down)
+        self.across = divide_up(self.n, variant.n * variant.across)
+        self.tiles_of_matrix = self.tiles = self.down * self.across
+        if self.host_batch is not None:
+            self.tiles = self.tiles * b.i32(self.host_batch)
+        k_tiles = divide_up(k, self.left.k_extent)
+        if variant.slices > 1:
+            self.k_tiles, self.first_k = self.grid_split_k.divide(k_tiles), b.constant(0, "i32")
+        elif variant.splits > 1:
+            self.k_tiles, self.first_k = self.cluster_split_k.divide(k_tiles, k)
+        else:
+            # With K = 0 there is one, behind K's end: zeros.
+            self.k_tiles = maximum(k_tiles, 1)
+            behind = b.constant(self.left.k_extent, "i32")
+            self.first_k = b.select(compare("eq", k, 0), behind, b.constant(0, "i32"))
+
+    def _begin_pipeline(self) -> None:
+        b, variant = self.b, self.variant
+        self.pipeline = ClusterPipeline(b, self.cluster, variant.stages, self.stage_bytes)
+        with self.cta.initializes_barriers():
+            self.pipeline.init_barriers(4 if variant.ping_pong else 4 * variant.consumers)
+        self.cta.prefetch(self.maps)
+        self.cluster.arrive()
+        # All this may be done while the kernel before ends, and the next one may do it from now on.
+        b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action wait>")
+        if variant.is_early:
+            b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action launch_dependents>")
+        self.cluster.wait()
+
+    def _tile(self, number: Number) -> Tile:
+        """This block's, of a cluster's."""
+        variant, batch = self.variant, None
+        if self.problem.batched or variant.slices > 1:
+            batch = number // self.tiles_of_matrix
+            number = number % self.tiles_of_matrix
+        row, column = rasterize(number, self.down, self.across, variant.group)
+        row = row * variant.down + self.cluster.row
+        column = column * variant.across + self.cluster.column
+        return Tile(row * variant.m, column * variant.n, batch)
+
+    # --- The producer --------------------------------------------------------------------
+
+    def _producer(self) -> None:
+        b, cluster, pipeline = self.b, self.cluster, self.pipeline
+        zero = b.constant(0, "i32")
+        a_mask, b_mask = cluster.multicast_masks()
+        with b.loop(cluster.number, self.tiles, cluster.count, [zero]) as tiles:
+            [first] = tiles.carried
+            tile, first_k = self.grid_split_k.place(self._tile(tiles.index), self.first_k)
+            with b.loop(zero, self.k_tiles) as k_tiles:
+                k = k_tiles.index * self.left.k_extent + first_k
+                stage = pipeline.producer_acquire(first + k_tiles.index)
+                a_offset = stage * self.stage_bytes
+                b_offset = a_offset + self.left.bytes
+                # Blocks with the same rows of A differ in their columns, and the other way round.
+                a = self.left.copies(b, tile.row, k, tile.batch, cluster.column)
+                self._load(self.maps[0], a, a_offset, stage, a_mask)
+                b_ = self.right.copies(b, tile.column, k, tile.batch, cluster.row)
+                self._load(self.maps[1], b_, b_offset, stage, b_mask)
+            tiles.next([first + self.k_tiles])
+
+    def _load(
+        self,
+        map_: TensorMap,
+        copies: Iterator[tuple[Number, list[Number]]],
+        offset: Number,
+        stage: Number,
+        mask: Value | None,
+    ) -> None:
+        """Begins an operand's copies to a stage, which begins at an offset in shared memory."""
+        for place, coordinates in copies:
+            to = self.cta.shared, offset + place
+            map_.load(self.b, coordinates, *to, self.pipeline.full, stage, mask)
+
+    # --- The consumers -------------------------------------------------------------------
+
+    def _consumer(self) -> None:
+        b, variant, cluster = self.b, self.variant, self.cluster
+        consumer = self.cta.warpgroup - 1
+        first_row, mma = self._partition(consumer)
+        first: Number = cluster.number
+        step: Number = cluster.count
+        count, counts = b.constant(0, "i32"), self.k_tiles
+        order = None
+        if variant.ping_pong:
+            # Tiles alternately, each with its stages.
+            first, step = first + consumer * step, step * 2
+            count, counts = consumer * counts, counts * 2
+            order = MainloopOrder(b, consumer)
+        with b.loop(first, self.tiles, step, [count]) as tiles:
+            [count] = tiles.carried
+            tile = self._tile(tiles.index)
+            tile = Tile(tile.row + first_row, tile.column, tile.batch)
+            if variant.splits == 1:
+                self.epilogue.prefetch(tile)
+            if order is not None:
+                order.wait()
+            accumulators, last_stage = mma.mainloop(count, self.k_tiles)
+            if order is not None:
+                order.arrive()
+            accumulators = mma.tail(accumulators, last_stage)
+            self.cluster_split_k.store(accumulators, tile, self.cta, consumer, self.epilogue)
+            tiles.next([count + counts])
+        self.epilogue.end()
+
+    def _partition(self, consumer: Scalar) -> tuple[Number, CollectiveMma]:
+        """This warp's first row in the tile, and the mainloop of its part."""
+        b, cta, variant = self.b, self.cta, self.variant
+        number = 0 if variant.ping_pong else consumer
+        warp_rows = (cta.warp & 3) * 16
+        first_row = number * (64 * variant.m_blocks) + warp_rows
+        part = WarpgroupPart(cta.address, number, cta.lane, first_row)
+        kind = PromotingMma if variant.promotes else CollectiveMma
+        shape = TileShape(variant.m_blocks, variant.n, variant.parts)
+        accumulator = accumulator_of(self.problem)
+        mma = kind(b, (self.left, self.right), shape, self.pipeline, accumulator, part)
+        buffers = (cta.warp - 4) * TmaStoreEpilogue.shared_bytes(1, variant.buffers)
+        sizes = (self.n, self.m) if variant.swaps else (self.m, self.n)
+        self.epilogue.begin(cta, buffers + variant.stages * self.stage_bytes, sizes)
+        self.pipeline.begin_consumer(cta.lane)
+        return first_row, mma

@@ -1,0 +1,109 @@
+"""Operations that aotc does not lower, or that would lower to something wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.gpu_modules import gpu_modules
+from aotc.errors import InputError
+from aotc.input.source import Source, input_error
+from aotc.mlir import ir
+
+# Operations that lower to calls of the host's utilities, and what to do in a kernel instead; None:
+# only some of them do.
+_HOST_CALLS = {
+    "vector.print": "they print by gpu.printf",
+    "memref.copy": None,
+}
+_OF_THE_HOST = ("f80", "f128")
+_HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
+_VECTOR_ACCESSES = (
+    "vector.load",
+    "vector.store",
+    "vector.transfer_read",
+    "vector.transfer_write",
+    "vector.maskedload",
+    "vector.maskedstore",
+    "vector.gather",
+    "vector.scatter",
+    "vector.expandload",
+    "vector.compressstore",
+    "affine.vector_load",
+    "affine.vector_store",
+)
+
+
+def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
+    """Raises InputError for operations that would lower to something wrong, and
+    (unless a pipeline of the user's comes first) for those of levels that are not lowered yet."""
+    for operation in ops.walk(source.module.operation):
+        reason = None
+        dialect = operation.name.split(".")[0]
+        if dialect in _HIGHER_LEVELS and not has_pipeline:
+            reason = f"the {dialect} dialect is not lowered yet; --pipeline can lower it first"
+        if operation.name in _VECTOR_ACCESSES and _moves_packed_bits(operation):
+            reason = (
+                "LLVM packs vectors of i1 into bits, and a memref of i1 has a byte for each: "
+                "use i8, or access single elements"
+            )
+        if reason is not None:
+            raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
+
+
+def check_kernels(source: Source) -> None:
+    """Raises InputError for what only the host has, or would be wrong, in the kernels of the
+    outlined module."""
+    for gpu_module in gpu_modules(source.module):
+        _check_types(source, gpu_module)
+        for operation in ops.find(gpu_module, *_HOST_CALLS):
+            reason = _HOST_CALLS[operation.name]
+            if reason is not None or _is_unranked_copy(operation):
+                reason = reason or "ranks must be known in kernels"
+                said = f"{operation.name} is not supported in kernels: {reason}."
+                raise _refused(source, operation, said)
+    for launch in ops.find(source.module.operation, "gpu.launch_func"):
+        _check_arguments(source, launch)
+
+
+def _check_arguments(source: Source, launch: Any) -> None:
+    """A vector of i1: the device code declares its bits, and reads its bytes."""
+    for operand in launch.operands:
+        is_vector = isinstance(operand.type, ir.VectorType)
+        if is_vector and str(operand.type.element_type) == "i1":
+            said = (
+                f"a kernel is given a {operand.type}, which is not supported: use a vector of i8, "
+                "or make it in the kernel."
+            )
+            raise _refused(source, launch, said)
+
+
+def _check_types(source: Source, gpu_module: Any) -> None:
+    """Numbers and vectors that no GPU has, in what a kernel computes."""
+    seen: set[Any] = set()
+    for operation in ops.walk(gpu_module):
+        for result in operation.results:
+            type_ = result.type
+            if type_ in seen:
+                continue
+            seen.add(type_)
+            is_scalable = isinstance(type_, ir.VectorType) and type_.scalable
+            if is_scalable or str(ops.element_type(type_)) in _OF_THE_HOST:
+                what = "scalable vectors are" if is_scalable else f"{type_} is"
+                said = f"{what} not supported in kernels: {operation.name} makes a {type_}."
+                raise _refused(source, operation, said)
+
+
+def _is_unranked_copy(operation: Any) -> bool:
+    return all(isinstance(value.type, ir.UnrankedMemRefType) for value in operation.operands)
+
+
+def _refused(source: Source, operation: Any, said: str) -> InputError:
+    return input_error(source, [(operation.location, said)])
+
+
+def _moves_packed_bits(operation: Any) -> bool:
+    values = [*operation.operands, *operation.results]
+    memrefs = [value.type for value in values if isinstance(value.type, ir.MemRefType)]
+    # Masks are vectors of i1, too: it is the memref's elements that tell.
+    return any(str(memref.element_type) == "i1" for memref in memrefs)

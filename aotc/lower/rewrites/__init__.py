@@ -1,1 +1,0 @@
-"""Operations and types that upstream lowers wrongly or not at all → others, in either half."""

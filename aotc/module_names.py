@@ -1,0 +1,27 @@
+"""Names in a module by which one stage of the lowering tells a later one something."""
+
+from __future__ import annotations
+
+from aotc.chips import FIRST_WITH_ASYNC_COPIES
+
+# An attribute of functions: all that the function enqueues goes to one stream.
+ONE_STREAM = "aotc.one_stream"
+# A function without a body: its call waits for the calling function's stream.
+WAIT = "aotc_wait"
+# Another: what GPU the function's launches go to, 90 for compute capability 9.0; 0 for the CPU
+# device. runtime_c/include/aotc_runtime.h
+CAPABILITY = "aotc_compute_capability"
+# The least one that has kernels of its own for products of matrices: with asynchronous copies.
+LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
+# Calls that touch no memory.
+QUIET_CALLS = (WAIT, CAPABILITY)
+# The device's copy of constant NAME: a memref.global without a value.
+DEVICE_COPY = "aotc_device_"
+# Its attribute that names the constant.
+COPY_OF = "aotc.copy_of"
+# Another, in the host's module: the entry returns an error unless its argument is true.
+CHECK = "aotc_check"
+# On its call: the assertion's message, with its place.
+MESSAGE = "aotc.message"
+# Another: whether the function that was called last came to its end.
+GOES_ON = "aotc_task_goes_on"

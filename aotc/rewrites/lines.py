@@ -1,0 +1,35 @@
+"""Debug information of functions in the LLVM dialect: the lines of the input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.input.source import find_place
+from aotc.mlir import ir
+from aotc.ops import walk
+from aotc.rewrites.run import UNWATCHED, PassWatch, run_passes
+
+LINES_PASS = "ensure-debug-info-scope-on-llvm-func"
+
+
+def add_lines(module: Any, name: str, emission: str, watch: PassWatch = UNWATCHED) -> None:
+    """Gives each function a scope, by MLIR's emission kind.
+
+    LLVM takes no call without a place in a function that has a scope. Where the input has none
+    (its locations are unknown, or names), a function is at line 0 of `name`, and a call is where
+    its function is.
+    """
+    place = None
+    for operation in walk(module.operation):
+        if operation.name == "llvm.func":
+            place = _placed(operation, ir.Location.file(name, 0, 0, module.context), name)
+        elif operation.name in ("llvm.call", "llvm.invoke"):
+            _placed(operation, place, name)
+    run_passes(module, (f"{LINES_PASS}{{emission-kind={emission}}}",), name=name, watch=watch)
+
+
+def _placed(operation: Any, place: Any, name: str) -> Any:
+    """The operation's location, which is `place` if it had none in a file."""
+    if find_place(str(operation.location), name) is None:
+        operation.location = place
+    return operation.location

@@ -1,0 +1,181 @@
+"""math operations → those that upstream lowers to the right numbers on a host.
+
+* In f16 and bf16 no library computes: f32 does, and the result is rounded once. (Upstream's
+  `math-extend-to-supported-types` marks the casts `contract`, which lets LLVM drop roundings
+  between operations, and it asks «normal?» of the wider number.)
+* `fma` in f16 and bf16 goes through f64: in f32 the sum would be rounded twice. For f16 that
+  is exact; for bf16 a result can differ where the exact sum lies within 2^-45 of itself from
+  the middle between two bf16.
+* What LLVM has no intrinsic for becomes calls of libm, one for each element of a vector.
+  (Upstream has a pass for that, but it must run before vectors are lowered, and would then
+  take what LLVM has intrinsics for, too. And upstream's `expm1` is exp(x) - 1, its `log1p`
+  log(1 + x): no digit is right near 0.)
+* `fpowi`: upstream multiplies again and again, and inverts for negative exponents, which
+  overflows on the way. `pow` in f64 holds every i32 exponent.
+* The questions about the kind of a number are answered by its bits, for every type and shape.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.ops import (
+    binary,
+    body_of_module,
+    constant,
+    create,
+    element_type,
+    integer,
+    unary,
+    walk,
+    with_element_type,
+)
+
+# arith.cmpi's predicates.
+_LESS_UNSIGNED, _GREATER_UNSIGNED, _EQUAL = 6, 8, 0
+_FMA = frozenset({"math.fma", "vector.fma"})
+# Those that LLVM has no intrinsic for, and their names in libm.
+_LIBM = {
+    "math.acosh": "acosh",
+    "math.asinh": "asinh",
+    "math.atanh": "atanh",
+    "math.cbrt": "cbrt",
+    "math.erf": "erf",
+    "math.erfc": "erfc",
+    "math.expm1": "expm1",
+    "math.log1p": "log1p",
+}
+_CLASSES = frozenset({"math.isnan", "math.isinf", "math.isfinite", "math.isnormal"})
+
+
+def replace_math(module: Any) -> None:
+    """Rewrites the math operations of every function in the module."""
+    library: dict[str, Any] = {}
+    for operation in walk(module.operation):
+        if operation.name.startswith("math.") or operation.name in _FMA:
+            _replace_one(operation, library)
+    present = ir.SymbolTable(module.operation)
+    for name, declaration in library.items():
+        # The host's half of a module may declare it for itself.
+        if name not in present:
+            body_of_module(module).append(declaration)
+
+
+def replace_questions(root: Any) -> None:
+    """Rewrites the questions about the kind of a number alone: upstream lowers not all of them."""
+    for operation in walk(root):
+        if operation.name in _CLASSES:
+            _replace_one(operation, {})
+
+
+def _replace_one(operation: Any, library: dict[str, Any]) -> None:
+    name = operation.name
+    successors: list[Any] = []
+    with ir.InsertionPoint(operation), operation.location:
+        if name in _CLASSES:
+            values = [_classify(operation)]
+        elif name == "math.sincos":
+            successors = [_like(part, operation) for part in ("math.sin", "math.cos")]
+            values = [successor.result for successor in successors]
+        elif name == "math.fpowi":
+            values = [_power(operation)]
+        elif _is_narrow(operation):
+            successor, value = _widen(operation)
+            successors, values = [successor], [value]
+        elif name in _LIBM:
+            values = [_call_libm(operation, library)]
+        else:
+            return
+    for result, value in zip(operation.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    ops.erase(operation)
+    for successor in successors:
+        _replace_one(successor, library)
+
+
+def _like(name: str, operation: Any) -> Any:
+    """Another operation of one result on the same operands."""
+    return create(name, list(operation.operands), [operation.results[0].type])
+
+
+def _is_narrow(operation: Any) -> bool:
+    return any(
+        isinstance(element_type(value.type), (ir.F16Type, ir.BF16Type))
+        for value in [*operation.operands, *operation.results]
+    )
+
+
+def _widen(operation: Any) -> tuple[Any, Any]:
+    """The operation in a wider type, and its result rounded back."""
+    wide = ir.F64Type.get() if operation.name in _FMA else ir.F32Type.get()
+    operands = [
+        unary("arith.extf", operand, with_element_type(operand.type, wide))
+        for operand in operation.operands
+    ]
+    narrow = operation.results[0].type
+    widened = create(operation.name, operands, [with_element_type(narrow, wide)])
+    return widened, unary("arith.truncf", widened.result, narrow)
+
+
+def _power(operation: Any) -> Any:
+    base, exponent = operation.operands
+    type_ = base.type
+    f64 = with_element_type(type_, ir.F64Type.get())
+    wide = base if type_ == f64 else unary("arith.extf", base, f64)
+    power = binary("math.powf", wide, unary("arith.sitofp", exponent, f64))
+    return power if type_ == f64 else unary("arith.truncf", power, type_)
+
+
+def _classify(operation: Any) -> Any:
+    """isnan, isinf, isfinite, isnormal by the bits of exponent and fraction."""
+    (value,) = operation.operands
+    element = element_type(value.type)
+    width, fraction = _FORMATS[type(element)]
+    infinity = ((1 << (width - 1 - fraction)) - 1) << fraction
+    bits_type = with_element_type(value.type, integer(width))
+    bits = unary("arith.bitcast", value, bits_type)
+    magnitude = binary("arith.andi", bits, constant(bits_type, (1 << (width - 1)) - 1))
+    if operation.name == "math.isnan":
+        return _compare(_GREATER_UNSIGNED, magnitude, constant(bits_type, infinity))
+    if operation.name == "math.isinf":
+        return _compare(_EQUAL, magnitude, constant(bits_type, infinity))
+    if operation.name == "math.isfinite":
+        return _compare(_LESS_UNSIGNED, magnitude, constant(bits_type, infinity))
+    # Normal: from the smallest normal number up to infinity. Smaller ones wrap around.
+    smallest = 1 << fraction
+    distance = binary("arith.subi", magnitude, constant(bits_type, smallest))
+    return _compare(_LESS_UNSIGNED, distance, constant(bits_type, infinity - smallest))
+
+
+# Width, and bits of the fraction.
+_FORMATS = {ir.F16Type: (16, 10), ir.BF16Type: (16, 7), ir.F32Type: (32, 23), ir.F64Type: (64, 52)}
+
+
+def _compare(predicate: int, left: Any, right: Any) -> Any:
+    return create(
+        "arith.cmpi",
+        [left, right],
+        [with_element_type(left.type, integer(1))],
+        {"predicate": ir.IntegerAttr.get(integer(64), predicate)},
+    ).result
+
+
+def _call_libm(operation: Any, library: dict[str, Any]) -> Any:
+    """Calls libm for each element; `library` collects the declarations."""
+    (value,) = operation.operands
+    element = element_type(value.type)
+    name = _LIBM[operation.name] + ("f" if isinstance(element, ir.F32Type) else "")
+    if name not in library:
+        library[name] = ir.Operation.parse(
+            f"func.func private @{name}({element}) -> {element} attributes {{llvm.readnone}}"
+        )
+    callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
+    if not isinstance(value.type, ir.VectorType):
+        return create("func.call", [value], [element], callee).result
+    count = math.prod(value.type.shape)
+    parts = create("vector.to_elements", [value], [element] * count).results
+    called = [create("func.call", [part], [element], callee).result for part in parts]
+    return create("vector.from_elements", called, [value.type]).result

@@ -1,0 +1,85 @@
+"""Points of one thread: a loop over them in the kernel, which carries a mark.
+
+The points of a parallel loop have no order. A GPU wants a thread to load for all of its points
+before it goes on with the first of them, so that the loads are on their way together; a CPU wants
+all threads of a block to be done with their first points before it begins with the second ones,
+which are far away. So the kernel has a loop, and each side makes of it what it wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.effects import is_pure
+from aotc.mlir import ir
+from aotc.ops import create_either
+from aotc.rewrites.cloning import body_of, copy, copy_in_step
+
+_MARK = "aotc.points"
+
+
+def create_points(distance: int, points: int, body: Callable[[Any], None]) -> None:
+    """The loop, at the insertion point: `body(offset)` for `points` offsets, `distance` apart."""
+    zero, size = ops.constant_index(0), ops.constant_index(distance)
+    loop = ops.create("scf.for", [zero, ops.constant_index(points * distance), size], regions=1)
+    loop.attributes[_MARK] = ir.UnitAttr.get()
+    block = loop.regions[0].blocks.append(ir.IndexType.get())
+    with ir.InsertionPoint(block):
+        body(block.arguments[0])
+        ops.create("scf.yield")
+
+
+def _marked(operation: Any) -> list[Any]:
+    return [loop for loop in ops.find(operation, "scf.for") if _MARK in loop.attributes]
+
+
+def take_points_together(gpu_module: Any) -> None:
+    """For a GPU: each operation for all points of a thread, then the next one."""
+    with gpu_module.context:
+        for loop in _marked(gpu_module):
+            lower, upper, step = (ops.known_index(value) for value in list(loop.operands)[:3])
+            if lower is None or upper is None or step is None:
+                continue
+            (variable,) = loop.regions[0].blocks[0].arguments
+            with loop.location, ir.InsertionPoint(loop):
+                offsets = [ops.constant_index(at) for at in range(lower, upper, step)]
+                _create_together(body_of(loop), [{variable: offset} for offset in offsets])
+            ops.erase(loop)
+
+
+def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]) -> None:
+    """Where the points are guarded: together if all are there, else one by one."""
+    *before, last = operations
+    is_guard = last.name == "scf.if" and not last.results and not last.regions[1].blocks
+    if not is_guard or not all(is_pure(op) or op.name == "arith.constant" for op in before):
+        copy_in_step(operations, copies)
+        return
+    copy_in_step(before, copies)
+    condition = last.operands[0]
+    all_there = copies[0].get(condition, condition)
+    for values in copies[1:]:
+        all_there = ops.binary("arith.andi", all_there, values.get(condition, condition))
+
+    def one_by_one() -> None:
+        for values in copies:
+            copy(last, dict(values))
+
+    create_either(
+        all_there, lambda: _create_together(body_of(last), [dict(v) for v in copies]), one_by_one
+    )
+
+
+def take_points_apart(gpu_module: Any) -> None:
+    """For a CPU: all threads of a block meet between a point and the next one.
+
+    Not where a thread might miss the others: inside a branch or another loop.
+    """
+    with gpu_module.context:
+        for loop in _marked(gpu_module):
+            if loop.parent.operation.name == "gpu.func":
+                end = list(loop.regions[0].blocks[0].operations)[-1].operation
+                with loop.location, ir.InsertionPoint(end):
+                    ops.create("gpu.barrier")
+            del loop.attributes[_MARK]

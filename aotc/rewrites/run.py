@@ -1,0 +1,120 @@
+"""Runs passes of MLIR: `run_passes`, `run_pipeline`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from aotc.errors import AotcError, InputError, InternalError
+from aotc.input.source import describe_diagnostics, find_place
+from aotc.mlir import PassManager, ir
+from aotc.pipeline_text import pipeline_text, short_name, single_passes
+from aotc.rewrites.unreachable import erase_unreachable_blocks, settle_branches
+
+
+class PassWatch(Protocol):
+    """Told of each pass that runs on its own, and of the operation that it changes."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it need not be told: then passes of MLIR in a row run at once."""
+
+    def before(self, name: str, operation: Any) -> None: ...
+
+    def after(self, name: str, operation: Any) -> None: ...
+
+
+class _Unwatched:
+    is_idle = True
+
+    def before(self, name: str, operation: Any) -> None:
+        pass
+
+    def after(self, name: str, operation: Any) -> None:
+        pass
+
+
+UNWATCHED: PassWatch = _Unwatched()
+
+
+def run_passes(
+    module: Any,
+    passes: Sequence[str],
+    *,
+    name: str,
+    lines: tuple[str, ...] = (),
+    blame: type[AotcError] = InternalError,
+    doing: str = "lowering the module",
+    watch: PassWatch = UNWATCHED,
+) -> None:
+    """Runs `passes` on `module` in place.
+
+    Their diagnostics become an InputError, where they name a place in the input; else one
+    `blame`: InternalError for pipelines of ours, InputError for one that the user wrote. An unknown
+    pass in the latter is an InputError, too.
+    """
+    with module.context:
+        try:
+            run_pipeline(module.operation, passes, verifies_each=blame is InputError, watch=watch)
+        except ValueError as error:
+            raise (InputError if blame is InputError else InternalError)(
+                f"Cannot parse the pass pipeline '{pipeline_text(passes)}': {error}"
+            ) from None
+        except ir.MLIRError as error:
+            message = f"{doing} failed:\n{describe_diagnostics(error, name, lines)}"
+            # An operation of the input that a pass does not take is refused, and no bug.
+            has_place = any(
+                find_place(str(diagnostic.location), name) for diagnostic in error.error_diagnostics
+            )
+            raise (InputError if has_place else blame)(message[0].upper() + message[1:]) from None
+
+
+def run_pipeline(
+    operation: Any,
+    passes: Sequence[str],
+    *,
+    verifies_each: bool = False,
+    watch: PassWatch = UNWATCHED,
+) -> None:
+    """Runs `passes` on `operation`, within its context.
+
+    What they have made is verified at the end; with `verifies_each`, which takes as long as the
+    passes do, behind each. Raises ValueError for a pass that is unknown, and MLIRError for one that
+    fails.
+    """
+    for group in _up_to_canonicalize(passes):
+        if group[:1] == ["canonicalize"]:
+            # It would turn for ever in what is not reached.
+            settle_branches(operation)
+        run_group(operation, group, verifies_each=verifies_each, watch=watch)
+    erase_unreachable_blocks(operation)
+    if not verifies_each:
+        operation.verify()
+
+
+def run_group(
+    operation: Any, passes: Sequence[str], *, verifies_each: bool, watch: PassWatch = UNWATCHED
+) -> None:
+    """Runs `passes` on `operation` as one pass manager does, or, for `watch`, each in its own."""
+    manager = PassManager.parse(pipeline_text(passes))
+    if watch.is_idle:
+        manager.enable_verifier(verifies_each)
+        manager.run(operation)
+        return
+    # It has spelled out what stands for several passes.
+    for one in single_passes(str(manager)):
+        manager = PassManager.parse(pipeline_text([one]))
+        manager.enable_verifier(verifies_each)
+        watch.before(short_name(one), operation)
+        manager.run(operation)
+        watch.after(short_name(one), operation)
+
+
+def _up_to_canonicalize(passes: Sequence[str]) -> list[list[str]]:
+    """The passes in groups, each `canonicalize` first in its own."""
+    groups: list[list[str]] = [[]]
+    for name in passes:
+        if name == "canonicalize" and groups[-1]:
+            groups.append([])
+        groups[-1].append(name)
+    return groups

@@ -1,0 +1,1 @@
+"""The kinds of devices that kernels run on: a folder for each."""

@@ -1,0 +1,257 @@
+"""A `Flow` → how a block runs it: parts of the block, and within them of warps or of rows.
+
+block   between barriers, all threads; split where the block decides together
+warp    a part with synchronizations of warps: one warp after the other, split again
+row     a part without, whose loops all threads of a row run alike: the threads, a row's width
+        at a time, move into those loops where LLVM then vectorizes accesses to neighbours
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from msgspec import Struct
+
+from aotc.targets.cpu.blocks.flow import (
+    Block,
+    Edge,
+    Flow,
+    Node,
+    Value,
+    postdominators,
+    split_before,
+)
+from aotc.targets.cpu.blocks.parts import NotTogetherError, Part, Plan, Planner
+from aotc.targets.cpu.blocks.prologue import THREAD_VALUES, context_values
+from aotc.targets.cpu.blocks.strides import Strides, count_accesses
+from aotc.targets.cpu.blocks.uniformity import Uniformity, find_uniformity
+from aotc.targets.cpu.synchronize import WARP_SIZE
+from aotc.targets.cpu.thread_function import ThreadFunction
+
+# Threads of a row that run together: what they carry through a loop should fit into registers.
+_ROW_WIDTH = 32
+# An alloca would have to last while the other threads of the row run. What is atomic may be a
+# lock, and then the thread that has it must get as far as giving it back.
+_NOT_IN_ROWS = frozenset(
+    {"llvm.alloca", "llvm.atomicrmw", "llvm.cmpxchg", "llvm.fence", "llvm.inline_asm"}
+)
+
+
+class GroupKind(Enum):
+    """Who takes turns within a part of a block."""
+
+    WARP = "warp"
+    ROW = "row"
+
+
+class Nested(Struct, frozen=True):
+    """How a part of a block runs, group by group. `varying` differ between a group's threads."""
+
+    kind: GroupKind
+    plan: Plan
+    width: int
+    varying: set[Value]
+
+
+class BlockPlan(Struct, frozen=True):
+    """The plan of a block, and of those of its parts that run group by group."""
+
+    plan: Plan
+    nested: dict[Part, Nested]
+
+
+def plan_block(flow: Flow, thread: ThreadFunction) -> BlockPlan:
+    """Splits blocks of `flow` where that helps. Raises NotTogetherError."""
+    return _Planner(flow, thread).plan()
+
+
+class _Planner:
+    def __init__(self, flow: Flow, thread: ThreadFunction) -> None:
+        self._flow = flow
+        self._thread = thread
+        self._context = context_values(flow)
+
+    def plan(self) -> BlockPlan:
+        self._isolate_deciding_loads()
+        flow = self._flow
+        self._postdominators = postdominators(flow)
+        uniformity = self._uniformity_of(set(THREAD_VALUES))
+        outer = set(flow.arguments) - uniformity.varying
+        planner = Planner(
+            flow, self._postdominators, uniformity, set(flow.blocks), flow.entry, outer
+        )
+        for block in flow.blocks:
+            if block.sync is not None and not block.sync.is_warp:
+                planner.require(block)
+        plan = planner.plan(syncs_are_warps=False)
+        self._begin_outside_of_loops(plan)
+        nested = {}
+        for part in plan.parts:
+            found = self._plan_part(part)
+            if found is not None:
+                nested[part] = found
+        return BlockPlan(plan, nested)
+
+    def _uniformity_of(self, varying: set[str]) -> Uniformity:
+        return find_uniformity(
+            self._flow, self._postdominators, [self._context[name] for name in varying]
+        )
+
+    def _isolate_deciding_loads(self) -> None:
+        """A load that a branch may depend on begins a block: a group may load it once, there."""
+        waiting = [block.condition for block in self._flow.blocks if block.condition is not None]
+        incoming: dict[Value, list[Value]] = {}
+        for block in self._flow.blocks:
+            for edge in block.edges:
+                for argument, value in zip(edge.target.arguments, edge.values, strict=True):
+                    incoming.setdefault(argument, []).append(value)
+        seen: set[Value] = set()
+        loads: list[Node] = []
+        while waiting:
+            value = waiting.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            waiting += incoming.get(value, [])
+            if value.node is not None:
+                waiting += value.node.operands
+                if value.node.name == "llvm.load":
+                    loads.append(value.node)
+        for node in loads:
+            split_before(self._flow, node)
+
+    def _begin_outside_of_loops(self, plan: Plan) -> None:
+        """Puts a block in front of a loop that a part begins with.
+
+        What the loop carries comes from outside of the part once, then from inside: planned by
+        itself, the part has two values to tell apart.
+        """
+        predecessors = self._flow.predecessors()
+        for part in plan.parts:
+            head = part.head
+            if not any(block in part.blocks for block in predecessors[head]):
+                continue
+            front = self._flow.add_block(head.location)
+            front.arguments = [Value(argument.type, front) for argument in head.arguments]
+            for block in predecessors[head]:
+                for edge in block.edges:
+                    if edge.target is head and block not in part.blocks:
+                        edge.target = front
+            front.edges = [Edge(head, list(front.arguments))]
+            given = zip(head.arguments, front.arguments, strict=True)
+            plan.shared |= {value for argument, value in given if argument in plan.shared}
+            part.head = front
+            part.blocks.add(front)
+            part.straight.insert(0, front)
+        self._postdominators = postdominators(self._flow)
+
+    def _plan_part(self, part: Part) -> Nested | None:
+        if any(block.sync is not None and block.sync.is_warp for block in part.blocks):
+            return self._plan_warps(part)
+        return self._plan_rows(part)
+
+    def _plan_warps(self, part: Part) -> Nested:
+        varying = {f"thread_id.{d}" for d in "xyz"} | {"linear", "lane"}
+        size = self._thread.block_size
+        if (size is not None and size[1] == size[2] == 1) or (
+            size is not None and size[0] % WARP_SIZE == 0
+        ):
+            varying -= {"thread_id.y", "thread_id.z"}
+        uniformity = self._uniformity_of(varying)
+        planner = self._planner(part, uniformity)
+        for block in part.blocks:
+            if block.sync is not None and block.sync.is_warp:
+                planner.require(block)
+        return Nested(
+            GroupKind.WARP, planner.plan(syncs_are_warps=True), WARP_SIZE, uniformity.varying
+        )
+
+    def _planner(self, part: Part, uniformity: Uniformity) -> Planner:
+        outside = {
+            value
+            for block in part.blocks
+            for value in block.uses()
+            if value.block not in part.blocks or value in part.head.arguments
+        }
+        return Planner(
+            self._flow,
+            self._postdominators,
+            uniformity,
+            part.blocks,
+            part.head,
+            outside - uniformity.varying,
+        )
+
+    def _plan_rows(self, part: Part) -> Nested | None:
+        size = self._thread.block_size
+        if size is not None and size[0] == 1:
+            return None
+        if any(node.name in _NOT_IN_ROWS for block in part.blocks for node in block.nodes):
+            return None
+        uniformity = self._uniformity_of({"thread_id.x", "linear", "lane", "warp", "slots"})
+        planner = self._planner(part, uniformity)
+        found = False
+        strides = Strides(
+            {self._context["thread_id.x"], self._context["linear"]}, uniformity.varying
+        )
+        for branch, loop in _loops(part):
+            accesses = count_accesses(loop, strides)
+            if accesses.contiguous == 0 or accesses.scattered > accesses.contiguous:
+                continue
+            try:
+                planner.require(branch)
+                found = True
+            except NotTogetherError:
+                continue
+        if not found:
+            return None
+        try:
+            plan = planner.plan()
+        except NotTogetherError:
+            return None
+        return Nested(GroupKind.ROW, plan, _row_width(size), uniformity.varying)
+
+
+def _row_width(size: tuple[int, int, int] | None) -> int:
+    """How many threads of a row run together: of a known row, a divisor of it, if that is large."""
+    if size is None:
+        return _ROW_WIDTH
+    divisors = [width for width in range(1, _ROW_WIDTH + 1) if size[0] % width == 0]
+    return divisors[-1] if 4 * divisors[-1] >= min(_ROW_WIDTH, size[0]) else _ROW_WIDTH
+
+
+def _loops(part: Part) -> list[tuple[Block, set[Block]]]:
+    """The branches that decide whether a loop goes on, each with the loop's blocks."""
+    loops = []
+    for block in part.blocks:
+        if block.condition is None:
+            continue
+        inside = _around(block, part.blocks)
+        if inside:
+            loops.append((block, inside))
+    return sorted(loops, key=lambda loop: loop[0].number)
+
+
+def _around(block: Block, within: set[Block]) -> set[Block]:
+    """The blocks on ways from `block` back to it, inside of `within`."""
+    reached: set[Block] = set()
+    waiting = [successor for successor in block.successors if successor in within]
+    while waiting:
+        other = waiting.pop()
+        if other not in reached:
+            reached.add(other)
+            waiting += [s for s in other.successors if s in within]
+    if block not in reached:
+        return set()
+    predecessors: dict[Block, list[Block]] = {}
+    for other in reached:
+        for successor in other.successors:
+            predecessors.setdefault(successor, []).append(other)
+    back: set[Block] = set()
+    waiting = [block]
+    while waiting:
+        other = waiting.pop()
+        if other not in back:
+            back.add(other)
+            waiting += [p for p in predecessors.get(other, []) if p in reached]
+    return back

@@ -1,0 +1,189 @@
+"""Groups of threads that take turns: a block's, a warp's, a row's; and the loops over them.
+
+A loop over threads is where LLVM may vectorize: threads that do not wait for each other have no
+order, so accesses to memory that they share are marked as parallel by an access group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from aotc.mlir import ir
+from aotc.targets.cpu import build
+from aotc.targets.cpu.blocks.prologue import Parameters, ThreadIds, ids_of
+from aotc.targets.cpu.synchronize import WARP_SIZE
+
+# Builds what one thread does: (its ids, its number in the group, the access group's array).
+Body = Callable[[ThreadIds, Any, Any], None]
+
+
+class Cursor:
+    """Where the next operation of a function goes; makes its loops."""
+
+    def __init__(self, region: Any, location: Any) -> None:
+        self.region = region
+        self._location = location
+        self._point: Any = None
+
+    def __enter__(self) -> Cursor:
+        self._location.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.enter(None)
+        self._location.__exit__(None, None, None)
+
+    def new_block(self, *types: Any) -> Any:
+        return self.region.blocks.append(*types)
+
+    def enter(self, block: Any) -> None:
+        """Continues at the end of `block`."""
+        if self._point is not None:
+            self._point.__exit__(None, None, None)
+        self._point = None if block is None else ir.InsertionPoint(block)
+        if self._point is not None:
+            self._point.__enter__()
+
+    def loop(
+        self,
+        count: Any,
+        body: Callable[[Any], None],
+        *,
+        first: Any = None,
+        step: int = 1,
+        annotation: Any = None,
+    ) -> None:
+        """`for (i = first; i < count; i += step) body(i)`; no loop where that is known to be once.
+
+        Without `first`, it is 0.
+        """
+        known = build.known_number(count)
+        if first is None and known is not None and 0 < known <= step:
+            body(build.number(0))
+            return
+        following, inside, behind = (
+            self.new_block(build.i64()),
+            self.new_block(),
+            self.new_block(),
+        )
+        build.jump(following, [build.number(0) if first is None else first])
+        self.enter(following)
+        i = following.arguments[0]
+        build.branch(build.compare(build.SLT, i, count), inside, behind)
+        self.enter(inside)
+        body(i)
+        build.jump(following, [build.add(i, build.number(step))], annotation=annotation)
+        self.enter(behind)
+
+
+# LLVM unrolls short loops of known length before it comes to vectorize them, and then does not:
+# so no unrolling, until the loop is vectorized. Then a row's short loop is unrolled whole, and
+# what its threads carry from one to the next is in registers.
+_KEEP_ROLLED = "unroll = <disable = true>"
+_THEN_ROLL_OUT = "vectorize = <followupVectorized = <unroll = <full = true>>>"
+_THEN_AS_USUAL = "vectorize = <followupVectorized = <mustProgress = true>>"
+
+
+def loop_over_threads(
+    cursor: Cursor,
+    count: Any,
+    body: Callable[[Any, Any], None],
+    *,
+    first: Any = None,
+    is_row: bool = False,
+) -> None:
+    """A loop whose turns have no order: `body(i, access groups)`."""
+    then = _THEN_ROLL_OUT if is_row else _THEN_AS_USUAL
+    marks = ir.Attribute.parse(
+        f"[#llvm.access_group<id = distinct[0]<>>, #llvm.loop_annotation<{then}, {_KEEP_ROLLED}, "
+        "parallelAccesses = #llvm.access_group<id = distinct[0]<>>>]"
+    )
+    group, annotation = list(marks)
+    groups = ir.ArrayAttr.get([group])
+    cursor.loop(count, lambda i: body(i, groups), first=first, annotation=annotation)
+
+
+# The ids of a dimension that have work, of those around it that are known: (the first, or None
+# for 0; the end).
+Range = Callable[[int, ThreadIds], tuple[Any, Any]]
+
+
+class BlockGroup(Struct, frozen=True):
+    """Threads of a block: of each dimension, those in a range."""
+
+    range_of: Range
+
+    def for_each(self, cursor: Cursor, body: Body) -> None:
+        zero = build.number(0)
+
+        def along(dimension: int, ids: ThreadIds, inside: Callable[[Any], None]) -> None:
+            first, end = self.range_of(dimension, ids)
+            cursor.loop(end, inside, first=first)
+
+        def along_y(y: Any, z: Any) -> None:
+            first, end = self.range_of(0, ThreadIds(zero, y, z))
+            loop_over_threads(
+                cursor,
+                end,
+                lambda x, marks: body(ThreadIds(x, y, z), None, marks),
+                first=first,
+            )
+
+        def along_z(z: Any) -> None:
+            along(1, ThreadIds(zero, zero, z), lambda y: along_y(y, z))
+
+        along(2, ThreadIds(zero, zero, zero), along_z)
+
+
+class RowGroup(Struct, frozen=True):
+    """Up to `width` threads that differ in x alone, from `first` on; exactly `count`."""
+
+    parameters: Parameters
+    first: ThreadIds
+    count: Any
+    width: int
+
+    def for_each(self, cursor: Cursor, body: Body) -> None:
+        def lane(i: Any, marks: Any) -> None:
+            body(ThreadIds(build.add(self.first.x, i), self.first.y, self.first.z), i, marks)
+
+        loop_over_threads(cursor, self.count, lane, is_row=True)
+
+
+class WarpGroup(Struct, frozen=True):
+    """The lanes of a warp; the last of a block may be a part of one."""
+
+    parameters: Parameters
+    warp: Any
+    width: int = WARP_SIZE
+
+    @property
+    def first(self) -> ThreadIds:
+        return self._ids(build.number(0))
+
+    def for_each(self, cursor: Cursor, body: Body) -> None:
+        before = build.multiply(self.warp, build.number(WARP_SIZE))
+        threads = build.known_number(self.parameters.thread_count)
+        if threads is not None and threads % WARP_SIZE == 0:
+            count = build.number(WARP_SIZE)
+        else:
+            left = build.integer_op("sub", self.parameters.thread_count, before)
+            count = build.smaller(left, build.number(WARP_SIZE))
+        loop_over_threads(cursor, count, lambda i, marks: body(self._ids(i), i, marks))
+
+    def _ids(self, lane: Any) -> ThreadIds:
+        parameters = self.parameters
+        before = build.multiply(self.warp, build.number(WARP_SIZE))
+        linear = build.add(before, lane)
+        width, height, depth = (build.known_number(size) for size in parameters.block_dim)
+        zero = build.number(0)
+        if height == 1 and depth == 1:
+            return ThreadIds(linear, zero, zero, linear)
+        if width is not None and width % WARP_SIZE == 0:
+            # A warp lies within a row.
+            first = ids_of(before, parameters)
+            return ThreadIds(build.add(first.x, lane), first.y, first.z, linear)
+        return ids_of(linear, parameters)

@@ -1,0 +1,286 @@
+"""A stretch of a `Flow` → `Plan`: what threads decide together, and the parts they run between.
+
+A group of threads (a block, a warp, a row) runs a stretch in turns: every thread runs one *part*,
+then every thread the next. Between parts stand the branches that are the same for all threads of
+the group, taken once for the group, and the synchronizations. So the loop over the threads moves
+into the loops and branches of the kernel, as far as it must (a synchronization there), or should
+(LLVM then vectorizes along the threads).
+
+What must be decided together is found from the blocks that have to be reached together: the
+branches that lead there, and what their conditions are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+
+from aotc.targets.cpu.blocks.cloning import in_order
+from aotc.targets.cpu.blocks.flow import Block, Edge, Flow, Node, Sync, Value, influenced
+from aotc.targets.cpu.blocks.purity import is_pure
+from aotc.targets.cpu.blocks.uniformity import Uniformity
+
+_WRITES = frozenset(
+    {
+        "llvm.store",
+        "llvm.call",
+        "llvm.call_intrinsic",
+        "llvm.inline_asm",
+        "llvm.atomicrmw",
+        "llvm.cmpxchg",
+        "llvm.fence",
+    }
+)
+
+
+class NotTogetherError(Exception):
+    """The threads of the group may part ways before something that they must reach together."""
+
+
+class Part(Struct, eq=False):
+    """Blocks that a thread runs in one turn, from `head` on.
+
+    It ends behind `last`: by a branch that the group takes (`condition`), by a synchronization,
+    or by going on; where there is no edge, by the end of the stretch.
+    """
+
+    head: Block
+    blocks: set[Block]
+    # Blocks of it that every thread runs exactly once, in order.
+    straight: list[Block] = field(default_factory=list)
+    condition: Value | None = None
+    sync: Sync | None = None
+    edges: list[Edge] = field(default_factory=list)
+    # Whether `edges` lead out of the stretch.
+    is_last: bool = False
+
+
+class Plan(Struct):
+    """The parts, each behind those that dominate it, and what the group computes once."""
+
+    parts: list[Part]
+    shared: set[Value]
+
+
+class Planner:
+    """Plans one stretch: `blocks`, entered at `entry`, for one group of threads."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        postdominators: dict[Block, Block | None],
+        uniformity: Uniformity,
+        blocks: set[Block],
+        entry: Block,
+        outer: set[Value],
+    ) -> None:
+        """`outer` are the values from outside of the stretch that the group has."""
+        self._flow = flow
+        self._uniformity = uniformity
+        self._blocks = blocks
+        self._entry = entry
+        self._outer = outer
+        self._predecessors = flow.predecessors()
+        self._influenced = {
+            block: influenced(block, postdominators[block]) & blocks
+            for block in flow.blocks
+            if block in blocks and block.condition is not None
+        }
+        self._once: set[Block] = set()  # blocks that every thread must run alike
+        self._together: set[Block] = set()  # branches that the group must take
+        self._values: set[Value] = set()  # what that is decided by
+        self._own_ways: set[Block] = set()
+
+    def require(self, block: Block) -> None:
+        """All threads of the group must reach `block`, and take its branch if it ends by one,
+        together. Raises NotTogetherError, and then forgets about it."""
+        before = set(self._once), set(self._together), set(self._values)
+        waiting: list[Block | Value] = [block]
+        try:
+            if block.condition is not None:
+                waiting.append(self._take_together(block))
+            while waiting:
+                item = waiting.pop()
+                if isinstance(item, Block):
+                    if item not in self._once:
+                        self._once.add(item)
+                        waiting += self._what_leads_to(item)
+                elif item not in self._values:
+                    self._values.add(item)
+                    waiting += self._what_makes(item)
+        except NotTogetherError:
+            self._once, self._together, self._values = before
+            raise
+
+    def _what_leads_to(self, block: Block) -> Iterable[Block | Value]:
+        if block in self._uniformity.divergent:
+            raise NotTogetherError
+        for branch, blocks in self._influenced.items():
+            if block in blocks and branch not in self._together:
+                yield branch
+                yield self._take_together(branch)
+
+    def _take_together(self, branch: Block) -> Value:
+        """Marks a branch; returns its condition."""
+        if branch.condition is None or not self._uniformity.is_uniform_branch(branch):
+            raise NotTogetherError
+        self._together.add(branch)
+        return branch.condition
+
+    def _what_makes(self, value: Value) -> Iterable[Block | Value]:
+        if value in self._uniformity.varying:
+            raise NotTogetherError
+        if value.block not in self._blocks or value in self._flow.arguments:
+            return
+        yield value.block
+        if value.node is not None:
+            yield from value.node.operands
+            return
+        number = value.block.arguments.index(value)
+        for predecessor in self._predecessors[value.block]:
+            if predecessor in self._blocks:
+                yield predecessor
+            for edge in predecessor.edges:
+                if edge.target is value.block:
+                    yield edge.values[number]
+
+    def plan(self, *, syncs_are_warps: bool | None = None) -> Plan:
+        """The parts. `syncs_are_warps` tells which synchronizations end one: None for none."""
+        own = [b for branch, b in self._influenced.items() if branch not in self._together]
+        self._own_ways = set().union(*own)  # where each thread goes its own way
+        owner = self._collapse()
+        parts = self._make_parts(owner, syncs_are_warps)
+        shared = self._shared_values(parts)
+        if any(part.condition is not None and part.condition not in shared for part in parts):
+            raise NotTogetherError
+        return Plan(parts, shared)
+
+    def _collapse(self) -> dict[Block, set[Block]]:
+        """The blocks that belong together because one of their branches is each thread's own."""
+        owner = {block: {block} for block in self._blocks}
+        for branch, blocks in self._influenced.items():
+            if branch in self._together:
+                continue
+            merged: set[Block] = set()
+            for block in (branch, *blocks):
+                if block in self._once and block is not branch:
+                    raise NotTogetherError
+                merged |= owner[block]
+            for block in merged:
+                owner[block] = merged
+        return owner
+
+    def _make_parts(
+        self, owner: dict[Block, set[Block]], syncs_are_warps: bool | None
+    ) -> list[Part]:
+        parts: list[Part] = []
+        part_of: dict[Block, Part] = {}
+        for block in in_order(self._entry, self._blocks):
+            if block in part_of:
+                continue
+            blocks = owner[block]
+            if any(
+                predecessor not in blocks and other is not block
+                for other in blocks
+                for predecessor in self._predecessors[other]
+            ):
+                raise NotTogetherError  # a second way in
+            part = self._part(block, blocks, syncs_are_warps)
+            before = self._only_predecessor(part, part_of)
+            if before is not None and self._can_join(before, part):
+                before.blocks |= part.blocks
+                before.straight += part.straight
+                before.condition, before.sync = part.condition, part.sync
+                before.edges, before.is_last = part.edges, part.is_last
+                part = before
+            else:
+                parts.append(part)
+            part_of |= dict.fromkeys(blocks, part)
+        return parts
+
+    def _part(self, head: Block, blocks: set[Block], syncs_are_warps: bool | None) -> Part:
+        part = Part(head, set(blocks))
+        order = in_order(head, blocks)
+        part.straight = [block for block in order if block not in self._own_ways]
+        if head in self._together:
+            part.edges = list(head.edges)
+            part.condition = head.condition
+        else:
+            part.edges = [
+                edge for block in order for edge in block.edges if edge.target not in blocks
+            ]
+            if len({edge.target for edge in part.edges}) > 1:
+                raise NotTogetherError
+            del part.edges[1:]
+        if head.sync is not None and head.sync.is_warp == syncs_are_warps:
+            part.sync = head.sync
+        outside = [edge for edge in part.edges if edge.target not in self._blocks]
+        if outside and len(outside) < len(part.edges):
+            raise NotTogetherError
+        part.is_last = bool(outside) or not part.edges
+        return part
+
+    def _only_predecessor(self, part: Part, part_of: dict[Block, Part]) -> Part | None:
+        if part.head is self._entry:
+            return None
+        found = {
+            part_of.get(block)
+            for block in self._predecessors[part.head]
+            if block not in part.blocks
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _can_join(self, before: Part, part: Part) -> bool:
+        if before.condition is not None or before.sync is not None or before.is_last:
+            return False
+        reads_together = any(
+            self._is_shared_load(node) for block in part.straight for node in block.nodes
+        )
+        writes = any(node.name in _WRITES for block in before.blocks for node in block.nodes)
+        return not (reads_together and writes)
+
+    def _is_shared_load(self, node: Node) -> bool:
+        return node.name == "llvm.load" and node.results[0] in self._values
+
+    def _shared_values(self, parts: list[Part]) -> set[Value]:
+        """What the group computes once: pure and uniform, where every thread passes once."""
+        shared = set(self._outer)
+        # Optimistic for the arguments of loops, until nothing changes.
+        heads = {part.head: part for part in parts}
+        candidates: set[Value] = set()
+        for part in parts:
+            for block in part.straight:
+                candidates |= set(block.arguments)
+                for node in block.nodes:
+                    if is_pure(node) or self._is_shared_load(node):
+                        candidates |= set(node.results)
+        candidates -= self._uniformity.varying
+        straight = {block for part in parts for block in part.straight}
+        changed = True
+        while changed:
+            changed = False
+            for value in list(candidates):
+                if not self._can_share(value, candidates | shared, straight, heads):
+                    candidates.discard(value)
+                    changed = True
+        return shared | candidates
+
+    def _can_share(
+        self, value: Value, shared: set[Value], straight: set[Block], heads: dict[Block, Part]
+    ) -> bool:
+        if value.node is not None:
+            return all(operand in shared for operand in value.node.operands)
+        number = value.block.arguments.index(value)
+        incoming = []
+        for predecessor in self._predecessors[value.block]:
+            edges = [edge for edge in predecessor.edges if edge.target is value.block]
+            incoming += [(predecessor, edge.values[number]) for edge in edges]
+        if not incoming or any(source not in shared for _, source in incoming):
+            return False
+        if value.block is self._entry:
+            return False  # comes from outside of the stretch
+        is_one = len({source for _, source in incoming}) == 1
+        return is_one or (
+            value.block in heads and all(predecessor in straight for predecessor, _ in incoming)
+        )

@@ -1,0 +1,144 @@
+"""The start of a function that the runtime calls: a kernel's arguments, and what `CONTEXT` names.
+
+What depends on the thread is worked out from its number, or from its ids, by `Context`; only
+what is asked for is built.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from aotc.targets.cpu import build
+from aotc.targets.cpu.blocks.flow import Flow, Value
+from aotc.targets.cpu.synchronize import WARP_SIZE, WARP_SLOTS
+from aotc.targets.cpu.thread_function import CONTEXT, Size, ThreadFunction
+
+# aotc_cpu_block of runtime_c/include/aotc_runtime.h, in i64s and pointers.
+_BLOCK_ID, _GRID_DIM, _BLOCK_DIM = 0, 3, 6
+_DYNAMIC_SHARED, _DYNAMIC_SHARED_BYTES, _SHARED, _THREADS = 9, 10, 11, 12
+FAIL_FIELD, LEVEL_FIELD = 13, 14
+WORD = 8
+
+
+class Parameters(Struct, frozen=True):
+    """The values of a flow's arguments that do not depend on the thread, and the scratch memory.
+
+    `block_slots` is the start of the threads' memory; what follows the slots of all warps is
+    at `memory`. `padded` is the number of threads, rounded up to whole warps.
+    """
+
+    arguments: dict[Value, Any]
+    block_id: list[Any]
+    grid_dim: list[Any]
+    block_dim: list[Any]
+    thread_count: Any
+    padded: Any
+    memory: Any
+
+
+def context_values(flow: Flow) -> dict[str, Value]:
+    """The arguments of a thread function by the names that `CONTEXT` gives them."""
+    return dict(zip(CONTEXT, flow.arguments[-len(CONTEXT) :], strict=True))
+
+
+def uses_slots(flow: Flow) -> bool:
+    """Whether threads exchange values through memory of their warps."""
+    context = context_values(flow)
+    slots = {context["slots"], context["block_slots"]}
+    return any(value in slots for block in flow.blocks for value in block.uses())
+
+
+def load_parameters(flow: Flow, thread: ThreadFunction, parameters: Any, block: Any) -> Parameters:
+    """Builds the loads of a kernel's arguments, and of what the block's threads have in common."""
+    own = flow.arguments[: -len(CONTEXT)]
+    arguments: dict[Value, Any] = {}
+    for number, argument in enumerate(own):
+        place = build.load(build.at(parameters, number * WORD), build.pointer_type())
+        # A caller of the runtime may hold a vector anywhere.
+        is_vector = str(argument.type).startswith("vector<")
+        arguments[argument] = build.load(place, argument.type, alignment=1 if is_vector else None)
+
+    def word(number: int, type_: Any) -> Any:
+        return build.load(build.at(block, number * WORD), type_)
+
+    def three(first: int, known: Size | None) -> list[Any]:
+        if known is not None:
+            return [build.number(size) for size in known]
+        return [word(first + d, build.i64()) for d in range(3)]
+
+    block_id = three(_BLOCK_ID, None)
+    grid_dim = three(_GRID_DIM, thread.grid_size)
+    block_dim = three(_BLOCK_DIM, thread.block_size)
+    count = build.multiply(build.multiply(block_dim[0], block_dim[1]), block_dim[2])
+    warps = build.divide(build.add(count, build.number(WARP_SIZE - 1)), build.number(WARP_SIZE))
+    threads = word(_THREADS, build.pointer_type())
+    slots_bytes = build.multiply(warps, build.number(WARP_SLOTS))
+    memory = build.at(threads, slots_bytes) if uses_slots(flow) else threads
+    context = context_values(flow)
+    for name, values in (("block_id", block_id), ("grid_dim", grid_dim), ("block_dim", block_dim)):
+        for dimension, value in zip("xyz", values, strict=True):
+            arguments[context[f"{name}.{dimension}"]] = value
+    arguments[context["dynamic_shared"]] = word(_DYNAMIC_SHARED, build.pointer_type())
+    arguments[context["dynamic_shared_bytes"]] = word(_DYNAMIC_SHARED_BYTES, build.i64())
+    arguments[context["shared"]] = word(_SHARED, build.pointer_type())
+    arguments[context["block_slots"]] = threads
+    arguments[context["block"]] = block
+    return Parameters(
+        arguments,
+        block_id,
+        grid_dim,
+        block_dim,
+        count,
+        build.multiply(warps, build.number(WARP_SIZE)),
+        memory,
+    )
+
+
+class ThreadIds(Struct, frozen=True):
+    """Which thread it is, as values: its ids, and its number in the block where that is known."""
+
+    x: Any
+    y: Any
+    z: Any
+    linear: Any = None
+
+
+def ids_of(linear: Any, parameters: Parameters) -> ThreadIds:
+    """The ids of the thread with a number."""
+    width, height, _ = parameters.block_dim
+    rest = build.divide(linear, width)
+    return ThreadIds(
+        build.remainder(linear, width),
+        build.remainder(rest, height),
+        build.divide(rest, height),
+        linear,
+    )
+
+
+def linear_of(ids: ThreadIds, parameters: Parameters) -> Any:
+    """The number of a thread in its block, x innermost."""
+    if ids.linear is not None:
+        return ids.linear
+    width, height, _ = parameters.block_dim
+    rows = build.add(ids.y, build.multiply(height, ids.z))
+    return build.add(ids.x, build.multiply(width, rows))
+
+
+def thread_value(name: str, ids: ThreadIds, parameters: Parameters, block_slots: Any) -> Any:
+    """The value of an argument of `CONTEXT` that depends on the thread."""
+    if name.startswith("thread_id."):
+        return getattr(ids, name[-1])
+    linear = linear_of(ids, parameters)
+    if name == "linear":
+        return linear
+    if name == "lane":
+        return build.remainder(linear, build.number(WARP_SIZE))
+    warp = build.divide(linear, build.number(WARP_SIZE))
+    if name == "warp":
+        return warp
+    return build.at(block_slots, build.multiply(warp, build.number(WARP_SLOTS)))
+
+
+THREAD_VALUES = (*(f"thread_id.{d}" for d in "xyz"), "linear", "lane", "warp", "slots")

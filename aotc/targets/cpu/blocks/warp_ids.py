@@ -1,0 +1,98 @@
+"""Comparisons and quotients of thread ids → the same of the warp's number, where a warp agrees.
+
+In a block of one row, `thread_id.x < 64` and `thread_id.x / 64` are the same for all lanes of a
+warp: `warp < 2` and `warp / 2`. So written, it can be seen that a warp takes a branch together,
+and its threads need not wait for each other as if they might not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.ops import binary, callee_of, create, unary, walk
+from aotc.targets.cpu import build
+from aotc.targets.cpu.synchronize import WARP_SIZE, WARP_SYNC
+from aotc.targets.cpu.thread_function import CONTEXT, Size
+
+# llvm.icmp's predicates that tell apart what is below a limit: slt, sge, ult, uge; and what is up
+# to one: sle, sgt, ule, ugt.
+_BELOW = (2, 5, 6, 9)
+_UP_TO = (3, 4, 7, 8)
+_SWAPPED = {0: 0, 1: 1, 2: 4, 4: 2, 3: 5, 5: 3, 6: 8, 8: 6, 7: 9, 9: 7}
+_CASTS = ("llvm.trunc", "llvm.sext", "llvm.zext")
+
+
+def express_by_warp(function: Any, block_size: Size | None) -> None:
+    """Rewrites a thread function in the LLVM dialect, in place, if its lanes exchange values.
+
+    Elsewhere it is the ids themselves that tell which threads have work, see `part_guards`.
+    """
+    if not any(_is_exchange(operation) for operation in walk(function)):
+        return
+    entry = function.regions[0].blocks[0]
+    first = len(entry.arguments) - len(CONTEXT)
+    context = {name: entry.arguments[first + number] for number, name in enumerate(CONTEXT)}
+    warp = context["warp"]
+    _rewrite_users(context["linear"], warp)
+    if block_size is None:
+        return
+    width, height, depth = block_size
+    if height == 1 and depth == 1:
+        _rewrite_users(context["thread_id.x"], warp)
+    elif width % WARP_SIZE == 0:
+        with ir.InsertionPoint.at_block_begin(entry), function.location:
+            in_row = build.remainder(warp, build.number(width // WARP_SIZE))
+        _rewrite_users(context["thread_id.x"], in_row)
+
+
+def _is_exchange(operation: Any) -> bool:
+    is_direct_call = operation.name == "llvm.call" and "callee" in operation.attributes
+    return is_direct_call and callee_of(operation) == WARP_SYNC
+
+
+def _rewrite_users(thread: Any, warp: Any) -> None:
+    """Users of an id, and of the id in fewer or more bits: none needs more than ten."""
+    for user in [use.owner.operation for use in thread.uses]:
+        with ir.InsertionPoint(user), user.location:
+            if user.name in _CASTS and ir.IntegerType(user.result.type).width >= 16:
+                _rewrite_users(user.result, unary(user.name, warp, user.result.type))
+                continue
+            replacement = _by_warp(user, thread, warp)
+        if replacement is not None:
+            user.result.replace_all_uses_with(replacement)
+            ops.erase(user)
+
+
+def _by_warp(user: Any, thread: Any, warp: Any) -> Any | None:
+    """What `user` computes, of the warp's number; None where the lanes of a warp may differ."""
+    if len(user.operands) != 2:
+        return None
+    left, right = user.operands
+    if user.name == "llvm.icmp":
+        predicate = int(ir.IntegerAttr(user.attributes["predicate"]).value)
+        if left != thread:
+            left, right, predicate = right, left, _SWAPPED[predicate]
+        limit = build.known_number(right)
+        if limit is None:
+            return None
+        if predicate in _BELOW and limit % WARP_SIZE == 0:
+            limit //= WARP_SIZE
+        elif predicate in _UP_TO and (limit + 1) % WARP_SIZE == 0:
+            limit = (limit + 1) // WARP_SIZE - 1
+        else:
+            return None
+        attributes = {"predicate": ir.IntegerAttr.get(build.i64(), predicate)}
+        operands = [warp, build.number(limit, warp.type)]
+        return create("llvm.icmp", operands, [user.result.type], attributes).result
+    divisor = build.known_number(right)
+    if left != thread or divisor is None or divisor <= 0:
+        return None
+    if user.name in ("llvm.lshr", "llvm.ashr") and divisor < ir.IntegerType(thread.type).width:
+        divisor = 1 << divisor
+    elif user.name not in ("llvm.udiv", "llvm.sdiv"):
+        return None
+    if divisor % WARP_SIZE:
+        return None
+    return binary("llvm.udiv", warp, build.number(divisor // WARP_SIZE, warp.type))

@@ -1,0 +1,157 @@
+"""Which lane of a warp holds which element of a matrix.
+
+Two ways to share a matrix among 32 lanes. `MmaFragment` is the layout that the PTX manual gives
+for `mma.sync`, which programs can see: they load and store their registers themselves. `Spread`
+is ours, for `!gpu.mma_matrix`, whose layout no program may know: it is by rows, so that what a
+lane computes stands in one row.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aotc.targets.cpu.synchronize import WARP_SIZE
+
+# A row and a column, or a distance of both.
+Place = tuple[int, int]
+
+# `mma.sync` is made of tiles of 8 rows, of 8 columns, and of 4 registers along k: the lanes of
+# a warp are 8 groups of 4.
+_TILE = 8
+GROUP_SIZE = 4
+
+Shape = tuple[int, int, int]
+
+# The (m, n, k) of `mma.sync` by the types of the multiplicands and of the accumulators, as the
+# PTX manual has them and `nvgpu.mma.sync` can say them. f32 are tf32 there.
+MMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
+    ("f16", "f16"): frozenset({(16, 8, 8), (16, 8, 16)}),
+    ("f16", "f32"): frozenset({(16, 8, 8), (16, 8, 16)}),
+    ("bf16", "f32"): frozenset({(16, 8, 8), (16, 8, 16)}),
+    ("f32", "f32"): frozenset({(16, 8, 4), (16, 8, 8)}),
+    ("f64", "f64"): frozenset({(8, 8, 4), (16, 8, 4), (16, 8, 8)}),
+    ("i8", "i32"): frozenset({(8, 8, 16), (16, 8, 16), (16, 8, 32)}),
+    ("i4", "i32"): frozenset({(8, 8, 32), (16, 8, 32), (16, 8, 64)}),
+}
+
+# The same of `wmma`, for `gpu.subgroup_mma_compute`.
+_WIDE = frozenset({(16, 16, 16), (32, 8, 16), (8, 32, 16)})
+WMMA_SHAPES: dict[tuple[str, str], frozenset[Shape]] = {
+    ("f16", "f16"): _WIDE,
+    ("f16", "f32"): _WIDE,
+    ("f32", "f32"): frozenset({(16, 16, 8)}),
+    ("f64", "f64"): frozenset({(8, 8, 4)}),
+    ("si8", "i32"): _WIDE,
+    ("ui8", "i32"): _WIDE,
+}
+
+
+class MmaFragment(Struct, frozen=True):
+    """A matrix in the registers of a warp, each register holding one or more elements.
+
+    Lane 4 * group + member holds, in element e of register r, what stands at
+    `group * group_step + member * member_step + offsets[r][e]`.
+    """
+
+    rows: int
+    columns: int
+    group_step: Place
+    member_step: Place
+    offsets: tuple[tuple[Place, ...], ...]
+
+    @property
+    def is_by_rows(self) -> bool:
+        """Whether the elements of each register are side by side in a row."""
+        return all(
+            place == (first[0], first[1] + number)
+            for first, *others in self.offsets
+            for number, place in enumerate(others, 1)
+        )
+
+    def place(self, lane: int, register: int, element: int) -> Place:
+        """The row and the column of an element."""
+        group, member = divmod(lane, GROUP_SIZE)
+        row, column = (
+            group * self.group_step[d]
+            + member * self.member_step[d]
+            + self.offsets[register][element][d]
+            for d in range(2)
+        )
+        return row, column
+
+
+def mma_fragments(
+    m: int, n: int, k: int, width: int
+) -> tuple[MmaFragment, MmaFragment, MmaFragment]:
+    """A (m x k), B (k x n) and the accumulators (m x n), n being 8.
+
+    `width` is the number of multiplicands in a register: 32 bits of them, or one f64.
+    """
+    row_tiles = m // _TILE
+    depth = GROUP_SIZE * width
+    k_tiles = k // depth
+    a = MmaFragment(
+        m,
+        k,
+        group_step=(1, 0),
+        member_step=(0, width),
+        # The rows' tiles first, then those along k.
+        offsets=tuple(
+            tuple((_TILE * row_tile, depth * k_tile + e) for e in range(width))
+            for k_tile in range(k_tiles)
+            for row_tile in range(row_tiles)
+        ),
+    )
+    b = MmaFragment(
+        k,
+        n,
+        group_step=(0, 1),
+        member_step=(width, 0),
+        offsets=tuple(
+            tuple((depth * k_tile + e, 0) for e in range(width)) for k_tile in range(k_tiles)
+        ),
+    )
+    c = MmaFragment(
+        m,
+        n,
+        group_step=(1, 0),
+        member_step=(0, 2),
+        offsets=tuple(
+            ((_TILE * row_tile, 0), (_TILE * row_tile, 1)) for row_tile in range(row_tiles)
+        ),
+    )
+    return a, b, c
+
+
+class Spread(Struct, frozen=True):
+    """A matrix of which lane l holds the elements [l * count, (l + 1) * count), row by row."""
+
+    rows: int
+    columns: int
+
+    @property
+    def count(self) -> int:
+        return self.rows * self.columns // WARP_SIZE
+
+    @property
+    def fits(self) -> bool:
+        """Whether every lane has the same number of elements, all in one row."""
+        return (
+            self.rows * self.columns > 0
+            and self.rows * self.columns % WARP_SIZE == 0
+            and self.columns % self.count == 0
+        )
+
+    def place(self, lane: int, element: int) -> Place:
+        return divmod(lane * self.count + element, self.columns)
+
+
+# A tile of ldmatrix: 8 rows of 16 bytes.
+LDMATRIX_ROWS = 8
+LDMATRIX_ROW_BYTES = 16
+
+# What of a tile a lane's register holds: as a matrix of 32-bit words, and as one of 16 bits.
+LDMATRIX = MmaFragment(8, 4, group_step=(1, 0), member_step=(0, 1), offsets=(((0, 0),),))
+LDMATRIX_TRANSPOSED = MmaFragment(
+    8, 8, group_step=(0, 1), member_step=(2, 0), offsets=(((0, 0), (1, 0)),)
+)

@@ -1,0 +1,184 @@
+"""`nvgpu.mma.sync` and `nvgpu.ldmatrix` → loads, products, stores of single lanes.
+
+Programs know which lane's registers hold what: see `fragments.MmaFragment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aotc.mlir import ir
+from aotc.ops import compare, constant_index, create, create_if, integer
+from aotc.targets.cpu import build
+from aotc.targets.cpu.expand.addresses import element_address, to_i64
+from aotc.targets.cpu.expand.fragments import (
+    GROUP_SIZE,
+    LDMATRIX,
+    LDMATRIX_ROW_BYTES,
+    LDMATRIX_ROWS,
+    LDMATRIX_TRANSPOSED,
+    MmaFragment,
+    mma_fragments,
+)
+from aotc.targets.cpu.expand.matrix_types import mma_shape
+from aotc.targets.cpu.expand.products import (
+    Multiplicand,
+    add_saturating,
+    convert,
+    multiply,
+    place_multiplicands,
+    prepare,
+    sum_type,
+    zeros,
+)
+from aotc.targets.cpu.sizes import size_of
+from aotc.targets.cpu.synchronize import WARP_SLOTS, warp_sync
+
+if TYPE_CHECKING:
+    from aotc.targets.cpu.thread_function import Ids
+
+_ULT = 6
+
+
+class _Lane:
+    """Which lane it is: 4 * group + member."""
+
+    def __init__(self, ids: Ids) -> None:
+        lane = to_i64(ids.lane)
+        self.group = build.divide(lane, build.number(GROUP_SIZE))
+        self.member = build.remainder(lane, build.number(GROUP_SIZE))
+
+    def addresses(self, layout: MmaFragment, matrix: Multiplicand) -> list[list[Any]]:
+        """Where the elements of each of this lane's registers are, in a matrix in memory."""
+        start = build.add(
+            build.multiply(self.group, build.number(matrix.offset(layout.group_step))),
+            build.multiply(self.member, build.number(matrix.offset(layout.member_step))),
+        )
+        first = build.at(matrix.address, start)
+        return [
+            [build.at(first, matrix.offset(place)) for place in register]
+            for register in layout.offsets
+        ]
+
+
+def _extract(vector: Any, position: int) -> Any:
+    """A register of a fragment, or an element of a register."""
+    type_ = vector.type
+    shape = list(type_.shape)[1:]
+    return create(
+        "vector.extract",
+        [vector],
+        [ir.VectorType.get(shape, type_.element_type) if shape else type_.element_type],
+        {"static_position": ir.DenseI64ArrayAttr.get([position])},
+    ).result
+
+
+def _join(registers: list[Any], type_: Any) -> Any:
+    """The fragment of type `type_` that consists of some registers."""
+    fragment = zeros(type_)
+    for number, register in enumerate(registers):
+        fragment = create(
+            "vector.insert",
+            [register, fragment],
+            [type_],
+            {"static_position": ir.DenseI64ArrayAttr.get([number])},
+        ).result
+    return fragment
+
+
+def _registers(vector: Any) -> list[Any]:
+    return [_extract(vector, number) for number in range(vector.type.shape[0])]
+
+
+def _mma_sync(operation: Any, ids: Ids) -> None:
+    a_value, b_value, c_value = operation.operands
+    result = operation.results[0]
+    element = a_value.type.element_type
+    m, n, k = mma_shape(operation)
+    a_layout, b_layout, c_layout = mma_fragments(m, n, k, a_value.type.shape[1])
+    a, b = place_multiplicands(ids.slots, WARP_SLOTS, element, m, n, k)
+    lane = _Lane(ids)
+    # What other lanes have yet to read here must not be overwritten.
+    warp_sync()
+    for multiplicand, layout, value in ((a, a_layout, a_value), (b, b_layout, b_value)):
+        places = lane.addresses(layout, multiplicand)
+        for register, addresses in zip(_registers(value), places, strict=True):
+            stored = prepare(register, multiplicand.element)
+            _store_register(stored, addresses, is_row=layout.is_by_rows)
+    warp_sync()
+    # The accumulators are in the rows of the lane's group, in the columns of its member.
+    own_row = build.multiply(lane.group, build.number(a.offset((c_layout.group_step[0], 0))))
+    first_row = build.at(a.address, own_row)
+    rows = [build.at(first_row, a.offset((first[0], 0))) for first, *_ in c_layout.offsets]
+    own_columns = build.multiply(lane.member, build.number(b.offset((0, c_layout.member_step[1]))))
+    columns = build.at(b.address, own_columns)
+    sums = [convert(register, sum_type(element)) for register in _registers(c_value)]
+    if isinstance(element, ir.IntegerType):
+        # As upstream lowers it for a GPU. Whether that saturates on the way is not defined.
+        products = multiply(a, b, rows, columns, [zeros(total.type) for total in sums])
+        sums = [add_saturating(*pair) for pair in zip(products, sums, strict=True)]
+    else:
+        sums = multiply(a, b, rows, columns, sums)
+    registers = [convert(total, result.type.element_type) for total in sums]
+    result.replace_all_uses_with(_join(registers, result.type))
+
+
+def _store_register(register: Any, addresses: list[Any], *, is_row: bool) -> None:
+    """Stores the elements of a register at some addresses, at once if they are side by side."""
+    size = size_of(register.type.element_type).bytes
+    if is_row:
+        build.store(register, addresses[0], alignment=len(addresses) * size)
+        return
+    for number, address in enumerate(addresses):
+        build.store(_extract(register, number), address, alignment=size)
+
+
+def _ldmatrix(operation: Any, ids: Ids) -> None:
+    memref, *indices = operation.operands
+    result = operation.results[0]
+    tiles, width = result.type.shape
+    lane = _Lane(ids)
+    byte_type = integer(8)
+
+    def copy_row() -> None:
+        # Not aligned where the program is wrong: a GPU stops there, the CPU need not.
+        row = build.load(
+            element_address(memref, indices),
+            ir.VectorType.get([LDMATRIX_ROW_BYTES], byte_type),
+            alignment=1,
+        )
+        place = build.multiply(to_i64(ids.lane), build.number(LDMATRIX_ROW_BYTES))
+        build.store(row, build.at(ids.slots, place), alignment=LDMATRIX_ROW_BYTES)
+
+    # What other lanes have yet to read here must not be overwritten.
+    warp_sync()
+    # Lane i has the address of row i % 8 of tile i / 8; the others' may be anything.
+    create_if(compare(_ULT, ids.lane, constant_index(LDMATRIX_ROWS * tiles)), copy_row)
+    warp_sync()
+    register_type = ir.VectorType.get([width], result.type.element_type)
+    is_transposed = bool(ir.BoolAttr(operation.attributes["transpose"]).value)
+    layout = LDMATRIX_TRANSPOSED if is_transposed else LDMATRIX
+    registers = []
+    for number in range(tiles):
+        start = build.at(ids.slots, number * LDMATRIX_ROWS * LDMATRIX_ROW_BYTES)
+        tile = Multiplicand(
+            start, layout.rows, layout.columns, integer(16 if is_transposed else 32)
+        )
+        (addresses,) = lane.addresses(layout, tile)
+        registers.append(_load_register(register_type, addresses))
+    result.replace_all_uses_with(_join(registers, result.type))
+
+
+def _load_register(type_: Any, addresses: list[Any]) -> Any:
+    """32 bits at one address, or 16 at each of two."""
+    if len(addresses) == 1:
+        return build.load(addresses[0], type_, alignment=4)
+    elements = [build.load(address, type_.element_type, alignment=2) for address in addresses]
+    return create("vector.from_elements", elements, [type_]).result
+
+
+MMA: dict[str, Callable[[Any, Ids], None]] = {
+    "nvgpu.mma.sync": _mma_sync,
+    "nvgpu.ldmatrix": _ldmatrix,
+}

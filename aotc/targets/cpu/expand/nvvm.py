@@ -1,0 +1,241 @@
+"""What the nvvm dialect has beside the gpu dialect's exchanges, and the special registers.
+
+An operation's mask names the lanes that must come by. Those that do are those that take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aotc.mlir import ir
+from aotc.ops import constant, create, defining, integer, unary, with_element_type
+from aotc.rewrites.reductions import Clusters
+from aotc.targets.cpu import build
+from aotc.targets.cpu.expand.addresses import to_i64
+from aotc.targets.cpu.expand.reduce import reduce_clusters
+from aotc.targets.cpu.expand.shuffles import (
+    exchange,
+    gather_bits,
+    present_lanes,
+    select,
+    select_source,
+)
+from aotc.targets.cpu.expand.slots import Slots
+from aotc.targets.cpu.synchronize import WARP_SIZE, barrier, warp_sync
+
+if TYPE_CHECKING:
+    from aotc.targets.cpu.thread_function import Ids
+
+_ALL_LANES = 0xFFFFFFFF
+_LOW_BITS = WARP_SIZE - 1
+_SEQUENTIALLY_CONSISTENT = 7  # LLVM's AtomicOrdering
+# Where a shuffle's last operand has the bits of a lane's number that stay.
+_SEGMENT_SHIFT = 8
+
+
+def _kind(operation: Any) -> str:
+    """`bfly` of #nvvm<shfl_kind bfly>."""
+    return str(operation.attributes["kind"]).rstrip(">").split()[-1]
+
+
+def _extend(value: Any) -> Any:
+    return unary("arith.extui", value, integer(64))
+
+
+def _replace(operation: Any, *values: Any) -> None:
+    """Replaces the result, by a struct where there are several values."""
+    result = operation.results[0]
+    whole = values[0]
+    if str(result.type).startswith("!llvm.struct"):
+        whole = create("llvm.mlir.undef", results=[result.type]).result
+        for number, value in enumerate(values):
+            whole = create(
+                "llvm.insertvalue",
+                [whole, value],
+                [result.type],
+                {"position": ir.DenseI64ArrayAttr.get([number])},
+            ).result
+    result.replace_all_uses_with(whole)
+
+
+def _shuffle(operation: Any, ids: Ids) -> None:
+    _, value, offset, packed = operation.operands
+    mode = _kind(operation)
+    lane = to_i64(ids.lane)
+    packed = _extend(packed)
+    bits = build.number(_LOW_BITS)
+    shifted = build.integer_op("lshr", packed, build.number(_SEGMENT_SHIFT))
+    segment = build.integer_op("and", shifted, bits)
+    clamped = build.integer_op("and", packed, build.integer_op("xor", segment, bits))
+    limit = build.integer_op(
+        "or",
+        build.integer_op("and", lane, segment),
+        build.integer_op("and", clamped, bits),
+    )
+    source, is_valid = select_source(mode, lane, _extend(offset), limit, segment)
+    _replace(operation, exchange(value, source, ids), is_valid)
+
+
+def _vote(operation: Any, ids: Ids) -> None:
+    mask, condition = operation.operands
+    kind = _kind(operation)
+    zero = constant(mask.type, 0)
+
+    def votes(condition: Any) -> Any:
+        return build.integer_op("and", gather_bits(condition, ids), mask)
+
+    if kind == "ballot":
+        _replace(operation, votes(condition))
+        return
+    others = build.integer_op("xor", condition, constant(integer(1), 1))
+    if kind == "any":
+        _replace(operation, build.compare(build.NE, votes(condition), zero))
+        return
+    is_all = build.compare(build.EQ, votes(others), zero)
+    if kind == "uni":
+        is_none = build.compare(build.EQ, votes(condition), zero)
+        is_all = build.integer_op("or", is_all, is_none)
+    _replace(operation, is_all)
+
+
+def _match(operation: Any, ids: Ids) -> None:
+    mask, value = operation.operands
+    present = build.integer_op("and", present_lanes(ids), mask)
+    slots = Slots(ids.slots, value.type)
+    warp_sync()
+    slots.store(value, to_i64(ids.lane))
+    warp_sync()
+    row = slots.load_row(build.number(0), WARP_SIZE, 1)
+    flags = create(
+        "llvm.icmp",
+        [row, unary("vector.broadcast", value, row.type)],
+        [with_element_type(row.type, integer(1))],
+        {"predicate": ir.IntegerAttr.get(integer(64), build.EQ)},
+    ).result
+    same = create("llvm.bitcast", [flags], [integer(32)]).result
+    same = build.integer_op("and", same, present)
+    if _kind(operation) == "any":
+        _replace(operation, same)
+        return
+    all_same = build.compare(build.EQ, same, present)
+    _replace(operation, select(all_same, same, constant(same.type, 0)), all_same)
+
+
+_REDUCTIONS = {
+    "add": "add",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "min": "minsi",
+    "max": "maxsi",
+    "umin": "minui",
+    "umax": "maxui",
+}
+
+
+def _reduce(operation: Any, ids: Ids) -> None:
+    kind = _REDUCTIONS[_kind(operation)]
+    whole = Clusters(WARP_SIZE, 1)
+    _replace(operation, reduce_clusters(operation.operands[0], whole, kind, ids))
+
+
+def _narrow(value: Any) -> Any:
+    return unary("arith.index_cast", value, integer(32))
+
+
+def _register(find: Callable[[Ids], Any]) -> Callable[[Any, Ids], None]:
+    """The expansion of a special register that `find` gives, as an index or an i32."""
+
+    def expand(operation: Any, ids: Ids) -> None:
+        value = find(ids)
+        _replace(operation, _narrow(value) if isinstance(value.type, ir.IndexType) else value)
+
+    return expand
+
+
+def _id_register(name: str, dimension: int) -> Callable[[Any, Ids], None]:
+    return _register(lambda ids: getattr(ids, name)[dimension])
+
+
+def _mask_register(base: int, past: int, *, others: bool = False) -> Callable[[Any, Ids], None]:
+    """A register of bits for lanes: `base`, moved to `past` lanes behind this one.
+
+    With `others`, the bits are those of the other lanes.
+    """
+
+    def find(ids: Ids) -> Any:
+        count = build.add(to_i64(ids.lane), build.number(past))
+        moved = build.integer_op("shl", build.number(base), count)
+        bits = unary("arith.trunci", moved, integer(32))
+        return build.integer_op("xor", bits, constant(bits.type, _ALL_LANES)) if others else bits
+
+    return _register(find)
+
+
+def _fence() -> None:
+    """Whatever scope is asked for: the blocks of a grid are on several cores."""
+    ordering = ir.IntegerAttr.get(integer(64), _SEQUENTIALLY_CONSISTENT)
+    create("llvm.fence", attributes={"ordering": ordering})
+
+
+_SREG = "nvvm.read.ptx.sreg."
+_ID_REGISTERS = {
+    "tid": "thread_id",
+    "ctaid": "block_id",
+    "ntid": "block_dim",
+    "nctaid": "grid_dim",
+}
+
+NVVM: dict[str, Callable[[Any, Ids], None]] = {
+    **{
+        f"{_SREG}{register}.{letter}": _id_register(name, dimension)
+        for register, name in _ID_REGISTERS.items()
+        for dimension, letter in enumerate("xyz")
+    },
+    f"{_SREG}laneid": _register(lambda ids: ids.lane),
+    f"{_SREG}warpsize": _register(lambda ids: constant(integer(32), WARP_SIZE)),
+    f"{_SREG}lanemask.eq": _mask_register(1, 0),
+    f"{_SREG}lanemask.ge": _mask_register(_ALL_LANES, 0),
+    f"{_SREG}lanemask.gt": _mask_register(_ALL_LANES, 1),
+    f"{_SREG}lanemask.lt": _mask_register(_ALL_LANES, 0, others=True),
+    f"{_SREG}lanemask.le": _mask_register(_ALL_LANES, 1, others=True),
+    "nvvm.shfl.sync": _shuffle,
+    "nvvm.vote.sync": _vote,
+    "nvvm.match.sync": _match,
+    "nvvm.redux.sync": _reduce,
+    "nvvm.bar.warp.sync": lambda operation, ids: warp_sync(),
+    "nvvm.barrier": lambda operation, ids: barrier(),
+    "nvvm.memory.barrier": lambda operation, ids: _fence(),
+}
+
+
+def _check_barrier(operation: Any, _: dict[str, Any]) -> str | None:
+    sizes = list(ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"]))
+    if sizes[1:] != [0] * (len(sizes) - 1):
+        return "barriers for some of a block's threads do not exist on the CPU"
+    if len(operation.results) > 0:
+        return "barriers that reduce do not exist on the CPU"
+    return None
+
+
+def _check_redux(operation: Any, _: dict[str, Any]) -> str | None:
+    if _kind(operation) not in _REDUCTIONS:
+        return "reductions of floats by redux have no CPU form; use gpu.subgroup_reduce"
+    if not _is_all_lanes(operation.operands[1]):
+        return "a mask other than the constant -1 has no CPU form here"
+    return None
+
+
+def _is_all_lanes(mask: Any) -> bool:
+    owner = defining(mask)
+    if owner is None or owner.name not in ("arith.constant", "llvm.mlir.constant"):
+        return False
+    value = owner.attributes["value"]
+    return isinstance(value, ir.IntegerAttr) and value.value & _ALL_LANES == _ALL_LANES
+
+
+NVVM_CHECKS: dict[str, Callable[[Any, dict[str, Any]], str | None]] = {
+    "nvvm.redux.sync": _check_redux,
+    "nvvm.barrier": _check_barrier,
+}

@@ -1,0 +1,100 @@
+"""Kernel operations without a lowering to LLVM that serves here → others that have one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.ops import (
+    binary,
+    body_of_module,
+    create,
+    integer,
+    symbol_of,
+    unary,
+    walk,
+)
+from aotc.rewrites.copies import expand_copy
+from aotc.symbols import content
+from aotc.targets.cpu import build
+
+
+def replace_operations(flat: Any) -> None:
+    """Replaces gpu.printf, memref.copy and atomic products in every function of the module."""
+    formats: list[Any] = []
+    for function in content(flat.operation):
+        first_format = len(formats)
+        for operation in walk(function):
+            with ir.InsertionPoint(operation), operation.location:
+                if operation.name == "gpu.printf":
+                    number = len(formats) - first_format
+                    formats.append(_call_printf(operation, f"{symbol_of(function)}_format{number}"))
+                    ops.erase(operation)
+                elif operation.name == "memref.copy":
+                    expand_copy(operation)
+                elif operation.name == "memref.atomic_rmw":
+                    _replace_atomic_product(operation)
+    if formats:
+        body_of_module(flat).append(ir.Operation.parse("llvm.func @printf(!llvm.ptr, ...) -> i32"))
+    for variable in formats:
+        body_of_module(flat).append(variable)
+
+
+def _call_printf(printf: Any, global_name: str) -> Any:
+    """Calls libc's printf instead; makes the global of the format string."""
+    text = ir.StringAttr(printf.attributes["format"]).value_bytes + b"\0"
+    pointer = ir.Type.parse("!llvm.ptr")
+    variable = build.bytes_global(global_name, text)
+    address = create(
+        "llvm.mlir.addressof",
+        results=[pointer],
+        attributes={"global_name": ir.FlatSymbolRefAttr.get(global_name)},
+    )
+    arguments = [address.result, *[_promote(operand) for operand in printf.operands]]
+    create(
+        "llvm.call",
+        arguments,
+        [integer(32)],
+        {
+            "callee": ir.FlatSymbolRefAttr.get("printf"),
+            "var_callee_type": ir.TypeAttr.get(ir.Type.parse("!llvm.func<i32 (ptr, ...)>")),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )
+    return variable
+
+
+def _promote(value: Any) -> Any:
+    """C's promotion of a variable argument."""
+    type_ = value.type
+    if isinstance(type_, ir.IndexType):
+        return unary("arith.index_cast", value, integer(64))
+    if isinstance(type_, ir.IntegerType):
+        if type_.width == 1:
+            return unary("arith.extui", value, integer(32))
+        wide = 32 if type_.width <= 32 else 64
+        return value if type_.width == wide else unary("arith.extsi", value, integer(wide))
+    if isinstance(type_, (ir.F16Type, ir.BF16Type, ir.F32Type)):
+        return unary("arith.extf", value, ir.F64Type.get())
+    return value
+
+
+def _replace_atomic_product(update: Any) -> None:
+    """LLVM has no atomic product: compare and swap until it fits."""
+    kind = re.search(r"memref\.atomic_rmw (\w+)", str(update))
+    if kind is None or kind[1] not in _PRODUCTS:
+        return
+    factor, *place = update.operands
+    swap = create("memref.generic_atomic_rmw", place, [factor.type], regions=1)
+    block = swap.regions[0].blocks.append(factor.type)
+    with ir.InsertionPoint(block):
+        product = binary(_PRODUCTS[kind[1]], block.arguments[0], factor)
+        create("memref.atomic_yield", [product])
+    update.results[0].replace_all_uses_with(swap.result)
+    ops.erase(update)
+
+
+_PRODUCTS = {"mulf": "arith.mulf", "muli": "arith.muli"}

@@ -1,0 +1,242 @@
+"""Reductions over a warp, parts of it, or a block → trees of combinations.
+
+One lane combines the values of its warp, or of its cluster; the first thread those of a block.
+Neighbours come first, then the results of neighbouring pairs, and so on, the lower lane's value
+on the left: as on a GPU, so that sums of floats agree to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aotc.mlir import ir
+from aotc.ops import (
+    compare,
+    constant_index,
+    create,
+    create_for,
+    create_if,
+    element_type,
+    index,
+    integer,
+    unary,
+    with_element_type,
+)
+from aotc.rewrites.reductions import (
+    Clusters,
+    Combine,
+    clusters_of,
+    combiner,
+    is_named,
+    kind_of,
+    named_combiner,
+    neutral_bits,
+)
+from aotc.targets.cpu import build
+from aotc.targets.cpu.expand.addresses import to_i64
+from aotc.targets.cpu.expand.shuffles import select
+from aotc.targets.cpu.expand.slots import (
+    WARP_BYTES,
+    Slots,
+    join,
+    lane_count,
+    leaders,
+    shuffle,
+    split,
+    thread_count,
+    warp_count,
+)
+from aotc.targets.cpu.synchronize import WARP_SIZE, barrier, warp_sync
+
+if TYPE_CHECKING:
+    from aotc.targets.cpu.thread_function import Ids
+
+_EQ = 0
+
+
+def _subgroup_reduce(operation: Any, ids: Ids) -> None:
+    clusters = clusters_of(operation, WARP_SIZE)
+    result = reduce_clusters(operation.operands[0], clusters, kind_of(operation), ids)
+    operation.results[0].replace_all_uses_with(result)
+
+
+def reduce_clusters(value: Any, clusters: Clusters, kind: str, ids: Ids) -> Any:
+    """Combines the values of this lane's cluster."""
+    if clusters.size == 1:
+        return value
+    combine = named_combiner(kind, value.type)
+    pieces = [_reduce_piece(piece, clusters, kind, combine, ids) for piece in split(value)]
+    return join(pieces, value.type)
+
+
+def _reduce_piece(value: Any, clusters: Clusters, kind: str, combine: Combine, ids: Ids) -> Any:
+    """One lane of each cluster combines its values, and leaves the result where they were.
+
+    Integers have neutral elements for the lanes that do not come by, as `redux.sync` leaves
+    them out. Floats do not (-0, NaN): all lanes of the block's threads must be there.
+    """
+    lane = to_i64(ids.lane)
+    first = build.number(0)
+    if clusters.span < WARP_SIZE or clusters.stride > 1:
+        first = build.integer_op("and", lane, build.number(~clusters.member_bits))
+    slots = Slots(ids.slots, value.type)
+    element = element_type(value.type)
+    warp_sync()
+    count = None
+    if isinstance(element, ir.IntegerType):
+        slots.fill(neutral_bits(kind, element.width))
+        warp_sync()
+        # Any of those that come by: the last one that stores its number.
+        leaders(ids).store(unary("arith.trunci", lane, integer(8)), first)
+        slots.store(value, lane)
+        warp_sync()
+        leader = unary("arith.extui", leaders(ids).load(first), integer(64))
+    else:
+        slots.store(value, lane)
+        warp_sync()
+        leader = first
+        count = build.integer_op("sub", lane_count(ids), first)
+    create_if(
+        build.compare(build.EQ, lane, leader),
+        lambda: slots.store(_combine_row(slots, first, clusters, combine, count), first),
+    )
+    warp_sync()
+    return slots.load(first)
+
+
+def _combine_row(
+    slots: Slots, first: Any, clusters: Clusters, combine: Combine, count: Any | None
+) -> Any:
+    """The combination of a cluster's elements, as a tree: all pairs of a level at once.
+
+    If there is a `count`, those from `first + count` on are none.
+    """
+    type_ = slots.type
+    width = type_.shape[0] if isinstance(type_, ir.VectorType) else 1
+    row = slots.load_row(first, clusters.size, clusters.stride)
+    limit = None if count is None else unary("arith.trunci", count, integer(32))
+    remaining, distance = clusters.size, clusters.stride
+    while remaining > 1:
+        remaining //= 2
+        left, right = (
+            shuffle(
+                row, [(2 * n + side) * width + e for n in range(remaining) for e in range(width)]
+            )
+            for side in range(2)
+        )
+        row = combine(left, right)
+        if limit is not None:
+            places = [(2 * n + 1) * distance for n in range(remaining) for _ in range(width)]
+            row = select(_smaller_than(places, limit), row, left)
+        distance *= 2
+    if width > 1:
+        return row
+    scalar = _extract_first(row)
+    return scalar if scalar.type == type_ else unary("vector.broadcast", scalar, type_)
+
+
+def _smaller_than(places: list[int], limit: Any) -> Any:
+    """Which of some numbers are smaller than `limit`, as a vector of i1."""
+    type_ = ir.VectorType.get([len(places)], limit.type)
+    numbers = ir.DenseElementsAttr.get(
+        [ir.IntegerAttr.get(limit.type, place) for place in places], type=type_
+    )
+    left = create("arith.constant", results=[type_], attributes={"value": numbers}).result
+    right = unary("vector.broadcast", limit, type_)
+    return create(
+        "arith.cmpi",
+        [left, right],
+        [with_element_type(type_, integer(1))],
+        {"predicate": ir.IntegerAttr.get(integer(64), build.SLT)},
+    ).result
+
+
+def _extract_first(vector: Any) -> Any:
+    return create(
+        "vector.extract",
+        [vector],
+        [element_type(vector.type)],
+        {"static_position": ir.DenseI64ArrayAttr.get([0])},
+    ).result
+
+
+def _all_reduce(operation: Any, ids: Ids) -> None:
+    value = operation.operands[0]
+    combine = combiner(operation)
+    slots = Slots(ids.slots, value.type)
+    warp_sync()
+    slots.store(value, to_i64(ids.lane))
+    barrier()
+    is_first = _and(*(compare(_EQ, number, constant_index(0)) for number in ids.thread_id))
+    create_if(is_first, lambda: _combine_block(value.type, combine, ids, is_named(operation)))
+    barrier()
+    operation.results[0].replace_all_uses_with(slots.load(build.number(0)))
+
+
+def _and(first: Any, *others: Any) -> Any:
+    for other in others:
+        first = create("arith.andi", [first, other], [first.type]).result
+    return first
+
+
+def _combine_block(type_: Any, combine: Combine, ids: Ids, takes_vectors: bool) -> None:
+    """Combines the values of each warp into an element of the first one's slots, then those.
+
+    Each warp gets the result into its own slots: so no barrier is needed behind the reading.
+    """
+    warps, threads = warp_count(ids), thread_count(ids)
+    results = Slots(ids.block_slots, type_)
+
+    def combine_warp(number: Any) -> None:
+        # By the time that a result overwrites a value of the first warp, that one is done.
+        warp = to_i64(number)
+        is_last = build.compare(build.EQ, warp, warps)
+        own = build.at(ids.block_slots, build.multiply(warp, build.number(WARP_BYTES)))
+        slots = Slots(select(is_last, ids.block_slots, own), type_)
+        before = build.multiply(warp, build.number(WARP_SIZE))
+        lanes = build.smaller(build.integer_op("sub", threads, before), build.number(WARP_SIZE))
+        count = select(is_last, warps, lanes)
+        if takes_vectors:
+            whole = Clusters(WARP_SIZE, 1)
+            total = _combine_row(slots, build.number(0), whole, combine, count)
+        else:
+            _combine_in_place(slots, combine, count)
+            total = slots.load(build.number(0))
+        results.store(total, select(is_last, build.number(0), warp))
+
+    end = unary("arith.index_cast", build.add(warps, build.number(1)), index())
+    create_for(constant_index(0), end, constant_index(1), combine_warp)
+    result = results.load(build.number(0))
+
+    def tell_warp(number: Any) -> None:
+        place = build.multiply(to_i64(number), build.number(WARP_BYTES))
+        Slots(build.at(ids.block_slots, place), type_).store(result, build.number(0))
+
+    end = unary("arith.index_cast", warps, index())
+    create_for(constant_index(1), end, constant_index(1), tell_warp)
+
+
+def _combine_in_place(slots: Slots, combine: Combine, count: Any) -> None:
+    """Leaves the combination of the first `count` elements in the first one, as a tree."""
+
+    def level(number: Any) -> None:
+        distance = build.integer_op("shl", build.number(1), to_i64(number))
+        end = unary("arith.index_cast", build.integer_op("sub", count, distance), index())
+        step = unary("arith.index_cast", build.add(distance, distance), index())
+
+        def pair(place: Any) -> None:
+            left = to_i64(place)
+            value = combine(slots.load(left), slots.load(build.add(left, distance)))
+            slots.store(value, left)
+
+        create_for(constant_index(0), end, step, pair)
+
+    levels = WARP_SIZE.bit_length() - 1
+    create_for(constant_index(0), constant_index(levels), constant_index(1), level)
+
+
+REDUCTIONS: dict[str, Callable[[Any, Ids], None]] = {
+    "gpu.subgroup_reduce": _subgroup_reduce,
+    "gpu.all_reduce": _all_reduce,
+}

@@ -1,0 +1,76 @@
+"""What all exchanges between the lanes of a warp are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aotc.ops import constant, create, integer
+from aotc.targets.cpu import build
+from aotc.targets.cpu.expand.addresses import to_i64
+from aotc.targets.cpu.expand.slots import Slots, join, lane_count, split
+from aotc.targets.cpu.synchronize import WARP_SIZE, warp_sync
+
+if TYPE_CHECKING:
+    from aotc.targets.cpu.thread_function import Ids
+
+
+def exchange(value: Any, source: Any, ids: Ids) -> Any:
+    """The value that lane `source` has, an i64; this lane's own where there is no such lane."""
+    lane = to_i64(ids.lane)
+    exists = build.compare(build.ULT, source, lane_count(ids))
+    source = select(exists, source, lane)
+    pieces = []
+    for piece in split(value):
+        slots = Slots(ids.slots, piece.type)
+        warp_sync()
+        slots.store(piece, lane)
+        warp_sync()
+        pieces.append(slots.load(source))
+    return join(pieces, value.type)
+
+
+def select_source(
+    mode: str, lane: Any, offset: Any, limit: Any, segment: Any = None
+) -> tuple[Any, Any]:
+    """Which lane `shfl.sync` reads, and whether that is in range, by the PTX manual's formulas.
+
+    All are i64; `limit` is the last lane, upwards the first, that may be read, `segment` the
+    bits of the lane's number that stay. The lane is the own one when it is out of range.
+    """
+    five_bits = build.number(WARP_SIZE - 1)
+    offset = build.integer_op("and", offset, five_bits)
+    if mode == "up":
+        source = build.integer_op("sub", lane, offset)
+        is_valid = build.compare(build.SGE, source, limit)
+    else:
+        if mode == "idx":
+            source = offset
+            if segment is not None:
+                others = build.integer_op("xor", segment, five_bits)
+                own = build.integer_op("and", lane, segment)
+                source = build.integer_op("or", own, build.integer_op("and", offset, others))
+        else:
+            source = build.integer_op("add" if mode == "down" else "xor", lane, offset)
+        is_valid = build.compare(build.SLE, source, limit)
+    return select(is_valid, source, lane), is_valid
+
+
+def gather_bits(condition: Any, ids: Ids) -> Any:
+    """An i32 whose bit i is lane i's `condition`, an i1; 0 for lanes that do not come by."""
+    slots = Slots(ids.slots, condition.type)
+    warp_sync()
+    slots.fill(0)
+    warp_sync()
+    slots.store(condition, to_i64(ids.lane))
+    warp_sync()
+    flags = slots.load_row(build.number(0), WARP_SIZE, 1)
+    return create("llvm.bitcast", [flags], [integer(32)]).result
+
+
+def present_lanes(ids: Ids) -> Any:
+    """An i32 with a bit for each lane that comes by."""
+    return gather_bits(constant(integer(1), 1), ids)
+
+
+def select(condition: Any, value: Any, other: Any) -> Any:
+    return create("arith.select", [condition, value, other], [value.type]).result

@@ -1,0 +1,148 @@
+"""gpu.modules → one flat module whose functions run one thread.
+
+Functions and globals of different gpu.modules may share names: here each gets the name
+`aotc_cpu_<gpu.module>_<symbol>`, with a number behind it where that is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.ops import body_of_module, symbol_of, walk
+from aotc.rewrites.memory_spaces import SpaceStripper
+from aotc.rewrites.points import take_points_apart
+from aotc.symbols import content, is_kernel, reach, symbols_of, used_names
+from aotc.targets.cpu.expand.matrix_types import replace_types
+from aotc.targets.cpu.expand.operations import replace_operations
+from aotc.targets.cpu.shared_memory import mark_workgroup
+from aotc.targets.cpu.synchronize import DECLARATIONS
+from aotc.targets.cpu.thread_function import ThreadFunction, kernel_to_function, pass_ids
+
+PREFIX = "aotc_cpu_"
+
+_DEVICE_ATTRIBUTES = frozenset({"passthrough", "target_cpu", "target_features", "tune_cpu"})
+
+# A kernel by the names of its gpu.module and of itself.
+KernelName = tuple[str, str]
+
+
+class Names(Struct, frozen=True):
+    """New names, all different: of block functions by kernel, of all else by gpu.module and symbol.
+
+    They do not depend on which kernels are extracted, so that what was extracted in several
+    runs fits together.
+    """
+
+    blocks: dict[KernelName, str]
+    symbols: dict[tuple[str, str], str]
+
+
+def plan_names(module: Any, gpu_modules: list[Any]) -> Names:
+    """Names for what the gpu.modules hold that nothing in `module`, at any depth, has."""
+    taken = {
+        symbol_of(operation)
+        for operation in walk(module.operation)
+        if "sym_name" in operation.attributes
+    }
+
+    def make(wanted: str) -> str:
+        name, count = wanted, 0
+        while name in taken:
+            name = f"{wanted}_{count}"
+            count += 1
+        taken.add(name)
+        return name
+
+    blocks: dict[KernelName, str] = {}
+    symbols: dict[tuple[str, str], str] = {}
+    for gpu_module in gpu_modules:
+        module_name = symbol_of(gpu_module)
+        for name, operation in symbols_of(gpu_module).items():
+            own = make(f"{PREFIX}{module_name}_{name}")
+            if is_kernel(operation):
+                blocks[module_name, name] = own
+                own = make(f"{own}_thread")
+            symbols[module_name, name] = own
+    return Names(blocks, symbols)
+
+
+class Extracted(Struct, frozen=True):
+    """The flat module, and for each kernel its thread function there."""
+
+    module: Any
+    threads: dict[KernelName, ThreadFunction]
+    shared_bytes: dict[KernelName, int]
+
+
+def extract_threads(
+    gpu_modules: list[Any], wanted: set[KernelName], names: Names, name: str
+) -> Extracted:
+    """Copies the `wanted` kernels, and what they use, as functions that run one thread.
+
+    `name` is what places call the input where it has no file name.
+    """
+    flat = ir.Module.create()
+    threads: dict[KernelName, ThreadFunction] = {}
+    shared_bytes: dict[KernelName, int] = {}
+    stripper = SpaceStripper()
+    for original in gpu_modules:
+        module_name = symbol_of(original)
+        kernels = {kernel for module, kernel in wanted if module == module_name}
+        if not kernels:
+            continue
+        # The copy stays a gpu.module, a symbol table, while symbols are renamed in it.
+        copy = original.clone()
+        body_of_module(flat).append(copy)
+        _keep_reached(copy, kernels)
+        take_points_apart(copy)
+        for kernel, size in mark_workgroup(copy).items():
+            shared_bytes[module_name, kernel] = size
+        stripper.strip_operation(copy)
+        replace_types(copy)
+        _rename(copy, module_name, names)
+        for operation in content(copy):
+            _forget_device(operation)
+        symbols = symbols_of(copy)
+        for kernel in sorted(kernels):
+            function = symbols[names.symbols[module_name, kernel]]
+            threads[module_name, kernel] = kernel_to_function(function)
+        wanted_here = {names.symbols[module_name, kernel] for kernel in kernels}
+        for variable in pass_ids(content(copy), wanted_here, name):
+            body_of_module(flat).append(variable)
+        for operation in content(copy):
+            body_of_module(flat).append(operation)
+        ops.erase(copy)
+    replace_operations(flat)
+    for text in DECLARATIONS.values():
+        body_of_module(flat).append(ir.Operation.parse(text))
+    return Extracted(flat, threads, shared_bytes)
+
+
+def _keep_reached(copy: Any, kernels: set[str]) -> None:
+    symbols = symbols_of(copy)
+    kept = {name for kernel in kernels for name in reach(symbols[kernel], symbols)}
+    for operation in content(copy):
+        if "sym_name" not in operation.attributes or symbol_of(operation) not in kept:
+            ops.erase(operation)
+
+
+def _rename(copy: Any, module_name: str, names: Names) -> None:
+    # Each replacement walks the whole module: not for kernels, which nothing in it refers to.
+    used = frozenset(used_names(copy))
+    for old, operation in symbols_of(copy).items():
+        new = names.symbols[module_name, old]
+        if old in used:
+            ir.SymbolTable.replace_all_symbol_uses(old, new, copy)
+        operation.attributes["sym_name"] = ir.StringAttr.get(new)
+
+
+def _forget_device(operation: Any) -> None:
+    """Drops what says how to compile for a GPU, or what to show to callers from outside."""
+    for attribute in list(operation.attributes):
+        name = attribute if isinstance(attribute, str) else attribute.name
+        if "." in name or name in _DEVICE_ATTRIBUTES:
+            del operation.attributes[name]

@@ -1,0 +1,96 @@
+"""Thread functions in any dialect → the LLVM dialect, for the host."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aotc.mlir import ir
+from aotc.ops import symbol_of, walk
+from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_products
+from aotc.rewrites.float8 import expand_float8
+from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
+from aotc.rewrites.math import replace_math
+from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
+from aotc.symbols import content, has_body
+
+_TO_LLVM = (
+    "convert-complex-to-llvm",
+    "convert-index-to-llvm",
+    "convert-ub-to-llvm",
+    "convert-arith-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-func-to-llvm",
+    "convert-cf-to-llvm",
+    "canonicalize",
+    "cse",
+    "reconcile-unrealized-casts",
+)
+
+# What runs of MLIR here.
+ALL_CPU_PASSES = (*TO_LOOPS, *TO_BRANCHES, *_TO_LLVM)
+
+
+class LoweringError(Exception):
+    """An operation that has no lowering; the message names it and its place's text."""
+
+    def __init__(self, message: str, location: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+
+
+def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
+    """Lowers in place; afterwards every operation belongs to the LLVM dialect.
+
+    Everything that the module defines has internal linkage then. Raises LoweringError.
+    """
+    expand_atomic_products(module.operation)
+    _run(module, TO_LOOPS, watch)
+    replace_math(module)
+    expand_float8(module.operation)
+    _run(module, TO_BRANCHES, watch)
+    exchange_folded_updates(module.operation)
+    _run(module, _TO_LLVM, watch)
+    _check_lowered(module)
+    internal = ir.Attribute.parse("#llvm.linkage<internal>")
+    for operation in content(module.operation):
+        if operation.name == "llvm.func" and not has_body(operation):
+            continue
+        if "linkage" in operation.attributes:
+            operation.attributes["linkage"] = internal
+
+
+def _check_lowered(module: Any) -> None:
+    left = [
+        operation
+        for operation in walk(module.operation)
+        if not operation.name.startswith("llvm.") and operation.name != "builtin.module"
+    ]
+    # A cast is left where the operation that it serves is: that one tells more.
+    for operation in sorted(left, key=lambda op: op.name == "builtin.unrealized_conversion_cast"):
+        raise LoweringError(f"'{operation.name}' has no lowering", operation.location)
+
+
+def _run(module: Any, passes: tuple[str, ...], watch: PassWatch) -> None:
+    try:
+        run_pipeline(module.operation, passes, watch=watch)
+    except ir.MLIRError as error:
+        first = error.error_diagnostics[0] if error.error_diagnostics else None
+        message = str(error) if first is None else first.message
+        illegal = re.match(r"failed to legalize operation '([\w.]+)'", message)
+        raise LoweringError(
+            f"'{illegal[1]}' has no lowering" if illegal else message,
+            module.operation.location if first is None else first.location,
+        ) from None
+
+
+def prefix_helpers(module: Any, prefix: str) -> None:
+    """Names what passes added (`__mlir_math_ipowi_i32`) with our prefix, too."""
+    for operation in content(module.operation):
+        if operation.name == "llvm.func" and has_body(operation):
+            name = symbol_of(operation)
+            if not name.startswith(prefix):
+                new = prefix + name.lstrip("_")
+                ir.SymbolTable.replace_all_symbol_uses(name, new, module.operation)
+                operation.attributes["sym_name"] = ir.StringAttr.get(new)

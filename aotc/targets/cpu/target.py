@@ -1,0 +1,60 @@
+"""The CPU as a `DeviceTarget`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aotc.health import Check
+    from aotc.images.image import Found
+    from aotc.images.view import View
+    from aotc.input.given import GivenBinary
+    from aotc.input.source import Source
+    from aotc.request import Chip
+    from aotc.target import DeviceTarget
+
+
+class CpuTarget:
+    """The processor of the host, which runs kernels that are functions of the host."""
+
+    kinds = (CPU_MLIR, CPU_OBJ)
+    described = CPU_MLIR
+    embedded = CPU_MLIR
+    linked = (CPU_OBJ,)
+    tools = ()  # clang, which is the host's
+
+    def native_chips(self) -> tuple[Chip, ...]:
+        """None: --chip names GPUs, and code for the host has every level of its processors."""
+        return ()
+
+    def check_devices(self) -> tuple[Check, ...]:
+        from aotc.health import Check, Status
+        from aotc.toolchain.runner import cores
+
+        count = cores()
+        return (Check("cpu", Status.OK, f"{count} {'cores' if count > 1 else 'core'}"),)
+
+    def passes(self) -> tuple[str, ...]:
+        from aotc.targets.cpu.host_function import INLINING_PASSES
+        from aotc.targets.cpu.lowering import ALL_CPU_PASSES
+
+        return (*ALL_CPU_PASSES, *INLINING_PASSES)
+
+    def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
+        """None: a gpu.binary has code for GPUs."""
+        return ()
+
+    def image_format(self, view: View) -> str | None:
+        """None: its kernels are a part of the host's code."""
+        return None
+
+    def find_images(self, view: View) -> Iterator[Found]:
+        """None: its kernels are a part of the host's code."""
+        return iter(())
+
+
+TARGET: DeviceTarget = CpuTarget()

@@ -1,0 +1,103 @@
+"""CPU kernels → modules that are compiled by themselves.
+
+They are compiled side by side, beside the code for GPUs, and again only where one of their kernels
+has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from aotc.host.kernels import CpuKernels
+from aotc.mlir import ir
+from aotc.ops import body_of_module, symbol_of
+from aotc.symbols import content, has_body, symbols_of, used_names
+
+# A start of clang costs about what it takes to compile one.
+_KERNELS = 4
+_HIDDEN = 1  # LLVM's Visibility
+
+
+def kernel_symbols(cpu: CpuKernels) -> list[str]:
+    """The functions that the runtime is given, in the kernels' order."""
+    return [name for kernel in cpu.kernels if (name := kernel.symbol or kernel.step) is not None]
+
+
+def split_kernels(cpu: CpuKernels) -> list[Any]:
+    """Modules in the LLVM dialect, with the functions of a few kernels and what they use each.
+
+    The functions of `kernel_symbols` are hidden there, and all else internal; variables that are
+    not constant are in one module alone. `cpu.module` stays as it is.
+    """
+    symbols = symbols_of(cpu.module.operation)
+    roots = kernel_symbols(cpu)
+    used = {
+        name: [other for other in used_names(op) if other in symbols]
+        for name, op in symbols.items()
+    }
+    reached = {root: _reach(root, used) for root in roots}
+    # What the back end calls: nothing refers to it.
+    common = {
+        name
+        for name, operation in symbols.items()
+        if operation.name == "llvm.func"
+        and has_body(operation)
+        and not any(name in names for names in reached.values())
+    }
+    common = common.union(*(_reach(name, used) for name in common))
+    variables = {name for name, operation in symbols.items() if _can_change(operation)}
+    with cpu.module.context, ir.Location.unknown():
+        return [
+            _part(cpu.module, common.union(*(reached[root] for root in group)), group)
+            for group in _groups(roots, {root: reached[root] & variables for root in roots})
+        ]
+
+
+def _reach(root: str, used: dict[str, list[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [root]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += used[name]
+    return reached
+
+
+def _groups(roots: Iterable[str], variables: dict[str, set[str]]) -> list[list[str]]:
+    """The functions, in their order, some at a time; those with a variable in common together."""
+    groups: list[list[str]] = []
+    for root in roots:
+        sharing = [
+            group for group in groups if any(variables[root] & variables[one] for one in group)
+        ]
+        if sharing:
+            first, *others = sharing
+            for other in others:
+                first += other
+                groups.remove(other)
+            first.append(root)
+        elif groups and len(groups[-1]) < _KERNELS:
+            groups[-1].append(root)
+        else:
+            groups.append([root])
+    return groups
+
+
+def _can_change(operation: Any) -> bool:
+    return operation.name == "llvm.mlir.global" and "constant" not in operation.attributes
+
+
+def _part(module: Any, names: set[str], roots: list[str]) -> Any:
+    part = ir.Module.create()
+    for operation in content(module.operation):
+        if symbol_of(operation) not in names:
+            continue
+        copy = operation.clone()
+        body_of_module(part).append(copy)
+        if symbol_of(operation) in roots:
+            copy.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+            i64 = ir.IntegerType.get_signless(64)
+            copy.attributes["visibility_"] = ir.IntegerAttr.get(i64, _HIDDEN)
+    return part

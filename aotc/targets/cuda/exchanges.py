@@ -1,0 +1,76 @@
+"""What threads do together in a gpu.module, where upstream has no lowering → operations that have.
+
+Runs before convert-gpu-to-nvvm. An operation that upstream takes stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.errors import InputError
+from aotc.input.source import Source
+from aotc.mlir import ir
+from aotc.ops import find
+from aotc.rewrites.reductions import check_clusters
+from aotc.targets.cuda.lanes import (
+    WARP_SIZE,
+    expand_ballot,
+    expand_broadcast,
+    expand_rotate,
+    expand_shuffle,
+)
+from aotc.targets.cuda.reductions import expand_all_reduce, expand_subgroup_reduce
+from aotc.targets.cuda.threads import (
+    expand_subgroup_count,
+    expand_subgroup_id,
+    expand_subgroup_size,
+)
+
+# Each builds at the operation what replaces its results; None leaves the operation to upstream.
+_EXPANSIONS: dict[str, Callable[[Any], Sequence[Any] | None]] = {
+    "gpu.all_reduce": expand_all_reduce,
+    "gpu.ballot": expand_ballot,
+    "gpu.num_subgroups": expand_subgroup_count,
+    "gpu.rotate": expand_rotate,
+    "gpu.shuffle": expand_shuffle,
+    "gpu.subgroup_broadcast": expand_broadcast,
+    "gpu.subgroup_id": expand_subgroup_id,
+    "gpu.subgroup_reduce": expand_subgroup_reduce,
+    "gpu.subgroup_size": expand_subgroup_size,
+}
+
+
+def expand_exchanges(device: Any, source: Source) -> None:
+    """Replaces them everywhere under `device`.
+
+    Raises InputError for lanes that a warp does not have.
+    """
+    found = find(device, *_EXPANSIONS)
+    problems = [problem for op in found if (problem := _problem(op, source)) is not None]
+    if problems:
+        raise InputError("\n".join(problems))
+    # From the last on: what is inside the region of a reduction comes before the reduction.
+    for operation in reversed(found):
+        with ir.InsertionPoint(operation), operation.location:
+            values = _EXPANSIONS[operation.name](operation)
+        if values is None:
+            continue
+        for result, value in zip(operation.results, values, strict=True):
+            result.replace_all_uses_with(value)
+        ops.erase(operation)
+
+
+def _problem(operation: Any, source: Source) -> str | None:
+    reason = None
+    if operation.name == "gpu.subgroup_reduce":
+        reason = check_clusters(operation, WARP_SIZE)
+    elif operation.name == "gpu.rotate":
+        width = ir.IntegerAttr(operation.attributes["width"]).value
+        if width > WARP_SIZE:
+            reason = f"a width of {width} does not fit into a warp of {WARP_SIZE}"
+    if reason is None:
+        return None
+    place = source.place(operation.location)
+    return f"{operation.name}{'' if place is None else f' at {place}'}: {reason}"

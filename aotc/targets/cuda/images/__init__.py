@@ -1,0 +1,1 @@
+"""Reads the images in files, of aotc and of other tools: cubins, PTX, fat binaries."""

@@ -1,0 +1,352 @@
+"""Stages from gpu.modules to images: MLIR, LLVM IR, PTX, cubins, fat binaries."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from aotc.analysis.gpu_modules import gpu_modules, runs_on
+from aotc.analysis.requirements import Need, find_needs
+from aotc.artifact_kind import ArtifactKind
+from aotc.artifacts import ArtifactFile
+from aotc.building.build import Build, translated
+from aotc.building.results import DeviceImage, KernelCode, Outlined
+from aotc.chips import FIRST_WITH_VARIANT
+from aotc.delivery import check_room
+from aotc.emit.c_text import file_stem
+from aotc.errors import InputError
+from aotc.input.source import Source, input_error
+from aotc.kernels.family import ANY_GPU, CPU
+from aotc.manifest import Resources
+from aotc.ops import symbol_of
+from aotc.request import KNOWN_CHIPS, Chip, unique
+from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX
+from aotc.targets.cuda.compile import DeviceCompiler
+from aotc.targets.cuda.early_kernels import early_kernels
+from aotc.targets.cuda.lower import lower_device
+from aotc.targets.cuda.results import (
+    CompiledPtx,
+    Cubins,
+    DeviceModule,
+    DeviceModules,
+    DeviceUnit,
+    DeviceUnits,
+    TranslatedDevice,
+)
+from aotc.warnings import BuildWarning
+
+if TYPE_CHECKING:
+    from aotc.targets.cuda.results import Image
+
+
+def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
+    r = build.request
+    cpu_alone: list[str] = []
+    lowered: list[DeviceModule] = []
+    files: list[ArtifactFile] = []
+    modules = gpu_modules(outlined.module)
+    on_gpu = [symbol_of(op) for op in modules if runs_on(op) != CPU]
+    for kind in (DEVICE_MLIR, DEVICE_LL, PTX, FATBIN):
+        check_room(r, kind, [_name(build, kind, name) for name in on_gpu])
+    for gpu_module in modules:
+        name = symbol_of(gpu_module)
+        target = runs_on(gpu_module)
+        if target == CPU:
+            cpu_alone.append(name)
+            continue
+        only_chip = None if target in (None, ANY_GPU) else Chip(target)
+        early = tuple(early_kernels(gpu_module))
+        module, text = None, _lowered_before(build, name, gpu_module)
+        if text is None:
+            watch = build.watch("device-mlir")
+            module = lower_device(gpu_module, outlined.source, debug=r.debug, watch=watch)
+            files += build.printed(DEVICE_MLIR, module.operation, **_words(build, name))
+        lowered.append(DeviceModule(name, module, text, only_chip, early))
+    return DeviceModules(tuple(lowered), tuple(cpu_alone), files=tuple(files))
+
+
+def _lowered_before(build: Build, name: str, gpu_module: Any) -> str | None:
+    """Its LLVM IR, if the cache has it and nobody wants to see how it is lowered."""
+    if build.cache is None or build.cache.device_code is None or DEVICE_MLIR in build.request.emit:
+        return None
+    return build.cache.device_code.find(_name(build, DEVICE_LL, name), gpu_module)
+
+
+def _stem(build: Build, gpu_module: str) -> str:
+    """The start of the file names of what is made from one gpu.module."""
+    own = file_stem(gpu_module)
+    return own if own.startswith(build.stem) else f"{build.stem}.{own}"
+
+
+def _words(build: Build, gpu_module: str, chip: Chip | None = None) -> dict[str, str]:
+    """What the paths of the artifacts of one gpu.module (and chip) have in them."""
+    words = {"gpu_module": _stem(build, gpu_module)}
+    return words if chip is None else {**words, "chip": chip.name}
+
+
+def _name(build: Build, kind: ArtifactKind, gpu_module: str, chip: Chip | None = None) -> str:
+    """The file of an artifact in the work folder."""
+    return build.request.paths_of(kind, **_words(build, gpu_module, chip))[0]
+
+
+def _file(
+    build: Build, kind: ArtifactKind, gpu_module: str, chip: Chip | None = None
+) -> ArtifactFile:
+    words = _words(build, gpu_module, chip)
+    return build.file(kind, _name(build, kind, gpu_module, chip), **words)
+
+
+def begin_device(build: Build, outlined: Outlined, device: DeviceModules) -> DeviceUnits:
+    """What the stages for devices need of modules, which other stages work on meanwhile."""
+    needs = {symbol_of(op): find_needs(op) for op in gpu_modules(outlined.module)}
+    units = []
+    for module in device.modules:
+        wanted = _of_use(module, _ptx_chips(build))
+        chips, refusals = _able(build, outlined.source, module.name, needs[module.name], wanted)
+        translation = None if module.module is None else build.translation(module.module)
+        units.append(
+            DeviceUnit(
+                module.name, needs[module.name], chips, refusals, module.llvm_ir, translation
+            )
+        )
+    jobs = [(unit.name, chip) for unit in units for chip in unit.chips]
+    check_room(
+        build.request, CUBIN, [_name(build, CUBIN, *job) for job in _for_cubins(build, jobs)]
+    )
+    check_room(build.request, PTX, [_name(build, PTX, *job) for job in jobs])
+    return DeviceUnits(tuple(units))
+
+
+def _for_cubins(build: Build, images: Iterable[Image]) -> list[Image]:
+    """A chip that is there for its PTX alone gets no cubin."""
+    capabilities = {chip.capability for chip in build.request.cubin_chips}
+    return [image for image in images if image[1].capability in capabilities]
+
+
+def _of_use(module: DeviceModule, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+    """The chips that the kernels of a gpu.module are launched on: of those that have their code
+    written for them, that one alone."""
+    only = module.only_chip
+    if only is None:
+        return chips
+    return (only,) if any(chip.capability == only.capability for chip in chips) else ()
+
+
+def _ptx_chips(build: Build) -> tuple[Chip, ...]:
+    r = build.request
+    return unique([*r.cubin_chips, *([r.ptx] if r.ptx else [])])
+
+
+def translate_device(
+    build: Build, outlined: Outlined, device: DeviceModules, begun: DeviceUnits
+) -> TranslatedDevice:
+    for unit in begun.units:
+        file, text = _name(build, DEVICE_LL, unit.name), unit.llvm_ir
+        if unit.translation is not None:
+            text = translated(unit.translation, outlined.source)
+            if build.cache is not None and build.cache.device_code is not None:
+                build.cache.device_code.keep(file, text)
+        assert text is not None
+        build.write(file, text)
+    files = tuple(_file(build, DEVICE_LL, unit.name) for unit in begun.units)
+    return TranslatedDevice(begun.units, files=files)
+
+
+def _compiler(build: Build) -> DeviceCompiler:
+    r = build.request
+    return DeviceCompiler(build.toolchain, build.runner, build.folder, r.optimization, r.debug)
+
+
+def compile_ptx(build: Build, device: TranslatedDevice) -> CompiledPtx:
+    jobs = [(unit, chip) for unit in device.units for chip in unit.chips]
+    made = build.runner.in_parallel(
+        [functools.partial(_compile_ptx_for, build, *job) for job in jobs]
+    )
+    images: list[Image] = []
+    refusals = []
+    for (unit, chip), chosen in zip(jobs, made, strict=True):
+        if isinstance(chosen, InputError):
+            _leave_out(build, unit.name, chip, chosen)
+            refusals.append((unit.name, chosen))
+        else:
+            images.append((unit.name, chosen))
+    images = list(unique(images))
+    files = tuple(_file(build, PTX, *image) for image in images)
+    return CompiledPtx(tuple(images), tuple(refusals), files=files)
+
+
+def _able(
+    build: Build, source: Source, gpu_module: str, needs: tuple[Need, ...], chips: tuple[Chip, ...]
+) -> tuple[tuple[Chip, ...], tuple[InputError, ...]]:
+    """The chips that have every operation of a gpu.module, and why others of the default set are
+    left out, with a warning. Raises InputError where the user named one that lacks something."""
+    is_default = build.request.has_default_chips
+    problems = []
+    for need in needs:
+        lacking = [
+            chip.name for chip in chips if not any(map(need.is_met_by, _variants(build, chip)))
+        ]
+        if not lacking:
+            continue
+        names = ", ".join(lacking)
+        problems.append((need.location, f"{need}: {names} lacks it"))
+        if is_default:
+            text = f"{need}: no code for {names} in {gpu_module}"
+            warning = BuildWarning.at(source, "chip-left-out", need.location, text)
+            build.log.warnings.append(warning)
+    able = tuple(chip for chip in chips if _candidates(build, needs, chip))
+    if not problems:
+        return able, ()
+    refusal = input_error(source, problems, hint=_hint(needs))
+    if not is_default:
+        raise refusal
+    return able, (refusal,)
+
+
+def _hint(needs: tuple[Need, ...]) -> str | None:
+    """A chip that has all of it, if there is one."""
+    having = [name for name in KNOWN_CHIPS if all(need.is_met_by(Chip(name)) for need in needs)]
+    return f"--chip {having[0]}" if having else None
+
+
+def _compile_ptx_for(build: Build, unit: DeviceUnit, chip: Chip) -> Chip | InputError:
+    """Makes PTX, and says for which chip: `chip`, or its variant where that alone has what the
+    code needs. Where neither has it: why not, for a chip of the default set; a chip that the
+    user named must work."""
+    for candidate in _candidates(build, unit.needs, chip):
+        try:
+            _compiler(build).compile_ptx(
+                _name(build, DEVICE_LL, unit.name),
+                candidate,
+                _name(build, PTX, unit.name, candidate),
+            )
+        except InputError as error:
+            if not build.request.has_default_chips:
+                raise
+            refusal = error
+            continue
+        return candidate
+    return refusal
+
+
+def _candidates(build: Build, needs: tuple[Need, ...], chip: Chip) -> list[Chip]:
+    """The chip, and its own variant for one of the default set: those that have what a
+    gpu.module's operations need."""
+    return [
+        candidate
+        for candidate in _variants(build, chip)
+        if all(need.is_met_by(candidate) for need in needs)
+    ]
+
+
+def _variants(build: Build, chip: Chip) -> list[Chip]:
+    """Where the default set is refused an operation, the architecture's own variant may have it."""
+    has_variant = build.request.has_default_chips and chip.capability >= FIRST_WITH_VARIANT
+    return [chip, *([Chip(f"{chip.name}a")] if has_variant else [])]
+
+
+def _leave_out(build: Build, gpu_module: str, chip: Chip, refusal: InputError) -> None:
+    """Warns that there is no code of a module for a chip of the default set."""
+    build.warn("chip-left-out", f"No code for {chip.name} in {gpu_module}: {refusal.message}")
+
+
+def assemble(
+    build: Build, outlined: Outlined, device: TranslatedDevice, compiled: CompiledPtx
+) -> Cubins:
+    units = {unit.name: unit for unit in device.units}
+    jobs = _for_cubins(build, compiled.images)
+    made = build.runner.in_parallel(
+        [functools.partial(_assemble_for, build, units[name], chip) for name, chip in jobs]
+    )
+    refusals = [*((unit.name, one) for unit in device.units for one in unit.refusals)]
+    refusals += compiled.refusals
+    refused: list[Image] = []
+    cubins: list[Image] = []
+    resources: dict[tuple[str, str], tuple[Resources, ...]] = {}
+    for (name, chip), result in zip(jobs, made, strict=True):
+        if isinstance(result, InputError):
+            # ptxas refuses it here, and the driver's assembler would there.
+            refused.append((name, chip))
+            refusals.append((name, result))
+            _leave_out(build, name, chip, result)
+            continue
+        chosen, kernels = result
+        cubins.append((name, chosen))
+        for kernel, needed in kernels:
+            resources[name, kernel] = (*resources.get((name, kernel), ()), needed)
+    for unit in device.units:
+        if not any(name == unit.name for name, _ in cubins):
+            raise next(refusal for name, refusal in refusals if name == unit.name)
+    cubins = list(unique(cubins))
+    ptx = tuple(image for image in compiled.images if image not in refused)
+    built_for = {
+        **{unit.name: _built_for(build, unit.name, cubins, ptx) for unit in device.units},
+        **{binary.name: binary.built_for for binary in outlined.given},
+    }
+    files = tuple(_file(build, CUBIN, *image) for image in cubins)
+    return Cubins(
+        built_for=built_for,
+        resources=resources,
+        tools=_tools(device, outlined),
+        cubins=tuple(cubins),
+        ptx=ptx,
+        files=files,
+    )
+
+
+def _tools(device: TranslatedDevice, outlined: Outlined) -> tuple[str, ...]:
+    if device.units:
+        return ("ptxas", "fatbinary", "libdevice")
+    has_several = any(len(binary.images) > 1 for binary in outlined.given)
+    return ("fatbinary",) if has_several else ()
+
+
+def _built_for(
+    build: Build, gpu_module: str, cubins: Iterable[Image], ptx: Iterable[Image]
+) -> tuple[str, ...]:
+    wanted = build.request.ptx
+    chips = [chip.name for name, chip in cubins if name == gpu_module]
+    has_ptx = wanted is not None and (gpu_module, wanted) in ptx
+    return (*chips, *([wanted.compute] if wanted is not None and has_ptx else []))
+
+
+def _assemble_for(
+    build: Build, unit: DeviceUnit, chip: Chip
+) -> tuple[Chip, list[tuple[str, Resources]]] | InputError:
+    """Like `_compile_ptx_for`, for the cubin; with what ptxas says of the kernels."""
+    compiler, source = _compiler(build), _name(build, DEVICE_LL, unit.name)
+    for candidate in _candidates(build, unit.needs, chip):
+        ptx = _name(build, PTX, unit.name, candidate)
+        try:
+            if candidate != chip:
+                compiler.compile_ptx(source, candidate, ptx)
+            cubin = _name(build, CUBIN, unit.name, candidate)
+            return candidate, compiler.assemble(ptx, candidate, cubin, ir=source)
+        except InputError as error:
+            if not build.request.has_default_chips:
+                raise
+            refusal = error
+    return refusal
+
+
+def bundle(build: Build, outlined: Outlined, device: DeviceModules, cubins: Cubins) -> KernelCode:
+    wanted = build.request.ptx
+    images = []
+    for module in device.modules:
+        name, file = module.name, _name(build, FATBIN, module.name)
+        own = {chip: _name(build, CUBIN, name, chip) for one, chip in cubins.cubins if one == name}
+        ptx = None
+        if wanted is not None and (name, wanted) in cubins.ptx:
+            ptx = (wanted, _name(build, PTX, name, wanted))
+        _compiler(build).bundle(own, ptx, file)
+        images.append(
+            DeviceImage(name, file, cubins.built_for[name], module.only_chip, module.early_kernels)
+        )
+    for binary in outlined.given:
+        file = _name(build, FATBIN, binary.name)
+        _compiler(build).bundle_given(binary, file)
+        images.append(DeviceImage(binary.name, file, cubins.built_for[binary.name]))
+    files = tuple(_file(build, FATBIN, image.name) for image in images)
+    images += [DeviceImage(name, None) for name in device.cpu_alone]
+    return KernelCode(tuple(images), files=files)

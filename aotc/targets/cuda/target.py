@@ -1,0 +1,62 @@
+"""CUDA GPUs as a `DeviceTarget`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX
+from aotc.targets.cuda.tools import TOOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aotc.health import Check
+    from aotc.images.image import Found
+    from aotc.images.view import View
+    from aotc.input.given import GivenBinary
+    from aotc.input.source import Source
+    from aotc.request import Chip
+    from aotc.target import DeviceTarget
+
+
+class CudaTarget:
+    """The GPUs that NVIDIA's driver runs kernels on."""
+
+    kinds = (DEVICE_MLIR, DEVICE_LL, PTX, CUBIN, FATBIN)
+    described = CUBIN
+    embedded = FATBIN
+    linked = ()
+    tools = TOOLS
+
+    def native_chips(self) -> tuple[Chip, ...]:
+        from aotc.targets.cuda.native import native_chips
+
+        return native_chips()
+
+    def check_devices(self) -> tuple[Check, ...]:
+        from aotc.targets.cuda.doctor import check_devices
+
+        return check_devices()
+
+    def passes(self) -> tuple[str, ...]:
+        from aotc.targets.cuda.lower import ALL_DEVICE_PASSES
+
+        return ALL_DEVICE_PASSES
+
+    def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
+        from aotc.targets.cuda.given import given_binaries
+
+        return given_binaries(source)
+
+    def image_format(self, view: View) -> str | None:
+        from aotc.targets.cuda.images.scan import format_of
+
+        return format_of(view)
+
+    def find_images(self, view: View) -> Iterator[Found]:
+        from aotc.targets.cuda.images.scan import find_images
+
+        return find_images(view)
+
+
+TARGET: DeviceTarget = CudaTarget()

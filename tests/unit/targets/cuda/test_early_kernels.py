@@ -1,0 +1,62 @@
+"""Which kernels may begin while the one before them ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from aotc.mlir import ir
+from aotc.targets.cuda.early_kernels import early_kernels
+
+WAIT = "nvvm.griddepcontrol wait"
+LET_GO = "nvvm.griddepcontrol launch_dependents"
+LOAD = "%v = memref.load %x[%c0] : memref<4xi32>"
+
+
+def kernel(*lines: str) -> str:
+    body = "\n".join(["%c0 = arith.constant 0 : index", *lines])
+    return f"""
+gpu.module @kernels {{
+  gpu.func @one(%x: memref<4xi32>, %is_first: i1) kernel {{
+    {body}
+    gpu.return
+  }}
+}}"""
+
+
+def found(text: str) -> list[str]:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        return early_kernels(next(iter(module.body.operations)).operation)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (WAIT, LOAD),
+        (LET_GO, "%t = gpu.thread_id x", WAIT, LOAD),
+        ("gpu.barrier", WAIT),
+        ("scf.if %is_first {", "%one = arith.constant 1 : index", "}", WAIT, LOAD),
+    ],
+)
+def test_a_kernel_that_waits_first_may_begin(lines: tuple[str, ...]) -> None:
+    assert found(kernel(*lines)) == ["one"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (LOAD,),
+        (LOAD, WAIT),
+        ("memref.store %zero, %x[%c0] : memref<4xi32>", WAIT),
+        (LET_GO, LOAD),
+        ("scf.if %is_first {", WAIT, "}", LOAD),
+        ("scf.if %is_first {", LOAD, "}", WAIT),
+        ("func.call @somewhere() : () -> ()", WAIT),
+    ],
+)
+def test_others_may_not(lines: tuple[str, ...]) -> None:
+    zero = "%zero = arith.constant 0 : i32"
+    text = kernel(zero, *lines).replace(
+        "gpu.module @kernels {", "gpu.module @kernels {\nfunc.func private @somewhere()"
+    )
+    assert found(text) == []
