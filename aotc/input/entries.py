@@ -372,6 +372,12 @@ def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Va
             f"The {what} has the type {text}: memory of a block or a thread, which no caller has."
         )
         return Value(name, text, Dtype.I8)
+    if space.startswith("4 "):
+        problems.append(
+            f"The {what} has the type {text}: constant memory, which no caller has. Use the "
+            "memory space 1, or none."
+        )
+        return Value(name, text, Dtype.I8)
     element = str(memref.element_type)
     if element not in _DTYPES:
         problems.append(

@@ -206,6 +206,48 @@ REFUSED = {
         _function("", '%x: memref<4xf64, "x">'),
         '1:14: error: memref<4xf64, "x"> is in the memory space "x", which aotc does not know',
     ),
+    "a memory space of no GPU": (
+        _function("", "%x: memref<4xf64, 2>"),
+        "1:14: error: memref<4xf64, 2> is in the memory space 2 : i64, which aotc does not know",
+    ),
+    "a memory space of the processor's": (
+        _function("", "%x: memref<*xf64, 256>"),
+        "1:14: error: memref<*xf64, 256> is in the memory space 256 : i64, which aotc does not",
+    ),
+    "constant memory of a caller": (
+        _function("", "%x: memref<4xf64, 4>"),
+        "1:14: error: The argument 'x' of 'f' has the type memref<4xf64, 4>: constant memory",
+    ),
+    "constant memory of the host": (
+        _function(
+            """%c = memref.get_global @t : memref<4xf32, 4>
+  affine.parallel (%i) = (0) to (4) {
+    %v = memref.load %c[%i] : memref<4xf32, 4>
+    memref.store %v, %x[%i] : memref<4xf32>
+  }""",
+            "%x: memref<4xf32>",
+        )
+        + "memref.global constant @t : memref<4xf32, 4> = dense<[1.0, 2.0, 3.0, 4.0]>",
+        "3:3: error: a kernel is given a memref<4xf32, 4>: constant memory is a part of the",
+    ),
+    "a store to constant memory": (
+        """gpu.module @m {
+llvm.mlir.global internal @t(0.0 : f32) {addr_space = 4 : i32} : f32
+gpu.func @k() kernel {
+  %t = llvm.mlir.addressof @t : !llvm.ptr<4>
+  %v = arith.constant 1.0 : f32
+  llvm.store %v, %t : f32, !llvm.ptr<4>
+  gpu.return
+}
+}
+"""
+        + _function(""),
+        "6:3: error: llvm.store writes to constant memory, which kernels can only read.",
+    ),
+    "a name of LLVM's": (
+        "func.func @llvm.memcpy(%x: memref<4xf32>) { return }",
+        "1:1: error: the name 'llvm.memcpy' begins with 'llvm.', as those of LLVM's intrinsics",
+    ),
     "a bit cast that LLVM folds wrongly": (
         _function(
             "%c0 = arith.constant 0 : index\n"

@@ -31,10 +31,12 @@ _MODEL_KINDS = ("mlir", "host-mlir", "host-mlir", "host-ll", "obj")
 
 @dataclass(frozen=True)
 class Shared:
-    """What the cases of a run have in common: a folder for trees, and who knows valid modules."""
+    """What the cases of a run have in common: a folder for trees, who knows valid modules, and the
+    modules that are mutated."""
 
     folder: Path
     screen: Screen
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def _build(
 
 
 def _mlir(shared: Shared, name: str, random: Random) -> Case:
-    texts = corpus.mlir_texts()
+    texts = shared.texts
     text = random.choice((random.choice(texts), random.choice(corpus.sample_texts())))
 
     def mutate(old: bytes) -> bytes:

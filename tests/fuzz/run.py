@@ -25,7 +25,7 @@ from helpers.command import build_here
 
 from fuzz.case import Case
 from fuzz.categories import CATEGORIES, Category, Shared, case_of
-from fuzz.corpus import PROGRAM
+from fuzz.corpus import PROGRAM, mlir_texts
 from fuzz.execution import Ending, execute, keep
 from fuzz.processes import Forks
 from fuzz.reduction import reduce
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Screen() as screen,
         Forks() as forks,
     ):
-        shared = Shared(Path(folder), screen)
+        shared = Shared(Path(folder), screen, mlir_texts())
         warm_up(Path(folder))
         for number, (category, case) in enumerate(cases(categories, seed, options.first, shared)):
             if number == options.count or time.monotonic() - start > options.seconds:

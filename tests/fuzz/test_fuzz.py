@@ -28,7 +28,8 @@ MLIR = b"func.func @f() attributes {llvm.emit_c_interface} {\n  return\n}\n"
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     with Screen() as screen:
-        yield Shared(tmp_path_factory.mktemp("shared"), screen)
+        # Not those of the tests: another test would change which inputs these are.
+        yield Shared(tmp_path_factory.mktemp("shared"), screen, corpus.sample_texts())
 
 
 @pytest.mark.parametrize("category", CATEGORIES, ids=lambda category: category.name)

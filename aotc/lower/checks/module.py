@@ -27,6 +27,8 @@ _LARGEST_VECTOR_OF_MATH = 1 << 13
 _LARGEST_FACTOR = 1 << 10
 _UNROLLING = ("transform.loop.unroll", "transform.loop.unroll_and_jam")
 _GPU_SPACE = "#gpu.address_space<"
+# NVVM's numbers: generic, global, shared, constant and local memory.
+_SPACES = (0, 1, 3, 4, 5)
 _FUNCTIONS = ("func.func", "llvm.func")
 _BIT_CASTS = ("vector.bitcast", "llvm.bitcast")
 
@@ -232,7 +234,9 @@ def _name_problem(attribute: Any) -> str | None:
 
 
 def _runtime_name_problem(name: str) -> str | None:
-    """Calls of the runtime are put into the module by name."""
+    """Calls of the runtime are put into the module by name, and LLVM has names of its own."""
+    if name.startswith("llvm."):
+        return f"the name '{name}' begins with 'llvm.', as those of LLVM's intrinsics do."
     for kept in RUNTIME_PREFIXES:
         if name.startswith(kept):
             return f"the name '{name}' begins with '{kept}', as those of aotc's runtime do."
@@ -250,21 +254,29 @@ def _type_problem(type_: Any, architecture: str, has_pipeline: bool) -> str | No
         if count > _LARGEST_VECTOR:
             return f"has {count} elements; a vector may have {_LARGEST_VECTOR}."
         return None
+    if isinstance(type_, ir.MemRefType | ir.UnrankedMemRefType) and not has_pipeline:
+        problem = _space_problem(type_.memory_space)
+        if problem is not None:
+            return problem
     if not isinstance(type_, ir.MemRefType | ir.RankedTensorType):
         return None
     known = [size for i, size in enumerate(type_.shape) if not type_.is_dynamic_dim(i)]
     size = element_bytes(type_.element_type) or 1
     if math.prod(known) * size > LARGEST_MEMORY or _reach(type_) * size > LARGEST_MEMORY:
         return "has more bytes than memory can hold."
-    if isinstance(type_, ir.MemRefType) and not has_pipeline:
-        space = type_.memory_space
-        is_known = space is None or isinstance(space, ir.IntegerAttr)
-        if not is_known and not str(space).startswith(_GPU_SPACE):
-            return (
-                f"is in the memory space {_shown(space)}, which aotc does not know; it knows "
-                "numbers and #gpu.address_space<global>, <workgroup> and <private>."
-            )
     return None
+
+
+def _space_problem(space: Any) -> str | None:
+    if space is None or str(space).startswith(_GPU_SPACE):
+        return None
+    if isinstance(space, ir.IntegerAttr) and int(ir.IntegerAttr(space).value) in _SPACES:
+        return None
+    return (
+        f"is in the memory space {_shown(space)}, which aotc does not know; it knows "
+        "#gpu.address_space<global>, <workgroup> and <private>, and the numbers 0 (any memory), "
+        "1 (global), 3 (workgroup), 4 (constant) and 5 (private)."
+    )
 
 
 def _reach(type_: Any) -> int:

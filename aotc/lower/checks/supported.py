@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.access import COPIES, WRITES
 from aotc.analysis.gpu_modules import gpu_modules
 from aotc.errors import InputError
 from aotc.input.source import Source, input_error
@@ -17,6 +18,20 @@ _HOST_CALLS = {
     "memref.copy": None,
 }
 _OF_THE_HOST = ("f80", "f128")
+# Operation → the index of the operand that it writes, beside `WRITES` and `COPIES`.
+_OTHER_WRITES = {
+    "memref.atomic_rmw": 1,
+    "memref.generic_atomic_rmw": 0,
+    "llvm.store": 1,
+    "llvm.atomicrmw": 0,
+    "llvm.cmpxchg": 0,
+}
+_WRITES = {
+    **WRITES,
+    **{name: target for name, (_, target) in COPIES.items()},
+    **_OTHER_WRITES,
+}
+_CONSTANT_MEMORY = 4
 _HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
 _VECTOR_ACCESSES = (
     "vector.load",
@@ -56,6 +71,11 @@ def check_kernels(source: Source) -> None:
     outlined module."""
     for gpu_module in gpu_modules(source.module):
         _check_types(source, gpu_module)
+        for operation in ops.find(gpu_module, *_WRITES):
+            target = operation.operands[_WRITES[operation.name]]
+            if _is_constant_memory(target.type):
+                said = f"{operation.name} writes to constant memory, which kernels can only read."
+                raise _refused(source, operation, said)
         for operation in ops.find(gpu_module, *_HOST_CALLS):
             reason = _HOST_CALLS[operation.name]
             if reason is not None or _is_unranked_copy(operation):
@@ -67,7 +87,8 @@ def check_kernels(source: Source) -> None:
 
 
 def _check_arguments(source: Source, launch: Any) -> None:
-    """A vector of i1: the device code declares its bits, and reads its bytes."""
+    """Refuses vectors of i1, of which device code declares bits and reads bytes, and constant
+    memory, which is no caller's."""
     for operand in launch.operands:
         is_vector = isinstance(operand.type, ir.VectorType)
         if is_vector and str(operand.type.element_type) == "i1":
@@ -76,6 +97,19 @@ def _check_arguments(source: Source, launch: Any) -> None:
                 "or make it in the kernel."
             )
             raise _refused(source, launch, said)
+        if _is_constant_memory(operand.type):
+            said = (
+                f"a kernel is given a {operand.type}: constant memory is a part of the kernel's "
+                "module, a global there. Without a memory space, aotc puts a constant where "
+                "kernels can read it."
+            )
+            raise _refused(source, launch, said)
+
+
+def _is_constant_memory(type_: Any) -> bool:
+    if isinstance(type_, ir.MemRefType | ir.UnrankedMemRefType):
+        return str(type_.memory_space).split(" ")[0] == str(_CONSTANT_MEMORY)
+    return str(type_) == f"!llvm.ptr<{_CONSTANT_MEMORY}>"
 
 
 def _check_types(source: Source, gpu_module: Any) -> None:
