@@ -17,9 +17,12 @@ def pytest_configure() -> None:
     # Each test builds what it looks at: what another one built would hide a defect. Those of the
     # cache turn it on.
     os.environ["AOTC_CACHE"] = "off"
-    # What a shell starts behind `&` ignores Ctrl-C, and so would all that the tests interrupt.
+    # What a shell starts behind `&` ignores Ctrl-C, and what nohup starts hangups, and so would all
+    # that the tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
