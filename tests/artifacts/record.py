@@ -31,6 +31,7 @@ from helpers.command import REPOSITORY, SAMPLES, build_here
 GROUPS = ("samples", "tests", "kernels")
 _TEXTS = "mlir,device-mlir,ptx,cpu-mlir,host-mlir,header"
 # The manifest and host-ll need ptxas, which takes most of the time, so only samples make them.
+_KERNEL_KINDS = "mlir,ptx,host-mlir"
 OPTIONS = {
     "samples": ("--chip", "sm_80,sm_90a", "--emit", f"{_TEXTS},manifest,host-ll"),
     "tests": ("--chip", "sm_90", "--emit", _TEXTS),
@@ -63,7 +64,7 @@ def modules() -> Iterator[Module]:
         chip = chip or f"sm_{min(capabilities_of(kernel), default=90)}"
         name = re.sub(r"\W+", "_", kernel.name)
         text = kernel.function("kernel")
-        options = ("--no-cpu-kernels", "--chip", chip, "--emit", "mlir,ptx,host-mlir")
+        options = ("--entry", "kernel", "--no-cpu-kernels", "--chip", chip, "--emit", _KERNEL_KINDS)
         yield Module("kernels", f"{name[:150]}_{_hash(kernel.name)}", text, options)
 
 
