@@ -1,8 +1,9 @@
 # The one door: `make demo`, `make test`. Needs python3 (3.11 or newer), make and a network.
 #
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
-#   make test         linters and tests
-#   make test-frontends  PyTorch, ONNX and JAX, which it installs, against what aotc makes of them
+#   make test         linters, and the tests of every day: ten minutes on two cores
+#   make test-all     linters and all tests, those of PyTorch, ONNX and JAX as well, which it installs
+#   make test-frontends  the tests of PyTorch, ONNX and JAX alone
 #   make chips        every kernel that aotc can choose, built for chips, whose cubins are read
 #   make property     new random kernels, whose values are known, on the CPU
 #   make fuzz         damaged and odd inputs for aotc build; finds in build/fuzz
@@ -28,6 +29,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+TORCH ?= 2.13.0
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -38,7 +40,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
+.PHONY: help demo test test-all test-frontends frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
   bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks fuzz stress \
   chips artifacts
 
@@ -74,10 +76,18 @@ lint: $(INSTALLED)
 # without its compiled modules each of them takes a third longer.
 test: export PYTHONDONTWRITEBYTECODE =
 test: lint
+	$(RUN) -m pytest -m 'not exhaustive' -n $(JOBS) --dist worksteal
+
+test-all: export PYTHONDONTWRITEBYTECODE =
+test-all: lint frontends
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal
 
-test-frontends: $(INSTALLED)
+# Of this release of PyTorch, package indexes of machines without GPUs have the build for the CPU.
+frontends: $(INSTALLED)
+	$(RUN) -m pip install --quiet --disable-pip-version-check 'torch==$(TORCH)'
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
+
+test-frontends: frontends
 	$(RUN) -m pytest tests/frontends tests/fuzz -n $(JOBS) --dist worksteal
 
 stress: $(INSTALLED)
@@ -95,8 +105,7 @@ artifacts: $(INSTALLED)
 chips: $(INSTALLED)
 	$(RUN) -m tests.chips.run $(CHIPS)
 
-networks: $(INSTALLED)
-	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[frontends]'
+networks: frontends
 	$(RUN) -m tests.frontends.networks.run $(NETWORKS)
 
 bench: $(INSTALLED)

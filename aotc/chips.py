@@ -88,7 +88,7 @@ def block_shared_of(capabilities: Iterable[int]) -> int:
     return min(LIMITS[capability].block_shared for capability in capabilities)
 
 
-# What it is on all that have kernels of their own for products of matrices.
+# What it is on all that have kernels of their own for matmuls.
 BLOCK_SHARED_BYTES = block_shared_of(one for one in LIMITS if one >= FIRST_WITH_ASYNC_COPIES)
 
 

@@ -11,7 +11,7 @@ WAIT = "aotc_wait"
 # Another: what GPU the function's launches go to, 90 for compute capability 9.0; 0 for the CPU
 # device. runtime_c/include/aotc_runtime.h
 CAPABILITY = "aotc_compute_capability"
-# The least one that has kernels of its own for products of matrices: with asynchronous copies.
+# The least one that has kernels of its own for matmuls: with asynchronous copies.
 LEAST_CAPABILITY = FIRST_WITH_ASYNC_COPIES
 # Calls that touch no memory.
 QUIET_CALLS = (WAIT, CAPABILITY)

@@ -35,7 +35,8 @@ KNOWN_CHIPS = [
 
 # A cubin runs on later minor versions of its major version: these, with the PTX below,
 # cover every GPU from Ampere on without a just-in-time compilation on the common ones.
-DEFAULT_CHIPS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+# (docs/decisions.md has what code for sm_86 and sm_89 would be.)
+DEFAULT_CHIPS = ("sm_80", "sm_90", "sm_100", "sm_120")
 DEFAULT_PTX = "compute_80"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import ir
 
-# Of a gpu.module that aotc wrote: what its kernels are launched on, a chip, any GPU, or the CPU
-# device. What is launched anywhere has no such attribute.
+# Of a gpu.module that aotc wrote, or of a function: what its kernels are launched on, a chip, any
+# GPU, or the CPU device. What is launched anywhere has no such attribute.
 RUNS_ON = "aotc.runs_on"
 # gpu.launch names the module that its kernel is for: the rest is what it runs on.
 MODULE_PREFIX = "aotc_runs_on_"
@@ -20,9 +20,9 @@ def module_for(target: str) -> str:
     return f"{MODULE_PREFIX}{target}"
 
 
-def runs_on(gpu_module: Any) -> str | None:
-    """What the kernels of a gpu.module are launched on, if it is not everything."""
-    attribute = gpu_module.attributes
+def runs_on(operation: Any) -> str | None:
+    """What the kernels of a gpu.module or a function are launched on, if it is not everything."""
+    attribute = operation.attributes
     return ir.StringAttr(attribute[RUNS_ON]).value if RUNS_ON in attribute else None
 
 

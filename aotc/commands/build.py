@@ -65,7 +65,7 @@ from aotc.warnings import Severity, WarningOptions, first_of
 @option(
     "--tune",
     is_flag=True,
-    help="First time the kernels of products of matrices on this machine's GPU, and note the "
+    help="First time the kernels of matmuls on this machine's GPU, and note the "
     "fastest in the file of --tuned, as 'aotc tune' does. Default for that: INPUT.tune.json.",
 )
 @many_options

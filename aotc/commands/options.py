@@ -186,7 +186,7 @@ def build_options(command: Any) -> Any:
             "--tuned",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Take the kernels for products of matrices that 'aotc tune' found fastest and "
+            help="Take the kernels for matmuls that 'aotc tune' found fastest and "
             "noted there. Default: those that a model of the chip expects to be.",
         ),
         option(

@@ -1,4 +1,4 @@
-"""`aotc tune`: which kernels of products of matrices are fastest on a GPU."""
+"""`aotc tune`: which kernels of matmuls are fastest on a GPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from aotc.request_words import read_tuned
 )
 @build_options
 def tune(source: Path, bundle: Path | None, **options: Any) -> int:
-    """Time the kernels that INPUT.mlir's products of matrices may have, on this machine's GPU.
+    """Time the kernels that INPUT.mlir's matmuls may have, on this machine's GPU.
 
     The fastest are noted in the file of --tuned (default: INPUT.tune.json), which keeps what it
     says of others: 'aotc build --tuned FILE' takes them.
@@ -98,7 +98,7 @@ def _reads(request: BuildRequest, options: Mapping[str, Any]) -> list[Place]:
 
 def _nothing(request: BuildRequest) -> InputError:
     return InputError(
-        f"There is nothing to time: {request.source} has no product of matrices with several "
+        f"There is nothing to time: {request.source} has no matmul with several "
         "kernels to choose from.",
         hint="aotc build --explain says what products have become.",
     )

@@ -31,7 +31,7 @@ _TOO_MUCH = re.compile(
 # What `ir.Module.parse` calls its input in locations.
 _UNNAMED = '"-"'
 # In messages.
-_LONGEST_LINE = 1000
+_LONGEST_LINE = 160
 _LONGEST_MESSAGE = 1000
 # What the bindings raise, and lose the diagnostics by, where one of them quotes a name that is not
 # UTF-8.

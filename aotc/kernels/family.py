@@ -21,11 +21,8 @@ class KernelFamily(Protocol[ProblemT]):
     are launched on: a chip's name, `ANY_GPU` or `CPU`.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def target(self) -> str: ...
+    name: str
+    target: str
 
     def variants(self, problem: ProblemT) -> tuple[Any, ...]:
         """The variants that are worth a try for the problem, all of which are right for it: the
@@ -33,6 +30,10 @@ class KernelFamily(Protocol[ProblemT]):
 
     def shared_bytes(self, problem: ProblemT, variant: Any) -> int:
         """Dynamic shared memory of a block, in bytes."""
+
+    def kernel_name(self, problem: ProblemT, variant: Any) -> str:
+        """What profilers call the kernel: the operation, its types and layouts, the family, and
+        the variant's tile."""
 
     def function(self, problem: ProblemT, variant: Any, name: str) -> str:
         """The text of `func.func @name`, which takes the problem's operands and launches the

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from aotc.builder import WIDEST_ACCESS, Buffer, Builder, Number, Value
+from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import WARP
 from aotc.mlir import ir
+from aotc.numbers import Number, Value
 
 # The least that cp.async copies.
 LEAST_ASYNC_BYTES = 4

@@ -9,7 +9,7 @@ from aotc.errors import AotcError, InputError, InternalError
 from aotc.input.source import describe_diagnostics, find_place
 from aotc.mlir import PassManager, ir
 from aotc.pipeline_text import pipeline_text, short_name, single_passes
-from aotc.rewrites.unreachable import erase_unreachable_blocks, settle_branches
+from aotc.rewrites.unreachable import erase_unreachable_blocks, fold_branches
 
 
 class PassWatch(Protocol):
@@ -85,7 +85,7 @@ def run_pipeline(
     for group in _up_to_canonicalize(passes):
         if group[:1] == ["canonicalize"]:
             # It would turn for ever in what is not reached.
-            settle_branches(operation)
+            fold_branches(operation)
         run_group(operation, group, verifies_each=verifies_each, watch=watch)
     erase_unreachable_blocks(operation)
     if not verifies_each:

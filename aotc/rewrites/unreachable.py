@@ -15,7 +15,7 @@ from aotc.mlir import PassManager, ir
 from aotc.ops import walk
 
 
-def settle_branches(module: Any) -> None:
+def fold_branches(module: Any) -> None:
     """Before `canonicalize`: takes the branches that it would find constant, erases the rest."""
     if erase_unreachable_blocks(module):
         manager = PassManager.parse("builtin.module(sccp)")

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from aotc.analysis.leftovers import check_lowered
+from aotc.analysis.legality import check_lowered
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import ASM, EXE, HOST_LL, HOST_MLIR, OBJ, needed_for
 from aotc.building.build import Build, translated

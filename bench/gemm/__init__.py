@@ -1,1 +1,1 @@
-"""Products of matrices against cuBLAS."""
+"""Matmuls against cuBLAS."""

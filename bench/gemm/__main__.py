@@ -1,4 +1,4 @@
-"""Products of matrices, as aotc builds them of linalg, against cuBLAS.
+"""Matmuls, as aotc builds them of linalg, against cuBLAS.
 
     python -m bench.gemm OUT [--cases WORD,...]
 

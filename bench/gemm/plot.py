@@ -104,7 +104,7 @@ def draw(lines: list[Line], path: Path) -> None:
     axes.set(xscale="log", xlabel="n, of n x n matrices", ylabel="part of cuBLAS", ylim=(0, None))
     axes.set_xticks(sizes, [str(size) for size in sizes], minor=False, rotation=45)
     axes.minorticks_off()
-    axes.set_title("Products of matrices, one H200")
+    axes.set_title("Matmuls, one H200")
     axes.grid(alpha=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from aotc import ops
-from aotc.builder import Builder, Value, wrap
+from aotc.builder import Builder
 from aotc.mlir import ir
+from aotc.numbers import Value, wrap
 from aotc.ops import create
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {

@@ -19,7 +19,7 @@ def problem(
     batch: int | None = None,
     queries: int | None = None,
     keys: int | None = None,
-    depth: int | None = 64,
+    head_dim: int | None = 64,
     *,
     element: str = "f16",
     result: str = "f16",
@@ -28,10 +28,10 @@ def problem(
     mask: Mask | None = None,
 ) -> Attention:
     return Attention(
-        q=matrix(batch, queries, depth, element),
-        k=matrix(batch, keys, depth, element),
-        v=matrix(batch, keys, depth, element),
-        o=matrix(batch, queries, depth, result),
+        q=matrix(batch, queries, head_dim, element),
+        k=matrix(batch, keys, head_dim, element),
+        v=matrix(batch, keys, head_dim, element),
+        o=matrix(batch, queries, head_dim, result),
         scale=scale,
         batch=batch,
         causal=causal,

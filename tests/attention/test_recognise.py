@@ -47,6 +47,28 @@ def said(text: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path, 
     return "\n".join(found)
 
 
+# One number, of a tensor without dimensions, in place of a mask.
+ADDED_NUMBER = (
+    attention()
+    .replace("(%q:", "(%number: tensor<f32>, %q:", 1)
+    .replace("ins(%masked :", "ins(%moved :")
+    .replace(
+        "  %weights =",
+        """  %moved = linalg.generic {
+      indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> ()>,
+        affine_map<(b, i, j) -> (b, i, j)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%masked, %number : tensor<2x70x131xf32>, tensor<f32>)
+      outs(%empty : tensor<2x70x131xf32>) {
+  ^bb0(%score: f32, %one: f32, %out: f32):
+    %sum = arith.addf %score, %one : f32
+    linalg.yield %sum : f32
+  } -> tensor<2x70x131xf32>
+  %weights =""",
+    )
+)
+
+
 @pytest.mark.parametrize(
     ("why", "text", "what"),
     [
@@ -59,8 +81,8 @@ def said(text: str, aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path, 
         ("the other way round", attention(mask=TURNED), "causal attention:"),
         ("what is hidden is selected", attention(mask=HIDDEN), "causal attention:"),
         ("a mask is added", attention(mask=ADDED), "causal attention:"),
-        ("96 columns", attention(depth=96), "attention:"),
-        ("40 columns", attention(depth=40), "attention:"),
+        ("96 columns", attention(head_dim=96), "attention:"),
+        ("40 columns", attention(head_dim=40), "attention:"),
     ],
 )
 def test_what_is_found(
@@ -123,13 +145,14 @@ def test_heads_are_read_and_written_where_they_are(
     [
         ("a kernel would round to f32", IN_F64),
         ("the largest score would be the least", attention(scale=-0.125)),
-        ("rows end within 16 bytes", attention(depth=36)),
-        ("rows would be too long", attention(depth=512)),
+        ("rows end within 16 bytes", attention(head_dim=36)),
+        ("rows would be too long", attention(head_dim=512)),
         ("weights are of keys, over queries", attention(softmax_along=1)),
         ("the last key is hidden, too", attention(mask=STRICTLY_CAUSAL)),
         ("keys before are hidden", attention(mask=BACKWARDS)),
         ("hidden scores are 0", attention(mask=LARGE)),
         ("hidden scores are infinity", attention(mask=NEGATED, scale=-0.125)),
+        ("a number is added to all scores", ADDED_NUMBER),
         ("a mask is rounded first", (INPUTS / "mask_is_rounded.mlir").read_text()),
         ("no softmax", attention(scores="%masked")),
         ("the weights are a result, too", (INPUTS / "pytorch_with_weights.mlir").read_text()),
@@ -147,7 +170,7 @@ def test_what_is_something_else(
         (
             "sm_80",
             "attention: one kernel, mma.sync with tiles of 64x64 on GPUs, "
-            "else mma.sync with tiles of 64x32 on GPUs, else as it was written",
+            "else mma.sync with tiles of 64x32 on GPUs; as it was written on the CPU",
         ),
         ("sm_75", ""),
     ],

@@ -17,13 +17,13 @@ from helpers.command import Outcome
 from msgspec.structs import replace
 
 import aotc as package
-from aotc.builder import Float
 from aotc.kernels.attention.choice import choose
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.simt.family import SIMT, SIMT_ON_HOPPER
 from aotc.kernels.attention.simt.softmax import Softmax
 from aotc.kernels.attention.simt.tiles import Variant
 from aotc.kernels.matmul.problem import Matrix
+from aotc.numbers import Float
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
@@ -40,13 +40,15 @@ def f32(
     batch: int | None = None,
     queries: int | None = None,
     keys: int | None = None,
-    depth: int | None = 64,
+    head_dim: int | None = 64,
     *,
     causal: bool = False,
     mask: Mask | None = None,
 ) -> Attention:
-    p = problem(batch, queries, keys, depth, element="f32", result="f32", causal=causal, mask=mask)
-    return replace(p, scale=(depth or 1) ** -0.5)
+    p = problem(
+        batch, queries, keys, head_dim, element="f32", result="f32", causal=causal, mask=mask
+    )
+    return replace(p, scale=(head_dim or 1) ** -0.5)
 
 
 def unaligned(p: Attention) -> Attention:
@@ -58,10 +60,10 @@ def unaligned(p: Attention) -> Attention:
 
 def in_rows(p: Attention, heads: int) -> Attention:
     """With heads beside each other in rows of Q, K, V and O."""
-    assert p.depth is not None
+    assert p.head_dim is not None
 
     def of(matrix: Matrix) -> Matrix:
-        width = heads * (p.depth or 0)
+        width = heads * (p.head_dim or 0)
         type_ = f"memref<?x?x{width}xf32>"
         return replace(matrix, type=type_, sizes=(matrix.sizes[0], width), pitch=width)
 
@@ -70,16 +72,16 @@ def in_rows(p: Attention, heads: int) -> Attention:
 
 CASES = {
     "whole": (f32(2, 32, 64, 16), SMALL),
-    "16": (f32(depth=16), SMALL),
-    "16_causal": (f32(depth=16, causal=True), SMALL),
-    "24": (f32(depth=24, causal=True), EIGHT),
-    "48_wide": (f32(depth=48), WIDE),
-    "80_wide": (f32(depth=80, causal=True), replace(WIDE, steps=1)),
-    "few_keys": (f32(depth=40), replace(EIGHT, warps=4, across=8, keys=8)),
-    "unaligned": (unaligned(f32(depth=40, causal=True)), SMALL),
-    "heads": (in_rows(f32(depth=16, causal=True), 3), SMALL),
-    "mask": (f32(depth=16, mask=MASK), SMALL),
-    "mask_zero": (replace(f32(depth=16, mask=MASK), masked_rows_are_zero=True), WIDE),
+    "16": (f32(head_dim=16), SMALL),
+    "16_causal": (f32(head_dim=16, causal=True), SMALL),
+    "24": (f32(head_dim=24, causal=True), EIGHT),
+    "48_wide": (f32(head_dim=48), WIDE),
+    "80_wide": (f32(head_dim=80, causal=True), replace(WIDE, steps=1)),
+    "few_keys": (f32(head_dim=40), replace(EIGHT, warps=4, across=8, keys=8)),
+    "unaligned": (unaligned(f32(head_dim=40, causal=True)), SMALL),
+    "heads": (in_rows(f32(head_dim=16, causal=True), 3), SMALL),
+    "mask": (f32(head_dim=16, mask=MASK), SMALL),
+    "mask_zero": (replace(f32(head_dim=16, mask=MASK), masked_rows_are_zero=True), WIDE),
 }
 
 
@@ -111,7 +113,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> package.Library:
 def _operands(batch: int, queries: int, keys: int, p: Attention) -> list[np.ndarray]:
     random = np.random.default_rng(batch + queries)
     heads = max(p.heads[0], 1)
-    shapes = [(batch * heads, rows, p.depth) for rows in (queries, keys, keys)]
+    shapes = [(batch * heads, rows, p.head_dim) for rows in (queries, keys, keys)]
     return [random.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
@@ -161,7 +163,7 @@ def _in_rows(matrices: np.ndarray, heads: int) -> np.ndarray:
 def test_nothing_is_read_behind_the_end(library: package.Library, name: str) -> None:
     """Q, K and V end where nobody may read on."""
     p, _ = CASES[name]
-    script = BEHIND.format(path=str(library.path), entry=f"a_{name}", depth=p.depth)
+    script = BEHIND.format(path=str(library.path), entry=f"a_{name}", head_dim=p.head_dim)
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
@@ -175,7 +177,7 @@ PAGE = mmap.PAGESIZE
 kept = []
 
 def at_the_end(rows):
-    count = 2 * rows * {depth}
+    count = 2 * rows * {head_dim}
     size = -(-4 * count // PAGE) * PAGE
     pages = mmap.mmap(-1, size + PAGE)
     kept.append(pages)
@@ -183,11 +185,11 @@ def at_the_end(rows):
     assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + size), PAGE, 0) == 0
     array = np.frombuffer(pages, np.float32, count, size - 4 * count)
     array[:] = 1
-    return array.reshape(2, rows, {depth})
+    return array.reshape(2, rows, {head_dim})
 
 library = aotc.load({path!r})
 library.set_device("cpu")
-result = np.zeros((2, 32, {depth}), np.float32)
+result = np.zeros((2, 32, {head_dim}), np.float32)
 library["{entry}"](at_the_end(32), at_the_end(64), at_the_end(64), result)
 assert np.abs(result - 1).max() < 1e-6
 """
@@ -197,11 +199,11 @@ assert np.abs(result - 1).max() < 1e-6
     ("why", "p"),
     [
         ("16 bits have tensor cores", problem()),
-        ("columns are read 4 at once, and rows begin in different banks", f32(depth=36)),
-        ("columns are not known", f32(depth=None)),
+        ("columns are read 4 at once, and rows begin in different banks", f32(head_dim=36)),
+        ("columns are not known", f32(head_dim=None)),
         ("the largest score would be the least", replace(f32(), scale=-1.0)),
         ("O is f32", problem(element="f32", result="f16")),
-        ("there is no room", f32(depth=512)),
+        ("there is no room", f32(head_dim=512)),
     ],
 )
 def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
@@ -218,16 +220,17 @@ def test_impossible_variants_are_refused(variant: Variant) -> None:
     assert not SIMT.can_take(f32(), variant)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("chip", ["sm_80", "sm_89", "sm_90a"])
 @pytest.mark.parametrize(
     "p",
     [
         f32(),
         f32(causal=True),
-        f32(depth=80, mask=MASK),
+        f32(head_dim=80, mask=MASK),
         f32(96, 1024, 1024, 64, causal=True),
-        unaligned(f32(depth=128, causal=True)),
-        f32(depth=256),
+        unaligned(f32(head_dim=128, causal=True)),
+        f32(head_dim=256),
     ],
     ids=["any", "causal", "mask", "sizes", "unaligned", "256"],
 )
@@ -248,10 +251,10 @@ def test_sums_stay_in_registers(
         command = ("build", path, "--chip", chip, "--emit", "ptx,cubin", "-o", f"{out}/")
         assert "warning" not in aotc(*command).succeeded().stderr
         said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
-        registers, stack = map(int, re.findall(r"kernel +(\d+) +\d+ +(\d+)", said)[0])
+        registers, stack = map(int, re.findall(r" [a-z]\w+ +(\d+) +\d+ +(\d+)", said)[0])
         assert registers <= 255
         assert stack <= 128
         ptx = next(out.glob("*.ptx")).read_text()
-        depth = p.depth or 0
+        depth = p.head_dim or 0
         each = variant.rows * variant.thread_keys * 4 * variant.steps
         assert ptx.count("fma.rn.f32") >= each + variant.rows * depth // variant.across

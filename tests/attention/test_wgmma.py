@@ -15,12 +15,12 @@ from attention.problems import problem
 from helpers.command import Outcome
 from msgspec.structs import replace
 
-from aotc.builder import Scalar
 from aotc.kernels.attention.choice import choose
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.attention.wgmma.family import WGMMA
 from aotc.kernels.attention.wgmma.kernel import Kernel, Variant
 from aotc.mlir import ir
+from aotc.numbers import Scalar
 from aotc.request import Chip
 
 Aotc = Callable[..., Outcome]
@@ -43,12 +43,12 @@ def module(p: Attention, variant: Variant) -> str:
     ("why", "p"),
     [
         ("f32 is not for these kernels", problem(element="f32", result="f32")),
-        ("columns are added 16 at once", problem(depth=40)),
-        ("rows are not aligned", problem(depth=36)),
-        ("columns are not known", problem(depth=None)),
+        ("columns are added 16 at once", problem(head_dim=40)),
+        ("rows are not aligned", problem(head_dim=36)),
+        ("columns are not known", problem(head_dim=None)),
         ("the largest score would be the least", problem(scale=-1.0)),
         ("O is no integer", problem(result="i32")),
-        ("there is no room", problem(depth=512)),
+        ("there is no room", problem(head_dim=512)),
     ],
 )
 def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
@@ -72,21 +72,21 @@ def test_tiles_are_chosen_by_their_number() -> None:
     }
     assert rows == {512: [64], 1024: [128], 4096: [192]}
     assert [variant.m for variant in chosen(problem())] == [192, 128, 64]
-    assert [variant.m for variant in chosen(problem(depth=128))] == [128, 64]
+    assert [variant.m for variant in chosen(problem(head_dim=128))] == [128, 64]
 
 
 PROBLEMS = {
     "64": problem(),
     "64, causal": problem(causal=True),
-    "80": problem(depth=80, element="bf16", result="f32"),
+    "80": problem(head_dim=80, element="bf16", result="f32"),
     "64, a mask": problem(mask=ALIGNED_MASK),
-    "96, a mask that threads read": problem(depth=96, mask=MASK),
+    "96, a mask that threads read": problem(head_dim=96, mask=MASK),
     "128, causal": problem(3, 100, 200, 128, causal=True),
     "96, causal, and a mask of f32": problem(
-        depth=96, causal=True, mask=Mask("memref<?x136xf32>", "f32", ("i", "j"), 16)
+        head_dim=96, causal=True, mask=Mask("memref<?x136xf32>", "f32", ("i", "j"), 16)
     ),
-    "128, a mask": problem(depth=128, mask=replace(ALIGNED_MASK, places=("0", "0", "0", "j"))),
-    "256": problem(depth=256),
+    "128, a mask": problem(head_dim=128, mask=replace(ALIGNED_MASK, places=("0", "0", "0", "j"))),
+    "256": problem(head_dim=256),
 }
 
 
@@ -117,12 +117,12 @@ def test_sums_stay_in_registers(
     command = ("build", path, "--chip", "sm_90a", "--emit", "ptx,cubin", "-o", f"{out}/")
     assert "warning" not in aotc(*command).succeeded().stderr
     said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
-    registers, shared, stack = map(int, re.findall(r"kernel +(\d+) +(\d+) +(\d+)", said)[0])
+    registers, shared, stack = map(int, re.findall(r" [a-z]\w+ +(\d+) +(\d+) +(\d+)", said)[0])
     assert registers <= {3: 128, 2: 168, 1: 255}[variant.consumers]
     assert (shared, stack) == (1024, 0)
     # The second product's A is in registers, and its sums are as wide as V.
     ptx = next(out.glob("*.ptx")).read_text()
-    second = rf"m64n{p.depth}k16.f32.f16.f16 \{{[^}}]+\}}, \{{%r\d+, "
+    second = rf"m64n{p.head_dim}k16.f32.f16.f16 \{{[^}}]+\}}, \{{%r\d+, "
     assert len(re.findall(second, ptx)) >= variant.keys // 16
 
 

@@ -17,7 +17,7 @@ def attention(
     batch: int | None = 2,
     queries: int | None = 70,
     keys: int | None = 131,
-    depth: int = 64,
+    head_dim: int = 64,
     *,
     element: str = "f16",
     scale: float = 0.125,
@@ -31,9 +31,9 @@ def attention(
     def tensor(*sizes: int | None, of: str = element) -> str:
         return f"tensor<{'x'.join(['?' if n is None else str(n) for n in sizes] + [of])}>"
 
-    q, k = tensor(batch, queries, depth), tensor(batch, keys, depth)
-    turned, wide = tensor(batch, depth, keys), tensor(batch, queries, keys, of="f32")
-    narrow, sums = tensor(batch, queries, keys), tensor(batch, queries, depth, of="f32")
+    q, k = tensor(batch, queries, head_dim), tensor(batch, keys, head_dim)
+    turned, wide = tensor(batch, head_dim, keys), tensor(batch, queries, keys, of="f32")
+    narrow, sums = tensor(batch, queries, keys), tensor(batch, queries, head_dim, of="f32")
     sizes = {"b": batch, "i": queries, "j": keys}
 
     def given(names: str) -> str:

@@ -156,6 +156,7 @@ def test_an_option_that_changed_is_named(cached: Cached, option: list[str], why:
     assert why in done["build"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", [kind.name for kind in named_kinds()])
 def test_files_are_the_same_without_a_cache(cached: Cached, kind: str, tmp_path: Path) -> None:
     """Without a cache, built with one, and found in it; by the build, and by the module."""
@@ -282,6 +283,7 @@ def test_lowered_device_code_is_made_where_it_is_asked_for(cached: Cached) -> No
     assert len(list(cached.out.iterdir())) == 2
 
 
+@pytest.mark.exhaustive
 def test_lines_of_debug_information_are_the_inputs_own(cached: Cached) -> None:
     cached.build(module(), "-g")
     before = cached.out.read_bytes()

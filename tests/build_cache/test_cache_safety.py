@@ -65,6 +65,7 @@ def test_each_file_of_the_cache_may_be_damaged(cached: Cached, how: str, tmp_pat
         assert "missed (a file of it was not there)" in outcomes
 
 
+@pytest.mark.exhaustive
 def test_what_is_made_once_may_be_damaged(
     cached: Cached, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

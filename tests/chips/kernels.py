@@ -19,11 +19,11 @@ from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import FAMILIES
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.tcgen05 import TCGEN05
-from aotc.kernels.matmul.wgmma.small_m import few_rows
+from aotc.kernels.matmul.wgmma.small_m import small_m_kernels
 from aotc.module_names import LEAST_CAPABILITY
 
 # Elements of A and B, accumulator, elements of C, and what may be done with f32.
@@ -65,8 +65,8 @@ class Kernel(Struct, frozen=True):
     def name(self) -> str:
         """What family, elements and variant it is of. Numbers of parts of K are code alike."""
         variant = self.variant
-        if getattr(variant, "splits", 1) != 1 and self.target == ANY_GPU:
-            variant = replace(variant, splits=2)
+        if getattr(variant, "split_k", 1) != 1 and self.target == ANY_GPU:
+            variant = replace(variant, split_k=2)
         return f"{self.family_name} {self.element} {variant}"
 
     @property
@@ -146,7 +146,7 @@ _ANY_BATCH = convolution(
 )
 
 
-def gathered() -> Iterator[Gathered]:
+def implicit_gemms() -> Iterator[ImplicitGemm]:
     for one in (*CONVOLUTIONS, _ANY_BATCH):
         problem = one.problem
         if problem is not None:
@@ -155,21 +155,21 @@ def gathered() -> Iterator[Gathered]:
 
 def attentions() -> Iterator[Attention]:
     masks = (None, Mask("memref<?x?x?xf32>", "f32", ("b", "i", "j"), 16))
-    for (element, result), depth, causal, mask in itertools.product(
+    for (element, result), head_dim, causal, mask in itertools.product(
         (("f16", "f16"), ("bf16", "f32"), ("f32", "f32")),
         (16, 64, 80, 128, 192, 256),
         (False, True),
         masks,
     ):
         yield attention_problem(
-            depth=depth, element=element, result=result, causal=causal, mask=mask
+            head_dim=head_dim, element=element, result=result, causal=causal, mask=mask
         )
 
 
 def kernels() -> Iterator[Kernel]:
     """Each of them for every problem that it takes."""
     yield from product_kernels()
-    for one in gathered():
+    for one in implicit_gemms():
         for family in (IMPLICIT_MMA_SYNC, IMPLICIT_SIMT):
             for variant in family.able(one):
                 yield Kernel(family, one, variant, family.target)
@@ -184,7 +184,7 @@ def product_kernels() -> Iterator[Kernel]:
             small = family.few_tiles(problem)
             if small is not None:
                 yield Kernel(family, problem, small.variant, family.target)
-        for few in few_rows(problem):
+        for few in small_m_kernels(problem):
             yield Kernel(few.family, few.problem, few.variant, "sm_90a")
 
 

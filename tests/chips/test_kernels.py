@@ -17,7 +17,7 @@ from chips.kernels import (
     attention_kernels,
     capabilities_of,
     covering,
-    gathered,
+    implicit_gemms,
     kernels,
     products,
     shared_bytes_of,
@@ -66,7 +66,7 @@ def plain(problem: Problem) -> bool:
     return problem.a.element in ("f16", "f32", "f64")
 
 
-CHOSEN = [*filter(plain, products()), *gathered()]
+CHOSEN = [*filter(plain, products()), *implicit_gemms()]
 
 
 @pytest.mark.parametrize("number", range(len(REQUESTS)))
@@ -178,6 +178,7 @@ def test_attention_asks_for_no_more_than_there_is() -> None:
 CHIPS = ("sm_86", "sm_80", "sm_89", "sm_120", "sm_90a", "sm_100a")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("chip", CHIPS)
 def test_cubins_fit_their_chips(chip: str, tmp_path: Path) -> None:
     """Registers times threads, static and dynamic shared memory: a block fits a multiprocessor."""

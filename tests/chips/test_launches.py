@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,10 +61,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def make(folder: Path) -> None:
         chips = ",".join(map(str, (*ROOMY, *SCARCE, LATER)))
-        kernels = ["deep_kernel", *(f"deep_kernel_{number}" for number in range(12))]
-        fatbinary = fake_fatbinary(folder, *kernels, chip=chips)
         source = folder / "deep.mlir"
         source.write_text(CONVOLUTION.module)
+        options = ("--emit", "manifest", "--no-cpu-kernels", "--chip", "sm_80", "-O0")
+        build_here(source, *options, "-o", f"{folder}/deep.json")
+        manifest = json.loads((folder / "deep.json").read_text())
+        kernels = [kernel["name"] for kernel in manifest["kernels"]]
+        fatbinary = fake_fatbinary(folder, *kernels, chip=chips)
         images = ("--chip", "sm_80", "--ptx", "compute_80", "--fatbinary", fatbinary, "-O0")
         build_here(source, "--emit", "shared", "--no-cpu-kernels", *images, "-o", f"{folder}/")
         build_fake_driver(folder)
@@ -71,6 +75,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(shared_folder(tmp_path_factory) / "deep", make)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("capability", [*ROOMY, *SCARCE, LATER])
 def test_each_gpu_is_launched_what_it_has_room_for(library: Path, capability: int) -> None:
     """The fake driver refuses more shared memory than GPUs of its compute capability have."""
@@ -101,7 +106,8 @@ def test_a_kernel_of_the_users_fails_where_there_is_no_room(
     done = aotc("build", source, *options, "-o", f"{tmp_path}/").succeeded()
     assert done.stderr.splitlines()[0] == (
         f"{source}:20:5: warning: a block is given 153600 bytes of dynamic shared memory: sm_86 "
-        "has 101376, sm_89 has 101376, sm_120 has 101376 [-Wchip-shared-memory]"
+        "has 101376, sm_89 has 101376, sm_120 has 101376, sm_121 has 101376 "
+        "[-Wchip-shared-memory]"
     )
     build_fake_driver(tmp_path)
     library = tmp_path / "lib" / "libby_hand.so"

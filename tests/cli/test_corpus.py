@@ -37,6 +37,7 @@ def _build_and_check(
         assert unknown_intrinsics(file.read_bytes()) == [], file.name
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O3", "-g"])
 @pytest.mark.parametrize("sample", sorted(path.stem for path in SAMPLES.glob("*.mlir")))
 def test_samples_at_every_level(sample: str, level: str, aotc: Aotc, tmp_path: Path) -> None:
@@ -88,6 +89,7 @@ def _chain(type_: str, operations: list[str]) -> str:
     return "\n    ".join(lines)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("type_", ["f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "index"])
 def test_arithmetic_of_every_type(
     type_: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path

@@ -9,6 +9,7 @@ import pytest
 from helpers.command import SAMPLES
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the executable is for x86_64")
 def test_a_musl_executable_is_static_and_runs_its_kernels_on_the_cpu(aotc, tmp_path):
     """It needs no library at all, says why it has no GPU, and gives the same numbers."""

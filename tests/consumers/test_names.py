@@ -148,6 +148,7 @@ def test_two_modules(
     check_two_libraries(both, modes, [*STRICT_C, "-DWITH_DOT"], any_compiler, tmp_path)
 
 
+@pytest.mark.exhaustive
 def test_two_static_libraries_with_zig(packages: Packages, tmp_path: Path) -> None:
     """lld is not ld: it has its own idea of what two archives may both have."""
     both = [packages.build(source)[0] for source in (VECTOR_ADD, DOT)]

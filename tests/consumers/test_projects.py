@@ -68,6 +68,7 @@ def cmake(source: Path, package: Path, compiler: Compiler, *options: str) -> Pat
     return build
 
 
+@pytest.mark.exhaustive
 def test_cmake(consumers: Path, package: Package, compiler: Compiler) -> None:
     check_programs(cmake(consumers / "cmake", package.root, compiler))
 

@@ -40,6 +40,7 @@ def _load(file: Path) -> Array:
     return array.view(ml_dtypes.bfloat16) if array.dtype == "V2" else array
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("entry", _by_entry())
 @pytest.mark.parametrize("options", [(), ("-O0",)], ids=["O3", "O0"])
 def test_result_is_numpys(

@@ -197,6 +197,7 @@ def test_memory_for_large_constants(tmp_path: Path) -> None:
     assert int(done.stdout) / 1024 < 3 * mebibytes + 150
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("text", [many_entries, one_entry])
 def test_time_grows_with_the_number_of_kernels(tmp_path: Path, text: Callable[[int], str]) -> None:
     """Ten times the kernels take about ten times as long, not a hundred times."""

@@ -117,6 +117,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Li
     return build
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("optimization", ["-O0", "-O3"])
 @pytest.mark.parametrize(
     ("module", "entry"), [(module, entry) for module, calls in CALLS.items() for entry in calls]

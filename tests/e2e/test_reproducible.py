@@ -122,6 +122,7 @@ def test_a_weights_file_is_the_same_too(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
+@pytest.mark.exhaustive
 def test_two_users_get_the_same_bytes(tmp_path: Path) -> None:
     """The second one's runtime is compiled anew, too, into a cache of its own."""
     words = another_user()

@@ -46,6 +46,7 @@ def test_result_is_numpys(programs: Programs, tmp_path: Path, name: str) -> None
     check(programs, name, tmp_path)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [case.name for case in ON_CPU if case.name not in SLOW])
 def test_unoptimized_result_is_numpys(programs: Programs, tmp_path: Path, name: str) -> None:
     """-O0 changes how fast a program is, not what it computes."""

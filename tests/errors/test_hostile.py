@@ -105,6 +105,16 @@ REFUSED = {
         ),
         "2:3: error: upperBoundMap of this affine.for takes 1 operands; there are 0.",
     ),
+    "bounds of parallel loops without their operands": (
+        _function(
+            '"affine.parallel"() <{lowerBoundsMap = affine_map<() -> (0)>, steps = [1],'
+            " lowerBoundsGroups = dense<1> : tensor<1xi32>, reductions = [],"
+            " upperBoundsGroups = dense<1> : tensor<1xi32>,"
+            " upperBoundsMap = affine_map<(d0) -> (d0)>}>"
+            " ({^bb0(%i: index): affine.yield}) : () -> ()"
+        ),
+        "2:3: error: the bounds of this affine.parallel take 1 operands; there are 0.",
+    ),
     "a location in an attribute": (
         "func.func @f() attributes {a = [{b = loc(unknown)}], llvm.emit_c_interface} { return }",
         "1:1: error: the attribute 'a' of this func.func has a location in it.",

@@ -55,6 +55,7 @@ def run_bundle(folder: Path, *arguments: str, path: str) -> tuple[int, list[str]
     return result.returncode, result.stdout.splitlines()
 
 
+@pytest.mark.exhaustive
 def test_every_program_is_in_it(built: Path) -> None:
     """Each file of tests/gpu/data is built, and each case that it has is run on cuda."""
     files = {file.stem for file in programs.DATA.glob("*.mlir")}

@@ -41,6 +41,7 @@ def kinds(built: Built, tmp_path_factory: pytest.TempPathFactory) -> dict[str, b
     return kinds_of(built, tmp_path_factory.mktemp("packed"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_copies(kinds: dict[str, bytes], kind: str) -> None:
     """Each gives a report or an InputError; among them are both."""

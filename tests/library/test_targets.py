@@ -38,6 +38,7 @@ def _runner(target: str) -> list[str]:
     return [qemu, "-L", sysroot]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "target",
     [

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
-from aotc.kernels.matmul.implicit_gemm.recognition import recognise_gathered
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
 from aotc.mlir import ir
 
 DTYPES: dict[str, Any] = {
@@ -130,20 +130,20 @@ class Contraction:
         return ", ".join(['"parallel"'] * len(self.c))
 
     @property
-    def problem(self) -> Gathered | None:
+    def problem(self) -> ImplicitGemm | None:
         """As it is found in the module."""
         product = self.found(lambda product: product)
         return None if product is None else product.problem
 
     def found(self, change: Callable[[Any], Any]) -> Any:
-        """What `change` makes of the gathered product; None where there is none."""
+        """What `change` makes of the implicit GEMM; None where there is none."""
         with ir.Context(), ir.Location.unknown():
             module = ir.Module.parse(self.module)
             roots = Roots(Functions(module))
             (function,) = module.body.operations
             operations = function.regions[0].blocks[0].operations
             *_, generic, _ = (op.operation for op in operations)
-            product = recognise_gathered(generic, roots, allow_tf32=self.allow_tf32)
+            product = recognise_implicit_gemm(generic, roots, allow_tf32=self.allow_tf32)
             return None if product is None else change(product)
 
     def operands(self) -> list[NDArray[Any]]:

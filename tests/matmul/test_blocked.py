@@ -1,4 +1,4 @@
-"""Products of matrices for the CPU device, against NumPy in double precision."""
+"""Matmuls for the CPU device, against NumPy in double precision."""
 
 from __future__ import annotations
 

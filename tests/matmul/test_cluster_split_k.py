@@ -24,23 +24,27 @@ from aotc.kernels.matmul.wgmma.cluster_split_k import (
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.variants import Variant
 
-SPLIT = Variant(n=64, consumers=1, stages=4, splits=4)
+SPLIT = Variant(n=64, consumers=1, stages=4, cluster_split_k=4)
 
 
 @pytest.mark.parametrize(
-    ("n", "splits", "parts"), [(64, 4, 4), (64, 8, 4), (128, 3, 2), (256, 8, 8), (48, 2, 1)]
+    ("n", "cluster_split_k", "parts"),
+    [(64, 4, 4), (64, 8, 4), (128, 3, 2), (256, 8, 8), (48, 2, 1)],
 )
-def test_parts_are_of_one_width(n: int, splits: int, parts: int) -> None:
-    assert parts_of(n, splits) == parts
+def test_parts_are_of_one_width(n: int, cluster_split_k: int, parts: int) -> None:
+    assert parts_of(n, cluster_split_k) == parts
 
 
 @pytest.mark.parametrize(
-    ("n", "m_blocks", "consumers", "splits"), [(64, 1, 1, 4), (64, 1, 2, 3), (128, 2, 1, 8)]
+    ("n", "m_blocks", "consumers", "cluster_split_k"),
+    [(64, 1, 1, 4), (64, 1, 2, 3), (128, 2, 1, 8)],
 )
-def test_each_sum_is_of_all_blocks(n: int, m_blocks: int, consumers: int, splits: int) -> None:
+def test_each_sum_is_of_all_blocks(
+    n: int, m_blocks: int, consumers: int, cluster_split_k: int
+) -> None:
     """In their order; each block stores a part of the columns, and none is left out."""
     seen = {}
-    variant = Variant(n, consumers, m_blocks, splits=splits)
+    variant = Variant(n, consumers, m_blocks, cluster_split_k=cluster_split_k)
     threads = {(0, 0), (0, 127), (consumers - 1, 5)}
     columns = stored_columns(variant)
     with reduced(variant) as traced_reduction:
@@ -49,7 +53,7 @@ def test_each_sum_is_of_all_blocks(n: int, m_blocks: int, consumers: int, splits
             found, first = traced_reduction.stored(given)
             for block, i in itertools.product(range(m_blocks), range(columns // 2)):
                 own = (block, i + first // 2)
-                expected = [(peer, consumer, thread, *own) for peer in range(splits)]
+                expected = [(peer, consumer, thread, *own) for peer in range(cluster_split_k)]
                 assert found[block, i] == expected
                 seen[consumer, thread, *own] = rank
     assert len(seen) == len(threads) * m_blocks * n // 2
@@ -82,7 +86,9 @@ class Reduction:
         # What all threads of all blocks write to this one.
         memory: dict[int, tuple[int, int, int, int, int]] = {}
         threads, variant = np.arange(128), self.variant
-        for rank, consumer in itertools.product(range(variant.splits), range(variant.consumers)):
+        for rank, consumer in itertools.product(
+            range(variant.cluster_split_k), range(variant.consumers)
+        ):
             own = {**given, "rank": rank, "consumer": consumer, "thread": threads}
             values = self.evaluate(own)
             for store in self.trace.operations("llvm.store"):
@@ -143,16 +149,16 @@ def number_in(attribute: Any) -> int:
     return int(number)
 
 
-@pytest.mark.parametrize("splits", [2, 3, 8])
+@pytest.mark.parametrize("cluster_split_k", [2, 3, 8])
 @pytest.mark.parametrize("k", [0, 1, 64, 65, 200, 1024, 4100])
-def test_blocks_divide_k(splits: int, k: int) -> None:
+def test_blocks_divide_k(cluster_split_k: int, k: int) -> None:
     """Each step of K is one block's; each block has one step at least, if behind the end of K."""
     stages, done = -(-k // 64), []
     with traced(rank="i32", k="i32", stages="i32") as trace:
-        split_k = ClusterSplitK(trace.b, Variant(64, 1, splits=splits))
+        split_k = ClusterSplitK(trace.b, Variant(64, 1, cluster_split_k=cluster_split_k))
         split_k.rank = trace["rank"]
         own, begin = split_k.divide(trace["stages"], trace["k"])
-        for rank in range(splits):
+        for rank in range(cluster_split_k):
             values = trace.evaluate(rank=rank, k=k, stages=stages)
             first, count = values[begin], values[own]
             assert count >= 1
@@ -164,13 +170,13 @@ def test_blocks_divide_k(splits: int, k: int) -> None:
 @pytest.mark.parametrize(
     "variant",
     [
-        Variant(n=64, consumers=1, splits=9),
-        Variant(n=128, m_blocks=2, ping_pong=True, splits=2),
+        Variant(n=64, consumers=1, cluster_split_k=9),
+        Variant(n=128, m_blocks=2, ping_pong=True, cluster_split_k=2),
         # No room for the sums in the place of the ring.
-        Variant(n=256, consumers=2, stages=2, splits=2),
+        Variant(n=256, consumers=2, stages=2, cluster_split_k=2),
         # More rows than are fetched, and rows that are not known.
-        Variant(n=64, consumers=1, few=16),
-        Variant(n=64, consumers=2, few=64),
+        Variant(n=64, consumers=1, small_m=16),
+        Variant(n=64, consumers=2, small_m=64),
     ],
 )
 def test_what_cannot_be_split_is_refused(variant: Variant) -> None:

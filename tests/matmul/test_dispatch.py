@@ -1,4 +1,4 @@
-"""Products of matrices in whole modules: which are found, what they become, what they compute."""
+"""Matmuls in whole modules: which are found, what they become, what they compute."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_explain_says_which_kernels(tmp_path: Path) -> None:
     file = tmp_path / "product.mlir"
     file.write_text(module("256x256xf16", "256x256xf16", "256x256xf16"))
     said = explanation(file)
-    assert "a product of matrices: wgmma with tiles of 64x" in said
+    assert "matmul: wgmma with tiles of 64x" in said
 
 
 def test_few_rows_are_made_on_tensor_cores_or_in_one_pass(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.epilogue import Epilogue, Step
 from aotc.kernels.matmul.gemv import GEMV
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Matrix, Problem
 from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.wgmma.family import WGMMA
 
@@ -80,26 +80,28 @@ def problem(
     front = (Axis("batch"),) if batched else ()
     rows, columns = ("?", "?") if dynamic else (str(m), str(n))
     numbers = (
-        Extra(f"memref<{BATCHES}x{element}>", element, front, size)
+        EpilogueOperand(f"memref<{BATCHES}x{element}>", element, front, size)
         if batched
-        else Extra(f"memref<?x{element}>", element, (Axis("row", SEQUENCES),), size)
+        else EpilogueOperand(f"memref<?x{element}>", element, (Axis("row", SEQUENCES),), size)
     )
-    extras = (
-        Extra(f"memref<{columns}x{element}>", element, (column,), 16 if not dynamic else size),
-        Extra(f"memref<{rows}x{element}>", element, (row,), size),
-        Extra(whole.type, element, (*front, row, column), whole.alignment),
+    epilogue_operands = (
+        EpilogueOperand(
+            f"memref<{columns}x{element}>", element, (column,), 16 if not dynamic else size
+        ),
+        EpilogueOperand(f"memref<{rows}x{element}>", element, (row,), size),
+        EpilogueOperand(whole.type, element, (*front, row, column), whole.alignment),
         numbers,
-        Extra("f32", None, (), 1),
+        EpilogueOperand("f32", None, (), 1),
     )
     a, b = matrix(m, k, element, **options), matrix(k, n, element, **options)
-    return Problem(a, b, c, "f32", batched=batched, extras=extras)
+    return Problem(a, b, c, "f32", batched=batched, epilogue_operands=epilogue_operands)
 
 
 FAMILIES = {
     "tensor_cores": (MMA_SYNC, MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3)),
     "tensor_cores in parts of K": (
         MMA_SYNC,
-        MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, splits=2),
+        MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, split_k=2),
     ),
     "simt": (SIMT, None),
     "skinny": (GEMV, None),
@@ -117,6 +119,7 @@ CASES = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("batched", [False, True], ids=["", "batched"])
 @pytest.mark.parametrize("dynamic", [False, True], ids=["", "dynamic"])
 @pytest.mark.parametrize(("name", "sizes", "element", "result"), CASES)
@@ -137,7 +140,7 @@ def test_every_family_takes_it(
             pytest.skip("is not for sizes that are not known")
         variant = variants[0]
     elif given.a.alignment < variant.copy_bytes or given.b.alignment < variant.copy_bytes:
-        variant = MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, copy_bytes=1, splits=variant.splits)
+        variant = MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, copy_bytes=1, split_k=variant.split_k)
     assert family.can_take(given, variant)
     finish = steps(element, result)
     text = entry(family.function(given, variant, "product", finish))
@@ -159,6 +162,7 @@ def test_every_family_takes_it(
     np.testing.assert_allclose(c.astype(np.float64), exact, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("batched", [False, True], ids=["", "batched"])
 @pytest.mark.parametrize("sizes", [(200, 104, 72), (64, 72, 128)])
 @pytest.mark.parametrize("result", ["f16", "f32"])

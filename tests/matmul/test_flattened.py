@@ -13,7 +13,7 @@ from helpers.shared import made_once, shared_folder
 from matmul.contracted import Contraction
 
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 
 # A linear layer of a batch of sequences.
 LINEAR = Contraction(
@@ -64,7 +64,7 @@ def test_dimensions_become_one(name: str) -> None:
     found = case.found(flattened)
     assert found is not None
     problem = found.problem
-    assert not isinstance(problem, Gathered)
+    assert not isinstance(problem, ImplicitGemm)
     types = [matrix.type for matrix in (problem.a, problem.b, problem.c)]
     assert types == [f"memref<{shape}xf32>" for shape in shapes.split()]
 
@@ -96,7 +96,7 @@ def test_the_result_stays_the_buffer_that_it_is(name: str) -> None:
     ],
     ids=lambda case: case.name,
 )
-def test_what_is_no_matrix_is_gathered(case: Contraction) -> None:
+def test_what_is_no_matrix_is_an_implicit_gemm(case: Contraction) -> None:
     assert case.problem is not None
     assert case.found(flattened) is None
 

@@ -35,7 +35,7 @@ PRODUCT = """
 
 
 @dataclass(frozen=True)
-class Extra:
+class EpilogueOperand:
     """An operand of the function that the elementwise operation reads: its map's results, and how
     NumPy spreads it over C."""
 
@@ -45,10 +45,10 @@ class Extra:
     spread: Callable[[Array], Array] = lambda array: array
 
 
-ROW = Extra("(i, j) -> (j)", (N,))
-COLUMN = Extra("(i, j) -> (i)", (M,), spread=lambda array: array[:, None])
-WHOLE = Extra(IDENTITY, (M, N))
-TURNED = Extra("(i, j) -> (j, i)", (N, M), spread=lambda array: array.T)
+ROW = EpilogueOperand("(i, j) -> (j)", (N,))
+COLUMN = EpilogueOperand("(i, j) -> (i)", (M,), spread=lambda array: array[:, None])
+WHOLE = EpilogueOperand(IDENTITY, (M, N))
+TURNED = EpilogueOperand("(i, j) -> (j, i)", (N, M), spread=lambda array: array.T)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Case:
     name: str
     body: str
     exact: Callable[..., Array]
-    extras: tuple[Extra, ...] = ()
+    epilogue_operands: tuple[EpilogueOperand, ...] = ()
     element: str = "f32"
     total: str = "f32"
     result: str = "f32"
@@ -73,10 +73,10 @@ class Case:
         types = [f"memref<{rows}x{sizes['k']}x{self.element}>"]
         types.append(f"memref<{sizes['k']}x{columns}x{self.element}>")
         types.append(f"memref<{rows}x{columns}x{self.result}>")
-        for extra in self.extras:
+        for extra in self.epilogue_operands:
             shape = "".join(f"{'?' if self.dynamic else size}x" for size in extra.shape)
             types.append(f"memref<{shape}{extra.element}>")
-        names = ["A", "B", "D", *(f"E{i}" for i in range(len(self.extras)))]
+        names = ["A", "B", "D", *(f"E{i}" for i in range(len(self.epilogue_operands)))]
         arguments = ", ".join(f"%{n}: {t}" for n, t in zip(names, types, strict=True))
         dims, room = "", ""
         if self.dynamic:
@@ -98,10 +98,10 @@ func.func @{name or self.name}({arguments}) attributes {{llvm.emit_c_interface}}
 """
 
     def elementwise(self, source: str, type_: str, target: str, result: str, types: Any) -> str:
-        maps = [IDENTITY, *(extra.map for extra in self.extras), IDENTITY]
+        maps = [IDENTITY, *(extra.map for extra in self.epilogue_operands), IDENTITY]
         values = [source, *(f"%E{i}" for i in range(len(types)))]
         inputs = ", ".join(values)
-        elements = [self.total, *(extra.element for extra in self.extras)]
+        elements = [self.total, *(extra.element for extra in self.epilogue_operands)]
         names = ["%s", *(f"%e{i}" for i in range(len(types)))]
         arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, elements, strict=True))
         return f"""
@@ -165,7 +165,10 @@ SIGMOID = """
     %v = arith.divf %one, %u : f32
 """
 HALVES = {"element": "f16", "result": "f16"}
-F16_ROW, F16_WHOLE = Extra(ROW.map, ROW.shape, "f16"), Extra(IDENTITY, (M, N), "f16")
+F16_ROW, F16_WHOLE = (
+    EpilogueOperand(ROW.map, ROW.shape, "f16"),
+    EpilogueOperand(IDENTITY, (M, N), "f16"),
+)
 CASES = (
     Case("bias_row", BIAS.replace("%x", "%r"), lambda p, b: p + b, (ROW,)),
     Case("bias_column", BIAS.replace("%x", "%r"), lambda p, b: p + b, (COLUMN,)),
@@ -231,7 +234,7 @@ CASES = (
         lambda p: np.where(np.tri(*p.shape, dtype=bool), p, -1e30),
     ),
     Case("doubles", "%r = arith.mulf %s, %e0 : f64", lambda p, b: p * b,
-         (Extra(ROW.map, ROW.shape, "f64"),), "f64", "f64", "f64"),
+         (EpilogueOperand(ROW.map, ROW.shape, "f64"),), "f64", "f64", "f64"),
 )  # fmt: skip
 
 
@@ -260,15 +263,15 @@ def random(shape: tuple[int, ...], element: str, seed: int) -> Array:
 def check(case: Case, function: Any, m: int = M, n: int = N, k: int = K) -> None:
     a, b = random((m, k), case.element, 1), random((k, n), case.element, 2)
     sizes = {M: m, N: n}
-    extras = [
+    epilogue_operands = [
         random(tuple(sizes[size] for size in extra.shape), extra.element, 3 + i)
-        for i, extra in enumerate(case.extras)
+        for i, extra in enumerate(case.epilogue_operands)
     ]
     d = np.full((m, n), np.nan, DTYPES[case.result])
-    function(a, b, d, *extras)
+    function(a, b, d, *epilogue_operands)
     wide = [
         extra.spread(array.astype(np.float64))
-        for extra, array in zip(case.extras, extras, strict=True)
+        for extra, array in zip(case.epilogue_operands, epilogue_operands, strict=True)
     ]
     exact = case.exact(a.astype(np.float64) @ b.astype(np.float64), *wide)
     tolerance = TOLERANCES[case.result]
@@ -287,6 +290,7 @@ def test_sizes_that_are_not_known(library: Any, sizes: tuple[int, int, int]) -> 
             check(case, getattr(library, case.name), *sizes)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_no_kernel_is_left_beside_the_product(case: Case, tmp_path: Path) -> None:
     assert kernels(case.text(), tmp_path) == 0

@@ -373,6 +373,7 @@ DIMS = """
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("map_", "shape"),
     [("n", (48,)), ("s", (40,)), ("b", (5,)), ("s, n", (40, 48)), ("b, s", (5, 40))],

@@ -13,10 +13,10 @@ from matmul.scalar_products import CLAMPED, Product, build, call
 from aotc.kernels.matmul.gemv import GEMV, Variant
 
 # Loads of an element or of several, k divided by lanes, warps, blocks. `small` differs from sizes.
-ONE = Variant(small=2, warps=2, load_bytes=4, depth=2, rows=2, lanes=8)
-WIDE = Variant(small=3, warps=4, load_bytes=16, depth=2, rows=1, warps_along=2, lanes=4)
-SPLIT = Variant(small=4, warps=2, load_bytes=4, depth=2, rows=2, warps_along=2, lanes=8, splits=3)
-HALF = Variant(small=1, warps=2, load_bytes=2, depth=1, rows=3, lanes=32)
+ONE = Variant(small=2, warps=2, load_bytes=4, unroll=2, rows=2, lanes=8)
+WIDE = Variant(small=3, warps=4, load_bytes=16, unroll=2, rows=1, warps_along=2, lanes=4)
+SPLIT = Variant(small=4, warps=2, load_bytes=4, unroll=2, rows=2, warps_along=2, lanes=8, split_k=3)
+HALF = Variant(small=1, warps=2, load_bytes=2, unroll=1, rows=3, lanes=32)
 
 SIZES = [(1, 1, 1), (1, 70, 9), (2, 33, 200), (3, 64, 16), (5, 67, 131), (2, 3, 0)]
 

@@ -1,4 +1,4 @@
-"""Contractions that are no plain products of matrices: convolutions and others, against NumPy."""
+"""Contractions that are no plain matmuls: convolutions and others, against NumPy."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ HALF = {"element": "f16", "result": "f32"}
 BYTES = {"element": "i8", "result": "i32"}
 # Small tiles: several on a side, soon compiled.
 COPIES = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 16)
-PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, splits=3)
+PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, split_k=3)
 LOADS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 2, 0)
 ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)
-ELEMENT_PARTS = msgspec.structs.replace(ELEMENTS, splits=2)
+ELEMENT_PARTS = msgspec.structs.replace(ELEMENTS, split_k=2)
 CHUNKS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, 16)
-CHUNK_PARTS = msgspec.structs.replace(CHUNKS, splits=3)
+CHUNK_PARTS = msgspec.structs.replace(CHUNKS, split_k=3)
 TF32 = msgspec.structs.replace(ELEMENTS, k=16)
-TF32_PARTS = msgspec.structs.replace(TF32, splits=2)
+TF32_PARTS = msgspec.structs.replace(TF32, split_k=2)
 TF32_CHUNKS = msgspec.structs.replace(CHUNKS, k=16)
 OF_BYTES = IMPLICIT_MMA_SYNC.variant_type(32, 32, 64, 2, 2, 2, 1)
 BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 64, 20)
@@ -138,10 +138,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """All cases, built once for all workers: kernels for GPUs, which the CPU device runs."""
 
     def make(folder: Path) -> None:
-        build_library("\n".join(text_of(*case) for case in CASES), folder, name="gathered")
+        build_library("\n".join(text_of(*case) for case in CASES), folder, name="implicit_gemm")
 
-    folder = made_once(shared_folder(tmp_path_factory) / "gathered", make)
-    return Library(folder / "lib" / "libgathered.so", folder / "gathered.json")
+    folder = made_once(shared_folder(tmp_path_factory) / "implicit_gemm", make)
+    return Library(folder / "lib" / "libimplicit_gemm.so", folder / "implicit_gemm.json")
 
 
 def check(library: Library, case: Contraction, entry_name: str, *, is_turned: bool) -> None:

@@ -20,8 +20,8 @@ from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse
 from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
-from aotc.kernels.matmul.implicit_gemm.recognition import recognise_gathered
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.mlir import ir
 
@@ -79,7 +79,7 @@ func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, 
             (function,) = module.body.operations
             operations = [op.operation for op in function.regions[0].blocks[0].operations]
             generic = [op for op in operations if op.name == "linalg.generic"][1]
-            product = recognise_gathered(generic, roots, allow_tf32=False)
+            product = recognise_implicit_gemm(generic, roots, allow_tf32=False)
             assert product is not None
             return change(fuse(product, roots, [], []))
 
@@ -87,9 +87,9 @@ func.func @layer(%a: {made.type("a")}, %b: {made.type("b")}, %scales: {scales}, 
 HALF = {"element": "f16", "result": "f32"}
 BLOCKS = CPU_BLOCKED.variant_type(6, 1, 24, 64, 20)
 WHOLE = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 16)
-PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, splits=3)
+PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, split_k=3)
 ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)
-ELEMENT_PARTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1, splits=2)
+ELEMENT_PARTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1, split_k=2)
 EVEN = Layer(convolution("even", (2, 5, 6, 12), (35, 3, 3)), "f32")
 ODD = Layer(convolution("odd", (3, 4, 7, 7), (33, 3, 3), strides=(2, 2)), "f32")
 HALF_EVEN = Layer(convolution("half_even", (2, 5, 6, 12), (35, 3, 3), **HALF), "f16")
@@ -117,7 +117,7 @@ def text_of(layer: Layer, variant: Any) -> str:
 
     def write(fused: Fused) -> str:
         problem = fused.problem
-        assert isinstance(problem, Gathered)
+        assert isinstance(problem, ImplicitGemm)
         assert fused.epilogue is not None
         assert [operand.value.type for operand in fused.operands[3:]]
         finish = fused.epilogue
@@ -152,14 +152,20 @@ def test_result_is_numpys(library: Library, layer: Layer, variant: Any) -> None:
 
     def arguments(fused: Fused) -> list[Any]:
         """As the kernel takes them: A and B may have changed places, shapes are collapsed."""
-        shapes = [extra.type.split("<")[1].split("x")[:-1] for extra in fused.problem.extras]
-        extras = [given["scale" if len(one) == 1 else "residual"] for one in shapes]
-        extras = [
+        shapes = [
+            extra.type.split("<")[1].split("x")[:-1] for extra in fused.problem.epilogue_operands
+        ]
+        epilogue_operands = [given["scale" if len(one) == 1 else "residual"] for one in shapes]
+        epilogue_operands = [
             array.reshape([int(size) for size in one])
-            for array, one in zip(extras, shapes, strict=True)
+            for array, one in zip(epilogue_operands, shapes, strict=True)
         ]
         turned = fused.problem.a.type == made.type("b")
-        return [*((b, a) if turned else (a, b)), np.full(c.shape, np.nan, dtype), *extras]
+        return [
+            *((b, a) if turned else (a, b)),
+            np.full(c.shape, np.nan, dtype),
+            *epilogue_operands,
+        ]
 
     called = layer.fused(arguments)
     library.call(name_of(layer, variant), *called)

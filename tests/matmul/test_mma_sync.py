@@ -185,7 +185,7 @@ PRODUCTS = {
     ),
     "bf16_split": (
         Product(
-            *("bf16", "f32", replace(SMALL, copy_bytes=8, splits=3), (0, 0, 0), TN, 8),
+            *("bf16", "f32", replace(SMALL, copy_bytes=8, split_k=3), (0, 0, 0), TN, 8),
             adds=True,
             batched=True,
         ),
@@ -208,7 +208,7 @@ PRODUCTS = {
     ),
     "f64_wide_tn": (
         Product(
-            *("f64", "f32", replace(WIDE_F64, copy_bytes=1, splits=2), (0, 0, 0), TN),
+            *("f64", "f32", replace(WIDE_F64, copy_bytes=1, split_k=2), (0, 0, 0), TN),
             batched=True,
         ),
         ODD,
@@ -261,10 +261,10 @@ ADD_PLACE = Epilogue(
 )
 
 
-@pytest.mark.parametrize("splits", [1, 2])
-def test_epilogue_sees_sum_row_and_column(tmp_path: Path, splits: int) -> None:
+@pytest.mark.parametrize("split_k", [1, 2])
+def test_epilogue_sees_sum_row_and_column(tmp_path: Path, split_k: int) -> None:
     """C gets what the epilogue makes of them."""
-    variant = replace(SMALL, splits=splits)
+    variant = replace(SMALL, split_k=split_k)
     product = Product("f16", "f32", variant, alignment=16, result_pitch=48)
 
     def finish(sums: Array) -> Array:

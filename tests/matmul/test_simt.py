@@ -57,18 +57,18 @@ def _products() -> list[tuple[Product, Variant]]:
         (Product("bf16", 33, 34, 21, **_halves("bf16")), LOADS),
         (
             Product("split", 37, 40, 90, batches=3, transposed_a=True, adds=True),
-            msgspec.structs.replace(COPIES, splits=3),
+            msgspec.structs.replace(COPIES, split_k=3),
         ),
-        (replace(base, name="sizes_split"), msgspec.structs.replace(COPIES, splits=4)),
-        (replace(base, name="sizes_parts"), msgspec.structs.replace(COPIES, splits=0)),
+        (replace(base, name="sizes_split"), msgspec.structs.replace(COPIES, split_k=4)),
+        (replace(base, name="sizes_parts"), msgspec.structs.replace(COPIES, split_k=0)),
         (
             Product("batched_parts", 37, 40, 200, batches=3, adds=True),
-            msgspec.structs.replace(COPIES, splits=0),
+            msgspec.structs.replace(COPIES, split_k=0),
         ),
-        (Product("split_f64", 33, 18, 50, **_same("f64")), msgspec.structs.replace(F64, splits=2)),
+        (Product("split_f64", 33, 18, 50, **_same("f64")), msgspec.structs.replace(F64, split_k=2)),
         (
             Product("split_i32", 33, 34, 50, **_same("i32")),
-            msgspec.structs.replace(COPIES, splits=2),
+            msgspec.structs.replace(COPIES, split_k=2),
         ),
         (Product("large", 260, 130, 20), Variant(256, 128, 8, 64, 64, 16, 8, 3, 4)),
     ]
@@ -116,11 +116,11 @@ def test_any_sizes_are_right(
 
 def test_parts_of_k_are_as_many_as_a_gpu_has_use_for() -> None:
     """Not more than blocks at once, than steps are worth, or than a second kernel adds soon."""
-    variant = msgspec.structs.replace(COPIES, splits=0)
+    variant = msgspec.structs.replace(COPIES, split_k=0)
     sizes = {(64, 64, 4096): 32, (512, 512, 4096): 1, (256, 512, 4096): 2, (64, 64, 200): 3}
     for size, splits in sizes.items():
-        assert SIMT.for_sizes(variant, size).splits == splits, size
-    assert SIMT.for_sizes(variant, (64, 64, 0)).splits == 1
+        assert SIMT.for_sizes(variant, size).split_k == splits, size
+    assert SIMT.for_sizes(variant, (64, 64, 0)).split_k == 1
 
 
 @pytest.mark.parametrize("size", [(0, 0, 4), (3, 0, 4), (0, 5, 0)], ids=str)

@@ -11,23 +11,24 @@ from matmul.test_dispatch import TRANSPOSED_B, explanation, module
 import aotc
 from aotc.kernels.matmul.gemv import GEMV
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.kernels.matmul.wgmma.small_m import FewRows, few_rows
+from aotc.kernels.matmul.wgmma.small_m import SmallM, small_m_kernels
 
 HALF = {"element": "f16", "result": "f16", "dynamic": "", "alignment": 16}
 
 
-def found(m: int, n: int, k: int, **fields: object) -> list[FewRows]:
-    return few_rows(Product("product", m, n, k, **{**HALF, **fields}).problem)
+def found(m: int, n: int, k: int, **fields: object) -> list[SmallM]:
+    return small_m_kernels(Product("product", m, n, k, **{**HALF, **fields}).problem)
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "splits"),
+    ("n", "k", "split_k"),
     [(4096, 4096, 2), (11008, 4096, 1), (1024, 4096, 8), (1024, 256, 1), (5120, 4096, 2)],
 )
-def test_k_is_divided_until_all_multiprocessors_have_a_part(n: int, k: int, splits: int) -> None:
+def test_k_is_divided_until_all_multiprocessors_have_a_part(n: int, k: int, split_k: int) -> None:
     [few] = found(16, n, k)
     assert few.family is WGMMA
-    assert (few.variant.splits, few.variant.few, few.rows) == (splits, 16, None)
+    variant = few.variant
+    assert (variant.cluster_split_k, variant.small_m, few.rows) == (split_k, 16, None)
 
 
 def test_one_row_is_one_pass_where_that_is_faster() -> None:
@@ -73,7 +74,7 @@ def test_squares_are_not_divided(size: int) -> None:
 
 def test_a_transposed_a_is_fetched_whole() -> None:
     [few] = found(16, 4096, 4096, transposed_a=True)
-    assert few.variant.few == 0
+    assert few.variant.small_m == 0
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,7 @@ def test_others_have_none(m: int, fields: dict[str, str]) -> None:
     assert found(m, 4096, 4096, **fields) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("a", "b", "c"),
     [

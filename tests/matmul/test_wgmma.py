@@ -19,16 +19,24 @@ from e2e.support import run
 from helpers.command import Outcome
 from matmul.traced import Trace, Values, traced
 
-from aotc.builder import Builder, Value
+from aotc.builder import Builder
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.tiles import Tile
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Place, Problem
+from aotc.kernels.matmul.problem import (
+    ELEMENT_BYTES,
+    Arguments,
+    EpilogueBuilder,
+    Matrix,
+    Place,
+    Problem,
+)
 from aotc.kernels.matmul.wgmma.cluster import Cluster
 from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
 from aotc.kernels.matmul.wgmma.family import WGMMA, Variant
 from aotc.kernels.matmul.wgmma.kernel import Kernel, operands
 from aotc.kernels.matmul.wgmma.transpose_of_c_store import TransposingEpilogue
 from aotc.mlir import ir
+from aotc.numbers import Value
 
 Aotc = Callable[..., Outcome]
 
@@ -91,7 +99,7 @@ def problem(
     )
 
 
-def module(p: Problem, variant: Variant = SMALL, finish: Finish | None = None) -> str:
+def module(p: Problem, variant: Variant = SMALL, finish: EpilogueBuilder | None = None) -> str:
     types = [p.a.type, p.b.type, p.c.type]
     arguments = ", ".join(f"%{key}: {type_}" for key, type_ in zip("ABC", types, strict=True))
     kernel = WGMMA.function(p, variant, "kernel", finish)
@@ -193,8 +201,8 @@ VARIANTS = (
     Variant(n=256, down=2, across=2),
 )
 SWAPPED = (
-    Variant(n=96, consumers=3, stages=5, buffers=1, swaps=True),
-    Variant(n=160, m_blocks=2, stages=3, across=2, swaps=True),
+    Variant(n=96, consumers=3, stages=5, buffers=1, transposes_c=True),
+    Variant(n=160, m_blocks=2, stages=3, across=2, transposes_c=True),
 )
 
 
@@ -238,7 +246,7 @@ def test_sums_stay_in_registers(
     command = ("build", path, "--chip", "sm_90a", "--emit", "ptx,cubin", "-o", f"{out}/")
     assert "warning" not in aotc(*command).succeeded().stderr
     said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
-    registers, shared, stack = map(int, re.findall(r"kernel +(\d+) +(\d+) +(\d+)", said)[0])
+    registers, shared, stack = map(int, re.findall(r" [a-z]\w+ +(\d+) +(\d+) +(\d+)", said)[0])
     assert registers <= {1: 255, 2: 168, 3: 128}[variant.consumers]
     assert (shared, stack) == (1024, 0)
     ptx = next(out.glob("*.ptx")).read_text()

@@ -11,17 +11,17 @@ from matmul.traced import traced
 from msgspec.structs import replace
 
 from aotc.builder import Builder
-from aotc.kernels.matmul.problem import Axis, Extra
+from aotc.kernels.matmul.problem import Axis, EpilogueOperand
 from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands
 
-BIAS = Extra("memref<104xf16>", "f16", (Axis("column"),), 4)
+BIAS = EpilogueOperand("memref<104xf16>", "f16", (Axis("column"),), 4)
 
 
 @pytest.mark.parametrize("lane", [0, 1, 6, 31])
 @pytest.mark.parametrize("first", [0, 64])
 def test_a_thread_reads_what_its_accumulators_are_of(lane: int, first: int) -> None:
     """Of each 8 columns of a subtile the lane's two, or C's last two; the same in both halves."""
-    p = replace(problem(n=104), extras=(BIAS,))
+    p = replace(problem(n=104), epilogue_operands=(BIAS,))
     with traced(bias=BIAS.type, first="i32", lane="i32") as trace:
         operands = ColumnOperands(trace.b, p, [trace["bias"]], has_pairs=True)
         found = operands.load(trace["first"], 64, trace["lane"])[0]
@@ -40,8 +40,10 @@ def test_a_thread_reads_what_its_accumulators_are_of(lane: int, first: int) -> N
         replace(BIAS, alignment=2),
     ],
 )
-def test_others_are_read_where_they_are_used(extra: Extra) -> None:
-    found = ColumnOperands(Builder(), replace(problem(), extras=(extra,)), [None], has_pairs=True)
+def test_others_are_read_where_they_are_used(extra: EpilogueOperand) -> None:
+    found = ColumnOperands(
+        Builder(), replace(problem(), epilogue_operands=(extra,)), [None], has_pairs=True
+    )
     assert found.operands == {}
 
 

@@ -83,7 +83,7 @@ def test_sums_stay_in_registers(
     command = ("build", path, "--chip", "sm_90a", "--emit", "ptx,cubin", "-o", f"{out}/")
     assert "warning" not in aotc(*command).succeeded().stderr
     said = aotc("inspect", next(out.glob("*.cubin"))).succeeded().stdout
-    registers, _, stack = map(int, re.findall(r"kernel +(\d+) +(\d+) +(\d+)", said)[0])
+    registers, _, stack = map(int, re.findall(r" [a-z]\w+ +(\d+) +(\d+) +(\d+)", said)[0])
     assert (registers <= 168, stack) == (True, 0)
     ptx = next(out.glob("*.ptx")).read_text()
     types = {
@@ -110,7 +110,7 @@ def test_sums_of_f8_are_promoted() -> None:
 def test_maps_have_cudas_types(aotc: Aotc, mlir_file: Callable[..., Path], tmp_path: Path) -> None:
     """8 bits are UINT8 (0) and f32 that is rounded TFLOAT32 (11): cuda.h, CUtensorMapDataType."""
     for name, expected in (("f8", {0, 9}), ("i8", {0, 3}), ("tf32", {11, 7})):
-        path = mlir_file(module(PROBLEMS[name], Variant(n=64, swaps=False)))
+        path = mlir_file(module(PROBLEMS[name], Variant(n=64, transposes_c=False)))
         out = tmp_path / f"{name}.ll"
         aotc("build", path, "--chip", "sm_90a", "--emit", "host-ll", "-o", out).succeeded()
         calls = re.findall(

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from aotc.builder import Builder, Value, wrap
+from aotc.builder import Builder
 from aotc.mlir import ir
+from aotc.numbers import Value, wrap
 from aotc.ops import create
 
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {

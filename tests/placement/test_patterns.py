@@ -62,7 +62,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_values_on_the_cpu(name: str, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twin is memory of its own there, too."""
+    """A mirror is memory of its own there, too."""
     monkeypatch.setenv("AOTC_DEVICE", "cpu")
     pattern = PATTERNS[name]
     for _ in range(2):

@@ -37,7 +37,7 @@ def _check(name: str, number: int, result: float, out: list[float]) -> None:
 
 @pytest.mark.parametrize("memory", ["auto", "managed"])
 def test_on_the_cpu(memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A twin is memory of its own there: a copy that is missing shows."""
+    """A mirror is memory of its own there: a copy that is missing shows."""
     monkeypatch.setenv("AOTC_DEVICE", "cpu")
     library = build_library(_text(), tmp_path, "--memory", memory, "-O1")
     for name, number in _runs():

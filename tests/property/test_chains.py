@@ -93,11 +93,13 @@ func.func @{name}(%a: {MATRIX}, %b: {MATRIX}, %c: {VECTOR}) attributes {{llvm.em
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", SEEDS)
 def test_kernels_give_what_operations_give(seed: int, tmp_path: Path) -> None:
     check(seed, tmp_path)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("options", [("-O0",), ("--block", "8x4")])
 def test_options_change_no_number(options: tuple[str, ...], tmp_path: Path) -> None:
     check(4, tmp_path, *options)

@@ -158,11 +158,13 @@ def place(w: Writer, is_affine: bool, around: list[str], buffer: str) -> str:
     return ", ".join(found)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", SEEDS)
 def test_kernels_give_what_loops_give(seed: int, tmp_path: Path) -> None:
     check(seed, tmp_path, ())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("options", [("-O0",), ("--block", "8x4"), ("--memory", "managed")])
 def test_options_change_no_number(options: tuple[str, ...], tmp_path: Path) -> None:
     check(4, tmp_path, options)

@@ -30,6 +30,7 @@ def check(first_seed: int, folder: Path, settings: Settings) -> None:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("batch", range(4))
 def test_programs_give_what_they_must(tmp_path: Path, batch: int) -> None:
     check(FIRST_SEED + batch * BATCH, tmp_path, Settings())

@@ -167,6 +167,7 @@ def thread_sanitizer(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(f"ThreadSanitizer does not run here: {done.stderr.strip()[:200]}")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("thread_sanitizer")
 @pytest.mark.parametrize("program", CONCURRENT)
 def test_program_has_no_races(program: str, drivers: Path, tmp_path: Path) -> None:
@@ -207,6 +208,7 @@ _VALGRIND = (
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind")
 @pytest.mark.parametrize("program", LEAK_TESTS)
 def test_program_loses_no_memory(program: str, drivers: Path, tmp_path: Path) -> None:

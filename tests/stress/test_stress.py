@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stress.run import Ended, builds, interrupts
 
 
@@ -10,6 +12,7 @@ def test_partly_warm_builds_end() -> None:
     assert list(builds(6, seed=1)) == [Ended("right")] * 6
 
 
+@pytest.mark.exhaustive
 def test_interrupted_builds_end() -> None:
     """They end with 130, with one line of text and with nothing left.
 

@@ -147,11 +147,11 @@ def test_candidates_begin_with_the_models_choice(problem: Problem, chip: Chip) -
 
 
 def test_all_that_kernels_depend_on_is_in_the_key() -> None:
-    """Of a problem with one more field the words must tell that, too. (`exact_sums` follows from
-    what is allowed; what is done with sums, `extras`, is not told apart.)"""
+    """Of a problem with one more field the words must tell that, too. (`exact_accumulation` follows
+    from what is allowed; what is done with sums, `epilogue_operands`, is not told apart.)"""
     assert Problem.__struct_fields__ == (
         *("a", "b", "c", "accumulator", "adds", "batched", "allow_tf32", "allow_3xtf32"),
-        *("exact_sums", "extras"),
+        *("exact_accumulation", "epilogue_operands"),
     )
     assert Matrix.__struct_fields__ == (
         *("type", "element", "sizes", "pitch", "alignment", "transposed"),

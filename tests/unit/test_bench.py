@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from helpers.command import REPOSITORY, process_environment
 
 from bench.cpu_device.cases import Case, Goal
@@ -104,6 +105,7 @@ def test_the_numbers() -> None:
     assert [goal["ratio"] for goal in case["goals"]] == [0.625, 2.5, None]
 
 
+@pytest.mark.exhaustive
 def test_a_whole_run(tmp_path: Path) -> None:
     """Its kernels are built, give NumPy's result, and are timed. (The other cases are larger.)"""
     numbers = tmp_path / "numbers.json"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from aotc.builder import Builder, Float
+from aotc.builder import Builder
 from aotc.kernels.hopper.smem import assembly
+from aotc.numbers import Float
 
 LOG2_E = math.log2(math.e)
 

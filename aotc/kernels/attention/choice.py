@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder import Number, ceil_divide, maximum
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.mma_sync.family import MMA_SYNC
 from aotc.kernels.attention.problem import Attention, Mask
@@ -17,6 +16,7 @@ from aotc.kernels.attention.wgmma.family import WGMMA
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.module_names import LEAST_CAPABILITY
+from aotc.numbers import Number, ceil_divide, maximum
 from aotc.request import Chip, unique
 
 _Aligned = TypeVar("_Aligned", Matrix, Mask)

@@ -10,17 +10,19 @@ from operator import and_, or_
 from typing import Any
 
 from aotc import ops
-from aotc.builder import Builder, Condition, Number, Scalar, compare, minimum
+from aotc.analysis.gpu_modules import RUNS_ON
+from aotc.builder import Builder
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import Choice, choose
 from aotc.kernels.attention.layout import Layout
 from aotc.kernels.attention.outline import CAUSAL, FORMS, OPERANDS, PLACES, SCALE, ZERO, problem_of
 from aotc.kernels.attention.problem import Attention, Mask
-from aotc.kernels.family import ANY_GPU
+from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.matmul.dispatch import TARGET, chips_of, declare_capability, name_modules
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.mlir import ir
+from aotc.mlir import dialect, ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
+from aotc.numbers import Condition, Number, Scalar, compare, minimum
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
@@ -55,13 +57,40 @@ def _replace(call: Any, function: Any, request: BuildRequest, remarks: Remarks) 
         what += " with a mask"
     if any(problem.heads):
         what += " of heads in rows"
+    on_cpu_alone = _has_all_gpus(choices, request)
+    rest = "; as it was written on the CPU" if on_cpu_alone else ", else as it was written"
     kernels = ", else ".join(map(str, choices))
-    remarks.add(STEP, call.location, f"{what}: one kernel, {kernels}, else as it was written")
+    remarks.add(STEP, call.location, f"{what}: one kernel, {kernels}{rest}")
     operands, layouts = _operands(call, function), _layouts(call, function)
     with call.location, ir.InsertionPoint(call):
-        outermost = Dispatch(Builder(), problem, operands, layouts).build(choices, call)
+        dispatch = Dispatch(Builder(), problem, operands, layouts)
+        if on_cpu_alone:
+            outermost = dispatch.build_for_all_gpus(choices, call)
+            function.attributes[RUNS_ON] = ir.StringAttr.get(CPU)
+        else:
+            outermost = dispatch.build(choices, call)
     name_modules(outermost, request.capabilities)
     return True
+
+
+def _has_all_gpus(choices: Sequence[Choice], request: BuildRequest) -> bool:
+    """Whether every GPU that the build is for has one of the kernels, wherever matrices lie."""
+    last = choices[-1]
+    return (
+        last.family.target == ANY_GPU
+        and not any(True for _ in _aligned(last.problem))
+        and min(request.capabilities) >= LEAST_CAPABILITY
+    )
+
+
+def _aligned(problem: Attention) -> Iterator[tuple[int, int]]:
+    """The operands that the problem says to be aligned, by number, and how: in bytes."""
+    matrices: list[Matrix | Mask] = [problem.q, problem.k, problem.v, problem.o]
+    if problem.mask is not None:
+        matrices.append(problem.mask)
+    for number, matrix in enumerate(matrices):
+        if matrix.alignment > ELEMENT_BYTES[matrix.element]:
+            yield number, matrix.alignment
 
 
 def _problem(call: Any, function: Any) -> Attention | None:
@@ -152,6 +181,31 @@ class Dispatch:
                 ir.InsertionPoint.current.block.append(call)
         return branch.operation
 
+    def build_for_all_gpus(self, choices: Sequence[Choice], call: Any) -> Any:
+        """The same, of choices of which every GPU can launch one: `call` is the CPU's alone."""
+        b = self.b
+        with b.where(compare("sge", self.capability, LEAST_CAPABILITY)) as branch:
+            with b.where(self.has_keys) as inner:
+                self._launch_first(choices)
+            if inner.operation is not None:
+                with inner.otherwise():
+                    o = self.arguments[3]
+                    dialect("linalg").fill(b.zero(str(o.type.element_type)), outs=[o])
+        with branch.otherwise():
+            ir.InsertionPoint.current.block.append(call)
+        return branch.operation
+
+    def _launch_first(self, choices: Sequence[Choice]) -> None:
+        """The first one that can be launched on this GPU, the last one without a question."""
+        first, *others = choices
+        if not others:
+            self._launch_cheapest(first)
+            return
+        with self.b.where(self._can_launch(first)) as branch:
+            self._launch_cheapest(first)
+        with branch.otherwise():
+            self._launch_first(others)
+
     def _can_launch(self, choice: Choice) -> Condition:
         target = choice.family.target
         if target == ANY_GPU:
@@ -163,18 +217,11 @@ class Dispatch:
 
     def _alignment(self, choice: Choice) -> Iterator[Condition]:
         """Whether matrices lie as the choice's problem says."""
-        problem = choice.problem
-        matrices: list[Matrix | Mask] = [problem.q, problem.k, problem.v, problem.o]
-        if problem.mask is not None:
-            matrices.append(problem.mask)
-        for matrix, argument, distances in zip(
-            matrices, self.arguments, self.distances, strict=True
-        ):
-            if matrix.alignment <= ELEMENT_BYTES[matrix.element]:
-                continue
+        for number, alignment in _aligned(choice.problem):
+            argument, distances = self.arguments[number], self.distances[number]
             address = self.b.op("memref.extract_aligned_pointer_as_index", [argument], "index")
             bits = reduce(or_, distances, address)
-            yield compare("eq", bits & (matrix.alignment - 1), 0)
+            yield compare("eq", bits & (alignment - 1), 0)
 
     def costs(self, choice: Choice) -> list[Number]:
         """Of each variant."""

@@ -6,18 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from aotc.builder import Builder, Value, function_text
+from aotc.builder import WIDEST_ACCESS, Builder, function_text
 from aotc.kernels.attention.problem import Attention
+from aotc.kernels.family import KernelFamily
+from aotc.numbers import Value
 
 
-class AttentionFamily(ABC):
+class AttentionFamily(KernelFamily[Attention], ABC):
     """See `KernelFamily`. A variant has `m`, the rows of a tile of Q, and `keys`, the rows of a
     tile of K and V.
 
     `concurrent_tiles`: how many tiles of O a large GPU computes at the same time.
+    `mnemonic` is the family in the names of its kernels.
     """
 
     name: str
+    mnemonic: str
     target: str
     concurrent_tiles: int
 
@@ -38,16 +42,38 @@ class AttentionFamily(ABC):
         """Dynamic shared memory of a block, in bytes."""
 
     @abstractmethod
-    def build(
+    def insert(
         self, b: Builder, problem: Attention, variant: Any, arguments: Sequence[Value]
     ) -> None:
         """Inserts the kernel's launch, and the host code in front of it, at the current insertion
         point. `arguments`: the buffers Q, K, V, O and, if there is one, the mask."""
 
+    def build(
+        self, b: Builder, problem: Attention, variant: Any, arguments: Sequence[Value]
+    ) -> None:
+        """Inserts what launches the kernel, which gets its name."""
+        with b.kernel_name(self.kernel_name(problem, variant)):
+            self.insert(b, problem, variant, arguments)
+
+    def kernel_name(self, problem: Attention, variant: Any) -> str:
+        """See `KernelFamily`."""
+        words = (
+            "attention",
+            problem.q.element,
+            f"d{problem.head_dim}" if problem.head_dim else "",
+            "causal" if problem.causal else "",
+            "mask" if problem.mask is not None else "",
+            self.mnemonic,
+            f"{variant.m}x{variant.keys}",
+            "" if problem.q.alignment >= WIDEST_ACCESS else f"align{problem.q.alignment}",
+        )
+        return "_".join(filter(None, words)).lower()
+
     def function(self, problem: Attention, variant: Any, name: str) -> str:
         """The text of `func.func @name`, which takes what `build` does and launches the kernel."""
 
         def body(b: Builder, arguments: list[Value]) -> None:
-            self.build(b, problem, variant, arguments)
+            with b.kernel_name(f"{name}_kernel"):
+                self.insert(b, problem, variant, arguments)
 
         return function_text(name, problem.arguments, body)

@@ -8,9 +8,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc.builder import Builder, Number, Scalar, Value
+from aotc.builder import Builder
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value
 from aotc.ops import create
 
 ALIGNMENT = 16  # bytes; of addresses it is asked when they are known

@@ -5,9 +5,10 @@ On Hopper TMA brings it, where it can (`wgmma.mask_tiles`).
 
 from __future__ import annotations
 
-from aotc.builder import Buffer, Builder, Float, Number, minimum
+from aotc.builder import Buffer, Builder
 from aotc.kernels.attention.problem import Mask
 from aotc.kernels.attention.recognition import BATCH, KEY, QUERY
+from aotc.numbers import Float, Number, minimum
 
 
 def outer_index(b: Builder, mask: Mask, batch: Number, query: Number) -> list[Number]:

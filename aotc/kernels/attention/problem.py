@@ -19,7 +19,8 @@ class Mask(Struct, frozen=True):
 
 
 class Attention(Struct, frozen=True):
-    """O = softmax(scale · Q · Kᵀ + mask) · V: Q and O are queries x depth, K and V keys x depth.
+    """O = softmax(scale · Q · Kᵀ + mask) · V: Q and O are queries x head_dim, K and V keys x
+    head_dim.
 
     All have one dimension for a batch in front, which counts heads, too. `scale` is above 0,
     `batch` None if it is not known.
@@ -48,7 +49,7 @@ class Attention(Struct, frozen=True):
         return types if self.mask is None else {**types, "mask": self.mask.type}
 
     @property
-    def depth(self) -> int | None:
+    def head_dim(self) -> int | None:
         """Columns of every matrix."""
         columns, heads = self.q.sizes[1], self.heads[0]
         return columns if columns is None or not heads else columns // heads

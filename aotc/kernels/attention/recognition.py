@@ -47,7 +47,7 @@ _COMPARISONS = {
     "cmpi 8": (">", False),
     "cmpi 9": (">=", False),
 }
-_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TRANSPOSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _AT_ONE = {"<": "<=", ">=": ">"}
 _FLOAT_EQUAL = "cmpf 1"
 
@@ -187,8 +187,8 @@ class _Recognition:
         # What is rounded before it is added is another number: -1e9 is -infinity in f16.
         for element in self._steps(mask, casts=("extf",)):
             is_float = str(element.tensor.type.element_type) in ("f16", "bf16", "f32")
-            *outer, last = element.index
-            if is_float and last == _KEY and all(_is_outer(place) for place in outer):
+            outer, last = element.index[:-1], element.index[-1:]
+            if is_float and last == (_KEY,) and all(_is_outer(place) for place in outer):
                 found = element
         return found
 
@@ -288,7 +288,7 @@ class _Recognition:
                 raise _NotAttentionError
             left, right = (self._through_casts(one, _INDEX_CASTS) for one in left.operands)
         if (left, right) == (Counter(_QUERY), Counter(_KEY)):
-            how = _TURNED[how]
+            how = _TRANSPOSED[how]
         elif (left, right) != (Counter(_KEY), Counter(_QUERY)):
             raise _NotAttentionError
         if how not in ("<=", ">"):

@@ -12,15 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from aotc.builder import (
-    Builder,
-    Float,
-    Number,
-    Scalar,
-    compare,
-    fma,
-    maximum_number,
-)
+from aotc.builder import Builder
 from aotc.kernels.attention.arithmetic import (
     LOG2_E,
     exp2,
@@ -28,6 +20,7 @@ from aotc.kernels.attention.arithmetic import (
     unless_empty,
 )
 from aotc.kernels.hopper.smem import assembly
+from aotc.numbers import Float, Number, Scalar, compare, fma, maximum_number
 
 _ALL_LANES, _LAST_LANE = -1, 31
 
@@ -127,7 +120,7 @@ class Softmax:
         """The accumulators of O, times their row's factor."""
         return [value * factors[i % 4 // 2] for i, value in enumerate(o)]
 
-    def inverse_sums(self, rows: Rows, *, empty_is_zero: bool) -> list[Float]:
+    def inverse_row_sums(self, rows: Rows, *, empty_is_zero: bool) -> list[Float]:
         """1 / the sum of each row, of all its threads; with `empty_is_zero`, 0 for a row of
         -infinity alone, whose sum is 0."""
         found = []

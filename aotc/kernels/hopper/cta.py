@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from aotc.builder import Builder, Launch, Scalar, compare
+from aotc.builder import Builder, Launch
 from aotc.chips import KIB, LIMITS
 from aotc.kernels.hopper.tma import TensorMap
 from aotc.mlir import ir
+from aotc.numbers import Scalar, compare
 
 WARPGROUP = 128  # threads
 # Of a block at most, less what aligns the stages behind the barriers.

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from aotc.builder import Builder, Number, Scalar, Value
+from aotc.builder import Builder
 from aotc.kernels.hopper.mma import MMA_K_BYTES, matrix_descriptor, swizzled_layout
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map, swizzled_width
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
+from aotc.numbers import Number, Scalar, Value
 
 # Bytes of 64 swizzled rows: from one slab to the next, of elements of 16 bits.
 SLAB_BYTES = 64 * SWIZZLE_BYTES

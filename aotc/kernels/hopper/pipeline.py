@@ -7,7 +7,8 @@ kernel's beginning on; such a `count` determines the stage, and the phase of its
 
 from __future__ import annotations
 
-from aotc.builder import Builder, Condition, Number, Scalar, Value, compare
+from aotc.builder import Builder
+from aotc.numbers import Condition, Number, Scalar, Value, compare
 
 _SPACE = "#gpu.address_space<workgroup>"
 _TICKS = 10_000_000  # of one try to wait, which is repeated

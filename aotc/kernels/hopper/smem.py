@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aotc.builder import Builder, Number, Type, Value, wrap
+from aotc.builder import Builder, Type
 from aotc.mlir import ir
+from aotc.numbers import Number, Value, wrap
 from aotc.ops import create
 
 SWIZZLE_BYTES = 128  # of the widest row that is swizzled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aotc.builder import Number, minimum
+from aotc.numbers import Number, minimum
 
 
 class Tile(Struct, frozen=True):

@@ -8,11 +8,12 @@ from operator import mul
 
 from msgspec import Struct
 
-from aotc.builder import Builder, Number, Scalar, Value, compare, maximum, select
+from aotc.builder import Builder
 from aotc.kernels.hopper.pipeline import Mbarriers
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value, compare, maximum, select
 from aotc.ops import create
 from aotc.rewrites.tensor_map_types import ROUNDS_TO_TF32
 

@@ -1,4 +1,4 @@
-"""Which kernels a product of matrices gets, for which GPUs."""
+"""Which kernels a matmul gets, for which GPUs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ from aotc.kernels.matmul.family import MatmulFamily, least_clocks
 from aotc.kernels.matmul.gemv import GEMV
 from aotc.kernels.matmul.implicit_gemm.cpu import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
 from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Extra, Finish, Matrix, Problem
+from aotc.kernels.matmul.problem import (
+    ELEMENT_BYTES,
+    Arguments,
+    EpilogueBuilder,
+    EpilogueOperand,
+    Matrix,
+    Problem,
+)
 from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.tcgen05 import TCGEN05
 from aotc.kernels.matmul.tuned import LARGE, SMALL, TINY, Entry, Sizes, sizes_at, variant_of
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.kernels.matmul.wgmma.small_m import few_rows
+from aotc.kernels.matmul.wgmma.small_m import small_m_kernels
 from aotc.module_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
@@ -37,14 +44,14 @@ _OF_HOPPER: tuple[MatmulFamily, ...] = (WGMMA, MMA_SYNC_F64, ALONG_K, THRICE_ON_
 _OF_ANY_GPU: tuple[MatmulFamily, ...] = (THRICE, MMA_SYNC, AS_F16, SIMT)
 # By the names that files of what was measured have them.
 FAMILIES = {family.name: family for family in (*_OF_HOPPER, *_OF_ANY_GPU, GEMV)}
-_OF_GATHERED: tuple[MatmulFamily, ...] = (IMPLICIT_MMA_SYNC, IMPLICIT_SIMT)
+_OF_IMPLICIT_GEMM: tuple[MatmulFamily, ...] = (IMPLICIT_MMA_SYNC, IMPLICIT_SIMT)
 _OF_CPU: tuple[MatmulFamily, ...] = (CPU_STREAMED, CPU_BLOCKED)
 _HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
 # Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
 # smaller ones are taken, that suit the size SMALL.
 _MANY_TILES = 100
 # So few rows or columns of C are made by one pass over the other matrix.
-_FEW = 8
+_MOST_SMALL = 8
 # What is timed: no kernel that is expected to take so many times as long as its family's fastest,
 # and no more than so many of the family that the model chooses, and of each other one. (What
 # families expect is hardly comparable.)
@@ -55,14 +62,14 @@ _MOST_OF_OTHERS = 3
 _LEAST_OF_VECTORS = 64 * 64
 
 _P = TypeVar("_P", bound=Problem)
-_Buffer = TypeVar("_Buffer", Matrix, Extra)
+_Buffer = TypeVar("_Buffer", Matrix, EpilogueOperand)
 
 
 class Choice(Struct, frozen=True):
     """A kernel for `problem`, whose matrices are aligned as that says: a family's variant, and what
     it is launched on, a chip or ANY_GPU. Fewer tiles than `least_tiles` are for the next choice,
     and so are more than `most_tiles` (0: any number), other numbers of rows than from the first of
-    `rows` to the second, and a K of less than `least_depth`. `entry` is what
+    `rows` to the second, and a K of less than `least_k`. `entry` is what
     says that it is the fastest, where that was measured. `unknown`: what it takes sizes for that
     are not known. `capabilities`: the GPUs that it is launched on, where some of those that code is
     made for have not the shared memory; none stands for all of them."""
@@ -76,7 +83,7 @@ class Choice(Struct, frozen=True):
     rows: tuple[int, int] | None = None
     unknown: int = SMALL
     most_tiles: int = 0
-    least_depth: int = 0
+    least_k: int = 0
     capabilities: tuple[int, ...] = ()
 
     @property
@@ -89,7 +96,7 @@ class Choice(Struct, frozen=True):
         """Of what the chip can at most, by the model; None for what has no model. At `sizes`, or
         where every size that is not known is `unknown`."""
         sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
-        if not self.family.has_cost_model or isinstance(self.problem, Gathered):
+        if not self.family.has_cost_model or isinstance(self.problem, ImplicitGemm):
             return None
         least = least_clocks(self.problem, sizes, chip)
         if not least:
@@ -97,9 +104,11 @@ class Choice(Struct, frozen=True):
         clocks = self.family.expected_clocks(self.problem, self.variant, sizes, chip, at_most=True)
         return least / clocks
 
-    def build(self, b: Builder, arguments: Arguments, finish: Finish | None = None) -> None:
+    def build(
+        self, b: Builder, arguments: Arguments, epilogue: EpilogueBuilder | None = None
+    ) -> None:
         """Inserts what launches the kernel."""
-        self.family.build(b, self.problem, self.variant, arguments, finish)
+        self.family.build(b, self.problem, self.variant, arguments, epilogue)
 
     def function(self, name: str) -> str:
         """The host function that launches the kernel, as text."""
@@ -143,19 +152,19 @@ def _fastest(
         return []
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
         return []
-    if isinstance(problem, Gathered):
-        return list(_choose_gathered(problem))
+    if isinstance(problem, ImplicitGemm):
+        return list(_choose_implicit_gemm(problem))
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
         if untested and (new := _untested(problem, chip)):
             found += new
             continue
         own = [entry for entry in measured if Chip(entry.chip).capability == chip.capability]
-        few = _few_rows(problem, chip)
-        if own and any(one.rows is None for one in few):
-            few = []
-        found += few
-        if few and few[0].rows is None:
+        small_m = _small_m(problem, chip)
+        if own and any(one.rows is None for one in small_m):
+            small_m = []
+        found += small_m
+        if small_m and small_m[0].rows is None:
             continue
         best = _best_on(problem, chip)
         chosen_when_known = best[0].family.chosen_when_known(problem) if len(best) > 1 else None
@@ -201,9 +210,9 @@ def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
 @lru_cache(maxsize=64)
 def _smaller(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
     """In place of the choice, the best kernel that these GPUs have room for. Kept like those that
-    are chosen of gathered ones."""
+    are chosen of implicit GEMMs."""
     room, problem = block_shared_of(capabilities), choice.problem
-    families = _OF_GATHERED if isinstance(problem, Gathered) else _OF_ANY_GPU
+    families = _OF_IMPLICIT_GEMM if isinstance(problem, ImplicitGemm) else _OF_ANY_GPU
     for family in unique([choice.family, *families]):
         able = [one for one in family.able(problem) if family.shared_bytes(problem, one) <= room]
         if able:
@@ -234,17 +243,17 @@ def _own_variant(chip: Chip) -> Chip:
 
 def _families_of(problem: Problem, chip: Chip | None = None) -> list[MatmulFamily]:
     """What can multiply on the chip, or on any GPU, the best one first."""
-    few = min(size for size in (problem.m, problem.n, _FEW + 1) if size is not None)
-    if few <= _FEW:
+    smallest = min(size for size in (problem.m, problem.n, _MOST_SMALL + 1) if size is not None)
+    if smallest <= _MOST_SMALL:
         return [GEMV, *_OF_ANY_GPU]
     return [*(_OF_HOPPER if chip == _HOPPER else ()), *_OF_ANY_GPU]
 
 
-def _few_rows(problem: Problem, chip: Chip) -> list[Choice]:
+def _small_m(problem: Problem, chip: Chip) -> list[Choice]:
     """What few rows have kernels of their own for on the chip."""
     return [
-        Choice(few.family, few.variant, few.problem, chip.name, rows=few.rows)
-        for few in (few_rows(problem) if chip == _HOPPER else [])
+        Choice(one.family, one.variant, one.problem, chip.name, rows=one.rows)
+        for one in (small_m_kernels(problem) if chip == _HOPPER else [])
     ]
 
 
@@ -302,11 +311,11 @@ def _not_far_slower(
 
 
 @lru_cache(maxsize=64)
-def _choose_gathered(problem: Gathered) -> tuple[Choice, ...]:
+def _choose_implicit_gemm(problem: ImplicitGemm) -> tuple[Choice, ...]:
     """As they lie, and at any address. Kept, for networks have many convolutions of one size."""
     found = []
     for one in dict.fromkeys((problem, _anywhere(problem))):
-        for family in _OF_GATHERED:
+        for family in _OF_IMPLICIT_GEMM:
             if able := family.able(one):
                 found.append(Choice(family, _best_for(family, one, able, [_HOPPER]), one, ANY_GPU))
                 break
@@ -316,7 +325,7 @@ def _choose_gathered(problem: Gathered) -> tuple[Choice, ...]:
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, of matrices at any address; None where loops must do."""
     problem = _anywhere(problem)
-    families = (IMPLICIT_CPU,) if isinstance(problem, Gathered) else _OF_CPU
+    families = (IMPLICIT_CPU,) if isinstance(problem, ImplicitGemm) else _OF_CPU
     for family in families:
         for variant in family.able(problem):
             return Choice(family, variant, problem, CPU)
@@ -354,11 +363,11 @@ def _of_few_tiles(small: Choice) -> list[Choice]:
     depth, found = small.problem.k, small.family.few_tiles(small.problem)
     if found is None:
         return []
-    variant, most, least_depth = found
-    if depth is not None and depth < least_depth:
+    variant, most, least_k = found
+    if depth is not None and depth < least_k:
         return []
-    few = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_depth=least_depth)
-    return [few]
+    tiny = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_k=least_k)
+    return [tiny]
 
 
 def _best_for(
@@ -377,8 +386,8 @@ def _best_for(
 def _anywhere(problem: _P) -> _P:
     """The same, of matrices of which no address is known."""
     a, b, c = (_unaligned(matrix) for matrix in (problem.a, problem.b, problem.c))
-    extras = tuple(_unaligned(extra) for extra in problem.extras)
-    return replace(problem, a=a, b=b, c=c, extras=extras)
+    epilogue_operands = tuple(_unaligned(operand) for operand in problem.epilogue_operands)
+    return replace(problem, a=a, b=b, c=c, epilogue_operands=epilogue_operands)
 
 
 def _unaligned(buffer: _Buffer) -> _Buffer:

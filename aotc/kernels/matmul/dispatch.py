@@ -1,4 +1,4 @@
-"""Products of matrices in host code → a choice among kernels, made when they are to be launched.
+"""Matmuls in host code → a choice among kernels, made when they are to be launched.
 
 What a program runs on is known then: a GPU of Hopper's has kernels that no other has, and the CPU
 device keeps the loops. So are the addresses of matrices, which the widest copies need at multiples
@@ -19,17 +19,9 @@ from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
 from aotc.analysis.generics import has_reduction
-from aotc.analysis.gpu_modules import module_for
+from aotc.analysis.gpu_modules import module_for, runs_on
 from aotc.analysis.launch_limits import excesses
-from aotc.builder import (
-    Builder,
-    Condition,
-    Number,
-    Scalar,
-    Value,
-    ceil_divide,
-    compare,
-)
+from aotc.builder import Builder
 from aotc.errors import InternalError
 from aotc.input.entries import functions_of
 from aotc.kernels.family import ANY_GPU, CPU
@@ -38,19 +30,20 @@ from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfused
 from aotc.kernels.matmul.fusion.narrow import narrow_results
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
-from aotc.kernels.matmul.implicit_gemm.recognition import recognise_gathered
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm
 from aotc.kernels.matmul.implicit_gemm.repeated import repeat
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Extra, Matrix, Problem
-from aotc.kernels.matmul.recognition import Product, multiplies, recognise_product
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperand, Matrix, Problem
+from aotc.kernels.matmul.recognition import Matmul, multiplies, recognise_matmul
 from aotc.kernels.matmul.tuned import Entry, parse_tuned, problem_words, variant_of
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
+from aotc.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
 
-STEP = "aotc-choose-product-kernels"
+STEP = "aotc-choose-matmul-kernels"
 DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
 # Inside of these somebody else decides what runs where.
 PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
@@ -62,7 +55,7 @@ CAPABILITIES = "aotc.capabilities"
 _ALIGNED = ("memref.alloc", "memref.get_global")
 
 
-def choose_product_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
+def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) -> None:
     """Changes `module`, in which linalg is on buffers and `linalg.generic`, in place."""
     with module.context:
         roots = Roots(Functions(module))
@@ -78,7 +71,11 @@ def choose_product_kernels(module: Any, request: BuildRequest, remarks: Remarks)
         ]
         products = _products(generics, roots, request)
         narrow_results(
-            [one for one in products if not isinstance(one.problem, Gathered) and not one.has_rows]
+            [
+                one
+                for one in products
+                if not isinstance(one.problem, ImplicitGemm) and not one.has_rows
+            ]
         )
         taken: list[_Taken] = []
         for number, product in enumerate(products):
@@ -137,20 +134,22 @@ class _Taken(Struct):
 
     def __str__(self) -> str:
         words = ", else ".join(map(str, self.choices))
-        if self.with_loops:
+        if not self.choices:
+            words = str(self.cpu)
+        elif self.with_loops:
             words += "; loops on the CPU"
         elif self.cpu is not None:
             words += f"; {self.cpu}"
-        steps = " and what is done with it" if self.fused.epilogue else ""
-        return f"a product of matrices{steps}: {words}"
+        steps = " with an epilogue" if self.fused.epilogue else ""
+        return f"matmul{steps}: {words}"
 
     def replace(self) -> None:
         """Puts the kernels where the last of the operations is that they do."""
         fused = self.fused
         last = fused.replaced[-1]
         with last.location, ir.InsertionPoint(last):
-            a, b, c, *extras = [operand.make() for operand in fused.operands]
-            _Dispatch(fused, Arguments(a, b, c, tuple(extras))).build(self)
+            a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
+            _Dispatch(fused, Arguments(a, b, c, tuple(epilogue_operands))).build(self)
         if self.with_loops:
             return
         for operation in reversed(fused.replaced):
@@ -159,19 +158,25 @@ class _Taken(Struct):
             remove_temporary(temporary)
 
 
-def _products(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> list[Product]:
+def _products(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> list[Matmul]:
     """Those that are to have kernels."""
     products = []
     for generic in generics:
         with generic.location:
             product = _recognise(generic, roots, request)
-        if product is not None and _choose(product.problem, request):
+        if product is None:
+            continue
+        if _is_for_cpu(generic):
+            has_kernels = choose_for_cpu(product.problem) is not None
+        else:
+            has_kernels = bool(_choose(product.problem, request))
+        if has_kernels:
             products.append(product)
     return products
 
 
 def _take(
-    product: Product,
+    product: Matmul,
     roots: Roots,
     others: tuple[Sequence[Any], Sequence[Any]],
     request: BuildRequest,
@@ -186,8 +191,8 @@ def _take(
     # What some family cannot store stays an operation of its own.
     if _families(more) == _families(alone):
         kept = more
-    if not isinstance(product.problem, Gathered):  # those are not timed
-        remarks.products.append(replace(kept.fused.problem, extras=()))
+    if not isinstance(product.problem, ImplicitGemm):  # those are not timed
+        remarks.products.append(replace(kept.fused.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
     for line in reasons(kept.choices, chips_of(request)):
         remarks.add(STEP, location, line)
@@ -213,11 +218,20 @@ def _choose(
 
 
 def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> _Taken:
-    measured = _measured(fused.problem, fused.replaced[-1], request, remarks)
-    choices = _choose(fused.problem, request, measured)
+    last = fused.replaced[-1]
+    choices = []
+    if not _is_for_cpu(last):
+        measured = _measured(fused.problem, last, request, remarks)
+        choices = _choose(fused.problem, request, measured)
     cpu = choose_for_cpu(fused.problem) if request.cpu_kernels else None
     with_loops = request.cpu_kernels and cpu is None
     return _Taken(fused, choices, cpu, with_loops, request.capabilities)
+
+
+def _is_for_cpu(operation: Any) -> bool:
+    """Whether it is in a function that runs where there is no GPU."""
+    function = ops.enclosing(operation, "func.func")
+    return function is not None and runs_on(function) == CPU
 
 
 def _measured(
@@ -225,7 +239,7 @@ def _measured(
 ) -> list[Entry]:
     """What the file of --tuned says of the problem, but for what this aotc cannot make: of that it
     is warned."""
-    if request.tuned is None or isinstance(problem, Gathered):
+    if request.tuned is None or isinstance(problem, ImplicitGemm):
         return []
     words, found = problem_words(problem), []
     for entry in parse_tuned(request.tuned):
@@ -241,15 +255,15 @@ def _measured(
     return found
 
 
-def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Product | None:
+def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | None:
     recognise = partial(
-        recognise_product,
+        recognise_matmul,
         allow_tf32=request.allow_tf32,
         allow_3xtf32=request.allow_3xtf32,
     )
     product = recognise(generic, roots)
     if product is None:
-        product = recognise_gathered(generic, roots, allow_tf32=request.allow_tf32)
+        product = recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32)
         product = product and (flattened(product) or product)
     if product is None and multiplies(generic) and repeat(generic):
         product = recognise(generic, roots)
@@ -307,6 +321,12 @@ class _Dispatch:
         b = self._b
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability = b.op("func.call", (), "i32", callee=callee)
+        if not taken.choices:
+            assert taken.cpu is not None
+            with b.execute_region() as region:
+                self._kernel(taken.cpu)
+            name_modules(region, taken.capabilities)
+            return
         if taken.cpu is None and not taken.with_loops:
             with b.execute_region() as region:
                 self._choose(capability, taken.choices)
@@ -337,9 +357,9 @@ class _Dispatch:
             conditions.append(compare("uge", self._tiles(first), first.least_tiles))
         if first.most_tiles:
             conditions.append(compare("ule", self._tiles(first), first.most_tiles))
-        if first.problem.k is None and (first.least_depth or first.target != ANY_GPU):
+        if first.problem.k is None and (first.least_k or first.target != ANY_GPU):
             # At least 1: TMA wants an address, and what has no elements may have none.
-            conditions.append(compare("uge", self._depth(), max(1, first.least_depth)))
+            conditions.append(compare("uge", self._depth(), max(1, first.least_k)))
         if first.rows is not None:
             rows = self._b.dim(self._arguments.c, _rank(self._arguments.c) - 2)
             conditions += [compare("uge", rows, first.rows[0]), compare("ule", rows, first.rows[1])]
@@ -352,11 +372,13 @@ class _Dispatch:
             self._choose(capability, others)
 
     def _kernel(self, choice: Choice) -> None:
-        finish = None
+        epilogue = None
         if self._epilogue:
-            finish = self._epilogue.finish(choice.problem.extras, self._arguments.extras)
+            epilogue = self._epilogue.bind(
+                choice.problem.epilogue_operands, self._arguments.epilogue_operands
+            )
         with self._b.execute_region() as region:
-            choice.build(self._b, self._arguments, finish)
+            choice.build(self._b, self._arguments, epilogue)
         region.attributes[TARGET] = ir.StringAttr.get(choice.target)
         if choice.capabilities:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)
@@ -376,7 +398,7 @@ class _Dispatch:
         a = self._arguments.a
         return self._b.dim(a, _rank(a) - (2 if self._problem.a.transposed else 1))
 
-    def _alignment(self, number: int, buffer: Matrix | Extra) -> list[Condition]:
+    def _alignment(self, number: int, buffer: Matrix | EpilogueOperand) -> list[Condition]:
         """Whether rows begin at multiples of what the buffer's `alignment` says. `number`: of the
         argument."""
         size = ELEMENT_BYTES.get(buffer.element or "", 1)
@@ -410,16 +432,16 @@ def _rank(value: Value) -> int:
     return int(ir.MemRefType(value.type).rank)
 
 
-def _has_unknown_rows(buffer: Matrix | Extra, type_: Any) -> bool:
+def _has_unknown_rows(buffer: Matrix | EpilogueOperand, type_: Any) -> bool:
     """Whether it is not known how far rows lie apart, which follow each other."""
     if isinstance(buffer, Matrix):
         return buffer.pitch is None
     return bool(type_.rank > 1 and type_.is_dynamic_dim(type_.rank - 1))
 
 
-def _buffers(problem: Problem) -> list[Matrix | Extra]:
+def _buffers(problem: Problem) -> list[Matrix | EpilogueOperand]:
     """Of the arguments of kernels, in their order."""
-    return [problem.a, problem.b, problem.c, *problem.extras]
+    return [problem.a, problem.b, problem.c, *problem.epilogue_operands]
 
 
 def _identity(rank: int) -> Any:

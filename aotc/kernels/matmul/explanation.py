@@ -42,7 +42,7 @@ def _when(choice: Choice) -> str:
         least, most = choice.rows
         place = f"{f'{least} to {most} rows' if least < most else 'one row'}, {place}"
     if choice.most_tiles:
-        depth = f", K of {choice.least_depth} and more" if choice.least_depth else ""
+        depth = f", K of {choice.least_k} and more" if choice.least_k else ""
         return f"up to {choice.most_tiles} tiles{depth}, {place}"
     return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place
 
@@ -53,7 +53,7 @@ def _why(choice: Choice) -> str:
     if (how := choice.family.describe_choice(choice.variant)) is not None:
         return how
     if choice.most_tiles:
-        is_split = getattr(choice.variant, "splits", 1) != 1
+        is_split = getattr(choice.variant, "split_k", 1) != 1
         return "made for few tiles" + (", in parts of K" if is_split else "")
     known = choice.family.variants(choice.problem)
     if choice.variant not in known:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
-from aotc.builder import Builder, Value, function_text
+from aotc.builder import WIDEST_ACCESS, Builder, function_text
 from aotc.chips import gpu_of
+from aotc.kernels.family import KernelFamily
 from aotc.kernels.matmul.epilogue import Epilogue
 from aotc.kernels.matmul.peaks import peak_of
-from aotc.kernels.matmul.problem import Arguments, Finish, Problem
+from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.tuned import Sizes
+from aotc.numbers import Value
 from aotc.request import Chip
 
 
 class FewTiles(NamedTuple):
     """A variant for problems of unknown sizes whose C has few tiles: at most `most_tiles` of them,
-    and from a K extent of `least_depth` on."""
+    and from a K extent of `least_k` on."""
 
     variant: Any
     most_tiles: int
-    least_depth: int
+    least_k: int
 
 
 def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
@@ -30,17 +32,30 @@ def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
     return multiply_adds / peak_of(problem, chip).multiply_adds
 
 
-class MatmulFamily(ABC):
+def named_tile(
+    m: int, n: int, k: int, stages: int, *, copy_bytes: int = WIDEST_ACCESS, **counts: int
+) -> str:
+    """`128x256x64_s4`, and each of `counts` that is not 1, as in `_splitk2`: in kernels' names. A
+    count of 0 is found by the program, and not named. Copies of fewer than 16 bytes take operands
+    of less alignment."""
+    words = [f"{word}{count or ''}" for word, count in counts.items() if count != 1]
+    if copy_bytes != WIDEST_ACCESS:
+        words.append(f"align{copy_bytes}")
+    return "_".join((f"{m}x{n}x{k}", f"s{stages}", *words))
+
+
+class MatmulFamily(KernelFamily[Problem], ABC):
     """See `KernelFamily`. `variant_type` is the class of the family's variants.
 
     `has_cost_model` says whether `expected_clocks` can be asked. `is_bandwidth_bound` kernels are
     as fast as memory in every variant. `packs_operands` says that the family copies matrices which
     others take as they lie, and `is_for_large` that this pays for large ones alone.
     `takes_any_address` is False if the family has no kernels for operands whose addresses are not
-    known.
+    known. `mnemonic` is the family in the names of its kernels.
     """
 
     name: str
+    mnemonic: str
     target: str
     variant_type: type[Any]
     has_cost_model: bool = True
@@ -58,30 +73,59 @@ class MatmulFamily(ABC):
         """See `KernelFamily`."""
 
     @abstractmethod
+    def insert(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Any,
+        arguments: Arguments,
+        epilogue: EpilogueBuilder | None = None,
+    ) -> None:
+        """Inserts what launches the kernel. `epilogue` builds the epilogue."""
+
     def build(
         self,
         b: Builder,
         problem: Problem,
         variant: Any,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        """Inserts what launches the kernel. `finish` builds the epilogue."""
+        """Inserts what launches the kernel, which gets its name."""
+        name = self.kernel_name(problem, variant)
+        with b.kernel_name(f"{name}_epilogue" if epilogue is not None else name):
+            self.insert(b, problem, variant, arguments, epilogue)
+
+    def kernel_name(self, problem: Problem, variant: Any) -> str:
+        """See `KernelFamily`."""
+        tile = self.tile_name(problem, variant)
+        return f"{problem.operation}_{self.mnemonic}_{tile}".lower()
+
+    def tile_name(self, problem: Problem, variant: Any) -> str:
+        """The variant's parameters in the name of its kernel."""
+        del problem
+        return f"{variant.m}x{variant.n}"
 
     def function(
-        self, problem: Problem, variant: Any, name: str, finish: Finish | Epilogue | None = None
+        self,
+        problem: Problem,
+        variant: Any,
+        name: str,
+        epilogue: EpilogueBuilder | Epilogue | None = None,
     ) -> str:
-        """The text of `func.func @name`, whose arguments are A, B, C and the extras, and which
-        launches the kernel. `finish`: a `Finish`, or an `Epilogue`."""
+        """The text of `func.func @name`, whose arguments are A, B, C and the epilogue operands, and
+        which launches the kernel, named like the function. `epilogue`: an `EpilogueBuilder`, or an
+        `Epilogue`."""
 
         def body(b: Builder, given: list[Value]) -> None:
             arguments = Arguments(given[0], given[1], given[2], tuple(given[3:]))
             bound = (
-                finish.finish(problem.extras, arguments.extras)
-                if isinstance(finish, Epilogue)
-                else finish
+                epilogue.bind(problem.epilogue_operands, arguments.epilogue_operands)
+                if isinstance(epilogue, Epilogue)
+                else epilogue
             )
-            self.build(b, problem, variant, arguments, bound)
+            with b.kernel_name(f"{name}_kernel"):
+                self.insert(b, problem, variant, arguments, bound)
 
         return function_text(name, problem.arguments, body)
 
@@ -107,8 +151,8 @@ class MatmulFamily(ABC):
         each, once = self.tile_clocks(problem, variant, k)
         if at_most:
             peak = peak_of(problem, chip).multiply_adds
-            each = max(each, variant.m * variant.n * k / variant.splits / peak)
-        tiles = -(-m // variant.m) * -(-n // variant.n) * variant.splits
+            each = max(each, variant.m * variant.n * k / variant.split_k / peak)
+        tiles = -(-m // variant.m) * -(-n // variant.n) * variant.split_k
         return float(-(-tiles // gpu_of(chip.capability).multiprocessors) * each + once)
 
     def tile_clocks(self, problem: Problem, variant: Any, k: int) -> tuple[float, float]:

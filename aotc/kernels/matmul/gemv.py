@@ -4,7 +4,7 @@
 where C has few columns. Each element of `large` is read once, in the widest accesses that are known
 to be aligned, and multiplied with all of `small` that it meets, which caches hold. Threads share K
 and add their accumulators in a fixed order: first the lanes of a warp, then warps, then, where
-`splits` says so, blocks, whose sums a second kernel adds.
+`split_k` says so, blocks, whose sums a second kernel adds.
 """
 
 from __future__ import annotations
@@ -15,23 +15,11 @@ from math import gcd, prod
 
 from msgspec import Struct
 
-from aotc.builder import (
-    WIDEST_ACCESS,
-    Buffer,
-    Builder,
-    Condition,
-    Number,
-    Value,
-    compare,
-    divide_up,
-    minimum,
-    signed_maximum,
-    unravel,
-)
+from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import H100, MAX_THREAD_REGISTERS, REGISTERS, STATIC_SHARED_BYTES, WARP
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.scalar import (
     Block,
     Coordinate,
@@ -41,8 +29,18 @@ from aotc.kernels.matmul.scalar import (
     launch,
     sum_type,
 )
+from aotc.numbers import (
+    Condition,
+    Number,
+    Value,
+    compare,
+    divide_up,
+    minimum,
+    signed_maximum,
+    unravel,
+)
 
-MOST_FEW = 8  # rows or columns
+MOST_ROWS_OF_SMALL_M = 8  # rows or columns
 _WIDEST_OF_BYTES = 8  # elements of a byte take many instructions
 _REDUCTION_THREADS = 128
 _MANY_ACCUMULATORS = 64
@@ -61,8 +59,8 @@ class Variant(Struct, frozen=True):
     - if it is K-major: `rows` rows for each `warps_along` of its `warps`, which share K;
     - if it is not: `lanes` accesses side by side; the other lanes, and all warps, share K.
 
-    `load_bytes`: the bytes of an access to the large matrix, a power of two up to 16. `depth`: how
-    many accesses a thread begins before it uses the first. `splits`: so many blocks share K.
+    `load_bytes`: the bytes of an access to the large matrix, a power of two up to 16. `unroll`: how
+    many accesses a thread begins before it uses the first. `split_k`: so many blocks share K.
     `is_right`: the small matrix is B. `is_early`: the kernel waits for the one before it, which may
     still run then (from sm_90 on).
     """
@@ -70,11 +68,11 @@ class Variant(Struct, frozen=True):
     small: int
     warps: int
     load_bytes: int
-    depth: int
+    unroll: int
     rows: int = 1
     warps_along: int = 1
     lanes: int = 32
-    splits: int = 1
+    split_k: int = 1
     is_right: bool = False
     is_early: bool = False
 
@@ -94,10 +92,12 @@ def _sides(problem: Problem, is_right: bool) -> tuple[_Side, _Side]:
     return (b, a) if is_right else (a, b)
 
 
-def _k_major_shapes(problem: Problem, few: int, width: int) -> list[tuple[int, int, int, int]]:
-    """Warps, those of them along K, rows, depth: for one row, as many loads at once as there are
+def _k_major_shapes(
+    problem: Problem, small_rows: int, width: int
+) -> list[tuple[int, int, int, int]]:
+    """Warps, those of them along K, rows, unroll: for one row, as many loads at once as there are
     in K. (Of more, two rows save loads and conversions of the small matrix.)"""
-    if few > 1:
+    if small_rows > 1:
         return []
     k = problem.k or 1 << 30
     step = WARP * width  # of a warp
@@ -105,10 +105,10 @@ def _k_major_shapes(problem: Problem, few: int, width: int) -> list[tuple[int, i
     return [(4, along, 1, 8 if 4 * step * 8 <= k else 4)]
 
 
-def _other_shapes(large: _Side, few: int, width: int) -> list[tuple[int, int, int, int]]:
-    """Warps, lanes side by side, depth, splits: for one row, strips as wide as leave enough of them
-    for all multiprocessors, and fewer loads of a thread where there are many."""
-    if few > 1:
+def _other_shapes(large: _Side, small_rows: int, width: int) -> list[tuple[int, int, int, int]]:
+    """Warps, lanes side by side, unroll, split-K: for one row, strips as wide as leave enough of
+    them for all multiprocessors, and fewer loads of a thread where there are many."""
+    if small_rows > 1:
         return []
     columns = (large.extent or 1 << 12) // width
     lanes = 8 if columns >= 8 * _ENOUGH_STRIPS else 4 if columns >= 4 * _FEW_STRIPS else 2
@@ -136,7 +136,7 @@ class _Shape:
         accumulators = variant.small * self.per_thread
         # About what a thread needs: accumulators, what it has loaded and converted, factors,
         # addresses.
-        at_once = variant.depth * (variant.rows if self.large.is_k_major else 1)
+        at_once = variant.unroll * (variant.rows if self.large.is_k_major else 1)
         words = ELEMENT_BYTES[self.type] // 4
         self.registers = (accumulators + at_once * self.width) * words + variant.small + 22
         # Sums of warps: of each that shares outputs, of each row of `small`, of the strip.
@@ -151,7 +151,7 @@ class _Kernel(_Shape):
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
     ) -> None:
         super().__init__(problem, variant)
         self.b, self.problem, self.variant, self.epilogue = b, problem, variant, epilogue
@@ -169,9 +169,9 @@ class _Kernel(_Shape):
         groups = divide_up(self.small_extent, variant.small)
         strips = divide_up(self.large_extent, self.strip)
         # Blocks that follow each other have the same of the large matrix, or are side by side.
-        counts = (variant.splits, strips, groups)
+        counts = (variant.split_k, strips, groups)
         blocks = prod(counts, start=o.batches)
-        if variant.splits > 1:
+        if variant.split_k > 1:
             self.workspace = self._allocate()
         early = variant.is_early
         with launch(b, blocks, self.threads, self.shared_bytes, overlaps_previous=early) as block:
@@ -179,8 +179,8 @@ class _Kernel(_Shape):
         if self.workspace is not None:
             elements = o.batches * (o.m * o.n)
             blocks = divide_up(elements, _REDUCTION_THREADS)
-            with launch(b, blocks, _REDUCTION_THREADS) as block:
-                self._reduce_splits(block, self.workspace, elements)
+            with launch(b, blocks, _REDUCTION_THREADS, role="reduction") as block:
+                self._reduce_split_k(block, self.workspace, elements)
             b.op("memref.dealloc", [self.workspace.value])
 
     def _compute(self, block: Block, counts: tuple[Number, ...]) -> None:
@@ -220,7 +220,7 @@ class _Kernel(_Shape):
                     sums[at] = b.multiply_add(factor, values[number], sums[at])
             return sums
 
-        return self._mainloop(slice_, self.width, variant.depth, load, multiply)
+        return self._mainloop(slice_, self.width, variant.unroll, load, multiply)
 
     def _over_columns(self) -> list[Value]:
         """For another one: a thread's accesses are at the same columns of several rows."""
@@ -245,7 +245,7 @@ class _Kernel(_Shape):
         def load(k: Number, count: int) -> list[list[Value]]:
             return [self._load_large(column, k + i, self.width) for i in range(count)]
 
-        return self._mainloop(slice_, self.variant.depth, 1, load, self._multiply_columns)
+        return self._mainloop(slice_, self.variant.unroll, 1, load, self._multiply_columns)
 
     def _over_some_columns(self, slice_: Number, column: Number) -> list[Value]:
         """Element by element; behind the last column, that one once more."""
@@ -302,10 +302,10 @@ class _Kernel(_Shape):
 
     def _k_range(self, chunk: int) -> tuple[Number, Number]:
         """Where K begins and ends for this block: at whole chunks, but for the end of the last."""
-        k, splits = self.operands.k, self.variant.splits
-        if splits == 1:
+        k, split_k = self.operands.k, self.variant.split_k
+        if split_k == 1:
             return 0, k
-        extent = divide_up(divide_up(k, splits), chunk) * chunk
+        extent = divide_up(divide_up(k, split_k), chunk) * chunk
         begin = minimum(self.split * extent, k)
         return begin, minimum(begin + extent, k)
 
@@ -400,7 +400,7 @@ class _Kernel(_Shape):
             if self.workspace is None:
                 self._store_result((self.batch, row, column), total)
                 return
-            matrix = self.batch * self.variant.splits + self.split
+            matrix = self.batch * self.variant.split_k + self.split
             b.store(total, self.workspace, [(matrix * o.m + row) * o.n + column])
 
     def _store_result(self, at: Coordinate, total: Value) -> None:
@@ -413,17 +413,17 @@ class _Kernel(_Shape):
     def _allocate(self) -> Buffer:
         """The buffer of the sums of blocks: for each batch and split, a matrix like C."""
         o = self.operands
-        count = (o.batches * self.variant.splits) * (o.m * o.n)
+        count = (o.batches * self.variant.split_k) * (o.m * o.n)
         return Buffer(self.b.alloc([count], f"memref<?x{self.type}>"))
 
-    def _reduce_splits(self, block: Block, workspace: Buffer, elements: Number) -> None:
+    def _reduce_split_k(self, block: Block, workspace: Buffer, elements: Number) -> None:
         """The second kernel: a thread for each element of C."""
-        b, o, splits = self.b, self.operands, self.variant.splits
+        b, o, split_k = self.b, self.operands, self.variant.split_k
         number = block.index * _REDUCTION_THREADS + block.thread
         with b.where(compare("ult", number, elements)):
             batch, place = unravel(number, o.m * o.n)
-            first = batch * splits
-            places = [(first + i) * (o.m * o.n) + place for i in range(splits)]
+            first = batch * split_k
+            places = [(first + i) * (o.m * o.n) + place for i in range(split_k)]
             total = reduce(b.add, [b.load(workspace, [at]) for at in places])
             row, column = unravel(place, o.n)
             self._store_result((batch, row, column), total)
@@ -433,6 +433,7 @@ class Gemv(MatmulFamily):
     """See the module's docstring."""
 
     name = "one pass over the large matrix"
+    mnemonic = "gemv"
     target = ANY_GPU
     variant_type = Variant
     has_cost_model = False
@@ -461,16 +462,16 @@ class Gemv(MatmulFamily):
             return ()
         known = [size if size is not None else 1 << 30 for size in (problem.m, problem.n)]
         is_right = known[1] < known[0]
-        few = min(known)
-        if few > 16:
+        small_rows = min(known)
+        if small_rows > 16:
             return ()
-        few = max(few, 1)
+        small_rows = max(small_rows, 1)
         _, large = _sides(problem, is_right)
         element_bytes = ELEMENT_BYTES[large.matrix.element]
         widest = gcd(WIDEST_ACCESS, large.matrix.alignment)
         if large.is_k_major:
             shapes = (
-                *_k_major_shapes(problem, few, widest // element_bytes),
+                *_k_major_shapes(problem, small_rows, widest // element_bytes),
                 *(
                     (4, 4, 2, 2),
                     (8, 1, 2, 2),
@@ -481,24 +482,26 @@ class Gemv(MatmulFamily):
                 ),
             )
             found = [
-                Variant(few, warps, widest, depth, rows, along, is_right=is_right)
-                for warps, along, rows, depth in shapes
+                Variant(small_rows, warps, widest, unroll, rows, along, is_right=is_right)
+                for warps, along, rows, unroll in shapes
             ]
         else:
             # Narrower accesses, of more lanes, where a thread would have too many sums.
-            if few == 1 and element_bytes == 1:
+            if small_rows == 1 and element_bytes == 1:
                 widest = min(widest, _WIDEST_OF_BYTES)
-            while widest > element_bytes and few * widest // element_bytes > _MANY_ACCUMULATORS:
+            while (
+                widest > element_bytes and small_rows * widest // element_bytes > _MANY_ACCUMULATORS
+            ):
                 widest //= 2
             found = [
                 Variant(
-                    *(few, warps, widest, depth),
+                    *(small_rows, warps, widest, unroll),
                     lanes=min(WARP, lanes * WIDEST_ACCESS // widest),
-                    splits=splits,
+                    split_k=split_k,
                     is_right=is_right,
                 )
-                for warps, lanes, depth, splits in (
-                    *_other_shapes(large, few, widest // element_bytes),
+                for warps, lanes, unroll, split_k in (
+                    *_other_shapes(large, small_rows, widest // element_bytes),
                     *((16, 4, 8, 1), (16, 4, 4, 1), (16, 8, 8, 1), (16, 8, 4, 1), (16, 4, 16, 1)),
                     *((8, 8, 8, 4), (8, 16, 4, 8), (8, 4, 4, 1), (16, 2, 8, 1), (8, 8, 4, 1)),
                 )
@@ -506,18 +509,23 @@ class Gemv(MatmulFamily):
         able = (variant for variant in found if self.can_take(problem, variant))
         return tuple(dict.fromkeys(able))
 
+    def tile_name(self, problem: Problem, variant: Variant) -> str:
+        del problem
+        tile = f"m{variant.small}_w{variant.warps}_b{variant.load_bytes}"
+        return tile if variant.split_k == 1 else f"{tile}_splitk{variant.split_k}"
+
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return _Shape(problem, variant).shared_bytes
 
-    def build(
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        _Kernel(b, problem, variant, arguments, finish).build()
+        _Kernel(b, problem, variant, arguments, epilogue).build()
 
 
 GEMV = Gemv()

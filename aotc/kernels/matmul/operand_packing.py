@@ -15,21 +15,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder import (
-    FLOAT8,
-    Buffer,
-    Builder,
-    Launch,
-    Number,
-    Value,
-    ceil_divide,
-    compare,
-)
+from aotc.builder import FLOAT8, Buffer, Builder, Launch
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.tuned import Sizes
 from aotc.kernels.matmul.wgmma.family import WGMMA
+from aotc.numbers import Number, Value, ceil_divide, compare
 from aotc.request import Chip
 
 # A block copies a square tile: a column for each lane, by so many warps.
@@ -78,6 +70,7 @@ class OperandPacking(MatmulFamily):
         self.is_for_large = not is_forced
         self.takes_any_address = takes_any_address
         self.name = f"{family.name} of {what}"
+        self.mnemonic = family.mnemonic
         self.target, self.variant_type = family.target, family.variant_type
 
     def inner(self, problem: Problem) -> Problem | None:
@@ -90,7 +83,11 @@ class OperandPacking(MatmulFamily):
         )
         is_parted = any(copy is not None and copy.parts for copy in plan)
         return replace(
-            problem, a=a, b=b, allow_tf32=problem.allow_tf32 or is_parted, exact_sums=is_parted
+            problem,
+            a=a,
+            b=b,
+            allow_tf32=problem.allow_tf32 or is_parted,
+            exact_accumulation=is_parted,
         )
 
     def can_take(self, problem: Problem, variant: Any) -> bool:
@@ -123,13 +120,19 @@ class OperandPacking(MatmulFamily):
         assert inner is not None
         return self.family.shared_bytes(inner, variant)
 
-    def build(
+    def kernel_name(self, problem: Problem, variant: Any) -> str:
+        """Of the family's kernel, which takes what was packed."""
+        inner = self.inner(problem)
+        assert inner is not None
+        return self.family.kernel_name(inner, variant)
+
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Any,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
         inner, plan = self.inner(problem), self.plan(problem)
         assert inner is not None
@@ -144,8 +147,8 @@ class OperandPacking(MatmulFamily):
             value if packing is None else packing.begin()
             for value, packing in zip((arguments.a, arguments.b), packings, strict=True)
         ]
-        of_packed = Arguments(packed[0], packed[1], arguments.c, arguments.extras)
-        self.family.build(b, inner, variant, of_packed, finish)
+        of_packed = Arguments(packed[0], packed[1], arguments.c, arguments.epilogue_operands)
+        self.family.build(b, inner, variant, of_packed, epilogue)
         for packing in packings:
             if packing is not None:
                 packing.end()
@@ -267,7 +270,7 @@ class _Packing:
         is_there = blocks > 0 if isinstance(blocks, int) else compare("slt", 0, blocks)
         with (
             self.b.where(is_there),
-            self.b.launch(blocks, _TILE * _WARPS, bytes_) as launch,
+            self.b.launch(blocks, _TILE * _WARPS, bytes_, role="packing") as launch,
         ):
             self._copy_tile(launch, tiles, across)
 

@@ -1,4 +1,4 @@
-"""What a kernel for a product of matrices is to compute."""
+"""What a kernel for a matmul is to compute."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from aotc.builder import Builder, Value
+from aotc.builder import Builder
+from aotc.numbers import Value
 
 # Bytes of the elements of matrices, by their types in MLIR.
 ELEMENT_BYTES = {
@@ -48,7 +49,7 @@ class Axis(Struct, frozen=True):
     modulus: int | None = None
 
 
-class Extra(Struct, frozen=True):
+class EpilogueOperand(Struct, frozen=True):
     """What is read to make an element of C from its sum: a buffer, and the axis of C along each of
     its dimensions (none: a scalar in a buffer); or, without an element type, a scalar itself.
 
@@ -72,9 +73,9 @@ class Problem(Struct, frozen=True):
     Products are added as `accumulator`, the type that the operation asks for. With `batched`,
     matrices are those of one dimension in front, which all three have. `allow_tf32`: elements of
     f32 may be rounded to tf32 before they are multiplied; `allow_3xtf32`: they may be parted into
-    sums of two of tf32 each, of whose products the least one is left out. `exact_sums`: what tensor
-    cores add is added to other sums before it loses bits. `extras` are further operands, `%e0` and
-    so on, for what is done with sums before they are stored.
+    sums of two of tf32 each, of whose products the least one is left out. `exact_accumulation`:
+    what tensor cores add is added to other sums before it loses bits. `epilogue_operands` are
+    further operands, `%e0` and so on, for what is done with sums before they are stored.
     """
 
     a: Matrix
@@ -85,14 +86,27 @@ class Problem(Struct, frozen=True):
     batched: bool = False
     allow_tf32: bool = False
     allow_3xtf32: bool = False
-    exact_sums: bool = False
-    extras: tuple[Extra, ...] = ()
+    exact_accumulation: bool = False
+    epilogue_operands: tuple[EpilogueOperand, ...] = ()
+
+    @property
+    def operation(self) -> str:
+        """The operation in kernels' names, as `matmul_f16_tn`: its types and layouts. Layouts are
+        named as in BLAS and CUTLASS, first A's, then B's: `n` is column-major and `t` row-major."""
+        name = "batched_matmul" if self.batched else "matmul"
+        layouts = "".join("n" if matrix.transposed else "t" for matrix in (self.a, self.b))
+        return "_".join((name, *self._elements(), layouts))
+
+    def _elements(self) -> list[str]:
+        return list(dict.fromkeys((self.a.element, self.b.element, self.c.element)))
 
     @property
     def arguments(self) -> dict[str, str]:
         """The types of the arguments of a family's function, by their names."""
         types = {"a": self.a.type, "b": self.b.type, "c": self.c.type}
-        return types | {f"e{number}": extra.type for number, extra in enumerate(self.extras)}
+        return types | {
+            f"e{number}": operand.type for number, operand in enumerate(self.epilogue_operands)
+        }
 
     @property
     def has_known_sizes(self) -> bool:
@@ -116,8 +130,8 @@ class Place(Struct, frozen=True):
     and the column of each, values of type index.
 
     `is_whole`: the first column is a multiple of how many there are, and the others follow it.
-    Without that a column may be there twice, as one behind C's last is. `given`: what extras have
-    there, by their numbers, of those that the kernel has read itself.
+    Without that a column may be there twice, as one behind C's last is. `given`: what epilogue
+    operands have there, by their numbers, of those that the kernel has read itself.
     """
 
     batch: Value | None
@@ -128,18 +142,18 @@ class Place(Struct, frozen=True):
 
 
 class Arguments(Struct, frozen=True):
-    """A problem's operands in host code: buffers, and the extras."""
+    """A problem's operands in host code: buffers, and the epilogue operands."""
 
     a: Value
     b: Value
     c: Value
-    extras: tuple[Value, ...] = ()
+    epilogue_operands: tuple[Value, ...] = ()
 
     @property
     def values(self) -> tuple[Value, ...]:
-        return self.a, self.b, self.c, *self.extras
+        return self.a, self.b, self.c, *self.epilogue_operands
 
 
 # What sums become before they are stored: of a builder, sums (values of the accumulator's type)
 # and where they are, values of C's element type. Places are inside of C.
-Finish = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]
+EpilogueBuilder = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]

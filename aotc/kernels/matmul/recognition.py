@@ -1,4 +1,4 @@
-"""`linalg.generic` on buffers that is a product of matrices → its `Problem`."""
+"""`linalg.generic` on buffers that is a matmul → its `Problem`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HARMLESS = (
 )
 
 
-class Product(Struct):
+class Matmul(Struct):
     """A product in a module: the operation, A, B and C, and what fills C with zeros in front of it,
     if nothing else has C in between.
 
@@ -54,9 +54,9 @@ class Product(Struct):
         return [list(range(self.outer)), [self.outer]]
 
 
-def recognise_product(
+def recognise_matmul(
     generic: Any, roots: Roots, *, allow_tf32: bool, allow_3xtf32: bool = False
-) -> Product | None:
+) -> Matmul | None:
     """None for what is no product of two matrices, or of layouts that no kernel takes.
 
     `allow_tf32` and `allow_3xtf32`: see `Problem`. Operations with the flag `fast` allow tf32, too.
@@ -96,7 +96,7 @@ def recognise_product(
         allow_tf32=allow_tf32 or _is_fast(generic),
         allow_3xtf32=allow_3xtf32,
     )
-    return Product(generic, a, b, c, problem, fill, roles.has_rows, roles.outer)
+    return Matmul(generic, a, b, c, problem, fill, roles.has_rows, roles.outer)
 
 
 def multiplies(generic: Any) -> bool:

@@ -7,15 +7,16 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-from aotc.builder import Buffer, Builder, Number, Value, compare, maximum
+from aotc.builder import Buffer, Builder
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
-    Finish,
+    EpilogueBuilder,
     Matrix,
     Place,
     Problem,
 )
+from aotc.numbers import Number, Value, compare, maximum
 
 _TYPES = ("f64", "f32", "f16", "bf16", "i32", "i8")
 
@@ -82,6 +83,7 @@ def launch(
     shared_bytes: int = 0,
     *,
     overlaps_previous: bool = False,
+    role: str = "",
 ) -> Iterator[Block]:
     """A kernel of `blocks` thread blocks along x. A grid cannot be empty: if it has to be, it is of
     one block, which does nothing.
@@ -90,7 +92,8 @@ def launch(
     for which they wait (programmatic dependent launch, from sm_90 on).
     """
     is_known = isinstance(blocks, int) and blocks > 0
-    with b.launch(blocks if is_known else maximum(blocks, 1), threads, shared_bytes) as grid:
+    blocks_or_one = blocks if is_known else maximum(blocks, 1)
+    with b.launch(blocks_or_one, threads, shared_bytes, role=role) as grid:
         if overlaps_previous:
             for action in ("wait", "launch_dependents"):
                 b.op("nvvm.griddepcontrol", kind=f"#nvvm<grid_dep_action {action}>")
@@ -102,7 +105,7 @@ def launch(
 def elements_of_c(
     b: Builder,
     operands: Operands,
-    epilogue: Finish | None,
+    epilogue: EpilogueBuilder | None,
     accumulators: Sequence[Value],
     first: Coordinate,
     *,

@@ -7,20 +7,13 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Number,
-    Value,
-    ceil_divide,
-    compare,
-    minimum,
-)
+from aotc.builder import Buffer, Builder
 from aotc.kernels.matmul.mma_sync.store import elements_of_c
 from aotc.kernels.matmul.mma_sync.tiles import CHUNK_BYTES, ProblemShape
-from aotc.kernels.matmul.problem import Finish, Matrix, Place, Problem
+from aotc.kernels.matmul.problem import EpilogueBuilder, Matrix, Place, Problem
 from aotc.kernels.matmul.scalar import sum_type
 from aotc.kernels.tensor_core import add_accumulators
+from aotc.numbers import Number, Value, ceil_divide, compare, minimum
 
 _THREADS = 256
 # How many partial accumulators a thread reads at once, where their number is not known.
@@ -40,14 +33,14 @@ def partial_of(problem: Problem) -> Problem:
 
 
 class SplitKReduction:
-    """The buffer of the partial accumulators of `splits` splits of K, which is allocated here, and
+    """The buffer of the partial accumulators of `split_k` parts of K, which is allocated here, and
     the kernel that adds them."""
 
-    def __init__(self, b: Builder, problem: Problem, splits: Number, shape: ProblemShape) -> None:
-        self.b, self.problem, self.splits, self.shape = b, problem, splits, shape
+    def __init__(self, b: Builder, problem: Problem, split_k: Number, shape: ProblemShape) -> None:
+        self.b, self.problem, self.split_k, self.shape = b, problem, split_k, shape
         pitch = ceil_divide(shape.n, _PITCH_UNIT) * _PITCH_UNIT
         # Of all matrices of partial accumulators, those of a batch one after the other.
-        self.count = shape.batches * splits
+        self.count = shape.batches * split_k
         self.buffer = Buffer(
             b.alloc(b.values([self.count, shape.m, pitch]), partial_of(problem).c.type)
         )
@@ -61,15 +54,15 @@ class SplitKReduction:
         b, shape = self.b, self.shape
         across = ceil_divide(shape.n, _THREADS)
         blocks = shape.batches * shape.m * across
-        with b.launch_unless_empty(blocks, _THREADS) as launch:
+        with b.launch_unless_empty(blocks, _THREADS, role="reduction") as launch:
             line = launch.block // across
             column = launch.block % across * _THREADS + launch.thread
             batch, row = line // shape.m, line % shape.m
             with b.where(compare("slt", column, shape.n)):
-                store(batch, row, column, self._sum(batch * self.splits, row, column))
+                store(batch, row, column, self._sum(batch * self.split_k, row, column))
         b.op("memref.dealloc", [self.buffer.value])
 
-    def reduce_to(self, c: Value, epilogue: Finish | None) -> None:
+    def reduce_to(self, c: Value, epilogue: EpilogueBuilder | None) -> None:
         """Reduces to the problem's C."""
         b, problem = self.b, self.problem
 
@@ -86,27 +79,27 @@ class SplitKReduction:
         self.reduce(store)
 
     def _sum(self, first: Number, row: Number, column: Number) -> Value:
-        """The sum of the splits' accumulators, of which the first are in matrix `first`, in their
+        """The sum of the parts' accumulators, of which the first are in matrix `first`, in their
         order."""
-        b, splits = self.b, self.splits
+        b, split_k = self.b, self.split_k
 
         def load(split: Number) -> Value:
             return b.load(self.buffer, [first + split, row, column])
 
-        if isinstance(splits, int):
+        if isinstance(split_k, int):
             total = load(0)
-            for split in range(1, splits):
+            for split in range(1, split_k):
                 total = add_accumulators(b, total, load(split))
             return total
-        steps = ceil_divide(splits - 1, _AT_ONCE)
+        steps = ceil_divide(split_k - 1, _AT_ONCE)
         with b.loop(0, steps, 1, [load(0)]) as loop:
             # Read at once: each alone would wait for memory. Behind the last one, that one again.
             begin = loop.index * _AT_ONCE + 1
             numbers = [begin + number for number in range(_AT_ONCE)]
-            loaded = [load(minimum(number, splits - 1)) for number in numbers]
+            loaded = [load(minimum(number, split_k - 1)) for number in numbers]
             [total] = loop.carried
             for number, one in zip(numbers, loaded, strict=True):
                 added = add_accumulators(b, total, one)
-                total = b.select(compare("slt", number, splits), added, total)
+                total = b.select(compare("slt", number, split_k), added, total)
             loop.next([total])
         return loop.results[0]

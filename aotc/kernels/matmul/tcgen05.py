@@ -15,30 +15,20 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Launch,
-    Number,
-    Scalar,
-    Value,
-    ceil_divide,
-    compare,
-    divide_up,
-    maximum,
-)
+from aotc.builder import Buffer, Builder, Launch
 from aotc.chips import KIB, LIMITS
 from aotc.kernels.family import SM_100A
 from aotc.kernels.hopper.cta import Cta, size_of
 from aotc.kernels.hopper.mma import zero_extend
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.pipeline import Mbarriers, TmaPipeline
-from aotc.kernels.hopper.smem import load, shared_pointer
+from aotc.kernels.hopper.smem import SWIZZLE_BYTES, load, shared_pointer
 from aotc.kernels.hopper.tiles import Tile, rasterize
 from aotc.kernels.hopper.tma import TensorMap, is_aligned
-from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Place, Problem
+from aotc.kernels.matmul.family import MatmulFamily, named_tile
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Place, Problem
 from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 
 # Warps: four for the epilogue, the producer, and the one that begins MMAs.
 _EPILOGUE_WARPS, _PRODUCER, _MMA = 4, 4, 5
@@ -67,7 +57,7 @@ class Variant(Struct, frozen=True):
         return _ROWS
 
     @property
-    def splits(self) -> int:
+    def split_k(self) -> int:
         """A block computes its tile along the whole of K."""
         return 1
 
@@ -88,7 +78,7 @@ class _Kernel:
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
     ) -> None:
         self.b, self.problem, self.variant = b, problem, variant
         self.arguments, self.epilogue = arguments, epilogue
@@ -346,6 +336,7 @@ class Tcgen05(MatmulFamily):
     """See the module's docstring."""
 
     name = "tcgen05"
+    mnemonic = "tcgen05"
     target = SM_100A
     variant_type = Variant
 
@@ -378,19 +369,23 @@ class Tcgen05(MatmulFamily):
         elements = variant.m * variant.n
         return elements * k / _MULTIPLY_ADDS + elements / _STORED_A_CLOCK, _START_CLOCKS
 
+    def tile_name(self, problem: Problem, variant: Variant) -> str:
+        k = SWIZZLE_BYTES // ELEMENT_BYTES[problem.a.element]
+        return named_tile(variant.m, variant.n, k, variant.stages)
+
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         """Dynamic shared memory of a block: behind the stages is tensor memory's address."""
         return variant.stages * _stage_bytes(problem, variant) + 16
 
-    def build(
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        _Kernel(b, problem, variant, arguments, finish).build()
+        _Kernel(b, problem, variant, arguments, epilogue).build()
 
 
 TCGEN05 = Tcgen05()

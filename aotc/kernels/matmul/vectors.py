@@ -1,4 +1,4 @@
-"""A matrix with a vector, seen as a product of matrices: the vector is A's one row, the result C's.
+"""A matrix with a vector, seen as a matmul: the vector is A's one row, the result C's.
 
 Of a batch, each matrix has a vector of its own.
 """

@@ -134,6 +134,9 @@ def _attribute_problem(operation: Any) -> str | None:
     return None
 
 
+_AFFINE_LOOPS = ("affine.for", "affine.parallel")
+
+
 class _UnknownPositionError(Exception):
     """An affine map's expression names a dimension or symbol that the map does not have."""
 
@@ -165,7 +168,13 @@ def _check_positions(map_: Any) -> None:
 
 
 def _bounds_problem(loop: Any) -> str | None:
-    """MLIR's verifier does not count what the bounds' maps of an affine.for are given."""
+    """MLIR's verifier does not count what the maps of an affine loop's bounds are given."""
+    if loop.name == "affine.parallel":
+        maps = [ir.AffineMapAttr(loop.attributes[f"{end}BoundsMap"]) for end in ("lower", "upper")]
+        needed, count = sum(map_.value.n_inputs for map_ in maps), len(loop.operands)
+        if needed != count:
+            return f"the bounds of this affine.parallel take {needed} operands; there are {count}."
+        return None
     counts = list(ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"]))
     for name, count in zip(("lowerBoundMap", "upperBoundMap"), counts, strict=False):
         needed = ir.AffineMapAttr(loop.attributes[name]).value.n_inputs
@@ -187,7 +196,7 @@ def _problems_of(operation: Any) -> Iterator[Problem]:
         if problem is not None:
             yield location, problem
     yield from ((location, problem) for problem in _vector_problems(operation))
-    if name == "affine.for" and (problem := _bounds_problem(operation)) is not None:
+    if name in _AFFINE_LOOPS and (problem := _bounds_problem(operation)) is not None:
         yield location, problem
     if name in _UNROLLING:
         factor = int(ir.IntegerAttr(operation.attributes["factor"]).value)

@@ -22,13 +22,13 @@ from aotc.lower.mapping.forward import (
     forward_in_rows,
     forward_row_values,
 )
+from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
 from aotc.lower.mapping.groups import join_loops
 from aotc.lower.mapping.points import launch_points, plan_points
 from aotc.lower.mapping.row_kernel import launch_rows
 from aotc.lower.mapping.rows import plan_rows
 from aotc.lower.mapping.single_rows import join_single_rows
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
-from aotc.lower.mapping.totals import launch_total, plan_total
 from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
@@ -58,7 +58,7 @@ def map_parallel_loops(
             hand_out_blocks(function, remarks.source if remarks is not None else None)
             _simplify(function, overlaps, remarks)
             for columns in _totals(function):
-                mapped += _map_total(columns, block, remarks)
+                mapped += _map_full_reduction(columns, block, remarks)
             for loop in _own_loops(function):
                 overlaps.renew()
                 _map(loop, block, overlaps, remarks)
@@ -72,7 +72,7 @@ def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> Non
     for loop in _own_loops(function):
         carry_accumulators(loop, overlaps)
     host_blocks = {}
-    for loop in [op for op in ops.find(function, "scf.for") if _may_be_total(op)]:
+    for loop in [op for op in ops.find(function, "scf.for") if _may_be_full_reduction(op)]:
         host_blocks[loop.block] = loop.block
         carry_accumulators(loop, overlaps)
     for block in host_blocks.values():
@@ -124,7 +124,7 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> str:
 _LEAST_POINTS_IN_LOOP = 1024
 
 
-def _may_be_total(loop: Any) -> bool:
+def _may_be_full_reduction(loop: Any) -> bool:
     """Whether a loop of host code might be a reduction that nobody wrote as a sequence: outermost
     of its kind."""
     outside = list(ops.ancestors(loop))
@@ -142,7 +142,7 @@ def _totals(function: Any) -> list[Columns]:
         outside = [op.name for op in ops.ancestors(loop)]
         if any(name in ("scf.parallel", "gpu.launch", "gpu.module") for name in outside):
             continue
-        if loop.name == "scf.for" and not _may_be_total(loop):
+        if loop.name == "scf.for" and not _may_be_full_reduction(loop):
             continue
         columns = describe_columns(loop)
         if columns is None:
@@ -154,14 +154,16 @@ def _totals(function: Any) -> list[Columns]:
     return found
 
 
-def _map_total(columns: Columns, block: tuple[int, ...] | None, remarks: Remarks | None) -> int:
+def _map_full_reduction(
+    columns: Columns, block: tuple[int, ...] | None, remarks: Remarks | None
+) -> int:
     """Maps a reduction, if that can be; how many there are now."""
     location = columns.loop.location
-    plan = plan_total(columns, _block_for(columns.loop, block))
+    plan = plan_full_reduction(columns, _block_for(columns.loop, block))
     if plan is None:
         return 0
     with location:
-        launch_total(plan)
+        launch_full_reduction(plan)
     if remarks is not None:
         remarks.add(STEP, location, str(plan))
     return 1

@@ -50,7 +50,7 @@ class _Run:
         self.members: list[Any] = []
         self._early: list[Any] = []
         self._late: list[Any] = []
-        if _is_short_total(total):
+        if _is_short_full_reduction(total):
             self._collect(total)
 
     def _collect(self, total: Any) -> None:
@@ -77,7 +77,11 @@ class _Run:
     def _may_be_of_row(self, operation: Any) -> bool:
         if operation.name == "scf.parallel" and self._is_ours(operation):
             return _is_short(loop_trips(operation)) and _is_elementwise(operation)
-        return is_pure(operation) or access_of(operation) is not None or _is_short_total(operation)
+        return (
+            is_pure(operation)
+            or access_of(operation) is not None
+            or _is_short_full_reduction(operation)
+        )
 
     def is_one_row(self) -> bool:
         """Whether there is a loop that uses the result, and nobody else does."""
@@ -107,7 +111,7 @@ class _Run:
         return joined
 
 
-def _is_short_total(operation: Any) -> bool:
+def _is_short_full_reduction(operation: Any) -> bool:
     if operation.name not in ("scf.for", "scf.parallel") or len(operation.results) == 0:
         return False
     if BLOCK_ATTRIBUTE in operation.attributes or "mapping" in operation.attributes:

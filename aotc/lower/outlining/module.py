@@ -10,7 +10,13 @@ import re
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.gpu_modules import MODULE_PREFIX, RUNS_ON, gpu_modules, launched_kernel
+from aotc.analysis.gpu_modules import (
+    MODULE_PREFIX,
+    RUNS_ON,
+    gpu_modules,
+    launched_kernel,
+    runs_on,
+)
 from aotc.emit.c_text import c_identifier
 from aotc.kernels.family import CPU
 from aotc.mlir import ir
@@ -73,9 +79,12 @@ def _modules_for_cpu(module: Any) -> set[str]:
 
 
 def _is_without_gpu(launch: Any) -> bool:
-    """Whether it stands in the other branch of a question for a GPU."""
+    """Whether it stands in the other branch of a question for a GPU, or in a function that is
+    called there."""
     inner = launch
     for outer in ops.ancestors(launch):
+        if outer.name == "func.func" and runs_on(outer) == CPU:
+            return True
         if outer.name == "scf.if" and _asks_for_gpu(outer.operands[0]):
             return bool(inner.block == outer.regions[1].blocks[0])
         inner = outer
@@ -155,7 +164,7 @@ def _rename_launches(module: Any, renamed: dict[tuple[str, str], str], target: s
             launch.attributes["kernel"] = ir.SymbolRefAttr.get([target, renamed[key]])
 
 
-def spell_kernel_names(module: Any) -> None:
+def rename_kernels(module: Any) -> None:
     """Gives the functions of gpu.modules names that PTX can spell: C identifiers."""
     with module.context:
         for gpu_module in gpu_modules(module):

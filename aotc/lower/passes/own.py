@@ -12,15 +12,15 @@ from aotc.lower.passes.assert_steps import AssertSteps
 from aotc.lower.passes.base import OwnPass
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
-from aotc.lower.passes.choose_product_kernels import ChooseProductKernels
+from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
 from aotc.lower.passes.decompose import Decompose
+from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_copies import ExpandCopies
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.hoist_globals import HoistGlobals
-from aotc.lower.passes.hold_apart import HoldApart
-from aotc.lower.passes.let_go import LetGo
+from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
 from aotc.lower.passes.map_parallel_loops import MapParallelLoops
 from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
@@ -29,11 +29,11 @@ from aotc.lower.passes.outline_attention import OutlineAttention
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
-from aotc.lower.passes.settle_sizes import SettleSizes
+from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_vectors import SinkVectors
-from aotc.lower.passes.spell_kernels import SpellKernels
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 
@@ -46,25 +46,25 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     CheckSizes,
     MarkTensors,
     ExpandReshapes,
-    SettleSizes,
+    SimplifySizes,
     TrimWindows,
     SeparateFills,
     OutlineAttention,
     FoldConstants,
-    HoldApart,
-    LetGo,
+    InsertFusionBarriers,
+    EraseFusionBarriers,
     ReturnInArguments,
     ParallelizeCopies,
     AssertSizes,
     ChooseAttentionKernels,
-    ChooseProductKernels,
+    ChooseMatmulKernels,
     UnifySizes,
     ParallelizeLoops,
     MapParallelLoops,
     HoistGlobals,
     SinkVectors,
     MergeKernels,
-    SpellKernels,
+    RenameKernels,
     ExpandCopies,
     PlaceMemory,
 )

@@ -3,8 +3,9 @@
 Runs after outlining, on host functions that launch the kernels of gpu.modules. By mode:
 
 * AUTO: a buffer that kernels alone use becomes device memory; one that host code uses, too, gets a
-  twin on the device, and copies where the other side wrote in between; constants are copied to the
-  device once for each load of the module. What cannot be proved to be right so is managed memory.
+  mirror on the device, and copies where the other side wrote in between; constants are copied to
+  the device once for each load of the module. What cannot be proved to be right so is managed
+  memory.
 * MANAGED: each buffer that reaches a launch becomes managed memory.
 * EXPLICIT: buffers stay where the input has them.
 """
@@ -13,11 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc.lower.placement.alias_classes import AliasClasses
 from aotc.lower.placement.automatic import place_automatically
 from aotc.lower.placement.inlining import inline_launching_functions
 from aotc.lower.placement.managed import globals_of, move_to_gpu
 from aotc.lower.placement.streams import make_gpu_operations_asynchronous
-from aotc.lower.placement.webs import Webs
 from aotc.remarks import Remarks
 from aotc.request import MemoryMode
 
@@ -39,9 +40,9 @@ def place_memory(module: Any, mode: MemoryMode, remarks: Remarks) -> frozenset[s
 
 
 def _place_managed(module: Any) -> frozenset[str]:
-    webs = Webs(module)
-    placed = [web for web in webs if web.reaches_launch]
+    alias_classes = AliasClasses(module)
+    placed = [alias_class for alias_class in alias_classes if alias_class.reaches_launch]
     managed_globals = globals_of(placed)
-    for web in placed:
-        move_to_gpu(web, is_host_shared=True)
+    for alias_class in placed:
+        move_to_gpu(alias_class, is_host_shared=True)
     return managed_globals

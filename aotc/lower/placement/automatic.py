@@ -6,10 +6,12 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.access import ModuleAccess
+from aotc.lower.placement.alias_classes import AliasClass, AliasClasses, UseKind, host_functions
 from aotc.lower.placement.arena import share_allocation
 from aotc.lower.placement.coherence import Coherence
 from aotc.lower.placement.constants import DeviceCopies
 from aotc.lower.placement.decide import Decisions, Placement
+from aotc.lower.placement.device_mirrors import DeviceMirrors
 from aotc.lower.placement.host_code import HostCode
 from aotc.lower.placement.managed import globals_of, move_to_gpu
 from aotc.lower.placement.streams import (
@@ -17,8 +19,6 @@ from aotc.lower.placement.streams import (
     make_asynchronous,
     mark_one_stream,
 )
-from aotc.lower.placement.twins import Twins
-from aotc.lower.placement.webs import UseKind, Web, Webs, host_functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
@@ -35,41 +35,47 @@ def place_automatically(module: Any, remarks: Remarks) -> frozenset[str]:
     if not ops.find(module.operation, "gpu.launch_func"):
         return frozenset()
     given = ops.find(module.operation, "gpu.alloc")
-    webs = Webs(module)
+    alias_classes = AliasClasses(module)
     access = ModuleAccess(module)
-    decisions = Decisions(webs, access, lambda location: _place(remarks, location))
-    host = HostCode(webs, decisions)
+    decisions = Decisions(alias_classes, access, lambda location: _place(remarks, location))
+    host = HostCode(alias_classes, decisions)
     with_stream = [
         function
         for function in host_functions(module)
         if symbol_of(function) in decisions.structured
         and any(map(host.is_enqueued, ops.walk(function)))
     ]
-    _tell(webs, decisions, remarks)
+    _tell(alias_classes, decisions, remarks)
     managed_globals = globals_of(
-        web for web in webs if web.reaches_launch and _is_left_or_managed(decisions, web)
+        alias_class
+        for alias_class in alias_classes
+        if alias_class.reaches_launch and _is_left_or_managed(decisions, alias_class)
     )
-    with_twins = {value: web for web in decisions.having(Placement.TWIN) for value in web.values}
+    with_mirrors = {
+        value: alias_class
+        for alias_class in decisions.having(Placement.MIRRORED)
+        for value in alias_class.values
+    }
     # From here on operations go away: what is known is known by then.
     device_copies = DeviceCopies(module)
-    for web in decisions.having(Placement.CONSTANT):
-        copies = web.of_kind(UseKind.COPY_FROM)
-        device_copies.use(web, [c for c in copies if host.is_enqueued(c.operation)])
+    for alias_class in decisions.having(Placement.CONSTANT):
+        copies = alias_class.of_kind(UseKind.COPY_FROM)
+        device_copies.use(alias_class, [c for c in copies if host.is_enqueued(c.operation)])
     for placement in (Placement.MANAGED, Placement.DEVICE):
-        for web in decisions.having(placement):
-            move_to_gpu(web, is_host_shared=placement is Placement.MANAGED)
+        for alias_class in decisions.having(placement):
+            move_to_gpu(alias_class, is_host_shared=placement is Placement.MANAGED)
     for function in host_functions(module):
         if function not in with_stream:
             _enqueue_copies(function, host)
             continue
-        twins = Twins(function, with_twins)
-        coherence = Coherence(twins, host, access)
+        mirrors = DeviceMirrors(function, with_mirrors)
+        coherence = Coherence(mirrors, host, access)
         coherence.guard(function)
         for type_, count in coherence.copies.items():
             places = "at 1 place" if count == 1 else f"at {count} places"
             text = f"@{symbol_of(function)}: {type_}: copied, where it must be, {places}"
             remarks.add(STEP, function.location, text)
-        twins.forget_unread_states()
+        mirrors.forget_unread_states()
     host.forget_numbers()
     for function in with_stream:
         mark_one_stream(function)
@@ -86,16 +92,16 @@ def _place(remarks: Remarks, location: Any) -> str:
     return str(place) if place else ""
 
 
-def _is_left_or_managed(decisions: Decisions, web: Web) -> bool:
-    return decisions[web].placement in (Placement.LEFT, Placement.MANAGED)
+def _is_left_or_managed(decisions: Decisions, alias_class: AliasClass) -> bool:
+    return decisions[alias_class].placement in (Placement.LEFT, Placement.MANAGED)
 
 
-def _tell(webs: Webs, decisions: Decisions, remarks: Remarks) -> None:
-    for web in webs:
-        decision = decisions[web]
+def _tell(alias_classes: AliasClasses, decisions: Decisions, remarks: Remarks) -> None:
+    for alias_class in alias_classes:
+        decision = decisions[alias_class]
         if not decision.reason:
             continue
-        for root in web.roots:
+        for root in alias_class.roots:
             owner = ops.defining(root)
             if owner is not None:
                 text = f"{root.type}: {decision.placement.value}: {decision.reason}"

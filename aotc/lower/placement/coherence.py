@@ -1,4 +1,4 @@
-"""Copies between a buffer and its twin, and waits, where one side needs what the other did.
+"""Copies between a buffer and its mirror, and waits, where one side needs what the other did.
 
 A walk over the function in its order, with what is known of each buffer's state (`known.Known`).
 Where the state is known a copy is made or not; where it depends on the way that the program took,
@@ -17,10 +17,16 @@ from msgspec import Struct, field
 
 from aotc import ops
 from aotc.analysis.access import ModuleAccess, first_kernel_operand
+from aotc.lower.placement.device_mirrors import (
+    DeviceMirror,
+    DeviceMirrors,
+    State,
+    get_state,
+    set_state,
+)
 from aotc.lower.placement.host_code import HostCode, HostUse
 from aotc.lower.placement.known import Known
 from aotc.lower.placement.streams import create_wait
-from aotc.lower.placement.twins import State, Twin, Twins, get_state, set_state
 from aotc.mlir import ir
 
 _LOOPS = ("scf.for", "scf.while", "scf.parallel", "scf.forall")
@@ -45,8 +51,8 @@ class Facts(Struct):
 class Coherence:
     """Puts copies and waits into one function, and counts them by the whole buffer's type."""
 
-    def __init__(self, twins: Twins, host: HostCode, access: ModuleAccess) -> None:
-        self._twins, self._host, self._access = twins, host, access
+    def __init__(self, mirrors: DeviceMirrors, host: HostCode, access: ModuleAccess) -> None:
+        self._mirrors, self._host, self._access = mirrors, host, access
         self.copies: Counter[str] = Counter()
 
     def guard(self, function: Any) -> None:
@@ -61,7 +67,7 @@ class Coherence:
                 self._enqueued(operation, facts)
             elif len(operation.regions) > 0:
                 self._regions(operation, facts)
-            elif operation.name in _ALLOCATIONS and operation.results[0] in self._twins:
+            elif operation.name in _ALLOCATIONS and operation.results[0] in self._mirrors:
                 self._allocated(operation.results[0], facts)
             else:
                 self._host_code([operation], operation, facts)
@@ -101,16 +107,16 @@ class Coherence:
         Without work for the device those are the loop's own, and what they may be the same as.
         """
         roots = {
-            self._twins.root(operand)[0]
+            self._mirrors.root(operand)[0]
             for operation in ops.walk(loop)[1:]
             for operand in operation.operands
-            if operand in self._twins
+            if operand in self._mirrors
         }
         changed = {root for root in roots if enqueues or _is_inside(root, loop)}
-        return changed | {other for root in changed for other in self._twins.same_as(root)}
+        return changed | {other for root in changed for other in self._mirrors.same_as(root)}
 
     def _note(self, facts: Facts, root: Any, element: State, value: bool | None) -> None:
-        facts.known.set(root, element, value, self._twins.same_as(root))
+        facts.known.set(root, element, value, self._mirrors.same_as(root))
 
     # ---- Host code --------------------------------------------------------------------------
 
@@ -128,42 +134,42 @@ class Coherence:
         facts.known.finish_copies()
 
     def _host_use(self, use: HostUse, at: Any, facts: Facts) -> None:
-        root, twin = self._twins.root(use.value)
+        root, mirror = self._mirrors.root(use.value)
         if _is_inside(root, at):
             return  # it is made anew in each turn of the loop: that is seen to there
         if not use.is_freed:
-            self._copy_back(root, twin, facts)
+            self._copy_back(root, mirror, facts)
         if use.is_written:
-            self._finish_reading(root, twin, facts)
+            self._finish_reading(root, mirror, facts)
         if use.is_written and not use.is_freed and facts.known.get(root, State.DEVICE) is not False:
-            set_state(twin.state, State.DEVICE, False)
+            set_state(mirror.state, State.DEVICE, False)
             self._note(facts, root, State.DEVICE, False)
 
-    def _copy_back(self, root: Any, twin: Twin, facts: Facts) -> None:
+    def _copy_back(self, root: Any, mirror: DeviceMirror, facts: Facts) -> None:
         """The host's memory gets the content, if the device alone has it."""
 
         def copy(facts: Facts) -> None:
-            ops.create("gpu.memcpy", [root, twin.device])
+            ops.create("gpu.memcpy", [root, mirror.device])
             self._wait(facts)
-            set_state(twin.state, State.COPYING, False)
+            set_state(mirror.state, State.COPYING, False)
             self._note(facts, root, State.COPYING, False)
-            set_state(twin.state, State.HOST, True)
+            set_state(mirror.state, State.HOST, True)
             self._note(facts, root, State.HOST, True)
 
-        self._unless(root, twin, State.HOST, copy, facts)
+        self._unless(root, mirror, State.HOST, copy, facts)
 
-    def _finish_reading(self, root: Any, twin: Twin, facts: Facts) -> None:
+    def _finish_reading(self, root: Any, mirror: DeviceMirror, facts: Facts) -> None:
         """The device reads the host's memory no more."""
 
         def wait(facts: Facts) -> None:
             self._wait(facts)
-            set_state(twin.state, State.COPYING, False)
+            set_state(mirror.state, State.COPYING, False)
             self._note(facts, root, State.COPYING, False)
 
         is_copying = facts.known.get(root, State.COPYING)
         if is_copying is None:
             after = facts.copy()
-            ops.create_if(get_state(twin.state, State.COPYING), lambda: wait(after))
+            ops.create_if(get_state(mirror.state, State.COPYING), lambda: wait(after))
             self._note(facts, root, State.COPYING, False)
         elif is_copying:
             wait(facts)
@@ -171,7 +177,7 @@ class Coherence:
     def _unless(
         self,
         root: Any,
-        twin: Twin,
+        mirror: DeviceMirror,
         element: State,
         make: Callable[[Facts], None],
         facts: Facts,
@@ -185,7 +191,7 @@ class Coherence:
             make(facts)
             return
         copied = facts.copy()
-        condition = _not(get_state(twin.state, element))
+        condition = _not(get_state(mirror.state, element))
         ops.create_if(condition, lambda: make(copied))
         facts.meet([copied])
         self._note(facts, root, element, True)
@@ -206,13 +212,13 @@ class Coherence:
                 self._enqueue_copy(operation, facts)
             else:
                 for index, _, _ in uses:
-                    operation.operands[index] = self._twins.device(operation.operands[index])
+                    operation.operands[index] = self._mirrors.device(operation.operands[index])
         facts.is_idle = False
 
     def _device_uses(self, operation: Any) -> Iterator[tuple[int, bool, bool]]:
-        """(operand, does the device read it, does it write a part of it) of those with twins."""
+        """(operand, does the device read it, does it write a part of it) of those with mirrors."""
         for index, operand in enumerate(operation.operands):
-            if operand not in self._twins:
+            if operand not in self._mirrors:
                 continue
             if operation.name == "memref.copy":
                 is_target = index == 1
@@ -223,37 +229,37 @@ class Coherence:
                 yield index, flow.reads, flow.writes
 
     def _is_all(self, value: Any) -> bool:
-        return bool(value == self._twins.root(value)[0])
+        return bool(value == self._mirrors.root(value)[0])
 
     def _copy_over(self, value: Any, facts: Facts) -> None:
         """The device's memory gets the content, if the host alone has it."""
-        root, twin = self._twins.root(value)
+        root, mirror = self._mirrors.root(value)
 
         def copy(facts: Facts) -> None:
-            ops.create("gpu.memcpy", [twin.device, root])
+            ops.create("gpu.memcpy", [mirror.device, root])
             facts.is_idle = False
             for element in (State.DEVICE, State.COPYING):
-                set_state(twin.state, element, True)
+                set_state(mirror.state, element, True)
                 self._note(facts, root, element, True)
 
-        self._unless(root, twin, State.DEVICE, copy, facts)
+        self._unless(root, mirror, State.DEVICE, copy, facts)
 
     def _written_by_device(self, value: Any, facts: Facts) -> None:
-        root, twin = self._twins.root(value)
+        root, mirror = self._mirrors.root(value)
         if facts.known.get(root, State.HOST) is not False:
-            set_state(twin.state, State.HOST, False)
+            set_state(mirror.state, State.HOST, False)
             self._note(facts, root, State.HOST, False)
 
     def _enqueue_copy(self, copy: Any, facts: Facts) -> None:
         source, target = copy.operands
         with ir.InsertionPoint(copy):
-            if target in self._twins:
-                root, twin = self._twins.root(target)
+            if target in self._mirrors:
+                root, mirror = self._mirrors.root(target)
                 if facts.known.get(root, State.DEVICE) is not True:
-                    set_state(twin.state, State.DEVICE, True)
+                    set_state(mirror.state, State.DEVICE, True)
                     self._note(facts, root, State.DEVICE, True)
                 self._written_by_device(target, facts)
-            ends = [self._twins.device(v) if v in self._twins else v for v in (target, source)]
+            ends = [self._mirrors.device(v) if v in self._mirrors else v for v in (target, source)]
             ops.create("gpu.memcpy", ends)
         ops.erase(copy)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.lower.placement.webs import Use, UseKind, Web
+from aotc.lower.placement.alias_classes import AliasClass, Use, UseKind
 from aotc.mlir import ir
 from aotc.module_names import COPY_OF, DEVICE_COPY
 from aotc.ops import symbol_of
@@ -22,24 +22,25 @@ class DeviceCopies:
     def __init__(self, module: Any) -> None:
         self._variables = {symbol_of(op): op for op in ops.find(module.operation, "memref.global")}
 
-    def use(self, web: Web, enqueued: Sequence[Use]) -> None:
-        """Gives the kernels and the enqueued copies of a constant's web the device's copy."""
+    def use(self, alias_class: AliasClass, enqueued: Sequence[Use]) -> None:
+        """Gives the kernels and the enqueued copies of a constant's alias class the device's
+        copy."""
         made: dict[Any, Any] = {}
-        for use in [*web.of_kind(UseKind.LAUNCH), *enqueued]:
+        for use in [*alias_class.of_kind(UseKind.LAUNCH), *enqueued]:
             use.operation.operands[use.operand] = self._on_device(use.value, made)
 
     def _on_device(self, value: Any, made: dict[Any, Any]) -> Any:
-        """The device's form of a value of the web: the copy, or a view of it."""
+        """The device's form of a value of the alias class: the copy, or a view of it."""
         if value not in made:
             owner = ops.defining(value)
             assert owner is not None
             with owner.location, ir.InsertionPoint.after(owner):
-                twin = owner.clone().operation
+                mirror = owner.clone().operation
             if owner.name == "memref.get_global":
-                twin.attributes["name"] = ir.FlatSymbolRefAttr.get(self._declare(owner))
+                mirror.attributes["name"] = ir.FlatSymbolRefAttr.get(self._declare(owner))
             else:
-                twin.operands[0] = self._on_device(owner.operands[0], made)
-            made[value] = twin.results[0]
+                mirror.operands[0] = self._on_device(owner.operands[0], made)
+            made[value] = mirror.results[0]
         return made[value]
 
     def _declare(self, use: Any) -> str:

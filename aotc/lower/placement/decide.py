@@ -1,4 +1,4 @@
-"""Where each web's buffers will be, and why.
+"""Where each alias class's buffers will be, and why.
 
 Everything here errs on the safe side: what is not proved to be right on the device or in two
 places is managed memory, which both sides reach.
@@ -15,16 +15,16 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.access import ModuleAccess, first_kernel_operand
 from aotc.analysis.views import VIEWS
-from aotc.lower.placement.streams import has_structured_flow
-from aotc.lower.placement.webs import (
+from aotc.lower.placement.alias_classes import (
     FUNCTIONS,
+    AliasClass,
+    AliasClasses,
     Merge,
     Use,
     UseKind,
-    Web,
-    Webs,
     host_functions,
 )
+from aotc.lower.placement.streams import has_structured_flow
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -34,7 +34,7 @@ Where = Callable[[Any], str]
 class Placement(Enum):
     LEFT = "as it is"
     DEVICE = "device memory"
-    TWIN = "host memory with a twin on the device"
+    MIRRORED = "host memory with a mirror on the device"
     CONSTANT = "copied to the device once for each load of the module"
     MANAGED = "managed memory"
 
@@ -65,53 +65,63 @@ def is_whole_type(type_: Any) -> bool:
 
 
 class Decisions:
-    """The decisions for the webs of a module, in its order.
+    """The decisions for the alias classes of a module, in its order.
 
-    `structured` are the names of the functions that twins can be in.
+    `structured` are the names of the functions that mirrors can be in.
     """
 
-    def __init__(self, webs: Webs, access: ModuleAccess, where: Where) -> None:
-        self._webs, self._access, self._where = webs, access, where
-        self._constants = _constant_globals(webs)
+    def __init__(self, alias_classes: AliasClasses, access: ModuleAccess, where: Where) -> None:
+        self._alias_classes, self._access, self._where = alias_classes, access, where
+        self._constants = _constant_globals(alias_classes)
         self.structured = frozenset(
             symbol_of(function)
-            for function in host_functions(webs.module)
+            for function in host_functions(alias_classes.module)
             if has_structured_flow(function)
         )
-        self._on_device = {web for web in webs if web.reaches_launch}
+        self._on_device = {
+            alias_class for alias_class in alias_classes if alias_class.reaches_launch
+        }
         self._spread_by_copies()
-        self._decided = {web: self._decide(web) for web in webs if web in self._on_device}
+        self._decided = {
+            alias_class: self._decide(alias_class)
+            for alias_class in alias_classes
+            if alias_class in self._on_device
+        }
 
-    def __getitem__(self, web: Web) -> Decision:
-        return self._decided.get(web, Decision(Placement.LEFT))
+    def __getitem__(self, alias_class: AliasClass) -> Decision:
+        return self._decided.get(alias_class, Decision(Placement.LEFT))
 
-    def having(self, placement: Placement) -> list[Web]:
-        return [web for web, decision in self._decided.items() if decision.placement is placement]
+    def having(self, placement: Placement) -> list[AliasClass]:
+        return [
+            alias_class
+            for alias_class, decision in self._decided.items()
+            if decision.placement is placement
+        ]
 
     def is_enqueued(self, copy: Any) -> bool:
         """Whether a `memref.copy` is one of the device's."""
         return _can_be_enqueued(copy) and any(
-            self._webs.get(operand) in self._on_device for operand in copy.operands
+            self._alias_classes.get(operand) in self._on_device for operand in copy.operands
         )
 
     def _spread_by_copies(self) -> None:
         # What is only copied to and from the device's buffers is best there, too.
         while True:
             more = {
-                web
-                for web in self._webs
-                if web not in self._on_device
-                and (web.has_only_allocations or self.is_constant(web))
-                and not web.of_kind(*_HOST_USES, *_KEPT)
-                and any(self.is_enqueued(use.operation) for use in web.of_kind(*_COPY_USES))
+                alias_class
+                for alias_class in self._alias_classes
+                if alias_class not in self._on_device
+                and (alias_class.has_only_allocations or self.is_constant(alias_class))
+                and not alias_class.of_kind(*_HOST_USES, *_KEPT)
+                and any(self.is_enqueued(use.operation) for use in alias_class.of_kind(*_COPY_USES))
             }
             if not more:
                 return
             self._on_device |= more
 
-    def is_constant(self, web: Web) -> bool:
-        """Whether the web is of constants with a value alone."""
-        owners = [ops.defining(root) for root in web.roots]
+    def is_constant(self, alias_class: AliasClass) -> bool:
+        """Whether the alias class is of constants with a value alone."""
+        owners = [ops.defining(root) for root in alias_class.roots]
         return all(
             owner is not None
             and owner.name == "memref.get_global"
@@ -119,68 +129,70 @@ class Decisions:
             for owner in owners
         )
 
-    def _decide(self, web: Web) -> Decision:
-        if not web.allocations:
-            return self._decide_constant(web) if self.is_constant(web) else _LEFT
-        if web.of_kind(UseKind.REGISTER):
+    def _decide(self, alias_class: AliasClass) -> Decision:
+        if not alias_class.allocations:
+            return self._decide_constant(alias_class) if self.is_constant(alias_class) else _LEFT
+        if alias_class.of_kind(UseKind.REGISTER):
             return Decision(Placement.LEFT, "the module registers it itself")
-        why_managed = self._why_managed(web)
+        why_managed = self._why_managed(alias_class)
         if why_managed is not None:
             return Decision(Placement.MANAGED, why_managed)
-        touches = self._host_touches(web)
+        touches = self._host_touches(alias_class)
         if not touches:
             return Decision(Placement.DEVICE, "kernels alone use it")
-        why_no_twin = self._why_no_twin(web)
-        if why_no_twin is not None:
-            return Decision(Placement.MANAGED, why_no_twin)
-        return Decision(Placement.TWIN, self._place(touches[0], "the host touches it, too"))
+        why_no_mirror = self._why_no_mirror(alias_class)
+        if why_no_mirror is not None:
+            return Decision(Placement.MANAGED, why_no_mirror)
+        return Decision(Placement.MIRRORED, self._place(touches[0], "the host touches it, too"))
 
     def _place(self, use: Use, text: str) -> str:
         where = self._where(use.operation.location)
         return f"{text} ({use.operation.name}{where and f' at {where}'})"
 
-    def _host_touches(self, web: Web) -> list[Use]:
+    def _host_touches(self, alias_class: AliasClass) -> list[Use]:
         return [
             use
-            for use in web.uses
+            for use in alias_class.uses
             if use.kind in _HOST_USES
             or (use.kind in _COPY_USES and not self.is_enqueued(use.operation))
         ]
 
-    def _why_managed(self, web: Web) -> str | None:
-        """What keeps a web with allocations from any other memory."""
-        if not web.has_only_allocations:
+    def _why_managed(self, alias_class: AliasClass) -> str | None:
+        """What keeps an alias class with allocations from any other memory."""
+        if not alias_class.has_only_allocations:
             return "it may be memory of another kind as well (an argument, a global)"
         for kind in _KEPT:
-            for use in web.of_kind(kind):
+            for use in alias_class.of_kind(kind):
                 return self._place(use, kind.value)
-        if not all(is_whole_type(root.type) for root in web.roots):
+        if not all(is_whole_type(root.type) for root in alias_class.roots):
             return "its elements are not in order"
-        if any(_is_alloca_of_a_block(allocation) for allocation in web.allocations):
+        if any(_is_alloca_of_a_block(allocation) for allocation in alias_class.allocations):
             return "its memory ends with the block that it is in"
         return None
 
-    def _why_no_twin(self, web: Web) -> str | None:
-        for use in web.of_kind(UseKind.CALL, UseKind.DESCRIBE):
+    def _why_no_mirror(self, alias_class: AliasClass) -> str | None:
+        for use in alias_class.of_kind(UseKind.CALL, UseKind.DESCRIBE):
             return self._place(use, "the host touches it, and it is " + use.kind.value)
-        function = symbol_of(ops.enclosing(web.allocations[0], *FUNCTIONS))
+        function = symbol_of(ops.enclosing(alias_class.allocations[0], *FUNCTIONS))
         if function not in self.structured:
             return f"the host touches it, and @{function} has branches between blocks, or tokens"
-        if any(merge is Merge.OTHER for merge, _ in web.merges):
+        if any(merge is Merge.OTHER for merge, _ in alias_class.merges):
             return "the host touches it, and it goes through a loop that is no scf.for"
-        if web.merges and not _merges_whole_buffers(web):
+        if alias_class.merges and not _merges_whole_buffers(alias_class):
             return "the host touches it, and a part of it goes through a loop or a branch"
-        if any(_outlives_its_turn(web, allocation) for allocation in web.allocations):
+        if any(
+            _outlives_its_turn(alias_class, allocation) for allocation in alias_class.allocations
+        ):
             return "the host touches it, and a turn of the loop hands it to the next one"
         return None
 
-    def _decide_constant(self, web: Web) -> Decision:
-        if web.merges or web.of_kind(
+    def _decide_constant(self, alias_class: AliasClass) -> Decision:
+        if alias_class.merges or alias_class.of_kind(
             *(UseKind.HOST_WRITE, UseKind.COPY_TO, UseKind.GPU, UseKind.REGISTER),
             *(UseKind.RETURN, UseKind.CALL, UseKind.ESCAPE, UseKind.TASK, UseKind.DESCRIBE),
         ):
             return _LEFT
-        for use in web.of_kind(UseKind.LAUNCH):
+        for use in alias_class.of_kind(UseKind.LAUNCH):
             index = use.operand - first_kernel_operand(use.operation)
             if self._access.kernel_flow(use.operation, index).writes:
                 return _LEFT
@@ -198,10 +210,10 @@ def _global_name(use: Any) -> str:
     return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
 
 
-def _constant_globals(webs: Webs) -> set[str]:
+def _constant_globals(alias_classes: AliasClasses) -> set[str]:
     return {
         symbol_of(op.operation)
-        for op in ops.body_of_module(webs.module).operations
+        for op in ops.body_of_module(alias_classes.module).operations
         if op.operation.name == "memref.global"
         and "constant" in op.operation.attributes
         and "initial_value" in op.operation.attributes
@@ -217,8 +229,8 @@ def _is_alloca_of_a_block(allocation: Any) -> bool:
     )
 
 
-def _merges_whole_buffers(web: Web) -> bool:
-    return all(_is_whole(value) for value in web.values if _is_merged(value))
+def _merges_whole_buffers(alias_class: AliasClass) -> bool:
+    return all(_is_whole(value) for value in alias_class.values if _is_merged(value))
 
 
 def _is_merged(value: Any) -> bool:
@@ -239,10 +251,10 @@ def _is_whole(value: Any) -> bool:
         value = owner.operands[0]
 
 
-def _outlives_its_turn(web: Web, allocation: Any) -> bool:
+def _outlives_its_turn(alias_class: AliasClass, allocation: Any) -> bool:
     if allocation.name == "memref.alloca":
         return False  # it moves to the function's first block
     around = list(ops.ancestors(allocation))
-    loops = [operation for merge, operation in web.merges if merge is Merge.FOR]
+    loops = [operation for merge, operation in alias_class.merges if merge is Merge.FOR]
     carrying = [op if op.name == "scf.for" else op.parent.operation for op in loops]
     return any(loop in around for loop in carrying)

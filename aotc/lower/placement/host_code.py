@@ -11,15 +11,21 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.lower.placement.alias_classes import (
+    AliasClass,
+    AliasClasses,
+    Use,
+    UseKind,
+    host_functions,
+)
 from aotc.lower.placement.decide import Decisions, Placement
 from aotc.lower.placement.streams import is_enqueued
-from aotc.lower.placement.webs import Use, UseKind, Web, Webs, host_functions
 from aotc.mlir import ir
 from aotc.module_names import QUIET_CALLS
 
 
 class HostUse(Struct, frozen=True):
-    """A use of a buffer with a twin by host code."""
+    """A use of a buffer with a mirror by host code."""
 
     operation: Any
     operand: int
@@ -35,12 +41,12 @@ _TOUCHES = (
     *(UseKind.HOST_READ, UseKind.HOST_WRITE, UseKind.COPY_FROM, UseKind.COPY_TO),
     UseKind.ESCAPE,
 )
-# What the device may work on, too, by the uses of its web.
+# What the device may work on, too, by the uses of its alias class.
 _BY_DEVICE = (
     *(UseKind.LAUNCH, UseKind.GPU, UseKind.REGISTER, UseKind.ESCAPE),
     *(UseKind.CALL, UseKind.RETURN, UseKind.TASK, UseKind.DESCRIBE),
 )
-# Operations that touch no memory, or only what `Webs` follows.
+# Operations that touch no memory, or only what `AliasClasses` follows.
 _QUIET_DIALECTS = ("arith", "math", "index", "complex", "scf", "cf", "ub", "memref", "vector")
 _QUIET = ("func.return", "gpu.alloc", "gpu.dealloc", "gpu.host_register", "affine.apply")
 _LOUD = ("vector.print",)
@@ -48,22 +54,22 @@ _NUMBER = "aotc.number"
 
 
 class HostCode:
-    """Of a module's host functions: what is enqueued, what must wait, and what has a twin."""
+    """Of a module's host functions: what is enqueued, what must wait, and what has a mirror."""
 
-    def __init__(self, webs: Webs, decisions: Decisions) -> None:
-        self._webs, self._decisions = webs, decisions
+    def __init__(self, alias_classes: AliasClasses, decisions: Decisions) -> None:
+        self._alias_classes, self._decisions = alias_classes, decisions
         self._count = 0
         self._uses: dict[int, list[HostUse]] = {}
         self._waiting: set[int] = set()
         self._copies: set[int] = set()
-        for web in webs:
-            for use in web.uses:
-                self._add(web, use)
-        for function in host_functions(webs.module):
+        for alias_class in alias_classes:
+            for use in alias_class.uses:
+                self._add(alias_class, use)
+        for function in host_functions(alias_classes.module):
             self._waiting |= {self._number(op) for op in ops.walk(function)[1:] if _is_loud(op)}
 
     def uses(self, operation: Any) -> list[HostUse]:
-        """The operation's uses of buffers that have a twin."""
+        """The operation's uses of buffers that have a mirror."""
         return self._uses.get(_number_of(operation), [])
 
     def needs_wait(self, operation: Any) -> bool:
@@ -76,7 +82,7 @@ class HostCode:
 
     def forget_numbers(self) -> None:
         """Takes the numbers away; nothing is known of any operation then."""
-        for function in host_functions(self._webs.module):
+        for function in host_functions(self._alias_classes.module):
             for operation in ops.walk(function):
                 if _NUMBER in operation.attributes:
                     del operation.attributes[_NUMBER]
@@ -88,7 +94,7 @@ class HostCode:
             self._count += 1
         return _number_of(operation)
 
-    def _add(self, web: Web, use: Use) -> None:
+    def _add(self, alias_class: AliasClass, use: Use) -> None:
         if use.kind in (UseKind.COPY_FROM, UseKind.COPY_TO) and self._decisions.is_enqueued(
             use.operation
         ):
@@ -97,22 +103,22 @@ class HostCode:
         is_freed = use.kind is UseKind.FREE and use.operation.name == "memref.dealloc"
         if use.kind not in _TOUCHES and not is_freed:
             return
-        placement = self._decisions[web].placement
-        if placement is Placement.TWIN:
+        placement = self._decisions[alias_class].placement
+        if placement is Placement.MIRRORED:
             is_written = is_freed or use.kind in (UseKind.HOST_WRITE, UseKind.COPY_TO)
             self._uses.setdefault(self._number(use.operation), []).append(
                 HostUse(use.operation, use.operand, is_written, is_freed)
             )
-        elif self._is_of_device(web) and not self._decisions.is_constant(web):
+        elif self._is_of_device(alias_class) and not self._decisions.is_constant(alias_class):
             self._waiting.add(self._number(use.operation))
 
-    def _is_of_device(self, web: Web) -> bool:
+    def _is_of_device(self, alias_class: AliasClass) -> bool:
         return (
-            not web.has_only_allocations
-            or len(web.of_kind(*_BY_DEVICE)) > 0
+            not alias_class.has_only_allocations
+            or len(alias_class.of_kind(*_BY_DEVICE)) > 0
             or any(
                 self._decisions.is_enqueued(use.operation)
-                for use in web.of_kind(UseKind.COPY_FROM, UseKind.COPY_TO)
+                for use in alias_class.of_kind(UseKind.COPY_FROM, UseKind.COPY_TO)
             )
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.functions import Functions
-from aotc.lower.placement.webs import Webs, host_functions
+from aotc.lower.placement.alias_classes import AliasClasses, host_functions
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.rewrites.run import run_pipeline
@@ -46,7 +46,7 @@ def _calls(module: Any) -> bool:
 
 
 def _wanted(module: Any) -> set[str]:
-    webs = Webs(module)
+    alias_classes = AliasClasses(module)
     functions = {symbol_of(op): op for op in host_functions(module)}
     callees = {
         name: [ops.callee_of(call) for call in ops.find(function, "func.call")]
@@ -58,7 +58,7 @@ def _wanted(module: Any) -> set[str]:
         for name, function in functions.items()
         if sizes.get(name, _MOST_OPERATIONS) < _MOST_OPERATIONS
         and _can_be_inlined(function)
-        and _has_buffers_of_kernels(function, webs)
+        and _has_buffers_of_kernels(function, alias_classes)
     }
 
 
@@ -92,7 +92,9 @@ def _can_be_inlined(function: Any) -> bool:
     )
 
 
-def _has_buffers_of_kernels(function: Any, webs: Webs) -> bool:
+def _has_buffers_of_kernels(function: Any, alias_classes: AliasClasses) -> bool:
     end = list(function.regions[0].blocks[0].operations)[-1].operation
     passed = [*function.regions[0].blocks[0].arguments, *end.operands]
-    return any(value in webs and webs.get(value).reaches_launch for value in passed)
+    return any(
+        value in alias_classes and alias_classes.get(value).reaches_launch for value in passed
+    )

@@ -1,8 +1,8 @@
 """What is known of buffers' states where the walk over a function is: a lattice of must-facts.
 
-A fact is (whole buffer, element of its state) → its value on every way to here. Values of one web
-may be the same buffer if the web has merges: what happens to one is then forgotten of the others,
-unless it is what is known of them.
+A fact is (whole buffer, element of its state) → its value on every way to here. Values of one alias
+class may be the same buffer if the alias class has merges: what happens to one is then forgotten of
+the others, unless it is what is known of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from aotc.lower.placement.twins import State
+from aotc.lower.placement.device_mirrors import State
 
 
 class Known:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InternalError
-from aotc.lower.placement.webs import FUNCTIONS, UseKind, Web
+from aotc.lower.placement.alias_classes import FUNCTIONS, AliasClass, UseKind
 from aotc.mlir import ir
 from aotc.module_names import DEVICE_COPY
 
@@ -31,19 +31,19 @@ def create_dealloc(buffer: Any) -> None:
     ops.create("gpu.dealloc", [buffer])
 
 
-def move_to_gpu(web: Web, *, is_host_shared: bool) -> None:
-    """Makes the allocations of a web, and what frees them, the GPU's."""
-    for allocation in web.allocations:
+def move_to_gpu(alias_class: AliasClass, *, is_host_shared: bool) -> None:
+    """Makes the allocations of an alias class, and what frees them, the GPU's."""
+    for allocation in alias_class.allocations:
         buffer = allocation.results[0]
         with allocation.location:
             if allocation.name == "memref.alloca":
                 move_to_first_block(allocation)
-                free_at_the_end(allocation, buffer, web.values)
+                free_at_the_end(allocation, buffer, alias_class.values)
             with ir.InsertionPoint(allocation):
                 made = create_alloc(allocation, is_host_shared=is_host_shared)
         buffer.replace_all_uses_with(made)
         ops.erase(allocation)
-    for use in web.of_kind(UseKind.FREE):
+    for use in alias_class.of_kind(UseKind.FREE):
         free = use.operation
         if free.name == "memref.dealloc":
             with free.location, ir.InsertionPoint(free):
@@ -97,9 +97,10 @@ def _is_outside(alias: Any, allocation: Any) -> bool:
     return owner is not None and allocation.parent.operation not in ops.ancestors(owner)
 
 
-def globals_of(webs: Iterable[Web]) -> frozenset[str]:
-    """The names of the `memref.global`s in webs, but for the device's copies of constants."""
-    owners = [ops.defining(root) for web in webs for root in web.roots]
+def globals_of(alias_classes: Iterable[AliasClass]) -> frozenset[str]:
+    """The names of the `memref.global`s in alias classes, but for the device's copies of
+    constants."""
+    owners = [ops.defining(root) for alias_class in alias_classes for root in alias_class.roots]
     names = {
         str(ir.FlatSymbolRefAttr(owner.attributes["name"]).value)
         for owner in owners

@@ -13,15 +13,15 @@ from aotc.lower.passes.assert_steps import AssertSteps
 from aotc.lower.passes.base import Pass, Upstream
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
-from aotc.lower.passes.choose_product_kernels import ChooseProductKernels
+from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
 from aotc.lower.passes.decompose import Decompose
+from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_copies import ExpandCopies
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.hoist_globals import HoistGlobals
-from aotc.lower.passes.hold_apart import HoldApart
-from aotc.lower.passes.let_go import LetGo
+from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
 from aotc.lower.passes.map_parallel_loops import MapParallelLoops
 from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
@@ -31,11 +31,11 @@ from aotc.lower.passes.own import parse_own_pass
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
+from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
-from aotc.lower.passes.settle_sizes import SettleSizes
+from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_vectors import SinkVectors
-from aotc.lower.passes.spell_kernels import SpellKernels
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 from aotc.lower.plan.levels import Level
@@ -85,7 +85,7 @@ _TENSORS: tuple[Pass, ...] = (
     ExpandReshapes(),
     _CANONICALIZE,
     _CSE,
-    SettleSizes(),
+    SimplifySizes(),
     _CANONICALIZE,
     TrimWindows(),
     *_upstream(
@@ -99,13 +99,13 @@ _TENSORS: tuple[Pass, ...] = (
     SeparateFills(),
     OutlineAttention(),
     FoldConstants(),
-    HoldApart(),
+    InsertFusionBarriers(),
     _FUSE,
     # Fusion asks what it makes for its sizes, which are uses that keep it from going on.
     Upstream("resolve-ranked-shaped-type-result-dims"),
     _CANONICALIZE,
     _FUSE,
-    LetGo(),
+    EraseFusionBarriers(),
     _CANONICALIZE,
     # Fusion brings shapes with ones back, to have all of one rank.
     _FOLD_UNIT_EXTENTS,
@@ -134,7 +134,7 @@ _LINALG: tuple[Pass, ...] = (
     Upstream("func.func(linalg-generalize-named-ops)", "all of linalg has one form"),
     AssertSizes(),
     ChooseAttentionKernels(),
-    ChooseProductKernels(),
+    ChooseMatmulKernels(),
     *_upstream(
         "linalg on buffers becomes loops, parallel along what is no reduction",
         "func.func(convert-linalg-to-parallel-loops)",
@@ -182,7 +182,7 @@ _OUTLINING: tuple[Pass, ...] = (
 def _placement(memory: MemoryMode) -> tuple[Pass, ...]:
     """What every module needs at the end."""
     return (
-        SpellKernels(),
+        RenameKernels(),
         Upstream("expand-realloc", "what makes allocations is expanded, for placement to see them"),
         ExpandCopies(),
         PlaceMemory(memory=memory),

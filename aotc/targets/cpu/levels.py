@@ -1,7 +1,7 @@
 """Kernels of products → a function for each instruction set that has more to offer for them.
 
 Host code is for the oldest processors of its architecture. On x86-64 those have no fused
-multiply-add and vectors of 16 bytes: a product of matrices takes six times as long as on what is
+multiply-add and vectors of 16 bytes: a matmul takes six times as long as on what is
 usual now. So a kernel that multiplies and adds has copies of its function for later levels of
 x86-64 (v3: AVX2, FMA; v4: AVX-512), and its symbol becomes a function that picks one by what
 the runtime says in each block. Nothing is looked up while a program is linked or loaded.

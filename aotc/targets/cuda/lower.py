@@ -9,7 +9,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.gpu_modules import lowered_kernels
-from aotc.analysis.leftovers import check_lowered
+from aotc.analysis.legality import check_lowered
 from aotc.input.source import Source
 from aotc.mlir import ir
 from aotc.ops import symbol_of

@@ -25,6 +25,7 @@ from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, P
 from aotc.targets.cuda.compile import DeviceCompiler
 from aotc.targets.cuda.early_kernels import early_kernels
 from aotc.targets.cuda.lower import lower_device
+from aotc.targets.cuda.ptx_levels import level_of, retarget
 from aotc.targets.cuda.results import (
     CompiledPtx,
     Cubins,
@@ -160,8 +161,20 @@ def _compiler(build: Build) -> DeviceCompiler:
 
 def compile_ptx(build: Build, device: TranslatedDevice) -> CompiledPtx:
     jobs = [(unit, chip) for unit in device.units for chip in unit.chips]
+    levels = _levels(build, device.units)
+    wanted = unique((unit.name, levels[unit.name, chip]) for unit, chip in jobs)
+    compiled = build.runner.in_parallel(
+        [functools.partial(_compile_level, build, *one) for one in wanted]
+    )
+    able = {one for one, is_compiled in zip(wanted, compiled, strict=True) if is_compiled}
     made = build.runner.in_parallel(
-        [functools.partial(_compile_ptx_for, build, *job) for job in jobs]
+        [
+            functools.partial(
+                _compile_ptx_for, build, unit, chip, level if (unit.name, level) in able else None
+            )
+            for unit, chip in jobs
+            for level in [levels[unit.name, chip]]
+        ]
     )
     images: list[Image] = []
     refusals = []
@@ -210,10 +223,41 @@ def _hint(needs: tuple[Need, ...]) -> str | None:
     return f"--chip {having[0]}" if having else None
 
 
-def _compile_ptx_for(build: Build, unit: DeviceUnit, chip: Chip) -> Chip | InputError:
+def _levels(build: Build, units: Iterable[DeviceUnit]) -> dict[tuple[str, Chip], Chip]:
+    """By gpu.module and chip, the chip that clang compiles for."""
+    levels = {}
+    for unit in units:
+        llvm_ir = (build.folder / _name(build, DEVICE_LL, unit.name)).read_text()
+        for chip in unit.chips:
+            candidate = _candidates(build, unit.needs, chip)[0]
+            levels[unit.name, chip] = level_of(candidate, llvm_ir, unit.needs)
+    return levels
+
+
+def _compile_level(build: Build, gpu_module: str, level: Chip) -> bool:
+    """Makes the PTX that chips share, if that chip has all that the code needs."""
+    try:
+        _compiler(build).compile_ptx(
+            _name(build, DEVICE_LL, gpu_module), level, _name(build, PTX, gpu_module, level)
+        )
+    except InputError:
+        return False
+    return True
+
+
+def _compile_ptx_for(
+    build: Build, unit: DeviceUnit, chip: Chip, level: Chip | None
+) -> Chip | InputError:
     """Makes PTX, and says for which chip: `chip`, or its variant where that alone has what the
     code needs. Where neither has it: why not, for a chip of the default set; a chip that the
-    user named must work."""
+    user named must work. `level`: for which it is compiled already, if that is as good."""
+    if level is not None:
+        candidate = _candidates(build, unit.needs, chip)[0]
+        if candidate != level:
+            ptx = (build.folder / _name(build, PTX, unit.name, level)).read_bytes()
+            own = build.folder / _name(build, PTX, unit.name, candidate)
+            own.write_bytes(retarget(ptx, candidate))
+        return candidate
     for candidate in _candidates(build, unit.needs, chip):
         try:
             _compiler(build).compile_ptx(

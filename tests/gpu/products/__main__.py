@@ -1,4 +1,4 @@
-"""Products of matrices of random sizes, and what is like them, held against f64 on a GPU.
+"""Matmuls of random sizes, and what is like them, held against f64 on a GPU.
 
     python -m tests.gpu.products OUT [--only LIST,...] [--names WORD,...] [--every N] [--jobs N]
 

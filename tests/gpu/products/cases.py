@@ -1,4 +1,4 @@
-"""The products of matrices that are held against f64 on a GPU: an entry of any size each."""
+"""The matmuls that are held against f64 on a GPU: an entry of any size each."""
 
 from __future__ import annotations
 

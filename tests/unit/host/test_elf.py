@@ -168,6 +168,7 @@ def test_only_what_is_kept_stays_global(libraries: tuple[bytes, bytes]) -> None:
     assert {"printf", "nobody"} <= undefined == {name for name in after if not after[name]}
 
 
+@pytest.mark.exhaustive
 def test_two_libraries_in_one_program(target: str, localized: list[Path], tmp_path: Path) -> None:
     """Each uses its own functions, variables, constructors and groups, as lld links them."""
     (tmp_path / "main.c").write_text(PROGRAM)

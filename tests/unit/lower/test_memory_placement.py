@@ -228,7 +228,7 @@ def test_explicit_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None:
     assert "gpu.memcpy" not in outlined
 
 
-# name: (buffers of the device, of which have a twin of the host's, copies, waits)
+# name: (buffers of the device, of which have a mirror of the host's, copies, waits)
 AUTOMATIC: dict[str, tuple[int, int, int, int]] = {
     "alloc": (1, 0, 1, 0),
     "alloca": (1, 0, 1, 0),
@@ -258,10 +258,10 @@ def test_automatic_placement(name: str, aotc: Aotc, mlir_file: MlirFile) -> None
     outlined = aotc("build", mlir_file(PLACEMENTS[name][0]), *options).succeeded().stdout
     assert "host_shared" not in outlined
     buffers = re.findall(r"= memref\.alloca? ?\(.*: memref<(?:32|\?)xf32>", outlined)
-    twins = 0 if name == "alloc_of_the_host_alone" else len(buffers)
+    mirrors = 0 if name == "alloc_of_the_host_alone" else len(buffers)
     assert (
         len(re.findall(r"= gpu\.alloc", outlined)),
-        twins,
+        mirrors,
         outlined.count("gpu.memcpy"),
         outlined.count("call @aotc_wait"),
     ) == AUTOMATIC[name]

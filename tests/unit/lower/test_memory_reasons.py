@@ -22,7 +22,7 @@ REASONS: dict[str, tuple[str, str]] = {
     ),
     "host_too": (
         entry(f"{ALLOC}{fill('%t')}{TWIN_READ}\n{DEALLOC}\nreturn"),
-        "host memory with a twin on the device: the host touches it, too (memref.load at ",
+        "host memory with a mirror on the device: the host touches it, too (memref.load at ",
     ),
     "copies": (
         entry(f"{ALLOC}{fill('%t')}{TWIN_READ}\n{DEALLOC}\nreturn"),
@@ -56,7 +56,7 @@ REASONS: dict[str, tuple[str, str]] = {
   return""",
             before="func.func private @printMemrefF32(memref<*xf32>)",
         ),
-        "host memory with a twin on the device: the host touches it, too (func.call at ",
+        "host memory with a mirror on the device: the host touches it, too (func.call at ",
     ),
     "handed_to_a_task": (
         entry(

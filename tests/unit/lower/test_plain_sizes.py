@@ -16,7 +16,7 @@ E = "attributes {llvm.emit_c_interface}"
 
 def settled(text: str) -> list[str]:
     """The names of the operations that are left."""
-    source = run_passes_on(text, "canonicalize", "cse", "aotc-settle-sizes", "canonicalize")
+    source = run_passes_on(text, "canonicalize", "cse", "aotc-simplify-sizes", "canonicalize")
     return [operation.name for operation in ops.walk(source.module.operation)]
 
 

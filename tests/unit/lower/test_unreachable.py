@@ -6,7 +6,7 @@ import pytest
 
 from aotc.mlir import ir, make_context
 from aotc.rewrites.run import run_pipeline
-from aotc.rewrites.unreachable import erase_unreachable_blocks, settle_branches
+from aotc.rewrites.unreachable import erase_unreachable_blocks, fold_branches
 
 # Once `%never` is a constant, the loops within ^body are what canonicalize merges for ever.
 NEVER_ENTERED = """
@@ -180,7 +180,7 @@ def test_what_canonicalize_would_find_constant(branch: str) -> None:
     """A loop that is still there when canonicalize begins would keep it busy for ever."""
     with make_context(), ir.Location.unknown():
         module = ir.Module.parse(NEVER_ENTERED_AT_LAST.format(branch=branch)).operation
-        settle_branches(module)
+        fold_branches(module)
         assert "memref.load" not in str(module)
         module = ir.Module.parse(NEVER_ENTERED_AT_LAST.format(branch=branch)).operation
         run_pipeline(module, ["canonicalize"])

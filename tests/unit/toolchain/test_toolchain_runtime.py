@@ -112,6 +112,7 @@ def test_the_shared_runtime_exports_its_api_alone(
     assert dynamic_exports(library) == {"small_public"}
 
 
+@pytest.mark.exhaustive
 def test_the_static_runtime_is_hidden_in_what_it_is_linked_into(
     toolchain: Toolchain, runner: Runner, runtime_source: Path, tmp_path: Path
 ) -> None:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from aotc.builder import Buffer, Builder, Float, Number, Scalar, Value, compare
+from aotc.builder import Buffer, Builder
 from aotc.chips import WARP
 from aotc.kernels.attention.mma_sync.operands import CHUNK, Operand
 from aotc.kernels.attention.mma_sync.tiles import TILE
 from aotc.kernels.attention.problem import Attention
+from aotc.numbers import Float, Number, Scalar, Value, compare
 
 _ALIGNMENT = 16
 _ALL_LANES = -1
@@ -38,13 +39,13 @@ class Epilogue:
 
     def __init__(self, b: Builder, problem: Attention, o: Buffer, q: Operand, place: Place) -> None:
         self.b, self.o, self.q, self.place = b, o, q, place
-        self.depth, self.alignment = problem.depth or 0, problem.o.alignment
+        self.head_dim, self.alignment = problem.head_dim or 0, problem.o.alignment
         is_aligned = self.alignment % _ALIGNMENT == 0
         self.is_staged = is_aligned and o.element == q.matrix.element
         batch: Number = place.batch
         first: Number = 0
         if problem.heads[3]:
-            first = batch % problem.heads[3] * self.depth
+            first = batch % problem.heads[3] * self.head_dim
             batch = batch // problem.heads[3]
         self.batch, self.first = b.index(batch), b.index(first)
 
@@ -80,14 +81,14 @@ class Epilogue:
     ) -> None:
         """Of every four values two, at columns from `first` on."""
         b, alignment = self.b, min(2 * buffer.element_bytes, alignment)
-        for group in range(self.depth // 8):
+        for group in range(self.head_dim // 8):
             pair = values[4 * group : 4 * group + 2]
             vector = b.from_elements(pair, f"vector<2x{buffer.element}>")
             b.store_vector(vector, buffer, [*at, first + 8 * group], alignment)
 
     def _store_staged(self, rows: int, lane: Scalar) -> None:
         b, place = self.b, self.place
-        chunks = self.depth // CHUNK
+        chunks = self.head_dim // CHUNK
         width = min(chunks & -chunks, WARP)
         rows_at_once = WARP // width
         own_row = lane // width

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from aotc.builder import Builder, Value
+from aotc.builder import Builder
 from aotc.chips import A100, BLOCK_SHARED_BYTES
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.mma_sync.kernel import Kernel
@@ -14,6 +14,7 @@ from aotc.kernels.attention.mma_sync.operands import CHUNK, operands_of
 from aotc.kernels.attention.mma_sync.tiles import TILE, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import ANY_GPU
+from aotc.numbers import Value
 
 _MOST_COLUMNS = 256
 # So many matrices of a batch are gone through at once, where rows see different numbers of keys.
@@ -26,17 +27,18 @@ class MmaSync(AttentionFamily):
     """Attention in f16 and bf16 on every GPU."""
 
     name = "mma.sync"
+    mnemonic = "mma_sync"
     target = ANY_GPU
     # Two blocks on each multiprocessor of an A100.
     concurrent_tiles = 2 * A100.multiprocessors
 
     def can_take(self, problem: Attention, variant: Variant) -> bool:
-        depth = problem.depth
+        head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v)
         return (
-            depth is not None
-            and 0 < depth <= _MOST_COLUMNS
-            and depth % CHUNK == 0
+            head_dim is not None
+            and 0 < head_dim <= _MOST_COLUMNS
+            and head_dim % CHUNK == 0
             and problem.q.element in ("f16", "bf16")
             and problem.scale > 0
             and all(one.element == problem.q.element and not one.transposed for one in matrices)
@@ -57,7 +59,7 @@ class MmaSync(AttentionFamily):
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return sum(one.bytes for one in operands_of(problem, variant))
 
-    def build(
+    def insert(
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
     ) -> None:
         Kernel(b, problem, variant, arguments).build()
@@ -66,14 +68,14 @@ class MmaSync(AttentionFamily):
 def _variant(problem: Attention, tiles: int) -> Variant | None:
     """The best one with so many tiles of 16 rows for each warp, of which the scores and O are to
     stay in registers."""
-    depth = problem.depth or 0
+    head_dim = problem.head_dim or 0
     is_aligned = all(one.alignment % 16 == 0 for one in (problem.q, problem.k, problem.v))
-    if tiles > 1 and (depth > 128 or not is_aligned or problem.mask is not None):
+    if tiles > 1 and (head_dim > 128 or not is_aligned or problem.mask is not None):
         return None
     if tiles > 1:
-        best = Variant(keys=32, holds_q=depth <= 64)
+        best = Variant(keys=32, holds_q=head_dim <= 64)
     else:
-        holds_q = is_aligned and depth <= 128
+        holds_q = is_aligned and head_dim <= 128
         keys = 64 if holds_q and problem.mask is None else 32
         best = Variant(tiles=1, keys=keys, holds_q=holds_q)
     return replace(best, group=_GROUP) if problem.causal else best

@@ -11,16 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Float,
-    Number,
-    Scalar,
-    compare,
-    maximum,
-    minimum,
-)
+from aotc.builder import Buffer, Builder
 from aotc.kernels.attention.masks import MaskReader
 from aotc.kernels.attention.mma_sync.mma import TiledMma
 from aotc.kernels.attention.mma_sync.operands import Operand
@@ -28,6 +19,7 @@ from aotc.kernels.attention.mma_sync.tiles import TILE, Tile, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.attention.softmax import Rows, Softmax
 from aotc.kernels.tensor_core import commit_group, wait_group
+from aotc.numbers import Float, Number, Scalar, compare, maximum, minimum
 
 
 class _State(Struct, frozen=True):
@@ -108,7 +100,9 @@ class Mainloop:
         return [
             self.softmax.rescale(
                 o,
-                self.softmax.inverse_sums(rows, empty_is_zero=self.problem.masked_rows_are_zero),
+                self.softmax.inverse_row_sums(
+                    rows, empty_is_zero=self.problem.masked_rows_are_zero
+                ),
             )
             for rows, o in zip(state.rows, state.o, strict=True)
         ]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import Builder, Float, Number, Scalar, Value
+from aotc.builder import Builder
 from aotc.kernels.attention.mma_sync.operands import CHUNK, COLUMNS, Operand
 from aotc.kernels.attention.mma_sync.tiles import TILE
 from aotc.kernels.tensor_core import Mma, fragment, halves, ldmatrix
+from aotc.numbers import Float, Number, Scalar, Value
 
 _EIGHT = 8  # columns of one mma
 

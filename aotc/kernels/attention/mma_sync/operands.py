@@ -7,20 +7,13 @@ Matrices that are not at multiples of 16 bytes are loaded and stored element by 
 
 from __future__ import annotations
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Condition,
-    Number,
-    Value,
-    compare,
-    select,
-)
+from aotc.builder import Buffer, Builder
 from aotc.kernels.attention.layout import strided_metadata
 from aotc.kernels.attention.mma_sync.tiles import STAGES, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.kernels.tensor_core import copy_async
+from aotc.numbers import Condition, Number, Value, compare, select
 
 COLUMNS = 16  # that are added at once
 CHUNK = 8  # elements of 16 bytes
@@ -29,10 +22,10 @@ _ALIGNMENT = 16
 
 def operands_of(problem: Attention, variant: Variant) -> tuple[Operand, Operand, Operand]:
     """Q, K and V."""
-    depth, heads, threads = problem.depth or 0, problem.heads, variant.threads
-    ring = (STAGES, variant.keys, depth)
+    head_dim, heads, threads = problem.head_dim or 0, problem.heads, variant.threads
+    ring = (STAGES, variant.keys, head_dim)
     return (
-        Operand(problem.q, (1, variant.m, depth), heads[0], threads),
+        Operand(problem.q, (1, variant.m, head_dim), heads[0], threads),
         Operand(problem.k, ring, heads[1], threads),
         Operand(problem.v, ring, heads[2], threads),
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aotc.builder import Number
 from aotc.chips import WARP
+from aotc.numbers import Number
 
 STAGES = 2  # tiles of K, and of V, that there is room for
 TILE = 16  # rows of Q, of one mma

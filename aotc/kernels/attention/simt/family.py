@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import Builder, Value
+from aotc.builder import Builder
 from aotc.chips import BLOCK_SHARED_BYTES, H100, LIMITS
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.attention.simt.kernel import ELEMENT, Kernel
 from aotc.kernels.attention.simt.tiles import Tiles, Variant, is_possible
 from aotc.kernels.family import ANY_GPU, SM_90A
+from aotc.numbers import Value
 
 _MOST_COLUMNS = 256
 # By the columns that each is for at most.
@@ -28,17 +29,18 @@ class Simt(AttentionFamily):
     """Attention in f32 on every GPU."""
 
     name = "multiply-adds"
+    mnemonic = "simt"
     target = ANY_GPU
     concurrent_tiles = H100.multiprocessors
     most_shared_bytes = BLOCK_SHARED_BYTES
 
     def can_take(self, problem: Attention, variant: Variant) -> bool:
-        depth = problem.depth
+        head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v, problem.o)
         return (
-            depth is not None
-            and 0 < depth <= _MOST_COLUMNS
-            and is_possible(variant, depth)
+            head_dim is not None
+            and 0 < head_dim <= _MOST_COLUMNS
+            and is_possible(variant, head_dim)
             and all(matrix.element == ELEMENT for matrix in matrices)
             and not any(matrix.transposed for matrix in matrices)
             and problem.scale > 0
@@ -46,8 +48,8 @@ class Simt(AttentionFamily):
         )
 
     def variants(self, problem: Attention) -> tuple[Variant, ...]:
-        depth = problem.depth or 0
-        able = (one for most, one in _VARIANTS.items() if depth <= most)
+        head_dim = problem.head_dim or 0
+        able = (one for most, one in _VARIANTS.items() if head_dim <= most)
         return tuple(one for one in list(able)[:1] if self.can_take(problem, one))
 
     def tile_cost(self, problem: Attention, variant: Variant) -> int:
@@ -55,9 +57,9 @@ class Simt(AttentionFamily):
         return 1
 
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
-        return Tiles.of(variant, problem.depth or 0).bytes
+        return Tiles.of(variant, problem.head_dim or 0).bytes
 
-    def build(
+    def insert(
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
     ) -> None:
         Kernel(b, problem, variant, arguments).build()
@@ -70,7 +72,7 @@ class SimtOnHopper(Simt):
     most_shared_bytes = LIMITS[90].block_shared
 
     def variants(self, problem: Attention) -> tuple[Variant, ...]:
-        if (problem.depth or 0) <= min(_VARIANTS):
+        if (problem.head_dim or 0) <= min(_VARIANTS):
             return ()
         return tuple(one for one in _HOPPER_COSTS if self.can_take(problem, one))
 

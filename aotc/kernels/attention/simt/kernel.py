@@ -18,23 +18,7 @@ from itertools import product
 
 from msgspec import Struct
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Condition,
-    Float,
-    Launch,
-    Number,
-    Scalar,
-    Value,
-    compare,
-    divide_up,
-    fma,
-    maximum,
-    minimum,
-    select,
-    unravel,
-)
+from aotc.builder import Buffer, Builder, Launch
 from aotc.chips import WARP
 from aotc.kernels.attention.arithmetic import minus_infinity
 from aotc.kernels.attention.masks import outer_index
@@ -48,14 +32,28 @@ from aotc.kernels.attention.simt.tiles import (
     Tiles,
     Variant,
     column_groups,
-    copied_lanes,
-    copied_rows,
     lane_place,
+    lanes_of_copy,
     row_offsets,
+    rows_of_copy,
 )
 from aotc.kernels.hopper.tma import is_aligned
 from aotc.kernels.matmul.problem import Matrix
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
+from aotc.numbers import (
+    Condition,
+    Float,
+    Number,
+    Scalar,
+    Value,
+    compare,
+    divide_up,
+    fma,
+    maximum,
+    minimum,
+    select,
+    unravel,
+)
 
 ELEMENT = "f32"
 
@@ -95,9 +93,9 @@ class Kernel:
     ) -> None:
         self.b, self.problem, self.variant = b, problem, variant
         self.q, self.k, self.v, self.o, *self.masks = map(Buffer, arguments)
-        self.depth = problem.depth or 0
-        self.tiles = Tiles.of(variant, self.depth)
-        self.columns = list(column_groups(variant, self.depth))
+        self.head_dim = problem.head_dim or 0
+        self.tiles = Tiles.of(variant, self.head_dim)
+        self.columns = list(column_groups(variant, self.head_dim))
         lane_bits = BITS[variant.across][1]
         self.softmax = Softmax(b, problem.scale, lane_bits, has_mask=bool(self.masks))
 
@@ -178,7 +176,7 @@ class Kernel:
         if not heads:
             return _Operand(buffer, self.batch, 0, width)
         batch, head = unravel(self.batch, heads)
-        return _Operand(buffer, batch, head * self.depth, width)
+        return _Operand(buffer, batch, head * self.head_dim, width)
 
     # --- Copies to shared memory ---------------------------------------------------------
 
@@ -188,7 +186,7 @@ class Kernel:
         rows = variant.threads // RUN
         own_row, own_column = unravel(self.thread, RUN)
         first_row, first_column = self.first_row + own_row, q.column + own_column
-        for down, across in product(range(0, variant.m, rows), range(0, self.depth, RUN)):
+        for down, across in product(range(0, variant.m, rows), range(0, self.head_dim, RUN)):
             row = first_row + down
             valid = 1 if self._has_whole_tiles else select(compare("ult", row, self.queries), 1, 0)
             at = [q.batch, row, first_column + across]
@@ -210,8 +208,8 @@ class Kernel:
         """Begins to copy the rows of K or V from key `first` on; those behind the last key are 0,
         and perhaps all are."""
         variant, width = self.variant, operand.width
-        lanes = copied_lanes(self.depth, width)
-        rows = copied_rows(variant, self.depth, width)
+        lanes = lanes_of_copy(self.head_dim, width)
+        rows = rows_of_copy(variant, self.head_dim, width)
         own_row, own_group = unravel(self.thread, lanes)
         own_column = own_group * width
         # What is known is added last: so it is in the instructions, and needs no registers.
@@ -222,7 +220,7 @@ class Kernel:
         has_row = rows <= tile.rows or compare("ult", own_row, tile.rows)
         with self.b.where(has_row):
             for down, across in product(
-                range(0, tile.rows, rows), range(0, self.depth, lanes * width)
+                range(0, tile.rows, rows), range(0, self.head_dim, lanes * width)
             ):
                 target = [own_row + down, own_column + across]
                 row, column = first_row + down, first_column + across
@@ -236,7 +234,7 @@ class Kernel:
     def _initial_state(self) -> _State:
         b, variant = self.b, self.variant
         zero, rows = b.zero(ELEMENT), variant.rows
-        o = [zero] * (rows * self.depth // variant.across)
+        o = [zero] * (rows * self.head_dim // variant.across)
         return _State([minus_infinity(b)] * rows, [zero] * rows, o)
 
     def _mainloop(self, state: _State, start: Number, stop: Number, *, hides: bool) -> _State:
@@ -302,7 +300,7 @@ class Kernel:
         rows, keys = variant.rows, variant.thread_keys
         k_rows = [self.lane_column + variant.across * i for i in range(keys)]
         zeros = [b.zero(ELEMENT)] * (rows * keys)
-        with b.loop(0, self.depth, GROUP * variant.steps, zeros) as loop:
+        with b.loop(0, self.head_dim, GROUP * variant.steps, zeros) as loop:
             scores = list(loop.carried)
             for step in range(variant.steps):
                 column = loop.index + GROUP * step

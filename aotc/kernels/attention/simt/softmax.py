@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from aotc.builder import Builder, Float, Scalar, compare, fma, maximum_number
+from aotc.builder import Builder
 from aotc.kernels.attention.arithmetic import (
     LOG2_E,
     exp2,
     minus_infinity,
     unless_empty,
 )
+from aotc.numbers import Float, Scalar, compare, fma, maximum_number
 
 
 class Softmax:

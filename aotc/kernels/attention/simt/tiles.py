@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from aotc.builder import Number
 from aotc.chips import WARP
+from aotc.numbers import Number
 
 # Elements of f32 that an access has at most, 16 bytes.
 GROUP = 4
@@ -101,11 +101,11 @@ class Tiles(Struct, frozen=True):
     p: Tile
 
     @staticmethod
-    def of(variant: Variant, depth: int) -> Tiles:
-        q = Tile(0, depth, variant.m, _PADDING)
-        k = Tile(q.end, variant.keys, depth, _PADDING)
+    def of(variant: Variant, head_dim: int) -> Tiles:
+        q = Tile(0, head_dim, variant.m, _PADDING)
+        k = Tile(q.end, variant.keys, head_dim, _PADDING)
         # V's rows are read along: there nothing is in the same bank.
-        v = Tile(k.end, variant.keys, depth, 0)
+        v = Tile(k.end, variant.keys, head_dim, 0)
         return Tiles(q, k, v, Tile(v.end, variant.m, variant.keys, _PADDING))
 
     @property
@@ -113,37 +113,37 @@ class Tiles(Struct, frozen=True):
         return self.p.end
 
 
-def is_possible(variant: Variant, depth: int) -> bool:
+def is_possible(variant: Variant, head_dim: int) -> bool:
     return (
         variant.across in BITS
         and variant.rows % GROUP == 0
         and variant.thread_keys in (1, 2, 4, 8, 16)
         and variant.thread_keys * variant.across == variant.keys
         and variant.warps in (1, 2, 4, 8, 16, 32)
-        and depth % RUN == 0
-        and depth % variant.across == 0
-        and depth % (GROUP * variant.steps) == 0
+        and head_dim % RUN == 0
+        and head_dim % variant.across == 0
+        and head_dim % (GROUP * variant.steps) == 0
         and variant.m % (variant.threads // RUN) == 0
     )
 
 
-def copied_lanes(depth: int, width: int) -> int:
+def lanes_of_copy(head_dim: int, width: int) -> int:
     """How many threads copy a row, `width` elements at once: a power of two."""
-    pieces = depth // width
+    pieces = head_dim // width
     return min(pieces & -pieces, WARP if width == 1 else WARP // 2)
 
 
-def copied_rows(variant: Variant, depth: int, width: int = GROUP) -> int:
+def rows_of_copy(variant: Variant, head_dim: int, width: int = GROUP) -> int:
     """How many rows a block's threads copy at once."""
-    return variant.threads // copied_lanes(depth, width)
+    return variant.threads // lanes_of_copy(head_dim, width)
 
 
-def column_groups(variant: Variant, depth: int) -> Iterator[tuple[int, int]]:
+def column_groups(variant: Variant, head_dim: int) -> Iterator[tuple[int, int]]:
     """A thread's groups of columns of O: where those of all lanes begin, and how wide each is."""
     first = 0
     width = GROUP
-    while first < depth:
-        while first + width * variant.across > depth:
+    while first < head_dim:
+        while first + width * variant.across > head_dim:
             width //= 2
         yield first, width
         first += width * variant.across

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import Builder, Value
+from aotc.builder import Builder
 from aotc.chips import H100
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.problem import Attention
@@ -14,6 +14,7 @@ from aotc.kernels.attention.wgmma.mma import K_OF_MMA
 from aotc.kernels.family import SM_90A
 from aotc.kernels.hopper.cta import SHARED_BYTES
 from aotc.kernels.hopper.tma import is_aligned
+from aotc.numbers import Value
 
 _MOST_COLUMNS = 256
 # So many matrices of a batch are gone through at once, where rows see different numbers of keys:
@@ -30,16 +31,17 @@ class Wgmma(AttentionFamily):
     """Attention in f16 and bf16 on Hopper."""
 
     name = "wgmma"
+    mnemonic = "wgmma"
     target = SM_90A
     concurrent_tiles = H100.multiprocessors
 
     def can_take(self, problem: Attention, variant: Variant) -> bool:
-        depth = problem.depth
+        head_dim = problem.head_dim
         matrices = (problem.q, problem.k, problem.v)
         return (
-            depth is not None
-            and 0 < depth <= _MOST_COLUMNS
-            and depth % K_OF_MMA == 0
+            head_dim is not None
+            and 0 < head_dim <= _MOST_COLUMNS
+            and head_dim % K_OF_MMA == 0
             and all(matrix.element == problem.q.element for matrix in matrices)
             and problem.o.element in (problem.q.element, "f32")
             and problem.q.element in ("f16", "bf16")
@@ -59,7 +61,7 @@ class Wgmma(AttentionFamily):
     def shared_bytes(self, problem: Attention, variant: Variant) -> int:
         return SharedMemory.of(problem, variant).bytes
 
-    def build(
+    def insert(
         self, b: Builder, problem: Attention, variant: Variant, arguments: Sequence[Value]
     ) -> None:
         Kernel(b, problem, variant, arguments).build()
@@ -90,12 +92,12 @@ def _is_possible(variant: Variant) -> bool:
 
 def _costs(problem: Attention) -> dict[int, int]:
     """By the number of consumers."""
-    depth = problem.depth
-    if depth is None or depth > max(_COSTS):
+    head_dim = problem.head_dim
+    if head_dim is None or head_dim > max(_COSTS):
         return {}
     if problem.mask is not None:
         return _COSTS_WITH_MASK
-    return next(costs for most, costs in _COSTS.items() if depth <= most)
+    return next(costs for most, costs in _COSTS.items() if head_dim <= most)
 
 
 WGMMA = Wgmma()

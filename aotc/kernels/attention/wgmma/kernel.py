@@ -23,20 +23,7 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Float,
-    Launch,
-    Number,
-    Scalar,
-    Value,
-    ceil_divide,
-    compare,
-    maximum,
-    minimum,
-    signed_maximum,
-)
+from aotc.builder import Buffer, Builder, Launch
 from aotc.chips import H100
 from aotc.kernels.attention.masks import MaskReader
 from aotc.kernels.attention.problem import Attention
@@ -57,6 +44,17 @@ from aotc.kernels.hopper.tiles import Tile, rasterize
 from aotc.kernels.hopper.tma import TensorMap
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
+from aotc.numbers import (
+    Float,
+    Number,
+    Scalar,
+    Value,
+    ceil_divide,
+    compare,
+    maximum,
+    minimum,
+    signed_maximum,
+)
 
 # Registers of a thread that copies, and of one that computes, by the number of consumers.
 REGISTERS = {1: (40, 232), 2: (24, 240), 3: (32, 160)}
@@ -68,7 +66,7 @@ class Variant(Struct, frozen=True):
 
     `consumers`: warpgroups that compute. `keys`: of a tile of K and V. `stages`: of the ring, each
     a tile of K or V. `group`: how many matrices of the batch are gone through at once, so that
-    their K and V are in the L2 cache. `takes_turns`: one warpgroup's MMAs are between the other's.
+    their K and V are in the L2 cache. `is_ping_pong`: one warpgroup's MMAs are between the other's.
     `blocks`: how many run at once; 0 for one for each tile of O.
     """
 
@@ -76,7 +74,7 @@ class Variant(Struct, frozen=True):
     keys: int = 128
     stages: int = 4
     group: int = 1
-    takes_turns: bool = True
+    is_ping_pong: bool = True
     blocks: int = H100.multiprocessors
 
     @property
@@ -138,13 +136,13 @@ class Kernel:
     ) -> None:
         self.b, self.problem, self.variant = b, problem, variant
         self.arguments = arguments
-        self.depth = problem.depth or 0
+        self.head_dim = problem.head_dim or 0
         self.operands = operands_of(problem, variant.m, variant.keys)
         self.q, self.k, self.v = self.operands
         self.mask_tiles = mask_tiles_of(problem, variant)
         self.shared = SharedMemory.of(problem, variant)
         product = Problem(problem.q, problem.v, problem.o, accumulator="f32", batched=True)
-        self.epilogue = TmaStoreEpilogue(b, product, self.depth, arguments[3])
+        self.epilogue = TmaStoreEpilogue(b, product, self.head_dim, arguments[3])
 
     def build(self) -> None:
         b, variant = self.b, self.variant
@@ -295,14 +293,14 @@ class Kernel:
         """A matrix's first column, and its place in the batch."""
         if not heads:
             return 0, batch
-        return batch % heads * self.depth, batch // heads
+        return batch % heads * self.head_dim, batch // heads
 
     # --- Consumers -----------------------------------------------------------------------
 
     def _consume(self) -> None:
         self.consumer = self.cta.warpgroup - 1
         self._partition()
-        if self._has_turns:
+        if self._is_ping_pong:
             with self.b.where(compare("eq", self.consumer, self.variant.consumers - 1)):
                 self._give_turn()
         with self._each_tile() as (tile, turn, self.count, behind):
@@ -317,7 +315,7 @@ class Kernel:
         warp_rows = (cta.warp & 3) * 16
         self.warp_row = self.consumer * ROWS + warp_rows
         buffers = (cta.warp - 4) * TmaStoreEpilogue.shared_bytes(1) + self.shared.epilogue
-        columns = b.constant(self.depth * max(problem.heads[3], 1), "i32")
+        columns = b.constant(self.head_dim * max(problem.heads[3], 1), "i32")
         self.epilogue.begin(cta, buffers, (self.queries, columns))
         for pipeline in self.pipelines:
             pipeline.begin_consumer(cta.lane)
@@ -346,7 +344,7 @@ class Kernel:
         scores = self._hide(self._add_mask(scores, number, skipped), number)
         p, rows, _ = self.softmax.update(scores, self.softmax.initial_rows())
         words = self.softmax.pack(p)
-        state = _State(words, rows, [b.zero("f32")] * (self.depth // 2))
+        state = _State(words, rows, [b.zero("f32")] * (self.head_dim // 2))
 
         first_unhidden = first = skipped + 1
         if self.problem.causal and variant.keys % ROWS:
@@ -364,7 +362,7 @@ class Kernel:
         o = self.mma.wait(self.mma.multiply_pv(stage, state.p, state.o), 0, state.p)
         self.ring.consumer_release(stage)
         is_zero = self.problem.masked_rows_are_zero
-        inverses = self.softmax.inverse_sums(state.rows, empty_is_zero=is_zero)
+        inverses = self.softmax.inverse_row_sums(state.rows, empty_is_zero=is_zero)
         o = self.softmax.rescale(o, inverses)
         assert tile.batch is not None
         column, batch = self._head(self.problem.heads[3], tile.batch)
@@ -478,14 +476,14 @@ class Kernel:
     # on which its owner waits and the one before arrives.
 
     @property
-    def _has_turns(self) -> bool:
-        return self.variant.takes_turns and self.variant.consumers > 1
+    def _is_ping_pong(self) -> bool:
+        return self.variant.is_ping_pong and self.variant.consumers > 1
 
     def _await_turn(self) -> None:
-        if self._has_turns:
+        if self._is_ping_pong:
             named_barrier(self.b, self.consumer + 1, 2 * WARPGROUP)
 
     def _give_turn(self) -> None:
-        if self._has_turns:
+        if self._is_ping_pong:
             following = (self.consumer + 1) % self.variant.consumers
             named_barrier_arrive(self.b, following + 1, 2 * WARPGROUP)

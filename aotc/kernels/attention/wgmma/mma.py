@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import Builder, Float, Number, Scalar, Value
+from aotc.builder import Builder
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.hopper.mma import (
     OPERAND_REGISTERS,
@@ -27,6 +27,7 @@ from aotc.kernels.hopper.smem import (
 )
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map
 from aotc.kernels.matmul.problem import Matrix
+from aotc.numbers import Float, Number, Scalar, Value
 
 ROWS = 64  # of Q, of a warpgroup
 K_OF_MMA = 16
@@ -80,11 +81,11 @@ class Operand:
 
 def operands_of(problem: Attention, rows: int, keys: int) -> tuple[Operand, Operand, Operand]:
     """Q, K and V, with tiles of so many rows of Q, and keys."""
-    depth, heads = problem.depth or 0, problem.heads
+    head_dim, heads = problem.head_dim or 0, problem.heads
     return (
-        Operand(problem.q, rows, depth, heads[0]),
-        Operand(problem.k, keys, depth, heads[1]),
-        Operand(problem.v, keys, depth, heads[2]),
+        Operand(problem.q, rows, head_dim, heads[0]),
+        Operand(problem.k, keys, head_dim, heads[1]),
+        Operand(problem.v, keys, head_dim, heads[2]),
     )
 
 
@@ -101,7 +102,7 @@ class TiledMma:
         """`q_address`: of the warpgroup's rows."""
         self.b = b
         self.q, self.k, self.v = operands
-        self.element, self.depth, self.keys = self.q.matrix.element, self.q.columns, self.k.rows
+        self.element, self.head_dim, self.keys = self.q.matrix.element, self.q.columns, self.k.rows
         self.qk = MmaAtom(
             *(b, self.keys, (self.element, self.element), "f32", K_OF_MMA),
             is_a_k_major=True,
@@ -115,7 +116,7 @@ class TiledMma:
         b = self.b
         scores = undefined(b, self.qk.type)
         k = self._stage_descriptor(stage)
-        for step in range(self.depth // K_OF_MMA):
+        for step in range(self.head_dim // K_OF_MMA):
             left = self.q_descriptor + self.q.column_step(step)
             right = k + self.k.column_step(step)
             scores = self.qk.multiply(scores, left, right, accumulates=step > 0)
@@ -125,13 +126,13 @@ class TiledMma:
     def multiply_pv(self, stage: Number, p: Sequence[Scalar], o: Sequence[Float]) -> Value:
         """Begins O + P · V with the tile of V in a stage. `p`: as `Softmax.pack` has it. (nvvm's
         operation has no A in registers.)"""
-        b, count = self.b, self.depth // 2
+        b, count = self.b, self.head_dim // 2
         v = self._stage_descriptor(stage)
         results = ", ".join(f"${i}" for i in range(count))
         registers = ", ".join(f"${count + i}" for i in range(OPERAND_REGISTERS))
         text = (
             "{.reg .pred p; setp.ne.b32 p, 1, 0; "
-            f"wgmma.mma_async.sync.aligned.m{ROWS}n{self.depth}k{K_OF_MMA}"
+            f"wgmma.mma_async.sync.aligned.m{ROWS}n{self.head_dim}k{K_OF_MMA}"
             f".f32.{self.element}.{self.element} "
             f"{{{results}}}, {{{registers}}}, ${count + OPERAND_REGISTERS}, p, 1, 1, 1;}}"
         )
@@ -150,7 +151,7 @@ class TiledMma:
         """Accumulators that are computed, by all but the `pending` groups that began last. Nothing
         that uses them moves in front of this, and what the MMAs read (`read`) is kept until then:
         of nvvm's operation a compiler does not know that."""
-        b, count = self.b, (self.depth if read else self.keys) // 2
+        b, count = self.b, (self.head_dim if read else self.keys) // 2
         values = unpack(b, packed, "f32", range(count))
         tied = [str(i) for i in range(count)]
         constraints = ",".join(["=f"] * count + tied + ["r"] * len(read))

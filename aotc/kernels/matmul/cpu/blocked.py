@@ -16,17 +16,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Number,
-    Scalar,
-    Value,
-    compare,
-    select,
-    signed_maximum,
-    signed_minimum,
-)
+from aotc.builder import Buffer, Builder
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.kernel import (
     VECTOR_BYTES,
@@ -35,8 +25,9 @@ from aotc.kernels.matmul.cpu.kernel import (
     has_convertible_types,
 )
 from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value, compare, select, signed_maximum, signed_minimum
 
 # How many blocks a C must make for tiles of half, of full size: every core is to get its share, and
 # the smaller a tile is, the more of its time goes into packing.
@@ -92,7 +83,7 @@ class Kernel(CpuKernel):
     """The kernel for one problem; `build` inserts it."""
 
     def __init__(
-        self, b: Builder, problem: Problem, variant: Variant, epilogue: Finish | None
+        self, b: Builder, problem: Problem, variant: Variant, epilogue: EpilogueBuilder | None
     ) -> None:
         super().__init__(b, problem, epilogue, variant.vectors)
         self.variant = variant
@@ -368,6 +359,7 @@ class CpuBlocked(MatmulFamily):
     """See the module's docstring."""
 
     name = "blocks"
+    mnemonic = "cpu"
     target = CPU
     variant_type = Variant
     has_cost_model = False
@@ -390,15 +382,15 @@ class CpuBlocked(MatmulFamily):
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
-    def build(
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        Kernel(b, problem, variant, finish).build(arguments)
+        Kernel(b, problem, variant, epilogue).build(arguments)
 
 
 CPU_BLOCKED = CpuBlocked()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import Buffer, Builder, Number, Scalar, Value
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Place, Problem
+from aotc.builder import Buffer, Builder
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
 from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value
 
 VECTOR_BYTES = 64
 # What the CPU's lowering has conversions for.
@@ -35,7 +36,7 @@ class CpuKernel:
     """
 
     def __init__(
-        self, b: Builder, problem: Problem, epilogue: Finish | None, vectors: int = 1
+        self, b: Builder, problem: Problem, epilogue: EpilogueBuilder | None, vectors: int = 1
     ) -> None:
         self.b, self.problem, self.epilogue = b, problem, epilogue
         self.type = computed_in(problem)

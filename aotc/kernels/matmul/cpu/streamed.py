@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder import Builder, Number, Value, compare, signed_maximum, signed_minimum
+from aotc.builder import Builder
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu.kernel import (
     VECTOR_BYTES,
@@ -25,7 +25,8 @@ from aotc.kernels.matmul.cpu.kernel import (
     has_convertible_types,
 )
 from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
+from aotc.numbers import Number, Value, compare, signed_maximum, signed_minimum
 
 
 class Variant(Struct, frozen=True):
@@ -68,7 +69,7 @@ class _Kernel(CpuKernel):
     """The kernel for one problem, which it sees as `_of_row` does; `build` inserts it."""
 
     def __init__(
-        self, b: Builder, problem: Problem, variant: Variant, epilogue: Finish | None
+        self, b: Builder, problem: Problem, variant: Variant, epilogue: EpilogueBuilder | None
     ) -> None:
         of_row = _of_row(problem)
         assert of_row is not None
@@ -183,6 +184,7 @@ class CpuStreamed(MatmulFamily):
     """See the module's docstring."""
 
     name = "one pass over the matrix"
+    mnemonic = "cpu_gemv"
     target = CPU
     variant_type = Variant
     has_cost_model = False
@@ -207,15 +209,19 @@ class CpuStreamed(MatmulFamily):
         found = Variant(4, 4, 64, 64) if of_row.b.transposed else Variant(8, 256, 1024, 4)
         return (found,) if self.can_take(problem, found) else ()
 
-    def build(
+    def tile_name(self, problem: Problem, variant: Variant) -> str:
+        del problem
+        return f"{variant.rows}x{variant.most}"
+
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        _Kernel(b, problem, variant, finish).build(arguments)
+        _Kernel(b, problem, variant, epilogue).build(arguments)
 
 
 CPU_STREAMED = CpuStreamed()

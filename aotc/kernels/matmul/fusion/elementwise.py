@@ -12,7 +12,7 @@ from aotc import ops
 from aotc.analysis.generics import body_of, has_reduction
 from aotc.kernels.matmul.epilogue import Step
 from aotc.kernels.matmul.fusion.collapsed import Groups, collapse, collapsed_type
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand
 from aotc.kernels.matmul.vectors import as_row
 from aotc.mlir import ir
 
@@ -89,11 +89,11 @@ class Reading(Struct):
     """What an epilogue is made of, as it grows: steps, and the operands that they read."""
 
     steps: list[Step]
-    extras: list[Extra]
+    epilogue_operands: list[EpilogueOperand]
     operands: list[Operand]
 
     def copy(self) -> Reading:
-        return Reading(list(self.steps), list(self.extras), list(self.operands))
+        return Reading(list(self.steps), list(self.epilogue_operands), list(self.operands))
 
     def step(self, name: str, operands: Sequence[str], types: str, attributes: str = "{}") -> str:
         result = f"v{len(self.steps)}"
@@ -131,7 +131,9 @@ class Reading(Struct):
             return None
         operand, type_, axes = placed
         element = str(type_.element_type)
-        return self._take(Extra(str(type_), element, axes, _alignment(type_, element)), operand)
+        return self._take(
+            EpilogueOperand(str(type_), element, axes, _alignment(type_, element)), operand
+        )
 
     def scalar(self, value: Any) -> str | None:
         """A scalar from outside of the operation: a constant is made where it is used."""
@@ -140,15 +142,17 @@ class Reading(Struct):
             return self.step(owner.name, [], f"() -> {value.type}", _attributes(owner))
         if not _is_scalar(value.type):
             return None
-        return self._take(Extra(str(value.type), None, (), 1), Operand(value))
+        return self._take(EpilogueOperand(str(value.type), None, (), 1), Operand(value))
 
-    def _take(self, extra: Extra, operand: Operand) -> str:
-        for number, (other, known) in enumerate(zip(self.extras, self.operands, strict=True)):
-            if other == extra and known.is_same(operand):
+    def _take(self, description: EpilogueOperand, operand: Operand) -> str:
+        for number, (other, known) in enumerate(
+            zip(self.epilogue_operands, self.operands, strict=True)
+        ):
+            if other == description and known.is_same(operand):
                 return f"e{number}"
-        self.extras.append(extra)
+        self.epilogue_operands.append(description)
         self.operands.append(operand)
-        return f"e{len(self.extras) - 1}"
+        return f"e{len(self.epilogue_operands) - 1}"
 
     def body(self, generic: Any, known: dict[Any, str], loops: Loops) -> str | None:
         """The name of what the operation yields, of names for its block's arguments; None for a

@@ -28,9 +28,9 @@ from aotc.kernels.matmul.fusion.elementwise import (
     is_elementwise,
     place_operand,
 )
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Problem
-from aotc.kernels.matmul.recognition import Product, matrix_of_type
+from aotc.kernels.matmul.recognition import Matmul, matrix_of_type
 from aotc.mlir import ir
 
 _VIEWS = ("memref.expand_shape", "memref.collapse_shape")
@@ -52,8 +52,8 @@ _QUIET = (
 class Fused(Struct):
     """A product and what belongs to it, as kernels are written for it.
 
-    `operands` are A, B, C and the problem's extras. All of `replaced` are done by it, in their
-    order; it stands where the last one was. `temporaries` are buffers that nobody needs then.
+    `operands` are A, B, C and the problem's epilogue operands. All of `replaced` are done by it, in
+    their order; it stands where the last one was. `temporaries` are buffers that nobody needs then.
     """
 
     problem: Problem
@@ -63,7 +63,7 @@ class Fused(Struct):
     temporaries: list[Any] = []
 
 
-def unfused(product: Product) -> Fused:
+def unfused(product: Matmul) -> Fused:
     if product.has_rows:
         a, c = (Operand(value, is_row=True) for value in (product.a, product.c))
     else:
@@ -73,7 +73,7 @@ def unfused(product: Product) -> Fused:
     return Fused(product.problem, operands, [*front, product.operation])
 
 
-def fuse(product: Product, roots: Roots, done: Sequence[Any], later: Sequence[Any]) -> Fused:
+def fuse(product: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]) -> Fused:
     """The product with all that can be fused to it, less operations that are `done` by others, and
     those that read what `later` products write: the last one takes them."""
     if axes_of(product) is None:
@@ -85,13 +85,13 @@ def fuse(product: Product, roots: Roots, done: Sequence[Any], later: Sequence[An
     return fusing.result()
 
 
-def axes_of(product: Product) -> list[str] | None:
+def axes_of(product: Matmul) -> list[str] | None:
     """The axis along each dimension of C; None where they are no parts of rows and columns, the
     slowest first."""
     problem = product.problem
     if product.has_rows:
         return None
-    if not isinstance(problem, Gathered):
+    if not isinstance(problem, ImplicitGemm):
         front = ["batch"] if problem.batched else []
         return [*front, *["row"] * product.outer, "column"]
     type_ = ir.MemRefType(product.c.type)
@@ -151,7 +151,7 @@ class _Fusing:
     """A product, and what has been fused to it so far."""
 
     def __init__(
-        self, product: Product, roots: Roots, done: Sequence[Any], later: Sequence[Any]
+        self, product: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
     ) -> None:
         self._product, self._roots = product, roots
         self._done, self._later = done, later
@@ -170,7 +170,9 @@ class _Fusing:
         fused, reading = self._fused, self._reading
         if self._value != SUM:
             value = reading.convert(self._value, self._element, fused.problem.c.element)
-            fused.problem = replace(fused.problem, extras=tuple(reading.extras))
+            fused.problem = replace(
+                fused.problem, epilogue_operands=tuple(reading.epilogue_operands)
+            )
             fused.operands += reading.operands
             fused.epilogue = Epilogue(tuple(reading.steps), value)
         return fused
@@ -265,10 +267,10 @@ class _Fusing:
         theirs, None for that of a view."""
         old, new = maps
         found = None
-        if not isinstance(self._fused.problem, Gathered):
+        if not isinstance(self._fused.problem, ImplicitGemm):
             found = self._moved(output, new, loops)
         elif old is not None and old == new:
-            found = self._moved_gathered(output)
+            found = self._moved_implicit_gemm(output)
         inputs = (self._product.a, self._product.b)
         if (
             found is None
@@ -293,12 +295,12 @@ class _Fusing:
         matrix = matrix_of_type(type_, batched=self._product.problem.batched)
         return None if matrix is None else (operand, replace(self._fused.problem, c=matrix))
 
-    def _moved_gathered(self, output: Any) -> tuple[Operand, Problem] | None:
+    def _moved_implicit_gemm(self, output: Any) -> tuple[Operand, Problem] | None:
         """Likewise, of a C with the same dimensions."""
         problem, type_ = self._fused.problem, ir.MemRefType(output.type)
         element = str(type_.element_type)
         if (
-            not isinstance(problem, Gathered)
+            not isinstance(problem, ImplicitGemm)
             or element not in ELEMENT_BYTES
             or type_.memory_space is not None
         ):
@@ -350,8 +352,10 @@ class _Fusing:
         return all(
             not isinstance(operand.value.type, ir.MemRefType)
             or not self._roots.may_overlap(operand.value, target.value)
-            or (operand.is_same(target) and extra.axes == self._full)
-            for extra, operand in zip(reading.extras, reading.operands, strict=True)
+            or (operand.is_same(target) and description.axes == self._full)
+            for description, operand in zip(
+                reading.epilogue_operands, reading.operands, strict=True
+            )
         )
 
     def _loops(self, value: Any, map_: Any) -> Loops | None:

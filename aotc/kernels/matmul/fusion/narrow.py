@@ -13,14 +13,14 @@ from typing import Any
 
 from aotc import ops
 from aotc.kernels.matmul.fusion.elementwise import is_elementwise
-from aotc.kernels.matmul.recognition import Product
+from aotc.kernels.matmul.recognition import Matmul
 from aotc.mlir import ir
 
 _ROUNDS = "arith.truncf"
 _DEALLOC = "memref.dealloc"
 
 
-def narrow_results(products: Sequence[Product]) -> None:
+def narrow_results(products: Sequence[Matmul]) -> None:
     """Changes the module in which they are, in the order of its operations."""
     for number, product in enumerate(products):
         reader = _only_reader(product)
@@ -31,7 +31,7 @@ def narrow_results(products: Sequence[Product]) -> None:
             _round_early(product, reader)
 
 
-def _only_reader(product: Product) -> Any | None:
+def _only_reader(product: Matmul) -> Any | None:
     """The elementwise operation that alone has the elements of a buffer that is C."""
     owner = ops.defining(product.c)
     if owner is None or owner.name != "memref.alloc":
@@ -45,7 +45,7 @@ def _only_reader(product: Product) -> Any | None:
     return others[0] if others[0].block == product.operation.block else None
 
 
-def _round_early(product: Product, reader: Any) -> None:
+def _round_early(product: Matmul, reader: Any) -> None:
     inputs, _ = ops.operand_groups(reader)
     number = inputs.index(product.c) if product.c in inputs else None
     if number is None:
@@ -65,7 +65,7 @@ def _round_early(product: Product, reader: Any) -> None:
         ops.erase(rounding)
 
 
-def _cast(product: Product, element: Any, rounding: Any) -> Any:
+def _cast(product: Matmul, element: Any, rounding: Any) -> Any:
     """A buffer with the product's result, rounded as `rounding` does, made behind the product."""
     allocation, operation = ops.defining(product.c), product.operation
     assert allocation is not None

@@ -12,14 +12,15 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from aotc.builder import Builder, Condition, Number, Scalar, compare, signed_minimum
+from aotc.builder import Builder
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Step, Tile, Variant
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
-from aotc.kernels.matmul.problem import Arguments, Finish, Problem
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Problem
+from aotc.numbers import Condition, Number, Scalar, compare, signed_minimum
 
 _ENTRY_BYTES = 8
 
@@ -28,7 +29,7 @@ class _Kernel(blocked.Kernel):
     """`problem`: its matrices are not transposed, however they lie in memory, as A is packed row by
     row, and B with its columns side by side. Its batch is no dimension of C for the epilogue."""
 
-    problem: Gathered
+    problem: ImplicitGemm
 
     def build(self, arguments: Arguments) -> None:
         b, p = self.b, self.problem
@@ -178,24 +179,25 @@ class _Kernel(blocked.Kernel):
 class ImplicitCpu(MatmulFamily):
     """See the module's docstring."""
 
-    name = "gathered blocks"
+    name = "implicit GEMM"
+    mnemonic = "cpu"
     target = CPU
     variant_type = Variant
     has_cost_model = False
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
-        return isinstance(problem, Gathered) and CPU_BLOCKED.can_take(problem, variant)
+        return isinstance(problem, ImplicitGemm) and CPU_BLOCKED.can_take(problem, variant)
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        return CPU_BLOCKED.variants(problem) if isinstance(problem, Gathered) else ()
+        return CPU_BLOCKED.variants(problem) if isinstance(problem, ImplicitGemm) else ()
 
-    def build(
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
         seen = replace(
             problem,
@@ -203,7 +205,7 @@ class ImplicitCpu(MatmulFamily):
             b=replace(problem.b, transposed=False),
             batched=False,
         )
-        _Kernel(b, seen, variant, finish).build(arguments)
+        _Kernel(b, seen, variant, epilogue).build(arguments)
 
 
 IMPLICIT_CPU = ImplicitCpu()

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.tuned import Sizes
 from aotc.request import Chip
@@ -20,9 +20,9 @@ class ImplicitGemmFamily(MatmulFamily):
     ) -> float:
         """See `MatmulFamily`: of an H100, whatever the chip."""
         del sizes, chip, at_most
-        assert isinstance(problem, Gathered)
-        return self.gathered_clocks(problem, variant)
+        assert isinstance(problem, ImplicitGemm)
+        return self.clocks_on_h100(problem, variant)
 
     @abstractmethod
-    def gathered_clocks(self, problem: Gathered, variant: Any) -> float:
+    def clocks_on_h100(self, problem: ImplicitGemm, variant: Any) -> float:
         """How many clocks the problem is expected to take on an H100."""

@@ -1,4 +1,4 @@
-"""Gathered contractions whose loops are one for rows, columns and depth → products of matrices.
+"""Contractions whose loops are one for rows, columns and K → matmuls.
 
 Dimensions that follow each other in memory are one of another view: a linear layer of a batch of
 sequences is the product of a matrix with as many rows as both have. Such products have the fastest
@@ -13,11 +13,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder import Builder, Number
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered, Loop, known_count
+from aotc.builder import Builder
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, known_count
 from aotc.kernels.matmul.problem import Problem
-from aotc.kernels.matmul.recognition import Product, matrix_of
+from aotc.kernels.matmul.recognition import Matmul, matrix_of
 from aotc.mlir import ir
+from aotc.numbers import Number
 
 
 class _Role(Struct, frozen=True):
@@ -27,24 +28,24 @@ class _Role(Struct, frozen=True):
     steps: dict[str, int]
 
 
-def flattened(product: Product) -> Product | None:
+def flattened(product: Matmul) -> Matmul | None:
     """The same, of views that are matrices, made in front of the operation; None where operands are
     no matrices in any view."""
     problem = product.problem
-    assert isinstance(problem, Gathered)
+    assert isinstance(problem, ImplicitGemm)
     roles = _roles(problem)
     if roles is None:
         return None
     batch, rows, columns, depth = roles
-    turned_a = _is_turned(rows, depth, "a")
-    turned_b = _is_turned(depth, columns, "b")
-    if turned_a is None or turned_b is None or columns.steps["c"] != 1:
+    transposed_a = _is_transposed(rows, depth, "a")
+    transposed_b = _is_transposed(depth, columns, "b")
+    if transposed_a is None or transposed_b is None or columns.steps["c"] != 1:
         return None
-    each = None if batch or turned_a else _rows_apart(product, rows, columns)
+    each = None if batch or transposed_a else _rows_apart(product, rows, columns)
     down = each or (rows,)
     shapes = {
-        "a": (depth, rows) if turned_a else (*down, depth),
-        "b": (columns, depth) if turned_b else (depth, columns),
+        "a": (depth, rows) if transposed_a else (*down, depth),
+        "b": (columns, depth) if transposed_b else (depth, columns),
         "c": (*down, columns),
     }
     values = {"a": product.a, "b": product.b, "c": product.c}
@@ -55,8 +56,8 @@ def flattened(product: Product) -> Product | None:
     is_batched = batch is not None
     groups = [[*range(len(down))], [len(down)]] if each else None
     matrices = (
-        matrix_of(views["a"], is_batched, turned_a, groups),
-        matrix_of(views["b"], is_batched, turned_b),
+        matrix_of(views["a"], is_batched, transposed_a, groups),
+        matrix_of(views["b"], is_batched, transposed_b),
         matrix_of(views["c"], is_batched, transposed=False, groups=groups),
     )
     left, right, result = matrices
@@ -74,11 +75,11 @@ def flattened(product: Product) -> Product | None:
     )
 
 
-def _rows_apart(product: Product, rows: _Role, columns: _Role) -> tuple[_Role, ...] | None:
+def _rows_apart(product: Matmul, rows: _Role, columns: _Role) -> tuple[_Role, ...] | None:
     """A role for each loop of the rows, where C has these dimensions already: what is done with it
     is done along them, and is found if C stays the buffer that it is."""
     problem = product.problem
-    assert isinstance(problem, Gathered)
+    assert isinstance(problem, ImplicitGemm)
     found = [_one(problem, (loop,), "ac") for loop in rows.loops]
     each = tuple(role for role in found if role is not None)
     shape = (*each, columns)
@@ -91,7 +92,7 @@ def _rows_apart(product: Product, rows: _Role, columns: _Role) -> tuple[_Role, .
     return each if lies_so and steps == problem.strides[2] else None
 
 
-def _roles(problem: Gathered) -> tuple[_Role | None, _Role, _Role, _Role] | None:
+def _roles(problem: ImplicitGemm) -> tuple[_Role | None, _Role, _Role, _Role] | None:
     """The batch, if there is one, rows, columns and depth."""
     batch = _one(problem, problem.batch, "abc") if problem.batch else None
     rows = _one(problem, problem.rows, "ac")
@@ -102,7 +103,7 @@ def _roles(problem: Gathered) -> tuple[_Role | None, _Role, _Role, _Role] | None
     return batch, rows, columns, depth
 
 
-def _one(problem: Gathered, loops: Sequence[Loop], names: str) -> _Role | None:
+def _one(problem: ImplicitGemm, loops: Sequence[Loop], names: str) -> _Role | None:
     """One dimension for loops that follow each other in all operands that they move in."""
     if any(loop.size is None for loop in loops[1:]):
         return None
@@ -122,14 +123,14 @@ def _one(problem: Gathered, loops: Sequence[Loop], names: str) -> _Role | None:
     return _Role(tuple(loops), steps)
 
 
-def _is_turned(first: _Role, second: _Role, name: str) -> bool | None:
+def _is_transposed(first: _Role, second: _Role, name: str) -> bool | None:
     """Whether the first dimension is the contiguous one; None if neither is."""
     if second.steps[name] == 1:
         return False
     return True if first.steps[name] == 1 else None
 
 
-def _view(product: Product, values: dict[str, Any], name: str, shape: Sequence[_Role]) -> Any:
+def _view(product: Matmul, values: dict[str, Any], name: str, shape: Sequence[_Role]) -> Any:
     """The buffer with these dimensions, or itself if it has them."""
     value = values[name]
     type_ = ir.MemRefType(value.type)

@@ -1,4 +1,4 @@
-"""Gathered contractions on tensor cores: the kernel of `tensor_cores`, with addresses of its own.
+"""Implicit GEMM on tensor cores: the kernel of `mma_sync`, with addresses of its own.
 
 Where neighbours of an operand's tile are neighbours in memory, they come as chunks of 16 bytes, by
 asynchronous copies if both operands have such; else they are loaded one by one, ahead of the tile
@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder import Buffer, Builder, Condition, Number, Value, compare, select
+from aotc.builder import Buffer, Builder
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
+from aotc.kernels.matmul.family import named_tile
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered, likely_count
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.implicit_gemm.split_k import clocks_of_parts, table_length
 from aotc.kernels.matmul.mma_sync.copies import TileCopy
 from aotc.kernels.matmul.mma_sync.family import are_types_known, is_tile_whole
@@ -41,20 +42,21 @@ from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
-    Finish,
+    EpilogueBuilder,
     Matrix,
     Place,
     Problem,
 )
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.kernels.tensor_core import copy_async
+from aotc.numbers import Condition, Number, Value, compare, select
 
 _MOST_SHARED_BYTES = 160 * KIB
 _ENTRY_BYTES = 4
 _FEW_STEPS = 1
 
 
-def _as_tiles(problem: Gathered) -> Gathered:
+def _as_tiles(problem: ImplicitGemm) -> ImplicitGemm:
     """The same; what comes one by one lies in shared memory with its depth contiguous, as
     `ldmatrix` likes it and threads that follow each other read neighbours."""
 
@@ -66,7 +68,7 @@ def _as_tiles(problem: Gathered) -> Gathered:
     return replace(problem, a=turned(problem.a, False), b=turned(problem.b, True))
 
 
-def _has_chunks(problem: Gathered) -> bool:
+def _has_chunks(problem: ImplicitGemm) -> bool:
     return all(matrix.alignment >= CHUNK_BYTES for matrix in (problem.a, problem.b))
 
 
@@ -91,10 +93,10 @@ class _ContractionLaunch(TiledLaunch):
     def __init__(
         self,
         b: Builder,
-        problem: Gathered,
+        problem: ImplicitGemm,
         variant: Variant,
         arguments: Arguments,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
     ) -> None:
         self.operands = [Operand(b, problem, arguments, name) for name in "ab"]
         self.c = Operand(b, problem, arguments, "c")
@@ -151,7 +153,12 @@ class _Output:
     has_padded_rows = False
 
     def __init__(
-        self, b: Builder, problem: Problem, c: Operand, batch: Number, epilogue: Finish | None
+        self,
+        b: Builder,
+        problem: Problem,
+        c: Operand,
+        batch: Number,
+        epilogue: EpilogueBuilder | None,
     ) -> None:
         self.b, self.problem, self.c = b, problem, c
         self.batch, self.epilogue = batch, epilogue
@@ -329,12 +336,13 @@ def _down_rows(thread: Number, threads: int, rows: int, number: int) -> tuple[Nu
 class ImplicitMmaSync(ImplicitGemmFamily):
     """See the module's docstring."""
 
-    name = "gathered mma.sync"
+    name = "implicit GEMM by mma.sync"
+    mnemonic = "mma_sync"
     target = ANY_GPU
     variant_type = Variant
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
-        if not isinstance(problem, Gathered) or problem.k is None:
+        if not isinstance(problem, ImplicitGemm) or problem.k is None:
             return False
         problem = _as_tiles(problem)
         assert problem.k is not None
@@ -345,12 +353,12 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         steps = -(-problem.k // variant.k)
         return (
             is_tile_whole(problem, variant)
-            and (variant.splits == 1 or steps >= variant.splits * _FEW_STEPS)
+            and (variant.split_k == 1 or steps >= variant.split_k * _FEW_STEPS)
             and self.shared_bytes(problem, variant) <= _MOST_SHARED_BYTES
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        if not isinstance(problem, Gathered):
+        if not isinstance(problem, ImplicitGemm):
             return ()
         size = ELEMENT_BYTES[problem.a.element]
         k, deep = 64 // size, 128 // size
@@ -362,17 +370,17 @@ class ImplicitMmaSync(ImplicitGemmFamily):
             *((32, 64, deep, 1, 4), (32, 32, deep, 2, 2)),
         )
         found = (
-            Variant(*tile, stages, copy_bytes, splits=splits)
+            Variant(*tile, stages, copy_bytes, split_k=split_k)
             for tile in tiles
-            for splits in (1, 2, 3, 4, 6, 8, 12, 16)
+            for split_k in (1, 2, 3, 4, 6, 8, 12, 16)
         )
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
-    def gathered_clocks(self, problem: Gathered, variant: Variant) -> float:
+    def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
         m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
         batches = likely_count(problem.batch)
-        tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits
-        depth = -(-k // variant.splits)
+        tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
+        depth = -(-k // variant.split_k)
         scale = ELEMENT_BYTES[problem.a.element] / 2
         fetched = sum(
             tile / (_CHUNKED if matrix.alignment >= CHUNK_BYTES else _ELEMENTS)
@@ -382,24 +390,32 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         alone = -(-depth // variant.k) * _STEP_CLOCKS
         each = -(-tiles // H100.multiprocessors)
         total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
-        return total + clocks_of_parts(problem, variant.splits)
+        return total + clocks_of_parts(problem, variant.split_k)
+
+    def tile_name(self, problem: Problem, variant: Variant) -> str:
+        del problem
+        return named_tile(
+            *(variant.m, variant.n, variant.k, variant.stages),
+            copy_bytes=variant.copy_bytes,
+            splitk=variant.split_k,
+        )
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
-        assert isinstance(problem, Gathered)
+        assert isinstance(problem, ImplicitGemm)
         problem = _as_tiles(problem)
         tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
         return _first_table(problem, variant) + tables
 
-    def build(
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        assert isinstance(problem, Gathered)
-        _ContractionLaunch(b, _as_tiles(problem), variant, arguments, finish).build()
+        assert isinstance(problem, ImplicitGemm)
+        _ContractionLaunch(b, _as_tiles(problem), variant, arguments, epilogue).build()
 
 
 IMPLICIT_MMA_SYNC = ImplicitMmaSync()

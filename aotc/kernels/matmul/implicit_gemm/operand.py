@@ -10,9 +10,10 @@ from math import prod
 
 from msgspec import Struct
 
-from aotc.builder import Buffer, Builder, Number, Value
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered, Loop
+from aotc.builder import Buffer, Builder
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
 from aotc.kernels.matmul.problem import Arguments
+from aotc.numbers import Number, Value
 
 # Numbers below this one are divided in 32 bits.
 _END_OF_SHORT = 2**31
@@ -58,7 +59,7 @@ class Operand:
     """A, B or C as a buffer of one dimension, and the layouts of the problem's loops in it: of the
     batch, of M, of N and of K."""
 
-    def __init__(self, b: Builder, problem: Gathered, arguments: Arguments, name: str) -> None:
+    def __init__(self, b: Builder, problem: ImplicitGemm, arguments: Arguments, name: str) -> None:
         number = "abc".index(name)
         memref, strides = arguments.values[number], problem.strides[number]
         begin, found = b.strides(memref)

@@ -1,4 +1,4 @@
-"""Contractions whose operands are no matrices in memory, but are products of matrices for all that.
+"""Contractions whose operands are no matrices in memory, but are matmuls for all that.
 
 A loop of such a contraction is one of C's rows (it moves in A and C), of its columns (in B and C),
 of a batch (in all three) or of the depth (in A and B alone). An operand's element is where each
@@ -32,7 +32,7 @@ class Loop(Struct, frozen=True):
     c: Moves = ()
 
 
-class Gathered(Problem, frozen=True, kw_only=True):
+class ImplicitGemm(Problem, frozen=True, kw_only=True):
     """C = A · B, or C += A · B, of operands of any rank: `a`, `b` and `c` say their types, and what
     sizes they have as matrices. Loops of a role stand with the slowest first. `strides` are those
     of A, B and C, in elements, None for what is not known.
@@ -43,6 +43,11 @@ class Gathered(Problem, frozen=True, kw_only=True):
     columns: tuple[Loop, ...]
     depth: tuple[Loop, ...]
     strides: tuple[tuple[int | None, ...], ...]
+
+    @property
+    def operation(self) -> str:
+        """See `Problem`. Operands of any rank have no layout that two letters name."""
+        return "_".join(("implicit_gemm", *self._elements()))
 
 
 def known_count(loops: Sequence[Loop]) -> int | None:

@@ -1,4 +1,4 @@
-"""`linalg.generic` on buffers that multiplies and adds along any loops → its `Gathered`.
+"""`linalg.generic` on buffers that multiplies and adds along any loops → its `ImplicitGemm`.
 
 That is a convolution, with whatever strides and dilations, a product with several dimensions for
 its rows or its batch, or one whose operands lie in memory in another order.
@@ -15,9 +15,9 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import maps_of
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered, Loop, Moves, known_count
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, Moves, known_count
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
-from aotc.kernels.matmul.recognition import Product, accumulator_of, fill_of, multiplies
+from aotc.kernels.matmul.recognition import Matmul, accumulator_of, fill_of, multiplies
 from aotc.mlir import ir
 
 _WIDEST_ACCESS = 16  # bytes
@@ -45,7 +45,7 @@ class _Operand(Struct, frozen=True):
         return total
 
 
-def recognise_gathered(generic: Any, roots: Roots, *, allow_tf32: bool) -> Product | None:
+def recognise_implicit_gemm(generic: Any, roots: Roots, *, allow_tf32: bool) -> Matmul | None:
     """None for what is no product, and for operands that kernels do not take."""
     inputs, outputs = ops.operand_groups(generic)
     values = [*inputs, *outputs]
@@ -106,7 +106,7 @@ def _factors(expression: Any) -> dict[int, int] | None:
 
 def _product(
     generic: Any, operands: Sequence[_Operand], count: int, roots: Roots, allow_tf32: bool
-) -> Product | None:
+) -> Matmul | None:
     one, other, result = operands
     roles = _roles(operands, count)
     if roles is None:
@@ -144,7 +144,7 @@ def _product(
     left, right, made = matrix("a", (m, k), 1), matrix("b", (k, n), 2), matrix("c", (m, n), 1)
     left, right = (_as_it_lies(one) for one in (left, right))
     fill = fill_of(generic, c.value, roots)
-    problem = Gathered(
+    problem = ImplicitGemm(
         left,
         right,
         made,
@@ -158,7 +158,7 @@ def _product(
         depth=tuple(ordered[3]),
         strides=tuple(operand.strides for operand in (a, b, c)),
     )
-    return Product(generic, a.value, b.value, c.value, problem, fill)
+    return Matmul(generic, a.value, b.value, c.value, problem, fill)
 
 
 def _as_it_lies(matrix: Matrix) -> Matrix:

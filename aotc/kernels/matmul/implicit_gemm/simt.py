@@ -3,7 +3,7 @@
 Elements are copied one by one where they do not follow each other. The offset that an element's
 place along K gives is looked up in shared memory: each block first makes a table of its part of K.
 Where C has too few tiles for a GPU, K is split, and a second kernel adds the accumulators of the
-splits in their order.
+parts of K in their order.
 """
 
 from __future__ import annotations
@@ -15,21 +15,13 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Number,
-    Value,
-    compare,
-    divide_up,
-    minimum,
-    unravel,
-)
+from aotc.builder import Buffer, Builder
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
+from aotc.kernels.matmul.family import named_tile
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import Gathered, likely_count
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
     depth_of_part,
@@ -39,7 +31,7 @@ from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
-    Finish,
+    EpilogueBuilder,
     Matrix,
     Place,
     Problem,
@@ -50,6 +42,7 @@ from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.simt.kernel import tile_coordinate
 from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
 from aotc.kernels.matmul.simt.tiles import Side
+from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 _SHARED_BYTES = 160 * KIB
 _TABLE_ENTRY = "i32"
@@ -59,9 +52,9 @@ _LEAST_EXTENT = 16  # of a split of K
 
 
 class Variant(simt_tiles.Variant, frozen=True, kw_only=True):
-    """`splits`: the number of splits of K."""
+    """`split_k`: the number of parts of K."""
 
-    splits: int = 1
+    split_k: int = 1
 
 
 # Of a multiprocessor: multiply-adds of f32 in a clock; how many of them there are, by how many
@@ -72,7 +65,7 @@ _START_CLOCKS = 3000
 _THREADS_TO_BE_BUSY = 256
 
 
-def _sides(problem: Gathered, variant: simt_tiles.Variant) -> tuple[Side, Side]:
+def _sides(problem: ImplicitGemm, variant: simt_tiles.Variant) -> tuple[Side, Side]:
     def side(matrix: Matrix, extent: int | None, tile: int, is_k_major: bool) -> Side:
         width = 1
         bytes_ = ELEMENT_BYTES[matrix.element]
@@ -86,7 +79,7 @@ def _sides(problem: Gathered, variant: simt_tiles.Variant) -> tuple[Side, Side]:
     )
 
 
-def _tile_bytes(problem: Gathered, variant: simt_tiles.Variant) -> int:
+def _tile_bytes(problem: ImplicitGemm, variant: simt_tiles.Variant) -> int:
     element = sum_type(problem)
     shapes = [side.shape(variant, element) for side in _sides(problem, variant)]
     return sum(map(prod, shapes)) * ELEMENT_BYTES[element]
@@ -109,23 +102,23 @@ class _Target(Protocol):
 class _Workspace:
     """For each split of K and each batch, a matrix like C, its rows behind each other."""
 
-    def __init__(self, b: Builder, type_: str, sizes: ProblemShape, splits: int) -> None:
-        size, count = sizes.m * sizes.n, sizes.batches * splits
+    def __init__(self, b: Builder, type_: str, sizes: ProblemShape, split_k: int) -> None:
+        size, count = sizes.m * sizes.n, sizes.batches * split_k
         self.buffer = Buffer(b.alloc([size * count], f"memref<?x{type_}>"))
         self.batch = Layout(b, [Mode(count, size)])
         self.m, self.n = Layout(b, [Mode(sizes.m, sizes.n)]), Layout(b, [Mode(sizes.n, 1)])
 
 
 class _Gemm:
-    """What host code does, the epilogue, and the kernel that adds the splits' accumulators."""
+    """What host code does, the epilogue, and the kernel that adds the parts' accumulators."""
 
     def __init__(
         self,
         b: Builder,
-        problem: Gathered,
+        problem: ImplicitGemm,
         variant: Variant,
         arguments: Arguments,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
     ) -> None:
         self.b, self.problem, self.variant, self.epilogue = b, problem, variant, epilogue
         self.operand_a, self.operand_b, self.c = (
@@ -138,23 +131,23 @@ class _Gemm:
     def build(self) -> None:
         b, v, sizes = self.b, self.variant, self.sizes
         tiles_m, tiles_n = divide_up(sizes.m, v.m), divide_up(sizes.n, v.n)
-        blocks = (tiles_m * tiles_n) * (sizes.batches * v.splits)
-        workspace = _Workspace(b, self.type, sizes, v.splits) if v.splits > 1 else None
+        blocks = (tiles_m * tiles_n) * (sizes.batches * v.split_k)
+        workspace = _Workspace(b, self.type, sizes, v.split_k) if v.split_k > 1 else None
         shared = IMPLICIT_SIMT.shared_bytes(self.problem, v)
         with launch(b, blocks, v.threads, shared) as block:
             _Kernel(self, workspace).build(block, tiles_m, tiles_n)
         if workspace is not None:
             elements = (sizes.m * sizes.n) * sizes.batches
             blocks = divide_up(elements, _REDUCTION_THREADS)
-            with launch(b, blocks, _REDUCTION_THREADS) as block:
-                self._reduce_splits(block, workspace.buffer, elements)
+            with launch(b, blocks, _REDUCTION_THREADS, role="reduction") as block:
+                self._reduce_split_k(block, workspace.buffer, elements)
             b.op("memref.dealloc", [workspace.buffer.value])
 
-    def _reduce_splits(self, block: Block, workspace: Buffer, elements: Number) -> None:
-        b, sizes, splits = self.b, self.sizes, self.variant.splits
+    def _reduce_split_k(self, block: Block, workspace: Buffer, elements: Number) -> None:
+        b, sizes, split_k = self.b, self.sizes, self.variant.split_k
         number = block.index * _REDUCTION_THREADS + block.thread
         with b.where(compare("ult", number, elements)):
-            places = (number + elements * split for split in range(splits))
+            places = (number + elements * split for split in range(split_k))
             total = reduce(b.add, [b.load(workspace, [place]) for place in places])
             batch, place = unravel(number, sizes.m * sizes.n)
             row, column = unravel(place, sizes.n)
@@ -179,7 +172,7 @@ class _Gemm:
 
 
 class _Kernel(Mainloop):
-    """`workspace`: where the accumulators of splits go, if K is split."""
+    """`workspace`: where the accumulators of the parts go, if K is split."""
 
     def __init__(self, gemm: _Gemm, workspace: _Workspace | None) -> None:
         problem, variant = gemm.problem, gemm.variant
@@ -191,11 +184,11 @@ class _Kernel(Mainloop):
 
     def build(self, block: Block, tiles_m: Number, tiles_n: Number) -> None:
         v, sizes = self.variant, self.gemm.sizes
-        self.batch, self.split, tile = unravel(block.index, v.splits, tiles_m * tiles_n)
+        self.batch, self.split, tile = unravel(block.index, v.split_k, tiles_m * tiles_n)
         tile_m, tile_n = tile_coordinate(tile, tiles_m, tiles_n, v.group)
         self.thread, self.first = block.thread, (tile_m * v.m, tile_n * v.n)
         self.k_begin, self.k_end = 0, sizes.k
-        if v.splits > 1:
+        if v.split_k > 1:
             k_extent = depth_of_part(self.problem, v)
             self.k_begin = self.split * k_extent
             self.k_end = minimum(self.k_begin + k_extent, sizes.k)
@@ -304,12 +297,13 @@ class _Kernel(Mainloop):
 class ImplicitSimt(ImplicitGemmFamily):
     """See the module's docstring."""
 
-    name = "gathered multiply-adds"
+    name = "implicit GEMM by multiply-adds"
+    mnemonic = "simt"
     target = ANY_GPU
     variant_type = Variant
 
     def can_take(self, problem: Problem, variant: Variant) -> bool:
-        if not isinstance(problem, Gathered) or not has_known_types(problem):
+        if not isinstance(problem, ImplicitGemm) or not has_known_types(problem):
             return False
         element = sum_type(problem)
         if problem.k is None:
@@ -325,11 +319,11 @@ class ImplicitSimt(ImplicitGemmFamily):
         return (
             all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
             and self.shared_bytes(problem, variant) <= _SHARED_BYTES
-            and (variant.splits == 1 or depth_of_part(problem, variant) >= _LEAST_EXTENT)
+            and (variant.split_k == 1 or depth_of_part(problem, variant) >= _LEAST_EXTENT)
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        if not isinstance(problem, Gathered) or not has_known_types(problem):
+        if not isinstance(problem, ImplicitGemm) or not has_known_types(problem):
             return ()
         element = sum_type(problem)
         is_async = problem.a.element == problem.b.element == element and ELEMENT_BYTES[element] >= 4
@@ -341,19 +335,19 @@ class ImplicitSimt(ImplicitGemmFamily):
             *(((64, 32, 16), (32, 16, 4, 4)), ((32, 32, 16), (32, 16, 4, 4))),
         )
         found = [
-            Variant(*tile, *part, *copying, splits=splits)
+            Variant(*tile, *part, *copying, split_k=split_k)
             for tile, part in sizes
-            for splits in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+            for split_k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
-    def gathered_clocks(self, problem: Gathered, variant: Variant) -> float:
+    def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
         m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
         batches = likely_count(problem.batch)
-        tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.splits
+        tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
         each = variant.thread_m * variant.thread_n
         part = each / (each + _OVERHEAD)
-        depth = -(-k // variant.splits)
+        depth = -(-k // variant.split_k)
         at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
         rounds = -(-tiles // (H100.multiprocessors * at_once))
         # Few threads do not keep a multiprocessor busy.
@@ -361,23 +355,31 @@ class ImplicitSimt(ImplicitGemmFamily):
         together = min(at_once, -(-tiles // H100.multiprocessors))
         busy = depth * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
         total = rounds * busy + _START_CLOCKS
-        return total + clocks_of_parts(problem, variant.splits)
+        return total + clocks_of_parts(problem, variant.split_k)
+
+    def tile_name(self, problem: Problem, variant: Variant) -> str:
+        del problem
+        return named_tile(
+            *(variant.m, variant.n, variant.k, variant.stages),
+            copy_bytes=variant.copy_bytes,
+            splitk=variant.split_k,
+        )
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
-        assert isinstance(problem, Gathered)
+        assert isinstance(problem, ImplicitGemm)
         tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
         return _tile_bytes(problem, variant) + tables
 
-    def build(
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        assert isinstance(problem, Gathered)
-        _Gemm(b, problem, variant, arguments, finish).build()
+        assert isinstance(problem, ImplicitGemm)
+        _Gemm(b, problem, variant, arguments, epilogue).build()
 
 
 IMPLICIT_SIMT = ImplicitSimt()

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from aotc.builder import Buffer, Builder, Number, Value
+from aotc.builder import Buffer, Builder
 from aotc.chips import H100
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.family import MatmulFamily, named_tile
 from aotc.kernels.matmul.mma_sync.copies import MatrixCopy, TileCopy
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
 from aotc.kernels.matmul.mma_sync.launch import TiledLaunch
@@ -30,9 +30,10 @@ from aotc.kernels.matmul.mma_sync.tiles import (
     tiles_of,
 )
 from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES
+from aotc.numbers import Number, Value
 
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
 _MANY_BLOCKS = 2 * H100.multiprocessors
@@ -96,13 +97,13 @@ def _can_copy(matrix: Matrix, variant: Variant) -> bool:
     return matrix.pitch is None or matrix.pitch * size % variant.copy_bytes == 0
 
 
-def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool:
+def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> bool:
     """Where there are too few tiles for a GPU, and each part still has many steps."""
     m, n, k = problem.m, problem.n, problem.k
     if m is None or n is None or k is None:
         return False
     tiles = -(-m // variant.m) * -(-n // variant.n)
-    return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
+    return 0 < tiles * split_k <= _MANY_BLOCKS and k >= split_k * variant.k * _FEW_STEPS
 
 
 class _MatrixLaunch(TiledLaunch):
@@ -114,7 +115,7 @@ class _MatrixLaunch(TiledLaunch):
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
     ) -> None:
         bytes_ = MMA_SYNC.shared_bytes(problem, variant)
         super().__init__(b, problem, variant, shape_of(b, problem, arguments), bytes_)
@@ -167,6 +168,7 @@ class MmaSync(MatmulFamily):
     """See the module's docstring."""
 
     name = "mma.sync"
+    mnemonic = "mma_sync"
     target = ANY_GPU
     variant_type = Variant
 
@@ -212,10 +214,10 @@ class MmaSync(MatmulFamily):
             Variant(16, 64, twice, 1, 4, 4),
         )
         split = tuple(
-            replace(tile, splits=splits)
+            replace(tile, split_k=split_k)
             for tile in (*tiles[:1], Variant(64, 64, twice, 2, 2, 4), *tiles[-1:])
-            for splits in (2, 4, 8, 16)
-            if _is_worth_splitting(problem, tile, splits)
+            for split_k in (2, 4, 8, 16)
+            if _is_worth_splitting(problem, tile, split_k)
         )
         return tuple(
             variant
@@ -226,25 +228,33 @@ class MmaSync(MatmulFamily):
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
         """See `MatmulFamily`."""
         size = ELEMENT_BYTES[problem.a.element]
-        bytes_of_k = k / variant.splits * size
+        bytes_of_k = k / variant.split_k * size
         multiplied = variant.m * variant.n / _BYTES_MULTIPLIED
         fetched = (variant.m + variant.n) / _BYTES_FETCHED
-        again = 0 if variant.splits == 1 else _START_CLOCKS
+        again = 0 if variant.split_k == 1 else _START_CLOCKS
         mainloop = bytes_of_k * max(multiplied, fetched)
         return mainloop + variant.m * variant.n / 64, _START_CLOCKS + again
 
-    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
-        return bytes_of_tiles(problem if variant.splits == 1 else partial_of(problem), variant)
+    def tile_name(self, problem: Problem, variant: Variant) -> str:
+        del problem
+        return named_tile(
+            *(variant.m, variant.n, variant.k, variant.stages),
+            copy_bytes=variant.copy_bytes,
+            splitk=variant.split_k,
+        )
 
-    def build(
+    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
+        return bytes_of_tiles(problem if variant.split_k == 1 else partial_of(problem), variant)
+
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        _MatrixLaunch(b, problem, variant, arguments, finish).build()
+        _MatrixLaunch(b, problem, variant, arguments, epilogue).build()
 
 
 MMA_SYNC = MmaSync()

@@ -6,9 +6,10 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from aotc.builder import Buffer, Builder, Number, Value
+from aotc.builder import Buffer, Builder
 from aotc.kernels.matmul.mma_sync.tiles import Coordinates, OperandTiles
 from aotc.kernels.tensor_core import Mma, fragment, halves, ldmatrix
+from aotc.numbers import Number, Value
 
 
 class FragmentLoads(ABC):

@@ -30,6 +30,7 @@ class MmaSyncF64(MmaSync):
     """See the module's docstring."""
 
     name = "mma.sync of 16 rows"
+    mnemonic = "mma_sync_m16"
     target = SM_90A
     variant_type = Variant
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from aotc.builder import Builder, Launch, Number, ceil_divide, maximum, minimum
+from aotc.builder import Builder, Launch
 from aotc.chips import WARP
 from aotc.kernels.matmul.mma_sync.copies import TileCopy
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
@@ -16,6 +16,7 @@ from aotc.kernels.matmul.mma_sync.store import Output, PartialOutput
 from aotc.kernels.matmul.mma_sync.tiles import Coordinates, ProblemShape, Variant
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
+from aotc.numbers import Number, ceil_divide, maximum, minimum
 
 
 class TiledLaunch(ABC):
@@ -45,7 +46,7 @@ class TiledLaunch(ABC):
         """Launches what adds partial accumulators and stores C."""
 
     def build(self) -> None:
-        if self.variant.splits > 1:
+        if self.variant.split_k > 1:
             self._build_split()
             return
         with self._blocks(self.shape.batches) as (coordinates, batch):
@@ -55,12 +56,12 @@ class TiledLaunch(ABC):
 
     def _build_split(self) -> None:
         """A block computes the partial accumulators of a tile of C, over a part of K."""
-        b, variant, shape, splits = self.b, self.variant, self.shape, self.variant.splits
-        reduction = SplitKReduction(b, self.problem, splits, shape)
+        b, variant, shape, split_k = self.b, self.variant, self.shape, self.variant.split_k
+        reduction = SplitKReduction(b, self.problem, split_k, shape)
         # Each part has as many whole tiles of K. Of the last parts there may be nothing.
-        extent = ceil_divide(shape.k, variant.k * splits) * variant.k
+        extent = ceil_divide(shape.k, variant.k * split_k) * variant.k
         with self._blocks(reduction.count) as (coordinates, number):
-            batch, split = number // splits, number % splits
+            batch, split = number // split_k, number % split_k
             first_k = split * extent
             end = maximum(first_k, minimum(first_k + extent, shape.k))
             coordinates, part = replace(coordinates, batch=batch), replace(shape, k=end)

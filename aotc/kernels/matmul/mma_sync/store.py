@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from aotc.builder import WIDEST_ACCESS, Buffer, Builder, Number, Value, compare
+from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import WARP
 from aotc.kernels.matmul.mma_sync.tiles import (
     Coordinates,
@@ -16,9 +16,10 @@ from aotc.kernels.matmul.mma_sync.tiles import (
     mma_of,
     tiles_of,
 )
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Place, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
 from aotc.kernels.matmul.scalar import sum_type
 from aotc.kernels.tensor_core import add_accumulators
+from aotc.numbers import Number, Value, compare
 
 
 class Output(Protocol):
@@ -42,7 +43,7 @@ class MatrixOutput:
         problem: Problem,
         target: Buffer,
         batch: Number | None,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
     ) -> None:
         self.b, self.problem, self.target = b, problem, target
         self.batch, self.epilogue = batch, epilogue
@@ -172,7 +173,7 @@ def elements_of_c(
     problem: Problem,
     accumulators: Sequence[Value],
     place: Place,
-    epilogue: Finish | None,
+    epilogue: EpilogueBuilder | None,
 ) -> Sequence[Value]:
     """What C gets for accumulators."""
     rounded = [b.convert(one, problem.accumulator) for one in accumulators]

@@ -11,10 +11,10 @@ from math import gcd, prod
 
 from msgspec import Struct
 
-from aotc.builder import Number
 from aotc.chips import WARP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.tensor_core import LDMATRIX_ROW_BYTES, LEAST_ASYNC_BYTES, Mma
+from aotc.numbers import Number
 
 # What ldmatrix reads of a row, the widest copy, and what a swizzle moves.
 CHUNK_BYTES = LDMATRIX_ROW_BYTES
@@ -41,7 +41,7 @@ class Variant(Struct, frozen=True):
     warps_m x warps_n warps; `stages` of these are in shared memory, one in use and the others in
     flight. `copy_bytes` are copied at once: 16, 8 or 4, to which rows of A and B must be
     aligned, or 1, where elements are loaded and stored one by one. `group` rows of blocks work
-    side by side, so that what they share stays in the L2 cache. K is in `splits` parts, whose
+    side by side, so that what they share stays in the L2 cache. K is in `split_k` parts, whose
     accumulators another kernel adds if there are several. `instruction_k`: of f64 on Hopper alone,
     the K of an instruction of 16 rows, 4 or 8; 0 for what every chip has.
     """
@@ -54,7 +54,7 @@ class Variant(Struct, frozen=True):
     stages: int = 4
     copy_bytes: int = 16
     group: int = 8
-    splits: int = 1
+    split_k: int = 1
     instruction_k: int = 0
 
     @property
@@ -257,7 +257,7 @@ class Staging(Struct, frozen=True):
 
 def has_second_accumulators(problem: Problem) -> bool:
     """Whether accumulators could overflow before the end of K, or lose bits that are asked for."""
-    if problem.exact_sums:
+    if problem.exact_accumulation:
         return True
     return problem.a.element == "i8" and (problem.k is None or problem.k > MOST_I8_PRODUCTS)
 

@@ -13,29 +13,23 @@ import itertools
 
 from msgspec.structs import replace
 
-from aotc.builder import (
-    WIDEST_ACCESS,
-    Builder,
-    Number,
-    divide_up,
-    minimum,
-    signed_maximum,
-)
+from aotc.builder import WIDEST_ACCESS, Builder
 from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import FewTiles, MatmulFamily
+from aotc.kernels.matmul.family import FewTiles, MatmulFamily, named_tile
 from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
 from aotc.kernels.matmul.simt.kernel import Kernel
 from aotc.kernels.matmul.simt.tiles import Variant, shared_bytes, sides
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
+from aotc.numbers import Number, divide_up, minimum, signed_maximum
 
 _SHARED_BYTES = 160 * KIB
 # How many blocks a large GPU has at once, and how many steps are worth a block of their own.
 _MANY_BLOCKS = 2 * H100.multiprocessors
 _FEW_STEPS = 8
-# Of matmuls of few tiles: their size, and the most splits of K.
+# Of matmuls of few tiles: their size, and the most parts of K.
 _SMALL_TILE = (64, 64)
 _MOST_SPLITS = 32
 # How many tiles are worth a try by loads where asynchronous copies can bring them.
@@ -54,19 +48,19 @@ _START_CLOCKS = 2000
 _SUM_CLOCKS = 20000
 
 
-def _is_worth_splitting(problem: Problem, variant: Variant, splits: int) -> bool:
+def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> bool:
     """Whether there are too few tiles for a GPU, and each split still has many steps."""
     m, n, k = problem.m, problem.n, problem.k
     if m is None or n is None or k is None or variant.threads < _LEAST_THREADS:
         return False
     tiles = -(-m // variant.m) * -(-n // variant.n)
-    return 0 < tiles * splits <= _MANY_BLOCKS and k >= splits * variant.k * _FEW_STEPS
+    return 0 < tiles * split_k <= _MANY_BLOCKS and k >= split_k * variant.k * _FEW_STEPS
 
 
-def _splits(variant: Variant, m: Number, n: Number, k: Number, batches: Number) -> Number:
-    """The number of splits of K: enough for a large GPU, and of many steps each."""
-    if variant.splits:
-        return variant.splits
+def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number) -> Number:
+    """The number of parts of K: enough for a large GPU, and of many steps each."""
+    if variant.split_k:
+        return variant.split_k
     tiles = signed_maximum(divide_up(m, variant.m) * divide_up(n, variant.n) * batches, 1)
     enough = minimum(_MANY_BLOCKS // tiles, k // (variant.k * _FEW_STEPS))
     return signed_maximum(minimum(enough, _MOST_SPLITS), 1)
@@ -76,8 +70,17 @@ class Simt(MatmulFamily):
     """See the module's docstring."""
 
     name = "multiply-adds"
+    mnemonic = "simt"
     target = ANY_GPU
     variant_type = Variant
+
+    def tile_name(self, problem: Problem, variant: Variant) -> str:
+        del problem
+        return named_tile(
+            *(variant.m, variant.n, variant.k, variant.stages),
+            copy_bytes=variant.copy_bytes,
+            splitk=variant.split_k,
+        )
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return shared_bytes(problem, variant)
@@ -96,7 +99,7 @@ class Simt(MatmulFamily):
             or not (WARP <= variant.threads <= MAX_BLOCK_THREADS)
             or self.shared_bytes(problem, variant) > _SHARED_BYTES
             # Partial accumulators are stored as they are.
-            or (variant.splits != 1 and problem.a.element != element)
+            or (variant.split_k != 1 and problem.a.element != element)
         ):
             return False
         both = sides(problem, variant)
@@ -149,9 +152,9 @@ class Simt(MatmulFamily):
         split = [
             one
             for variant in copying
-            for splits in (2, 4, 8)
-            if _is_worth_splitting(problem, variant, splits)
-            and self.can_take(problem, one := replace(variant, splits=splits))
+            for split_k in (2, 4, 8)
+            if _is_worth_splitting(problem, variant, split_k)
+            and self.can_take(problem, one := replace(variant, split_k=split_k))
         ]
         return (
             *copying,
@@ -163,8 +166,8 @@ class Simt(MatmulFamily):
         """About how many clocks a tile takes of a multiprocessor, and a launch besides."""
         each = variant.thread_m * variant.thread_n
         part = each / (each + _OVERHEAD)
-        tile = k / variant.splits * variant.m * variant.n / _MULTIPLY_ADDS / part
-        once: float = _START_CLOCKS + (_SUM_CLOCKS if variant.splits > 1 else 0)
+        tile = k / variant.split_k * variant.m * variant.n / _MULTIPLY_ADDS / part
+        once: float = _START_CLOCKS + (_SUM_CLOCKS if variant.split_k > 1 else 0)
         # The last ones on a multiprocessor have no other beside them.
         if variant.threads < _ENOUGH_THREADS:
             alone = _ALONE * min(1, variant.threads / _LEAST_THREADS)
@@ -173,42 +176,42 @@ class Simt(MatmulFamily):
 
     def few_tiles(self, problem: Problem) -> FewTiles | None:
         for variant in self.variants(problem):
-            split = replace(variant, splits=0)
+            split = replace(variant, split_k=0)
             is_small = (split.m, split.n) == _SMALL_TILE and split.threads >= _LEAST_THREADS
             if is_small and split.copy_bytes and self.can_take(problem, split):
                 return FewTiles(split, _MANY_BLOCKS // 2, 2 * _FEW_STEPS * split.k)
         return None
 
     def for_sizes(self, variant: Variant, sizes: tuple[int, int, int]) -> Variant:
-        """The variant with the number of splits that the program finds."""
-        return replace(variant, splits=_splits(variant, *sizes, 1))
+        """The variant with the number of parts of K that the program finds."""
+        return replace(variant, split_k=_split_k(variant, *sizes, 1))
 
-    def build(
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
         operands = Operands(b, problem, arguments)
-        if variant.splits == 1:
-            kernel = Kernel(b, problem, variant, operands, finish)
+        if variant.split_k == 1:
+            kernel = Kernel(b, problem, variant, operands, epilogue)
             self._launch(b, kernel, operands.batches)
             return
         shape = ProblemShape(operands.m, operands.n, operands.k, operands.batches)
-        splits = _splits(variant, shape.m, shape.n, shape.k, shape.batches)
-        reduction = SplitKReduction(b, problem, splits, shape)
+        split_k = _split_k(variant, shape.m, shape.n, shape.k, shape.batches)
+        reduction = SplitKReduction(b, problem, split_k, shape)
         target = (reduction.buffer, partial_of(problem).c)
-        kernel = Kernel(b, problem, variant, operands, None, target, splits)
+        kernel = Kernel(b, problem, variant, operands, None, target, split_k)
         self._launch(b, kernel, reduction.count)
-        reduction.reduce_to(arguments.c, finish)
+        reduction.reduce_to(arguments.c, epilogue)
 
-    def _launch(self, b: Builder, kernel: Kernel, splits: Number) -> None:
-        """`splits`: of all batches."""
+    def _launch(self, b: Builder, kernel: Kernel, split_k: Number) -> None:
+        """`split_k`: of all batches."""
         variant, operands = kernel.variant, kernel.operands
         tiles_m, tiles_n = divide_up(operands.m, variant.m), divide_up(operands.n, variant.n)
-        blocks = splits * (tiles_m * tiles_n)
+        blocks = split_k * (tiles_m * tiles_n)
         shared = self.shared_bytes(kernel.problem, variant)
         with launch(b, blocks, variant.threads, shared) as block:
             kernel.build(block, tiles_m, tiles_n)

@@ -5,20 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Number,
-    Value,
-    compare,
-    divide_up,
-    minimum,
-    unravel,
-)
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Matrix, Problem
+from aotc.builder import Buffer, Builder
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.scalar import Block, Operands, elements_of_c
 from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
 from aotc.kernels.matmul.simt.tiles import Variant, sides
+from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 
 def tile_coordinate(
@@ -33,7 +25,7 @@ def tile_coordinate(
 
 
 class Kernel(Mainloop):
-    """`partial` is where the partial accumulators of `splits` splits of K go, and the matrix that
+    """`partial` is where the partial accumulators of `split_k` parts of K go, and the matrix that
     they are like; None where accumulators go to C, through the epilogue."""
 
     def __init__(
@@ -42,13 +34,13 @@ class Kernel(Mainloop):
         problem: Problem,
         variant: Variant,
         operands: Operands,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
         partial: tuple[Buffer, Matrix] | None = None,
-        splits: Number = 1,
+        split_k: Number = 1,
     ) -> None:
         buffers = (operands.a, operands.b)
         super().__init__(b, problem, variant, sides(problem, variant), buffers)
-        self.operands, self.epilogue, self.splits = operands, epilogue, splits
+        self.operands, self.epilogue, self.split_k = operands, epilogue, split_k
         self.is_partial = partial is not None
         self.target, self.c = partial or (operands.c, problem.c)
 
@@ -74,9 +66,9 @@ class Kernel(Mainloop):
         self.k_begin, self.k_end, self.k_valid = 0, k, k
         if not self.is_partial:
             return
-        self.batch, own = unravel(split, self.splits)
+        self.batch, own = unravel(split, self.split_k)
         # Each has as many whole tiles, and the last ones may have none.
-        extent = divide_up(divide_up(k, self.variant.k), self.splits) * self.variant.k
+        extent = divide_up(divide_up(k, self.variant.k), self.split_k) * self.variant.k
         self.k_begin = own * extent
         self.k_end = minimum(self.k_begin + extent, k)
 

@@ -13,24 +13,13 @@ from math import prod
 
 from msgspec import Struct
 
-from aotc.builder import (
-    WIDEST_ACCESS,
-    Buffer,
-    Builder,
-    Condition,
-    Number,
-    Scalar,
-    Value,
-    compare,
-    minimum,
-    select,
-    unravel,
-)
+from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import WARP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.scalar import sum_type
 from aotc.kernels.matmul.simt.tiles import Side, Variant
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
+from aotc.numbers import Condition, Number, Scalar, Value, compare, minimum, select, unravel
 
 # Threads that follow each other take so many elements of a row that lies along K: 32 bytes of f32
 # are what memory gives at least, and stores of them, transposed, are in different banks.

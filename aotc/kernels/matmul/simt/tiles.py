@@ -19,8 +19,8 @@ class Variant(Struct, frozen=True):
     others are copied. `copy_bytes`: the bytes of an asynchronous copy, 16, 8 or 4, of operands that
     are not K-major (those are copied by elements). 0: loads and stores instead, which convert, with
     two stages. `group`: blocks that follow each other are in this many rows of tiles, so that they
-    find each other's A and B in the L2 cache. `splits`: of K; if it is not 1, another kernel adds
-    the splits' accumulators. 0: the program finds the number when it knows the sizes.
+    find each other's A and B in the L2 cache. `split_k`: of K; if it is not 1, another kernel adds
+    the parts' accumulators. 0: the program finds the number when it knows the sizes.
     """
 
     m: int
@@ -33,7 +33,7 @@ class Variant(Struct, frozen=True):
     stages: int = 3
     copy_bytes: int = 16
     group: int = 8
-    splits: int = 1
+    split_k: int = 1
 
     @property
     def threads(self) -> int:

@@ -9,25 +9,28 @@ Blocks are numbered down, then across.
 
 from __future__ import annotations
 
-from aotc.builder import Builder, Launch, Number, Scalar, Value, compare
+from aotc.builder import Builder, Launch
 from aotc.kernels.hopper.pipeline import TmaPipeline
 from aotc.kernels.hopper.smem import shared_pointer
+from aotc.numbers import Number, Scalar, Value, compare
 
 
 class Cluster:
-    """A cluster of `down` times `across` blocks. With `splits`, it is one of that many blocks which
-    divide K of one tile (`cluster_split_k`), and share nothing.
+    """A cluster of `down` times `across` blocks. With `cluster_split_k`, it is one of that many
+    blocks which divide K of one tile (`cluster_split_k`), and share nothing.
 
     `number` and `count`: of this cluster, and of all. `row` and `column`: where this block's tile
     is among those of its cluster. All are i32.
     """
 
-    def __init__(self, b: Builder, launch: Launch, down: int, across: int, splits: int = 1) -> None:
+    def __init__(
+        self, b: Builder, launch: Launch, down: int, across: int, cluster_split_k: int = 1
+    ) -> None:
         self.b, self.down, self.across = b, down, across
         self.size = down * across
         block, blocks = Scalar(b.i32(launch.block)), Scalar(b.i32(launch.blocks))
-        if splits > 1:
-            block, blocks = block // splits, blocks // splits
+        if cluster_split_k > 1:
+            block, blocks = block // cluster_split_k, blocks // cluster_split_k
         self.number, self.count = block // self.size, blocks // self.size
         rank = block % self.size
         self.row, self.column = rank % down, rank // down

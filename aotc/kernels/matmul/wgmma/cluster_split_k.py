@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from aotc.builder import (
-    Builder,
-    Number,
-    Scalar,
-    Value,
-    compare,
-    maximum,
-    minimum,
-    signed_maximum,
-)
+from aotc.builder import Builder
 from aotc.kernels.hopper.cta import WARPGROUP, Cta
 from aotc.kernels.hopper.mma import MMA_M
 from aotc.kernels.hopper.smem import (
@@ -35,6 +26,7 @@ from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import swizzled_width
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value, compare, maximum, minimum, signed_maximum
 
 if TYPE_CHECKING:
     from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
@@ -50,50 +42,55 @@ _LEAST_COLUMNS = 16
 _K_EXTENT = swizzled_width("f16")  # of a stage
 
 
-def parts_of(n: int, splits: int) -> int:
+def parts_of(n: int, cluster_split_k: int) -> int:
     """How many blocks store a part each of a tile of `n` columns, all of the same width."""
     most = n // _LEAST_COLUMNS
-    return max(part for part in range(1, min(splits, most) + 1) if most % part == 0)
+    return max(part for part in range(1, min(cluster_split_k, most) + 1) if most % part == 0)
 
 
 def can_split(problem: Problem, variant: Variant) -> bool:
     """Whether blocks may divide K so, and whether rows that are not fetched are none of C's, and
     lie behind each other."""
     if ELEMENT_BYTES[problem.a.element] != 2:
-        return variant.splits == 1 and not variant.few
-    is_plain = variant.cluster == 1 and not variant.ping_pong and not variant.swaps
-    is_small = problem.m is None or problem.m <= variant.few
-    has_few = is_small and variant.few % 8 == 0 and variant.m == 64 and not problem.a.transposed
+        return variant.cluster_split_k == 1 and not variant.small_m
+    is_plain = variant.cluster == 1 and not variant.ping_pong and not variant.transposes_c
+    is_small = problem.m is None or problem.m <= variant.small_m
+    has_small_m = (
+        is_small and variant.small_m % 8 == 0 and variant.m == 64 and not problem.a.transposed
+    )
     return (
-        1 <= variant.splits <= MOST_SPLITS
-        and (is_plain or (variant.splits == 1 and not variant.few))
-        and (has_few or not variant.few)
+        1 <= variant.cluster_split_k <= MOST_SPLITS
+        and (is_plain or (variant.cluster_split_k == 1 and not variant.small_m))
+        and (has_small_m or not variant.small_m)
     )
 
 
 def stored_columns(variant: Variant) -> int:
     """Columns of the part of a tile that one block stores."""
-    return variant.n // parts_of(variant.n, variant.splits)
+    return variant.n // parts_of(variant.n, variant.cluster_split_k)
 
 
 def exchanged_bytes(variant: Variant) -> int:
     """Of shared memory, for the accumulators of a part's columns from each block."""
-    if variant.splits == 1:
+    if variant.cluster_split_k == 1:
         return 0
     rows = MMA_M * variant.m_blocks * variant.consumers
-    return rows * stored_columns(variant) * variant.splits * 4
+    return rows * stored_columns(variant) * variant.cluster_split_k * 4
 
 
 class ClusterSplitK:
-    """The blocks of a cluster that divide K; without splits, a block's accumulators are its own.
+    """The blocks of a cluster that divide K; without split-K, a block's accumulators are its own.
 
     `rank`: the block's place in the cluster, which is its part of K and of the columns.
     """
 
     def __init__(self, b: Builder, variant: Variant) -> None:
-        self.b, self.variant, self.splits = b, variant, variant.splits
-        self.parts, self.columns = parts_of(variant.n, variant.splits), stored_columns(variant)
-        if self.splits > 1:
+        self.b, self.variant, self.cluster_split_k = b, variant, variant.cluster_split_k
+        self.parts, self.columns = (
+            parts_of(variant.n, variant.cluster_split_k),
+            stored_columns(variant),
+        )
+        if self.cluster_split_k > 1:
             self.rank = Scalar(b.op("nvvm.read.ptx.sreg.cluster.ctarank", (), "i32"))
 
     def divide(self, k_tiles: Number, k: Number) -> tuple[Number, Number]:
@@ -102,7 +99,7 @@ class ClusterSplitK:
         b = self.b
         # What has no elements is said to have one, where K begins.
         has_none = Scalar(b.op("arith.extui", [compare("eq", k, 0)], "i32"))
-        each = maximum((k_tiles + (self.splits - 1)) // self.splits, 1)
+        each = maximum((k_tiles + (self.cluster_split_k - 1)) // self.cluster_split_k, 1)
         first = self.rank * each
         rest = signed_maximum(k_tiles - first, 1)
         return minimum(rest, each), (first + has_none) * _K_EXTENT
@@ -119,7 +116,7 @@ class ClusterSplitK:
         way of the stages in shared memory, which are free then."""
         if not self.variant.is_early:
             self.b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action launch_dependents>")
-        if self.splits == 1:
+        if self.cluster_split_k == 1:
             epilogue.store(accumulators, tile)
             return
 
@@ -155,7 +152,7 @@ class ClusterSplitK:
         self._synchronize_cluster()
         with b.where(compare("ult", self.rank, self.parts)):
             first = self.rank * self.columns
-            blocks = [base + rank * of_block for rank in range(self.splits)]
+            blocks = [base + rank * of_block for rank in range(self.cluster_split_k)]
             sums = [self._add(blocks, block * groups) for block in range(m_blocks)]
             store_sums(sums, first)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import Buffer, Builder, Number, Scalar, Value, minimum
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra, Problem
+from aotc.builder import Buffer, Builder
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Problem
 from aotc.kernels.matmul.wgmma.epilogue_operands import Pairs
+from aotc.numbers import Number, Scalar, Value, minimum
 
 
 class ColumnOperands:
@@ -22,21 +23,23 @@ class ColumnOperands:
     ) -> None:
         self.b, self.n = b, problem.n
         self.operands = {
-            number: (extra, value)
-            for number, (extra, value) in enumerate(zip(problem.extras, values, strict=True))
-            if has_pairs and _is_column(extra)
+            number: (operand, value)
+            for number, (operand, value) in enumerate(
+                zip(problem.epilogue_operands, values, strict=True)
+            )
+            if has_pairs and _is_column(operand)
         }
 
     def load(self, column: Number, columns: int, lane: Scalar) -> dict[int, Pairs]:
         """By the operand's number, of a subtile of so many columns, which begins at one of C's (an
         i32)."""
         return {
-            number: self._load(extra, Buffer(value), column, columns, lane)
-            for number, (extra, value) in self.operands.items()
+            number: self._load(operand, Buffer(value), column, columns, lane)
+            for number, (operand, value) in self.operands.items()
         }
 
     def _load(
-        self, extra: Extra, buffer: Buffer, column: Number, columns: int, lane: Scalar
+        self, operand: EpilogueOperand, buffer: Buffer, column: Number, columns: int, lane: Scalar
     ) -> Pairs:
         b, n, found = self.b, self.n, Pairs()
         assert n is not None
@@ -44,13 +47,13 @@ class ColumnOperands:
         for group in range(columns // 8):
             # Behind C's last columns, these.
             at = b.index(minimum(own + 8 * group, n - 2))
-            vector = b.load_vector(buffer, [at], 2, 2 * ELEMENT_BYTES[extra.element or ""])
+            vector = b.load_vector(buffer, [at], 2, 2 * ELEMENT_BYTES[operand.element or ""])
             left, right = b.elements(vector)
             found[group, 0] = found[group, 1] = left, right
         return found
 
 
-def _is_column(extra: Extra) -> bool:
-    size = ELEMENT_BYTES.get(extra.element or "")
-    is_column = extra.axes == (Axis("column"),)
-    return is_column and size is not None and extra.alignment % (2 * size) == 0
+def _is_column(operand: EpilogueOperand) -> bool:
+    size = ELEMENT_BYTES.get(operand.element or "")
+    is_column = operand.axes == (Axis("column"),)
+    return is_column and size is not None and operand.alignment % (2 * size) == 0

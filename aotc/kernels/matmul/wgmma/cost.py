@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from aotc.builder import Number, divide_up, signed_maximum
 from aotc.chips import H200_BLOCKS_IN_CLUSTERS
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
+from aotc.numbers import Number, divide_up, signed_maximum
 
 if TYPE_CHECKING:
     from aotc.kernels.matmul.wgmma.variants import Variant
@@ -31,13 +31,13 @@ class Rates(Struct, frozen=True):
     `bytes_multiplied`: how many bytes of K the tensor cores multiply for elements of C in a clock,
     two for each multiply-add of 16 bits. `line`: for a line of L2. `latency`: until the first stage
     of the pipeline is there. `both`: the part of the sum of what tensor cores and lines take that a
-    stage takes at least. `together`: for each other block of a cluster, which
-    a stage waits for. `power`: the part of what lines take that slows a stage down in any case.
-    `stored`: elements of C that are stored in a clock. `launch` and `cluster`: for the launch, and
-    for one of clusters besides. Where blocks of a cluster divide K: `apart`, how much longer a
-    stage takes, as neighbours on the chip have nothing in common, and `exchanged`, bytes of
-    accumulators. Of slices: `sliced`, the part of a stage (all blocks compute one tile, at the same
-    time); `added`, bytes of accumulators, and `second`, for the kernel that adds them.
+    stage takes at least. `together`: for each other block of a cluster, which a stage waits for.
+    `power`: the part of what lines take that slows a stage down in any case. `stored`: elements of
+    C that are stored in a clock. `launch` and `cluster`: for the launch, and for one of clusters
+    besides. Where blocks of a cluster divide K: `apart`, how much longer a stage takes, as
+    neighbours on the chip have nothing in common, and `exchanged`, bytes of accumulators. With grid
+    split-K: `sliced`, the part of a stage (all blocks compute one tile, at the same time); `added`,
+    bytes of accumulators, and `second`, for the kernel that adds them.
     """
 
     bytes_multiplied: float = 2 * 1780
@@ -74,7 +74,7 @@ def clocks(
     a: OperandTile, b: OperandTile, variant: Variant, sizes: Sizes, rates: Rates = H200
 ) -> Number:
     """How long a multiprocessor is busy. `a` and `b`: the operands' tiles in a stage."""
-    if variant.swaps:
+    if variant.transposes_c:
         sizes = Sizes(sizes.n, sizes.m, sizes.k, sizes.b_pitch, sizes.a_pitch)
     a_lines = _lines(a, variant.m, sizes.a_pitch, rates)
     lines = a_lines + _lines(b, variant.n, sizes.b_pitch, rates)
@@ -86,7 +86,7 @@ def clocks(
     power = fetch * round(rates.power * 256) // 256
     stage = longest + power + cluster
     stage = stage * round(_of_stage(variant, rates) * 256) // 256
-    k_tiles = divide_up(sizes.k, a.k_extent * variant.splits * variant.slices)
+    k_tiles = divide_up(sizes.k, a.k_extent * variant.cluster_split_k * variant.grid_split_k)
     stored = round(variant.m * variant.n / rates.stored)
     once = _once(variant, rates) + _adding(variant, sizes, rates)
     waves = _waves(variant, sizes)
@@ -98,23 +98,23 @@ def clocks(
 
 def _of_stage(variant: Variant, rates: Rates) -> float:
     """What a stage takes where K is divided, of what it takes else."""
-    if variant.slices > 1:
+    if variant.grid_split_k > 1:
         return rates.sliced
-    return rates.apart if variant.splits > 1 else 1.0
+    return rates.apart if variant.cluster_split_k > 1 else 1.0
 
 
 def _once(variant: Variant, rates: Rates) -> int:
     """What a block takes at its beginning and at its end."""
-    clusters = rates.cluster if variant.cluster * variant.splits > 1 else 0.0
-    exchange = 4 * variant.m * variant.n / rates.exchanged if variant.splits > 1 else 0.0
+    clusters = rates.cluster if variant.cluster * variant.cluster_split_k > 1 else 0.0
+    exchange = 4 * variant.m * variant.n / rates.exchanged if variant.cluster_split_k > 1 else 0.0
     return round(rates.launch + clusters + exchange)
 
 
 def _adding(variant: Variant, sizes: Sizes, rates: Rates) -> Number:
-    """For the accumulators of slices, which one kernel writes and another one reads."""
-    if variant.slices == 1:
+    """For the accumulators of grid split-K, which one kernel writes and another one reads."""
+    if variant.grid_split_k == 1:
         return 0
-    written = sizes.m * sizes.n * (4 * variant.slices)
+    written = sizes.m * sizes.n * (4 * variant.grid_split_k)
     return written // round(rates.added * variant.blocks) + round(rates.second)
 
 
@@ -138,6 +138,6 @@ def _waves(variant: Variant, sizes: Sizes) -> Number:
     """How many tiles a block computes, at most."""
     down = divide_up(sizes.m, variant.m * variant.down)
     across = divide_up(sizes.n, variant.n * variant.across)
-    blocks = H200_BLOCKS_IN_CLUSTERS.get(variant.splits, variant.blocks)
-    tiles = down * across * variant.slices
-    return divide_up(tiles, blocks // (variant.cluster * variant.splits))
+    blocks = H200_BLOCKS_IN_CLUSTERS.get(variant.cluster_split_k, variant.blocks)
+    tiles = down * across * variant.grid_split_k
+    return divide_up(tiles, blocks // (variant.cluster * variant.cluster_split_k))

@@ -8,16 +8,17 @@ from functools import partial, reduce
 
 from msgspec import Struct
 
-from aotc.builder import Builder, Number, Value, compare, minimum
+from aotc.builder import Builder
 from aotc.kernels.family import SM_90A
 from aotc.kernels.matmul import tuned
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
-from aotc.kernels.matmul.problem import Arguments, Finish, Matrix, Problem
+from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.cost import Sizes
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.kernels.matmul.wgmma.kernel import operands
 from aotc.kernels.matmul.wgmma.variants import Variant
+from aotc.numbers import Number, Value, compare, minimum
 from aotc.request import Chip
 
 # Squares of these sizes get what is best for them: those in the middle of what is common, and two
@@ -43,6 +44,7 @@ class WgmmaTable(MatmulFamily):
     """Kernels of `WGMMA`, of which the program launches one: a variant is several of its."""
 
     name = WGMMA.name
+    mnemonic = WGMMA.mnemonic
     target = SM_90A
     variant_type = Variants
 
@@ -75,20 +77,31 @@ class WgmmaTable(MatmulFamily):
         clocks = min(_clocks(problem, one, sizes, max(sizes)) for one in variant.variants)
         return max(clocks, least_clocks(problem, sizes, chip)) if at_most else clocks
 
+    def insert(
+        self,
+        b: Builder,
+        problem: Problem,
+        variant: Variants,
+        arguments: Arguments,
+        epilogue: EpilogueBuilder | None = None,
+    ) -> None:
+        sizes = _sizes(b, problem, arguments)
+        clocks = [cost.clocks(*operands(problem, one), one, sizes) for one in variant.variants]
+        launches = [
+            partial(WGMMA.build, b, problem, one, arguments, epilogue) for one in variant.variants
+        ]
+        launch_fastest(b, launches, clocks)
+
     def build(
         self,
         b: Builder,
         problem: Problem,
         variant: Variants,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        sizes = _sizes(b, problem, arguments)
-        clocks = [cost.clocks(*operands(problem, one), one, sizes) for one in variant.variants]
-        launches = [
-            partial(WGMMA.build, b, problem, one, arguments, finish) for one in variant.variants
-        ]
-        launch_fastest(b, launches, clocks)
+        """Each kernel has a name of its own."""
+        self.insert(b, problem, variant, arguments, epilogue)
 
     def describe_choice(self, variant: Variants) -> str:
         tiles = ", ".join(f"{one.m}x{one.n}" for one in variant.variants)

@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Number,
-    Scalar,
-    Value,
-    compare,
-    minimum,
-)
+from aotc.builder import Buffer, Builder
 from aotc.kernels.hopper.cta import Cta
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
@@ -30,10 +22,11 @@ from aotc.kernels.hopper.smem import (
 )
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import TensorMap, create_tensor_map, is_aligned
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Finish, Place, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
 from aotc.kernels.matmul.wgmma.column_operands import ColumnOperands
 from aotc.kernels.matmul.wgmma.epilogue_operands import MatrixOperands, Pairs
 from aotc.mlir import ir
+from aotc.numbers import Number, Scalar, Value, compare, minimum
 
 SUBTILE_ROWS = 16
 SUBTILE_BYTES = SUBTILE_ROWS * SWIZZLE_BYTES
@@ -62,13 +55,13 @@ class TmaStoreEpilogue:
         n: int,
         c: Value,
         operands: Sequence[Value] = (),
-        epilogue: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
         *,
         buffers: int = 2,
         prefetches: bool = True,
     ) -> None:
-        """`operands`: the problem's extras, which `epilogue` reads. `prefetches`: those along
-        columns are loaded a subtile ahead."""
+        """`operands`: the problem's epilogue operands, which `epilogue` reads. `prefetches`: those
+        along columns are loaded a subtile ahead."""
         self.b, self.problem, self.n = b, problem, n
         self.operands, self.epilogue, self.buffers = operands, epilogue, buffers
         self.c = Buffer(c)
@@ -221,7 +214,7 @@ class TmaStoreEpilogue:
                     accumulators,
                     (number + 2 * half, number + 2 * half + 1),
                     (batch, row, places),
-                    {extra: pairs[group // 8, half] for extra, pairs in given.items()},
+                    {operand: pairs[group // 8, half] for operand, pairs in given.items()},
                 )
                 for half, row in enumerate(rows)
             )

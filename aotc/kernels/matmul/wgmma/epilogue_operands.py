@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aotc.builder import Buffer, Builder, Number, Scalar, Value, minimum
+from aotc.builder import Buffer, Builder
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
     extract,
@@ -21,7 +21,8 @@ from aotc.kernels.hopper.smem import (
     synchronize_warp,
 )
 from aotc.kernels.hopper.tiles import Tile
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Extra, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Problem
+from aotc.numbers import Number, Scalar, Value, minimum
 
 _ACCESS = 16  # bytes
 _CHUNKS = SWIZZLE_BYTES // _ACCESS  # of a row
@@ -47,9 +48,11 @@ class MatrixOperands:
         self.b, self.lane, self.sizes = b, lane, sizes
         self.rows, self.columns = shape
         self.operands = {
-            number: (extra, value)
-            for number, (extra, value) in enumerate(zip(problem.extras, values, strict=True))
-            if _is_taken(problem, extra)
+            number: (operand, value)
+            for number, (operand, value) in enumerate(
+                zip(problem.epilogue_operands, values, strict=True)
+            )
+            if _is_taken(problem, operand)
         }
 
     # --- From memory ---------------------------------------------------------------------
@@ -57,12 +60,12 @@ class MatrixOperands:
     def load(self, at: Tile) -> dict[int, list[Value]]:
         """By the operand's number, what this lane loads of the subtile: vectors of 16 bytes."""
         return {
-            number: list(self._load(extra, Buffer(value), at))
-            for number, (extra, value) in self.operands.items()
+            number: list(self._load(operand, Buffer(value), at))
+            for number, (operand, value) in self.operands.items()
         }
 
-    def _load(self, extra: Extra, buffer: Buffer, at: Tile) -> Iterator[Value]:
-        b, width = self.b, _width(extra)
+    def _load(self, operand: EpilogueOperand, buffer: Buffer, at: Tile) -> Iterator[Value]:
+        b, width = self.b, _width(operand)
         column = at.column + self._chunk() * width
         place = b.index(minimum(column, self.sizes[1] - width))
         front = [] if at.batch is None else [b.index(at.batch)]
@@ -91,15 +94,17 @@ class MatrixOperands:
             for number, vectors in loaded.items()
         }
 
-    def _exchange(self, extra: Extra, vectors: Sequence[Value], address: Number) -> Pairs:
+    def _exchange(
+        self, operand: EpilogueOperand, vectors: Sequence[Value], address: Number
+    ) -> Pairs:
         b = self.b
         for row, vector in zip(self._rows(), vectors, strict=True):
             in_row = (self._chunk() ^ (row & 7)) << (_ACCESS.bit_length() - 1)
             place = row * SWIZZLE_BYTES + in_row
             store(b, vector, shared_pointer(b, address + place), _ACCESS)
         synchronize_warp(b)
-        is_word = ELEMENT_BYTES[extra.element or ""] == 4
-        pair = f"vector<2x{extra.element}>"
+        is_word = ELEMENT_BYTES[operand.element or ""] == 4
+        pair = f"vector<2x{operand.element}>"
         pairs = (self._load_words if is_word else self._load_halves)(address, pair)
         synchronize_warp(b)
         return pairs
@@ -134,18 +139,18 @@ class MatrixOperands:
         return found
 
 
-def _is_taken(problem: Problem, extra: Extra) -> bool:
+def _is_taken(problem: Problem, operand: EpilogueOperand) -> bool:
     c, n = problem.c, problem.n
     names = ("batch", "row", "column") if problem.batched else ("row", "column")
-    if extra.axes != tuple(map(Axis, names)) or extra.alignment % _ACCESS:
+    if operand.axes != tuple(map(Axis, names)) or operand.alignment % _ACCESS:
         return False
-    size = ELEMENT_BYTES.get(extra.element or "")
+    size = ELEMENT_BYTES.get(operand.element or "")
     if size != ELEMENT_BYTES[c.element] or size not in (2, 4):
         return False
     # No access is to end behind a row: where nothing lies between rows, they have its multiple.
-    has_layout = "," in extra.type
+    has_layout = "," in operand.type
     return not has_layout if n is None else n % (_ACCESS // size) == 0
 
 
-def _width(extra: Extra) -> int:
-    return _ACCESS // ELEMENT_BYTES[extra.element or ""]
+def _width(operand: EpilogueOperand) -> int:
+    return _ACCESS // ELEMENT_BYTES[operand.element or ""]

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from aotc.builder import FLOAT8, Builder
 from aotc.kernels.family import SM_90A
 from aotc.kernels.hopper.cta import SHARED_BYTES
+from aotc.kernels.hopper.smem import SWIZZLE_BYTES
 from aotc.kernels.hopper.tma import is_aligned
-from aotc.kernels.matmul.family import MatmulFamily, least_clocks
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Problem
+from aotc.kernels.matmul.family import MatmulFamily, least_clocks, named_tile
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.wgmma import cost
 from aotc.kernels.matmul.wgmma.cluster_split_k import can_split, exchanged_bytes
 from aotc.kernels.matmul.wgmma.grid_split_k import can_slice
@@ -60,17 +61,17 @@ def _are_types_known(problem: Problem) -> bool:
 
 def _can_transpose(problem: Problem, variant: Variant) -> bool:
     if ELEMENT_BYTES[problem.a.element] == 2:
-        return not variant.swaps or can_store_transpose(problem)
-    return variant.swaps == has_fragments(problem) and (
-        not variant.swaps or _has_room_for_fragments(variant)
+        return not variant.transposes_c or can_store_transpose(problem)
+    return variant.transposes_c == has_fragments(problem) and (
+        not variant.transposes_c or _has_room_for_fragments(variant)
     )
 
 
 def _with_stages(problem: Problem, shape: Variant) -> Variant:
     """With as many as there is room for."""
     room = SHARED_BYTES - epilogue_bytes(shape)
-    blocks = shape.cluster * shape.splits
-    is_largest = (shape.n, shape.m, blocks, shape.swaps) == (256, 128, 1, False)
+    blocks = shape.cluster * shape.cluster_split_k
+    is_largest = (shape.n, shape.m, blocks, shape.transposes_c) == (256, 128, 1, False)
     most = _MOST_OF_LARGEST if is_largest else _MOST_STAGES
     return replace(shape, stages=min(room // stage_bytes(problem, shape), most))
 
@@ -108,6 +109,7 @@ class Wgmma(MatmulFamily):
     """See the module's docstring."""
 
     name = "wgmma"
+    mnemonic = "wgmma"
     target = SM_90A
     variant_type = Variant
 
@@ -153,18 +155,32 @@ class Wgmma(MatmulFamily):
 
         return WGMMA_TABLE, WGMMA_TABLE.table(problem, self.able(problem))
 
+    def tile_name(self, problem: Problem, variant: Variant) -> str:
+        k = SWIZZLE_BYTES // ELEMENT_BYTES[problem.a.element]
+        tile = named_tile(
+            *(variant.m, variant.n, k, variant.stages),
+            cluster=variant.cluster,
+            clustersplitk=variant.cluster_split_k,
+            gridsplitk=variant.grid_split_k,
+        )
+        if variant.ping_pong:
+            tile += "_pingpong"
+        if variant.small_m:
+            tile += f"_m{variant.small_m}"
+        return f"{tile}_transposed" if variant.transposes_c else tile
+
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return shared_bytes(problem, variant)
 
-    def build(
+    def insert(
         self,
         b: Builder,
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        finish: Finish | None = None,
+        epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        Kernel(b, problem, variant, arguments, finish).build()
+        Kernel(b, problem, variant, arguments, epilogue).build()
 
 
 WGMMA = Wgmma()

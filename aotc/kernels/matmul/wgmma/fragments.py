@@ -9,7 +9,7 @@ PTX manual says which elements of K a lane has, «Register Fragments for wgmma»
 
 from __future__ import annotations
 
-from aotc.builder import Builder, Number, Scalar, Value, compare
+from aotc.builder import Builder
 from aotc.kernels.hopper.mma import MMA_K_BYTES
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
@@ -20,6 +20,7 @@ from aotc.kernels.hopper.smem import (
     unpack,
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
+from aotc.numbers import Number, Scalar, Value, compare
 
 _CHUNK = 16  # bytes, which a swizzle moves
 

@@ -1,4 +1,4 @@
-"""K divided by the grid: blocks compute tiles of slices of K → a workspace → C.
+"""K divided by the grid: blocks compute tiles of parts of K → a workspace → C.
 
 That is for C of so few tiles that many multiprocessors would have none. The first kernel stores
 the accumulators of each slice, f32; the second one adds them in the order of K, and does the
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from aotc.builder import (
-    Buffer,
-    Builder,
-    Number,
-    Scalar,
-    Value,
-    ceil_divide,
-    compare,
-)
+from aotc.builder import Buffer, Builder
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import swizzled_width
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Matrix, Place, Problem
+from aotc.kernels.matmul.problem import (
+    ELEMENT_BYTES,
+    Arguments,
+    EpilogueBuilder,
+    Matrix,
+    Place,
+    Problem,
+)
+from aotc.numbers import Number, Scalar, Value, ceil_divide, compare
 
 if TYPE_CHECKING:
     from aotc.kernels.matmul.wgmma.variants import Variant
@@ -37,40 +37,40 @@ _K_EXTENT = swizzled_width("f16")  # of a stage
 
 
 def can_slice(problem: Problem, variant: Variant) -> bool:
-    if variant.slices == 1:
+    if variant.grid_split_k == 1:
         return True
     return (
-        variant.slices > 1
+        variant.grid_split_k > 1
         and bool(problem.k)
         and not problem.batched
-        and variant.splits == 1
-        and not variant.swaps
+        and variant.cluster_split_k == 1
+        and not variant.transposes_c
         and ELEMENT_BYTES[problem.a.element] == 2
     )
 
 
 def stored_problem(problem: Problem, variant: Variant) -> Problem:
-    """What the first kernel stores: with slices, a matrix for each."""
-    if variant.slices == 1:
+    """What the first kernel stores: with split-K, a matrix for each part."""
+    if variant.grid_split_k == 1:
         return problem
     c = Matrix(_WORKSPACE, "f32", (problem.m, problem.n), None, _WIDTH * 4)
-    return replace(problem, c=c, adds=False, batched=True, extras=())
+    return replace(problem, c=c, adds=False, batched=True, epilogue_operands=())
 
 
 class GridSplitK:
-    """The slices of a variant; with one, accumulators are C's, and nothing is done here.
+    """The parts of K of a variant; with one, accumulators are C's, and nothing is done here.
     `rows` and `columns`: of C, in host code."""
 
     def __init__(
         self,
         b: Builder,
         problem: Problem,
-        slices: int,
+        grid_split_k: int,
         arguments: Arguments,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
         sizes: tuple[Scalar, Scalar],
     ) -> None:
-        self.b, self.problem, self.slices, self.epilogue = b, problem, slices, epilogue
+        self.b, self.problem, self.grid_split_k, self.epilogue = b, problem, grid_split_k, epilogue
         self.c, self.rows, self.columns = Buffer(arguments.c), *sizes
 
     # --- The first kernel ----------------------------------------------------------------
@@ -78,21 +78,21 @@ class GridSplitK:
     def allocate(self) -> Value:
         """What the first kernel stores to: C, or the workspace, whose rows are of whole vectors. In
         host code."""
-        if self.slices == 1:
+        if self.grid_split_k == 1:
             return self.c.value
         pitch = ceil_divide(self.columns, _WIDTH) * _WIDTH
-        self.workspace = Buffer(self.b.alloc([self.slices, self.rows, pitch], _WORKSPACE))
+        self.workspace = Buffer(self.b.alloc([self.grid_split_k, self.rows, pitch], _WORKSPACE))
         return self.workspace.value
 
     def divide(self, k_tiles: Number) -> Number:
         """How many of K's stages a slice has: all as many, of the last one some behind K's end."""
-        own = (k_tiles + (self.slices - 1)) // self.slices
+        own = (k_tiles + (self.grid_split_k - 1)) // self.grid_split_k
         self.k_extent = own * _K_EXTENT
         return own
 
     def place(self, tile: Tile, first_k: Number) -> tuple[Tile, Number]:
         """Where a tile is in A and B, and where K begins for it. Slices are a batch of C alone."""
-        if self.slices == 1:
+        if self.grid_split_k == 1:
             return tile, first_k
         assert tile.batch is not None
         return Tile(tile.row, tile.column, None), tile.batch * self.k_extent
@@ -101,10 +101,11 @@ class GridSplitK:
 
     def reduce(self) -> None:
         """Launches the second kernel, and frees the workspace. In host code."""
-        if self.slices == 1:
+        if self.grid_split_k == 1:
             return
         b, across = self.b, ceil_divide(self.columns, _WIDTH)
-        with b.launch(ceil_divide(self.rows * across, _THREADS), _THREADS) as launch:
+        blocks = ceil_divide(self.rows * across, _THREADS)
+        with b.launch(blocks, _THREADS, role="reduction") as launch:
             for action in ("wait", "launch_dependents"):
                 b.op("nvvm.griddepcontrol", kind=f"#nvvm<grid_dep_action {action}>")
             block, thread = b.i32(launch.block), b.i32(launch.thread)
@@ -118,7 +119,7 @@ class GridSplitK:
     def _store(self, row: Number, column: Number, columns: Number) -> None:
         """What a thread stores."""
         b, first, total = self.b, self.b.index(column), None
-        for slice_ in range(self.slices):
+        for slice_ in range(self.grid_split_k):
             one = b.load_vector(self.workspace, [slice_, row, first], _WIDTH, _WIDTH * 4)
             total = one if total is None else b.op("arith.addf", [total, one], _VECTOR)
         sums = b.elements(total)

@@ -14,22 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aotc.builder import (
-    Builder,
-    Launch,
-    Number,
-    Scalar,
-    Value,
-    ceil_divide,
-    compare,
-    divide_up,
-    maximum,
-)
+from aotc.builder import Builder, Launch
 from aotc.kernels.hopper.cta import Cta, size_of
 from aotc.kernels.hopper.operand import OperandTile
 from aotc.kernels.hopper.tiles import Tile, rasterize
 from aotc.kernels.hopper.tma import TensorMap
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Finish, Problem
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.wgmma.cluster import Cluster, ClusterPipeline
 from aotc.kernels.matmul.wgmma.cluster_split_k import ClusterSplitK, stored_columns
 from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue, accumulator_of
@@ -39,6 +29,7 @@ from aotc.kernels.matmul.wgmma.ping_pong import MainloopOrder
 from aotc.kernels.matmul.wgmma.transpose_of_c_store import TransposingEpilogue
 from aotc.kernels.matmul.wgmma.transposed_store import TransposedEpilogue
 from aotc.kernels.matmul.wgmma.variants import Variant, accumulators_of
+from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up, maximum
 
 # Registers of a thread of the producer, and of a consumer's, by the number of consumers. All
 # warpgroups begin with the same, 168 of three and 128 of four; of two each has what it needs.
@@ -51,9 +42,9 @@ def operands(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTi
     """The tiles of a stage: A's and B's, or B's and A's if C transposed is computed."""
     a, b = problem.a, problem.b
     a_is_k_major, b_is_k_major = not a.transposed, b.transposed
-    if variant.swaps:
+    if variant.transposes_c:
         a, b, a_is_k_major, b_is_k_major = b, a, b_is_k_major, a_is_k_major
-    rows, batched = variant.few or variant.m, problem.batched
+    rows, batched = variant.small_m or variant.m, problem.batched
     return (
         OperandTile.of(a, rows, is_k_major=a_is_k_major, batched=batched, sharers=variant.across),
         OperandTile.of(
@@ -84,13 +75,13 @@ class Kernel:
         problem: Problem,
         variant: Variant,
         arguments: Arguments,
-        epilogue: Finish | None,
+        epilogue: EpilogueBuilder | None,
     ) -> None:
         self.b, self.problem, self.variant = b, problem, variant
-        self.arguments, self.finish = arguments, epilogue
+        self.arguments, self.epilogue = arguments, epilogue
         # C transposed is B transposed times A transposed.
         self.matrices = arguments.a, arguments.b
-        if variant.swaps:
+        if variant.transposes_c:
             self.matrices = arguments.b, arguments.a
         self.left, self.right = operands(problem, variant)
         self.stage_bytes = self.left.bytes + self.right.bytes
@@ -101,7 +92,7 @@ class Kernel:
         b, problem, variant = self.b, self.problem, self.variant
         self._find_sizes()
         split_k = self.grid_split_k = GridSplitK(
-            *(b, problem, variant.slices, self.arguments, self.finish),
+            *(b, problem, variant.grid_split_k, self.arguments, self.epilogue),
             (self.host_m, self.host_n),
         )
         with b.where(self._has_elements()):
@@ -109,9 +100,9 @@ class Kernel:
                 operand.create_tensor_map(b, matrix)
                 for operand, matrix in zip((self.left, self.right), self.matrices, strict=True)
             ]
-            self.epilogue = self._epilogue(split_k.allocate())
-            self.epilogue.create_tensor_maps()
-            blocks, cluster = self._blocks(), variant.cluster * variant.splits
+            self.store = self._store(split_k.allocate())
+            self.store.create_tensor_maps()
+            blocks, cluster = self._blocks(), variant.cluster * variant.cluster_split_k
             bytes_ = shared_bytes(problem, variant)
             with b.launch(blocks, variant.threads, bytes_, cluster) as launch:
                 self._kernel(launch)
@@ -123,9 +114,9 @@ class Kernel:
         self.host_m, self.host_n = b.dim(c, first), b.dim(c, first + 1)
         self.host_k = b.dim(self.arguments.a, first + (0 if problem.a.transposed else 1))
         self.host_batch = b.dim(c, 0) if problem.batched else None
-        if self.variant.slices > 1:
-            self.host_batch = b.constant(self.variant.slices)
-        if self.variant.swaps:
+        if self.variant.grid_split_k > 1:
+            self.host_batch = b.constant(self.variant.grid_split_k)
+        if self.variant.transposes_c:
             self.host_m, self.host_n = self.host_n, self.host_m
 
     def _has_elements(self) -> Scalar:
@@ -135,19 +126,19 @@ class Kernel:
             elements = elements * self.host_batch
         return compare("ne", elements, 0)
 
-    def _epilogue(self, target: Value) -> TmaStoreEpilogue:
+    def _store(self, target: Value) -> TmaStoreEpilogue:
         """`target`: what this kernel stores to."""
         problem, variant = self.problem, self.variant
         kind: type[TmaStoreEpilogue] = TmaStoreEpilogue
-        if variant.swaps:
+        if variant.transposes_c:
             is_half = ELEMENT_BYTES[problem.a.element] == 2
             kind = TransposingEpilogue if is_half else TransposedEpilogue
-        is_whole = variant.slices == 1
+        is_whole = variant.grid_split_k == 1
         most = _MOST_ACCUMULATORS_AHEAD
         return kind(
             *(self.b, stored_problem(problem, variant), stored_columns(variant), target),
-            self.arguments.extras if is_whole else (),
-            self.finish if is_whole else None,
+            self.arguments.epilogue_operands if is_whole else (),
+            self.epilogue if is_whole else None,
             buffers=variant.buffers,
             prefetches=variant.consumers < 3 and accumulators_of(variant) <= most,
         )
@@ -161,8 +152,8 @@ class Kernel:
         tiles = down * across
         if self.host_batch is not None:
             tiles = tiles * self.host_batch
-        if variant.splits > 1:
-            return tiles * variant.splits
+        if variant.cluster_split_k > 1:
+            return tiles * variant.cluster_split_k
         waves = ceil_divide(tiles, variant.blocks // variant.cluster)
         return ceil_divide(tiles, waves) * variant.cluster
 
@@ -170,7 +161,7 @@ class Kernel:
 
     def _kernel(self, launch: Launch) -> None:
         b, variant = self.b, self.variant
-        self.cluster = Cluster(b, launch, variant.down, variant.across, variant.splits)
+        self.cluster = Cluster(b, launch, variant.down, variant.across, variant.cluster_split_k)
         self.cluster_split_k = ClusterSplitK(b, variant)
         self.cta = Cta(b, launch)
         self._count_tiles()
@@ -182,7 +173,7 @@ class Kernel:
     def _count_tiles(self) -> None:
         """Finds the sizes of C, the number of tiles, and how many stages of K this block's have."""
         b, problem, variant = self.b, self.problem, self.variant
-        sizes = (problem.n, problem.m) if variant.swaps else (problem.m, problem.n)
+        sizes = (problem.n, problem.m) if variant.transposes_c else (problem.m, problem.n)
         self.m, self.n = size_of(b, sizes[0], self.host_m), size_of(b, sizes[1], self.host_n)
         k = size_of(b, problem.k, self.host_k)
         # Of tiles of whole clusters.
@@ -192,9 +183,9 @@ class Kernel:
         if self.host_batch is not None:
             self.tiles = self.tiles * b.i32(self.host_batch)
         k_tiles = divide_up(k, self.left.k_extent)
-        if variant.slices > 1:
+        if variant.grid_split_k > 1:
             self.k_tiles, self.first_k = self.grid_split_k.divide(k_tiles), b.constant(0, "i32")
-        elif variant.splits > 1:
+        elif variant.cluster_split_k > 1:
             self.k_tiles, self.first_k = self.cluster_split_k.divide(k_tiles, k)
         else:
             # With K = 0 there is one, behind K's end: zeros.
@@ -218,7 +209,7 @@ class Kernel:
     def _tile(self, number: Number) -> Tile:
         """This block's, of a cluster's."""
         variant, batch = self.variant, None
-        if self.problem.batched or variant.slices > 1:
+        if self.problem.batched or variant.grid_split_k > 1:
             batch = number // self.tiles_of_matrix
             number = number % self.tiles_of_matrix
         row, column = rasterize(number, self.down, self.across, variant.group)
@@ -279,17 +270,17 @@ class Kernel:
             [count] = tiles.carried
             tile = self._tile(tiles.index)
             tile = Tile(tile.row + first_row, tile.column, tile.batch)
-            if variant.splits == 1:
-                self.epilogue.prefetch(tile)
+            if variant.cluster_split_k == 1:
+                self.store.prefetch(tile)
             if order is not None:
                 order.wait()
             accumulators, last_stage = mma.mainloop(count, self.k_tiles)
             if order is not None:
                 order.arrive()
             accumulators = mma.tail(accumulators, last_stage)
-            self.cluster_split_k.store(accumulators, tile, self.cta, consumer, self.epilogue)
+            self.cluster_split_k.store(accumulators, tile, self.cta, consumer, self.store)
             tiles.next([count + counts])
-        self.epilogue.end()
+        self.store.end()
 
     def _partition(self, consumer: Scalar) -> tuple[Number, CollectiveMma]:
         """This warp's first row in the tile, and the mainloop of its part."""
@@ -303,7 +294,7 @@ class Kernel:
         accumulator = accumulator_of(self.problem)
         mma = kind(b, (self.left, self.right), shape, self.pipeline, accumulator, part)
         buffers = (cta.warp - 4) * TmaStoreEpilogue.shared_bytes(1, variant.buffers)
-        sizes = (self.n, self.m) if variant.swaps else (self.m, self.n)
-        self.epilogue.begin(cta, buffers + variant.stages * self.stage_bytes, sizes)
+        sizes = (self.n, self.m) if variant.transposes_c else (self.m, self.n)
+        self.store.begin(cta, buffers + variant.stages * self.stage_bytes, sizes)
         self.pipeline.begin_consumer(cta.lane)
         return first_row, mma

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from aotc.builder import Builder, Number, Scalar, Value
+from aotc.builder import Builder
 from aotc.kernels.hopper.mma import (
     MMA_K_BYTES,
     OPERAND_REGISTERS,
@@ -29,6 +29,7 @@ from aotc.kernels.hopper.smem import (
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.kernels.matmul.wgmma.fragments import Fragments
+from aotc.numbers import Number, Scalar, Value
 
 _K_BLOCKS = range(SWIZZLE_BYTES // MMA_K_BYTES)  # of a stage, one MMA each
 

@@ -7,8 +7,9 @@ own.
 
 from __future__ import annotations
 
-from aotc.builder import Builder, Scalar, compare
+from aotc.builder import Builder
 from aotc.kernels.hopper.smem import named_barrier, named_barrier_arrive
+from aotc.numbers import Scalar, compare
 
 _THREADS = 256  # of both
 

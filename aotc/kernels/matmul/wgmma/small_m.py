@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from aotc.chips import H100
 from aotc.kernels.matmul.family import MatmulFamily
-from aotc.kernels.matmul.gemv import GEMV, MOST_FEW
+from aotc.kernels.matmul.gemv import GEMV, MOST_ROWS_OF_SMALL_M
 from aotc.kernels.matmul.problem import Matrix, Problem
 from aotc.kernels.matmul.wgmma.cluster_split_k import MOST_SPLITS
 from aotc.kernels.matmul.wgmma.family import WGMMA
@@ -33,13 +33,13 @@ _WIDTHS_ALONG, _WIDTHS_ACROSS = (64, 96, 128, 192, 256), (64, 192, 256)
 # Of more tiles of 64 columns, those with half of K are no gain.
 _MANY_TILES = 100
 # What a part of K has at least, in elements.
-_LEAST_DEPTH = 256
+_LEAST_K = 256
 # One pass over a B whose rows lie along N is faster where there are so many columns; where there
 # are more, the next kernel's blocks would be in the way of this one's last ones.
 _MANY_COLUMNS, _TOO_MANY_COLUMNS = 8448, 16896
 
 
-class FewRows(Struct, frozen=True):
+class SmallM(Struct, frozen=True):
     """A kernel for `problem`, of so many rows: from the first of `rows` to the second. None: of as
     many as the problem says."""
 
@@ -49,20 +49,20 @@ class FewRows(Struct, frozen=True):
     rows: tuple[int, int] | None
 
 
-def few_rows(problem: Problem) -> list[FewRows]:
+def small_m_kernels(problem: Problem) -> list[SmallM]:
     """The kernels, for ever more rows, for Hopper alone; none where there are more rows, or where
     other kernels are as good."""
-    if problem.n is not None and problem.n <= MOST_FEW and problem.m != 1:
+    if problem.n is not None and problem.n <= MOST_ROWS_OF_SMALL_M and problem.m != 1:
         return []
     if problem.m is not None:
         found = _kernel(problem, problem.m)
-        return [FewRows(*found, problem, None)] if found and problem.m > 0 else []
+        return [SmallM(*found, problem, None)] if found and problem.m > 0 else []
     ranges = ((1, 1), (2, _ROWS_OF_TWO), (_ROWS_OF_TWO + 1, MOST_ROWS))
     kernels = []
     for least, most in ranges:
         special = _with_rows(problem, 1) if most == 1 else problem
         if found := _kernel(special, most):
-            kernels.append(FewRows(*found, special, (least, most)))
+            kernels.append(SmallM(*found, special, (least, most)))
     return kernels
 
 
@@ -82,25 +82,25 @@ def _kernel(problem: Problem, rows: int) -> tuple[MatmulFamily, Any] | None:
 
 
 def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
-    few = -(-rows // 8) * 8
-    if few == MOST_ROWS or problem.a.transposed:
-        few = 0
-    has_two = 0 < few <= _ROWS_OF_TWO
-    splits, width = _splits(problem), 64
-    if splits == 1 and problem.n is not None:
+    small_m = -(-rows // 8) * 8
+    if small_m == MOST_ROWS or problem.a.transposed:
+        small_m = 0
+    has_two = 0 < small_m <= _ROWS_OF_TWO
+    cluster_split_k, width = _split_k(problem), 64
+    if cluster_split_k == 1 and problem.n is not None:
         width = _width(problem, problem.n, has_two=has_two)
     has_two = has_two and width == 64
-    room = _ROOM // (((few or MOST_ROWS) + width) * 128)
+    room = _ROOM // (((small_m or MOST_ROWS) + width) * 128)
     variant = Variant(
         n=width,
         consumers=1,
         stages=_STAGES_OF_TWO if has_two else min(room, _MOST_STAGES),
         blocks=(2 if has_two else 1) * H100.multiprocessors,
-        splits=splits,
-        few=few,
+        cluster_split_k=cluster_split_k,
+        small_m=small_m,
         # Where some multiprocessors have more tiles than others, the next kernel's blocks would
         # take the places of this one's.
-        is_early=splits > 1,
+        is_early=cluster_split_k > 1,
     )
     return variant if WGMMA.can_take(problem, variant) else None
 
@@ -113,11 +113,11 @@ def _width(problem: Problem, n: int, *, has_two: bool) -> int:
     return width if not has_two or width < 128 else 64
 
 
-def _splits(problem: Problem) -> int:
+def _split_k(problem: Problem) -> int:
     """In how many parts K is made."""
     if problem.batched:
         return 1
-    most = MOST_SPLITS if problem.k is None else max(1, problem.k // _LEAST_DEPTH)
+    most = MOST_SPLITS if problem.k is None else max(1, problem.k // _LEAST_K)
     if problem.n is None:
         return min(2, most)
     tiles = max(1, -(-problem.n // 64))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aotc.builder import Number, Scalar, Value, compare
 from aotc.kernels.hopper.cta import WARPGROUP, Cta
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
@@ -21,6 +20,7 @@ from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.hopper.tma import is_aligned
 from aotc.kernels.matmul.problem import Place, Problem
 from aotc.kernels.matmul.wgmma.epilogue import TmaStoreEpilogue
+from aotc.numbers import Number, Scalar, Value, compare
 
 _ROWS = 64
 _BYTES = _ROWS * SWIZZLE_BYTES
@@ -30,7 +30,7 @@ _BARRIER = 4
 
 def can_store_transpose(problem: Problem) -> bool:
     # Of matrices that the epilogue reads, a thread would load single elements, of a column.
-    reads_matrices = any(len(extra.axes) > 1 for extra in problem.extras)
+    reads_matrices = any(len(operand.axes) > 1 for operand in problem.epilogue_operands)
     is_stored = problem.c.element in ("f16", "bf16") and is_aligned(problem.c)
     return is_stored and not problem.adds and not reads_matrices
 

@@ -7,11 +7,11 @@ bits or 64 of 16.
 
 from __future__ import annotations
 
-from aotc.builder import Number, Value, compare
 from aotc.kernels.hopper.smem import shared_pointer, store
 from aotc.kernels.hopper.tiles import Tile
 from aotc.kernels.matmul.wgmma.epilogue import SUBTILE_ROWS, Group, TmaStoreEpilogue
 from aotc.kernels.matmul.wgmma.epilogue_operands import Pairs
+from aotc.numbers import Number, Value, compare
 
 _CHUNK = 16  # bytes, which a swizzle moves
 

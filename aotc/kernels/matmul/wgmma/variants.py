@@ -23,20 +23,20 @@ class Variant(Struct, frozen=True):
     consumers have a tile each, and one is in its epilogue while the other one is in its mainloop.
 
     `stages`: of the pipeline. `group`: how many tiles of a column of C follow each other, so that
-    the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how
-    many run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles
-    below and beside each other a cluster of blocks computes. `buffers`: of each warp, for the
-    epilogue. `swaps`: rows and columns are those of C transposed, which is B transposed times A
+    the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how many
+    run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles below
+    and beside each other a cluster of blocks computes. `buffers`: of each warp, for the epilogue.
+    `transposes_c`: rows and columns are those of C transposed, which is B transposed times A
     transposed.
 
     `promotes`: each stage has accumulators of its own, which threads add to the tile's, as tensor
     cores keep about 14 bits of sums of f8; `parts` of the columns one after the other, which take
-    fewer registers. `splits`: cluster split-K: so many blocks of a cluster divide K. `slices`: grid
-    split-K: K has so many, each with blocks of its own, whose accumulators a second kernel adds.
-    `few`: C has no more rows, and only they are copied of A (a multiple of 8, 0 for all); tensor
-    cores multiply what lies behind them, too, and nobody stores that. `is_early`: programmatic
-    dependent launch: the next kernel's blocks may come from the beginning, else when this one's
-    mainloops are done.
+    fewer registers. `cluster_split_k`: so many blocks of a cluster divide K. `grid_split_k`: K has
+    so many parts, each with blocks of its own, whose accumulators a second kernel adds. `small_m`:
+    C has no more rows, and only they are copied of A (a multiple of 8, 0 for all); tensor cores
+    multiply what lies behind them, too, and nobody stores that. `is_early`: programmatic dependent
+    launch: the next kernel's blocks may come from the beginning, else when this one's mainloops are
+    done.
     """
 
     n: int = 256
@@ -49,12 +49,12 @@ class Variant(Struct, frozen=True):
     down: int = 1
     across: int = 1
     buffers: int = 2
-    swaps: bool = False
+    transposes_c: bool = False
     promotes: bool = False
     parts: int = 1
-    splits: int = 1
-    slices: int = 1
-    few: int = 0
+    cluster_split_k: int = 1
+    grid_split_k: int = 1
+    small_m: int = 0
     is_early: bool = True
 
     @property
@@ -94,40 +94,40 @@ _OTHERS = tuple(shape for shape in _ALONE if shape.consumers < 3 and shape.n not
 # Of C transposed. Where a tile has columns of B else, in slabs of 64, it has rows of A then, which
 # lie along K: any number of them.
 _SWAPPED = (
-    *(Variant(n=n, swaps=True) for n in (208, 176, 160, 144, 112, 96)),
-    *(Variant(n=n, consumers=3, swaps=True) for n in (112, 96, 80)),
-    *(Variant(n=n, consumers=1, swaps=True) for n in (112, 96, 80)),
+    *(Variant(n=n, transposes_c=True) for n in (208, 176, 160, 144, 112, 96)),
+    *(Variant(n=n, consumers=3, transposes_c=True) for n in (112, 96, 80)),
+    *(Variant(n=n, consumers=1, transposes_c=True) for n in (112, 96, 80)),
 )
 _SWAPPED_IN_CLUSTERS = (
-    Variant(n=160, m_blocks=2, swaps=True),
-    Variant(n=192, consumers=3, swaps=True),
-    *(Variant(n=n, swaps=True) for n in (208, 176)),
+    Variant(n=160, m_blocks=2, transposes_c=True),
+    Variant(n=192, consumers=3, transposes_c=True),
+    *(Variant(n=n, transposes_c=True) for n in (208, 176)),
 )
 # Clusters: how many blocks down and across. What one costs at its beginning and at its end is more
 # than small tiles gain.
 _CLUSTERS = ((1, 2), (2, 1), (2, 2))
 
 
-# Of few tiles. Larger ones than else, which two turns at most make; and such as divide K, by slices
-# and by pairs of blocks.
+# Of few tiles. Larger ones than else, which two turns at most make; and such as divide K, by the
+# grid and by pairs of blocks.
 _LARGER = Variant(n=176, m_blocks=2)
 _MOST_LARGER = 2 * _LARGER.blocks
 _SLICED = (
     *(Variant(n=128, consumers=1, m_blocks=m_blocks) for m_blocks in (1, 2)),
     Variant(n=128, m_blocks=2),
 )
-_IN_PAIRS = tuple(replace(shape, splits=2) for shape in (Variant(n=256), *_SLICED[1:]))
-# What a slice has of K at least, in elements; and so many slices of the largest tiles: two are for
+_IN_PAIRS = tuple(replace(shape, cluster_split_k=2) for shape in (Variant(n=256), *_SLICED[1:]))
+# What a part has of K at least, in elements; and so many parts of the largest tiles: two are for
 # a pair.
-_LEAST_DEPTH = 256
+_LEAST_K = 256
 _LEAST_OF_LARGEST = 3
 
 
 def shapes(problem: Problem) -> tuple[Variant, ...]:
     """Variants that are worth a try, but for their stages; for many tiles first, then for fewer."""
     if ELEMENT_BYTES[problem.a.element] != 2:
-        others = tuple(replace(shape, swaps=has_fragments(problem)) for shape in _OTHERS)
-        promotes = problem.exact_sums or problem.a.element in FLOAT8
+        others = tuple(replace(shape, transposes_c=has_fragments(problem)) for shape in _OTHERS)
+        promotes = problem.exact_accumulation or problem.a.element in FLOAT8
         return tuple(map(_promoting, others)) if promotes else others
     alone, in_clusters = _ALONE, _IN_CLUSTERS
     if not problem.a.transposed and not problem.b.transposed:
@@ -150,13 +150,13 @@ def _of_few_tiles(problem: Problem) -> list[Variant]:
     rows, columns = (n, m) if swapped else (m, n)
     found = []
     if -(-rows // _LARGER.m) * -(-columns // _LARGER.n) <= _MOST_LARGER:
-        found.append(replace(_LARGER, swaps=swapped))
+        found.append(replace(_LARGER, transposes_c=swapped))
     for shape in _SLICED:
-        slices = min(shape.blocks // (-(-m // shape.m) * -(-n // shape.n)), k // _LEAST_DEPTH)
-        if slices >= (_LEAST_OF_LARGEST if shape == _SLICED[-1] else 2):
-            found.append(replace(shape, slices=slices))
+        grid_split_k = min(shape.blocks // (-(-m // shape.m) * -(-n // shape.n)), k // _LEAST_K)
+        if grid_split_k >= (_LEAST_OF_LARGEST if shape == _SLICED[-1] else 2):
+            found.append(replace(shape, grid_split_k=grid_split_k))
     for shape in _IN_PAIRS:
-        if -(-m // shape.m) * -(-n // shape.n) * shape.splits <= shape.blocks:
+        if -(-m // shape.m) * -(-n // shape.n) * shape.cluster_split_k <= shape.blocks:
             found.append(shape)
     return found
 

@@ -257,6 +257,7 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> CpuDevice:
     return CpuDevice(gpu_module(*kernels), tmp_path_factory.mktemp("math"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("optimization", ["-O0", "-O3"])
 @pytest.mark.parametrize("target", ["x86_64-linux-gnu.2.28", "aarch64-linux-gnu.2.28"])
 def test_nothing_but_the_c_library_is_needed(

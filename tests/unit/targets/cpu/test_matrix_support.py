@@ -18,7 +18,7 @@ def matrix(shape: str, operand: str) -> str:
 
 
 def compute(a: str, b: str, c: str) -> str:
-    """A product of matrices of these shapes and elements."""
+    """A matmul of these shapes and elements."""
     x, y, z = matrix(a, "AOp"), matrix(b, "BOp"), matrix(c, "COp")
     return f"""
     %a = ub.poison : {x}

@@ -255,6 +255,7 @@ def _fits(name: str, size: Size) -> bool:
     return prod(size) % 32 == 0 or not name.startswith("moves")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "size"), [(n, s) for n in BODIES for s in SIZES if _fits(n, s)], ids=str
 )

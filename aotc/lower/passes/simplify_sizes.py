@@ -18,10 +18,10 @@ from aotc.mlir import ir
 _EQ = 0
 
 
-class SettleSizes(OwnPass, frozen=True):
+class SimplifySizes(OwnPass, frozen=True):
     """Runs on tensors, where equal operations are one (`cse`)."""
 
-    name = "aotc-settle-sizes"
+    name = "aotc-simplify-sizes"
     needs = ("aotc-expand-reshapes",)
     reason: str = "sizes and broadcasts that are known come out as what was there before"
 

@@ -1,4 +1,4 @@
-// RUN: aotc-settle-sizes
+// RUN: aotc-simplify-sizes
 func.func @f(%x: index) -> (index, index) {
   %c12 = arith.constant 12 : index
   %c5 = arith.constant 5 : index

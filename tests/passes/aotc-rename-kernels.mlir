@@ -1,4 +1,4 @@
-// RUN: aotc-spell-kernels
+// RUN: aotc-rename-kernels
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @"a-b"() kernel {

@@ -1,4 +1,4 @@
-// RUN: func.func(linalg-generalize-named-ops),aotc-hold-apart
+// RUN: func.func(linalg-generalize-named-ops),aotc-insert-fusion-barriers
 func.func @f(%x: tensor<128x128xf32>, %b: tensor<128x128xf32>) -> tensor<128x128xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<128x128xf32>

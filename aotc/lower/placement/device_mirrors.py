@@ -1,11 +1,12 @@
-"""Twins: beside each value of a web a value on the device, and what is known of the two.
+"""Device mirrors: beside each value of an alias class a value on the device, and what is known of
+the two.
 
     %a = memref.alloc() : memref<8xf32>      the host's memory
     %d = gpu.alloc() : memref<8xf32>         the device's
     %s = memref.alloca() : memref<3xi1>      its state, see `State`
 
 Views are made of both; selections, branches and loops hand on all three. So whichever buffer a
-value is at run time, its twin and its state are at hand.
+value is at run time, its mirror and its state are at hand.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.views import VIEWS, root_of
+from aotc.lower.placement.alias_classes import AliasClass
 from aotc.lower.placement.managed import (
     create_alloc,
     create_dealloc,
     free_at_the_end,
     move_to_first_block,
 )
-from aotc.lower.placement.webs import Web
 from aotc.mlir import ir
 
 
@@ -36,19 +37,19 @@ class State(IntEnum):
     COPYING = 2  # the device may still be reading the host's memory
 
 
-class Twin(Struct, frozen=True):
+class DeviceMirror(Struct, frozen=True):
     """What goes with a value that is a whole buffer."""
 
     device: Any
     state: Any
 
 
-class Twins:
-    """The twins of one function's values, made in its walk."""
+class DeviceMirrors:
+    """The mirrors of one function's values, made in its walk."""
 
-    def __init__(self, function: Any, values: dict[Any, Web]) -> None:
+    def __init__(self, function: Any, values: dict[Any, AliasClass]) -> None:
         self._function = function
-        self._values = values  # of the webs that have twins
+        self._values = values  # of the alias classes that have mirrors
         self._device: dict[Any, Any] = {}
         self._state: dict[Any, Any] = {}
         self._states_made: list[Any] = []
@@ -60,17 +61,17 @@ class Twins:
     def device(self, value: Any) -> Any:
         return self._device[value]
 
-    def root(self, value: Any) -> tuple[Any, Twin]:
-        """The whole buffer that `value` is (a part of), and its twin."""
+    def root(self, value: Any) -> tuple[Any, DeviceMirror]:
+        """The whole buffer that `value` is (a part of), and its mirror."""
         root = root_of(value)
-        return root, Twin(self._device[root], self._state[root])
+        return root, DeviceMirror(self._device[root], self._state[root])
 
     def same_as(self, root: Any) -> list[Any]:
         """The whole buffers that may be the same as `root`, itself among them."""
-        web = self._values[root]
-        if not web.merges:
+        alias_class = self._values[root]
+        if not alias_class.merges:
             return [root]
-        return [other for other in self._state if self._values.get(other) is web]
+        return [other for other in self._state if self._values.get(other) is alias_class]
 
     def forget_unread_states(self) -> None:
         """Erases the states that nothing looks at."""
@@ -133,11 +134,11 @@ class Twins:
 
     def _view(self, view: Any) -> None:
         if view.operands[0] not in self._device:
-            return  # a view of what is not there: its web has no root here
+            return  # a view of what is not there: its alias class has no root here
         with ir.InsertionPoint.after(view):
-            twin = view.clone()
-        twin.operation.operands[0] = self._device[view.operands[0]]
-        self._device[view.results[0]] = twin.operation.results[0]
+            mirror = view.clone()
+        mirror.operation.operands[0] = self._device[view.operands[0]]
+        self._device[view.results[0]] = mirror.operation.results[0]
 
     def _select(self, select: Any) -> None:
         condition, *choices = select.operands
@@ -185,7 +186,7 @@ class Twins:
         ops.erase(end)
 
     def _replace(self, old: Any, operands: Sequence[Any], carried: Sequence[int]) -> None:
-        """Makes `old` anew with the twins' results behind its own."""
+        """Makes `old` anew with the mirrors' results behind its own."""
         yields = list(list(old.regions[0].blocks[0].operations)[-1].operands)
         types = [value.type for value in yields]
         with old.location, ir.InsertionPoint(old):

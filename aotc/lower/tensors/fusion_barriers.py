@@ -1,6 +1,6 @@
 """Elementwise work is kept out of products that would repeat it.
 
-MLIR fuses what computes an operand into what reads it. A product of matrices reads each element
+MLIR fuses what computes an operand into what reads it. A matmul reads each element
 once for each column of the other: an activation function, or the norm of a row, would be computed
 as often. It becomes a loop of its own, which the loops of what made its operand can take in.
 """
@@ -26,8 +26,8 @@ _YIELD = "linalg.yield"
 _FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
 
 
-def hold_apart(module: Any) -> None:
-    """Gives what is not to be fused a second use, until `let_go`: what has two is not fused."""
+def insert_fusion_barriers(module: Any) -> None:
+    """Gives what is not to be fused a second use, until `erase_fusion_barriers`."""
     with module.context:
         for product in ops.find(module.operation, "linalg.generic"):
             has_kernels = _has_kernels(product)
@@ -37,8 +37,8 @@ def hold_apart(module: Any) -> None:
                         ops.create(_HOLDER, [value], attributes={_HELD: ir.UnitAttr.get()})
 
 
-def let_go(module: Any) -> None:
-    """Ends what `hold_apart` began."""
+def erase_fusion_barriers(module: Any) -> None:
+    """Ends what `insert_fusion_barriers` began."""
     for holder in ops.find(module.operation, _HOLDER):
         if _HELD in holder.attributes:
             ops.erase(holder)

@@ -1,7 +1,8 @@
 """Which values are the same buffers, in all host functions of a module, and how they are used.
 
-A web is a set of memref values that views, casts, selections, branches, loops, calls and returns
-connect: a buffer in one may be in any value of it. What is decided is decided for a web.
+An alias class is a set of memref values that views, casts, selections, branches, loops, calls and
+returns connect: a buffer in one may be in any value of it. What is decided is decided for an alias
+class.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class Use(Struct, frozen=True):
         return self.operation.operands[self.operand]
 
 
-class Web(Struct, eq=False):
-    """One web; `roots` are the values that no value of the web is made from."""
+class AliasClass(Struct, eq=False):
+    """One alias class; `roots` are the values that no value of the alias class is made from."""
 
     values: list[Any] = field(default_factory=list)
     roots: list[Any] = field(default_factory=list)
@@ -143,8 +144,8 @@ def is_called_from_outside(function: Any) -> bool:
     return not is_private or "llvm.emit_c_interface" in function.attributes
 
 
-class Webs:
-    """The webs of a module's host functions."""
+class AliasClasses:
+    """The alias classes of a module's host functions."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -155,16 +156,16 @@ class Webs:
         self._made: set[Any] = set()  # values that are no roots
         for function in host_functions(module):
             self._add_function(function)
-        self._webs = self._collect()
+        self._alias_classes = self._collect()
 
-    def get(self, value: Any) -> Web:
-        return self._webs[self._find(value)]
+    def get(self, value: Any) -> AliasClass:
+        return self._alias_classes[self._find(value)]
 
     def __contains__(self, value: Any) -> bool:
         return value in self._parent
 
-    def __iter__(self) -> Iterator[Web]:
-        return iter(self._webs.values())
+    def __iter__(self) -> Iterator[AliasClass]:
+        return iter(self._alias_classes.values())
 
     def _find(self, value: Any) -> Any:
         root = value
@@ -187,18 +188,18 @@ class Webs:
         self._note(other)
         self._parent[self._find(value)] = self._find(other)
 
-    def _collect(self) -> dict[Any, Web]:
-        webs: dict[Any, Web] = {}
+    def _collect(self) -> dict[Any, AliasClass]:
+        alias_classes: dict[Any, AliasClass] = {}
         for value in self._parent:
-            web = webs.setdefault(self._find(value), Web())
-            web.values.append(value)
+            alias_class = alias_classes.setdefault(self._find(value), AliasClass())
+            alias_class.values.append(value)
             if value not in self._made:
-                web.roots.append(value)
+                alias_class.roots.append(value)
         for use in self._uses:
-            webs[self._find(use.value)].uses.append(use)
+            alias_classes[self._find(use.value)].uses.append(use)
         for merge, operation, value in self._merges:
-            webs[self._find(value)].merges.append((merge, operation))
-        return webs
+            alias_classes[self._find(value)].merges.append((merge, operation))
+        return alias_classes
 
     def _add_function(self, function: Any) -> None:
         # Whoever has a function's address may call it.

@@ -34,7 +34,7 @@ _LAST_THREADS = 512
 _ONE_BLOCK = 16384
 
 
-class TotalPlan(Struct, frozen=True):
+class FullReductionPlan(Struct, frozen=True):
     """Blocks of the first kernel, and of the one that comes behind it."""
 
     block: BlockShape
@@ -50,18 +50,18 @@ class TotalPlan(Struct, frozen=True):
         )
 
 
-def plan_total(columns: Columns, given: BlockShape | None) -> TotalPlan | None:
+def plan_full_reduction(columns: Columns, given: BlockShape | None) -> FullReductionPlan | None:
     """How a loop of host code with results becomes kernels; None where it has none to reduce, or
     where what it computes with is not a kernel's."""
     count = columns.known_count
     if not columns.accumulators or not columns.loads_along():
         return None
     if count is not None and count <= _ONE_BLOCK:
-        return TotalPlan(given or BlockShape(_LAST_THREADS), True, columns)
-    return TotalPlan(given or BlockShape(PREFERRED_THREADS), False, columns)
+        return FullReductionPlan(given or BlockShape(_LAST_THREADS), True, columns)
+    return FullReductionPlan(given or BlockShape(PREFERRED_THREADS), False, columns)
 
 
-def launch_total(plan: TotalPlan) -> None:
+def launch_full_reduction(plan: FullReductionPlan) -> None:
     """Replaces the loop by launches. The results go where the operations behind it store them, or
     into buffers of one element that the host reads."""
     loop, accumulators = plan.columns.loop, plan.columns.accumulators
@@ -163,7 +163,7 @@ def _read(buffer: Any) -> Any:
     return value
 
 
-def _launch_both(plan: TotalPlan, start: _Step, finish: _Step) -> None:
+def _launch_both(plan: FullReductionPlan, start: _Step, finish: _Step) -> None:
     columns, threads = plan.columns, plan.block.threads
     dimensions = columns.dimensions({})
     count = product(dimensions)

@@ -1,0 +1,17 @@
+"""`aotc-insert-fusion-barriers`: elementwise work that a product would repeat is kept out of it."""
+
+from __future__ import annotations
+
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.fusion_barriers import insert_fusion_barriers
+
+
+class InsertFusionBarriers(OwnPass, frozen=True):
+    name = "aotc-insert-fusion-barriers"
+    needs = ("aotc-fold-constants",)
+    reason: str = (
+        "chains of elementwise operations become one; products take in none that they would repeat"
+    )
+
+    def run(self, lowering: Lowering) -> None:
+        insert_fusion_barriers(lowering.module)

@@ -1,0 +1,43 @@
+"""For which chip PTX is compiled that others are given, too.
+
+PTX for a chip is right for every later one. LLVM's NVPTX back end writes the same instructions for
+all chips from sm_80 on, but for what `_LATER` lists, and its optimizer takes long where it looks
+for more: of a large unrolled body for sm_100, fifteen times as long as for sm_80. So clang runs
+once for all chips of a level, and each chip's PTX differs in its `.target` alone, which ptxas and
+the driver go by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from aotc.analysis.requirements import Need
+from aotc.request import Chip
+
+_FIRST = 80
+# From that compute capability on, LLVM IR with a match has instructions of its own: conversions of
+# f8; arithmetic of bf16, of pairs of 16-bit integers, and atomics of 16-bit floats.
+_LATER = {
+    89: re.compile(r"e4m3|e5m2"),
+    90: re.compile(r"\bbfloat\b|<2 x i16>|atomicrmw [^\n]*\bhalf\b"),
+}
+_TARGET = re.compile(rb"^\.target [^\n,]+", re.MULTILINE)
+
+
+def level_of(chip: Chip, llvm_ir: str, needs: Collection[Need]) -> Chip:
+    """The chip whose PTX is taken for `chip`: `chip` itself, or an earlier one for which LLVM
+    writes the same instructions. `needs`: what chips must have for this code."""
+    if chip.capability < _FIRST or any(need.only for need in needs):
+        return chip
+    least = max([_FIRST, *(need.least for need in needs)])
+    levels = [least, *(one for one, sign in _LATER.items() if sign.search(llvm_ir))]
+    level = max(one for one in levels if one <= max(chip.capability, least))
+    return chip if level >= chip.capability and chip.name[-1] != "a" else Chip(f"sm_{level}")
+
+
+def retarget(ptx: bytes, chip: Chip) -> bytes:
+    """PTX of an earlier chip, for `chip`."""
+    text, count = _TARGET.subn(b".target " + chip.name.encode(), ptx, count=1)
+    assert count == 1
+    return text
