@@ -1,9 +1,10 @@
 """`BuildCache`: the cache as one build uses it.
 
 Looked for are, in this order, the *build*: by the bytes of the input, which finds the files before
-MLIR is loaded. The *module*: by what the input says, without comments, spaces and names of values,
-which finds them before anything is lowered. The LLVM IR of each gpu.module (`device_code`). And
-what each tool makes (`actions`).
+MLIR is loaded. For an input of a front end, these are the bytes of all files that it read when the
+same input was built before, and the packages that are installed (`imports`). The *module*: by what
+the input says, without comments, spaces and names of values, which finds them before anything is
+lowered. The LLVM IR of each gpu.module (`device_code`). And what each tool makes (`actions`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from aotc.artifacts import KINDS, SHARED, ArtifactFile
 from aotc.cache.identity import Identities
+from aotc.cache.imports import ImportedInput
 from aotc.cache.report import Report, note_of
 from aotc.cache.result import Digest
 from aotc.cache.results import PLACE, Made, Results
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from aotc.cache.device_code import DeviceCode
     from aotc.cache.remote import Remote
 
-BUILD, MODULE = "build", "module"
+BUILD, MODULE, IMPORT = "build", "module", "import"
 # Of what a build reads, and of what it makes: constants of gigabytes are not written twice.
 LARGEST = 256 << 20
 # Of an input whose module is printed, to compare it: that takes a hundredth of a second a MiB.
@@ -82,6 +84,7 @@ class BuildCache:
         self._explains = explains
         self._results = Results(store, self.report, remote)
         self._build: dict[str, str] | None = None
+        self._import: ImportedInput | None = None
         self._module: dict[str, str] | None = None
 
     @property
@@ -108,6 +111,8 @@ class BuildCache:
     def find_build(self) -> tuple[FoundBuild | None, bytes | None]:
         """What a build of the same bytes made; and these bytes, where they were read: the input
         may be another when it is read again."""
+        if self._is_for_frontend and self._why_not() is None:
+            return self._find_imported(), None
         content, why_not = self._read_input()
         if content is None or why_not is not None:
             self.report.pass_by(BUILD, why_not or "")
@@ -120,6 +125,47 @@ class BuildCache:
             **self._common(),
         }
         return self._find(BUILD, self._build), content
+
+    def _find_imported(self) -> FoundBuild | None:
+        """What a build of the same input of a front end made."""
+        try:
+            self._import = ImportedInput.of(self._request.source, self._largest)
+        except (OSError, ValueError) as error:
+            self.report.pass_by(BUILD, str(error))
+            return None
+        made = self._results.find(IMPORT, self._import_key(self._import))
+        known = None if made is None else self._import.matching(made.stdout)
+        if known is None:
+            return None
+        self._build = self._build_of(known)
+        return self._find(BUILD, self._build)
+
+    def note_import(self, beside: Iterable[Path]) -> None:
+        """Notes what a front end of aotc's own has read for the input, besides the input."""
+        if self._import is None:
+            return
+        try:
+            known = self._import.with_files(beside)
+        except OSError:
+            known = None
+        self._import = known
+        if known is not None:
+            self._results.keep(self._import_key(known), Made({}, stdout=known.document()))
+            self._build = self._build_of(known)
+
+    def _import_key(self, read: ImportedInput) -> dict[str, str]:
+        return {
+            "kind": IMPORT,
+            "input": f"#{read.digest}",
+            "path": str(self._request.source),
+            "front end": self._request.frontend or "",
+            "packages": self._identities.packages,
+            **self._common(),
+        }
+
+    def _build_of(self, read: ImportedInput) -> dict[str, str]:
+        files = Digest.of(read.document()).hash
+        return {**self._import_key(read), "kind": BUILD, "files": f"#{files}"}
 
     def find_module(self, module: Any, size: int) -> FoundBuild | None:
         """What a build of the same module made, which was just read from `size` bytes."""
@@ -198,15 +244,18 @@ class BuildCache:
             return "--save-temps wants every stage"
         if r.print_ir.is_on:
             return "--print-ir-before and --print-ir-after want every pass"
-        is_mlir = r.frontend == "mlir" or (
-            # Front ends go by the ending; MLIR's are none of theirs.
-            r.frontend is None and ("." not in r.source.name or r.source.suffix in _MLIR_ENDINGS)
-        )
-        if not is_mlir:
-            return "a front end may read it: which files that takes is not known"
+        if self._is_for_frontend and (r.content is not None or str(r.source) == "-"):
+            return "a front end reads it, which may look for files beside it"
         if r.pipeline is not None and _READS_FILES.search(r.pipeline):
             return "the pipeline may read files"
         return None
+
+    @property
+    def _is_for_frontend(self) -> bool:
+        r = self._request
+        # Front ends go by the ending; MLIR's are none of theirs.
+        is_mlir = "." not in r.source.name or r.source.suffix in _MLIR_ENDINGS
+        return r.frontend != "mlir" and not (r.frontend is None and is_mlir)
 
     def _common(self) -> dict[str, str]:
         """All but the input that artifacts depend on."""

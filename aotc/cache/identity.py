@@ -79,6 +79,12 @@ class Identities:
         )
         return identities
 
+    @functools.cached_property
+    def packages(self) -> str:
+        """That of all that is installed beside aotc, by names and versions: what front ends are
+        made of."""
+        return f"#{_digest(_installed_packages())}"
+
     def of_program(self, path: Path) -> str:
         """That of a program, or of a file that programs read."""
         name = str(path)
@@ -149,6 +155,16 @@ class Identities:
 
     def _remember(self, place: Path, content: Mapping[str, Any]) -> None:
         self._store.write_sealed(place, json.dumps(content).encode())
+
+
+def _installed_packages() -> list[str]:
+    found: set[str] = set()
+    for entry in sys.path:
+        if entry.endswith("-packages"):
+            with contextlib.suppress(OSError):
+                # (A Path for each takes longer.)
+                found.update(name for name in os.listdir(entry) if name.endswith(".dist-info"))  # noqa: PTH208
+    return sorted(found)
 
 
 def _imported_packages() -> dict[str, str | None]:

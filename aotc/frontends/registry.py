@@ -47,6 +47,11 @@ class Frontend(Struct, frozen=True):
     missing: Callable[[], str | None] = _has_all
     beside: Callable[[Path], Iterable[Path]] = _nothing
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of aotc's, all of whose files are known to the build cache."""
+        return self.load.__module__.startswith("aotc.")
+
     def __post_init__(self) -> None:
         """Raises ValueError for endings that would take files from others."""
         if not isinstance(self.endings, tuple) or any(

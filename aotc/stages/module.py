@@ -74,7 +74,10 @@ def _read(build: Build, name: str) -> tuple[Source, int]:
             bytecode = import_file(frontend, path, dict(r.frontend_options), named=r.frontend)
         except AotcError as error:
             raise error.renamed(str(path), name) from None
-        return adopt_module(name, frontend.name, bytecode, path, build.context), 0
+        if build.cache is not None and frontend.is_own:
+            build.cache.note_import(frontend.beside(path))
+        source = adopt_module(name, frontend.name, bytecode, path, build.context)
+        return source, len(bytecode)
     assert content is not None
     mlir.without_classes()
     check_bytecode(name, content)

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.frontends.registry import Frontend
 from aotc.frontends.stablehlo.control import lower_regions
 from aotc.frontends.torch_mlir import make_entry
-from aotc.input.source import Source, describe_diagnostics, input_error, read_source
+from aotc.input.source import Source, describe_diagnostics, input_error
 
-_HINT = "pip install torch-mlir"
 _BYTECODE_MAGIC = b"ML\xefR"
 # Of what JAX writes, CHLO's operations and composites are made of StableHLO's.
 _PASSES = (
@@ -41,12 +36,6 @@ def _dialect() -> Any:
     dialect = importlib.import_module("torch_mlir._mlir_libs._stablehlo")
     dialect.register_stablehlo_passes()
     return dialect
-
-
-def _load(path: Path, options: Mapping[str, str]) -> Any:
-    return import_module(
-        read_source(path), str(path), options.get("entry", path.name.split(".")[0])
-    )
 
 
 def import_module(data: bytes, name: str, entry: str) -> Any:
@@ -146,18 +135,3 @@ def _argument_names(function: Any) -> list[str]:
         is_name = len(words) >= 3 and words[0] == "loc(" and words[1].isidentifier()
         names.append(words[1] if is_name else f"arg{number}")
     return names if len(set(names)) == len(names) else []
-
-
-def _missing() -> str | None:
-    found = importlib.util.find_spec("torch_mlir")
-    return None if found is not None else _HINT
-
-
-FRONTEND = Frontend(
-    "stablehlo",
-    (".stablehlo", ".stablehlo.bc"),
-    _load,
-    "StableHLO text and portable artifacts, as JAX exports them",
-    {"entry": "the entry's name (default: the file's)"},
-    _missing,
-)
