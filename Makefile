@@ -2,8 +2,9 @@
 #
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
 #   make test         linters, and the tests of every day: ten minutes on two cores
-#   make test-all     linters and all tests, those of PyTorch, ONNX and JAX as well, which it installs
-#   make test-frontends  the tests of PyTorch, ONNX and JAX alone
+#   make test-all     linters and all tests; those of PyTorch, ONNX and JAX where these are installed
+#   make frontends    installs PyTorch, ONNX and JAX
+#   make test-frontends  the tests of PyTorch, ONNX and JAX alone, which it installs
 #   make chips        every kernel that aotc can choose, built for chips, whose cubins are read
 #   make property     new random kernels, whose values are known, on the CPU
 #   make fuzz         damaged and odd inputs for aotc build; finds in build/fuzz
@@ -79,7 +80,7 @@ test: lint
 	$(RUN) -m pytest -m 'not exhaustive' -n $(JOBS) --dist worksteal
 
 test-all: export PYTHONDONTWRITEBYTECODE =
-test-all: lint frontends
+test-all: lint
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal
 
 # Of this release of PyTorch, package indexes of machines without GPUs have the build for the CPU.

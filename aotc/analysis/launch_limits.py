@@ -11,15 +11,22 @@ from aotc.analysis.shared_memory import static_bytes
 from aotc.chips import FIRST_WITH_CLUSTERS, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_CLUSTER
 
 
-def excesses(launch: Any, capability: int) -> Iterator[str]:
-    """What a gpu.launch that aotc wrote asks for beyond what GPUs of that compute capability have.
-    Its blocks, clusters and shared memory are constants."""
+def excesses(launch: Any, *capabilities: int) -> Iterator[str]:
+    """What a gpu.launch that aotc wrote asks for beyond what GPUs of these compute capabilities
+    have. Its blocks, clusters and shared memory are constants."""
     sizes = LaunchSizes.of(launch)
-    has, shared = LIMITS[capability], sizes.dynamic_shared_bytes
-    if shared is None or None in sizes.block:
+    if not capabilities:
+        return
+    if sizes.dynamic_shared_bytes is None or None in sizes.block:
         yield "sizes that are no constants"
         return
-    shared += static_bytes(launch)
+    shared = sizes.dynamic_shared_bytes + static_bytes(launch)
+    for capability in capabilities:
+        yield from _excesses(sizes, shared, capability)
+
+
+def _excesses(sizes: LaunchSizes, shared: int, capability: int) -> Iterator[str]:
+    has = LIMITS[capability]
     if shared > has.block_shared:
         yield f"{shared} bytes of shared memory: sm_{capability} has {has.block_shared}"
     block = [size for size in sizes.block if size is not None]

@@ -9,6 +9,8 @@ from aotc.analysis.types import LLVM_POINTER, WORKGROUP
 from aotc.mlir import ir
 from aotc.ops import walk
 
+# Operations whose results are no memrefs, which most are.
+_OF_NUMBERS = ("math.", "arith.add", "arith.mul", "arith.constant", "arith.index_cast")
 _SPACE_CASTS = frozenset({"memref.memory_space_cast", "llvm.addrspacecast"})
 
 
@@ -36,6 +38,8 @@ def number_workgroup_space(root: Any) -> None:
         return ir.MemRefType.get(shape, type_.element_type, type_.layout, memory_space=number)
 
     for operation in walk(root):
+        if operation.name.startswith(_OF_NUMBERS):
+            continue
         blocks = [block for region in operation.regions for block in region.blocks]
         for value in [*operation.results, *(a for block in blocks for a in block.arguments)]:
             type_ = numbered(value.type)

@@ -16,6 +16,7 @@ from aotc import ops
 from aotc.analysis.types import is_tensor_map
 from aotc.mlir import ir
 
+_FUNCTIONS = ("func.func", "gpu.func", "llvm.func")
 _CAST = "builtin.unrealized_conversion_cast"
 
 
@@ -34,13 +35,14 @@ def lower_tensor_maps(root: Any) -> None:
 
 
 def _has_tensor_maps(operations: Sequence[Any]) -> bool:
-    """Whether a value is one: each begins as an argument, or as a result."""
+    """Whether a value is one: each begins as a function's argument, or as a result of its
+    dialect."""
     types: set[Any] = set()
     for operation in operations:
-        types.update(result.type for result in operation.results)
-        for region in operation.regions:
-            types.update(value.type for block in region.blocks for value in block.arguments)
-        if "function_type" in operation.attributes:
+        name = operation.name
+        if name.startswith("nvgpu."):
+            types.update(result.type for result in operation.results)
+        elif name in _FUNCTIONS:
             types.add(ir.TypeAttr(operation.attributes["function_type"]).value)
     return any("!nvgpu.tensormap.descriptor<" in str(type_) for type_ in types)
 

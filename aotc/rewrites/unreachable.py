@@ -31,28 +31,37 @@ def erase_unreachable_blocks(operation: Any) -> bool:
     whether any branches of `cf` are left that are not.
     """
     regions: list[Any] = []
+    leaves: set[str] = set()  # kinds of operations without regions: to ask each takes longer
     has_branches, go_on = False, ir.WalkResult.ADVANCE
 
     def visit(inner: Any) -> Any:
         nonlocal has_branches
-        if len(inner.regions):
-            regions.extend(inner.regions)
-        elif inner.name in _BRANCHES:
+        name = inner.name
+        if name in leaves:
+            return go_on
+        if name in _BRANCHES:
             has_branches = True
+        elif len(inner.regions):
+            regions.extend(inner.regions)
+        else:
+            leaves.add(name)
         return go_on
 
     operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     # The inner ones first: those of a block that goes are gone with it.
+    is_changed = False
     for region in reversed(regions):
         blocks = list(region.blocks)
         if len(blocks) > 1:
-            _erase(region, blocks)
+            is_changed |= _erase(region, blocks)
+    if not is_changed:
+        return has_branches
     return has_branches and any(inner.name in _BRANCHES for inner in walk(operation))
 
 
-def _erase(region: Any, blocks: list[Any]) -> None:
-    for block in blocks:
-        _take_constant_branch(block)
+def _erase(region: Any, blocks: list[Any]) -> bool:
+    """Whether a branch or a block is another, or gone."""
+    taken = [_take_constant_branch(block) for block in blocks]
     reached, left = {blocks[0]}, [blocks[0]]
     while left:
         for successor in left.pop().successors:
@@ -61,28 +70,31 @@ def _erase(region: Any, blocks: list[Any]) -> None:
                 left.append(successor)
     unreached = [block for block in blocks if block not in reached]
     if not unreached:
-        return
+        return any(taken)
     # The bindings erase no blocks; erasing an operation takes the blocks in its region with it.
     with region.owner.location:
         grave = ir.Operation.create("scf.execute_region", regions=1)
     for block in unreached:
         block.append_to(grave.regions[0])
     ops.erase(grave)
+    return True
 
 
-def _take_constant_branch(block: Any) -> None:
-    """Replaces a cf.cond_br or cf.switch on a constant by a cf.br."""
-    operations = list(block.operations)
-    if not operations or operations[-1].operation.name not in _BRANCHES:
-        return
-    branch = operations[-1].operation
+def _take_constant_branch(block: Any) -> bool:
+    """Replaces a cf.cond_br or cf.switch on a constant by a cf.br; whether there was one."""
+    if len(block.successors) < 2:
+        return False
+    branch = block.operations[len(block.operations) - 1].operation
+    if branch.name not in _BRANCHES:
+        return False
     condition = branch.operands[0].owner
     if isinstance(condition, ir.Block) or condition.name != "arith.constant":
-        return
+        return False
     target, operands = _BRANCHES[branch.name](branch, condition.attributes["value"])
     with ir.InsertionPoint(branch), branch.location:
         ir.Operation.create("cf.br", operands=operands, successors=[target])
     ops.erase(branch)
+    return True
 
 
 def _taken_of_two(branch: Any, condition: Any) -> tuple[Any, list[Any]]:

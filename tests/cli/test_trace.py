@@ -48,7 +48,6 @@ def test_stages_and_commands(aotc: Aotc, tmp_path: Path) -> None:
     commands = [event for event in events if event["cat"] == "commands"]
     expected = {
         "PTX for sm_80": "ptx",
-        "PTX for sm_90": "ptx",
         "the cubin for sm_80": "cubin",
         "the cubin for sm_90": "cubin",
         "the fatbin": "fatbin",

@@ -276,17 +276,18 @@ def name_modules(choice: Any, capabilities: Sequence[int]) -> None:
     Raises InternalError for a launch that one of the GPUs that it is for would refuse, of those of
     `capabilities`.
     """
+    noted: dict[Any, None] = {}
     for launch in ops.find(choice, "gpu.launch"):
         around = next(a for a in ops.ancestors(launch) if TARGET in a.attributes)
+        noted[around] = None
         target = ir.StringAttr(around.attributes[TARGET]).value
         launch.attributes["module"] = ir.FlatSymbolRefAttr.get(module_for(target))
-        for capability in _launched_on(around, target, capabilities):
-            for excess in excesses(launch, capability):
-                raise InternalError(f"A kernel that was chosen at {launch.location} has {excess}.")
-    for operation in ops.walk(choice):
+        for excess in excesses(launch, *_launched_on(around, target, capabilities)):
+            raise InternalError(f"A kernel that was chosen at {launch.location} has {excess}.")
+    for around in noted:
         for name in (TARGET, CAPABILITIES):
-            if name in operation.attributes:
-                del operation.attributes[name]
+            if name in around.attributes:
+                del around.attributes[name]
 
 
 def _launched_on(around: Any, target: str, capabilities: Sequence[int]) -> Sequence[int]:

@@ -13,6 +13,7 @@ from msgspec.structs import fields
 from aotc.analysis.gpu_modules import gpu_modules
 from aotc.errors import AotcError, InputError, InternalError
 from aotc.input.source import Source
+from aotc.lower.outlining.library import put_back
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest
@@ -26,7 +27,8 @@ class Lowering(Struct):
     """One lowering on its way: the source whose module changes, and what its passes have found.
 
     `by_hand` are the gpu.modules of the input; `managed_globals` the globals that kernels are
-    given. `doing` and `blame` are as in `run_passes`.
+    given. `library` has the kernels of the library while they are not in the module. `doing` and
+    `blame` are as in `run_passes`.
     """
 
     source: Source
@@ -35,6 +37,7 @@ class Lowering(Struct):
     watch: PassWatch = UNWATCHED
     by_hand: frozenset[str] = frozenset()
     managed_globals: frozenset[str] = frozenset()
+    library: Any = None
     doing: str = ""
     blame: type[AotcError] = InternalError
 
@@ -63,6 +66,13 @@ class Lowering(Struct):
             else:
                 # One pass manager for what is MLIR's in a row.
                 self.run_upstream(*(one.text for one in group))
+        self.put_library_back()
+
+    def put_library_back(self) -> None:
+        """Ends the time in which the module has signatures in place of the library's kernels."""
+        if self.library is not None:
+            put_back(self.module, self.library)
+            self.library = None
 
     def run_upstream(self, *texts: str) -> None:
         """Runs passes of MLIR in one pass manager."""

@@ -13,5 +13,6 @@ class MergeKernels(OwnPass, frozen=True):
     reason: str = "kernels that aotc outlined share one image"
 
     def run(self, lowering: Lowering) -> None:
+        lowering.put_library_back()
         name = f"{c_identifier(lowering.request.name)}_kernels"
         merge_outlined(lowering.module, set(lowering.by_hand), name)

@@ -26,6 +26,7 @@ from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
 from aotc.lower.passes.merge_kernels import MergeKernels
 from aotc.lower.passes.outline_attention import OutlineAttention
+from aotc.lower.passes.outline_library import OutlineLibrary
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
 from aotc.lower.passes.place_memory import PlaceMemory
@@ -58,6 +59,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     AssertSizes,
     ChooseAttentionKernels,
     ChooseMatmulKernels,
+    OutlineLibrary,
     UnifySizes,
     ParallelizeLoops,
     MapParallelLoops,

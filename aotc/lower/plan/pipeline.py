@@ -27,6 +27,7 @@ from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
 from aotc.lower.passes.merge_kernels import MergeKernels
 from aotc.lower.passes.outline_attention import OutlineAttention
+from aotc.lower.passes.outline_library import OutlineLibrary
 from aotc.lower.passes.own import parse_own_pass
 from aotc.lower.passes.parallelize_copies import ParallelizeCopies
 from aotc.lower.passes.parallelize_loops import ParallelizeLoops
@@ -135,6 +136,7 @@ _LINALG: tuple[Pass, ...] = (
     AssertSizes(),
     ChooseAttentionKernels(),
     ChooseMatmulKernels(),
+    OutlineLibrary(),
     *_upstream(
         "linalg on buffers becomes loops, parallel along what is no reduction",
         "func.func(convert-linalg-to-parallel-loops)",

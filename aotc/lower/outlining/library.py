@@ -1,0 +1,69 @@
+"""Kernels of the library, away from the passes that work on loops and on host code.
+
+The library writes kernels as they are to be, with thousands of operations. Passes that look at a
+whole module would go through them again and again: so they are outlined as soon as they are
+written, and until they are put back the module has their signatures alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.gpu_modules import MODULE_PREFIX, gpu_modules
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+_NAMED_MODULE = "module"
+
+
+def has_library_kernels_alone(module: Any) -> bool:
+    """Whether there are launches, all of which the library has written."""
+    launches = ops.find(module.operation, "gpu.launch")
+    return bool(launches) and all(
+        _NAMED_MODULE in launch.attributes
+        and str(ir.FlatSymbolRefAttr(launch.attributes[_NAMED_MODULE]).value).startswith(
+            MODULE_PREFIX
+        )
+        for launch in launches
+    )
+
+
+def take_out(module: Any) -> Any:
+    """Moves the library's gpu.modules, which are outlined, into a module of their own; in their
+    place are kernels that do nothing."""
+    with module.context, ir.Location.unknown():
+        kept = ir.Module.create()
+        for gpu_module in gpu_modules(module):
+            if symbol_of(gpu_module).startswith(MODULE_PREFIX):
+                _insert_signatures(gpu_module)
+                ops.body_of_module(kept).append(gpu_module)
+    return kept
+
+
+def put_back(module: Any, kept: Any) -> None:
+    """Moves them back, but for those whose launches are gone."""
+    with module.context:
+        wanted = {symbol_of(one): one for one in gpu_modules(module)}
+        for gpu_module in gpu_modules(kept):
+            signatures = wanted.get(symbol_of(gpu_module))
+            if signatures is not None:
+                gpu_module.move_before(signatures)
+                ops.erase(signatures)
+
+
+def _insert_signatures(gpu_module: Any) -> None:
+    with ir.InsertionPoint(gpu_module), gpu_module.location:
+        stub = ir.Operation.create("gpu.module", attributes=_attributes(gpu_module), regions=1)
+    block = stub.regions[0].blocks.append()
+    for kernel in (one.operation for one in gpu_module.regions[0].blocks[0].operations):
+        with ir.InsertionPoint(block), kernel.location:
+            one = ir.Operation.create("gpu.func", attributes=_attributes(kernel), regions=1)
+        arguments = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
+        body = one.regions[0].blocks.append(*arguments)
+        with ir.InsertionPoint(body), kernel.location:
+            ir.Operation.create("gpu.return")
+
+
+def _attributes(operation: Any) -> dict[str, Any]:
+    return {name: operation.attributes[name] for name in operation.attributes}
