@@ -109,7 +109,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             record(module, folder)
         if number % 50 == 0 or number == len(chosen):
             print(f"{number} of {len(chosen)}, {time.monotonic() - start:.0f} s", flush=True)
-    return 0
+    # A refusal is a result, too; but a group of nothing else is a mistake of this script.
+    empty = [group for group in groups if _is_refused(options.folder / group)]
+    if empty:
+        print(f"every module was refused of: {', '.join(empty)}", file=sys.stderr)
+    return 1 if empty else 0
+
+
+def _is_refused(group: Path) -> bool:
+    folders = list(group.iterdir()) if group.is_dir() else []
+    return bool(folders) and all((folder / REFUSED).exists() for folder in folders)
 
 
 def _chosen(module: Module, every: int) -> bool:

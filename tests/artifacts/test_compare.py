@@ -70,3 +70,15 @@ def test_a_kernel_is_found_under_another_folder(recorded: Path, tmp_path: Path) 
     shutil.copytree(recorded, after)
     (after / "kernels" / "a").rename(after / "kernels" / "b")
     assert compare.main([str(recorded), str(after)]) == 0
+
+
+def test_a_group_of_refusals_alone_is_a_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is refused before and after would be found to be equal."""
+    wrong = record.Module("kernels", "wrong", "func.func", OPTIONS)
+    right = record.Module("samples", "double", PROGRAM, OPTIONS)
+    monkeypatch.setattr(record, "modules", lambda: iter([wrong, right]))
+    assert record.main([str(tmp_path / "both"), "--only", "kernels,samples"]) == 1
+    assert "every module was refused of: kernels" in capsys.readouterr().err
+    assert record.main([str(tmp_path / "right"), "--only", "samples"]) == 0

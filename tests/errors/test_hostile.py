@@ -254,6 +254,22 @@ gpu.func @k() kernel {
         + _function(""),
         "6:3: error: llvm.store writes to constant memory, which kernels can only read.",
     ),
+    "a store to constant memory by another name": (
+        """gpu.module @m {
+memref.global "private" constant @t : memref<4xf32, 4> = dense<0.0>
+gpu.func @k() kernel {
+  %t = memref.get_global @t : memref<4xf32, 4>
+  %g = memref.memory_space_cast %t : memref<4xf32, 4> to memref<4xf32>
+  %v = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  memref.store %v, %g[%c0] : memref<4xf32>
+  gpu.return
+}
+}
+"""
+        + _function(""),
+        "8:3: error: memref.store writes to constant memory, which kernels can only read.",
+    ),
     "a name of LLVM's": (
         "func.func @llvm.memcpy(%x: memref<4xf32>) { return }",
         "1:1: error: the name 'llvm.memcpy' begins with 'llvm.', as those of LLVM's intrinsics",

@@ -7,6 +7,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.access import COPIES, WRITES
 from aotc.analysis.gpu_modules import gpu_modules
+from aotc.analysis.views import root_of
 from aotc.errors import InputError
 from aotc.input.source import Source, input_error
 from aotc.mlir import ir
@@ -73,7 +74,7 @@ def check_kernels(source: Source) -> None:
         _check_types(source, gpu_module)
         for operation in ops.find(gpu_module, *_WRITES):
             target = operation.operands[_WRITES[operation.name]]
-            if _is_constant_memory(target.type):
+            if _is_constant_memory(target.type) or _is_constant_memory(root_of(target).type):
                 said = f"{operation.name} writes to constant memory, which kernels can only read."
                 raise _refused(source, operation, said)
         for operation in ops.find(gpu_module, *_HOST_CALLS):

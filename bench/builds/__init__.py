@@ -1,0 +1,1 @@
+"""What builds cost: see `__main__`."""
