@@ -32,6 +32,7 @@ _TOO_MUCH = re.compile(
 _UNNAMED = '"-"'
 # In messages.
 _LONGEST_LINE = 160
+_LONGEST_PRODUCER = 80
 _LONGEST_MESSAGE = 1000
 # What the bindings raise, and lose the diagnostics by, where one of them quotes a name that is not
 # UTF-8.
@@ -212,7 +213,8 @@ def _bytecode_hint(message: str, bytecode: bytes) -> str | None:
     if newer is None:
         return explain_dialect(message)
     # Behind the version: who wrote it, up to a zero byte.
-    producer = bytecode[len(BYTECODE_MAGIC) + 1 :].split(b"\0")[0].decode("ascii", "replace")
+    named = bytecode[len(BYTECODE_MAGIC) + 1 :][:_LONGEST_PRODUCER].split(b"\0")[0]
+    producer = "".join(c if c.isprintable() else "?" for c in named.decode("ascii", "replace"))
     return (
         f"it was written by {producer}. That can write what is read here: mlir-opt "
         f"--emit-bytecode --emit-bytecode-version={newer[1]}; or give aotc the text."

@@ -111,6 +111,16 @@ def test_text_that_the_parser_gives_up_on(aotc: Aotc, mlir_file: MlirFile) -> No
     assert "aotc: hint: In linalg.generic the iterator types are words in quotes:" in done.stderr
 
 
+def test_a_name_of_any_length_in_bytecode(aotc: Aotc, tmp_path: Path) -> None:
+    """A damaged file may have no end of it: as much is shown as anybody reads."""
+    path = tmp_path / "newer.mlirbc"
+    path.write_bytes(b"ML\xefR" + bytes([99 << 1 | 1]) + b"MLIR\n" * 4000)
+    done = aotc("build", path)
+    assert done.code == 2
+    assert len(done.stderr) < 800
+    assert "it was written by MLIR?MLIR?" in done.stderr
+
+
 def test_bytecode_of_a_newer_mlir(aotc: Aotc, tmp_path: Path) -> None:
     """Who wrote it, and how to write what is read here."""
     path = tmp_path / "newer.mlirbc"
@@ -121,3 +131,14 @@ def test_bytecode_of_a_newer_mlir(aotc: Aotc, tmp_path: Path) -> None:
     hint = done.stderr.splitlines()[-1]
     assert hint.startswith("aotc: hint: it was written by MLIR99.1.0. ")
     assert re.search(r"--emit-bytecode-version=\d+; or give aotc the text\.$", hint)
+
+
+def test_a_part_of_a_long_line_is_shown(aotc: Aotc, mlir_file: Callable[..., Path]) -> None:
+    """With the caret under its place, for each of several errors."""
+    line = "func.func private @f() " * 300 + "func.func @f("
+    done = aotc("build", mlir_file(line))
+    assert done.code == 2
+    assert max(map(len, done.stderr.splitlines())) < 200
+    _, shown, caret, *_ = done.stderr.splitlines()
+    assert shown.startswith("  …")
+    assert len(caret) <= len(shown)
