@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 # Constants of more elements are left out of texts that are written only to be read.
 LONGEST_SAVED = 1 << 16
-# A stage that takes longer is worth a word to whoever waits for it.
-_PROGRESS_DELAY = 0.7
+# Seconds: a build that takes longer is worth a word to whoever waits for it.
+_PROGRESS_DELAY = 2.0
 
 
 class SaveTemps:
@@ -70,24 +70,31 @@ class TimeReport:
 
 
 class Progress:
-    """Shows the stage on the terminal while it runs long; nothing of it stays."""
+    """Shows on the terminal what a build is doing, once it has taken a while; nothing of it stays.
 
-    def __init__(self) -> None:
+    `counts` says how many of the tasks that run side by side are done, and how many there are; None
+    where there are none.
+    """
+
+    def __init__(self, counts: Callable[[], tuple[int, int] | None]) -> None:
         # rich costs more to import than a short build takes: only when it shows something.
+        self._counts = counts
+        self._stage = ""
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
         self._status: object | None = None
 
     def stage_started(self, name: str) -> None:
-        self.close()
-        self._timer = threading.Timer(_PROGRESS_DELAY, self._show, [name])
-        self._timer.daemon = True
-        self._timer.start()
+        self._stage = name
+        if self._timer is None:
+            self._timer = threading.Timer(_PROGRESS_DELAY, self._show)
+            self._timer.daemon = True
+            self._timer.start()
 
     def stage_finished(
         self, name: str, artifacts: Sequence[ArtifactFile], seconds: tuple[float, float]
     ) -> None:
-        self.close()
+        pass
 
     def close(self) -> None:
         """Takes away what is shown: also when a stage fails."""
@@ -99,11 +106,17 @@ class Progress:
                 self._status.stop()  # type: ignore[attr-defined]
                 self._status = None
 
-    def _show(self, name: str) -> None:
+    def __rich__(self) -> str:
+        """What it shows now: it is asked again and again."""
+        counts = self._counts()
+        of_all = f" ({counts[0]} of {counts[1]})" if counts else ""
+        return f"aotc: {self._stage}{of_all} ..."
+
+    def _show(self) -> None:
         from rich.console import Console
 
         with self._lock:
             if self._timer is None:
                 return
-            self._status = Console(stderr=True).status(f"aotc: {name} ...")
+            self._status = Console(stderr=True).status(self)
             self._status.start()

@@ -259,7 +259,7 @@ def _make(
     observers: list[Any] = [times, trace, *([watch] if watch is not None else [])]
     if request.save_temps is not None:
         observers.append(SaveTemps(request.save_temps))
-    progress = Progress()
+    progress = Progress(build.runner.counts)
     if sys.stderr.isatty() and not options["quiet"] and not options["verbose"]:
         observers.append(progress)
     try:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol, TypeVar
@@ -142,6 +143,8 @@ class Runner:
         self._lock = threading.Lock()
         self._live: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
+        # Of each set of tasks that run side by side: how many are done, and how many there are.
+        self._batches: list[list[int]] = []
         self._tool_environment: dict[str, str] | None = None
         # The commands that ran: what they made, when, and by which tool.
         self.spans: list[Span] = []
@@ -310,6 +313,30 @@ class Runner:
         When one fails, or the caller is interrupted, every tool that this runner runs is
         killed; the failure that came first, in the order of the tasks, is raised.
         """
+        batch = [0, len(tasks)]
+
+        def counted(task: Callable[[], T]) -> T:
+            made = task()
+            with self._lock:
+                batch[0] += 1
+            return made
+
+        with self._lock:
+            self._batches.append(batch)
+        try:
+            return self._in_parallel([partial(counted, task) for task in tasks], jobs)
+        finally:
+            with self._lock:
+                self._batches = [one for one in self._batches if one is not batch]
+
+    def counts(self) -> tuple[int, int] | None:
+        """How many of the tasks that run side by side now are done, and how many there are; None
+        where there are no several."""
+        with self._lock:
+            done, all_ = (sum(batch[i] for batch in self._batches) for i in (0, 1))
+        return (done, all_) if all_ > 1 else None
+
+    def _in_parallel(self, tasks: Sequence[Callable[[], T]], jobs: int | None) -> list[T]:
         if len(tasks) < 2:
             return [task() for task in tasks]
         # Not concurrent.futures.wait: an interrupt in it can leave a future locked for ever,

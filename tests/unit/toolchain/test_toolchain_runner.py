@@ -242,6 +242,15 @@ def test_parallel_tasks_give_their_results_in_order(environment: dict[str, str])
     assert runner.in_parallel([]) == []
 
 
+def test_it_says_how_many_of_the_parallel_tasks_are_done(environment: dict[str, str]) -> None:
+    runner, seen = Runner(environment), []
+    tasks = [lambda: seen.append(runner.counts())] * 3
+    assert runner.counts() is None
+    runner.in_parallel(tasks, jobs=1)
+    assert seen == [(0, 3), (1, 3), (2, 3)]
+    assert runner.counts() is None
+
+
 def test_the_first_failure_stops_the_other_tools(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
