@@ -167,7 +167,7 @@ def _products(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> l
         if product is None:
             continue
         if _is_for_cpu(generic):
-            has_kernels = choose_for_cpu(product.problem) is not None
+            has_kernels = request.cpu_kernels and choose_for_cpu(product.problem) is not None
         else:
             has_kernels = bool(_choose(product.problem, request))
         if has_kernels:
