@@ -106,6 +106,7 @@ def make(folder: Path, package: Package, compiler: Compiler) -> None:
     run(["make", "-C", folder, *words], env=environment(PKG_CONFIG_PATH=path))
 
 
+@pytest.mark.exhaustive
 def test_make_with_pkg_config(consumers: Path, package: Package, compiler: Compiler) -> None:
     make(consumers / "make", package, compiler)
     check_programs(consumers / "make")

@@ -14,6 +14,9 @@ from e2e import own_programs
 from gpu import bundle, programs, toy_programs, weights_programs
 from helpers.shared import made_once, shared_folder
 
+# Its programs are several hundred.
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -55,7 +58,6 @@ def run_bundle(folder: Path, *arguments: str, path: str) -> tuple[int, list[str]
     return result.returncode, result.stdout.splitlines()
 
 
-@pytest.mark.exhaustive
 def test_every_program_is_in_it(built: Path) -> None:
     """Each file of tests/gpu/data is built, and each case that it has is run on cuda."""
     files = {file.stem for file in programs.DATA.glob("*.mlir")}
