@@ -102,6 +102,7 @@ RUN = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", RUN)
 @pytest.mark.usefixtures("without_ptx")
 def test_results_are_right(name: str, tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ def test_the_reasons_name_the_gpus() -> None:
     assert ("sm_80" in second, "sm_86's peak" in second) == (False, True)
 
 
+@pytest.mark.exhaustive
 def test_launches_ask_for_what_plans_say() -> None:
     with ir.Context(), ir.Location.unknown():
         for kernel in covering():
@@ -163,6 +164,7 @@ def test_launches_ask_for_what_plans_say() -> None:
             assert asked == shared_bytes_of(kernel)
 
 
+@pytest.mark.exhaustive
 def test_attention_asks_for_no_more_than_there_is() -> None:
     """Of every depth, with a mask and without. (Those of bf16 are those of f16.)"""
     with ir.Context(), ir.Location.unknown():

@@ -63,6 +63,7 @@ def test_every_call_of_the_driver_fails_once(faults: Path, kind: str, result: in
     assert int(done.stdout) >= LEAST_CALLS[kind]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="there is no valgrind")
 @pytest.mark.parametrize("kind", LEAST_CALLS)
 def test_failures_leak_nothing(faults: Path, kind: str) -> None:

@@ -213,6 +213,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CASES)
 def test_what_moves(name: str, tmp_path: Path) -> None:
     """The kernels that are left beside products, and that all is computed as it stands there."""

@@ -36,9 +36,11 @@ def test_programs_give_what_they_must(tmp_path: Path, batch: int) -> None:
     check(FIRST_SEED + batch * BATCH, tmp_path, Settings())
 
 
+@pytest.mark.exhaustive
 def test_unoptimized_programs_give_what_they_must(tmp_path: Path) -> None:
     check(FIRST_SEED, tmp_path, Settings(build_options=UNOPTIMIZED))
 
 
+@pytest.mark.exhaustive
 def test_one_thread_gives_what_many_give(tmp_path: Path) -> None:
     check(FIRST_SEED + BATCH, tmp_path, Settings(cpu_threads=1))

@@ -40,6 +40,7 @@ print(len(sys.argv) - 1, *failed)
 """
 
 
+@pytest.mark.exhaustive
 def test_every_module_can_be_imported_first() -> None:
     """No module needs another to have been imported before it."""
     modules = sorted(
