@@ -276,3 +276,41 @@ func.func @product(%A: memref<96x64xf32>, %B: memref<64x128xf32>, %C: memref<96x
     library.product(a, b, c, d)
     np.testing.assert_array_equal(d, np.zeros_like(d))
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-5)
+
+
+BY_HAND = """module attributes {gpu.container_module} {
+  gpu.module @aotc_runs_on_mine {
+    memref.global "private" constant @table : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+    gpu.func @k(%x: memref<4xf32>) kernel {
+      %i = gpu.thread_id x
+      %table = memref.get_global @table : memref<4xf32>
+      %v = memref.load %table[%i] : memref<4xf32>
+      memref.store %v, %x[%i] : memref<4xf32>
+      gpu.return
+    }
+  }
+  func.func @f(%a: memref<64x64xf32>, %b: memref<64x64xf32>, %c: memref<64x64xf32>,
+      %x: memref<4xf32>) attributes {llvm.emit_c_interface} {
+    linalg.matmul ins(%a, %b : memref<64x64xf32>, memref<64x64xf32>) outs(%c : memref<64x64xf32>)
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    gpu.launch_func @aotc_runs_on_mine::@k blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
+      args(%x : memref<4xf32>)
+    return
+  }
+}
+"""
+
+
+def test_a_module_of_the_users_may_be_named_like_the_librarys(tmp_path: Path) -> None:
+    """The library's kernels are set aside by name; others' are whatever they are."""
+    built = aotc.build(
+        BY_HAND, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_80",), optimization=1
+    )
+    library = aotc.load(built)
+    library.set_device("cpu")
+    a, b = (np.eye(64, dtype=np.float32) * factor for factor in (2, 3))
+    c, x = np.zeros((64, 64), np.float32), np.zeros(4, np.float32)
+    library["f"](a, b, c, x)
+    assert np.array_equal(c, np.eye(64) * 6)
+    assert x.tolist() == [1, 2, 3, 4]

@@ -25,6 +25,6 @@ class OutlineLibrary(OwnPass, frozen=True):
         lowering.run_upstream(
             "canonicalize", "cse", "gpu-launch-sink-index-computations", "gpu-kernel-outlining"
         )
-        lowering.library = take_out(lowering.module)
+        lowering.library = take_out(lowering.module, lowering.by_hand)
         name, watch = lowering.source.name, lowering.watch
         run_passes(lowering.library, _SIMPLIFY, name=name, watch=watch)
