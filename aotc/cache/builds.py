@@ -128,6 +128,9 @@ class BuildCache:
 
     def _find_imported(self) -> FoundBuild | None:
         """What a build of the same input of a front end made."""
+        if self._identities.packages is None:
+            self.report.pass_by(BUILD, "a framework is imported from a folder of sources")
+            return None
         try:
             self._import = ImportedInput.of(self._request.source, self._largest)
         except (OSError, ValueError) as error:
@@ -159,7 +162,7 @@ class BuildCache:
             "input": f"#{read.digest}",
             "path": str(self._request.source),
             "front end": self._request.frontend or "",
-            "packages": self._identities.packages,
+            "packages": self._identities.packages or "",
             **self._common(),
         }
 

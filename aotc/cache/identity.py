@@ -24,6 +24,8 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 # What computes parts of an artifact, and something that only the real one has: the bindings, of
 # which the first that is whole is imported, and a library.
 _IMPORTED = {"mlir": "_mlir_libs", "torch_mlir": "_mlir_libs", "numpy": "__init__.py"}
+# What aotc's front ends read their formats with.
+_FRAMEWORKS = ("torch", "onnx")
 # A file that is this much younger than its package's list, in seconds, is not the package's.
 _INSTALLATION = 60
 
@@ -80,10 +82,14 @@ class Identities:
         return identities
 
     @functools.cached_property
-    def packages(self) -> str:
+    def packages(self) -> str | None:
         """That of all that is installed beside aotc, by names and versions: what front ends are
-        made of."""
-        return f"#{_digest(_installed_packages())}"
+        made of. None where a framework is not imported from what is installed: then it may change
+        under one version."""
+        installed = _installed_packages()
+        if any(_is_elsewhere(framework, installed) for framework in _FRAMEWORKS):
+            return None
+        return f"#{_digest(installed)}"
 
     def of_program(self, path: Path) -> str:
         """That of a program, or of a file that programs read."""
@@ -165,6 +171,14 @@ def _installed_packages() -> list[str]:
                 # (A Path for each takes longer.)
                 found.update(name for name in os.listdir(entry) if name.endswith(".dist-info"))  # noqa: PTH208
     return sorted(found)
+
+
+def _is_elsewhere(package: str, installed: list[str]) -> bool:
+    """Whether a package is imported from a folder of sources: by PYTHONPATH, or installed so."""
+    for entry in sys.path:
+        if os.path.exists(f"{entry or '.'}/{package}/__init__.py"):  # noqa: PTH110 (as above)
+            return not entry.endswith("-packages")
+    return any(name.startswith(f"{package}-") for name in installed)
 
 
 def _imported_packages() -> dict[str, str | None]:

@@ -62,6 +62,19 @@ def test_other_packages_are_another_build(built: Built, monkeypatch: pytest.Monk
     assert built.build()["import"].startswith("missed")
 
 
+def test_a_framework_from_its_sources_is_asked_again(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is under development changes without another version."""
+    sources = tmp_path / "sources" / "torch"
+    sources.mkdir(parents=True)
+    (sources / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(sources.parent))
+    for _ in range(2):
+        said = built.build()
+        assert said["build"] == "passed by (a framework is imported from a folder of sources)"
+
+
 def test_a_front_end_of_others_is_asked_again(
     built: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
