@@ -169,9 +169,13 @@ class Dispatch:
         self.has_keys = keys is not None or compare("ne", b.dim(self.arguments[1], 1), 0)
 
     def build(self, choices: Sequence[Choice], call: Any) -> Any:
-        """The first one that can be launched, else `call`, which is moved there. The result is the
-        outermost `scf.if`."""
+        """The first one that can be launched, else `call`, which is moved there; without a call,
+        the last one is launched without a question. The result is the outermost `scf.if`, if
+        any."""
         first, *others = choices
+        if not others and call is None:
+            self._launch_cheapest(first)
+            return None
         with self.b.where(self._can_launch(first)) as branch:
             self._launch_cheapest(first)
         with branch.otherwise():
@@ -186,7 +190,7 @@ class Dispatch:
         b = self.b
         with b.where(compare("sge", self.capability, LEAST_CAPABILITY)) as branch:
             with b.where(self.has_keys) as inner:
-                self._launch_first(choices)
+                self.build(choices, None)
             if inner.operation is not None:
                 with inner.otherwise():
                     o = self.arguments[3]
@@ -194,17 +198,6 @@ class Dispatch:
         with branch.otherwise():
             ir.InsertionPoint.current.block.append(call)
         return branch.operation
-
-    def _launch_first(self, choices: Sequence[Choice]) -> None:
-        """The first one that can be launched on this GPU, the last one without a question."""
-        first, *others = choices
-        if not others:
-            self._launch_cheapest(first)
-            return
-        with self.b.where(self._can_launch(first)) as branch:
-            self._launch_cheapest(first)
-        with branch.otherwise():
-            self._launch_first(others)
 
     def _can_launch(self, choice: Choice) -> Condition:
         target = choice.family.target
