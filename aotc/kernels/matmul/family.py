@@ -32,6 +32,15 @@ def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
     return multiply_adds / peak_of(problem, chip).multiply_adds
 
 
+def name_of_tile(variant: Any) -> str:
+    """Of a variant with stages of tiles m x n x k, copies of some width, and split-K."""
+    return named_tile(
+        *(variant.m, variant.n, variant.k, variant.stages),
+        copy_bytes=variant.copy_bytes,
+        splitk=variant.split_k,
+    )
+
+
 def named_tile(
     m: int, n: int, k: int, stages: int, *, copy_bytes: int = WIDEST_ACCESS, **counts: int
 ) -> str:
@@ -93,7 +102,7 @@ class MatmulFamily(KernelFamily[Problem], ABC):
     ) -> None:
         """Inserts what launches the kernel, which gets its name."""
         name = self.kernel_name(problem, variant)
-        with b.kernel_name(f"{name}_epilogue" if epilogue is not None else name):
+        with b.kernel_name(f"{name}_epilogue" if name and epilogue is not None else name):
             self.insert(b, problem, variant, arguments, epilogue)
 
     def kernel_name(self, problem: Problem, variant: Any) -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from aotc.builder import Buffer, Builder
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import named_tile
+from aotc.kernels.matmul.family import name_of_tile
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
@@ -359,11 +359,7 @@ class ImplicitSimt(ImplicitGemmFamily):
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
         del problem
-        return named_tile(
-            *(variant.m, variant.n, variant.k, variant.stages),
-            copy_bytes=variant.copy_bytes,
-            splitk=variant.split_k,
-        )
+        return name_of_tile(variant)
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         assert isinstance(problem, ImplicitGemm)

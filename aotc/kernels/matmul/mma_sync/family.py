@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aotc.builder import Buffer, Builder
 from aotc.chips import H100
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import MatmulFamily, named_tile
+from aotc.kernels.matmul.family import MatmulFamily, name_of_tile
 from aotc.kernels.matmul.mma_sync.copies import MatrixCopy, TileCopy
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
 from aotc.kernels.matmul.mma_sync.launch import TiledLaunch
@@ -237,11 +237,7 @@ class MmaSync(MatmulFamily):
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
         del problem
-        return named_tile(
-            *(variant.m, variant.n, variant.k, variant.stages),
-            copy_bytes=variant.copy_bytes,
-            splitk=variant.split_k,
-        )
+        return name_of_tile(variant)
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return bytes_of_tiles(problem if variant.split_k == 1 else partial_of(problem), variant)

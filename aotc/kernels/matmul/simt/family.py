@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from aotc.builder import WIDEST_ACCESS, Builder
 from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import FewTiles, MatmulFamily, named_tile
+from aotc.kernels.matmul.family import FewTiles, MatmulFamily, name_of_tile
 from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
@@ -76,11 +76,7 @@ class Simt(MatmulFamily):
 
     def tile_name(self, problem: Problem, variant: Variant) -> str:
         del problem
-        return named_tile(
-            *(variant.m, variant.n, variant.k, variant.stages),
-            copy_bytes=variant.copy_bytes,
-            splitk=variant.split_k,
-        )
+        return name_of_tile(variant)
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return shared_bytes(problem, variant)
