@@ -17,7 +17,8 @@ from aotc.input.source import find_place
 from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, task_progress
 
 _LIMITS = Limits(memory=4 << 30, seconds=3)
-# Larger constants are left out of the text.
+# Larger constants are left out of the text, and all resources: MLIR prints those to learn their
+# length, but where the limit is 0.
 _LONGEST = 64
 # What is no node of a program, but goes with the nodes that use it.
 _CONSTANTS = (
@@ -39,7 +40,7 @@ class Culprit(Struct, frozen=True):
 def printed_question(module: Any, pipeline: str) -> bytes:
     """What `find_culprit` needs of a module, before a task runs the pipeline on it."""
     text = module.operation.get_asm(
-        enable_debug_info=True, large_elements_limit=_LONGEST, large_resource_limit=_LONGEST
+        enable_debug_info=True, large_elements_limit=_LONGEST, large_resource_limit=0
     )
     return json.dumps({"pipeline": pipeline, "module": text}).encode()
 

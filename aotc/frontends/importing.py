@@ -20,9 +20,9 @@ from aotc.processes.memory import available_memory
 
 # An import may take this many bytes of memory, and so many for each byte of its files.
 _MEMORY, _MEMORY_FACTOR = 4 << 30, 16
-# ... this many seconds of processor time between two steps that it tells of, and one more for so
-# many bytes. Steps are passes; and what is written in Python, and takes longer, but does not hang.
-_SECONDS, _BYTES_A_SECOND = 60, 50_000_000
+# ... this many seconds of processor time between two steps that it tells of. Steps are passes; and
+# what is written in Python, and takes longer, but does not hang.
+_SECONDS = 60
 
 
 def import_file(
@@ -35,16 +35,18 @@ def import_file(
     or takes more memory than there is, with the operation at which it does.
     """
     check_usable(frontend, path, options)
-    size = _size(frontend, path)
-    limits = Limits(
-        min(_MEMORY + _MEMORY_FACTOR * size, available_memory()), _SECONDS + size / _BYTES_A_SECOND
-    )
+    limits = import_limits(_size(frontend, path))
     question = {"frontend": named, "path": str(path), "options": dict(options)}
     try:
         given = json.dumps(question).encode()
         return FORK_SERVER.call(f"{__name__}:imported", given, limits=limits)
     except TaskError as error:
         raise import_failure(error) from None
+
+
+def import_limits(size: int) -> Limits:
+    """Of an import that reads so many bytes."""
+    return Limits(min(_MEMORY + _MEMORY_FACTOR * size, available_memory()), _SECONDS, size)
 
 
 def import_failure(error: TaskError) -> InputError:

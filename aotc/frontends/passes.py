@@ -11,8 +11,7 @@ from aotc.frontends.culprit import printed_question
 from aotc.frontends.torch_mlir import check_dialects
 from aotc.input.source import bytecode_of, describe_diagnostics
 from aotc.pipeline_text import short_name, single_passes
-from aotc.processes.fork_server import FORK_SERVER, Limits, TaskError, task_progress
-from aotc.processes.memory import available_memory
+from aotc.processes.fork_server import FORK_SERVER, TaskError, task_progress
 
 # Of processor time for one pass, and for each operation: far more than any pass needs.
 _SECONDS, _SECONDS_EACH = 6.0, 0.01
@@ -65,12 +64,14 @@ def _count(operation: Any) -> int:
 def _run_in_a_task(module: Any, pipeline: str) -> Any:
     from torch_mlir import ir
 
-    from aotc.frontends.importing import import_failure
+    from aotc.frontends.importing import import_failure, import_limits
 
-    limits = Limits(available_memory(), _SECONDS)
-    given = (f"{pipeline}\n".encode(), bytecode_of(module.operation))
+    bytecode = bytecode_of(module.operation)
+    line = f"{pipeline}\n".encode()
     try:
-        lowered = FORK_SERVER.call(f"{__name__}:passed", *given, limits=limits)
+        lowered = FORK_SERVER.call(
+            f"{__name__}:passed", line, bytecode, limits=import_limits(len(bytecode))
+        )
     except TaskError as error:
         raise import_failure(error) from None
     return ir.Module.parse(lowered, module.context)
@@ -83,8 +84,10 @@ def passed(given: memoryview) -> bytes:
 
     context = ir.Context()
     torch_dialect.register_dialect(context)
-    pipeline, _, bytecode = bytes(given).partition(b"\n")
-    module = run_passes(ir.Module.parse(bytecode, context), pipeline.decode())
+    # The bytecode is not copied to find the line's end: it has all weights.
+    end = next(place for place, byte in enumerate(given) if byte == ord("\n"))
+    module = ir.Module.parse(bytes(given[end + 1 :]), context)
+    module = run_passes(module, bytes(given[:end]).decode())
     # Who asks has not all of torch-mlir's dialects.
     check_dialects(module.operation)
     return bytecode_of(module.operation)

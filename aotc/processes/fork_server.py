@@ -43,6 +43,8 @@ _LARGEST = 1 << 16
 _LOOK = 0.05
 # A task that uses no processor time waits for something that never comes; in units of its limit.
 _IDLE = 10
+# What a task reads, copies or hashes in a second of processor time, of a slow machine.
+_BYTES_A_SECOND = 20_000_000
 # Tasks whose files may be open at a time: a process may have a thousand files.
 _MOST_OPEN = 64
 _ANSWER, _ERROR, _BUG = b"a", b"e", b"b"
@@ -50,10 +52,12 @@ _ANSWER, _ERROR, _BUG = b"a", b"e", b"b"
 
 class Limits(Struct, frozen=True):
     """What a task may use: resident memory in bytes; and seconds of processor time until it ends,
-    or tells of progress."""
+    or tells of progress. What it is given to read, of `size` bytes, may take its time in each step:
+    a second for `_BYTES_A_SECOND`."""
 
     memory: int
     seconds: float
+    size: int = 0
 
 
 class TaskError(Exception):
@@ -209,7 +213,7 @@ class ForkServer:
         ours, theirs = socket.socketpair()
         words: dict[str, Any] = {"task": task, "path": sys.path, "folder": str(Path.cwd())}
         if limits is not None:
-            words["limits"] = [limits.memory, limits.seconds]
+            words["limits"] = [limits.memory, limits.seconds, limits.size]
         handles = [files.given, files.answer, files.said, files.step, theirs.fileno()]
         with theirs, self._lock:
             control = self._begin()
@@ -358,7 +362,8 @@ class _Running(Struct):
         if changed != self.step_time or not self.clock:
             self.step_time, self.seconds, self.clock = changed, used, now
             own = os.pread(self.files.step, 32, 0).partition(b"\n")[0]
-            self.allowed = float(own) if own else self.limits.seconds
+            seconds = float(own) if own else self.limits.seconds
+            self.allowed = seconds + self.limits.size / _BYTES_A_SECOND
         # Of several threads, the clock counts.
         spent = min(used - self.seconds, now - self.clock)
         if spent > self.allowed or now - self.clock > _IDLE * self.allowed:

@@ -60,6 +60,12 @@ def test_a_task_without_progress_ends(server: ForkServer) -> None:
     assert ended.value.step == "an endless loop"
 
 
+def test_a_task_has_time_for_what_it_reads(server: ForkServer) -> None:
+    """Each step may take longer by the size of what the task is given to read."""
+    with pytest.raises(TaskError, match=r"no progress in 2 s"):
+        server.call("tasks:spin", b"1", limits=Limits(memory=1 << 40, seconds=0.1, size=38_000_000))
+
+
 def test_a_task_that_waits_for_ever_ends(server: ForkServer) -> None:
     """A task that uses no processor time has ten times its limit."""
     began = time.monotonic()
