@@ -93,13 +93,14 @@ def _wait(child: int, heard: set[signal.Signals], record: Record) -> int:
         elif event.si_signo != signal.SIGCHLD:
             _end_all(child)
             record.remove_files()
-            # A terminal has ^C on the line.
-            print("\naotc: interrupted", file=sys.stderr, flush=True)
-            return _INTERRUPTED
+            return _tell_of_interrupt()
         else:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended and os.WIFEXITED(status):
                 _reap()
+                # What comes after the outputs are written is heard, too: `aotc build && ...` ends.
+                if signal.sigpending() & (heard - {signal.SIGCHLD}):
+                    return _tell_of_interrupt()
                 return os.WEXITSTATUS(status)
             if ended:
                 _end_all(child)
@@ -129,6 +130,12 @@ def _reap() -> None:
         while time.monotonic() < until:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
                 signal.sigtimedwait([signal.SIGCHLD], max(0.0, until - time.monotonic()))
+
+
+def _tell_of_interrupt() -> int:
+    # A terminal has ^C on the line.
+    print("\naotc: interrupted", file=sys.stderr, flush=True)
+    return _INTERRUPTED
 
 
 def _tell_of_memory(step: Step | None, limit: int) -> int:

@@ -110,6 +110,9 @@ def interrupted_build(seed: int, cache: Path, longest: float) -> Ended:
         except subprocess.TimeoutExpired:
             pass
         began = time.monotonic()
+        if Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            process.communicate()
+            return Ended("ended before")
         number = random_.choice((signal.SIGINT, signal.SIGTERM))
         (os.killpg if random_.random() < 0.5 else os.kill)(process.pid, number)
         try:

@@ -75,6 +75,23 @@ def test_an_interrupt_is_heard_at_once(number: signal.Signals, tmp_path: Path) -
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+# Tells our parent once the command's process has ended, and then ends itself.
+LATE = """ours, command = os.getppid(), os.getpid()
+            if os.fork() == 0:
+                while os.getppid() == command:
+                    time.sleep(0.001)
+                os.kill(ours, signal.SIGINT)
+                os._exit(0)"""
+
+
+def test_an_interrupt_after_the_work_is_heard(tmp_path: Path) -> None:
+    """What follows the command in a shell's list does not run; what was written stays."""
+    with run(tmp_path, LATE) as process:
+        assert process.communicate(timeout=30) == (b"", b"\naotc: interrupted\n")
+    assert process.returncode == 130
+    assert (tmp_path / "draft").exists()
+
+
 @pytest.mark.parametrize(
     ("reads_input", "code", "said"),
     [(False, 4, "."), (True, 2, ": MLIR's reader does not survive this input.")],
