@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from aotc.artifacts import ArtifactFile
+from aotc.errors import InternalError
 
 if TYPE_CHECKING:  # each is loaded when a stage needs it
     from aotc.host.constants import Constant
@@ -90,6 +91,19 @@ def functions_of(code: Sequence[KernelCode]) -> CpuKernels:
     """The kernels as the host's functions."""
     (functions,) = (one.functions for one in code if one.functions is not None)
     return functions
+
+
+def images_of(code: Sequence[KernelCode]) -> tuple[DeviceImage, ...]:
+    """The image of each gpu.module and gpu.binary: without a file where no target made one, for
+    kernels that the CPU alone runs. Raises InternalError where two targets made one."""
+    images: dict[str, DeviceImage] = {}
+    for image in (image for one in code for image in one.images):
+        if image.name in images:
+            raise InternalError(f"Two targets made an image of {image.name}.")
+        images[image.name] = image
+    for kernel in functions_of(code).kernels:
+        images.setdefault(kernel.module, DeviceImage(kernel.module, None))
+    return tuple(images.values())
 
 
 class KernelObjects(StageResult, frozen=True):

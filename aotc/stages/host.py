@@ -25,6 +25,7 @@ from aotc.building.results import (
     StageResult,
     TakenWeights,
     functions_of,
+    images_of,
 )
 from aotc.host.constants import (
     Constant,
@@ -98,7 +99,7 @@ def translate_host(
         return build.write(file, text + manifest_note(described.manifest))
 
     r = build.request
-    images = [image for one in code for image in one.images]
+    images = images_of(code)
     content = {image.name: _image_bytes(build, image) for image in images}
     whole = apart = None
     constants: list[Constant] = []

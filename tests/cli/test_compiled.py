@@ -13,7 +13,10 @@ Aotc = Callable[..., Outcome]
 MlirFile = Callable[..., Path]
 
 PTX = r".version 8.0\0A.target sm_80\0A.visible .entry k() { ret; }"
-ELF, FATBIN = r"\7FELFk", r"P\EDU\BA"
+FATBIN = r"P\EDU\BA"
+ELF, AMD_ELF = (
+    r"\7FELF\02\01\01" + 9 * r"\00" + r"\02\00" + machine + r"\00k" for machine in (r"\BE", r"\E0")
+)
 MODULE = """module attributes {{gpu.container_module}} {{
   gpu.binary @device{handler} [{objects}]
   func.func @f() attributes {{llvm.emit_c_interface}} {{
@@ -47,6 +50,12 @@ def binary(*objects: str, handler: str = "") -> str:
             "there. (Give the gpu.module instead, and aotc compiles it.)",
         ),
         (
+            binary(f'bin = "{AMD_ELF}"'),
+            "2:3",
+            "gpu.binary @device holds what is no image: aotc takes cubins, fat binaries and PTX "
+            "there. (Give the gpu.module instead, and aotc compiles it.)",
+        ),
+        (
             binary(f'assembly = "{PTX.replace(" k()", " other()")}"'),
             "5:5",
             "gpu.launch_func: no kernel 'k' in the image of gpu.binary @device.",
@@ -63,7 +72,14 @@ def binary(*objects: str, handler: str = "") -> str:
             "gpu.binary @device: #gpu.select_object chooses object 1, and there is 1, from 0 on.",
         ),
     ],
-    ids=["bitcode", "no-image", "no-kernel", "fatbin-among-others", "no-such-object"],
+    ids=[
+        "bitcode",
+        "no-image",
+        "another-gpus-image",
+        "no-kernel",
+        "fatbin-among-others",
+        "no-such-object",
+    ],
 )
 def test_a_binary_that_is_refused(
     text: str, place: str, message: str, aotc: Aotc, mlir_file: MlirFile, tmp_path: Path

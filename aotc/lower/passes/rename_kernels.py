@@ -9,7 +9,7 @@ from aotc.lower.passes.base import Lowering, OwnPass
 class RenameKernels(OwnPass, frozen=True):
     name = "aotc-rename-kernels"
     needs = ("aotc-merge-kernels",)
-    reason: str = "kernels get names that PTX can spell"
+    reason: str = "kernels get names that assemblers can spell"
 
     def run(self, lowering: Lowering) -> None:
         rename_kernels(lowering.module)

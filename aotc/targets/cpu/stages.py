@@ -98,7 +98,7 @@ def _without_cpu_kernels(build: Build, outlined: Outlined) -> CpuKernels:
     if kernels and build.request.target.library == "musl":
         build.warn(
             "nowhere-to-run",
-            "The kernels have nowhere to run: a program for musl cannot load NVIDIA's driver, and "
+            "The kernels have nowhere to run: a program for musl cannot load a GPU's driver, and "
             "--no-cpu-kernels leaves out the CPU's.",
         )
     with build.context, mlir.ir.Location.unknown():

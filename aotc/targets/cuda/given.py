@@ -16,8 +16,10 @@ from aotc.input.given import GivenBinary, GivenImage
 from aotc.input.source import Source
 from aotc.mlir import gpu, ir
 from aotc.ops import symbol_of
+from aotc.targets.cuda.images.cubin import EM_CUDA
 
 _ELF = b"\x7fELF"
+_MACHINE = slice(18, 20)  # e_machine
 _FATBIN = b"\x50\xed\x55\xba"
 _BITCODE = b"BC\xc0\xde"
 # gpu.object's format for LLVM bitcode (upstream's CompilationTarget::Offload).
@@ -69,7 +71,7 @@ def _read_image(source: Source, binary: Any, attribute: Any) -> GivenImage:
     data, target = bytes(attribute.object), str(attribute.target)
     chip = re.search(r'chip = "sm_(\w+)"', target)
     number = chip[1] if chip is not None else "75"  # the default of #nvvm.target
-    if data.startswith(_ELF):
+    if data.startswith(_ELF) and data[_MACHINE] == EM_CUDA.to_bytes(2, "little"):
         return GivenImage("elf", number, data)
     if data.startswith(_FATBIN):
         return GivenImage("fatbin", number, data)

@@ -33,10 +33,9 @@ class DeviceModule(Struct, frozen=True):
 
 
 class DeviceModules(StageResult, frozen=True):
-    """The gpu.modules; those of `cpu_alone` have kernels that no GPU runs."""
+    """The gpu.modules that have kernels for GPUs."""
 
     modules: tuple[DeviceModule, ...]
-    cpu_alone: tuple[str, ...]
 
 
 class DeviceUnit(Struct, frozen=True):

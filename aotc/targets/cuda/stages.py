@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
     r = build.request
-    cpu_alone: list[str] = []
     lowered: list[DeviceModule] = []
     files: list[ArtifactFile] = []
     modules = gpu_modules(outlined.module)
@@ -54,7 +53,6 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
         name = symbol_of(gpu_module)
         target = runs_on(gpu_module)
         if target == CPU:
-            cpu_alone.append(name)
             continue
         only_chip = None if target in (None, ANY_GPU) else Chip(target)
         early = tuple(early_kernels(gpu_module))
@@ -64,7 +62,7 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
             module = lower_device(gpu_module, outlined.source, debug=r.debug, watch=watch)
             files += build.printed(DEVICE_MLIR, module.operation, **_words(build, name))
         lowered.append(DeviceModule(name, module, text, only_chip, early))
-    return DeviceModules(tuple(lowered), tuple(cpu_alone), files=tuple(files))
+    return DeviceModules(tuple(lowered), files=tuple(files))
 
 
 def _lowered_before(build: Build, name: str, gpu_module: Any) -> str | None:
@@ -392,5 +390,4 @@ def bundle(build: Build, outlined: Outlined, device: DeviceModules, cubins: Cubi
         _compiler(build).bundle_given(binary, file)
         images.append(DeviceImage(binary.name, file, cubins.built_for[binary.name]))
     files = tuple(_file(build, FATBIN, image.name) for image in images)
-    images += [DeviceImage(name, None) for name in device.cpu_alone]
     return KernelCode(tuple(images), files=files)

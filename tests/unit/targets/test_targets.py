@@ -36,19 +36,39 @@ CODE = ArtifactKind(
 def make(build, outlined):
     from aotc.building.results import KernelCode
 
-    entries = ", ".join(entry.name for entry in outlined.entries)
-    return KernelCode(files=build.texts(CODE, f"{entries}\\n"))
+    from aotc.analysis.gpu_modules import gpu_modules, runs_on
+    from aotc.building.results import DeviceImage
+    from aotc.kernels.family import CPU
+    from aotc.ops import symbol_of
+
+    names = [symbol_of(op) for op in gpu_modules(outlined.module) if runs_on(op) != CPU]
+    for name in names:
+        build.write(f"{name}.image", f"the third's image of {name}")
+    return KernelCode(
+        images=tuple(DeviceImage(name, f"{name}.image") for name in names),
+        files=build.texts(CODE, "".join(f"{name}\\n" for name in names)),
+    )
 
 
 class Third:
     kinds, described, embedded, linked = (CODE,), CODE, CODE, ()
-    tools = (ToolSpec("third-linker", "links", ("third",), ("bin/third",)),)
+    # The runtime has the driver of CUDA, too.
+    tools = (
+        ToolSpec("third-linker", "links", ("third",), ("bin/third",)),
+        *(target.TARGETS[0].tools if "alone" in sys.argv else ()),
+    )
+    native_chips = check_devices = passes = lambda self: ()
     given_binaries = lambda self, source: ()
+    image_format = lambda self, view: None
+    find_images = lambda self, view: iter(())
 
 
 sys.modules["aotc.targets.third"] = module = ModuleType("aotc.targets.third")
 module.make = make
-target.TARGETS += (Third(),)
+cuda, cpu = target.TARGETS
+target.TARGETS = (*((Third(),) if "alone" in sys.argv else (cuda, Third())), cpu)
+if "alone" in sys.argv:
+    sys.argv.remove("alone")
 
 from aotc.cli import main
 
@@ -78,20 +98,39 @@ def test_others_do_not_name_a_target() -> None:
     assert named == NAMES_A_TARGET
 
 
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND, *map(str, arguments)],
+        env=process_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_a_third_target_is_a_folder_and_a_row() -> None:
     """Its kinds, stages and tools are there by what the target says, and by nothing else."""
-
-    def run(*arguments: str | Path) -> str:
-        return subprocess.run(
-            [sys.executable, "-c", COMMAND, *map(str, arguments)],
-            env=process_environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-
     told = run("build", SAMPLES / "saxpy.mlir", "--emit", "third-code", "-o", "-")
-    assert told == "saxpy\n"
-    listed = "".join(run("build", "-h").split())  # which breaks lines at hyphens
-    assert "host-mlir,third-code,cpu-mlir" in listed
+    assert told.stdout == "saxpy_kernels\n", told.stderr
+    listed = "".join(run("build", "-h").stdout.split())  # which breaks lines at hyphens
+    assert "cpu-mlir,third-code,fatbin" in listed
     assert "--third-linker" in listed
+
+
+def test_a_third_targets_image_is_in_the_program(tmp_path: Path) -> None:
+    """With the CPU beside it, and without CUDA: the program runs on the CPU here."""
+    program = tmp_path / "attention"
+    built = run("alone", "build", SAMPLES / "attention.mlir", "-o", program, "--no-cache")
+    assert built.returncode == 0, built.stderr
+    assert b"the third's image of attention_kernels" in program.read_bytes()
+    sizes = [word for name in "qkv" for word in ("--dim", f"{name}=2x8x16")]
+    command = [program, "--device", "cpu", "-q", *sizes]
+    ran = subprocess.run(command, capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_two_targets_make_no_image_of_one_module(tmp_path: Path) -> None:
+    """Neither is taken in silence."""
+    built = run("build", SAMPLES / "saxpy.mlir", "-o", tmp_path / "saxpy", "--no-cache")
+    assert built.returncode == 4
+    assert "Two targets made an image of saxpy_kernels." in built.stderr
