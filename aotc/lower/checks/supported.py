@@ -33,6 +33,7 @@ _WRITES = {
     **_OTHER_WRITES,
 }
 _CONSTANT_MEMORY = 4
+_BYTE = 8
 _HIGHER_LEVELS = ("sparse_tensor", "stablehlo")
 _VECTOR_ACCESSES = (
     "vector.load",
@@ -47,24 +48,37 @@ _VECTOR_ACCESSES = (
     "vector.compressstore",
     "affine.vector_load",
     "affine.vector_store",
+    "vector.type_cast",
 )
 
 
 def check_supported(source: Source, *, has_pipeline: bool = False) -> None:
     """Raises InputError for operations that would lower to something wrong, and
     (unless a pipeline of the user's comes first) for those of levels that are not lowered yet."""
+    check_vector_accesses(source)
     for operation in ops.walk(source.module.operation):
         reason = None
         dialect = operation.name.split(".")[0]
         if dialect in _HIGHER_LEVELS and not has_pipeline:
             reason = f"the {dialect} dialect is not lowered yet; --pipeline can lower it first"
-        if operation.name in _VECTOR_ACCESSES and _moves_packed_bits(operation):
-            reason = (
-                "LLVM packs vectors of i1 into bits, and a memref of i1 has a byte for each: "
-                "use i8, or access single elements"
-            )
         if reason is not None:
             raise _refused(source, operation, f"{operation.name} is not supported here: {reason}.")
+
+
+def check_vector_accesses(source: Source) -> None:
+    """Raises InputError for accesses of vectors whose elements lie otherwise in a vector than in a
+    memref: LLVM packs those of i1, i4 or i24, and in a memref each begins at a byte (i24: every
+    four). Schedules make such accesses, too."""
+    for operation in ops.find(source.module.operation, *_VECTOR_ACCESSES):
+        element = _packed_element(operation)
+        if element is not None:
+            raise _refused(
+                source,
+                operation,
+                f"{operation.name} is not supported here: LLVM packs the bits of vectors of "
+                f"{element}, and a memref of {element} does not: use elements of 8, 16, 32 or 64 "
+                "bits, or access single ones.",
+            )
 
 
 def check_kernels(source: Source) -> None:
@@ -88,11 +102,10 @@ def check_kernels(source: Source) -> None:
 
 
 def _check_arguments(source: Source, launch: Any) -> None:
-    """Refuses vectors of i1, of which device code declares bits and reads bytes, and constant
-    memory, which is no caller's."""
+    """Refuses vectors of i1 and the like, of which device code declares bits and reads bytes, and
+    constant memory, which is no caller's."""
     for operand in launch.operands:
-        is_vector = isinstance(operand.type, ir.VectorType)
-        if is_vector and str(operand.type.element_type) == "i1":
+        if isinstance(operand.type, ir.VectorType) and _is_packed(operand.type.element_type):
             said = (
                 f"a kernel is given a {operand.type}, which is not supported: use a vector of i8, "
                 "or make it in the kernel."
@@ -137,8 +150,16 @@ def _refused(source: Source, operation: Any, said: str) -> InputError:
     return input_error(source, [(operation.location, said)])
 
 
-def _moves_packed_bits(operation: Any) -> bool:
+def _packed_element(operation: Any) -> Any | None:
+    """The type of the elements, if vectors of it lie otherwise than a memref."""
     values = [*operation.operands, *operation.results]
-    memrefs = [value.type for value in values if isinstance(value.type, ir.MemRefType)]
     # Masks are vectors of i1, too: it is the memref's elements that tell.
-    return any(str(memref.element_type) == "i1" for memref in memrefs)
+    elements = [one.type.element_type for one in values if isinstance(one.type, ir.MemRefType)]
+    return next(filter(_is_packed, elements), None)
+
+
+def _is_packed(element: Any) -> bool:
+    """Whether LLVM gives an element of a vector fewer bits than one of an array."""
+    return isinstance(element, (ir.IntegerType, ir.FloatType)) and (
+        element.width < _BYTE or bool(element.width & (element.width - 1))
+    )
