@@ -212,7 +212,7 @@ class BuildRequest(Struct, frozen=True):
 
     `content` is built in place of what the file `source` has, which then only names it.
     `frontend` makes MLIR of it: by default the one whose files end like the source's, if any.
-    `chips` empty means the default set; `ptx` is meant only when `ptx_given`.
+    `chips` empty means the default set; `ptx` is the one whose PTX the image has, None for no PTX.
     `block` is the size of the blocks that loops are mapped to, where the loop does not say itself.
     `allow_tf32`: products of f32 may round their operands to tf32; `allow_3xtf32`: they may be sums
     of three products of tf32. `untested_kernels`: kernels may be taken that no GPU has run yet.

@@ -1,5 +1,6 @@
 """The kernel library: IR that aotc writes in place of an operation that it recognizes.
 
-`matmul` computes contractions and convolutions, `attention` computes softmax(Q K^T) V. `indices`
-and `writer` build the IR of both.
+`matmul` computes contractions and convolutions, `attention` computes softmax(Q K^T) V. `family` is
+the interface of both, `tensor_core` and `hopper` have instructions and pipelines for their kernels,
+and `aotc.builder` builds the IR.
 """

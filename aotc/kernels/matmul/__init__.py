@@ -1,13 +1,17 @@
-"""Matmuls → kernels of their own, instead of a loop for each element.
+"""GEMM: operations that are matrix products become calls of kernels, not a loop for each element.
 
-`problem` says what is computed, `recognise` finds it in a module (a product with a vector by
-`vectors`). A family writes the host function that launches a kernel for it, as MLIR text, from
-parameters: `hopper`, `tensor_cores` and `simt` (what `choice` asks is each one's `family`),
-`skinny` for few rows, `copied`, `blackwell`, and `cpu`. `choice` picks families and parameters,
-from their models or from what was measured (`tuned`), `peaks` and `reasons` say in words why, and
-`dispatch` puts the kernels beside the loops. `fusion` finds what is done with a product, which an
-`epilogue` computes in its kernel.
+Read it in this order. `dispatch` is what the pass `aotc-choose-matmul-kernels` calls: it goes
+through the `linalg.generic` operations of a module. `recognition` says which of them are products
+(`vectors`: with a vector), as a `problem`. `fusion` finds what is done with a product next, which
+becomes an `epilogue` of its kernel. `choice` takes families and variants for the problem and the
+chips, from their cost models or from measurements (`tuned`); `peaks` and `explanation` say why.
+`dispatch` then inserts their launches, under conditions on the GPU and on addresses.
 
-What is no product of two matrices as they lie is in `implicit_gemm`; `writing` has what several
-families are written in.
+A `family` is a way to multiply: `wgmma` (Hopper), `mma_sync`, `simt` (multiply-adds), `gemv` (few
+rows or columns), `tcgen05` (Blackwell), `operand_packing` (another family's kernel on copies), and
+`cpu`. In a family's package, `family` has its variants, what they can take and what they cost, and
+`kernel` builds the kernel: its mainloop and its stores are modules beside it.
+
+`implicit_gemm` has convolutions and other contractions whose operands are not matrices in memory.
+`scalar` and `split_k_reduction` are shared by families.
 """

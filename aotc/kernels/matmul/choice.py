@@ -140,20 +140,23 @@ def choose(
     taken that no GPU has run yet. `capabilities`: all GPUs that run code for these chips; without
     that, the chips themselves."""
     offered = tuple(capabilities) or unique(chip.capability for chip in chips)
-    return _fitting(_fastest(problem, chips, measured, untested=untested), offered)
+    fastest = _fastest(problem, tuple(chips), tuple(measured), untested=untested)
+    return _fitting(fastest, offered)
 
 
+@lru_cache(maxsize=256)
 def _fastest(
-    problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry], *, untested: bool
-) -> list[Choice]:
-    """The kernels, whatever shared memory the chips have."""
+    problem: Problem, chips: tuple[Chip, ...], measured: tuple[Entry, ...], *, untested: bool
+) -> tuple[Choice, ...]:
+    """The kernels, whatever shared memory the chips have. Kept, for networks have many products of
+    one size."""
     least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
     if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
-        return []
+        return ()
     if any(chip.capability < LEAST_CAPABILITY for chip in chips):
-        return []
+        return ()
     if isinstance(problem, ImplicitGemm):
-        return list(_choose_implicit_gemm(problem))
+        return _choose_implicit_gemm(problem)
     found, others = [], []
     for chip in unique(_own_variant(chip) for chip in chips):
         if untested and (new := _untested(problem, chip)):
@@ -182,7 +185,7 @@ def _fastest(
         found += _best(problem, families, ANY_GPU, others)
     for_any_address = [family for family in families if family.takes_any_address]
     anywhere = _best(_anywhere(problem), for_any_address, ANY_GPU, others or chips)[:1]
-    return [*found, *_for_all(anywhere)] if anywhere else []
+    return (*found, *_for_all(anywhere)) if anywhere else ()
 
 
 def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
@@ -310,9 +313,8 @@ def _not_far_slower(
     return [able[i] for i in order if clocks[i] <= _FAR_SLOWER * clocks[order[0]]]
 
 
-@lru_cache(maxsize=64)
 def _choose_implicit_gemm(problem: ImplicitGemm) -> tuple[Choice, ...]:
-    """As they lie, and at any address. Kept, for networks have many convolutions of one size."""
+    """As they lie, and at any address."""
     found = []
     for one in dict.fromkeys((problem, _anywhere(problem))):
         for family in _OF_IMPLICIT_GEMM:

@@ -7,7 +7,7 @@ written, and until they are put back the module has their signatures alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from aotc import ops
@@ -30,16 +30,23 @@ def has_library_kernels_alone(module: Any) -> bool:
     )
 
 
-def take_out(module: Any, written_by_hand: Collection[str]) -> Any:
-    """Moves the library's gpu.modules, which are outlined, into a module of their own; in their
-    place are kernels that do nothing. Those of `written_by_hand` may have any name, and stay."""
+def library_modules(module: Any, written_by_hand: Collection[str]) -> list[Any]:
+    """The library's gpu.modules, which are outlined. Those of `written_by_hand` may have any
+    name."""
+    return [
+        gpu_module
+        for gpu_module in gpu_modules(module)
+        if (name := symbol_of(gpu_module)).startswith(MODULE_PREFIX) and name not in written_by_hand
+    ]
+
+
+def take_out(module: Any, outlined: Iterable[Any]) -> Any:
+    """Moves gpu.modules into a module of their own; in their place are kernels that do nothing."""
     with module.context, ir.Location.unknown():
         kept = ir.Module.create()
-        for gpu_module in gpu_modules(module):
-            name = symbol_of(gpu_module)
-            if name.startswith(MODULE_PREFIX) and name not in written_by_hand:
-                _insert_signatures(gpu_module)
-                ops.body_of_module(kept).append(gpu_module)
+        for gpu_module in outlined:
+            _insert_signatures(gpu_module)
+            ops.body_of_module(kept).append(gpu_module)
     return kept
 
 

@@ -7,6 +7,8 @@ image: one run of clang and ptxas for each chip, and one copy of what kernels sh
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aotc import ops
@@ -26,54 +28,63 @@ from aotc.ops import symbol_of
 _NOT_LESS = 5  # arith.cmpi's sge
 
 
-def merge_outlined(module: Any, written_by_hand: set[str], name: str) -> None:
-    """Moves the kernels of outlined gpu.modules into one called `name`.
+def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: bool) -> None:
+    """Moves the kernels of outlined gpu.modules into one called `name`, where those that are the
+    same are one: with `debug`, those whose lines are the same, too.
 
     Modules in `written_by_hand` stay, and so does one that holds more than kernels (copies of
     functions and globals that its kernel uses: their names may mean different things).
     """
-    for_cpu = _modules_for_cpu(module)
+    launches = launches_of(module)
+    for_cpu = _modules_for_cpu(launches)
     groups: dict[str, list[Any]] = {}
     for op in gpu_modules(module):
         if symbol_of(op) not in written_by_hand and _is_plain(op):
-            target = _target_of(symbol_of(op))
+            target = target_of(symbol_of(op))
             groups.setdefault(CPU if symbol_of(op) in for_cpu else target, []).append(op)
     for target, outlined in groups.items():
-        _merge(module, outlined, f"{name}_{target}" if target else name)
-        if target not in ("", CPU):
-            _share(module, outlined[0])
+        _merge(module, outlined, launches, f"{name}_{target}" if target else name)
+        share_kernels(outlined[0], launches, debug=debug)
         if target:
             with module.context:
                 outlined[0].attributes[RUNS_ON] = ir.StringAttr.get(target)
 
 
-def _share(module: Any, gpu_module: Any) -> None:
-    """Of kernels that are the same one stays, for the launches of all: a product of the same sizes
-    in every layer of a model has one."""
-    kept: dict[str, str] = {}
-    renamed = {}
+def launches_of(module: Any) -> list[Any]:
+    """The launches of outlined kernels."""
+    return ops.find(module.operation, "gpu.launch_func")
+
+
+def share_kernels(gpu_module: Any, launches: Sequence[Any], *, debug: bool) -> None:
+    """Of kernels that are the same one stays, for the launches of all: equal layers of a model have
+    one for each of their operations. `debug`: see `equal_kernels`."""
     name = symbol_of(gpu_module)
-    kernels = _content(gpu_module)
+    renamed = {}
+    for kernel, first in equal_kernels(_content(gpu_module), debug=debug):
+        renamed[name, symbol_of(kernel)] = name, symbol_of(first)
+        ops.erase(kernel)
+    _rename_launches(launches, renamed)
+
+
+def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any]]:
+    """Each kernel that is like an earlier one but for its name, and the first like it. With
+    `debug`, their lines must be the same, too."""
     # Of one that has no other's arguments and number of operations the text need not be compared.
     shapes = [(str(op.attributes["function_type"]), len(ops.walk(op))) for op in kernels]
-    for kernel in (
-        op for op, shape in zip(kernels, shapes, strict=True) if shapes.count(shape) > 1
-    ):
-        own = symbol_of(kernel)
-        text = kernel.get_asm(use_local_scope=True).replace(f"@{own}(", "@(", 1)
-        if text not in kept:
-            kept[text] = own
-            continue
-        renamed[name, own] = kept[text]
-        ops.erase(kernel)
-    if renamed:
-        with module.context:
-            _rename_launches(module, renamed, name)
+    counts = Counter(shapes)
+    firsts: dict[str, Any] = {}
+    found = []
+    for kernel in (op for op, shape in zip(kernels, shapes, strict=True) if counts[shape] > 1):
+        text = kernel.get_asm(use_local_scope=True, enable_debug_info=debug)
+        text = text.replace(f"@{symbol_of(kernel)}(", "@(", 1)
+        first = firsts.setdefault(text, kernel)
+        if first is not kernel:
+            found.append((kernel, first))
+    return found
 
 
-def _modules_for_cpu(module: Any) -> set[str]:
+def _modules_for_cpu(launches: Sequence[Any]) -> set[str]:
     """The gpu.modules all of whose launches stand where there is no GPU."""
-    launches = ops.find(module.operation, "gpu.launch_func")
     elsewhere = {launched_kernel(op)[0] for op in launches if not _is_without_gpu(op)}
     return {launched_kernel(op)[0] for op in launches} - elsewhere
 
@@ -101,7 +112,7 @@ def _asks_for_gpu(condition: Any) -> bool:
     return int(ir.IntegerAttr(comparison.attributes["predicate"]).value) == _NOT_LESS
 
 
-def _target_of(name: str) -> str:
+def target_of(name: str) -> str:
     """What the kernels of an outlined gpu.module are launched on, "" for everything."""
     if not name.startswith(MODULE_PREFIX):
         return ""
@@ -111,17 +122,17 @@ def _target_of(name: str) -> str:
     return chip[0]
 
 
-def _merge(module: Any, outlined: list[Any], name: str) -> None:
+def _merge(module: Any, outlined: list[Any], launches: Sequence[Any], name: str) -> None:
     with module.context:
         target = outlined[0]
-        renamed: dict[tuple[str, str], str] = {}
+        names: dict[tuple[str, str], str] = {}
         taken: set[str] = set()
         for gpu_module in outlined:
             for kernel in _content(gpu_module):
                 old = symbol_of(kernel)
                 new = _free_name(old, taken)
                 taken.add(new)
-                renamed[symbol_of(gpu_module), old] = new
+                names[symbol_of(gpu_module), old] = new
                 kernel.attributes["sym_name"] = ir.StringAttr.get(new)
                 if gpu_module is not target:
                     target.regions[0].blocks[0].append(kernel)
@@ -134,7 +145,7 @@ def _merge(module: Any, outlined: list[Any], name: str) -> None:
         }
         target_name = _free_name(name, others - {symbol_of(target)})
         target.attributes["sym_name"] = ir.StringAttr.get(target_name)
-        _rename_launches(module, renamed, target_name)
+        _rename_launches(launches, {old: (target_name, new) for old, new in names.items()})
 
 
 def _is_symbol(op: Any) -> bool:
@@ -157,11 +168,14 @@ def _free_name(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _rename_launches(module: Any, renamed: dict[tuple[str, str], str], target: str) -> None:
-    for launch in ops.find(module.operation, "gpu.launch_func"):
-        key = launched_kernel(launch)
-        if key in renamed:
-            launch.attributes["kernel"] = ir.SymbolRefAttr.get([target, renamed[key]])
+def _rename_launches(
+    launches: Iterable[Any], renamed: Mapping[tuple[str, str], tuple[str, str]]
+) -> None:
+    """Launches of kernels, each named with its gpu.module, are of others."""
+    for launch in launches:
+        if (new := renamed.get(launched_kernel(launch))) is not None:
+            with launch.context:
+                launch.attributes["kernel"] = ir.SymbolRefAttr.get(list(new))
 
 
 def rename_kernels(module: Any) -> None:
@@ -180,6 +194,7 @@ def rename_kernels(module: Any) -> None:
                 taken.add(new)
                 ir.SymbolTable.replace_all_symbol_uses(old, new, gpu_module)
                 function.attributes["sym_name"] = ir.StringAttr.get(new)
-                renamed[symbol_of(gpu_module), old] = new
+                name = symbol_of(gpu_module)
+                renamed[name, old] = name, new
             if renamed:
-                _rename_launches(module, renamed, symbol_of(gpu_module))
+                _rename_launches(launches_of(module), renamed)

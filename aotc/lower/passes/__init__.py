@@ -1,1 +1,1 @@
-"""aotc's own passes, a file each (`own` lists them); what a pass is (`base`); MLIR's (`run`)."""
+"""aotc's own passes, a file each (`own` lists them); `base` says what a pass is, MLIR's or ours."""

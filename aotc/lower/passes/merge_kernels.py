@@ -15,4 +15,5 @@ class MergeKernels(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         lowering.put_library_back()
         name = f"{c_identifier(lowering.request.name)}_kernels"
-        merge_outlined(lowering.module, set(lowering.by_hand), name)
+        by_hand, debug = set(lowering.by_hand), lowering.request.debug
+        merge_outlined(lowering.module, by_hand, name, debug=debug)

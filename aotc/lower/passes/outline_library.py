@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from aotc.lower.outlining.library import has_library_kernels_alone, take_out
+from aotc.lower.outlining.library import has_library_kernels_alone, library_modules, take_out
+from aotc.lower.outlining.module import launches_of, share_kernels
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.rewrites.run import run_passes
 
@@ -25,6 +26,10 @@ class OutlineLibrary(OwnPass, frozen=True):
         lowering.run_upstream(
             "canonicalize", "cse", "gpu-launch-sink-index-computations", "gpu-kernel-outlining"
         )
-        lowering.library = take_out(lowering.module, lowering.by_hand)
+        outlined = library_modules(lowering.module, lowering.by_hand)
+        launches = launches_of(lowering.module)
+        for gpu_module in outlined:
+            share_kernels(gpu_module, launches, debug=lowering.request.debug)
+        lowering.library = take_out(lowering.module, outlined)
         name, watch = lowering.source.name, lowering.watch
         run_passes(lowering.library, _SIMPLIFY, name=name, watch=watch)

@@ -6,6 +6,5 @@ other modules: `cluster` (multicast), `mma` and `fragments` (the mainloop), `pin
 with `transposed_store` and `transpose_of_c_store` (if C transposed is computed),
 `epilogue_operands` and `column_operands`. `variants` has their parameters, `cost` the model of the
 chip that chooses among them, `dispatch_table` the same model in a program that knows the sizes
-first, `small_m` what is better for few rows. `block`, `pipeline`, `store` and `tiles` are for
-kernels that are still written as text.
+first, `small_m` what is better for few rows.
 """
