@@ -151,6 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--interrupts", type=int, default=200, help="how many (200)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     options = parser.parse_args(arguments)
+    # A shell's background job ignores it, and so would the builds.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(f"seed {options.seed}", flush=True)
     counts: Counter[tuple[str, str]] = Counter()
     for what, endings in (
