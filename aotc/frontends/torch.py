@@ -20,6 +20,7 @@ from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
+from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
@@ -74,6 +75,7 @@ def import_program(program: Any, name: str) -> Any:
     for pipeline in _PIPELINES:
         module = run_passes(module, pipeline)
     propagate_nans(module)
+    bound_shifts(module)
     make_entry(module, name, list(program.graph_signature.user_inputs))
     unify_sizes(module, program)
     return module

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from frontends.support import call
+from helpers.command import aotc_command, process_environment
 
 import aotc
 from aotc.depfile import files_read
@@ -70,6 +72,41 @@ def test_a_model_of_onnx_alone(external: bool, tmp_path: Path) -> None:
         (tmp_path / "weights").write_bytes(b"cut")
         with pytest.raises(aotc.InputError, match="onnx cannot load"):
             _build(path)
+
+
+@pytest.mark.parametrize("data", [None, b"abcd"])
+def test_weights_that_are_not_there(data: bytes | None, tmp_path: Path) -> None:
+    """Memory is taken for what the file beside the model has, not for what the model says."""
+    from onnx import TensorProto, helper
+
+    size = 1 << 40
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name in "xy")
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[size])
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="weights")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [x], [y], [weight])
+    path = tmp_path / "net.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+    )
+    if data is not None:
+        (tmp_path / "weights").write_bytes(data)
+    command = [*aotc_command(), "build", path, "--emit", "mlir", "-o", tmp_path / "net.mlir"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'ulimit -v {4 << 20}; exec "$@"', "sh", *command],
+        env=process_environment({"AOTC_CACHE": "off"}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"aotc: error: onnx cannot load '{path}': Data of TensorProto ( tensor name: w) should be "
+        f"stored in {tmp_path}/weights, but it is not regular file.\n"
+        if data is None
+        else "aotc: error: The data of the tensor 'w' has 4 bytes: float of the shape "
+        f"[{size}] has {4 * size}.\n"
+    )
 
 
 def _exported(name: str, dtype: str, batch: int, folder: Path, **options: Any) -> tuple[Path, Any]:

@@ -270,6 +270,36 @@ def test_weights_in_a_file(tmp_path: Path) -> None:
     assert transposed not in built.path.read_bytes()
 
 
+class _Largest(torch.nn.Module):
+    """torch-mlir's lowering of the last operation crashes."""
+
+    def forward(self, x: Any) -> Any:
+        y = x + 1
+        return y.max()
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_a_crash_names_the_operation(from_file: bool, tmp_path: Path) -> None:
+    """And its line; the process that asked goes on."""
+    line = next(
+        number
+        for number, text in enumerate(Path(__file__).read_text().splitlines(), 1)
+        if text.endswith("return y.max()")
+    )
+    program = torch.export.export(_Largest(), (torch.zeros(4, dtype=torch.uint8),))
+    path = tmp_path / "net.pt2"
+    torch.export.save(program, path)
+    with pytest.raises(aotc.InputError) as crash:
+        if from_file:
+            aotc.build(path, emit="mlir", out=tmp_path / "net.mlir", chips=CHIP)
+        else:
+            aotc.torch.build(program, (), name="net", emit="mlir", out=tmp_path / "net.mlir")
+    assert str(crash.value) == (
+        f"{__file__}:{line}:0: error: 'torch.aten.max' cannot be imported. The import ended by "
+        "SIGSEGV, in this step: torch-mlir's pass convert-torch-to-linalg."
+    )
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_weights_of_16_bits_in_a_file(dtype: Any, tmp_path: Path) -> None:
     """Also where kernels find them in managed memory."""
@@ -397,6 +427,22 @@ def test_special_numbers(name: str, tmp_path: Path) -> None:
     reference = module(SPECIAL).numpy()
     (got,) = call(artifact, "net", [SPECIAL.numpy()], [reference])
     np.testing.assert_allclose(got, reference, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shift", [torch.bitwise_left_shift, torch.bitwise_right_shift])
+@pytest.mark.parametrize(
+    "dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64], ids=str
+)
+def test_shifts_by_any_number(shift: Any, dtype: Any, tmp_path: Path) -> None:
+    """By the type's width and more, and by negative numbers, as PyTorch has it."""
+    values = (torch.arange(16) * 37 - 200).to(dtype)
+    bits = torch.tensor([0, 1, 7, 8, 15, 16, 31, 32, 33, 63, 64, 100, -1, -8, -100, 5]).to(dtype)
+    program = torch.export.export(_Layers(shift), (values, bits))
+    files = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
+    artifact = aotc.torch.build(program, (), name="net", **files)
+    reference = shift(values, bits).numpy()
+    (got,) = call(artifact, "net", [values.numpy(), bits.numpy()], [reference])
+    np.testing.assert_array_equal(got, reference)
 
 
 @pytest.mark.parametrize(
