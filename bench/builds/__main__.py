@@ -8,13 +8,13 @@ user and system time with all children, and on the wall: the least of the rounds
 adds. `--baseline` is another aotc's command, which is measured in the same turns; then the ratio is
 printed. `--stages` prints the stages of each row, from `--time-report`.
 
-Rows that need PyTorch or ONNX are left out where these are not installed, and said.
+Rows that need packages (PyTorch, ONNX, torchvision, transformers) are left out where these are not
+installed, and said.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import resource
 import subprocess
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ class Row(NamedTuple):
     again: bool = False
 
 
+_MODEL = ("--chip", "sm_90", "--weights", "weights.bin")
 ROWS = (
     Row("matmul f32, any size", INPUTS / "matmul_f32.mlir"),
     Row("matmul f32, sm_90a", INPUTS / "matmul_f32.mlir", ("--chip", "sm_90a")),
@@ -53,6 +55,10 @@ ROWS = (
     Row("one ONNX node, again", "relu.onnx", ("--chip", "sm_90"), again=True),
     Row("a linear layer (.pt2)", "linear.pt2", ("--chip", "sm_90")),
     Row("a linear layer, again", "linear.pt2", ("--chip", "sm_90"), again=True),
+    Row("ResNet-50", "resnet50.pt2", _MODEL),
+    Row("BERT, 4 layers", "bert.pt2", _MODEL),
+    Row("Swin-T", "swin_t.pt2", _MODEL),
+    Row("Llama, 4 layers", "llama.pt2", _MODEL),
 )
 
 
@@ -122,9 +128,9 @@ def main() -> int:
                 continue
             source = row.source
             if isinstance(source, str):
-                needed = models.NEEDS[Path(source).suffix]
-                if importlib.util.find_spec(needed) is None:
-                    print(f"{row.name}: {needed} is not installed", file=sys.stderr)
+                missing = [one for one in models.needs(source) if find_spec(one) is None]
+                if missing:
+                    print(f"{row.name}: {missing[0]} is not installed", file=sys.stderr)
                     continue
                 source = models.write(Path(name) / source)
             costs = best(row, source, commands, options.rounds)
