@@ -33,15 +33,17 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 
 
 class Row(NamedTuple):
-    """A build: the input, a file or the name of a model; whether it was built before."""
+    """A build: the input, a file or the name of a model; whether it was built before, and whether
+    its weights go into a file of their own."""
 
     name: str
     source: Path | str
     options: tuple[str, ...] = ()
     again: bool = False
+    has_weights: bool = False
 
 
-_MODEL = ("--chip", "sm_90", "--weights", "weights.bin")
+_MODEL = ("--chip", "sm_90")
 ROWS = (
     Row("matmul f32, any size", INPUTS / "matmul_f32.mlir"),
     Row("matmul f32, sm_90a", INPUTS / "matmul_f32.mlir", ("--chip", "sm_90a")),
@@ -55,10 +57,10 @@ ROWS = (
     Row("one ONNX node, again", "relu.onnx", ("--chip", "sm_90"), again=True),
     Row("a linear layer (.pt2)", "linear.pt2", ("--chip", "sm_90")),
     Row("a linear layer, again", "linear.pt2", ("--chip", "sm_90"), again=True),
-    Row("ResNet-50", "resnet50.pt2", _MODEL),
-    Row("BERT, 4 layers", "bert.pt2", _MODEL),
-    Row("Swin-T", "swin_t.pt2", _MODEL),
-    Row("Llama, 4 layers", "llama.pt2", _MODEL),
+    Row("ResNet-50", "resnet50.pt2", _MODEL, has_weights=True),
+    Row("BERT, 4 layers", "bert.pt2", _MODEL, has_weights=True),
+    Row("Swin-T", "swin_t.pt2", _MODEL, has_weights=True),
+    Row("Llama, 4 layers", "llama.pt2", _MODEL, has_weights=True),
 )
 
 
@@ -82,7 +84,9 @@ def cost(command: Sequence[str | Path]) -> Cost:
 
 def command_of(aotc: str, row: Row, source: Path, folder: Path) -> list[str | Path]:
     cache = ("--cache", folder / "cache") if row.again else ("--no-cache",)
-    place = ("-o", f"{folder / 'out'}/")
+    place: list[str | Path] = ["-o", f"{folder / 'out'}/"]
+    if row.has_weights:
+        place += ["--weights", folder / "weights.bin"]
     return [aotc, "build", source, "--emit", "shared", "-q", *row.options, *cache, *place]
 
 
