@@ -36,7 +36,7 @@ def outline(
     lowering = Lowering(source, request, explanation.remarks, watch)
     explanation.levels = recognise(source)
     if request.pipeline is not None:
-        explanation.add(passes := with_placement(parse_plan(request.pipeline)))
+        explanation.add(passes := with_placement(parse_plan(request.pipeline), request.memory))
         lowering.run(passes, doing="the pipeline given by --pipeline", blame=InputError)
         return lowering.managed_globals
     sequences = ops.find(source.module.operation, "transform.named_sequence")

@@ -295,6 +295,27 @@ def test_a_lowering_of_the_user_s_up_to_kernels(aotc: Aotc, tmp_path: Path) -> N
     _runs(program)
 
 
+def test_options_of_aotcs_pipeline_beside_ones_own(aotc: Aotc, tmp_path: Path) -> None:
+    """None is passed over: --block and --memory are for passes that one's own pipeline may have."""
+    own = ("--pipeline", OUTLINE, "--emit", "mlir", "-o", tmp_path / "out.mlir")
+    assert aotc("build", SAMPLE, *own, "--block", "32") == Outcome(
+        2,
+        "",
+        "aotc: error: --block is for aotc's own pipeline: in that of --pipeline, its pass has the "
+        "option, aotc-map-parallel-loops{block=...}.\n",
+    )
+    done = aotc("build", SAMPLE, *own, "--memory", "managed", "--explain").succeeded()
+    assert "aotc-place-memory{memory=managed}" in done.stdout
+    placing = f"{OUTLINE.removesuffix(')')},aotc-place-memory)"
+    again = ("--pipeline", placing, *own[2:], "--memory", "managed")
+    assert aotc("build", SAMPLE, *again) == Outcome(
+        2,
+        "",
+        "aotc: error: --memory managed: the pipeline places memory itself: give the mode to its "
+        "pass, aotc-place-memory.\n",
+    )
+
+
 def test_a_lowering_of_the_user_s_down_to_llvm(aotc: Aotc, tmp_path: Path) -> None:
     """What is lowered already stays as it is, kernels and host."""
     options = ("--pipeline", TO_LLVM, "--chip", "sm_80", "--emit", "obj,manifest,exe")

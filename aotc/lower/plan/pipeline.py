@@ -232,8 +232,14 @@ def parse_plan(text: str) -> tuple[Pass, ...]:
     )
 
 
-def with_placement(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
-    """The user's passes, and what every module needs behind them, unless they have it."""
+def with_placement(passes: tuple[Pass, ...], memory: MemoryMode) -> tuple[Pass, ...]:
+    """The user's passes, and what every module needs behind them, unless they have it. Raises
+    InputError for passes that have it, and another mode than the default."""
     if any(one.name == PlaceMemory.name for one in passes):
+        if memory is not MemoryMode.AUTO:
+            raise InputError(
+                f"--memory {memory.value}: the pipeline places memory itself: give the mode to its "
+                f"pass, {PlaceMemory.name}."
+            )
         return passes
-    return (*passes, *_placement(MemoryMode.AUTO))
+    return (*passes, *_placement(memory))
