@@ -133,6 +133,11 @@ def callee_of(call: Any) -> str:
     return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
+def global_of(use: Any) -> str:
+    """The variable that a `memref.get_global` is of."""
+    return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
+
+
 def constant_index(value: int) -> Any:
     """An `arith.constant` of type index at the current insertion point."""
     index = ir.IndexType.get()

@@ -54,7 +54,7 @@ class Roots:
         elif producer.name in _ALLOCATIONS:
             yield producer
         elif producer.name == "memref.get_global":
-            yield ("global", str(ir.FlatSymbolRefAttr(producer.attributes["name"]).value))
+            yield ("global", ops.global_of(producer))
         elif producer.name == "arith.select":
             yield from self._trace(producer.operands[1], seen)
             yield from self._trace(producer.operands[2], seen)

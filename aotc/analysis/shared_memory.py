@@ -32,7 +32,7 @@ def _is_attribution(type_: Any) -> bool:
 
 def _globals(kernel: Any) -> dict[str, Any]:
     return {
-        str(ir.FlatSymbolRefAttr(use.attributes["name"]).value): use.results[0].type
+        ops.global_of(use): use.results[0].type
         for use in ops.find(kernel, "memref.get_global")
         if is_workgroup(use.results[0].type)
     }

@@ -37,7 +37,7 @@ class HoistGlobals(OwnPass, frozen=True):
                 launch = ops.enclosing(use, "gpu.launch")
                 if is_workgroup(use.results[0].type):
                     _sink_workgroup_global(use)
-                elif launch is not None and _global_name(use) not in constants:
+                elif launch is not None and ops.global_of(use) not in constants:
                     use.move_before(launch)
 
 
@@ -51,10 +51,6 @@ def _sink_workgroup_global(use: Any) -> None:
         if ops.enclosing(user, "gpu.launch") is not None:
             copy = use.clone(ir.InsertionPoint(user)).operation
             user.operands[operand.operand_number] = copy.results[0]
-
-
-def _global_name(use: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
 
 
 def _global_bytes(variable: Any) -> int:

@@ -44,7 +44,7 @@ class DeviceCopies:
         return made[value]
 
     def _declare(self, use: Any) -> str:
-        source = str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
+        source = ops.global_of(use)
         name = f"{DEVICE_COPY}{source}"
         if name not in self._variables:
             variable = self._variables[source]

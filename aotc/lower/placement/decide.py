@@ -125,7 +125,7 @@ class Decisions:
         return all(
             owner is not None
             and owner.name == "memref.get_global"
-            and _global_name(owner) in self._constants
+            and ops.global_of(owner) in self._constants
             for owner in owners
         )
 
@@ -204,10 +204,6 @@ _LEFT = Decision(Placement.LEFT)
 
 def _can_be_enqueued(copy: Any) -> bool:
     return all(is_whole_type(operand.type) for operand in copy.operands)
-
-
-def _global_name(use: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(use.attributes["name"]).value)
 
 
 def _constant_globals(alias_classes: AliasClasses) -> set[str]:

@@ -102,7 +102,7 @@ def globals_of(alias_classes: Iterable[AliasClass]) -> frozenset[str]:
     constants."""
     owners = [ops.defining(root) for alias_class in alias_classes for root in alias_class.roots]
     names = {
-        str(ir.FlatSymbolRefAttr(owner.attributes["name"]).value)
+        ops.global_of(owner)
         for owner in owners
         if owner is not None and owner.name == "memref.get_global"
     }

@@ -29,10 +29,10 @@ from aotc.lower.tensors.size_polynomials import (
     Polynomial,
     text_of,
 )
+from aotc.lower.tensors.size_products import asked_sizes
 from aotc.lower.tensors.size_values import (
     Comparison,
     Sizes,
-    asked_sizes,
     create_value,
     groups_of,
     numbers,

@@ -18,6 +18,7 @@ from aotc.lower.tensors.size_polynomials import (
     Polynomial,
     in_order,
 )
+from aotc.lower.tensors.size_products import asked_sizes
 from aotc.mlir import ir
 
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
@@ -251,14 +252,6 @@ def groups_of(reshape: Any) -> list[list[int]]:
         [ir.IntegerAttr(place).value for place in ir.ArrayAttr(group)]
         for group in ir.ArrayAttr(reshape.attributes["reassociation"])
     ]
-
-
-def asked_sizes(reshape: Any) -> list[Any] | None:
-    """The sizes that `tensor.reshape` is to give."""
-    maker = ops.defining(reshape.operands[1])
-    if maker is None or maker.name != "tensor.from_elements":
-        return None
-    return list(maker.operands)
 
 
 def create_value(polynomial: Polynomial, arguments: Any, *, capped: bool = False) -> Any:

@@ -75,7 +75,7 @@ def _global_bytes(variable: Any) -> int:
 
 def _used_global(operation: Any) -> str | None:
     if operation.name == "memref.get_global":
-        return str(ir.FlatSymbolRefAttr(operation.attributes["name"]).value)
+        return ops.global_of(operation)
     if operation.name == "llvm.mlir.addressof":
         return str(ir.FlatSymbolRefAttr(operation.attributes["global_name"]).value)
     return None

@@ -168,7 +168,7 @@ def pass_ids(functions: list[Any], kernels: set[str], name: str) -> list[Any]:
                 elif operation.name in FAILURES:
                     symbol = f"{symbol_of(function)}_failure{len(added)}"
                     added.append(FAILURES[operation.name](operation, own, name, symbol))
-                elif operation.name == "func.call" and _callee(operation) in receivers:
+                elif operation.name == "func.call" and ops.callee_of(operation) in receivers:
                     _pass_on(operation, own)
                 else:
                     continue
@@ -183,7 +183,7 @@ def _receivers(functions: list[Any], kernels: set[str]) -> set[str]:
     for function in functions:
         name = symbol_of(function)
         operations = list(walk(function))
-        calls[name] = {_callee(op) for op in operations if op.name == "func.call"}
+        calls[name] = {ops.callee_of(op) for op in operations if op.name == "func.call"}
         if any(_needs_context(op) for op in operations):
             receivers.add(name)
     while True:
@@ -196,10 +196,6 @@ def _receivers(functions: list[Any], kernels: set[str]) -> set[str]:
 def _needs_context(operation: Any) -> bool:
     needs = (_IDS, _EXPANSIONS, FAILURES)
     return any(operation.name in names for names in needs) or uses_workgroup(operation)
-
-
-def _callee(call: Any) -> str:
-    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def _add_arguments(function: Any) -> Ids:
