@@ -61,6 +61,33 @@ MASK = """
   %v = vector.mask %m { vector.transfer_read %a[%c0], %pad {in_bounds = [true]} :
     memref<4xf32>, vector<4xf32> } : vector<4xi1> -> vector<4xf32>
   vector.print %v : vector<4xf32>"""
+MASKED_COLUMN = """
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %pad = arith.constant 0 : i32
+  %seven = arith.constant 7 : i32
+  %a = memref.alloca() : memref<7x1xi32>
+  memref.store %seven, %a[%c0, %c0] : memref<7x1xi32>
+  memref.store %pad, %a[%c1, %c0] : memref<7x1xi32>
+  memref.store %seven, %a[%c3, %c0] : memref<7x1xi32>
+  %b = memref.cast %a : memref<7x1xi32> to memref<?x1xi32, strided<[?, ?], offset: ?>>
+  %m = vector.create_mask %c1, %c1 : vector<8x1xi1>
+  %v = vector.mask %m { vector.transfer_read %b[%c0, %c0], %pad {in_bounds = [true, true]} :
+    memref<?x1xi32, strided<[?, ?], offset: ?>>, vector<8x1xi32>
+  } : vector<8x1xi1> -> vector<8x1xi32>
+  vector.print %v : vector<8x1xi32>"""
+OLD_PATTERNS = """module attributes {transform.with_named_sequence} {
+  func.func @main() { return }
+  transform.named_sequence @__transform_main(%m: !transform.any_op {transform.readonly}) {
+    %f = transform.structured.match ops{["func.func"]} in %m
+        : (!transform.any_op) -> !transform.any_op
+    transform.apply_patterns to %f {
+      transform.apply_patterns.vector.lower_multi_reduction lowering_strategy = "innerreduction"
+    } : !transform.any_op
+    transform.yield
+  }
+}"""
 CONSTRUCTOR = """llvm.mlir.global_ctors ctors = [@c], priorities = [0 : i32], data = [#llvm.zero]
 llvm.mlir.global internal @n(1 : i32) : i32
 llvm.func @c() {
@@ -112,10 +139,18 @@ PACK = """
 # The program, and what it prints.
 PROGRAMS = {
     "a masked read": (MAIN.format(MASK), ["( 1, 1, 9, 9 )"]),
+    "a masked read with any strides": (
+        MAIN.format(MASKED_COLUMN),
+        ["( ( 7 ), ( 0 ), ( 0 ), ( 0 ), ( 0 ), ( 0 ), ( 0 ), ( 0 ) )"],
+    ),
     "a constructor": (CONSTRUCTOR, ["7"]),
 }
 # The program, and the words that refuse it.
 REFUSED = {
+    "patterns that are no more": (
+        OLD_PATTERNS,
+        "input.mlir:7:7: error: custom op 'transform.apply_patterns.vector.lower_multi_reduction'",
+    ),
     "a scan": (MAIN.format(SCAN), "input.mlir:5:10: vector.scan"),
     "f4": (
         MAIN.format(CONVERSION.replace("TYPE", "f4E2M1FN")),

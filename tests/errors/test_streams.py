@@ -33,7 +33,14 @@ def shell(line: str, *words: str) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    "words", [(*BUILD, "-o", "-"), ("--help",), ("--cmake-dir",), ("cache", "--help")]
+    "words",
+    [
+        *((*BUILD, "-o", "-"), ("--help",), ("--cmake-dir",), ("cache", "--help")),
+        *((*BUILD, "--explain", "-o", "/dev/null"), ("doctor",)),
+        # Any ELF file.
+        ("inspect", "/bin/sh"),
+    ],
+    ids=str,
 )
 def test_standard_output_that_is_closed(words: tuple[str, ...]) -> None:
     """Where there was something to print, nobody got it."""
