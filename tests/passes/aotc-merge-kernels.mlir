@@ -5,7 +5,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  func.func @f(%x: memref<?xf32>, %n: index, %v: f32) {
+  func.func @f(%x: memref<?xf32>, %n: index, %v: f32, %is_right: i1) {
     gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
         threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n) {
       memref.store %v, %x[%i] : memref<?xf32>
@@ -16,6 +16,23 @@ module attributes {gpu.container_module} {
       memref.store %v, %x[%j] : memref<?xf32>
       gpu.terminator
     }
+    // Like the first: one kernel for both.
+    gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
+        threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n) {
+      memref.store %v, %x[%i] : memref<?xf32>
+      gpu.terminator
+    }
+    // Messages say where they are: a kernel each.
+    gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
+        threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n) {
+      cf.assert %is_right, "wrong"
+      gpu.terminator
+    }
+    gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
+        threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n) {
+      cf.assert %is_right, "wrong"
+      gpu.terminator
+    }
     return
   }
 }
@@ -24,7 +41,13 @@ module attributes {gpu.container_module} {
 // CHECK:   gpu.func @mine
 // CHECK: gpu.launch_func @[[MODULE:.*_kernels]]::@[[ONE:.*]] blocks
 // CHECK: gpu.launch_func @[[MODULE]]::@[[OTHER:.*]] blocks
+// CHECK: gpu.launch_func @[[MODULE]]::@[[ONE]] blocks
+// CHECK: gpu.launch_func @[[MODULE]]::@[[CHECKED:.*]] blocks
+// CHECK: gpu.launch_func @[[MODULE]]::@[[CHECKED_TOO:.*]] blocks
 // CHECK: gpu.module @[[MODULE]] {
 // CHECK:   gpu.func @[[ONE]](
 // CHECK:   gpu.func @[[OTHER]](
+// CHECK:   gpu.func @[[CHECKED]](
+// CHECK:   gpu.func @[[CHECKED_TOO]](
+// CHECK-NOT: gpu.func
 // CHECK-NOT: gpu.module
