@@ -70,11 +70,6 @@ def make_request(
     kinds = unique(parse_kind(word) for word in emit) or (EXE,)
     if CPU_MLIR in kinds and not cpu_kernels:
         raise InputError("--emit cpu-mlir asks for what --no-cpu-kernels leaves out.")
-    if block is not None and pipeline is not None:
-        raise InputError(
-            "--block is for aotc's own pipeline: in that of --pipeline, its pass has the option, "
-            "aotc-map-parallel-loops{block=...}."
-        )
     kinds = _with_weights(kinds, weights)
     if not 0 <= optimization <= 3:
         raise InputError(f"There is no -O{optimization}: 0 to 3.")

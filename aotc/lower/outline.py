@@ -36,6 +36,11 @@ def outline(
     lowering = Lowering(source, request, explanation.remarks, watch)
     explanation.levels = recognise(source)
     if request.pipeline is not None:
+        if request.block is not None:
+            raise InputError(
+                "--block is for aotc's own pipeline: in that of --pipeline, its pass has the "
+                "option, aotc-map-parallel-loops{block=...}."
+            )
         explanation.add(passes := with_placement(parse_plan(request.pipeline), request.memory))
         lowering.run(passes, doing="the pipeline given by --pipeline", blame=InputError)
         return lowering.managed_globals

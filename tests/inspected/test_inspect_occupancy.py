@@ -98,9 +98,11 @@ def test_blocks_are_those_of_the_calculator(calculator: Path, capability: int) -
             limits, threads=threads, registers=registers, shared_bytes=shared, barriers=barriers
         )
         assert found.blocks == blocks, case
-        # Where barriers are fewer than all else, the calculator names the next ones, too.
+        # Where barriers are fewer than all else, the calculator names the next ones, too; and some
+        # of its releases do not name barriers that others name.
         known = sum(_BITS[name] for name in found.limits)
-        assert known == factors or ("barriers" in found.limits and known & factors == known), case
+        is_of_barriers = "barriers" in found.limits and known & factors in (known, factors)
+        assert known == factors or is_of_barriers, case
         assert found.warps == blocks * -(-threads // 32)
 
 

@@ -140,16 +140,23 @@ def choose(
     taken that no GPU has run yet. `capabilities`: all GPUs that run code for these chips; without
     that, the chips themselves."""
     offered = tuple(capabilities) or unique(chip.capability for chip in chips)
-    fastest = _fastest(problem, tuple(chips), tuple(measured), untested=untested)
-    return _fitting(fastest, offered)
+    if measured:
+        return _fitting(_fastest(problem, chips, measured, untested=untested), offered)
+    return _fitting(_fastest_by_model(problem, tuple(chips), untested=untested), offered)
 
 
 @lru_cache(maxsize=256)
-def _fastest(
-    problem: Problem, chips: tuple[Chip, ...], measured: tuple[Entry, ...], *, untested: bool
+def _fastest_by_model(
+    problem: Problem, chips: tuple[Chip, ...], *, untested: bool
 ) -> tuple[Choice, ...]:
-    """The kernels, whatever shared memory the chips have. Kept, for networks have many products of
-    one size."""
+    """Kept, for networks have many products of one size."""
+    return _fastest(problem, chips, (), untested=untested)
+
+
+def _fastest(
+    problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry], *, untested: bool
+) -> tuple[Choice, ...]:
+    """The kernels, whatever shared memory the chips have."""
     least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
     if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
         return ()
