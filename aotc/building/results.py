@@ -42,7 +42,8 @@ class Loaded(StageResult, frozen=True):
 
 class Outlined(StageResult, frozen=True):
     """The module with its kernels in gpu.modules. `managed_globals` are the variables that kernels
-    use, `given` the gpu.binary operations that came with the input."""
+    use, `given` the gpu.binary operations that came with the input. Kernels of the gpu.modules
+    `for_cpu` are launched on the CPU alone."""
 
     source: Source
     entries: tuple[Entry, ...]
@@ -50,6 +51,7 @@ class Outlined(StageResult, frozen=True):
     is_program: bool
     managed_globals: frozenset[str]
     given: tuple[GivenBinary, ...]
+    for_cpu: frozenset[str]
 
     @property
     def module(self) -> Any:
@@ -93,16 +95,20 @@ def functions_of(code: Sequence[KernelCode]) -> CpuKernels:
     return functions
 
 
-def images_of(code: Sequence[KernelCode]) -> tuple[DeviceImage, ...]:
-    """The image of each gpu.module and gpu.binary: without a file where no target made one, for
-    kernels that the CPU alone runs. Raises InternalError where two targets made one."""
+def images_of(code: Sequence[KernelCode], outlined: Outlined) -> tuple[DeviceImage, ...]:
+    """The image of each gpu.module and gpu.binary: without a file for those of the CPU alone.
+    Raises InternalError where two targets made one, or none did."""
     images: dict[str, DeviceImage] = {}
     for image in (image for one in code for image in one.images):
         if image.name in images:
             raise InternalError(f"Two targets made an image of {image.name}.")
         images[image.name] = image
     for kernel in functions_of(code).kernels:
-        images.setdefault(kernel.module, DeviceImage(kernel.module, None))
+        if kernel.module in images:
+            continue
+        if kernel.module not in outlined.for_cpu:
+            raise InternalError(f"No target made an image of {kernel.module}.")
+        images[kernel.module] = DeviceImage(kernel.module, None)
     return tuple(images.values())
 
 

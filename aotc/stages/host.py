@@ -99,7 +99,7 @@ def translate_host(
         return build.write(file, text + manifest_note(described.manifest))
 
     r = build.request
-    images = images_of(code)
+    images = images_of(code, outlined)
     content = {image.name: _image_bytes(build, image) for image in images}
     whole = apart = None
     constants: list[Constant] = []

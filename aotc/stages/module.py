@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aotc import mlir
 from aotc.analysis.access import describe_accesses
-from aotc.analysis.gpu_modules import gpu_modules
+from aotc.analysis.gpu_modules import gpu_modules, runs_on
 from aotc.artifact_kind import MLIR
 from aotc.artifacts import EXE
 from aotc.building.build import Build
@@ -24,12 +24,14 @@ from aotc.input.entries import (
 )
 from aotc.input.kernels import mark_kernels
 from aotc.input.source import Source, adopt_module, parse_source, read_source
+from aotc.kernels.family import CPU
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
 from aotc.lower.checks.module import check_module
 from aotc.lower.checks.supported import check_kernels, check_supported, check_vector_accesses
 from aotc.lower.outline import outline
 from aotc.lower.plan.explanation import Explanation
+from aotc.ops import symbol_of
 from aotc.output import write_file
 from aotc.pipes import is_special
 from aotc.remarks import Remarks
@@ -115,5 +117,6 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
         loaded.is_program,
         managed_globals,
         given,
+        frozenset(symbol_of(op) for op in modules if runs_on(op) == CPU),
         files=build.printed(MLIR, source.module.operation),
     )

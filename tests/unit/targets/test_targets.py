@@ -42,6 +42,8 @@ def make(build, outlined):
     from aotc.ops import symbol_of
 
     names = [symbol_of(op) for op in gpu_modules(outlined.module) if runs_on(op) != CPU]
+    if "imageless" in outlined.source.name:
+        names = ()
     for name in names:
         build.write(f"{name}.image", f"the third's image of {name}")
     return KernelCode(
@@ -127,6 +129,15 @@ def test_a_third_targets_image_is_in_the_program(tmp_path: Path) -> None:
     command = [program, "--device", "cpu", "-q", *sizes]
     ran = subprocess.run(command, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_target_without_an_image_is_no_cpu(tmp_path: Path) -> None:
+    """Where nobody made an image of a module for GPUs, the program is not for the CPU in silence."""
+    source = tmp_path / "imageless.mlir"
+    source.write_bytes((SAMPLES / "saxpy.mlir").read_bytes())
+    built = run("alone", "build", source, "-o", tmp_path / "saxpy", "--no-cache")
+    assert built.returncode == 4
+    assert "No target made an image of imageless_kernels." in built.stderr
 
 
 def test_two_targets_make_no_image_of_one_module(tmp_path: Path) -> None:
