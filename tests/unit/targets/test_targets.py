@@ -132,12 +132,12 @@ def test_a_third_targets_image_is_in_the_program(tmp_path: Path) -> None:
 
 
 def test_a_target_without_an_image_is_no_cpu(tmp_path: Path) -> None:
-    """Where nobody made an image of a module for GPUs, the program is not for the CPU in silence."""
+    """Where nobody made an image of a module for GPUs, it is not the CPU alone in silence."""
     source = tmp_path / "imageless.mlir"
     source.write_bytes((SAMPLES / "saxpy.mlir").read_bytes())
     built = run("alone", "build", source, "-o", tmp_path / "saxpy", "--no-cache")
     assert built.returncode == 4
-    assert "No target made an image of imageless_kernels." in built.stderr
+    assert "No target made an image of saxpy_kernels." in built.stderr
 
 
 def test_two_targets_make_no_image_of_one_module(tmp_path: Path) -> None:
