@@ -35,6 +35,15 @@ module attributes {gpu.container_module} {
     }
     return
   }
+  // Like the first, but another function's: its kernel has that name.
+  func.func @g(%x: memref<?xf32>, %n: index, %v: f32) {
+    gpu.launch blocks(%a, %b, %c) in (%d = %n, %e = %n, %f = %n)
+        threads(%i, %j, %k) in (%o = %n, %p = %n, %q = %n) {
+      memref.store %v, %x[%i] : memref<?xf32>
+      gpu.terminator
+    }
+    return
+  }
 }
 
 // CHECK: gpu.module @by_hand
@@ -49,5 +58,6 @@ module attributes {gpu.container_module} {
 // CHECK:   gpu.func @[[OTHER]](
 // CHECK:   gpu.func @[[CHECKED]](
 // CHECK:   gpu.func @[[CHECKED_TOO]](
-// CHECK-NOT: gpu.func
+// CHECK:   gpu.func @g_kernel(
+// CHECK: gpu.launch_func @[[MODULE]]::@g_kernel blocks
 // CHECK-NOT: gpu.module

@@ -67,19 +67,20 @@ def share_kernels(gpu_module: Any, launches: Sequence[Any], *, debug: bool) -> N
 
 
 def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any]]:
-    """Each kernel that is like an earlier one but for its name, and the first like it. With
-    `debug`, and where they have assertions, whose messages say where, their lines must be the
-    same, too."""
+    """Each kernel that is like an earlier one but for the number in its name, and the first like
+    it: the names say of which function or operation they are. With `debug`, and where they have
+    assertions, whose messages say where, their lines must be the same, too."""
     # Of one that has no other's arguments and number of operations the text need not be compared.
     shapes = [(str(op.attributes["function_type"]), len(ops.walk(op))) for op in kernels]
     counts = Counter(shapes)
-    firsts: dict[str, Any] = {}
+    firsts: dict[tuple[str, str], Any] = {}
     found = []
     for kernel in (op for op, shape in zip(kernels, shapes, strict=True) if counts[shape] > 1):
         has_lines = debug or bool(ops.find(kernel, "cf.assert"))
         text = kernel.get_asm(use_local_scope=True, enable_debug_info=has_lines)
-        text = text.replace(f"@{symbol_of(kernel)}(", "@(", 1)
-        first = firsts.setdefault(text, kernel)
+        name = symbol_of(kernel)
+        key = re.sub(r"_\d+$", "", name), text.replace(f"@{name}(", "@(", 1)
+        first = firsts.setdefault(key, kernel)
         if first is not kernel:
             found.append((kernel, first))
     return found
