@@ -1,7 +1,7 @@
-"""Shifts as torch-mlir writes them → those that give what PyTorch does for any number of bits.
+"""Shifts as torch-mlir writes them → those that have a value for any number of bits.
 
 `arith.shli`, `arith.shrsi` and `arith.shrui` have no value where the number of bits is the type's
-width or more. PyTorch gives 0 there, also for a negative number, and shifts to the right of signed
+width or more. PyTorch and ONNX give 0 there, also for a negative number; shifts to the right of signed
 integers leave copies of the sign.
 """
 

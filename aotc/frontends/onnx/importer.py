@@ -12,6 +12,7 @@ from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
 from aotc.frontends.passes import run_passes
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
+from aotc.frontends.torch_shifts import bound_shifts
 
 _CANNOT = "torch-mlir cannot lower this model: "
 # Nodes that are lowered alone, at most, to find the one that cannot be.
@@ -42,6 +43,7 @@ def import_model(model: Any, name: str) -> Any:
     check_batches(module.operation)
     check_repeats(module.operation)
     propagate_nans(module)
+    bound_shifts(module)
     return make_entry(module, name, inputs)
 
 

@@ -142,43 +142,6 @@ def _scalar(name: str, value: float, element: int) -> str:
     )
 
 
-def _bit_shift(node: Node) -> str | None:
-    """An amount that the type has no bits for shifts everything out: LLVM leaves that open."""
-    element = node.element(0)
-    type_ = _numpy_type(element)
-    bits, is_signed = type_.itemsize * 8, type_.kind == "i"
-    amounts = node.constant(1)
-    if amounts is not None and amounts.min() >= 0 and amounts.max() < bits:
-        return None
-    is_right = node.attribute("direction") == "RIGHT"
-    lines = [
-        _scalar("width", bits, element),
-        _scalar("zero", 0, element),
-        "is_small = Less (y, width)",
-    ]
-    if is_signed:
-        lines += [
-            "is_negative = Less (y, zero)",
-            "is_positive = Not (is_negative)",
-            "is_inside = And (is_small, is_positive)",
-        ]
-    else:
-        lines += ["is_inside = Identity (is_small)"]
-    lines += [
-        "amount = Where (is_inside, y, zero)",
-        f'shifted = BitShift <direction: string = "{node.attribute("direction")}"> (x, amount)',
-    ]
-    if is_signed and is_right:
-        lines += [
-            _scalar("ones", -1, element),
-            "has_sign = Less (x, zero)",
-            "rest = Where (has_sign, ones, zero)",
-        ]
-    else:
-        lines += ["rest = Identity (zero)"]
-    return "\n".join([*lines, "z = Where (is_inside, shifted, rest)"])
-
-
 def _dequantize(node: Node) -> str | None:
     """Scales along an axis."""
     shape, scales = node.shape(0), node.shape(1)
@@ -433,7 +396,6 @@ def _numpy_type(element: int) -> np.dtype[Any]:
 
 
 REWRITES = (
-    Rewrite("BitShift", "(x, y) => (z)", _bit_shift),
     Rewrite("DequantizeLinear", "(x, x_scale, x_zero_point) => (y)", _dequantize),
     Rewrite("InstanceNormalization", "(x, scale, bias) => (y)", _instance_normalization),
     Rewrite("LpNormalization", "(x) => (y)", _lp_normalization),
