@@ -1,8 +1,8 @@
 """Shifts as torch-mlir writes them → those that have a value for any number of bits.
 
 `arith.shli`, `arith.shrsi` and `arith.shrui` have no value where the number of bits is the type's
-width or more. PyTorch and ONNX give 0 there, also for a negative number; shifts to the right of signed
-integers leave copies of the sign.
+width or more. PyTorch and ONNX give 0 there, also for a negative number; shifts to the right of
+signed integers leave copies of the sign.
 """
 
 from __future__ import annotations
