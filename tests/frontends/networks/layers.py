@@ -391,6 +391,71 @@ def positions(rng: random.Random, shape: Shape) -> Made:
     return Does(rng.choice(functions), table), shape
 
 
+class Sinusoids(nn.Module):
+    """Positions of a table that is no parameter and is not saved with the weights."""
+
+    def __init__(self, numbers: int) -> None:
+        super().__init__()
+        angles = torch.arange(64.0)[:, None] / 10 ** torch.linspace(0, 2, numbers)
+        self.register_buffer("table", torch.sin(angles), persistent=False)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.table[: x.shape[1]]
+
+
+@layer("sequence")
+def sinusoids(rng: random.Random, shape: Shape) -> Made:
+    if not shape.is_any and shape.sizes[0] > 64:
+        return None
+    return Sinusoids(shape.numbers), shape
+
+
+class Rotary(nn.Module):
+    """Attention of fewer heads of keys than of queries, turned by positions, of the tokens that a
+    mask made of positions lets through."""
+
+    def __init__(self, width: int, heads: int, mask: Any) -> None:
+        super().__init__()
+        self.heads, self.mask, self.size = heads, mask, width // heads
+        self.query = nn.Linear(width, width, bias=False)
+        self.key_and_value = nn.Linear(width, 2 * self.size, bias=False)
+        frequencies = 10.0 ** -torch.linspace(0, 2, self.size // 2)
+        self.register_buffer("frequencies", frequencies, persistent=False)
+
+    def turned(self, x: Any) -> Any:
+        angles = torch.arange(x.shape[2])[:, None] * self.frequencies
+        one, other = x.chunk(2, -1)
+        cos, sin = angles.cos(), angles.sin()
+        return torch.cat([one * cos - other * sin, other * cos + one * sin], -1)
+
+    def forward(self, x: Any) -> Any:
+        batch, length, width = x.shape
+        query = self.query(x).view(batch, length, self.heads, self.size).transpose(1, 2)
+        key, value = (
+            self.key_and_value(x).view(batch, length, 1, 2 * self.size).transpose(1, 2).chunk(2, -1)
+        )
+        position = torch.arange(length)
+        mask = self.mask(position[:, None], position[None, :])
+        y = functional.scaled_dot_product_attention(
+            self.turned(query), self.turned(key), value, attn_mask=mask, enable_gqa=True
+        )
+        return x + y.transpose(1, 2).reshape(batch, length, width)
+
+
+@layer("sequence")
+def rotary_attention(rng: random.Random, shape: Shape) -> Made:
+    width = shape.numbers
+    if width > 64 or width % 4:
+        return None
+    masks = (
+        lambda i, j: j <= i,
+        lambda i, j: (j <= i) & (i - j < 3),
+        lambda i, j: torch.where(j <= i, 0.0, -1e9),
+        lambda i, j: -(i - j).abs() * 0.25,
+    )
+    return Rotary(width, rng.choice((1, 2)), rng.choice(masks)), shape
+
+
 @layer("sequence")
 def recurrence(rng: random.Random, shape: Shape) -> Made:
     if shape.is_any or shape.sizes[0] > 8:
