@@ -62,6 +62,10 @@ class ArtifactKind(Struct, frozen=True, eq=False):
         return self.files[0].rpartition("/")[0]
 
     @property
+    def is_per_module(self) -> bool:
+        return any("{gpu_module}" in path for path in self.files)
+
+    @property
     def is_per_chip(self) -> bool:
         return any("{chip}" in path for path in self.files)
 

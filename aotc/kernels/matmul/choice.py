@@ -40,12 +40,18 @@ from aotc.kernels.matmul.wgmma.small_m import small_m_kernels
 from aotc.module_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
-_OF_HOPPER: tuple[MatmulFamily, ...] = (WGMMA, MMA_SYNC_F64, ALONG_K, THRICE_ON_HOPPER)
-_OF_ANY_GPU: tuple[MatmulFamily, ...] = (THRICE, MMA_SYNC, AS_F16, SIMT)
-# By the names that files of what was measured have them.
-FAMILIES = {family.name: family for family in (*_OF_HOPPER, *_OF_ANY_GPU, GEMV)}
-_OF_IMPLICIT_GEMM: tuple[MatmulFamily, ...] = (IMPLICIT_MMA_SYNC, IMPLICIT_SIMT)
-_OF_CPU: tuple[MatmulFamily, ...] = (CPU_STREAMED, CPU_BLOCKED)
+_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (WGMMA, MMA_SYNC_F64, ALONG_K, THRICE_ON_HOPPER)
+_OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
+    *(THRICE, MMA_SYNC, AS_F16, SIMT),
+    *(IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
+)
+_OF_CPU: tuple[MatmulFamily[Any], ...] = (CPU_STREAMED, CPU_BLOCKED, IMPLICIT_CPU)
+# By the names that files of what was measured have them: of products of matrices.
+FAMILIES = {
+    family.name: family
+    for family in (*_OF_HOPPER, *_OF_ANY_GPU, GEMV)
+    if family.problem_type is Problem
+}
 _HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
 # Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
 # smaller ones are taken, that suit the size SMALL.
@@ -74,7 +80,7 @@ class Choice(Struct, frozen=True):
     are not known. `capabilities`: the GPUs that it is launched on, where some of those that code is
     made for have not the shared memory; none stands for all of them."""
 
-    family: MatmulFamily
+    family: MatmulFamily[Any]
     variant: Any
     problem: Problem
     target: str
@@ -222,8 +228,7 @@ def _smaller(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
     """In place of the choice, the best kernel that these GPUs have room for. Kept like those that
     are chosen of implicit GEMMs."""
     room, problem = block_shared_of(capabilities), choice.problem
-    families = _OF_IMPLICIT_GEMM if isinstance(problem, ImplicitGemm) else _OF_ANY_GPU
-    for family in unique([choice.family, *families]):
+    for family in unique([choice.family, *_OF_ANY_GPU]):
         able = [one for one in family.able(problem) if family.shared_bytes(problem, one) <= room]
         if able:
             best = able[0]
@@ -251,7 +256,7 @@ def _own_variant(chip: Chip) -> Chip:
     return _HOPPER if chip.capability == _HOPPER.capability else chip
 
 
-def _families_of(problem: Problem, chip: Chip | None = None) -> list[MatmulFamily]:
+def _families_of(problem: Problem, chip: Chip | None = None) -> list[MatmulFamily[Any]]:
     """What can multiply on the chip, or on any GPU, the best one first."""
     smallest = min(size for size in (problem.m, problem.n, _MOST_SMALL + 1) if size is not None)
     if smallest <= _MOST_SMALL:
@@ -312,7 +317,7 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
 
 
 def _not_far_slower(
-    family: MatmulFamily, problem: Problem, able: Sequence[Any], sizes: Sizes, chip: Chip
+    family: MatmulFamily[Any], problem: Problem, able: Sequence[Any], sizes: Sizes, chip: Chip
 ) -> list[Any]:
     """The variants that are not expected to be far slower than the family's fastest, that first."""
     clocks = [family.expected_clocks(problem, one, sizes, chip) for one in able]
@@ -324,7 +329,7 @@ def _choose_implicit_gemm(problem: ImplicitGemm) -> tuple[Choice, ...]:
     """As they lie, and at any address."""
     found = []
     for one in dict.fromkeys((problem, _anywhere(problem))):
-        for family in _OF_IMPLICIT_GEMM:
+        for family in _OF_ANY_GPU:
             if able := family.able(one):
                 found.append(Choice(family, _best_for(family, one, able, [_HOPPER]), one, ANY_GPU))
                 break
@@ -334,15 +339,14 @@ def _choose_implicit_gemm(problem: ImplicitGemm) -> tuple[Choice, ...]:
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, of matrices at any address; None where loops must do."""
     problem = _anywhere(problem)
-    families = (IMPLICIT_CPU,) if isinstance(problem, ImplicitGemm) else _OF_CPU
-    for family in families:
+    for family in _OF_CPU:
         for variant in family.able(problem):
             return Choice(family, variant, problem, CPU)
     return None
 
 
 def _best(
-    problem: Problem, families: Sequence[MatmulFamily], target: str, chips: Sequence[Chip]
+    problem: Problem, families: Sequence[MatmulFamily[Any]], target: str, chips: Sequence[Chip]
 ) -> list[Choice]:
     """The variant of the first family that can take the problem that is expected to be fastest on
     the chips. Of sizes that are not known, one for large matrices, one for smaller ones, and, where
@@ -380,7 +384,7 @@ def _of_few_tiles(small: Choice) -> list[Choice]:
 
 
 def _best_for(
-    family: MatmulFamily, problem: Problem, able: Sequence[Any], chips: Sequence[Chip]
+    family: MatmulFamily[Any], problem: Problem, able: Sequence[Any], chips: Sequence[Chip]
 ) -> Any:
     """The variant that is expected to be fastest where every size that is not known is SMALL. On
     several chips, the one that is the least slower than each chip's fastest, in all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from aotc.builder import WIDEST_ACCESS, Builder, function_text
 from aotc.chips import gpu_of
@@ -14,6 +14,8 @@ from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.tuned import Sizes
 from aotc.numbers import Value
 from aotc.request import Chip
+
+P = TypeVar("P", bound=Problem)
 
 
 class FewTiles(NamedTuple):
@@ -53,8 +55,9 @@ def named_tile(
     return "_".join((f"{m}x{n}x{k}", f"s{stages}", *words))
 
 
-class MatmulFamily(KernelFamily[Problem], ABC):
-    """See `KernelFamily`. `variant_type` is the class of the family's variants.
+class MatmulFamily(KernelFamily[P], ABC, Generic[P]):
+    """See `KernelFamily`. `variant_type` is the class of the family's variants, and
+    `problem_type` that of the problems that it has kernels for.
 
     `has_cost_model` says whether `expected_clocks` can be asked. `is_bandwidth_bound` kernels are
     as fast as memory in every variant. `packs_operands` says that the family copies matrices which
@@ -66,6 +69,7 @@ class MatmulFamily(KernelFamily[Problem], ABC):
     name: str
     mnemonic: str
     target: str
+    problem_type: type[Problem] = Problem
     variant_type: type[Any]
     has_cost_model: bool = True
     is_bandwidth_bound: ClassVar[bool] = False
@@ -74,18 +78,18 @@ class MatmulFamily(KernelFamily[Problem], ABC):
     takes_any_address: bool = True
 
     @abstractmethod
-    def can_take(self, problem: Problem, variant: Any) -> bool:
+    def can_take(self, problem: P, variant: Any) -> bool:
         """Whether the kernel is right for the problem."""
 
     @abstractmethod
-    def variants(self, problem: Problem) -> tuple[Any, ...]:
+    def variants(self, problem: P) -> tuple[Any, ...]:
         """See `KernelFamily`."""
 
     @abstractmethod
     def insert(
         self,
         b: Builder,
-        problem: Problem,
+        problem: P,
         variant: Any,
         arguments: Arguments,
         epilogue: EpilogueBuilder | None = None,
@@ -95,7 +99,7 @@ class MatmulFamily(KernelFamily[Problem], ABC):
     def build(
         self,
         b: Builder,
-        problem: Problem,
+        problem: P,
         variant: Any,
         arguments: Arguments,
         epilogue: EpilogueBuilder | None = None,
@@ -105,19 +109,19 @@ class MatmulFamily(KernelFamily[Problem], ABC):
         with b.kernel_name(f"{name}_epilogue" if name and epilogue is not None else name):
             self.insert(b, problem, variant, arguments, epilogue)
 
-    def kernel_name(self, problem: Problem, variant: Any) -> str:
+    def kernel_name(self, problem: P, variant: Any) -> str:
         """See `KernelFamily`."""
         tile = self.tile_name(problem, variant)
         return f"{problem.operation}_{self.mnemonic}_{tile}".lower()
 
-    def tile_name(self, problem: Problem, variant: Any) -> str:
+    def tile_name(self, problem: P, variant: Any) -> str:
         """The variant's parameters in the name of its kernel."""
         del problem
         return f"{variant.m}x{variant.n}"
 
     def function(
         self,
-        problem: Problem,
+        problem: P,
         variant: Any,
         name: str,
         epilogue: EpilogueBuilder | Epilogue | None = None,
@@ -138,19 +142,21 @@ class MatmulFamily(KernelFamily[Problem], ABC):
 
         return function_text(name, problem.arguments, body)
 
-    def shared_bytes(self, problem: Problem, variant: Any) -> int:
+    def shared_bytes(self, problem: P, variant: Any) -> int:
         """Dynamic shared memory of a block, in bytes. (The CPU has as much as it needs.)"""
         del problem, variant
         return 0
 
-    def able(self, problem: Problem) -> list[Any]:
+    def able(self, problem: P) -> list[Any]:
         """The variants that can take the problem."""
+        if type(problem) is not self.problem_type:
+            return []
         return [one for one in self.variants(problem) if self.can_take(problem, one)]
 
     # --- Cost ----------------------------------------------------------------------------------
 
     def expected_clocks(
-        self, problem: Problem, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
+        self, problem: P, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
     ) -> float:
         """How many clocks a multiprocessor of the chip is expected to be busy, for M, N and K of
         `sizes`. With `at_most`, no fewer than the multiply-adds take at the chip's peak, which
@@ -164,7 +170,7 @@ class MatmulFamily(KernelFamily[Problem], ABC):
         tiles = -(-m // variant.m) * -(-n // variant.n) * variant.split_k
         return float(-(-tiles // gpu_of(chip.capability).multiprocessors) * each + once)
 
-    def tile_clocks(self, problem: Problem, variant: Any, k: int) -> tuple[float, float]:
+    def tile_clocks(self, problem: P, variant: Any, k: int) -> tuple[float, float]:
         """About how many clocks of a multiprocessor a tile takes, and a launch besides."""
         raise NotImplementedError
 
@@ -175,12 +181,12 @@ class MatmulFamily(KernelFamily[Problem], ABC):
 
     # --- Sizes that are not known --------------------------------------------------------------
 
-    def few_tiles(self, problem: Problem) -> FewTiles | None:
+    def few_tiles(self, problem: P) -> FewTiles | None:
         """A variant for where even small tiles are few; None if the family has none."""
         del problem
         return None
 
-    def chosen_when_known(self, problem: Problem) -> tuple[MatmulFamily, Any] | None:
+    def chosen_when_known(self, problem: P) -> tuple[MatmulFamily[P], Any] | None:
         """Several kernels, among which the program chooses when it knows the sizes, as the one
         variant of another family; None if this family has no such."""
         del problem

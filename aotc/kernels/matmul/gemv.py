@@ -429,7 +429,7 @@ class _Kernel(_Shape):
             self._store_result((batch, row, column), total)
 
 
-class Gemv(MatmulFamily):
+class Gemv(MatmulFamily[Problem]):
     """See the module's docstring."""
 
     name = "one pass over the large matrix"

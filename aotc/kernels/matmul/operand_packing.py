@@ -46,7 +46,7 @@ class Copy(Struct, frozen=True):
 Plan = tuple[Copy | None, Copy | None]
 
 
-class OperandPacking(MatmulFamily):
+class OperandPacking(MatmulFamily[Problem]):
     """The kernels of `family`, for operands that are copied as `plan` says; with `is_forced`, small
     ones too.
 
@@ -59,7 +59,7 @@ class OperandPacking(MatmulFamily):
 
     def __init__(
         self,
-        family: MatmulFamily,
+        family: MatmulFamily[Problem],
         what: str,
         plan: Callable[[Problem], Plan | None],
         *,

@@ -332,7 +332,7 @@ def _stage_bytes(problem: Problem, variant: Variant) -> int:
     return sum(operand.bytes for operand in operands(problem, variant))
 
 
-class Tcgen05(MatmulFamily):
+class Tcgen05(MatmulFamily[Problem]):
     """See the module's docstring."""
 
     name = "tcgen05"

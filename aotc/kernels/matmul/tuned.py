@@ -129,8 +129,8 @@ def timed_sizes(problem: Problem) -> list[Sizes]:
 
 
 def variant_of(
-    entry: Entry, families: Mapping[str, MatmulFamily], problem: Problem
-) -> tuple[MatmulFamily, Any]:
+    entry: Entry, families: Mapping[str, MatmulFamily[Any]], problem: Problem
+) -> tuple[MatmulFamily[Any], Any]:
     """The family that an entry names, and its variant. Raises ValueError, with why, for one that
     this aotc has not, or not for the problem."""
     family = families.get(entry.kernel)

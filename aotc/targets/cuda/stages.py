@@ -47,8 +47,10 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
     files: list[ArtifactFile] = []
     modules = gpu_modules(outlined.module)
     on_gpu = [symbol_of(op) for op in modules if runs_on(op) != CPU]
-    for kind in (DEVICE_MLIR, DEVICE_LL, PTX, FATBIN):
-        check_room(r, kind, [_name(build, kind, name) for name in on_gpu])
+    for kind in r.emit:
+        # Of images, the chips decide how many there are: `begin_device` knows these.
+        if kind.is_per_module and kind is not CUBIN:
+            check_room(r, kind, [_name(build, kind, name) for name in on_gpu])
     for gpu_module in modules:
         name = symbol_of(gpu_module)
         target = runs_on(gpu_module)

@@ -355,7 +355,7 @@ class Kernel(CpuKernel):
                     self.store_result(value, self.c, [row, column], (row, column))
 
 
-class CpuBlocked(MatmulFamily):
+class CpuBlocked(MatmulFamily[Problem]):
     """See the module's docstring."""
 
     name = "blocks"

@@ -180,7 +180,7 @@ class _Kernel(CpuKernel):
                 self.store(value, self.accumulators, [j.index])
 
 
-class CpuStreamed(MatmulFamily):
+class CpuStreamed(MatmulFamily[Problem]):
     """See the module's docstring."""
 
     name = "one pass over the matrix"

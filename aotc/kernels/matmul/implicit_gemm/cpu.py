@@ -19,7 +19,7 @@ from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Step, Tile, Variant
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
-from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Problem
+from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
 from aotc.numbers import Condition, Number, Scalar, compare, signed_minimum
 
 _ENTRY_BYTES = 8
@@ -176,25 +176,26 @@ class _Kernel(blocked.Kernel):
             store_elements()
 
 
-class ImplicitCpu(MatmulFamily):
+class ImplicitCpu(MatmulFamily[ImplicitGemm]):
     """See the module's docstring."""
 
     name = "implicit GEMM"
     mnemonic = "cpu"
     target = CPU
+    problem_type = ImplicitGemm
     variant_type = Variant
     has_cost_model = False
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
-        return isinstance(problem, ImplicitGemm) and CPU_BLOCKED.can_take(problem, variant)
+    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
+        return CPU_BLOCKED.can_take(problem, variant)
 
-    def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        return CPU_BLOCKED.variants(problem) if isinstance(problem, ImplicitGemm) else ()
+    def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
+        return CPU_BLOCKED.variants(problem)
 
     def insert(
         self,
         b: Builder,
-        problem: Problem,
+        problem: ImplicitGemm,
         variant: Variant,
         arguments: Arguments,
         epilogue: EpilogueBuilder | None = None,

@@ -7,20 +7,26 @@ from typing import Any
 
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
-from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.tuned import Sizes
 from aotc.request import Chip
 
 
-class ImplicitGemmFamily(MatmulFamily):
+class ImplicitGemmFamily(MatmulFamily[ImplicitGemm]):
     """A family whose cost depends on the problem's own loops, as they are likely to be."""
 
+    problem_type = ImplicitGemm
+
     def expected_clocks(
-        self, problem: Problem, variant: Any, sizes: Sizes, chip: Chip, *, at_most: bool = False
+        self,
+        problem: ImplicitGemm,
+        variant: Any,
+        sizes: Sizes,
+        chip: Chip,
+        *,
+        at_most: bool = False,
     ) -> float:
         """See `MatmulFamily`: of an H100, whatever the chip."""
         del sizes, chip, at_most
-        assert isinstance(problem, ImplicitGemm)
         return self.clocks_on_h100(problem, variant)
 
     @abstractmethod

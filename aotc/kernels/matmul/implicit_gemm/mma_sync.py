@@ -341,8 +341,8 @@ class ImplicitMmaSync(ImplicitGemmFamily):
     target = ANY_GPU
     variant_type = Variant
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
-        if not isinstance(problem, ImplicitGemm) or problem.k is None:
+    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
+        if problem.k is None:
             return False
         problem = _as_tiles(problem)
         assert problem.k is not None
@@ -357,9 +357,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
             and self.shared_bytes(problem, variant) <= _MOST_SHARED_BYTES
         )
 
-    def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        if not isinstance(problem, ImplicitGemm):
-            return ()
+    def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
         size = ELEMENT_BYTES[problem.a.element]
         k, deep = 64 // size, 128 // size
         stages, copy_bytes = (4, CHUNK_BYTES) if _has_chunks(problem) else (2, 1)
@@ -392,12 +390,11 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)
 
-    def tile_name(self, problem: Problem, variant: Variant) -> str:
+    def tile_name(self, problem: ImplicitGemm, variant: Variant) -> str:
         del problem
         return name_of_tile(variant)
 
-    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
-        assert isinstance(problem, ImplicitGemm)
+    def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
         problem = _as_tiles(problem)
         tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
         return _first_table(problem, variant) + tables
@@ -405,12 +402,11 @@ class ImplicitMmaSync(ImplicitGemmFamily):
     def insert(
         self,
         b: Builder,
-        problem: Problem,
+        problem: ImplicitGemm,
         variant: Variant,
         arguments: Arguments,
         epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        assert isinstance(problem, ImplicitGemm)
         _ContractionLaunch(b, _as_tiles(problem), variant, arguments, epilogue).build()
 
 

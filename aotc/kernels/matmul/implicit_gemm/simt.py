@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from math import prod
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -66,23 +65,19 @@ _THREADS_TO_BE_BUSY = 256
 
 
 def _sides(problem: ImplicitGemm, variant: simt_tiles.Variant) -> tuple[Side, Side]:
-    def side(matrix: Matrix, extent: int | None, tile: int, is_k_major: bool) -> Side:
-        width = 1
-        bytes_ = ELEMENT_BYTES[matrix.element]
-        if variant.copy_bytes and not is_k_major:
-            width = max(1, min(variant.copy_bytes, matrix.alignment) // bytes_)
-        return Side(matrix, extent, problem.k, tile, is_k_major, width)
+    return simt_tiles.sides(problem, variant, _width)
 
-    return (
-        side(problem.a, problem.m, variant.m, not problem.a.transposed),
-        side(problem.b, problem.n, variant.n, problem.b.transposed),
-    )
+
+def _width(side: Side, variant: simt_tiles.Variant) -> int:
+    """Elements that are copied at once: neighbours in the tile that are so in memory."""
+    if not variant.copy_bytes or side.is_k_major:
+        return 1
+    matrix = side.matrix
+    return max(1, min(variant.copy_bytes, matrix.alignment) // ELEMENT_BYTES[matrix.element])
 
 
 def _tile_bytes(problem: ImplicitGemm, variant: simt_tiles.Variant) -> int:
-    element = sum_type(problem)
-    shapes = [side.shape(variant, element) for side in _sides(problem, variant)]
-    return sum(map(prod, shapes)) * ELEMENT_BYTES[element]
+    return simt_tiles.shared_bytes(problem, variant, _sides(problem, variant))
 
 
 class _Target(Protocol):
@@ -302,8 +297,8 @@ class ImplicitSimt(ImplicitGemmFamily):
     target = ANY_GPU
     variant_type = Variant
 
-    def can_take(self, problem: Problem, variant: Variant) -> bool:
-        if not isinstance(problem, ImplicitGemm) or not has_known_types(problem):
+    def can_take(self, problem: ImplicitGemm, variant: Variant) -> bool:
+        if not has_known_types(problem):
             return False
         element = sum_type(problem)
         if problem.k is None:
@@ -322,8 +317,8 @@ class ImplicitSimt(ImplicitGemmFamily):
             and (variant.split_k == 1 or depth_of_part(problem, variant) >= _LEAST_EXTENT)
         )
 
-    def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        if not isinstance(problem, ImplicitGemm) or not has_known_types(problem):
+    def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
+        if not has_known_types(problem):
             return ()
         element = sum_type(problem)
         is_async = problem.a.element == problem.b.element == element and ELEMENT_BYTES[element] >= 4
@@ -357,24 +352,22 @@ class ImplicitSimt(ImplicitGemmFamily):
         total = rounds * busy + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)
 
-    def tile_name(self, problem: Problem, variant: Variant) -> str:
+    def tile_name(self, problem: ImplicitGemm, variant: Variant) -> str:
         del problem
         return name_of_tile(variant)
 
-    def shared_bytes(self, problem: Problem, variant: Variant) -> int:
-        assert isinstance(problem, ImplicitGemm)
+    def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
         tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
         return _tile_bytes(problem, variant) + tables
 
     def insert(
         self,
         b: Builder,
-        problem: Problem,
+        problem: ImplicitGemm,
         variant: Variant,
         arguments: Arguments,
         epilogue: EpilogueBuilder | None = None,
     ) -> None:
-        assert isinstance(problem, ImplicitGemm)
         _Gemm(b, problem, variant, arguments, epilogue).build()
 
 

@@ -164,7 +164,7 @@ def shape_of(b: Builder, problem: Problem, arguments: Arguments) -> ProblemShape
     )
 
 
-class MmaSync(MatmulFamily):
+class MmaSync(MatmulFamily[Problem]):
     """See the module's docstring."""
 
     name = "mma.sync"

@@ -66,7 +66,7 @@ def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number)
     return signed_maximum(minimum(enough, _MOST_SPLITS), 1)
 
 
-class Simt(MatmulFamily):
+class Simt(MatmulFamily[Problem]):
     """See the module's docstring."""
 
     name = "multiply-adds"

@@ -74,8 +74,7 @@ class Kernel(Mainloop):
 
     def _source(self, vector: CopyVector, k0: Number) -> list[Number]:
         k, along = k0 + vector.k, self.first[vector.operand] + vector.along
-        at = (along, k) if self.sides[vector.operand].is_k_major else (k, along)
-        return self.operands.at(self.batch, *at)
+        return self.operands.at(self.batch, *self.sides[vector.operand].index(along, k))
 
     # --- To C ---------------------------------------------------------------------------------
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc.builder import WIDEST_ACCESS
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.scalar import sum_type
+from aotc.numbers import Number
 
 
 class Variant(Struct, frozen=True):
@@ -56,6 +59,10 @@ class Side(Struct, frozen=True):
         """Whether tiles of it never end behind its last row or column."""
         return self.extent is not None and self.extent % self.tile == 0
 
+    def index(self, along: Number, k: Number) -> tuple[Number, Number]:
+        """Of an element of the matrix: the rows in memory, and the columns."""
+        return (along, k) if self.is_k_major else (k, along)
+
     def shape(self, variant: Variant, element: str) -> tuple[int, int, int]:
         # A K-major operand is stored by neighbours into rows that follow each other: the padding
         # puts them into different banks.
@@ -63,11 +70,15 @@ class Side(Struct, frozen=True):
         return variant.stages, variant.k, self.tile + padding
 
 
-def sides(problem: Problem, variant: Variant) -> tuple[Side, Side]:
+def sides(
+    problem: Problem, variant: Variant, width: Callable[[Side, Variant], int] | None = None
+) -> tuple[Side, Side]:
+    """A and B. `width` gives the elements that a thread copies at once, of a side that has 1: as
+    many as matrices allow, unless another function is given."""
+
     def side(matrix: Matrix, extent: int | None, tile: int, is_k_major: bool) -> Side:
-        along = problem.k if is_k_major else extent
-        width = _width(matrix, along, tile, is_k_major, variant)
-        return Side(matrix, extent, problem.k, tile, is_k_major, width)
+        single = Side(matrix, extent, problem.k, tile, is_k_major, 1)
+        return replace(single, width=(width or _width)(single, variant))
 
     return (
         side(problem.a, problem.m, variant.m, not problem.a.transposed),
@@ -75,8 +86,9 @@ def sides(problem: Problem, variant: Variant) -> tuple[Side, Side]:
     )
 
 
-def _width(matrix: Matrix, along: int | None, tile: int, is_k_major: bool, variant: Variant) -> int:
-    bytes_ = ELEMENT_BYTES[matrix.element]
+def _width(side: Side, variant: Variant) -> int:
+    matrix, is_k_major = side.matrix, side.is_k_major
+    along, bytes_ = side.k if is_k_major else side.extent, ELEMENT_BYTES[matrix.element]
     if variant.copy_bytes:
         # Asynchronous copies can transpose single elements alone.
         return 1 if is_k_major else max(1, variant.copy_bytes // bytes_)
@@ -86,13 +98,14 @@ def _width(matrix: Matrix, along: int | None, tile: int, is_k_major: bool, varia
         along is None
         or along % width
         or (is_k_major and variant.k % width)
-        or tile * variant.k // width % variant.threads
+        or side.tile * variant.k // width % variant.threads
     ):
         width //= 2
     return max(1, width)
 
 
-def shared_bytes(problem: Problem, variant: Variant) -> int:
+def shared_bytes(problem: Problem, variant: Variant, both: tuple[Side, Side] | None = None) -> int:
+    """What the tiles of `both` take, which are `sides(problem, variant)` unless they are given."""
     element = sum_type(problem)
-    both = sides(problem, variant)
-    return sum(prod(side.shape(variant, element)) for side in both) * ELEMENT_BYTES[element]
+    shapes = [side.shape(variant, element) for side in both or sides(problem, variant)]
+    return sum(map(prod, shapes)) * ELEMENT_BYTES[element]

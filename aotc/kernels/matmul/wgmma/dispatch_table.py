@@ -40,7 +40,7 @@ class Variants(Struct, frozen=True):
         return self.variants[0].n
 
 
-class WgmmaTable(MatmulFamily):
+class WgmmaTable(MatmulFamily[Problem]):
     """Kernels of `WGMMA`, of which the program launches one: a variant is several of its."""
 
     name = WGMMA.name

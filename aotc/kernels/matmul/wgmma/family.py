@@ -105,7 +105,7 @@ def _is_possible(variant: Variant) -> bool:
     )
 
 
-class Wgmma(MatmulFamily):
+class Wgmma(MatmulFamily[Problem]):
     """See the module's docstring."""
 
     name = "wgmma"
@@ -150,7 +150,7 @@ class Wgmma(MatmulFamily):
         clocks = float(cost.clocks(*operands(problem, variant), variant, given))
         return max(clocks, least_clocks(problem, sizes, chip)) if at_most else clocks
 
-    def chosen_when_known(self, problem: Problem) -> tuple[MatmulFamily, Any]:
+    def chosen_when_known(self, problem: Problem) -> tuple[MatmulFamily[Problem], Any]:
         from aotc.kernels.matmul.wgmma.dispatch_table import WGMMA_TABLE
 
         return WGMMA_TABLE, WGMMA_TABLE.table(problem, self.able(problem))

@@ -43,7 +43,7 @@ class SmallM(Struct, frozen=True):
     """A kernel for `problem`, of so many rows: from the first of `rows` to the second. None: of as
     many as the problem says."""
 
-    family: MatmulFamily
+    family: MatmulFamily[Any]
     variant: Any
     problem: Problem
     rows: tuple[int, int] | None
@@ -66,7 +66,7 @@ def small_m_kernels(problem: Problem) -> list[SmallM]:
     return kernels
 
 
-def _kernel(problem: Problem, rows: int) -> tuple[MatmulFamily, Any] | None:
+def _kernel(problem: Problem, rows: int) -> tuple[MatmulFamily[Any], Any] | None:
     """The family and the variant for at most so many rows."""
     if rows > MOST_ROWS:
         return None
