@@ -63,14 +63,14 @@ class DeviceImage(Struct, frozen=True):
     runs its kernels, and what is in it.
 
     If it was written for one chip, its kernels are launched on `only_chip` alone. Its
-    `early_kernels` may begin while the work before them ends.
+    `pdl_kernels` may begin while the work before them ends.
     """
 
     name: str
     file: str | None
     built_for: tuple[str, ...] = ()
     only_chip: Chip | None = None
-    early_kernels: tuple[str, ...] = ()
+    pdl_kernels: tuple[str, ...] = ()
 
 
 class KernelCode(StageResult, frozen=True):

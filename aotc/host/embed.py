@@ -62,7 +62,7 @@ def embed(
     lowered_entries: Sequence[str] = (),
     weights: WeightsFile | None = None,
     only_capability: Mapping[str, int] = MappingProxyType({}),
-    early_kernels: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    pdl_kernels: Mapping[str, Sequence[str]] = MappingProxyType({}),
     kernels_apart: bool = False,
 ) -> None:
     """Changes `host` in place.
@@ -71,7 +71,7 @@ def embed(
     say it; `managed_globals` are the variables that kernels are given, `lowered_entries` functions
     that are exported as they are, `weights` the file that has what `host` only declares,
     `only_capability` which GPUs alone have use for an image (90: 9.0),
-    `early_kernels` its kernels that may begin while the work before them ends. With
+    `pdl_kernels` its kernels that may begin while the work before them ends. With
     `kernels_apart`, `host` declares the functions of `cpu`, which other objects have.
     """
     with host.context, ir.Location.unknown():
@@ -94,7 +94,7 @@ def embed(
         for binary in binaries:
             name = symbol_of(binary)
             own = [kernel for kernel in kernels if kernel.module == name]
-            use = _Use(only_capability.get(name, 0), early_kernels.get(name, ()))
+            use = _Use(only_capability.get(name, 0), pdl_kernels.get(name, ()))
             _embed_image(host, name, images[name], own, built_for[name], use)
         stubs = LaunchStubs(host)
         streams = use_one_stream(host)
@@ -114,7 +114,7 @@ class _Use(Struct, frozen=True):
     """How an image's kernels are launched: see `embed`."""
 
     only_capability: int
-    early_kernels: Sequence[str]
+    pdl_kernels: Sequence[str]
 
 
 def _embed_image(
@@ -171,15 +171,15 @@ def _info_text(
     info.put_address(f"aotc_builtfor_{name}", 5)
     info.put_address(kernel_table(name), 6)
     info.put_number(use.only_capability, "i32", 7)
-    if use.early_kernels:
-        names = Initializer(f"!llvm.array<{len(use.early_kernels)} x ptr>")
-        for i, early in enumerate(use.early_kernels):
-            symbol = f"aotc_early_{name}_{i}"
-            texts.append(string_global(symbol, early))
+    if use.pdl_kernels:
+        names = Initializer(f"!llvm.array<{len(use.pdl_kernels)} x ptr>")
+        for i, kernel in enumerate(use.pdl_kernels):
+            symbol = f"aotc_pdl_{name}_{i}"
+            texts.append(string_global(symbol, kernel))
             names.put_address(symbol, i)
-        texts.append(names.text(f"aotc_early_{name}"))
-        info.put_number(len(use.early_kernels), "i32", 8)
-        info.put_address(f"aotc_early_{name}", 9)
+        texts.append(names.text(f"aotc_pdl_{name}"))
+        info.put_number(len(use.pdl_kernels), "i32", 8)
+        info.put_address(f"aotc_pdl_{name}", 9)
     texts.append(info.text(info_symbol))
     return texts
 

@@ -91,8 +91,11 @@ def _wait(child: int, heard: set[signal.Signals], record: Record) -> int:
                 record.remove_files()
                 return _tell_of_memory(record.last_step(), limit)
         elif event.si_signo != signal.SIGCHLD:
-            _end_all(child)
-            record.remove_files()
+            # What a command that has just ended wrote stays.
+            ended, status = os.waitpid(child, os.WNOHANG)
+            _end_all(None if ended else child)
+            if not (ended and os.WIFEXITED(status)):
+                record.remove_files()
             return _tell_of_interrupt()
         else:
             ended, status = os.waitpid(child, os.WNOHANG)
@@ -103,14 +106,15 @@ def _wait(child: int, heard: set[signal.Signals], record: Record) -> int:
                     return _tell_of_interrupt()
                 return os.WEXITSTATUS(status)
             if ended:
-                _end_all(child)
+                _end_all(None)
                 record.remove_files()
                 return _tell_of_crash(record.last_step(), os.WTERMSIG(status))
 
 
-def _end_all(child: int) -> None:
-    """Kills all our children, and theirs, which become ours when their parents end."""
-    with contextlib.suppress(ProcessLookupError):
+def _end_all(child: int | None) -> None:
+    """Kills the command's process, unless it has ended, and all our other children, and theirs,
+    which become ours when their parents end."""
+    if child is not None:
         os.kill(child, signal.SIGKILL)
     while True:
         for place in Path("/proc/self/task").glob("*/children"):

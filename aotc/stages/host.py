@@ -89,7 +89,7 @@ def translate_host(
                 for image in images
                 if image.file is None or image.only_chip is not None
             },
-            early_kernels={image.name: image.early_kernels for image in images},
+            pdl_kernels={image.name: image.pdl_kernels for image in images},
             kernels_apart=kernels_apart,
         )
         return take_large_constants(module)

@@ -263,10 +263,10 @@ typedef struct aotc_module_info {
   // The only GPUs that its kernels are launched on, by compute capability: 90 for 9.0; 0: all, -1:
   // none. On others it is not loaded, and says nothing of whether the program can use them.
   int32_t only_capability;
-  uint32_t early_kernel_count;
+  uint32_t pdl_kernel_count;
   // Kernels that wait (griddepcontrol.wait) for the work before them before they touch memory: the
   // driver may begin them while the kernel before them on their stream ends.
-  const char *const *early_kernels; // early_kernel_count names
+  const char *const *pdl_kernels; // pdl_kernel_count names
 } aotc_module_info;
 
 // Tells what an image was built for and which of its kernels run on the CPU. Called from a

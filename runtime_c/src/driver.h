@@ -52,7 +52,7 @@ typedef struct aotc_rt_result {
 // What a driver says of itself when it has started.
 typedef struct aotc_rt_driver_facts {
   int32_t device_count;        // at least one
-  bool has_early_kernels;      // that wait themselves for the kernel before them
+  bool has_pdl;                // that wait themselves for the kernel before them
   const char *why_no_clusters; // NULL where kernels can have clusters
 } aotc_rt_driver_facts;
 

@@ -52,13 +52,13 @@ void *mgpuModuleGetFunction(void *handle, const char *name) {
   return kernel;
 }
 
-static bool begins_early(const aotc_rt_kernel *kernel) {
+static bool uses_pdl(const aotc_rt_kernel *kernel) {
   const aotc_module_info *info = atomic_load_explicit(&kernel->module->info, memory_order_acquire);
-  if (info == NULL || !aotc_rt_state_of_process.facts.has_early_kernels) {
+  if (info == NULL || !aotc_rt_state_of_process.facts.has_pdl) {
     return false;
   }
-  for (uint32_t i = 0; i < info->early_kernel_count; ++i) {
-    if (strcmp(info->early_kernels[i], kernel->name) == 0) {
+  for (uint32_t i = 0; i < info->pdl_kernel_count; ++i) {
+    if (strcmp(info->pdl_kernels[i], kernel->name) == 0) {
       return true;
     }
   }
@@ -81,7 +81,7 @@ static aotc_rt_binding *bind_locked(const aotc_rt_driver *driver, aotc_rt_kernel
     return NULL;
   }
   binding->context = context;
-  binding->begins_early = begins_early(kernel);
+  binding->uses_pdl = uses_pdl(kernel);
   binding->next = atomic_load_explicit(&kernel->bindings, memory_order_relaxed);
   atomic_store_explicit(&kernel->bindings, binding, memory_order_release);
   return binding;

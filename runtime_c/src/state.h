@@ -141,7 +141,7 @@ struct aotc_rt_binding {
   aotc_rt_binding *next;
   const aotc_rt_context *context;
   aotc_rt_function function;
-  bool begins_early;                 // it waits itself for the kernel before it
+  bool uses_pdl;                     // it waits itself for the kernel before it
   atomic_int dynamic_shared_limit;   // what the function may be launched with as it is now
   atomic_bool allows_large_clusters; // clusters of more than 8 blocks
 };

@@ -17,7 +17,7 @@ typedef struct fake_launch {
   char kernel[64];
   uint32_t grid[3], block[3], cluster[3];
   uint32_t dynamic_shared_bytes;
-  bool is_cooperative, begins_early;
+  bool is_cooperative, uses_pdl;
   void *stream;
   int first_parameter; // the first parameter as an int, 0 if there is none
 } fake_launch;

@@ -102,19 +102,19 @@ static void shared_memory_is_allowed_once(void) {
 }
 
 // The other kernel of the module says nothing of itself.
-static void kernels_that_wait_may_begin_early(void) {
+static void kernels_that_wait_are_launched_with_pdl(void) {
   fake_driver *driver = scenario_driver();
   setenv("AOTC_DEVICE", "cuda", 1);
   static char image[] = FAKE_IMAGE("90", "add,scale");
-  static const char *const early[] = {"scale"};
+  static const char *const with_pdl[] = {"scale"};
   static const aotc_module_info info = {
       .version = AOTC_MODULE_INFO_VERSION,
       .image = image,
       .image_bytes = sizeof(image),
       .name = "kernels",
       .built_for = "sm_90",
-      .early_kernel_count = 1,
-      .early_kernels = early,
+      .pdl_kernel_count = 1,
+      .pdl_kernels = with_pdl,
   };
   aotc_module_register(&info);
   void *module = mgpuModuleLoad(image, sizeof(image));
@@ -123,7 +123,7 @@ static void kernels_that_wait_may_begin_early(void) {
   void *parameters[] = {&value};
   mgpuLaunchKernel(scale, 2, 3, 4, 8, 1, 1, 64, NULL, parameters, NULL, 1);
   const fake_launch *l = &driver->last_launch;
-  CHECK(l->begins_early);
+  CHECK(l->uses_pdl);
   CHECK_INT(2, l->grid[0]);
   CHECK_INT(3, l->grid[1]);
   CHECK_INT(4, l->grid[2]);
@@ -132,36 +132,36 @@ static void kernels_that_wait_may_begin_early(void) {
   CHECK_INT(64, l->dynamic_shared_bytes);
   CHECK_INT(77, l->first_parameter);
   mgpuLaunchClusterKernel(scale, 2, 1, 1, 4, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
-  CHECK(l->begins_early);
+  CHECK(l->uses_pdl);
   CHECK_INT(2, l->cluster[0]);
   // All blocks of a cooperative grid run at once: there is no room beside another kernel's.
   mgpuLaunchKernelCooperative(scale, 4, 1, 1, 0, 0, 0, 32, 1, 1, 0, NULL, parameters, NULL);
-  CHECK(l->is_cooperative && !l->begins_early);
+  CHECK(l->is_cooperative && !l->uses_pdl);
   mgpuLaunchKernel(mgpuModuleGetFunction(module, "add"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters,
                    NULL, 1);
-  CHECK(!l->begins_early);
+  CHECK(!l->uses_pdl);
   CHECK_NO_FAILURE();
 }
 
-static void graphs_of_older_drivers_begin_no_kernel_early(void) {
+static void graphs_of_older_drivers_have_no_pdl(void) {
   fake_driver *driver = scenario_driver();
   driver->version = 12020;
   setenv("AOTC_DEVICE", "cuda", 1);
   static char image[] = FAKE_IMAGE("90", "scale");
-  static const char *const early[] = {"scale"};
+  static const char *const with_pdl[] = {"scale"};
   static const aotc_module_info info = {
       .version = AOTC_MODULE_INFO_VERSION,
       .image = image,
       .image_bytes = sizeof(image),
       .name = "kernels",
       .built_for = "sm_90",
-      .early_kernel_count = 1,
-      .early_kernels = early,
+      .pdl_kernel_count = 1,
+      .pdl_kernels = with_pdl,
   };
   aotc_module_register(&info);
   scenario_launch(mgpuModuleLoad(image, sizeof(image)), "scale");
   CHECK_INT(1, driver->launch_count);
-  CHECK(!driver->last_launch.begins_early);
+  CHECK(!driver->last_launch.uses_pdl);
   CHECK_NO_FAILURE();
 }
 
@@ -338,8 +338,8 @@ int main(int argc, char **argv) {
       CHECK_TEST(launch_path_makes_few_calls),
       CHECK_TEST(sizes_reach_the_driver),
       CHECK_TEST(shared_memory_is_allowed_once),
-      CHECK_TEST(kernels_that_wait_may_begin_early),
-      CHECK_TEST(graphs_of_older_drivers_begin_no_kernel_early),
+      CHECK_TEST(kernels_that_wait_are_launched_with_pdl),
+      CHECK_TEST(graphs_of_older_drivers_have_no_pdl),
       CHECK_TEST(kernel_names_may_be_built_in_a_buffer),
       CHECK_TEST(threads_launch_at_once),
       CHECK_TEST(streams_come_from_a_pool),

@@ -36,8 +36,8 @@ def test_one_row_is_one_pass_where_that_is_faster() -> None:
     [across] = found(1, 11008, 4096)
     [narrow] = found(1, 4096, 4096)
     assert [along.family, across.family, narrow.family] == [GEMV, GEMV, WGMMA]
-    assert along.variant.is_early
-    assert across.variant.is_early
+    assert along.variant.uses_pdl
+    assert across.variant.uses_pdl
 
 
 def test_rows_that_are_not_known_have_a_kernel_for_each_range() -> None:

@@ -61,8 +61,8 @@ class Variant(Struct, frozen=True):
 
     `load_bytes`: the bytes of an access to the large matrix, a power of two up to 16. `unroll`: how
     many accesses a thread begins before it uses the first. `split_k`: so many blocks share K.
-    `is_right`: the small matrix is B. `is_early`: the kernel waits for the one before it, which may
-    still run then (from sm_90 on).
+    `is_right`: the small matrix is B. `uses_pdl`: programmatic dependent launch (from sm_90 on):
+    the kernel may start while the one before it runs, and waits for that one itself.
     """
 
     small: int
@@ -74,7 +74,7 @@ class Variant(Struct, frozen=True):
     lanes: int = 32
     split_k: int = 1
     is_right: bool = False
-    is_early: bool = False
+    uses_pdl: bool = False
 
 
 class _Side(Struct, frozen=True):
@@ -173,7 +173,7 @@ class _Kernel(_Shape):
         blocks = prod(counts, start=o.batches)
         if variant.split_k > 1:
             self.workspace = self._allocate()
-        early = variant.is_early
+        early = variant.uses_pdl
         with launch(b, blocks, self.threads, self.shared_bytes, overlaps_previous=early) as block:
             self._compute(block, counts)
         if self.workspace is not None:

@@ -22,14 +22,14 @@ class DeviceModule(Struct, frozen=True):
     """A gpu.module that runs on GPUs: lowered, or as LLVM IR if the cache has that.
 
     If it was written for one chip, its kernels are launched on `only_chip` alone. Its
-    `early_kernels` may begin while the work before them ends.
+    `pdl_kernels` may begin while the work before them ends.
     """
 
     name: str
     module: Any
     llvm_ir: str | None
     only_chip: Chip | None
-    early_kernels: tuple[str, ...]
+    pdl_kernels: tuple[str, ...]
 
 
 class DeviceModules(StageResult, frozen=True):

@@ -23,8 +23,8 @@ from aotc.ops import symbol_of
 from aotc.request import KNOWN_CHIPS, Chip, unique
 from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX
 from aotc.targets.cuda.compile import DeviceCompiler
-from aotc.targets.cuda.early_kernels import early_kernels
 from aotc.targets.cuda.lower import lower_device
+from aotc.targets.cuda.pdl_kernels import pdl_kernels
 from aotc.targets.cuda.ptx_levels import level_of, retarget
 from aotc.targets.cuda.results import (
     CompiledPtx,
@@ -57,13 +57,13 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
         if target == CPU:
             continue
         only_chip = None if target in (None, ANY_GPU) else Chip(target)
-        early = tuple(early_kernels(gpu_module))
+        with_pdl = tuple(pdl_kernels(gpu_module))
         module, text = None, _lowered_before(build, name, gpu_module)
         if text is None:
             watch = build.watch("device-mlir")
             module = lower_device(gpu_module, outlined.source, debug=r.debug, watch=watch)
             files += build.printed(DEVICE_MLIR, module.operation, **_words(build, name))
-        lowered.append(DeviceModule(name, module, text, only_chip, early))
+        lowered.append(DeviceModule(name, module, text, only_chip, with_pdl))
     return DeviceModules(tuple(lowered), files=tuple(files))
 
 
@@ -385,7 +385,7 @@ def bundle(build: Build, outlined: Outlined, device: DeviceModules, cubins: Cubi
             ptx = (wanted, _name(build, PTX, name, wanted))
         _compiler(build).bundle(own, ptx, file)
         images.append(
-            DeviceImage(name, file, cubins.built_for[name], module.only_chip, module.early_kernels)
+            DeviceImage(name, file, cubins.built_for[name], module.only_chip, module.pdl_kernels)
         )
     for binary in outlined.given:
         file = _name(build, FATBIN, binary.name)

@@ -15,7 +15,7 @@ static const char *const call_names[] = {
 enum { IS_REQUIRED = 1, IS_OPTIONAL = 0 };
 
 // CUDA graphs have such launches since CUDA 12.3: older drivers are not asked for them.
-#define FIRST_VERSION_WITH_EARLY_KERNELS 12030
+#define FIRST_VERSION_WITH_PDL 12030
 
 static void *open_library(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -70,8 +70,7 @@ static bool start(aotc_rt_driver_facts *out_facts) {
   bool has_extended_launches = cuda->launch_kernel_ex != NULL;
   *out_facts = (aotc_rt_driver_facts){
       .device_count = cuda->device_count,
-      .has_early_kernels =
-          has_extended_launches && cuda->version >= FIRST_VERSION_WITH_EARLY_KERNELS,
+      .has_pdl = has_extended_launches && cuda->version >= FIRST_VERSION_WITH_PDL,
       .why_no_clusters =
           has_extended_launches
               ? NULL

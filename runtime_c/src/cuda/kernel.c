@@ -45,7 +45,7 @@ static aotc_rt_result launch_extended(const aotc_rt_binding *binding, const aotc
     attributes[count].value.cooperative = 1;
     ++count;
   }
-  if (binding->begins_early && !l->is_cooperative) {
+  if (binding->uses_pdl && !l->is_cooperative) {
     attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes[count].value.programmaticStreamSerializationAllowed = 1;
     ++count;
@@ -69,7 +69,7 @@ static aotc_rt_result launch_extended(const aotc_rt_binding *binding, const aotc
 // Hands the launch to the driver by the oldest call that can do it.
 aotc_rt_result aotc_rt_cuda_launch(const aotc_rt_binding *binding, const aotc_rt_launch *l,
                                    aotc_rt_stream stream) {
-  if (aotc_rt_has_clusters(l) || (binding->begins_early && !l->is_cooperative)) {
+  if (aotc_rt_has_clusters(l) || (binding->uses_pdl && !l->is_cooperative)) {
     return launch_extended(binding, l, stream);
   }
   CUfunction function = (CUfunction)binding->function;

@@ -298,7 +298,7 @@ EXPORT CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunctio
     } else if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
       l->is_cooperative = attribute->value.cooperative != 0;
     } else if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
-      l->begins_early = attribute->value.programmaticStreamSerializationAllowed != 0;
+      l->uses_pdl = attribute->value.programmaticStreamSerializationAllowed != 0;
     }
   }
   return result;

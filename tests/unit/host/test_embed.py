@@ -256,9 +256,9 @@ void mgpuModuleUnload(void *module) { (void)module; }
 static const char *text(const char *t) { return t ? t : "-"; }
 
 void aotc_module_register(const aotc_module_info *info) {
-  printf("%u %s, %s; early:", (unsigned)info->version, info->name, info->built_for);
-  for (uint32_t i = 0; i < info->early_kernel_count; ++i) {
-    printf(" %s", info->early_kernels[i]);
+  printf("%u %s, %s; PDL:", (unsigned)info->version, info->name, info->built_for);
+  for (uint32_t i = 0; i < info->pdl_kernel_count; ++i) {
+    printf(" %s", info->pdl_kernels[i]);
   }
   puts("");
   for (uint32_t i = 0; i < info->kernel_count; ++i) {
@@ -301,7 +301,7 @@ def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
             cpu,
             [],
             built_for={"device": "sm_90"},
-            early_kernels={"device": ["add", "scale"]},
+            pdl_kernels={"device": ["add", "scale"]},
         )
         toolchain = Toolchain(os.environ)
         (tmp_path / "host.ll").write_text(translate(host, toolchain.clang.version))
@@ -314,7 +314,7 @@ def test_the_runtime_reads_the_table_of_cpu_kernels(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True)
     read = subprocess.run([tmp_path / "reader"], capture_output=True, text=True, check=True)
     assert read.stdout.splitlines() == [
-        "4 device, sm_90; early: add scale",
+        "4 device, sm_90; PDL: add scale",
         "whole: 1 - 0, 1 0, 4 5 6, none",
         "by_step: 0 - 77, 1099511627776 192, 0 0 0,"
         ' 0 gpu.barrier at "a".mlir:1:2 1 gpu.shuffle at b.mlir:3:4.',

@@ -114,7 +114,7 @@ class ClusterSplitK:
     ) -> None:
         """Stores a consumer's accumulators; where blocks divide K, the sums of all of theirs, by
         way of the stages in shared memory, which are free then."""
-        if not self.variant.is_early:
+        if not self.variant.launches_dependents_early:
             self.b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action launch_dependents>")
         if self.cluster_split_k == 1:
             epilogue.store(accumulators, tile)

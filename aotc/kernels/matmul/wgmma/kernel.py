@@ -202,7 +202,7 @@ class Kernel:
         self.cluster.arrive()
         # All this may be done while the kernel before ends, and the next one may do it from now on.
         b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action wait>")
-        if variant.is_early:
+        if variant.launches_dependents_early:
             b.op("nvvm.griddepcontrol", kind="#nvvm<grid_dep_action launch_dependents>")
         self.cluster.wait()
 

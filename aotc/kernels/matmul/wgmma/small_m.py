@@ -77,8 +77,8 @@ def _kernel(problem: Problem, rows: int) -> tuple[MatmulFamily[Any], Any] | None
     if tensor_cores and not problem.b.transposed and not is_wide:
         return WGMMA, tensor_cores
     one_pass = GEMV.variants(problem)
-    is_early = problem.b.transposed or (problem.n or 0) < _TOO_MANY_COLUMNS
-    return (GEMV, replace(one_pass[0], is_early=is_early)) if one_pass else None
+    uses_pdl = problem.b.transposed or (problem.n or 0) < _TOO_MANY_COLUMNS
+    return (GEMV, replace(one_pass[0], uses_pdl=uses_pdl)) if one_pass else None
 
 
 def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
@@ -100,7 +100,7 @@ def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
         small_m=small_m,
         # Where some multiprocessors have more tiles than others, the next kernel's blocks would
         # take the places of this one's.
-        is_early=cluster_split_k > 1,
+        launches_dependents_early=cluster_split_k > 1,
     )
     return variant if WGMMA.can_take(problem, variant) else None
 

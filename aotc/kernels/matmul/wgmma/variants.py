@@ -34,9 +34,9 @@ class Variant(Struct, frozen=True):
     fewer registers. `cluster_split_k`: so many blocks of a cluster divide K. `grid_split_k`: K has
     so many parts, each with blocks of its own, whose accumulators a second kernel adds. `small_m`:
     C has no more rows, and only they are copied of A (a multiple of 8, 0 for all); tensor cores
-    multiply what lies behind them, too, and nobody stores that. `is_early`: programmatic dependent
-    launch: the next kernel's blocks may come from the beginning, else when this one's mainloops are
-    done.
+    multiply what lies behind them, too, and nobody stores that. `launches_dependents_early`: by
+    programmatic dependent launch, the next kernel's blocks may start when this kernel starts;
+    otherwise they may start when its mainloops are done.
     """
 
     n: int = 256
@@ -55,7 +55,7 @@ class Variant(Struct, frozen=True):
     cluster_split_k: int = 1
     grid_split_k: int = 1
     small_m: int = 0
-    is_early: bool = True
+    launches_dependents_early: bool = True
 
     @property
     def m(self) -> int:

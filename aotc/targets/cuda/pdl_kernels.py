@@ -1,10 +1,10 @@
-"""Kernels that may begin while the kernel before them on their stream still runs.
+"""Kernels for programmatic dependent launch (PDL), which sm_90 and later have.
 
-A launch can allow that (programmatic dependent launch, from sm_90 on): then a kernel's blocks come
-to multiprocessors that the kernel before has left, or that it says it can spare
-(`nvvm.griddepcontrol launch_dependents`). `nvvm.griddepcontrol wait` waits until that kernel has
-ended and what it wrote is there. A kernel all of whose threads wait before they touch global memory
-computes the same with such a launch and without: those are found here.
+A kernel that is launched with PDL may start while the previous kernel of its stream still runs: its
+blocks are scheduled to multiprocessors that the previous kernel has left, or has released by
+`nvvm.griddepcontrol launch_dependents`. `nvvm.griddepcontrol wait` blocks until the previous kernel
+has ended and its writes are visible. A kernel whose threads all execute the wait before they access
+global memory computes the same with and without PDL. This module finds these kernels.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HARMLESS = (
 )
 
 
-def early_kernels(gpu_module: Any) -> list[str]:
+def pdl_kernels(gpu_module: Any) -> list[str]:
     """Their names."""
     kernels = ops.find(gpu_module, "gpu.func")
     return [symbol_of(kernel) for kernel in kernels if _waits_first(kernel)]

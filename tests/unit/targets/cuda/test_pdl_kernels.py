@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aotc.mlir import ir
-from aotc.targets.cuda.early_kernels import early_kernels
+from aotc.targets.cuda.pdl_kernels import pdl_kernels
 
 WAIT = "nvvm.griddepcontrol wait"
 LET_GO = "nvvm.griddepcontrol launch_dependents"
@@ -26,7 +26,7 @@ gpu.module @kernels {{
 def found(text: str) -> list[str]:
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        return early_kernels(next(iter(module.body.operations)).operation)
+        return pdl_kernels(next(iter(module.body.operations)).operation)
 
 
 @pytest.mark.parametrize(
