@@ -232,6 +232,7 @@ class BuildRequest(Struct, frozen=True):
     out: str | None = None
     weights: Path | None = None
     chips: tuple[Chip, ...] = ()
+    default_chips: tuple[Chip, ...] = tuple(Chip(name) for name in DEFAULT_CHIPS)
     ptx: Chip | None = field(default_factory=lambda: parse_ptx(DEFAULT_PTX))
     target: HostTarget = field(default_factory=HostTarget.native)
     optimization: int = 3
@@ -305,7 +306,12 @@ class BuildRequest(Struct, frozen=True):
 
     @property
     def cubin_chips(self) -> tuple[Chip, ...]:
-        return self.chips or tuple(Chip(name) for name in DEFAULT_CHIPS)
+        return self.chips or self.default_chips
+
+    @property
+    def is_for_trying(self) -> bool:
+        """Whether the build shall be quick rather than what it makes: -O1."""
+        return self.optimization == 1
 
     @property
     def capabilities(self) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from aotc.artifacts import EXE, HEADER, KINDS, MANIFEST, PACKAGE, WEIGHTS, parse
 from aotc.errors import InputError
 from aotc.pipes import read_file
 from aotc.request import (
+    DEFAULT_CHIPS,
     DEFAULT_PTX,
     BuildRequest,
     Chip,
@@ -87,6 +88,7 @@ def make_request(
         out=out,
         weights=weights,
         chips=parsed_chips,
+        default_chips=_default_chips(optimization),
         ptx=parse_ptx(ptx if ptx is not None else "none" if parsed_chips else DEFAULT_PTX),
         target=HostTarget.native() if target is None else HostTarget.parse(target),
         optimization=optimization,
@@ -143,6 +145,19 @@ def _chips(words: Iterable[str]) -> tuple[Chip, ...]:
         else:
             chips.append(Chip.parse(word))
     return unique(chips)
+
+
+def _default_chips(optimization: int) -> tuple[Chip, ...]:
+    """The chips where none is named: with -O1 this machine's GPU, or the first of the others."""
+    chips = tuple(Chip(name) for name in DEFAULT_CHIPS)
+    if optimization != 1:
+        return chips
+    from aotc.targets.native import NoGpuError, found_chips
+
+    try:
+        return found_chips()[:1]
+    except NoGpuError:
+        return chips[:1]
 
 
 def _one_of(option: str, word: str, known: Iterable[str]) -> str:

@@ -96,7 +96,8 @@ def build_options(command: Any) -> Any:
             type=click.IntRange(0, 3),
             default=3,
             show_default=True,
-            help="Optimization of host and device code.",
+            help="Optimization of host and device code. -O1 is a quick build: for one chip (this "
+            "machine's GPU), and with one kernel for each matmul.",
         ),
         option("-g", "debug", is_flag=True, help="Keep line information, host and device."),
         option(

@@ -35,6 +35,7 @@ from aotc.ops import symbol_of
 from aotc.output import write_file
 from aotc.pipes import is_special
 from aotc.remarks import Remarks
+from aotc.request import BuildRequest
 from aotc.rewrites.allocations import check_allocations
 from aotc.target import TARGETS
 
@@ -88,7 +89,7 @@ def _read(build: Build, name: str) -> tuple[Source, int]:
 
 def outline_module(build: Build, loaded: Loaded) -> Outlined:
     r, source = build.request, loaded.source
-    explanation = Explanation(Remarks(source))
+    explanation = Explanation(Remarks(source), _quick(build.request))
     # At once: it is printed where the build fails, too.
     build.log.explanation = explanation
     managed_globals = outline(source, r, explanation, build.watch("mlir"))
@@ -119,4 +120,16 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
         given,
         frozenset(symbol_of(op) for op in modules if runs_on(op) == CPU),
         files=build.printed(MLIR, source.module.operation),
+    )
+
+
+def _quick(request: BuildRequest) -> str | None:
+    """What --explain says of a quick build."""
+    if not request.is_for_trying:
+        return None
+    chips = ", ".join(chip.name for chip in request.cubin_chips)
+    ptx = "" if request.ptx is None else f", and PTX {request.ptx.compute} for others"
+    return (
+        f"-O1 is for trying things: code for {chips}{ptx}, and one kernel for each matmul and "
+        "attention, of small tiles, for all sizes."
     )

@@ -48,6 +48,7 @@ ROWS = (
     Row("matmul f32, any size", INPUTS / "matmul_f32.mlir"),
     Row("matmul f32, sm_90a", INPUTS / "matmul_f32.mlir", ("--chip", "sm_90a")),
     Row("matmul f32, sm_80", INPUTS / "matmul_f32.mlir", ("--chip", "sm_80")),
+    Row("matmul f32, any size, -O1", INPUTS / "matmul_f32.mlir", ("-O1",)),
     Row("matmul f16, any size", INPUTS / "matmul_f16.mlir"),
     Row("samples/attention", SAMPLES / "attention.mlir"),
     Row("epilogue f32, any rows", INPUTS / "epilogue_f32.mlir"),

@@ -53,9 +53,12 @@ class Choice(Struct, frozen=True):
         return waves * family.tile_cost(self.problem, variant)
 
 
-def choose(problem: Attention, chips: Sequence[Chip]) -> list[Choice]:
+def choose(problem: Attention, chips: Sequence[Chip], *, one_variant: bool = False) -> list[Choice]:
     """The kernels for a problem in a build for these chips, the best one first. None at all where
-    no kernel takes it."""
+    no kernel takes it. `one_variant`: one kernel is to do for all sizes and addresses."""
+    if one_variant and all(chip.capability >= LEAST_CAPABILITY for chip in chips):
+        choices = _for_any_gpu(_unaligned_problem(problem))
+        return [replace(choice, variants=choice.variants[:1]) for choice in choices]
     found = []
     others = list(chips)
     for family in FAMILIES:
@@ -69,9 +72,13 @@ def choose(problem: Attention, chips: Sequence[Chip]) -> list[Choice]:
         return found
     # What has a kernel of its own has none for matrices at other addresses.
     for one in unique(([problem] if others else []) + [_unaligned_problem(problem)]):
-        general = (_choice(family, one) for family in FAMILIES if family.target == ANY_GPU)
-        found += [choice for choice in general if choice is not None][:1]
+        found += _for_any_gpu(one)
     return found
+
+
+def _for_any_gpu(problem: Attention) -> list[Choice]:
+    general = (_choice(family, problem) for family in FAMILIES if family.target == ANY_GPU)
+    return [choice for choice in general if choice is not None][:1]
 
 
 def _choice(family: AttentionFamily, problem: Attention) -> Choice | None:

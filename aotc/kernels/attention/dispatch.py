@@ -49,8 +49,10 @@ def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remark
 
 def _replace(call: Any, function: Any, request: BuildRequest, remarks: Remarks) -> bool:
     problem = _problem(call, function)
-    choices = [] if problem is None else choose(problem, chips_of(request))
-    if problem is None or not choices:
+    if problem is None:
+        return False
+    choices = choose(problem, chips_of(request), one_variant=request.is_for_trying)
+    if not choices:
         return False
     what = "causal attention" if problem.causal else "attention"
     if problem.mask is not None:

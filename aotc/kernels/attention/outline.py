@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from aotc import ops
@@ -36,7 +37,7 @@ _NAME = "aotc_attention"
 
 def outline_attention(module: Any, request: BuildRequest) -> None:
     """Changes `module`, in which linalg is on tensors and `linalg.generic`, in place."""
-    chips = chips_of(request)
+    has_kernel = partial(choose, chips=chips_of(request), one_variant=request.is_for_trying)
     with module.context:
         inside = called_inside(module)
         number = 0
@@ -49,7 +50,7 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                 if found is None or ops.enclosing(generic, *PARALLEL) is not None:
                     continue
                 problem = _problem(found)
-                if problem is not None and choose(problem, chips):
+                if problem is not None and has_kernel(problem):
                     number += _outline(module, function, found, number)
 
 

@@ -138,14 +138,18 @@ def choose(
     measured: Sequence[Entry] = (),
     *,
     untested: bool = False,
+    one_variant: bool = False,
     capabilities: Sequence[int] = (),
 ) -> list[Choice]:
     """The kernels for a problem, the best one first; the last one takes matrices at any address.
     None at all where loops are as good, or no kernel is right. `measured`: what was found fastest
     for this problem; raises ValueError for what this aotc has no more. `untested`: kernels may be
-    taken that no GPU has run yet. `capabilities`: all GPUs that run code for these chips; without
-    that, the chips themselves."""
+    taken that no GPU has run yet. `one_variant`: one kernel, of small tiles, is to do for all
+    sizes and addresses. `capabilities`: all GPUs that run code for these chips; without that, the
+    chips themselves."""
     offered = tuple(capabilities) or unique(chip.capability for chip in chips)
+    if one_variant:
+        return _fitting(_one_variant(problem, tuple(chips)), offered)
     if measured:
         return _fitting(_fastest(problem, chips, measured, untested=untested), offered)
     return _fitting(_fastest_by_model(problem, tuple(chips), untested=untested), offered)
@@ -163,10 +167,7 @@ def _fastest(
     problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry], *, untested: bool
 ) -> tuple[Choice, ...]:
     """The kernels, whatever shared memory the chips have."""
-    least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
-    if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
-        return ()
-    if any(chip.capability < LEAST_CAPABILITY for chip in chips):
+    if not _is_worth_a_kernel(problem, chips):
         return ()
     if isinstance(problem, ImplicitGemm):
         return _choose_implicit_gemm(problem)
@@ -199,6 +200,25 @@ def _fastest(
     for_any_address = [family for family in families if family.takes_any_address]
     anywhere = _best(_anywhere(problem), for_any_address, ANY_GPU, others or chips)[:1]
     return (*found, *_for_all(anywhere)) if anywhere else ()
+
+
+def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
+    """Whether it is not so small that loops are as good, and the chips can run kernels."""
+    least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
+    if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
+        return False
+    return all(chip.capability >= LEAST_CAPABILITY for chip in chips)
+
+
+@lru_cache(maxsize=256)
+def _one_variant(problem: Problem, chips: tuple[Chip, ...]) -> tuple[Choice, ...]:
+    """One kernel for all sizes and addresses, on whatever GPU."""
+    if not _is_worth_a_kernel(problem, chips):
+        return ()
+    if isinstance(problem, ImplicitGemm):
+        return _choose_implicit_gemm(problem)[-1:]
+    families = [family for family in _families_of(problem) if family.takes_any_address]
+    return tuple(_for_all(_best(_anywhere(problem), families, ANY_GPU, chips)[-1:]))
 
 
 def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:

@@ -194,6 +194,8 @@ def _take(
     if not isinstance(product.problem, ImplicitGemm):  # those are not timed
         remarks.products.append(replace(kept.fused.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
+    if request.is_for_trying:
+        remarks.add(STEP, location, "-O1: this one kernel is for all sizes and addresses")
     for line in reasons(kept.choices, chips_of(request)):
         remarks.add(STEP, location, line)
     return kept
@@ -213,6 +215,7 @@ def _choose(
         chips_of(request),
         measured,
         untested=request.untested_kernels,
+        one_variant=request.is_for_trying,
         capabilities=request.capabilities,
     )
 
@@ -239,7 +242,7 @@ def _measured(
 ) -> list[Entry]:
     """What the file of --tuned says of the problem, but for what this aotc cannot make: of that it
     is warned."""
-    if request.tuned is None or isinstance(problem, ImplicitGemm):
+    if request.tuned is None or request.is_for_trying or isinstance(problem, ImplicitGemm):
         return []
     words, found = problem_words(problem), []
     for entry in parse_tuned(request.tuned):

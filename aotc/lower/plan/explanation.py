@@ -13,9 +13,11 @@ from aotc.remarks import Remarks
 
 
 class Explanation(Struct):
-    """The levels of the input, the plan, and the decisions of one build, as far as it came."""
+    """The levels of the input, the plan, and the decisions of one build, as far as it came.
+    `quick`: what a quick build leaves out, if it is one."""
 
     remarks: Remarks
+    quick: str | None = None
     levels: tuple[Found, ...] = ()
     passes: list[Pass] = field(default_factory=list)
 
@@ -25,6 +27,8 @@ class Explanation(Struct):
     def text(self) -> str:
         """All of it, as a pipeline that `--pipeline` takes back: the rest are its comments."""
         lines = [f"// {self.remarks.source.name} has {self._levels()}."]
+        if self.quick is not None:
+            lines.append(f"// {self.quick}")
         if self.passes:
             lines.append(plan_text(self.passes))
         for step in dict.fromkeys(remark.step for remark in self.remarks.taken):
