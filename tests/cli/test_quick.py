@@ -55,17 +55,14 @@ def test_images_are_for_one_chip(tmp_path: Path) -> None:
     source = tmp_path / "matmul.mlir"
     source.write_text(MATMUL.replace("TYPE", "f32"))
 
-    def chips(*options: str) -> list[str]:
-        emit = ("--emit", "fatbin", "--no-cpu-kernels", "-o", f"{tmp_path}/x.fatbin")
-        build_here(source, *emit, *options)
-        return sorted(
-            f"{image.kind} {image.chip}" for image in inspect(tmp_path / "x.fatbin").images
-        )
+    def chips(*options: str) -> set[str]:
+        folder = tmp_path / "".join(options)
+        build_here(source, "--emit", "fatbin", "--no-cpu-kernels", "-o", f"{folder}/", *options)
+        return {image.chip for file in folder.iterdir() for image in inspect(file).images}
 
-    quick = chips("-O1")
-    assert len(quick) == 2
-    assert len(chips("-O3")) == len(DEFAULT_CHIPS) + 1
-    assert len(chips("-O1", "--chip", "sm_86,sm_90")) == 2
+    assert len(chips("-O1")) == 2
+    assert chips("-O3") >= {*DEFAULT_CHIPS, "compute_80"}
+    assert chips("-O1", "--chip", "sm_86,sm_90") == {"sm_86", "sm_90"}
 
 
 def test_it_is_said(aotc: Callable[..., Outcome], tmp_path: Path) -> None:

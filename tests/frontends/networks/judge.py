@@ -124,9 +124,10 @@ def _built(program: Any, folder: str, network: Network) -> aotc.Artifact:
         build = functools.partial(aotc.build, path)
     else:
         build = functools.partial(aotc.torch.build, program, (), name="net")
-    options = {"emit": "shared", "out": f"{folder}/", "optimization": 1}
+    options: dict[str, Any] = {"emit": "shared", "out": f"{folder}/"}
     if kind % 8 == 1:
         return build(**options)
+    options["optimization"] = 1
     try:
         return build(chips="sm_75", **options)
     except aotc.InputError as error:
