@@ -148,20 +148,20 @@ def build_options(command: Any) -> Any:
         option(
             "--allow-tf32",
             is_flag=True,
-            help="Products of f32 may round what they multiply to tf32 (10 bits of fraction), for "
+            help="Matmuls of f32 may round what they multiply to tf32 (10 bits of fraction), for "
             "tensor cores: errors of 3e-4 in place of 1e-7.",
         ),
         option(
             "--allow-3xtf32",
             "allow_3xtf32",
             is_flag=True,
-            help="Products of f32 may be made of three products of tf32: nearly as exact as f32, "
+            help="Matmuls of f32 may be made of three products of tf32: nearly as exact as f32, "
             "and faster.",
         ),
         option(
             "--untested-kernels",
             is_flag=True,
-            help="Take kernels that no GPU has run yet, where there are some: products by tcgen05 "
+            help="Take kernels that no GPU has run yet, where there are some: matmuls by tcgen05 "
             "on sm_100.",
         ),
         option(

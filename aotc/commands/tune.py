@@ -65,7 +65,7 @@ def tuned_file(request: BuildRequest) -> Path:
 
 
 def tune_here(request: BuildRequest, file: Path | None, options: Mapping[str, Any]) -> Path:
-    """Times the kernels of a module's products on this machine's GPU; the file that was written.
+    """Times the kernels of a module's matmuls on this machine's GPU; the file that was written.
 
     Raises InputError where there is no GPU, or nothing to choose, and ToolError where timing fails.
     """
@@ -100,7 +100,7 @@ def _nothing(request: BuildRequest) -> InputError:
     return InputError(
         f"There is nothing to time: {request.source} has no matmul with several "
         "kernels to choose from.",
-        hint="aotc build --explain says what products have become.",
+        hint="aotc build --explain says what matmuls have become.",
     )
 
 

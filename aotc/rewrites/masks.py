@@ -1,4 +1,4 @@
-"""`vector.mask` → the same, whose operation is no other's twin.
+"""`vector.mask` → the same, that CSE tells from operations without a mask.
 
 MLIR's common subexpression elimination takes a masked operation for one outside that has the same
 operands, and replaces it; the mask is lost. An attribute tells the two apart.

@@ -1,4 +1,4 @@
-"""The products of a module → a folder with a library of each kernel that may be the fastest.
+"""The matmuls of a module → a folder with a library of each kernel that may be the fastest.
 
 candidates.json   what is to be timed: see `measure`
 run               times it, on a machine with a GPU and Python, and writes the file

@@ -2,7 +2,7 @@
 
     run [FILE]
 
-FILE keeps what it says of other products and chips; without one, the text is printed. All that
+FILE keeps what it says of other matmuls and chips; without one, the text is printed. All that
 this needs is Python's own library and NVIDIA's driver: aotc copies it to where its candidates are.
 
 Each kernel is first held against sums that are computed here, of some elements of C, which was

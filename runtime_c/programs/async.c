@@ -112,7 +112,7 @@ static void give_failure_locked(aotc_program_task *task, const mlir_async_object
   }
 }
 
-static void settle_locked(mlir_async_object *object, state reached);
+static void complete_locked(mlir_async_object *object, state reached);
 
 // One of the group's members is available.
 static void count_locked(mlir_async_object *group, const mlir_async_object *member) {
@@ -121,12 +121,12 @@ static void count_locked(mlir_async_object *group, const mlir_async_object *memb
     group->failure = aotc_program_failure_share_locked(member->failure);
   }
   if (--group->pending == 0) {
-    settle_locked(group, AVAILABLE);
+    complete_locked(group, AVAILABLE);
   }
 }
 
 // Tells all that wait.
-static void settle_locked(mlir_async_object *object, state reached) {
+static void complete_locked(mlir_async_object *object, state reached) {
   object->state = reached;
   waiter *next = object->waiters;
   object->waiters = NULL;
@@ -145,32 +145,32 @@ static void settle_locked(mlir_async_object *object, state reached) {
   aotc_program_tasks_tell_locked();
 }
 
-static void settle(mlir_async_object *object, state reached) {
+static void complete(mlir_async_object *object, state reached) {
   if (object == NULL) {
     return;
   }
   aotc_program_failure *failure = aotc_program_failure_take();
   aotc_program_tasks_lock();
   object->failure = failure;
-  settle_locked(object, reached);
+  complete_locked(object, reached);
   drop_locked(object, 1);
   aotc_program_tasks_unlock();
 }
 
 UTILITY void mlirAsyncRuntimeEmplaceToken(mlir_async_object *token) {
-  settle(token, AVAILABLE);
+  complete(token, AVAILABLE);
 }
 
 UTILITY void mlirAsyncRuntimeEmplaceValue(mlir_async_object *value) {
-  settle(value, AVAILABLE);
+  complete(value, AVAILABLE);
 }
 
 UTILITY void mlirAsyncRuntimeSetTokenError(mlir_async_object *token) {
-  settle(token, FAILED);
+  complete(token, FAILED);
 }
 
 UTILITY void mlirAsyncRuntimeSetValueError(mlir_async_object *value) {
-  settle(value, FAILED);
+  complete(value, FAILED);
 }
 
 static bool is_error(mlir_async_object *object) {

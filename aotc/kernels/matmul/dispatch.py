@@ -69,20 +69,20 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
             and has_reduction(generic)
             and not _is_empty(generic)
         ]
-        products = _products(generics, roots, request)
+        matmuls = _matmuls(generics, roots, request)
         narrow_results(
             [
                 one
-                for one in products
+                for one in matmuls
                 if not isinstance(one.problem, ImplicitGemm) and not one.has_rows
             ]
         )
         taken: list[_Taken] = []
-        for number, product in enumerate(products):
+        for number, matmul in enumerate(matmuls):
             done = [operation for one in taken for operation in one.fused.replaced]
-            later = [other.c for other in products[number + 1 :]]
-            taken.append(_take(product, roots, (done, later), request, remarks))
-        # From below: what a product takes with it is not before it.
+            later = [other.c for other in matmuls[number + 1 :]]
+            taken.append(_take(matmul, roots, (done, later), request, remarks))
+        # From below: what a matmul takes with it is not before it.
         for one in reversed(taken):
             one.replace()
         if taken:
@@ -123,7 +123,7 @@ def declare_capability(module: Any) -> None:
 
 
 class _Taken(Struct):
-    """A product and its kernels. `with_loops`: those of the CPU are loops. `capabilities`: the GPUs
+    """A matmul and its kernels. `with_loops`: those of the CPU are loops. `capabilities`: the GPUs
     that code is made for."""
 
     fused: Fused
@@ -158,40 +158,40 @@ class _Taken(Struct):
             remove_temporary(temporary)
 
 
-def _products(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> list[Matmul]:
+def _matmuls(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> list[Matmul]:
     """Those that are to have kernels."""
-    products = []
+    matmuls = []
     for generic in generics:
         with generic.location:
-            product = _recognise(generic, roots, request)
-        if product is None:
+            matmul = _recognise(generic, roots, request)
+        if matmul is None:
             continue
         if _is_for_cpu(generic):
-            has_kernels = request.cpu_kernels and choose_for_cpu(product.problem) is not None
+            has_kernels = request.cpu_kernels and choose_for_cpu(matmul.problem) is not None
         else:
-            has_kernels = bool(_choose(product.problem, request))
+            has_kernels = bool(_choose(matmul.problem, request))
         if has_kernels:
-            products.append(product)
-    return products
+            matmuls.append(matmul)
+    return matmuls
 
 
 def _take(
-    product: Matmul,
+    matmul: Matmul,
     roots: Roots,
     others: tuple[Sequence[Any], Sequence[Any]],
     request: BuildRequest,
     remarks: Remarks,
 ) -> _Taken:
-    """The product with what is fused to it, if that can have the kernels that it has alone.
+    """The matmul with what is fused to it, if that can have the kernels that it has alone.
     `others`: as `fuse` is told of them."""
-    location = product.operation.location
-    alone = kept = _with_kernels(unfused(product), request, remarks)
+    location = matmul.operation.location
+    alone = kept = _with_kernels(unfused(matmul), request, remarks)
     with location:
-        more = _with_kernels(fuse(product, roots, *others), request, remarks)
+        more = _with_kernels(fuse(matmul, roots, *others), request, remarks)
     # What some family cannot store stays an operation of its own.
     if _families(more) == _families(alone):
         kept = more
-    if not isinstance(product.problem, ImplicitGemm):  # those are not timed
+    if not isinstance(matmul.problem, ImplicitGemm):  # those are not timed
         remarks.products.append(replace(kept.fused.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
     if request.is_for_trying:
@@ -264,13 +264,13 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
         allow_tf32=request.allow_tf32,
         allow_3xtf32=request.allow_3xtf32,
     )
-    product = recognise(generic, roots)
-    if product is None:
-        product = recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32)
-        product = product and (flattened(product) or product)
-    if product is None and multiplies(generic) and repeat(generic):
-        product = recognise(generic, roots)
-    return product
+    matmul = recognise(generic, roots)
+    if matmul is None:
+        matmul = recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32)
+        matmul = matmul and (flattened(matmul) or matmul)
+    if matmul is None and multiplies(generic) and repeat(generic):
+        matmul = recognise(generic, roots)
+    return matmul
 
 
 def name_modules(choice: Any, capabilities: Sequence[int]) -> None:
@@ -308,7 +308,7 @@ def chips_of(request: BuildRequest) -> list[Chip]:
 
 
 class _Dispatch:
-    """The nest of conditions around the kernels of a product, with its operands."""
+    """The nest of conditions around the kernels of a matmul, with its operands."""
 
     def __init__(self, fused: Fused, arguments: Arguments) -> None:
         self._b = Builder()

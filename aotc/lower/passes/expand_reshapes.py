@@ -25,12 +25,12 @@ class ExpandReshapes(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for select in ops.find(lowering.module.operation, "arith.select"):
-                _settle(select)
+                _fold_select(select)
             for reshape in ops.find(lowering.module.operation, "tensor.reshape"):
                 _expand(reshape)
 
 
-def _settle(select: Any) -> None:
+def _fold_select(select: Any) -> None:
     """A choice that sizes, which are not negative, have made before."""
     condition, one, other = select.operands
     holds = _holds(condition)

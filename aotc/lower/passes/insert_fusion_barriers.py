@@ -10,7 +10,7 @@ class InsertFusionBarriers(OwnPass, frozen=True):
     name = "aotc-insert-fusion-barriers"
     needs = ("aotc-fold-constants",)
     reason: str = (
-        "chains of elementwise operations become one; products take in none that they would repeat"
+        "chains of elementwise operations become one; matmuls take in none that they would repeat"
     )
 
     def run(self, lowering: Lowering) -> None:

@@ -1,4 +1,4 @@
-"""Elementwise work is kept out of products that would repeat it.
+"""Elementwise work is kept out of matmuls that would repeat it.
 
 MLIR fuses what computes an operand into what reads it. A matmul reads each element
 once for each column of the other: an activation function, or the norm of a row, would be computed
@@ -20,7 +20,7 @@ _HELD = "aotc.held"
 _HOLDER = "bufferization.dealloc_tensor"
 # Of these, one costs as little as the load that it belongs to.
 _CHEAP = ("arith.addf", "arith.subf", "arith.mulf", "arith.addi", "arith.subi", "arith.muli")
-# And these are a part of it. (Rounding is not: it is done once, and products have kernels that
+# And these are a part of it. (Rounding is not: it is done once, and matmuls have kernels that
 # read what is rounded.)
 _YIELD = "linalg.yield"
 _FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
@@ -63,7 +63,7 @@ def _has_kernels(generic: Any) -> bool:
 
 def _repeated_operands(generic: Any) -> list[Any]:
     """The tensors, as they were made, of which a reduction reads an element more than once. One
-    that is only widened for it is held as it was before: products widen what they read."""
+    that is only widened for it is held as it was before: matmuls widen what they read."""
     if not has_reduction(generic):
         return []
     loops = set().union(*(turning_loops(generic, i) for i in range(len(generic.operands))))

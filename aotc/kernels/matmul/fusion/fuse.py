@@ -1,11 +1,11 @@
-"""What is done with a product's result, and what it begins from, becomes a part of its kernel.
+"""What is done with a matmul's result, and what it begins from, becomes a part of its kernel.
 
-An elementwise `linalg.generic` reads what a product writes. Where nobody else does, it is computed
+An elementwise `linalg.generic` reads what a matmul writes. Where nobody else does, it is computed
 of each sum before that is stored: the buffer between them is gone, or what the operation changes
-in place is written once. So is what C is filled with in front of the product (a bias, in each of
+in place is written once. So is what C is filled with in front of the matmul (a bias, in each of
 its rows), which is added to sums. The arithmetic stays what the operations say.
 
-The product moves down to its consumer: nothing between them may write what it reads.
+The matmul moves down to its consumer: nothing between them may write what it reads.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _QUIET = (
 
 
 class Fused(Struct):
-    """A product and what belongs to it, as kernels are written for it.
+    """A matmul and what belongs to it, as kernels are written for it.
 
     `operands` are A, B, C and the problem's epilogue operands. All of `replaced` are done by it, in
     their order; it stands where the last one was. `temporaries` are buffers that nobody needs then.
@@ -63,38 +63,38 @@ class Fused(Struct):
     temporaries: list[Any] = []
 
 
-def unfused(product: Matmul) -> Fused:
-    if product.has_rows:
-        a, c = (Operand(value, is_row=True) for value in (product.a, product.c))
+def unfused(matmul: Matmul) -> Fused:
+    if matmul.has_rows:
+        a, c = (Operand(value, is_row=True) for value in (matmul.a, matmul.c))
     else:
-        a, c = (Operand(value, product.groups) for value in (product.a, product.c))
-    operands = [a, Operand(product.b), c]
-    front = [] if product.fill is None else [product.fill]
-    return Fused(product.problem, operands, [*front, product.operation])
+        a, c = (Operand(value, matmul.groups) for value in (matmul.a, matmul.c))
+    operands = [a, Operand(matmul.b), c]
+    front = [] if matmul.fill is None else [matmul.fill]
+    return Fused(matmul.problem, operands, [*front, matmul.operation])
 
 
-def fuse(product: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]) -> Fused:
-    """The product with all that can be fused to it, less operations that are `done` by others, and
-    those that read what `later` products write: the last one takes them."""
-    if axes_of(product) is None:
-        return unfused(product)
-    fusing = _Fusing(product, roots, done, later)
+def fuse(matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]) -> Fused:
+    """The matmul with all that can be fused to it, less operations that are `done` by others, and
+    those that read what `later` matmuls write: the last one takes them."""
+    if axes_of(matmul) is None:
+        return unfused(matmul)
+    fusing = _Fusing(matmul, roots, done, later)
     fusing.take_beginning()
     while fusing.take_consumer():
         pass
     return fusing.result()
 
 
-def axes_of(product: Matmul) -> list[str] | None:
+def axes_of(matmul: Matmul) -> list[str] | None:
     """The axis along each dimension of C; None where they are no parts of rows and columns, the
     slowest first."""
-    problem = product.problem
-    if product.has_rows:
+    problem = matmul.problem
+    if matmul.has_rows:
         return None
     if not isinstance(problem, ImplicitGemm):
         front = ["batch"] if problem.batched else []
-        return [*front, *["row"] * product.outer, "column"]
-    type_ = ir.MemRefType(product.c.type)
+        return [*front, *["row"] * matmul.outer, "column"]
+    type_ = ir.MemRefType(matmul.c.type)
     # A dimension of one element is a part of anything.
     found = {i: "row" for i in range(type_.rank) if type_.shape[i] == 1}
     for name, loops in (("row", problem.rows), ("column", problem.columns)):
@@ -148,23 +148,23 @@ def _groups(view: Any) -> list[list[int]]:
 
 
 class _Fusing:
-    """A product, and what has been fused to it so far."""
+    """A matmul, and what has been fused to it so far."""
 
     def __init__(
-        self, product: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
+        self, matmul: Matmul, roots: Roots, done: Sequence[Any], later: Sequence[Any]
     ) -> None:
-        self._product, self._roots = product, roots
+        self._matmul, self._roots = matmul, roots
         self._done, self._later = done, later
-        self._fused = unfused(product)
+        self._fused = unfused(matmul)
         self._reading = Reading([], [], [])
         # What C is to get, and its type.
-        self._value, self._element = SUM, product.problem.accumulator
+        self._value, self._element = SUM, matmul.problem.accumulator
         # The buffer that it is in without more fusion, and the axis along each of its dimensions.
-        self._c = product.c
-        self._names = axes_of(product) or []
+        self._c = matmul.c
+        self._names = axes_of(matmul) or []
         self._full = tuple(Axis(name) for name in dict.fromkeys(self._names))
-        # What nothing may write before the product has read it.
-        self._reads = [product.a, product.b]
+        # What nothing may write before the matmul has read it.
+        self._reads = [matmul.a, matmul.b]
 
     def result(self) -> Fused:
         fused, reading = self._fused, self._reading
@@ -180,7 +180,7 @@ class _Fusing:
     # --- What C begins from --------------------------------------------------------------------
 
     def take_beginning(self) -> None:
-        """What fills C in front of the product, with other things than zeros."""
+        """What fills C in front of the matmul, with other things than zeros."""
         filling = self._find_filling()
         if filling is None:
             return
@@ -196,9 +196,9 @@ class _Fusing:
         if value is None or not self._may_write(self._fused.operands[2], reading):
             return
         reads = _buffers(inputs)
-        if not all(self._leaves(op, reads) for op in _between(filling, self._product.operation)):
+        if not all(self._leaves(op, reads) for op in _between(filling, self._matmul.operation)):
             return
-        problem = self._product.problem
+        problem = self._matmul.problem
         type_ = self._element = problem.accumulator
         begun = reading.convert(value, problem.c.element, type_)
         name = "arith.addi" if type_.startswith("i") else "arith.addf"
@@ -209,9 +209,9 @@ class _Fusing:
         self._reads += reads
 
     def _find_filling(self) -> Any | None:
-        if not self._product.problem.adds:
+        if not self._matmul.problem.adds:
             return None
-        for operation in reversed(_before(self._product.operation)):
+        for operation in reversed(_before(self._matmul.operation)):
             if is_elementwise(operation):
                 _, [output] = ops.operand_groups(operation)
                 if output == self._c:
@@ -271,7 +271,7 @@ class _Fusing:
             found = self._moved(output, new, loops)
         elif old is not None and old == new:
             found = self._moved_implicit_gemm(output)
-        inputs = (self._product.a, self._product.b)
+        inputs = (self._matmul.a, self._matmul.b)
         if (
             found is None
             or self._fused.problem.adds
@@ -292,7 +292,7 @@ class _Fusing:
         if placed is None or placed[2] != self._full:
             return None
         operand, type_, _ = placed
-        matrix = matrix_of_type(type_, batched=self._product.problem.batched)
+        matrix = matrix_of_type(type_, batched=self._matmul.problem.batched)
         return None if matrix is None else (operand, replace(self._fused.problem, c=matrix))
 
     def _moved_implicit_gemm(self, output: Any) -> tuple[Operand, Problem] | None:
@@ -329,7 +329,7 @@ class _Fusing:
         return None
 
     def _is_temporary(self, consumer: Any) -> bool:
-        """Whether only the product and `consumer` have C's elements."""
+        """Whether only the matmul and `consumer` have C's elements."""
         owner = ops.defining(self._c)
         known = [*self._fused.replaced, consumer]
 
@@ -375,7 +375,7 @@ class _Fusing:
         return None if any(len(names) != 1 for names in merged) else [*map(min, merged)]
 
     def _leaves(self, operation: Any, reads: Sequence[Any]) -> bool:
-        """Whether it can stand in front of the product as well as behind it."""
+        """Whether it can stand in front of the matmul as well as behind it."""
         if operation.name in _QUIET or operation.name.startswith("arith."):
             return True
         buffers = _buffers(operation.operands)

@@ -1,8 +1,8 @@
-"""A product's result that is only read after it is rounded is rounded where it is computed.
+"""A matmul's result that is only read after it is rounded is rounded where it is computed.
 
-An elementwise operation may have several products' results for operands (the gate of a layer, and
-what it lets through). One of the products takes it into its kernel; what the others write is in
-memory. Where the operation rounds it first, a cast of its own does that instead, which the product
+An elementwise operation may have several matmuls' results for operands (the gate of a layer, and
+what it lets through). One of the matmuls takes it into its kernel; what the others write is in
+memory. Where the operation rounds it first, a cast of its own does that instead, which the matmul
 then takes with it: half as many bytes are written and read.
 """
 
@@ -20,34 +20,34 @@ _ROUNDS = "arith.truncf"
 _DEALLOC = "memref.dealloc"
 
 
-def narrow_results(products: Sequence[Matmul]) -> None:
+def narrow_results(matmuls: Sequence[Matmul]) -> None:
     """Changes the module in which they are, in the order of its operations."""
-    for number, product in enumerate(products):
-        reader = _only_reader(product)
+    for number, matmul in enumerate(matmuls):
+        reader = _only_reader(matmul)
         if reader is None:
             continue
-        later = [other.c for other in products[number + 1 :]]
+        later = [other.c for other in matmuls[number + 1 :]]
         if any(value in later for value in reader.operands):
-            _round_early(product, reader)
+            _round_early(matmul, reader)
 
 
-def _only_reader(product: Matmul) -> Any | None:
+def _only_reader(matmul: Matmul) -> Any | None:
     """The elementwise operation that alone has the elements of a buffer that is C."""
-    owner = ops.defining(product.c)
+    owner = ops.defining(matmul.c)
     if owner is None or owner.name != "memref.alloc":
         return None
-    known = [product.operation, *([] if product.fill is None else [product.fill])]
-    users = [use.owner.operation for use in product.c.uses]
+    known = [matmul.operation, *([] if matmul.fill is None else [matmul.fill])]
+    users = [use.owner.operation for use in matmul.c.uses]
     readers = [user for user in users if user.name not in (_DEALLOC, "memref.dim")]
     others = [user for user in readers if user not in known]
     if len(others) != 1 or not is_elementwise(others[0]):
         return None
-    return others[0] if others[0].block == product.operation.block else None
+    return others[0] if others[0].block == matmul.operation.block else None
 
 
-def _round_early(product: Matmul, reader: Any) -> None:
+def _round_early(matmul: Matmul, reader: Any) -> None:
     inputs, _ = ops.operand_groups(reader)
-    number = inputs.index(product.c) if product.c in inputs else None
+    number = inputs.index(matmul.c) if matmul.c in inputs else None
     if number is None:
         return
     argument = reader.regions[0].blocks[0].arguments[number]
@@ -56,8 +56,8 @@ def _round_early(product: Matmul, reader: Any) -> None:
     if len(types) != 1 or any(rounding.name != _ROUNDS for rounding in roundings):
         return
     element = roundings[0].results[0].type
-    with product.operation.location:
-        rounded = _cast(product, element, roundings[0])
+    with matmul.operation.location:
+        rounded = _cast(matmul, element, roundings[0])
     reader.operands[number] = rounded
     argument.set_type(element)
     for rounding in roundings:
@@ -65,11 +65,11 @@ def _round_early(product: Matmul, reader: Any) -> None:
         ops.erase(rounding)
 
 
-def _cast(product: Matmul, element: Any, rounding: Any) -> Any:
-    """A buffer with the product's result, rounded as `rounding` does, made behind the product."""
-    allocation, operation = ops.defining(product.c), product.operation
+def _cast(matmul: Matmul, element: Any, rounding: Any) -> Any:
+    """A buffer with the matmul's result, rounded as `rounding` does, made behind the matmul."""
+    allocation, operation = ops.defining(matmul.c), matmul.operation
     assert allocation is not None
-    type_ = ir.MemRefType.get(ir.MemRefType(product.c.type).shape, element)
+    type_ = ir.MemRefType.get(ir.MemRefType(matmul.c.type).shape, element)
     attributes = {name: allocation.attributes[name] for name in allocation.attributes}
     with ir.InsertionPoint(allocation):
         buffer = ops.create("memref.alloc", list(allocation.operands), [type_], attributes).result
@@ -78,7 +78,7 @@ def _cast(product: Matmul, element: Any, rounding: Any) -> Any:
     with ir.InsertionPoint.after(operation):
         cast = ops.create(
             "linalg.generic",
-            [product.c, buffer],
+            [matmul.c, buffer],
             [],
             {
                 "indexing_maps": ir.ArrayAttr.get([identity, identity]),
@@ -87,12 +87,12 @@ def _cast(product: Matmul, element: Any, rounding: Any) -> Any:
             },
             regions=1,
         )
-    block = cast.regions[0].blocks.append(ir.MemRefType(product.c.type).element_type, element)
+    block = cast.regions[0].blocks.append(ir.MemRefType(matmul.c.type).element_type, element)
     with ir.InsertionPoint(block):
         kept = {name: rounding.attributes[name] for name in rounding.attributes}
         value = ops.create(_ROUNDS, [block.arguments[0]], [element], kept).result
         ops.create("linalg.yield", [value])
-    for use in list(product.c.uses):
+    for use in list(matmul.c.uses):
         user = use.owner.operation
         if user.name == _DEALLOC:
             with ir.InsertionPoint(user):

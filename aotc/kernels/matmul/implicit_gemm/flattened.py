@@ -1,7 +1,7 @@
 """Contractions whose loops are one for rows, columns and K → matmuls.
 
 Dimensions that follow each other in memory are one of another view: a linear layer of a batch of
-sequences is the product of a matrix with as many rows as both have. Such products have the fastest
+sequences is the matmul of a matrix with as many rows as both have. Such matmuls have the fastest
 kernels.
 """
 
@@ -28,10 +28,10 @@ class _Role(Struct, frozen=True):
     steps: dict[str, int]
 
 
-def flattened(product: Matmul) -> Matmul | None:
+def flattened(matmul: Matmul) -> Matmul | None:
     """The same, of views that are matrices, made in front of the operation; None where operands are
     no matrices in any view."""
-    problem = product.problem
+    problem = matmul.problem
     assert isinstance(problem, ImplicitGemm)
     roles = _roles(problem)
     if roles is None:
@@ -41,18 +41,18 @@ def flattened(product: Matmul) -> Matmul | None:
     transposed_b = _is_transposed(depth, columns, "b")
     if transposed_a is None or transposed_b is None or columns.steps["c"] != 1:
         return None
-    each = None if batch or transposed_a else _rows_apart(product, rows, columns)
+    each = None if batch or transposed_a else _rows_apart(matmul, rows, columns)
     down = each or (rows,)
     shapes = {
         "a": (depth, rows) if transposed_a else (*down, depth),
         "b": (columns, depth) if transposed_b else (depth, columns),
         "c": (*down, columns),
     }
-    values = {"a": product.a, "b": product.b, "c": product.c}
+    values = {"a": matmul.a, "b": matmul.b, "c": matmul.c}
     front = (batch,) if batch else ()
     if any(role.steps[name] <= 0 for name, shape in shapes.items() for role in (*front, *shape)):
         return None
-    views = {name: _view(product, values, name, (*front, *shape)) for name, shape in shapes.items()}
+    views = {name: _view(matmul, values, name, (*front, *shape)) for name, shape in shapes.items()}
     is_batched = batch is not None
     groups = [[*range(len(down))], [len(down)]] if each else None
     matrices = (
@@ -70,20 +70,18 @@ def flattened(product: Matmul) -> Matmul | None:
         allow_tf32=problem.allow_tf32,
         allow_3xtf32=problem.allow_3xtf32,
     )
-    return replace(
-        product, a=views["a"], b=views["b"], c=views["c"], problem=plain, outer=len(down)
-    )
+    return replace(matmul, a=views["a"], b=views["b"], c=views["c"], problem=plain, outer=len(down))
 
 
-def _rows_apart(product: Matmul, rows: _Role, columns: _Role) -> tuple[_Role, ...] | None:
+def _rows_apart(matmul: Matmul, rows: _Role, columns: _Role) -> tuple[_Role, ...] | None:
     """A role for each loop of the rows, where C has these dimensions already: what is done with it
     is done along them, and is found if C stays the buffer that it is."""
-    problem = product.problem
+    problem = matmul.problem
     assert isinstance(problem, ImplicitGemm)
     found = [_one(problem, (loop,), "ac") for loop in rows.loops]
     each = tuple(role for role in found if role is not None)
     shape = (*each, columns)
-    type_ = ir.MemRefType(product.c.type)
+    type_ = ir.MemRefType(matmul.c.type)
     if len(each) < 2 or len(each) < len(found) or len(shape) != type_.rank:
         return None
     sizes = [None if type_.is_dynamic_dim(i) else int(type_.shape[i]) for i in range(type_.rank)]
@@ -130,7 +128,7 @@ def _is_transposed(first: _Role, second: _Role, name: str) -> bool | None:
     return True if first.steps[name] == 1 else None
 
 
-def _view(product: Matmul, values: dict[str, Any], name: str, shape: Sequence[_Role]) -> Any:
+def _view(matmul: Matmul, values: dict[str, Any], name: str, shape: Sequence[_Role]) -> Any:
     """The buffer with these dimensions, or itself if it has them."""
     value = values[name]
     type_ = ir.MemRefType(value.type)
@@ -149,7 +147,7 @@ def _view(product: Matmul, values: dict[str, Any], name: str, shape: Sequence[_R
     if ir.Type.parse(result) == type_:
         return value
     b = Builder()
-    with ir.InsertionPoint(product.operation), product.operation.location:
+    with ir.InsertionPoint(matmul.operation), matmul.operation.location:
         begin = b.strides(value)[0] if offset == unknown else offset
         extents = [_size(b, role, values) for role in shape]
         return b.reinterpret_cast(value, begin, extents, steps, result)

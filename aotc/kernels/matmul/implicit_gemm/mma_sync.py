@@ -60,12 +60,12 @@ def _as_tiles(problem: ImplicitGemm) -> ImplicitGemm:
     """The same; what comes one by one lies in shared memory with its depth contiguous, as
     `ldmatrix` likes it and threads that follow each other read neighbours."""
 
-    def turned(matrix: Matrix, transposed: bool) -> Matrix:
+    def transposed_as(matrix: Matrix, transposed: bool) -> Matrix:
         if matrix.alignment >= CHUNK_BYTES or matrix.transposed == transposed:
             return matrix
         return replace(matrix, transposed=transposed, sizes=matrix.sizes[::-1])
 
-    return replace(problem, a=turned(problem.a, False), b=turned(problem.b, True))
+    return replace(problem, a=transposed_as(problem.a, False), b=transposed_as(problem.b, True))
 
 
 def _has_chunks(problem: ImplicitGemm) -> bool:

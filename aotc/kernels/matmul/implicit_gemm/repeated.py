@@ -1,6 +1,6 @@
-"""A batch of products that have one matrix in common → products of a view that repeats it.
+"""A batch of matmuls that have one matrix in common → matmuls of a view that repeats it.
 
-The view has a dimension for the batch, in which matrices are at a distance of 0: so the product is
+The view has a dimension for the batch, in which matrices are at a distance of 0: so the matmul is
 one that all families take. (One matrix as B of rows that follow each other is no batch: `recognise`
 counts rows over several dimensions.)
 """
