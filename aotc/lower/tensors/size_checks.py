@@ -103,7 +103,10 @@ class _Checks:
 
     def _replace(self, assertion: Any) -> None:
         """An importer's assertion, which tells no argument."""
-        comparisons = self._sizes.comparisons(assertion.operands[0])
+        condition = assertion.operands[0]
+        if _is_false(condition) and assertion.block == self._block:
+            raise input_error(self._source, [(assertion.location, _always_fails(assertion))])
+        comparisons = self._sizes.comparisons(condition)
         if comparisons is None:
             return
         for comparison in comparisons:
@@ -131,7 +134,10 @@ class _Checks:
             return
         is_first = operation.block == self._block
         if answer is False and is_first:
-            message = f"{operation.name} would need {_relation(comparison, self._names)}"
+            needed = _relation(comparison, self._names)
+            message = f"{operation.name} would need {needed}"
+            if operation.name == "cf.assert":
+                message = _always_fails(operation, f" (it needs {needed})")
             raise input_error(self._source, [(operation.location, message)])
         atoms = left.atoms() | right.atoms()
         for atom in atoms:
@@ -158,6 +164,21 @@ class _Checks:
         if not isinstance(atom, Other):
             return True
         return atom.dimension is None and atom.value.owner == self._block
+
+
+def _is_false(condition: Any) -> bool:
+    """Whether a condition is known not to hold, or one of those that it joins."""
+    owner = ops.defining(condition)
+    if owner is not None and owner.name == "arith.andi":
+        return any(map(_is_false, owner.operands))
+    if owner is None or owner.name != "arith.constant":
+        return False
+    return not ir.IntegerAttr(owner.attributes["value"]).value
+
+
+def _always_fails(assertion: Any, why: str = "") -> str:
+    """What is wrong with an importer's assertion, which often says that there is no lowering."""
+    return f"this always fails: {ir.StringAttr(assertion.attributes['msg']).value}{why}"
 
 
 def _names(function: Any) -> list[str]:

@@ -189,3 +189,25 @@ func.func @f(%x: tensor<?xf32> {{aotc.name = "x"}}, %out: tensor<4xf32>) -> tens
     assert result.tolist() == [7] * 4
     library.f(given, out, result)
     assert result.tolist() == given.tolist()
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("%c = arith.constant false", ""),
+        ("%f = arith.constant false\n%c = arith.andi %is, %f : i1", ""),
+        (
+            "%three = arith.constant 3 : i64\n%two = arith.constant 2 : i64\n"
+            "%c = arith.cmpi eq, %three, %two : i64",
+            " (it needs 3 == 2)",
+        ),
+    ],
+)
+def test_assertions_that_always_fail(condition: str, why: str) -> None:
+    """Of an importer they are refused where each call reaches them; a person's may stay."""
+    arguments, text = "%is: i1", f'{condition}\ncf.assert %c, "no lowering"'
+    with pytest.raises(aotc.InputError) as raised:
+        checks(arguments, text)
+    assert f"error: this always fails: no lowering{why}\n" in str(raised.value)
+    assert len(checks(arguments, f"scf.if %is {{\n{text}\n}}")) == 1
+    assert person_wrote(f"%is = arith.constant true\n{text}") == ["no lowering"]
