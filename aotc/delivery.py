@@ -12,7 +12,7 @@ from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import SHARED, WEIGHTS, ArtifactFile
 from aotc.errors import InputError
 from aotc.output import NewFile, check_links, check_temporary, check_writable, write_files
-from aotc.places import Place, check_apart, check_name
+from aotc.places import Place, check_apart, check_characters, check_name
 from aotc.request import BuildRequest
 from aotc.toolchain.data import SHARED_RUNTIME
 
@@ -78,6 +78,8 @@ def _check_names(request: BuildRequest) -> None:
     """What is in artifacts is UTF-8, and so are the names in them: the input's, and the outputs'
     without their folders."""
     check_name("input", str(request.source))
+    # What debuggers find the input by has its folder, too.
+    check_characters("input", str(request.source) if request.debug else request.source.name)
     if request.weights is not None:
         check_name("--weights", str(request.weights))
     for path in known_outputs(request):

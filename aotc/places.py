@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -94,6 +95,17 @@ def check_name(what: str, text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise InputError(_not_utf8(what, text)) from None
+
+
+def check_characters(what: str, text: str) -> None:
+    """Raises InputError for a name with characters that mean something else in the text of C and of
+    PTX."""
+    for character in text:
+        if character in '"\\' or unicodedata.category(character) == "Cc":
+            raise InputError(
+                f"The name of the {what}, {text!r}, has the character {character!r} in it: what is "
+                "built has the name in its text, where that has another meaning. Name it otherwise."
+            )
 
 
 def _not_utf8(what: str, text: str) -> str:

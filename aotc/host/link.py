@@ -72,9 +72,9 @@ class Linker(Struct, frozen=True):
             *self._driver(),
             *self._debug_of(objects, output),
             "-shared",
-            f"-Wl,-soname,{soname}",
+            *_for_linker("-soname", soname),
             *(["-Wl,-rpath,$ORIGIN"] if runtime.suffix == ".so" else []),
-            f"-Wl,--version-script={script}",
+            *_for_linker("--version-script", script),
             *map(str, objects),
             str(utilities),
             str(runtime),
@@ -194,7 +194,7 @@ class Linker(Struct, frozen=True):
             f"  /DISCARD/ : {{ *(EXCLUDE_FILE({own}) .debug_*) }}\n"
             "}\nINSERT AFTER .comment;\n"
         )
-        return [f"-Wl,-T,{script}"]
+        return _for_linker("-T", script)
 
     def _driver(self) -> list[str]:
         return [
@@ -204,3 +204,8 @@ class Linker(Struct, frozen=True):
             "-fno-sanitize=all",
             *(["-g"] if self.debug else ["-s"]),
         ]
+
+
+def _for_linker(*words: str) -> list[str]:
+    """The driver's options that give the linker these words: -Wl would part them at commas."""
+    return [option for word in words for option in ("-Xlinker", word)]

@@ -132,6 +132,11 @@ def depfile_for(
     `targets` (-MT) are as they are, `quoted_targets` (-MQ) get quoted. Raises InputError where
     it has no place.
     """
+    for word in (str(request.source), request.out or "", *quoted_targets, *map(str, inputs)):
+        if "\n" in word:
+            raise InputError(
+                f"A depfile (-MD) has no text for the path {word!r}: it has a newline."
+            )
     words = (*targets, *map(quote, quoted_targets))
     if path is None:
         if request.out == "-":

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from helpers.command import SAMPLES, Outcome, own_process
 
+from aotc import InputError, build
+
 Aotc = Callable[..., Outcome]
 BAD = os.fsdecode(b"b\xff")
 QUICK = ("--emit", "host-mlir")
@@ -42,6 +44,49 @@ def test_what_artifacts_have_in_them(
     assert done.code == 2
     assert done.stderr.startswith(f"aotc: error: The name of the {what}, 'b\\udcff")
     assert done.stderr.endswith("is not UTF-8.\n")
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "\n", "\x7f"])
+def test_characters_that_text_has_escapes_for(
+    character: str, aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the input's name always, in its folder where a debugger is to find it; nothing is made."""
+    monkeypatch.chdir(tmp_path)
+    name = f"a{character}b.mlir"
+    shutil.copy(SAMPLES / "saxpy.mlir", name)
+    done = aotc("build", name, *QUICK, "-o", "out/")
+    expected = f"The name of the input, {name!r}, has the character {character!r} in it: "
+    assert done.code == 2
+    assert done.stderr.startswith(f"aotc: error: {expected}")
+    Path(f"a{character}").mkdir()
+    inside = shutil.copy(name, f"a{character}/in.mlir")
+    assert aotc("build", inside, *QUICK, "-g", "-o", "out/").code == 2
+    with pytest.raises(InputError) as raised:
+        build((SAMPLES / "saxpy.mlir").read_bytes(), name=name, emit="host-mlir", out="out/")
+    assert str(raised.value).startswith(expected)
+    assert not Path("out").exists()
+    aotc("build", inside, *QUICK, "-o", "out/").succeeded()
+
+
+def test_a_depfile_has_no_newlines(
+    aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = aotc("build", str(SAMPLES / "saxpy.mlir"), *QUICK, "-MD", "-o", "a\nb.mlir")
+    assert done.code == 2
+    assert done.stderr == (
+        "aotc: error: A depfile (-MD) has no text for the path 'a\\nb.mlir': it has a newline.\n"
+    )
+
+
+def test_a_library_with_a_comma(
+    aotc: Aotc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compilers part the linker's options at commas."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SAMPLES / "saxpy.mlir", "a,b.mlir")
+    aotc("build", "a,b.mlir", "--chip", "sm_80", "-g", "--emit", "shared", "-o", ".").succeeded()
+    assert "liba,b.so" in aotc("inspect", "lib/liba,b.so").succeeded().stdout
 
 
 def test_others_may_have_any_name(aotc: Aotc, here: Path) -> None:
