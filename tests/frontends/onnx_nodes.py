@@ -35,7 +35,7 @@ CHIP = "sm_90"
 SECONDS = 60
 MEMORY = 6 << 30
 # What is said at run time of sizes that are to be equal.
-CHECKED = re.compile("assertion failed: (mismatched size|the batches of a product|onnx.Expand)")
+CHECKED = re.compile("assertion failed: (mismatched size|the batches of a product)")
 # Two units of the last place, relative: ONNX's limit is below that.
 PRECISION = {"float16": 2**-9, "bfloat16": 2**-6}
 # What takes long to import, and starts no thread.

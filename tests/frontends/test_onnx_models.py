@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,6 +116,62 @@ def test_repeats_of_the_run(tmp_path: Path) -> None:
         message = r"a number of repeats is negative \(onnx.Tile 'first'\)"
         with pytest.raises(aotc.LibraryError, match=message):
             call(artifact, "net", [x, np.array(repeats)], [x])
+
+
+# Sizes of x, what Expand is given, sizes of the result; then sizes of x that fit, and ones that do
+# not, with the error.
+EXPANDED: dict[str, tuple[str, str, str, list[Any], list[Any]]] = {
+    "constant": (
+        "b, s, 4",
+        "int64[3] shape = {2, 3, 1}",
+        "2, 3, 4",
+        [((2, 3, 4), (2, 3, 1)), ((1, 3, 4), (2, 3, 1)), ((1, 1, 4), (2, 3, 1))],
+        [
+            ((3, 3, 4), (2, 3, 1), "'x' has another size in dimension 0 than 2, and not 1"),
+            ((2, 5, 4), (2, 3, 1), "'x' has another size in dimension 1 than 3, and not 1"),
+        ],
+    ),
+    "kept": ("b, s, 4", "int64[2] shape = {3, 1}", "b, 3, 4", [((5, 1, 4), (3, 1))], []),
+    "at run time": (
+        "b, s, 4",
+        "",
+        "p, q, 4",
+        [((1, 3, 4), (2, 3, 1)), ((2, 3, 4), (1, 1, 4)), ((2, 1, 4), (1, 5, 1))],
+        [
+            ((3, 3, 4), (2, 3, 1), "sizes that depend on values"),
+            ((2, 3, 4), (2, 3, 2), "the sizes of the input and of the shape do not fit"),
+        ],
+    ),
+    "as it is": (
+        "b, s",
+        "",
+        "b, s",
+        [((2, 3), (2, 3)), ((1, 3), (1, 1))],
+        [((1, 3), (2, 3), "the sizes of the input and of the shape do not fit")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPANDED)
+def test_sizes_of_expand(name: str, tmp_path: Path) -> None:
+    """One that is 1 when the entry is called is repeated, and no other is cut."""
+    given, constant, made, good, bad = EXPANDED[name]
+    count = len(good[0][1])
+    shape = "" if constant else f", int64[{count}] shape"
+    text = f"""net (float[{given}] x{shape}) => (float[{made}] y)
+    {f"<{constant}>" if constant else ""} {{ y = Expand (x, shape) }}"""
+    files = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.build(_saved(text, tmp_path), **files)
+    for sizes, asked, *message in [*good, *bad]:
+        x = np.arange(np.prod(sizes), dtype=np.float32).reshape(sizes)
+        inputs = [x] if constant else [x, np.array(asked, np.int64)]
+        if message:
+            with pytest.raises(aotc.LibraryError, match=message[0]):
+                call(artifact, "net", inputs, [np.empty((2, 3, 4), np.float32)])
+            continue
+        expected = np.broadcast_to(x, np.broadcast_shapes(sizes, asked))
+        (got,) = call(artifact, "net", inputs, [expected])
+        np.testing.assert_array_equal(got, expected)
 
 
 def test_functions_of_the_model(tmp_path: Path) -> None:

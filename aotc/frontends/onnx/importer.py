@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.frontends.onnx.expands import lower_expands, note_sizes
 from aotc.frontends.onnx.nodes import Node, walk
 from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
 from aotc.frontends.passes import run_passes
@@ -33,6 +34,7 @@ def import_model(model: Any, name: str) -> Any:
     what messages call them."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in weights]
+    note_sizes(model)
     try:
         module = _lower(model)
     except InputError as error:
@@ -66,6 +68,7 @@ def _lower(model: Any) -> Any:
             ).import_all()
     except (onnx_importer.OnnxImportError, ir.MLIRError) as error:
         raise InputError(_CANNOT + _reason(error)) from error
+    lower_expands(module)
     return run_passes(module, _PIPELINE, lambda error: _CANNOT + _reason(error))
 
 

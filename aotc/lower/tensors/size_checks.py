@@ -31,6 +31,7 @@ from aotc.lower.tensors.size_polynomials import (
 )
 from aotc.lower.tensors.size_products import asked_sizes
 from aotc.lower.tensors.size_values import (
+    REPEATED,
     Comparison,
     Sizes,
     create_value,
@@ -85,7 +86,7 @@ class _Checks:
                 if self._is_imported:
                     self._replace(operation)
                 continue
-            for comparison in _expected(self._sizes, operation):
+            for comparison in _expected(self._sizes, operation, self._is_imported):
                 self._expect(operation, comparison)
             if self._is_imported and operation.name in _DIVISIONS:
                 self._expect_divisor(operation)
@@ -151,12 +152,15 @@ class _Checks:
             self._is_asked.add(comparison)
         arguments = self._block.arguments
         with operation.location, ir.InsertionPoint(place):
-            is_equal = predicate == "eq"
-            values = [create_value(one, arguments, capped=is_equal) for one in (left, right)]
-            condition = ops.compare(_EQ if predicate == "eq" else _SLE, *values)
+            is_sle = predicate == "sle"
+            values = [create_value(one, arguments, capped=not is_sle) for one in (left, right)]
+            condition = ops.compare(_SLE if is_sle else _EQ, *values)
+            if predicate == REPEATED:
+                is_one = ops.compare(_EQ, values[1], ops.constant_index(1))
+                condition = ops.create("arith.ori", [condition, is_one], [condition.type]).result
             attributes = {"msg": ir.StringAttr.get(_message(operation, comparison, self._names))}
             ops.create("cf.assert", [condition], attributes=attributes)
-        if is_first:
+        if is_first and predicate != REPEATED:
             self._sizes.facts.learn(predicate, left, right)
 
     def _is_known_at_the_start(self, atom: Atom) -> bool:
@@ -194,17 +198,19 @@ def _names(function: Any) -> list[str]:
 
 def _message(operation: Any, comparison: Comparison, names: list[str]) -> str:
     predicate, left, right = comparison
-    if predicate == "eq":
-        for one, other in ((right, left), (left, right)):
+    if predicate != "sle":
+        or_one = "" if predicate == "eq" else ", and not 1"
+        for one, other in ((right, left), (left, right))[: 2 if predicate == "eq" else 1]:
             found = _argument_size(one)
             if found is None:
                 continue
             has = f"'{names[found.argument]}' has another size in dimension {found.dimension} than"
             another = _argument_size(other)
             if another is not None:
-                return f"{has} '{names[another.argument]}' in dimension {another.dimension}"
+                whose = f"'{names[another.argument]}' in dimension {another.dimension}"
+                return f"{has} {whose}{or_one}"
             if other.known() is not None:
-                return f"{has} {other.known()}"
+                return f"{has} {other.known()}{or_one}"
     atoms = left.atoms() | right.atoms()
     used = sorted({atom.argument for atom in atoms if isinstance(atom, ArgumentSize)})
     whose = " and ".join(f"'{names[number]}'" for number in used)
@@ -218,6 +224,8 @@ def _message(operation: Any, comparison: Comparison, names: list[str]) -> str:
 
 def _relation(comparison: Comparison, names: list[str]) -> str:
     predicate, left, right = comparison
+    if predicate == REPEATED:
+        return f"{text_of(right, names)} == {text_of(left, names)} or 1"
     sign = "==" if predicate == "eq" else "<="
     return f"{text_of(left, names)} {sign} {text_of(right, names)}"
 
@@ -245,11 +253,11 @@ def _outside_of_bodies(block: Any, is_imported: bool) -> Iterator[Any]:
                 yield from _outside_of_bodies(inner, is_imported)
 
 
-def _expected(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
+def _expected(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Comparison]:
     """What an operation expects of the sizes of its operands."""
     name = operation.name
     if name.startswith("linalg.") and len(operation.regions) == 1:
-        yield from _of_loops(sizes, operation)
+        yield from _of_loops(sizes, operation, is_imported)
     elif name in ("tensor.cast", "tensor.expand_shape", "tensor.reshape"):
         yield from _of_reshapes(sizes, operation)
     elif name in ("tensor.extract_slice", "tensor.insert_slice"):
@@ -285,7 +293,7 @@ def _of_copies(sizes: Sizes, copy: Any) -> Iterator[Comparison]:
             yield "eq", one, other
 
 
-def _of_loops(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
+def _of_loops(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Comparison]:
     """Loops that several operands have run over one size of all, and stay inside of the others."""
     maps = linalg.get_indexing_maps(operation)
     if maps is None or len(maps) != len(operation.operands):
@@ -314,7 +322,7 @@ def _of_loops(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
     for read in ops.find(operation, "tensor.extract"):
         # In a branch, what is asked there says how far it reads.
         if read.block == body:
-            yield from _of_element(sizes, read, extents)
+            yield from _of_element(sizes, read, extents, is_imported)
 
 
 def _has_negative_factor(expression: Any) -> bool:
@@ -330,9 +338,12 @@ def _has_negative_factor(expression: Any) -> bool:
     return any(map(_has_negative_factor, operands))
 
 
-def _of_element(sizes: Sizes, read: Any, extents: dict[int, Polynomial]) -> Iterator[Comparison]:
+def _of_element(
+    sizes: Sizes, read: Any, extents: dict[int, Polynomial], is_imported: bool
+) -> Iterator[Comparison]:
     """A tensor that is read at a loop's index is as long as the loop, or, where a broadcast asks
-    for that, of size 1."""
+    for that, of size 1. It may be longer but for an importer's broadcasts: there, what is left out
+    would be an error of the framework's."""
     tensor, *indices = read.operands
     for dimension, value in enumerate(indices):
         owner = ops.defining(value)
@@ -344,13 +355,15 @@ def _of_element(sizes: Sizes, read: Any, extents: dict[int, Polynomial]) -> Iter
             continue
         extent = extents.get(ir.IntegerAttr(owner.attributes["dim"]).value)
         size = sizes.of(tensor, dimension)
-        if extent is None or sizes.holds(("sle", extent, size)):
+        if extent is None:
             continue
-        if is_broadcast:
+        if is_broadcast and is_imported:
+            yield REPEATED, extent, size
+        elif is_broadcast and not sizes.holds(("sle", extent, size)):
             # No less than the extent, or 1.
             yield "sle", extent.minus(size).times(size.minus(_ONE)), _ZERO
             yield "sle", extent, extent.times(size)
-        else:
+        elif not is_broadcast:
             yield "sle", extent, size
 
 

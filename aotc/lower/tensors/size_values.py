@@ -27,7 +27,8 @@ _BINARY = (DIVIDED, FLOOR_DIVIDED, "arith.remsi", LEAST, GREATEST)
 # The sizes of what it makes are operands, one for each that is not known.
 _ASKED = ("tensor.empty", "tensor.generate", "bufferization.alloc_tensor", "memref.alloc")
 _ZERO, _ONE = Polynomial.number(0), Polynomial.number(1)
-# Left and right of a comparison, and how they compare.
+# Left and right of a comparison, and how they compare: "eq", "sle", or REPEATED.
+REPEATED = "repeated"  # the right one is the left one, or 1, and repeated so many times
 Comparison = tuple[str, Polynomial, Polynomial]
 
 
@@ -84,6 +85,8 @@ class Sizes:
     def holds(self, comparison: Comparison) -> bool | None:
         """None for what is not known."""
         predicate, left, right = comparison
+        if predicate == REPEATED:
+            return self._is_repeated(left, right)
         if predicate == "eq" and left == right:
             return True
         if predicate == "sle" and self.facts.is_never_negative(right.minus(left)):
@@ -93,6 +96,10 @@ class Sizes:
             return False
         over = left.minus(right).minus(_ONE)
         return False if self.facts.is_never_negative(over) else None
+
+    def _is_repeated(self, extent: Polynomial, size: Polynomial) -> bool | None:
+        answers = [self.holds(("eq", one, size)) for one in (extent, _ONE)]
+        return True if True in answers else None if None in answers else False
 
     def _value(self, value: Any) -> Polynomial:
         known = ops.known_index(value)

@@ -38,6 +38,16 @@ SIZES = """
 %n = tensor.dim %x, %c1 : tensor<?x?xf32>
 """
 SIZE = SIZES.split("%n =")[0].replace("?x?", "?")
+BROADCAST = f"""{SIZE}%e = tensor.empty() : tensor<4xf32>
+%r = linalg.generic {{indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}}
+    outs(%e : tensor<4xf32>) {{
+^bb0(%o: f32):
+  %i = linalg.index 0 : index
+  %is_one = arith.cmpi eq, %m, %c1 : index
+  %j = arith.select %is_one, %c0, %i : index
+  %v = tensor.extract %x[%j] : tensor<?xf32>
+  linalg.yield %v : f32
+}} -> tensor<4xf32>"""
 CASES = {
     "a cast": (
         X,
@@ -119,7 +129,15 @@ CASES = {
         "%v = tensor.extract %x[%i] : tensor<?xf32>\nlinalg.yield %v : f32\n} -> tensor<4xf32>",
         ["the sizes of 'x' do not fit: expected 4 <= x.shape[0]"],
     ),
+    "a broadcast": (X1, BROADCAST, ["'x' has another size in dimension 0 than 4, and not 1"]),
 }
+
+
+def test_a_broadcast_that_a_person_wrote() -> None:
+    """It may leave elements out."""
+    first, second = person_wrote(BROADCAST)
+    assert first.startswith("the sizes of 'argument 0' do not fit: expected 5*")
+    assert second == "the sizes of 'argument 0' do not fit: expected 4 <= 4*argument 0.shape[0]"
 
 
 @pytest.mark.parametrize("name", CASES)

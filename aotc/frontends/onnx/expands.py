@@ -1,0 +1,149 @@
+"""ONNX's Expand → torch-mlir's broadcast, to the sizes that ONNX gives it.
+
+torch-mlir itself keeps each size that it does not know to be 1: one that is 1 when the entry is
+called would not be repeated, and one that is too large not be refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aotc import ops
+from aotc.frontends.onnx.nodes import Node, sizes, walk
+
+# Of a node: for each size of its result what it is, or how it is known.
+_SIZES = "aotc_sizes"
+# The input's. (This is what torch-mlir calls it, too.)
+_KEPT = -1
+# The input's, if the shape has that, or 1.
+_ALIKE = -2
+# What the shape has, or the input's, if that is 1.
+_ASKED = -3
+_MESSAGE = "the sizes of the input and of the shape do not fit"
+
+
+def note_sizes(model: Any) -> None:
+    """Writes into the nodes that `lower_expands` will replace what is known of their results."""
+    from onnx import helper
+
+    for node in list(walk(model)):
+        if node.operator == "Expand" and not node.proto.domain and _is_open(node):
+            rank = len(node.tensor(node.proto.output[0]).shape.dim)
+            noted = [_noted(node, place - rank) for place in range(rank)]
+            node.proto.attribute.append(helper.make_attribute(_SIZES, noted))
+
+
+def _is_open(node: Node) -> bool:
+    """Whether the types alone do not say what is repeated."""
+    shape, result = node.shape(0), node.tensor(node.proto.output[0])
+    if shape is None or result is None or not sizes(result):
+        return False
+    return node.constant(1) is None or None in shape
+
+
+def _noted(node: Node, place: int) -> int:
+    """What is known of a size, which is counted from the last one."""
+    given, made = (node.tensor(one[0]).shape.dim for one in (node.proto.input, node.proto.output))
+    asked, (count,) = node.constant(1), node.shape(1) or (None,)
+    if count is not None and place < -count:
+        return _KEPT
+    if asked is not None:
+        return _KEPT if asked[place] == 1 else int(asked[place])
+    name = given[place].dim_param if place >= -len(given) else ""
+    return _ALIKE if name and name == made[place].dim_param else _ASKED
+
+
+def lower_expands(module: Any) -> None:
+    """Replaces what the importer made of the nodes that have been noted."""
+    with module.context:
+        for operation in ops.find(module.operation, "torch.operator"):
+            if f"torch.onnx.{_SIZES}" in operation.attributes:
+                _Expand(operation).lower()
+
+
+class _Expand:
+    """One of them: a tensor, and the vector of the sizes that it is brought to."""
+
+    def __init__(self, expand: Any) -> None:
+        self._expand = expand
+        self._tensor, self._shape = expand.operands
+        self._given, self._made, (self._count,) = (
+            _sizes_of(value) for value in (self._tensor, expand.results[0], self._shape)
+        )
+
+    def lower(self) -> None:
+        from torch_mlir import ir
+
+        noted = ir.ArrayAttr(self._expand.attributes[f"torch.onnx.{_SIZES}"])
+        result = self._expand.results[0]
+        with self._expand.location, ir.InsertionPoint(self._expand):
+            asked = [
+                self._size(place - len(noted), ir.IntegerAttr(one).value)
+                for place, one in enumerate(noted)
+            ]
+            listed = _create("prim.ListConstruct", "list<int>", *asked)
+            made = _create("aten.broadcast_to", result.type, self._tensor, listed)
+        result.replace_all_uses_with(made)
+        ops.erase(self._expand)
+
+    def _size(self, place: int, noted: int) -> Any:
+        """What torch-mlir is asked for."""
+        if noted >= _KEPT:
+            return _number(noted)
+        size = self._asked(place)
+        if noted == _ALIKE:
+            _expect(size, self._own(place))
+            return _number(_KEPT)
+        known = self._made[place]
+        if known is None:
+            return size
+        _expect(size, _number(known))
+        return _number(known)
+
+    def _asked(self, place: int) -> Any:
+        """What the shape has, or, where that is 1, the tensor's."""
+        index = _number(self._count + place)
+        selected = _create("aten.select.int", "vtensor<[],si64>", self._shape, _number(0), index)
+        asked = _create("aten.item", "int", selected)
+        if place < -len(self._given) or self._given[place] == 1:
+            return asked
+        is_one = _create("aten.eq.int", "bool", asked, _number(1))
+        more = _create("aten.sub.int", "int", self._own(place), _number(1))
+        added = _create("aten.mul.int", "int", more, _create("aten.Int.bool", "int", is_one))
+        return _create("aten.add.int", "int", asked, added)
+
+    def _own(self, place: int) -> Any:
+        """The tensor's."""
+        return _create("aten.size.int", "int", self._tensor, _number(len(self._given) + place))
+
+
+def _sizes_of(value: Any) -> list[Any]:
+    """Those in the type of a tensor of torch-mlir's, None for one that is not known."""
+    found = re.search(r"<\[([^\]]*)\]", str(value.type))
+    listed = found[1].split(",") if found and found[1] else []
+    return [None if one == "?" else int(one) for one in listed]
+
+
+def _create(name: str, type_: Any, *operands: Any) -> Any:
+    from torch_mlir import ir
+
+    result = ir.Type.parse(f"!torch.{type_}") if isinstance(type_, str) else type_
+    return ir.Operation.create(f"torch.{name}", [result], list(operands)).result
+
+
+def _number(number: int) -> Any:
+    from torch_mlir import ir
+
+    value = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    type_ = ir.Type.parse("!torch.int")
+    return ir.Operation.create("torch.constant.int", [type_], [], {"value": value}).result
+
+
+def _expect(one: Any, other: Any) -> None:
+    """That they are equal."""
+    from torch_mlir import ir
+
+    is_equal = _create("aten.eq.int", "bool", one, other)
+    message = {"message": ir.StringAttr.get(_MESSAGE)}
+    ir.Operation.create("torch.runtime.assert", [], [is_equal], message)
