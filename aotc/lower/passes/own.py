@@ -18,6 +18,7 @@ from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_copies import ExpandCopies
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
+from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
@@ -46,6 +47,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     MarkParallel,
     CheckSizes,
     MarkTensors,
+    ExpandSwitches,
     ExpandReshapes,
     SimplifySizes,
     TrimWindows,

@@ -19,6 +19,7 @@ from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
 from aotc.lower.passes.expand_copies import ExpandCopies
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
+from aotc.lower.passes.expand_switches import ExpandSwitches
 from aotc.lower.passes.fold_constants import FoldConstants
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
@@ -75,6 +76,7 @@ _TOSA = _upstream(
 )
 _TENSORS: tuple[Pass, ...] = (
     MarkTensors(),
+    ExpandSwitches(),
     *_upstream(
         "what is computed from constants alone is computed now",
         "inline",

@@ -1,0 +1,64 @@
+"""`aotc-expand-switches`: `scf.index_switch` of tensors becomes a chain of `scf.if`.
+
+One-shot bufferization does not see that the results of a switch may be the tensors that its regions
+yield (LLVM 22 to 24): two switches share one buffer, and what is inserted into a result is written
+into a tensor that others read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.mlir import ir
+
+_EQ = 0  # arith.cmpi's number
+
+
+class ExpandSwitches(OwnPass, frozen=True):
+    """Runs before tensors become buffers."""
+
+    name = "aotc-expand-switches"
+    reason: str = "switches that give tensors become branches, whose results bufferize rightly"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for switch in ops.find(lowering.module.operation, "scf.index_switch"):
+                if any(isinstance(result.type, ir.RankedTensorType) for result in switch.results):
+                    _expand(switch)
+
+
+def _expand(switch: Any) -> None:
+    default, *cases = switch.regions
+    values = list(ir.DenseI64ArrayAttr(switch.attributes["cases"]))
+    with switch.location, ir.InsertionPoint(switch):
+        if values:
+            results = _chain(switch, list(zip(values, cases, strict=True)), default)
+        else:
+            region = ops.create("scf.execute_region", (), _types(switch), regions=1)
+            default.blocks[0].append_to(region.regions[0])
+            results = list(region.results)
+    for old, new in zip(switch.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    ops.erase(switch)
+
+
+def _chain(switch: Any, cases: Sequence[tuple[int, Any]], default: Any) -> list[Any]:
+    """The results of branches on the values of `cases`, at the current insertion point."""
+    (value, region), *others = cases
+    selector = switch.operands[0]
+    is_it = ops.compare(_EQ, selector, ops.constant_index(value))
+    branch = ops.create("scf.if", [is_it], _types(switch), regions=2)
+    region.blocks[0].append_to(branch.regions[0])
+    if not others:
+        default.blocks[0].append_to(branch.regions[1])
+        return list(branch.results)
+    with ir.InsertionPoint(branch.regions[1].blocks.append()):
+        ops.create("scf.yield", _chain(switch, others, default))
+    return list(branch.results)
+
+
+def _types(switch: Any) -> list[Any]:
+    return [result.type for result in switch.results]
