@@ -22,6 +22,7 @@ from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
+from aotc.frontends.torch_unsigned import widen_unsigned
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
 
@@ -72,6 +73,7 @@ def import_program(program: Any, name: str) -> Any:
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
     _check_changes(program.graph_signature)
+    widen_unsigned(module)
     for pipeline in _PIPELINES:
         module = run_passes(module, pipeline)
     propagate_nans(module)

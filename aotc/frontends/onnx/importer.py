@@ -14,6 +14,7 @@ from aotc.frontends.passes import run_passes
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
 from aotc.frontends.torch_shifts import bound_shifts
+from aotc.frontends.torch_unsigned import widen_unsigned
 
 _CANNOT = "torch-mlir cannot lower this model: "
 # Nodes that are lowered alone, at most, to find the one that cannot be.
@@ -21,8 +22,8 @@ _MOST_TRIED = 30
 
 # From the operations of ONNX to linalg on tensors. What is legal stays whole until the second
 # pipeline, which has a shorter form of it.
+_TO_TORCH = "func.func(convert-torch-onnx-to-torch)"
 _PIPELINE = (
-    "func.func(convert-torch-onnx-to-torch),"
     "torch-onnx-to-torch-backend-pipeline"
     "{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int},"
     "torch-backend-to-linalg-on-tensors-backend-pipeline"
@@ -69,7 +70,10 @@ def _lower(model: Any) -> Any:
     except (onnx_importer.OnnxImportError, ir.MLIRError) as error:
         raise InputError(_CANNOT + _reason(error)) from error
     lower_expands(module)
-    return run_passes(module, _PIPELINE, lambda error: _CANNOT + _reason(error))
+    explained = lambda error: _CANNOT + _reason(error)  # noqa: E731
+    module = run_passes(module, _TO_TORCH, explained)
+    widen_unsigned(module)
+    return run_passes(module, _PIPELINE, explained)
 
 
 def _of_one_node(model: Any) -> InputError | None:

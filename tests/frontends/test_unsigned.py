@@ -1,0 +1,179 @@
+"""Unsigned integers of PyTorch and ONNX: all operations take them for what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
+
+from frontends.support import call  # noqa: E402
+from onnx import helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+import aotc  # noqa: E402
+import aotc.torch  # noqa: E402
+
+functional = torch.nn.functional
+Function = Callable[[Any, Any], Any]
+CHIP = "sm_80"
+FUNCTIONS: dict[str, Function] = {
+    "as a float": lambda x, y: x.float(),
+    "scaled": lambda x, y: x / 255,
+    "normalized": lambda x, y: (x.float() / 255 - 0.5) / 0.25,
+    "divided": lambda x, y: x / y,
+    "floor divided": lambda x, y: x // y,
+    "divided, truncated": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "remainder": lambda x, y: torch.remainder(x, y),
+    "remainder of a number": lambda x, y: x % 7,
+    "fmod": lambda x, y: torch.fmod(x, y),
+    "equal": lambda x, y: x == 250,
+    "less": lambda x, y: x < y,
+    "at least": lambda x, y: x >= 200,
+    "less than a float": lambda x, y: x < 199.5,
+    "added": lambda x, y: x + y,
+    "subtracted": lambda x, y: x - y,
+    "multiplied": lambda x, y: x * y,
+    "negated": lambda x, y: -x,
+    "inverted": lambda x, y: ~x,
+    "bits": lambda x, y: (x & y) ^ (x | y),
+    "shifted": lambda x, y: (x >> 3) + (y << 2),
+    "sum": lambda x, y: x.sum(1),
+    "sum of 8 bits": lambda x, y: x.sum(1, dtype=torch.uint8),
+    "mean": lambda x, y: x.mean(dtype=torch.float32),
+    "product": lambda x, y: x.prod(1),
+    "largest": lambda x, y: x.amax(1),
+    "where it is largest": lambda x, y: x.argmax(1),
+    "largest, and where": lambda x, y: x.max(1),
+    "smallest": lambda x, y: torch.minimum(x, y).amin(0),
+    "clamped": lambda x, y: x.clamp(5, 200),
+    "either": lambda x, y: torch.where(x > 100, x, y),
+    "either, of two types": lambda x, y: torch.where(x > 100, x, y.to(torch.int32)),
+    "filled": lambda x, y: x.masked_fill(y > 100, 222),
+    "joined": lambda x, y: torch.cat([x, y], 1),
+    "joined with others": lambda x, y: torch.cat([x, y.to(torch.int64) * 300]),
+    "padded": lambda x, y: functional.pad(x, (1, 1), value=200),
+    "moved": lambda x, y: x.t().flip(0).reshape(-1)[1:].roll(2, 0),
+    "made": lambda x, y: torch.full((3,), 200, dtype=torch.uint8) + x[0, 0],
+    "from floats": lambda x, y: (x.float() * 0.99).to(torch.uint8),
+    "from integers": lambda x, y: (x.to(torch.int32) * 3).to(torch.uint8),
+    "as a truth": lambda x, y: x.to(torch.bool),
+    "from a truth": lambda x, y: (x > y).to(torch.uint8) * 255,
+    "gathered": lambda x, y: x[:, torch.tensor([2, 0])],
+    "a table": lambda x, y: torch.arange(256, dtype=torch.uint8)[x.long()],
+}
+X = np.array([[250, 7, 0, 200], [3, 128, 127, 255]], np.uint8)
+Y = np.array([[3, 9, 201, 255], [250, 2, 1, 254]], np.uint8)
+
+
+def test_pytorch(tmp_path: Path) -> None:
+    """All of them in one program, so that each has others beside it."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return tuple(function(x, y) for function in FUNCTIONS.values())
+
+    inputs = torch.from_numpy(X), torch.from_numpy(Y)
+    expected, names = [], []
+    for name, result in zip(FUNCTIONS, Module()(*inputs), strict=True):
+        parts = result if isinstance(result, tuple) else (result,)
+        expected += [part.numpy() for part in parts]
+        names += [name] * len(parts)
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
+    artifact = aotc.torch.build(Module(), inputs, name="unsigned", **files)
+    got = call(artifact, "unsigned", [X, Y], expected)
+    for name, ours, theirs in zip(names, got, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, err_msg=name)
+
+
+# By operator: its attributes, the constants behind the input, whether the second input is taken.
+OPERATORS: dict[str, tuple[str, dict[str, Any], list[int], bool]] = {
+    "added": ("Add", {}, [], True),
+    "subtracted": ("Sub", {}, [], True),
+    "multiplied": ("Mul", {}, [], True),
+    "divided": ("Div", {}, [], True),
+    "modulo": ("Mod", {}, [], True),
+    "fmod": ("Mod", {"fmod": 1}, [], True),
+    "largest": ("Max", {}, [], True),
+    "smallest": ("Min", {}, [], True),
+    "less": ("Less", {}, [], True),
+    "greater or equal": ("GreaterOrEqual", {}, [], True),
+    "equal": ("Equal", {}, [], True),
+    "clipped": ("Clip", {}, [5, 200], False),
+    "as floats": ("Cast", {"to": 1}, [], False),
+    "as doubles": ("Cast", {"to": 11}, [], False),
+    "as long integers": ("Cast", {"to": 7}, [], False),
+    "where it is largest": ("ArgMax", {"axis": 1}, [], False),
+    "reduced": ("ReduceMax", {"keepdims": 0}, [], False),
+    "inverted": ("BitwiseNot", {}, [], False),
+}
+TYPES = {"uint8": 2, "uint16": 4, "uint32": 12, "uint64": 13}
+# What torch-mlir has no type, or no conversion, for.
+REFUSED = {
+    "uint16": {"Div", "Mod", "Clip"},
+    "uint64": {"Div", "Mod", "Clip", "Cast"},
+}
+
+
+@pytest.mark.parametrize("element", TYPES)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_onnx(name: str, element: str, tmp_path: Path) -> None:
+    """What they give, or a refusal by name."""
+    operator, attributes, constants, is_binary = OPERATORS[name]
+    dtype = np.dtype(element)
+    largest = np.iinfo(dtype).max
+    # Numbers whose highest bit is set.
+    x, y = (np.where(one > 127, largest - 255 + one.astype(dtype), one) for one in (X, Y))
+    inputs = [x, y] if is_binary else [x]
+    number = TYPES[element]
+    values = [helper.make_tensor_value_info(word, number, [2, 4]) for word in "xy"[: len(inputs)]]
+    weights = [helper.make_tensor(f"c{i}", number, [], [one]) for i, one in enumerate(constants)]
+    words = ["x", *(["y"] if is_binary else []), *(weight.name for weight in weights)]
+    node = helper.make_node(operator, words, ["z"], **attributes)
+    opset = [helper.make_opsetid("", 21)]
+
+    def model(result: int, shape: Any) -> Any:
+        results = [helper.make_tensor_value_info("z", result, shape)]
+        graph = helper.make_graph([node], "g", values, results, weights)
+        return helper.make_model(graph, opset_imports=opset, ir_version=10)
+
+    fed = dict(zip("xy", inputs, strict=False))
+    (expected,) = ReferenceEvaluator(model(number, None)).run(None, fed)
+    expected = np.asarray(expected)
+    result = helper.np_dtype_to_tensor_dtype(expected.dtype)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model(result, list(expected.shape)).SerializeToString())
+    if operator in REFUSED.get(element, ()):
+        with pytest.raises(aotc.InputError, match=rf"onnx\.{operator}"):
+            aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+        return
+    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    (got,) = call(artifact, "model", inputs, [expected])
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("element", TYPES)
+def test_onnx_casts_of_floats(element: str, tmp_path: Path) -> None:
+    """To numbers whose highest bit is set, or a refusal by name."""
+    most = float(np.iinfo(element).max)
+    x = np.array([0, 1.75, most / 2 - 3, most / 2 + 3, most / 4 * 3], np.float32)
+    values = helper.make_tensor_value_info("x", 1, [5])
+    results = helper.make_tensor_value_info("z", TYPES[element], [5])
+    node = helper.make_node("Cast", ["x"], ["z"], to=TYPES[element])
+    graph = helper.make_graph([node], "g", [values], [results])
+    opset = [helper.make_opsetid("", 21)]
+    path = tmp_path / "model.onnx"
+    model = helper.make_model(graph, opset_imports=opset, ir_version=10)
+    path.write_bytes(model.SerializeToString())
+    if element != "uint8":
+        with pytest.raises(aotc.InputError, match=r"onnx\.Cast"):
+            aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+        return
+    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    (got,) = call(artifact, "model", [x], [x.astype(element)])
+    np.testing.assert_array_equal(got, x.astype(element))
