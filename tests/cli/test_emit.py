@@ -278,7 +278,13 @@ def test_no_path_of_this_machine_is_in_any_artifact(everything: Path) -> None:
 # --- Same input, same bytes ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [[], ["-g"]], ids=["plain", "debug"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="plain"),
+        pytest.param(["-g"], id="debug", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_the_same_input_gives_the_same_bytes(options: list[str], tmp_path: Path) -> None:
     """Two builds, in different folders, with other folders for temporary files."""
     source = SAMPLES / "normalize.mlir"

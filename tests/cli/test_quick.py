@@ -34,7 +34,7 @@ def kernels_of(source: Path, folder: Path, *options: str) -> list[Any]:
     return [kernel for kernel in kernels if kernel["built_for"]]
 
 
-@pytest.mark.parametrize("element", ["f32", "f16"])
+@pytest.mark.parametrize("element", ["f32", pytest.param("f16", marks=pytest.mark.exhaustive)])
 def test_a_matmul_has_one_kernel(element: str, tmp_path: Path) -> None:
     source = tmp_path / "matmul.mlir"
     source.write_text(MATMUL.replace("TYPE", element))

@@ -135,6 +135,7 @@ def test_pkg_config_with_a_static_library_alone(
     assert run_program(program) == PROGRAMS["c_static"]
 
 
+@pytest.mark.exhaustive
 def test_scons(consumers: Path, package: Package, compiler: Compiler) -> None:
     command = [sys.executable, "-m", "SCons", "-Q", "-C", consumers / "scons"]
     words = [f"package={package.root}", f"CC={compiler.c}", f"CXX={compiler.cxx}"]

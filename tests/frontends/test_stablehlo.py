@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,74 @@ def test_scatter(tmp_path: Path) -> None:
             expected[row] = expected[row] / 2 + update
     (got,) = call(built, "scatter", [x, at, by], [x])
     np.testing.assert_array_equal(got, expected)
+
+
+DOTS = """\
+func.func public @main(%x: tensor<2x4xui8>, %y: tensor<2x4xui8>, %z: tensor<2x4xsi8>)
+    -> (tensor<2x2xi32>, tensor<2x2xf32>, tensor<2x2xui8>, tensor<2x2xi32>) {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [1]
+      : (tensor<2x4xui8>, tensor<2x4xui8>) -> tensor<2x2xi32>
+  %1 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [1]
+      : (tensor<2x4xui8>, tensor<2x4xui8>) -> tensor<2x2xf32>
+  %2 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [1]
+      : (tensor<2x4xui8>, tensor<2x4xui8>) -> tensor<2x2xui8>
+  %3 = stablehlo.dot_general %x, %z, contracting_dims = [1] x [1]
+      : (tensor<2x4xui8>, tensor<2x4xsi8>) -> tensor<2x2xi32>
+  return %0, %1, %2, %3 : tensor<2x2xi32>, tensor<2x2xf32>, tensor<2x2xui8>, tensor<2x2xi32>
+}
+"""
+
+
+def test_products_of_unsigned_integers(tmp_path: Path) -> None:
+    path = tmp_path / "dots.stablehlo"
+    path.write_text(DOTS.replace("si8", "i8"))
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    x = np.array([[250, 7, 0, 200], [3, 128, 127, 255]], np.uint8)
+    y = np.array([[3, 9, 201, 255], [250, 2, 1, 254]], np.uint8)
+    z = np.array([[-3, 9, -128, 127], [1, -2, 3, -4]], np.int8)
+    exact = x.astype(np.int32) @ y.T.astype(np.int32)
+    expected = [
+        exact,
+        exact.astype(np.float32),
+        exact.astype(np.uint8),
+        x.astype(np.int32) @ z.T.astype(np.int32),
+    ]
+    for got, known in zip(call(built, "dots", [x, y, z], expected), expected, strict=True):
+        np.testing.assert_array_equal(got, known)
+
+
+CASES = """\
+func.func public @main(%x: tensor<4xf32>, %a: tensor<i32>, %b: tensor<i32>)
+    -> (tensor<4xf32>, tensor<4xf32>) {
+  %p = "stablehlo.case"(%a) ({
+    %0 = stablehlo.negate %x : tensor<4xf32>
+    stablehlo.return %0 : tensor<4xf32>
+  }, {
+    %0 = stablehlo.add %x, %x : tensor<4xf32>
+    stablehlo.return %0 : tensor<4xf32>
+  }) : (tensor<i32>) -> tensor<4xf32>
+  %q = "stablehlo.case"(%b) ({
+    %0 = stablehlo.abs %x : tensor<4xf32>
+    stablehlo.return %0 : tensor<4xf32>
+  }, {
+    stablehlo.return %x : tensor<4xf32>
+  }) : (tensor<i32>) -> tensor<4xf32>
+  return %p, %q : tensor<4xf32>, tensor<4xf32>
+}
+"""
+
+
+def test_two_switches(tmp_path: Path) -> None:
+    """Each result has a buffer of its own."""
+    path = tmp_path / "switches.stablehlo"
+    path.write_text(CASES)
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    x = np.array([1, -2, 3, -4], np.float32)
+    for a, b in itertools.product((0, 1), repeat=2):
+        numbers = [np.array(one, np.int32) for one in (a, b)]
+        p, q = call(built, "switches", [x, *numbers], [x, x])
+        np.testing.assert_array_equal(p, 2 * x if a else -x)
+        np.testing.assert_array_equal(q, x if b else abs(x))
 
 
 def _cases() -> dict[str, Any]:

@@ -141,7 +141,10 @@ def explanation(file: Path) -> str:
     return done.stderr + done.stdout
 
 
-@pytest.mark.parametrize("element", ["f32", "f16", "f64"])
+@pytest.mark.parametrize(
+    "element",
+    ["f32", *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("f16", "f64"))],
+)
 def test_the_cpu_has_a_kernel_of_its_own(element: str, tmp_path: Path) -> None:
     text = module(f"?x?x{element}", f"?x?x{element}", f"?x?x{element}")
     library = aotc.load(aotc.build(text, emit="shared", out=f"{tmp_path}/", name="built").path)

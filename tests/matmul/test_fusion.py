@@ -283,6 +283,7 @@ def test_a_product_and_what_is_done_with_it(case: Case, library: Any) -> None:
     check(case, getattr(library, case.name))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("sizes", [(1, 96, 70), (72, 1, 33), (5, 7, 0), (130, 35, 17), (0, 4, 4)])
 def test_sizes_that_are_not_known(library: Any, sizes: tuple[int, int, int]) -> None:
     for case in CASES:

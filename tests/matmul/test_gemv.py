@@ -83,6 +83,7 @@ def test_products_are_right(program: Path, product: Product, tmp_path: Path) -> 
     assert call(program, product, tmp_path) == ""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "size"),
     [

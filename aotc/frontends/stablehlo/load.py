@@ -27,6 +27,8 @@ _PASSES = (
     "stablehlo-legalize-to-linalg",
     "stablehlo-convert-to-signless",
 )
+# Their lowering extends all integers by their sign.
+_MULTIPLYING = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
 _CLEANING = ("canonicalize", "cse", "symbol-dce")
 
 
@@ -85,23 +87,31 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
 
 def _prepare(ir: Any, module: Any) -> None:
     """Changes what the passes would refuse, or forget: a reduction over no dimension is what it is
-    of, and that indices have no sign is in their type alone."""
+    of, and that integers are unsigned is in their type alone."""
     for operation in ops.find(module.operation, "stablehlo.reduce"):
         if not list(ir.DenseI64ArrayAttr(operation.attributes["dimensions"])):
             for result, value in zip(operation.results, operation.operands, strict=False):
                 result.replace_all_uses_with(value)
             ops.erase(operation)
-    wide = ir.IntegerType.get_signless(64)
     for operation in ops.find(module.operation, "stablehlo.scatter"):
-        place = len(operation.results)
-        type_ = operation.operands[place].type
-        if isinstance(type_.element_type, ir.IntegerType) and type_.element_type.is_unsigned:
-            with operation.location, ir.InsertionPoint(operation):
-                operation.operands[place] = ir.Operation.create(
-                    "stablehlo.convert",
-                    results=[ir.RankedTensorType.get(type_.shape, wide)],
-                    operands=[operation.operands[place]],
-                ).result
+        _convert_unsigned(ir, operation, len(operation.results), ir.IntegerType.get_signless(64))
+    for operation in ops.find(module.operation, *_MULTIPLYING):
+        for place in range(2):
+            _convert_unsigned(ir, operation, place, operation.results[0].type.element_type)
+
+
+def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None:
+    """Gives an operation its operand `place` as `element`, if that is of unsigned integers."""
+    type_ = operation.operands[place].type
+    own = type_.element_type
+    if not isinstance(own, ir.IntegerType) or not own.is_unsigned or own == element:
+        return
+    with operation.location, ir.InsertionPoint(operation):
+        operation.operands[place] = ir.Operation.create(
+            "stablehlo.convert",
+            results=[ir.RankedTensorType.get(type_.shape, element)],
+            operands=[operation.operands[place]],
+        ).result
 
 
 def _refuse_what_is_left(module: Any, name: str, lines: tuple[str, ...]) -> None:
