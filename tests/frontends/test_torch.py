@@ -291,7 +291,7 @@ def test_a_crash_names_the_operation(from_file: bool, tmp_path: Path) -> None:
         for number, text in enumerate(Path(__file__).read_text().splitlines(), 1)
         if text.endswith("return y.max()")
     )
-    program = torch.export.export(_Largest(), (torch.zeros(4, dtype=torch.uint8),))
+    program = torch.export.export(_Largest(), (torch.zeros(4, dtype=torch.int8),))
     path = tmp_path / "net.pt2"
     torch.export.save(program, path)
     with pytest.raises(aotc.InputError) as crash:
