@@ -4,6 +4,9 @@ torch-mlir's lowering to linalg takes many unsigned elements for signed ones (di
 maximum, conversion from and to floats). Here an operation that interprets such elements gets them
 as signed integers of twice the width or more, and its result is cut off to the unsigned type. What
 only moves elements stays as it is.
+
+Some operations on int8, which crash torch-mlir, and comparisons of bool with numbers, which it cuts
+off to one bit, are computed likewise.
 """
 
 from __future__ import annotations
@@ -21,7 +24,19 @@ _WIDER = {
     "ui8": ("si32", 0, 3, 0xFF),
     "ui16": ("si32", None, 3, 0xFFFF),
     "ui32": ("si64", 28, 4, 0xFFFFFFFF),
+    "si8": ("si32", 1, 3, None),
+    "i1": ("si64", None, 4, None),
 }
+_UNSIGNED = frozenset({"ui8", "ui16", "ui32", "ui64"})
+# Of the other element types, the operations that are to have a wider one.
+_ON_INT8 = frozenset(
+    "torch.aten." + name
+    for name in (
+        *("addcmul", "addmm", "bmm", "div.Tensor_mode", "floor_divide", "matmul", "max", "min"),
+        *("mm", "mul.Scalar"),
+    )
+)
+_ON_BOOL = frozenset(f"torch.aten.{name}.Scalar" for name in ("lt", "le", "gt", "ge", "eq", "ne"))
 # Operations that torch-mlir has right for these two, too.
 _RIGHT = frozenset(
     "torch.aten." + name
@@ -32,7 +47,7 @@ _RIGHT = frozenset(
         *("where.self", "cat"),
     )
 )
-_ELEMENT = re.compile(r"!torch\.vtensor<.*,(ui\d+)>")
+_ELEMENT = re.compile(r"!torch\.vtensor<.*,(ui\d+|si8|i1)>")
 # What gives elements as they are, makes them of an attribute, or asks for no element; and what has
 # unsigned elements of its own kind: quantized ones, and bits that are taken for another type.
 _MOVES = frozenset(
@@ -72,122 +87,130 @@ def widen_unsigned(module: Any) -> None:
     Raises InputError for operations on unsigned integers that no signed type here is wider than.
     """
     with module.context:
-        cut: dict[Any, Any] = {}  # unsigned values that were cut off, to what they were
+        cut: dict[Any, Any] = {}  # values that were cut off, to what they were
         for operation in ops.walk(module.operation):
             if operation.name.startswith(("torch.aten.", "torch.prims.")):
-                _widen(operation, cut)
+                _Widening(operation, cut).replace()
 
 
-def _widen(operation: Any, cut: dict[Any, Any]) -> None:
-    elements = [_unsigned(value) for value in (*_tensors(operation), *operation.results)]
-    unsigned = [one for one in elements if one is not None]
-    if not unsigned or operation.name in _MOVES:
-        return
-    if operation.name == "torch.aten.cat" and len(set(elements)) == 1:
-        return
-    missing = _missing(operation)
-    if missing is not None and operation.name in _RIGHT:
-        return
-    if missing is not None:
-        place = find_place(str(operation.location), "")
-        where = f"{place}: error: " if place else ""
-        raise InputError(
-            f"{where}{operation.name.removeprefix('torch.')} of {missing} has no lowering: "
-            "use another integer type"
-        )
-    from torch_mlir import ir
+class _Widening:
+    """An operation, and the element types that it is to have wider ones for."""
 
-    with operation.location, ir.InsertionPoint(operation):
-        operands = [_wide_operand(value, cut) for value in operation.operands]
-        at = _DTYPES.get(operation.name)
-        for result in operation.results:
-            if at is not None and (element := _unsigned(result)) is not None:
-                operands[at] = _dtype(operation.operands[at], element)
-        made = ops.create(
-            operation.name,
-            operands,
-            [_wide_type(result) for result in operation.results],
-            {name: operation.attributes[name] for name in operation.attributes},
-        )
-        for old, new in zip(operation.results, made.results, strict=True):
-            if _unsigned(old) is not None:
-                new = _cut_off(new, old, cut)
-            old.replace_all_uses_with(new)
-    ops.erase(operation)
+    def __init__(self, operation: Any, cut: dict[Any, Any]) -> None:
+        self._operation, self._cut, name = operation, cut, operation.name
+        self._types = set(_UNSIGNED)
+        if name in _ON_INT8:
+            self._types.add("si8")
+        self._operand_types = self._types | ({"i1"} if name in _ON_BOOL else set())
 
+    def replace(self) -> None:
+        operation = self._operation
+        given = [self._taken(value) for value in self._tensors()]
+        made = [self._given(value) for value in operation.results]
+        taken = [one for one in (*given, *made) if one is not None]
+        if not taken or operation.name in _MOVES:
+            return
+        if operation.name == "torch.aten.cat" and len({*given, *made}) == 1:
+            return
+        missing = [one for one in taken if one not in _WIDER]
+        missing += [one for one in made if one in _WIDER and _WIDER[one][1] is None]
+        if not missing:
+            self._replace()
+        elif operation.name not in _RIGHT:
+            place = find_place(str(operation.location), "")
+            where = f"{place}: error: " if place else ""
+            raise InputError(
+                f"{where}{operation.name.removeprefix('torch.')} of {missing[0]} has no lowering: "
+                "use another integer type"
+            )
 
-def _missing(operation: Any) -> str | None:
-    """The element type that an operation could not be given a wider one for, if there is one."""
-    for value in (*_tensors(operation), *operation.results):
-        element = _unsigned(value)
-        if element is not None and element not in _WIDER:
-            return element
-    found = (_unsigned(result) for result in operation.results)
-    return next((one for one in found if one is not None and _WIDER[one][1] is None), None)
+    def _replace(self) -> None:
+        from torch_mlir import ir
 
+        operation = self._operation
+        with operation.location, ir.InsertionPoint(operation):
+            operands = [self._wide_operand(value) for value in operation.operands]
+            at = _DTYPES.get(operation.name)
+            results = []
+            for result in operation.results:
+                element = self._given(result)
+                results.append(result.type if element is None else _wide_type(result, element))
+                if at is not None and element is not None:
+                    operands[at] = _dtype(operation.operands[at], element)
+            attributes = {name: operation.attributes[name] for name in operation.attributes}
+            made = ops.create(operation.name, operands, results, attributes)
+            for old, new in zip(operation.results, made.results, strict=True):
+                old.replace_all_uses_with(self._cut_off(new, old))
+        ops.erase(operation)
 
-def _tensors(operation: Any) -> list[Any]:
-    """The operands, and those of lists."""
-    found = []
-    for value in operation.operands:
+    def _tensors(self) -> list[Any]:
+        """The operands, and those of lists."""
+        found = []
+        for value in self._operation.operands:
+            owner = ops.defining(value)
+            if owner is not None and owner.name == "torch.prim.ListConstruct":
+                found += list(owner.operands)
+            else:
+                found.append(value)
+        return [value for value in found if "vtensor" in str(value.type)]
+
+    def _taken(self, operand: Any) -> str | None:
+        """The element type of a tensor that is to be given as a wider one."""
+        element = _element(operand)
+        return element if element in self._operand_types else None
+
+    def _given(self, result: Any) -> str | None:
+        """The element type that a result is cut off to."""
+        element = _element(result)
+        return element if element in self._types else None
+
+    def _wide_operand(self, value: Any) -> Any:
         owner = ops.defining(value)
-        if owner is not None and owner.name == "torch.prim.ListConstruct":
-            found += list(owner.operands)
-        else:
-            found.append(value)
-    return [value for value in found if "vtensor" in str(value.type)]
+        if owner is None or owner.name != "torch.prim.ListConstruct":
+            return self._wide(value)
+        if all(self._taken(one) is None for one in owner.operands):
+            return value
+        wide = [self._wide(one) for one in owner.operands]
+        return ops.create(owner.name, wide, [value.type]).result
+
+    def _wide(self, value: Any) -> Any:
+        """The same numbers, of the wider type."""
+        element = self._taken(value)
+        if element is None:
+            return value
+        _, _, number, mask = _WIDER[element]
+        if mask is None:
+            return _converted(value, number, _wide_type(value, element))
+        # However the conversion extends them: the mask leaves their own bits.
+        wide = self._cut.get(value) or _converted(value, number, _wide_type(value, element))
+        return ops.create("torch.aten.bitwise_and.Scalar", [wide, _int(mask)], [wide.type]).result
+
+    def _cut_off(self, wide: Any, old: Any) -> Any:
+        """The elements that have the lowest bits."""
+        element = self._given(old)
+        if element is None:
+            return wide
+        number = _WIDER[element][1]
+        assert number is not None
+        made = _converted(wide, number, old.type)
+        self._cut[made] = wide
+        return made
 
 
-def _unsigned(value: Any) -> str | None:
-    """The element type of a tensor, if it is unsigned."""
+def _element(value: Any) -> str | None:
+    """The element type of a tensor, if it is one of those that some operations need wider."""
     found = _ELEMENT.fullmatch(str(value.type))
     return found[1] if found else None
 
 
-def _wide_type(value: Any) -> Any:
+def _wide_type(value: Any, element: str) -> Any:
     from torch_mlir import ir
 
-    element = _unsigned(value)
-    if element is None:
-        return value.type
     return ir.Type.parse(str(value.type).replace(f",{element}>", f",{_WIDER[element][0]}>"))
 
 
-def _wide_operand(value: Any, cut: dict[Any, Any]) -> Any:
-    owner = ops.defining(value)
-    if owner is not None and owner.name == "torch.prim.ListConstruct":
-        if all(_unsigned(one) is None for one in owner.operands):
-            return value
-        return ops.create(
-            owner.name, [_wide(one, cut) for one in owner.operands], [value.type]
-        ).result
-    return _wide(value, cut)
-
-
-def _wide(value: Any, cut: dict[Any, Any]) -> Any:
-    """The same numbers, of the wider type."""
-    element = _unsigned(value)
-    if element is None:
-        return value
-    _, _, number, mask = _WIDER[element]
-    # However the conversion extends them: the mask leaves their own bits.
-    wide = cut[value] if value in cut else _converted(value, number, _wide_type(value))
-    return ops.create("torch.aten.bitwise_and.Scalar", [wide, _int(mask)], [wide.type]).result
-
-
-def _cut_off(wide: Any, old: Any, cut: dict[Any, Any]) -> Any:
-    """The unsigned elements that have the lowest bits."""
-    element = _unsigned(old)
-    assert element is not None
-    number = _WIDER[element][1]
-    assert number is not None
-    made = _converted(wide, number, old.type)
-    cut[made] = wide
-    return made
-
-
 def _dtype(given: Any, element: str) -> Any:
-    """PyTorch's number of the wider type, in place of the unsigned one's; None stays."""
+    """PyTorch's number of the wider type, in place of the narrow one's; None stays."""
     return _int(_WIDER[element][2]) if str(given.type) == "!torch.int" else given
 
 

@@ -91,6 +91,45 @@ def test_pytorch(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, err_msg=name)
 
 
+# What crashes torch-mlir, and comparisons for which it cuts numbers off to the tensor's type.
+INT8: dict[str, Function] = {
+    "largest": lambda x, y: x.max(),
+    "smallest": lambda x, y: x.min(),
+    "a product": lambda x, y: x @ y.t(),
+    "added products": lambda x, y: torch.addcmul(x, x, y),
+    "floor divided": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "truncated": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "remainder": lambda x, y: torch.remainder(x, y),
+}
+BOOL: dict[str, Function] = {
+    "more than a negative number": lambda x, y: x > -200,
+    "less than 2": lambda x, y: x < 2,
+    "equal to 2": lambda x, y: x == 2,
+    "not 4": lambda x, y: x != 4,
+    "equal to 1": lambda x, y: x == 1,
+    "more than 0": lambda x, y: x > 0,
+    "at most a half": lambda x, y: x <= 0.5,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool], ids=str)
+def test_small_types(dtype: Any, tmp_path: Path) -> None:
+    functions = BOOL if dtype == torch.bool else INT8
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return tuple(function(x, y) for function in functions.values())
+
+    x = torch.tensor([[-128, 7, 0, 100], [-5, 3, 127, -1]]).to(dtype)
+    y = torch.tensor([[3, -7, 2, 7], [-3, 5, 2, 3]]).to(dtype)
+    expected = [result.numpy() for result in Module()(x, y)]
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
+    artifact = aotc.torch.build(Module(), (x, y), name="small", **files)
+    got = call(artifact, "small", [x.numpy(), y.numpy()], expected)
+    for name, ours, theirs in zip(functions, got, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
 # By operator: its attributes, the constants behind the input, whether the second input is taken.
 OPERATORS: dict[str, tuple[str, dict[str, Any], list[int], bool]] = {
     "added": ("Add", {}, [], True),
