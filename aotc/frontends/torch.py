@@ -17,6 +17,7 @@ from aotc.errors import AotcError, InputError
 from aotc.frontends.passes import run_passes
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
+from aotc.frontends.torch_integers import keep_integers
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
@@ -73,6 +74,7 @@ def import_program(program: Any, name: str) -> Any:
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
     _check_changes(program.graph_signature)
+    keep_integers(module)
     widen_unsigned(module)
     for pipeline in _PIPELINES:
         module = run_passes(module, pipeline)

@@ -16,6 +16,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
+from aotc.frontends.torch_integers import converted, integer
 from aotc.input.source import find_place
 
 # By element type: the signed one that has all its values, PyTorch's numbers of both, and a mask.
@@ -180,10 +181,12 @@ class _Widening:
             return value
         _, _, number, mask = _WIDER[element]
         if mask is None:
-            return _converted(value, number, _wide_type(value, element))
+            return converted(value, number, _wide_type(value, element))
         # However the conversion extends them: the mask leaves their own bits.
-        wide = self._cut.get(value) or _converted(value, number, _wide_type(value, element))
-        return ops.create("torch.aten.bitwise_and.Scalar", [wide, _int(mask)], [wide.type]).result
+        wide = self._cut.get(value) or converted(value, number, _wide_type(value, element))
+        return ops.create(
+            "torch.aten.bitwise_and.Scalar", [wide, integer(mask)], [wide.type]
+        ).result
 
     def _cut_off(self, wide: Any, old: Any) -> Any:
         """The elements that have the lowest bits."""
@@ -192,7 +195,7 @@ class _Widening:
             return wide
         number = _WIDER[element][1]
         assert number is not None
-        made = _converted(wide, number, old.type)
+        made = converted(wide, number, old.type)
         self._cut[made] = wide
         return made
 
@@ -211,26 +214,4 @@ def _wide_type(value: Any, element: str) -> Any:
 
 def _dtype(given: Any, element: str) -> Any:
     """PyTorch's number of the wider type, in place of the narrow one's; None stays."""
-    return _int(_WIDER[element][2]) if str(given.type) == "!torch.int" else given
-
-
-def _converted(value: Any, number: int, type_: Any) -> Any:
-    from torch_mlir import ir
-
-    none = ops.create("torch.constant.none", (), [ir.Type.parse("!torch.none")]).result
-    false = ops.create(
-        "torch.constant.bool",
-        (),
-        [ir.Type.parse("!torch.bool")],
-        {"value": ir.BoolAttr.get(False)},
-    ).result
-    operands = [value, _int(number), false, false, none]
-    return ops.create("torch.aten.to.dtype", operands, [type_]).result
-
-
-def _int(number: int) -> Any:
-    from torch_mlir import ir
-
-    value = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-    type_ = ir.Type.parse("!torch.int")
-    return ops.create("torch.constant.int", (), [type_], {"value": value}).result
+    return integer(_WIDER[element][2]) if str(given.type) == "!torch.int" else given

@@ -11,6 +11,7 @@ from aotc.frontends.onnx.expands import lower_expands, note_sizes
 from aotc.frontends.onnx.nodes import Node, walk
 from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
 from aotc.frontends.passes import run_passes
+from aotc.frontends.torch_integers import keep_integers
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
 from aotc.frontends.torch_shifts import bound_shifts
@@ -72,6 +73,7 @@ def _lower(model: Any) -> Any:
     lower_expands(module)
     explained = lambda error: _CANNOT + _reason(error)  # noqa: E731
     module = run_passes(module, _TO_TORCH, explained)
+    keep_integers(module)
     widen_unsigned(module)
     return run_passes(module, _PIPELINE, explained)
 

@@ -1,4 +1,4 @@
-"""Unsigned integers of PyTorch and ONNX: all operations take them for what they are."""
+"""Integers of PyTorch and ONNX: unsigned ones have no sign, and large ones are not rounded."""
 
 from __future__ import annotations
 
@@ -128,6 +128,63 @@ def test_small_types(dtype: Any, tmp_path: Path) -> None:
     got = call(artifact, "small", [x.numpy(), y.numpy()], expected)
     for name, ours, theirs in zip(functions, got, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
+LARGE: dict[str, Function] = {
+    "negated": lambda x, y: -x,
+    "negated and more": lambda x, y: -(x * 2) + 1,
+    "floor divided": lambda x, y: x // y,
+    "floor divided by a number": lambda x, y: x // 3,
+    "by a negative number": lambda x, y: torch.div(x, -7, rounding_mode="floor"),
+    "by rows": lambda x, y: torch.floor_divide(x, y[:, :1]),
+    "of two types": lambda x, y: x // y.to(torch.int16),
+    "truncated": lambda x, y: torch.div(x, 3, rounding_mode="trunc"),
+    "remainder": lambda x, y: x % 3,
+    "product": lambda x, y: x @ y.t(),
+    "absolute": lambda x, y: x.abs(),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
+def test_large_integers(dtype: Any, tmp_path: Path) -> None:
+    """They have no float of as many bits."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any, y: Any) -> Any:
+            return tuple(function(x, y) for function in LARGE.values())
+
+    limits = torch.iinfo(dtype)
+    odd = 16777217 if dtype == torch.int32 else 2**53 + 1
+    x = torch.tensor([[limits.min + 2, 7, -5, odd], [-128, 33554435, limits.max - 2, -odd]])
+    x, y = x.to(dtype), torch.tensor([[3, -7, 2, 7], [-3, 5, 2, 3]], dtype=dtype)
+    expected = [result.numpy() for result in Module()(x, y)]
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
+    artifact = aotc.torch.build(Module(), (x, y), name="large", **files)
+    got = call(artifact, "large", [x.numpy(), y.numpy()], expected)
+    for name, ours, theirs in zip(LARGE, got, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+
+
+@pytest.mark.parametrize("operator", ["Neg", "Div"])
+def test_large_integers_of_onnx(operator: str, tmp_path: Path) -> None:
+    x = np.array([2**53 + 1, -(2**62) - 1, 7, -8], np.int64)
+    inputs = [x] if operator == "Neg" else [x, np.array([1, 3, -2, 3], np.int64)]
+    names = "xy"[: len(inputs)]
+    values = [helper.make_tensor_value_info(name, 7, [4]) for name in names]
+    graph = helper.make_graph(
+        [helper.make_node(operator, list(names), ["z"])],
+        "g",
+        values,
+        [helper.make_tensor_value_info("z", 7, [4])],
+    )
+    opset = [helper.make_opsetid("", 21)]
+    path = tmp_path / "model.onnx"
+    model = helper.make_model(graph, opset_imports=opset, ir_version=10)
+    path.write_bytes(model.SerializeToString())
+    expected = -x if operator == "Neg" else np.array([2**53 + 1, -((2**62 + 1) // 3), -3, -2])
+    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    (got,) = call(artifact, "model", inputs, [x])
+    np.testing.assert_array_equal(got, expected)
 
 
 # By operator: its attributes, the constants behind the input, whether the second input is taken.
