@@ -23,9 +23,9 @@ from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
-from aotc.frontends.torch_unsigned import widen_unsigned
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
+from aotc.frontends.torch_widening import widen_elements
 
 _HINT = "pip install 'aotc[torch]'"
 # What `fx.export_and_import` runs for linalg on tensors. That writes the module to a file of one
@@ -75,7 +75,7 @@ def import_program(program: Any, name: str) -> Any:
         ) from error
     _check_changes(program.graph_signature)
     keep_integers(module)
-    widen_unsigned(module)
+    widen_elements(module)
     for pipeline in _PIPELINES:
         module = run_passes(module, pipeline)
     propagate_nans(module)

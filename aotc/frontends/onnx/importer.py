@@ -15,7 +15,7 @@ from aotc.frontends.torch_integers import keep_integers
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
 from aotc.frontends.torch_shifts import bound_shifts
-from aotc.frontends.torch_unsigned import widen_unsigned
+from aotc.frontends.torch_widening import widen_elements
 
 _CANNOT = "torch-mlir cannot lower this model: "
 # Nodes that are lowered alone, at most, to find the one that cannot be.
@@ -74,7 +74,7 @@ def _lower(model: Any) -> Any:
     explained = lambda error: _CANNOT + _reason(error)  # noqa: E731
     module = run_passes(module, _TO_TORCH, explained)
     keep_integers(module)
-    widen_unsigned(module)
+    widen_elements(module)
     return run_passes(module, _PIPELINE, explained)
 
 

@@ -1,12 +1,13 @@
-"""Unsigned integers in torch-mlir's torch dialect are computed with as signed ones that are wider.
+"""Operations of torch-mlir's torch dialect are given wider elements where its lowering needs them.
 
-torch-mlir's lowering to linalg takes many unsigned elements for signed ones (division, comparison,
+torch-mlir's lowering to linalg takes many unsigned integers for signed ones (division, comparison,
 maximum, conversion from and to floats). Here an operation that interprets such elements gets them
 as signed integers of twice the width or more, and its result is cut off to the unsigned type. What
 only moves elements stays as it is.
 
-Some operations on int8, which crash torch-mlir, and comparisons of bool with numbers, which it cuts
-off to one bit, are computed likewise.
+Some operations on int8, which crash torch-mlir, comparisons of bool with numbers, which it cuts off
+to one bit, and means and norms of floats of 16 bits, whose sums it keeps in these, are computed
+likewise.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _WIDER = {
     "ui32": ("si64", 28, 4, 0xFFFFFFFF),
     "si8": ("si32", 1, 3, None),
     "i1": ("si64", None, 4, None),
+    "f16": ("f32", 5, 6, None),
+    "bf16": ("f32", 15, 6, None),
 }
 _UNSIGNED = frozenset({"ui8", "ui16", "ui32", "ui64"})
 # Of the other element types, the operations that are to have a wider one.
@@ -35,6 +38,15 @@ _ON_INT8 = frozenset(
     for name in (
         *("addcmul", "addmm", "bmm", "div.Tensor_mode", "floor_divide", "matmul", "max", "min"),
         *("mm", "mul.Scalar"),
+    )
+)
+_ON_HALF = frozenset(
+    "torch.aten." + name
+    for name in (
+        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d"),
+        *("avg_pool2d", "avg_pool3d", "frobenius_norm.dim", "linalg_vector_norm", "mean"),
+        *("mean.dim", "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype"),
+        *("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
     )
 )
 _ON_BOOL = frozenset(f"torch.aten.{name}.Scalar" for name in ("lt", "le", "gt", "ge", "eq", "ne"))
@@ -48,7 +60,7 @@ _RIGHT = frozenset(
         *("where.self", "cat"),
     )
 )
-_ELEMENT = re.compile(r"!torch\.vtensor<.*,(ui\d+|si8|i1)>")
+_ELEMENT = re.compile(r"!torch\.vtensor<.*,(ui\d+|si8|i1|f16|bf16)>")
 # What gives elements as they are, makes them of an attribute, or asks for no element; and what has
 # unsigned elements of its own kind: quantized ones, and bits that are taken for another type.
 _MOVES = frozenset(
@@ -77,12 +89,15 @@ _DTYPES = {
     "torch.aten.prod": 1,
     "torch.aten.prod.dim_int": 3,
     "torch.aten.arange": 1,
+    "torch.aten.linalg_vector_norm": 4,
+    "torch.aten.mean": 1,
+    "torch.aten.mean.dim": 3,
     "torch.aten.arange.start": 2,
     "torch.aten.arange.start_step": 3,
 }
 
 
-def widen_unsigned(module: Any) -> None:
+def widen_elements(module: Any) -> None:
     """Changes `module`, of the torch dialect, in place.
 
     Raises InputError for operations on unsigned integers that no signed type here is wider than.
@@ -102,6 +117,8 @@ class _Widening:
         self._types = set(_UNSIGNED)
         if name in _ON_INT8:
             self._types.add("si8")
+        if name in _ON_HALF:
+            self._types |= {"f16", "bf16"}
         self._operand_types = self._types | ({"i1"} if name in _ON_BOOL else set())
 
     def replace(self) -> None:
