@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
 
 from frontends.support import call  # noqa: E402
-from onnx import helper  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 import aotc  # noqa: E402
@@ -273,3 +273,51 @@ def test_onnx_casts_of_floats(element: str, tmp_path: Path) -> None:
     artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
     (got,) = call(artifact, "model", [x], [x.astype(element)])
     np.testing.assert_array_equal(got, x.astype(element))
+
+
+CONVOLUTIONS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "padded": {"pads": [1, 0, 1, 2], "strides": [2, 1]},
+    "same": {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
+    "of groups": {"group": 2, "dilations": [1, 2]},
+}
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_quantized_convolutions(name: str, bias: bool, tmp_path: Path) -> None:
+    """With a scale for each channel, which is the bias's, too."""
+    options = CONVOLUTIONS[name]
+    generator = np.random.default_rng(0)
+    x = generator.integers(0, 256, (1, 4, 5, 6)).astype(np.uint8)
+    filters = generator.integers(-128, 128, (4, 4 // options.get("group", 1), 3, 3))
+    weights = {
+        "x_scale": np.float32(0.02),
+        "x_zero": np.uint8(130),
+        "w": filters.astype(np.int8),
+        "w_scale": np.array([0.01, 0.02, 0.03, 0.04], np.float32),
+        "w_zero": np.zeros(4, np.int8),
+        "y_scale": np.float32(0.5),
+        "y_zero": np.uint8(100),
+    }
+    if bias:
+        weights["bias"] = np.array([5, -7, 100000, 30000], np.int32)
+    node = helper.make_node("QLinearConv", ["x", *weights], ["y"], **options)
+    opset = [helper.make_opsetid("", 21)]
+
+    def model(shape: Any) -> Any:
+        graph = helper.make_graph(
+            [node],
+            "g",
+            [helper.make_tensor_value_info("x", 2, x.shape)],
+            [helper.make_tensor_value_info("y", 2, shape)],
+            [numpy_helper.from_array(np.asarray(one), key) for key, one in weights.items()],
+        )
+        return helper.make_model(graph, opset_imports=opset, ir_version=10)
+
+    (expected,) = ReferenceEvaluator(model(None)).run(None, {"x": x})
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model(list(expected.shape)).SerializeToString())
+    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    (got,) = call(artifact, "model", [x], [expected])
+    np.testing.assert_array_equal(got, expected)

@@ -243,6 +243,48 @@ def _quantized_matmul(node: Node) -> str | None:
     )
 
 
+def _quantized_convolution(node: Node) -> str | None:
+    """torch-mlir forgets the scales of channels for the bias."""
+    scales, shape = node.shape(4), node.shape(0)
+    if not node.has(8) or scales in ((), (1,)):
+        return None
+    if shape is None or scales is None:
+        return None
+    rank = len(shape)
+    options = [f'auto_pad: string = "{node.attribute("auto_pad", "NOTSET")}"']
+    options.append(f"group: int = {node.attribute('group', 1)}")
+    for name in ("dilations", "kernel_shape", "pads", "strides"):
+        if numbers := list(node.attribute(name, ())):
+            options.append(f"{name}: ints = [{', '.join(map(str, numbers))}]")
+    return "\n".join(
+        [
+            _constant("filters", [-1] + [1] * (rank - 1)),
+            _constant("channels", [1, -1] + [1] * (rank - 2)),
+            *_as_floats("x", "x_zero"),
+            "x_moved = Sub (x_f, x_zero_f)",
+            *_as_floats("w", "w_zero"),
+            "w_zero_c = Reshape (w_zero_f, filters)",
+            "w_moved = Sub (w_f, w_zero_c)",
+            f"sums = Conv <{', '.join(options)}> (x_moved, w_moved)",
+            *_as_floats("bias"),
+            "bias_c = Reshape (bias_f, channels)",
+            "total = Add (sums, bias_c)",
+            "scale = Mul (x_scale, w_scale)",
+            "factor = Div (scale, y_scale)",
+            "factor_c = Reshape (factor, channels)",
+            "scaled = Mul (total, factor_c)",
+            "rounded = Round (scaled)",
+            *_as_floats("y_zero"),
+            "moved = Add (rounded, y_zero_f)",
+            *_saturated("moved", node.element(7)),
+        ]
+    )
+
+
+def _as_floats(*names: str) -> list[str]:
+    return [f"{name}_f = Cast <to: int = 1> ({name})" for name in names]
+
+
 def _column(name: str, shape: Any, element: int, is_column: bool) -> list[str]:
     """A value of an element type, that is a column where it has one number for each row."""
     cast = f"Cast <to: int = {element}> ({name})"
@@ -399,6 +441,11 @@ REWRITES = (
     Rewrite("DequantizeLinear", "(x, x_scale, x_zero_point) => (y)", _dequantize),
     Rewrite("InstanceNormalization", "(x, scale, bias) => (y)", _instance_normalization),
     Rewrite("LpNormalization", "(x) => (y)", _lp_normalization),
+    Rewrite(
+        "QLinearConv",
+        "(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias) => (y)",
+        _quantized_convolution,
+    ),
     Rewrite(
         "QLinearMatMul",
         "(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) => (y)",
