@@ -83,6 +83,17 @@ def test_models_of_full_width(name: str, dtype: str, tmp_path: Path) -> None:
     _check(_build(module, inputs, name, tmp_path), name, module, inputs, type_)
 
 
+def test_reciprocals_of_zero(tmp_path: Path) -> None:
+    class Reciprocal(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.reciprocal(x)
+
+    x = torch.tensor([0.0, -0.0, 2.0, torch.inf, -torch.inf, torch.nan])
+    artifact = _build(Reciprocal(), (x,), "reciprocal", tmp_path)
+    (got,) = call(artifact, "reciprocal", [x.numpy()], [x.numpy()])
+    np.testing.assert_array_equal(got, torch.reciprocal(x).numpy())
+
+
 def test_gelu(tmp_path: Path) -> None:
     """By erf and by tanh, to the last digits: torch-mlir has a wrong factor in the second."""
 
