@@ -17,6 +17,7 @@ from aotc.errors import AotcError, InputError
 from aotc.frontends.passes import run_passes
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
+from aotc.frontends.torch_divisions import check_divisors
 from aotc.frontends.torch_integers import keep_integers
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
@@ -80,6 +81,7 @@ def import_program(program: Any, name: str) -> Any:
         module = run_passes(module, pipeline)
     propagate_nans(module)
     bound_shifts(module)
+    check_divisors(module)
     make_entry(module, name, list(program.graph_signature.user_inputs))
     unify_sizes(module, program)
     return module

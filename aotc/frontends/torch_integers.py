@@ -6,14 +6,13 @@ written here in terms of operations that stay integers.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from aotc import ops
+from aotc.frontends.torch_dialect import converted, create, element_of, integer, with_element
 
 # Element types, and PyTorch's numbers of them.
 _NUMBERS = {"ui8": 0, "si8": 1, "si16": 2, "si32": 3, "si64": 4}
-_ELEMENT = re.compile(r"!torch\.vtensor<.*,(\w+)>")
 _FLOOR_DIVISIONS = (
     *("torch.aten.floor_divide", "torch.aten.floor_divide.Scalar"),
     *("torch.aten.div.Tensor_mode", "torch.aten.div.Scalar_mode"),
@@ -26,7 +25,7 @@ def keep_integers(module: Any) -> None:
 
     with module.context:
         for operation in ops.find(module.operation, "torch.aten.neg", *_FLOOR_DIVISIONS):
-            number = _NUMBERS.get(_element(operation.results[0]))
+            number = _NUMBERS.get(element_of(operation.results[0]) or "")
             if number is None:
                 continue
             with operation.location, ir.InsertionPoint(operation):
@@ -42,7 +41,7 @@ def keep_integers(module: Any) -> None:
 
 def _negated(operation: Any) -> Any:
     (value,) = operation.operands
-    return _create("rsub.Scalar", [value, integer(0), integer(1)], operation.results[0].type)
+    return create("aten.rsub.Scalar", operation.results[0].type, value, integer(0), integer(1))
 
 
 def _floor_divided(operation: Any, number: int) -> Any:
@@ -52,18 +51,12 @@ def _floor_divided(operation: Any, number: int) -> Any:
     left, right, *_ = operation.operands
     type_ = operation.results[0].type
     form = "Tensor" if "vtensor" in str(right.type) else "Scalar"
-    mode = ops.create(
-        "torch.constant.str",
-        (),
-        [ir.Type.parse("!torch.str")],
-        {"value": ir.StringAttr.get("trunc")},
-    ).result
-    quotient = _create(f"div.{form}_mode", [left, right, mode], type_)
-    remainders = [_create(f"{name}.{form}", [left, right], type_) for name in ("remainder", "fmod")]
-    element = _element(operation.results[0])
-    truth = ir.Type.parse(str(type_).replace(f",{element}>", ",i1>"))
-    is_less = converted(_create("ne.Tensor", remainders, truth), number, type_)
-    return _create("sub.Tensor", [quotient, is_less, integer(1)], type_)
+    mode = create("constant.str", "str", attributes={"value": ir.StringAttr.get("trunc")})
+    quotient = create(f"aten.div.{form}_mode", type_, left, right, mode)
+    remainder = create(f"aten.remainder.{form}", type_, left, right)
+    cut_off = create(f"aten.fmod.{form}", type_, left, right)
+    is_less = create("aten.ne.Tensor", with_element(type_, "i1"), remainder, cut_off)
+    return create("aten.sub.Tensor", type_, quotient, converted(is_less, number, type_), integer(1))
 
 
 def _is_floor(division: Any) -> bool:
@@ -71,35 +64,3 @@ def _is_floor(division: Any) -> bool:
         return True
     mode = ops.defining(division.operands[2])
     return mode is not None and "floor" in str(mode.attributes.get("value", ""))
-
-
-def _element(value: Any) -> str:
-    found = _ELEMENT.fullmatch(str(value.type))
-    return found[1] if found else ""
-
-
-def _create(name: str, operands: list[Any], type_: Any) -> Any:
-    return ops.create(f"torch.aten.{name}", operands, [type_]).result
-
-
-def converted(value: Any, number: int, type_: Any) -> Any:
-    """A tensor as another type of elements, of PyTorch's number."""
-    from torch_mlir import ir
-
-    none = ops.create("torch.constant.none", (), [ir.Type.parse("!torch.none")]).result
-    false = ops.create(
-        "torch.constant.bool",
-        (),
-        [ir.Type.parse("!torch.bool")],
-        {"value": ir.BoolAttr.get(False)},
-    ).result
-    return _create("to.dtype", [value, integer(number), false, false, none], type_)
-
-
-def integer(number: int) -> Any:
-    """A constant of Python's type int."""
-    from torch_mlir import ir
-
-    value = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-    type_ = ir.Type.parse("!torch.int")
-    return ops.create("torch.constant.int", (), [type_], {"value": value}).result

@@ -12,12 +12,11 @@ likewise.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.frontends.torch_integers import converted, integer
+from aotc.frontends.torch_dialect import converted, create, element_of, integer, with_element
 from aotc.input.source import find_place
 
 # By element type: the signed one that has all its values, PyTorch's numbers of both, and a mask.
@@ -60,7 +59,6 @@ _RIGHT = frozenset(
         *("where.self", "cat"),
     )
 )
-_ELEMENT = re.compile(r"!torch\.vtensor<.*,(ui\d+|si8|i1|f16|bf16)>")
 # What gives elements as they are, makes them of an attribute, or asks for no element; and what has
 # unsigned elements of its own kind: quantized ones, and bits that are taken for another type.
 _MOVES = frozenset(
@@ -92,6 +90,7 @@ _DTYPES = {
     "torch.aten.linalg_vector_norm": 4,
     "torch.aten.mean": 1,
     "torch.aten.mean.dim": 3,
+    "torch.aten.norm.ScalarOpt_dim_dtype": 4,
     "torch.aten.arange.start": 2,
     "torch.aten.arange.start_step": 3,
 }
@@ -174,12 +173,12 @@ class _Widening:
 
     def _taken(self, operand: Any) -> str | None:
         """The element type of a tensor that is to be given as a wider one."""
-        element = _element(operand)
+        element = element_of(operand)
         return element if element in self._operand_types else None
 
     def _given(self, result: Any) -> str | None:
         """The element type that a result is cut off to."""
-        element = _element(result)
+        element = element_of(result)
         return element if element in self._types else None
 
     def _wide_operand(self, value: Any) -> Any:
@@ -201,9 +200,7 @@ class _Widening:
             return converted(value, number, _wide_type(value, element))
         # However the conversion extends them: the mask leaves their own bits.
         wide = self._cut.get(value) or converted(value, number, _wide_type(value, element))
-        return ops.create(
-            "torch.aten.bitwise_and.Scalar", [wide, integer(mask)], [wide.type]
-        ).result
+        return create("aten.bitwise_and.Scalar", wide.type, wide, integer(mask))
 
     def _cut_off(self, wide: Any, old: Any) -> Any:
         """The elements that have the lowest bits."""
@@ -217,16 +214,8 @@ class _Widening:
         return made
 
 
-def _element(value: Any) -> str | None:
-    """The element type of a tensor, if it is one of those that some operations need wider."""
-    found = _ELEMENT.fullmatch(str(value.type))
-    return found[1] if found else None
-
-
 def _wide_type(value: Any, element: str) -> Any:
-    from torch_mlir import ir
-
-    return ir.Type.parse(str(value.type).replace(f",{element}>", f",{_WIDER[element][0]}>"))
+    return with_element(value.type, _WIDER[element][0])
 
 
 def _dtype(given: Any, element: str) -> Any:

@@ -71,24 +71,35 @@ X = np.array([[250, 7, 0, 200], [3, 128, 127, 255]], np.uint8)
 Y = np.array([[3, 9, 201, 255], [250, 2, 1, 254]], np.uint8)
 
 
-def test_pytorch(tmp_path: Path) -> None:
+class Module(torch.nn.Module):
+    """What each of the functions gives."""
+
+    def __init__(self, functions: dict[str, Function]) -> None:
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return tuple(function(x, y) for function in self.functions.values())
+
+
+def check(functions: dict[str, Function], x: Any, y: Any, folder: Path) -> None:
     """All of them in one program, so that each has others beside it."""
-
-    class Module(torch.nn.Module):
-        def forward(self, x: Any, y: Any) -> Any:
-            return tuple(function(x, y) for function in FUNCTIONS.values())
-
-    inputs = torch.from_numpy(X), torch.from_numpy(Y)
+    module = Module(functions)
     expected, names = [], []
-    for name, result in zip(FUNCTIONS, Module()(*inputs), strict=True):
+    for name, result in zip(functions, module(x, y), strict=True):
         parts = result if isinstance(result, tuple) else (result,)
         expected += [part.numpy() for part in parts]
         names += [name] * len(parts)
-    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
-    artifact = aotc.torch.build(Module(), inputs, name="unsigned", **files)
-    got = call(artifact, "unsigned", [X, Y], expected)
+    files: dict[str, Any] = {"emit": "shared", "out": f"{folder}/", "chips": CHIP}
+    artifact = aotc.torch.build(module, (x, y), name="integers", **files)
+    got = call(artifact, "integers", [x.numpy(), y.numpy()], expected)
     for name, ours, theirs in zip(names, got, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, err_msg=name)
+        is_exact = theirs.dtype.kind in "iub"
+        np.testing.assert_allclose(ours, theirs, rtol=0 if is_exact else 1e-6, err_msg=name)
+
+
+def test_unsigned(tmp_path: Path) -> None:
+    check(FUNCTIONS, torch.from_numpy(X), torch.from_numpy(Y), tmp_path)
 
 
 # What crashes torch-mlir, and comparisons for which it cuts numbers off to the tensor's type.
@@ -114,20 +125,9 @@ BOOL: dict[str, Function] = {
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.bool], ids=str)
 def test_small_types(dtype: Any, tmp_path: Path) -> None:
-    functions = BOOL if dtype == torch.bool else INT8
-
-    class Module(torch.nn.Module):
-        def forward(self, x: Any, y: Any) -> Any:
-            return tuple(function(x, y) for function in functions.values())
-
     x = torch.tensor([[-128, 7, 0, 100], [-5, 3, 127, -1]]).to(dtype)
     y = torch.tensor([[3, -7, 2, 7], [-3, 5, 2, 3]]).to(dtype)
-    expected = [result.numpy() for result in Module()(x, y)]
-    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
-    artifact = aotc.torch.build(Module(), (x, y), name="small", **files)
-    got = call(artifact, "small", [x.numpy(), y.numpy()], expected)
-    for name, ours, theirs in zip(functions, got, expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+    check(BOOL if dtype == torch.bool else INT8, x, y, tmp_path)
 
 
 LARGE: dict[str, Function] = {
@@ -148,21 +148,33 @@ LARGE: dict[str, Function] = {
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
 def test_large_integers(dtype: Any, tmp_path: Path) -> None:
     """They have no float of as many bits."""
-
-    class Module(torch.nn.Module):
-        def forward(self, x: Any, y: Any) -> Any:
-            return tuple(function(x, y) for function in LARGE.values())
-
     limits = torch.iinfo(dtype)
     odd = 16777217 if dtype == torch.int32 else 2**53 + 1
     x = torch.tensor([[limits.min + 2, 7, -5, odd], [-128, 33554435, limits.max - 2, -odd]])
-    x, y = x.to(dtype), torch.tensor([[3, -7, 2, 7], [-3, 5, 2, 3]], dtype=dtype)
-    expected = [result.numpy() for result in Module()(x, y)]
+    y = torch.tensor([[3, -7, 2, 7], [-3, 5, 2, 3]], dtype=dtype)
+    check(LARGE, x.to(dtype), y, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8], ids=str)
+@pytest.mark.parametrize("name", ["floor", "trunc", "remainder"])
+def test_divisions_that_have_no_result(name: str, dtype: Any, tmp_path: Path) -> None:
+    """A divisor of 0 is an error of the call; the least integer by -1 is that integer again."""
+    function: Function = {
+        "floor": lambda x, y: x // y,
+        "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+        "remainder": lambda x, y: x % y,
+    }[name]
+    least = torch.iinfo(dtype).min
+    x, y = (torch.tensor(one).to(dtype) for one in ([7, least, 5], [2, -1, 1]))
     files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
-    artifact = aotc.torch.build(Module(), (x, y), name="large", **files)
-    got = call(artifact, "large", [x.numpy(), y.numpy()], expected)
-    for name, ours, theirs in zip(LARGE, got, expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+    artifact = aotc.torch.build(Module({name: function}), (x, y), name="divided", **files)
+    quotients = {"remainder": [1, 0, 0]}.get(name, [3, least, 5])
+    expected = np.array(quotients, x.numpy().dtype)
+    (got,) = call(artifact, "divided", [x.numpy(), y.numpy()], [expected])
+    np.testing.assert_array_equal(got, expected)
+    y[1] = 0
+    with pytest.raises(aotc.LibraryError, match="an integer is divided by 0"):
+        call(artifact, "divided", [x.numpy(), y.numpy()], [expected])
 
 
 @pytest.mark.parametrize("operator", ["Neg", "Div"])

@@ -11,6 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.frontends.onnx.nodes import Node, sizes, walk
+from aotc.frontends.torch_dialect import create, integer
 
 # Of a node: for each size of its result what it is, or how it is known.
 _SIZES = "aotc_sizes"
@@ -82,40 +83,40 @@ class _Expand:
                 self._size(place - len(noted), ir.IntegerAttr(one).value)
                 for place, one in enumerate(noted)
             ]
-            listed = _create("prim.ListConstruct", "list<int>", *asked)
-            made = _create("aten.broadcast_to", result.type, self._tensor, listed)
+            listed = create("prim.ListConstruct", "list<int>", *asked)
+            made = create("aten.broadcast_to", result.type, self._tensor, listed)
         result.replace_all_uses_with(made)
         ops.erase(self._expand)
 
     def _size(self, place: int, noted: int) -> Any:
         """What torch-mlir is asked for."""
         if noted >= _KEPT:
-            return _number(noted)
+            return integer(noted)
         size = self._asked(place)
         if noted == _ALIKE:
             _expect(size, self._own(place))
-            return _number(_KEPT)
+            return integer(_KEPT)
         known = self._made[place]
         if known is None:
             return size
-        _expect(size, _number(known))
-        return _number(known)
+        _expect(size, integer(known))
+        return integer(known)
 
     def _asked(self, place: int) -> Any:
         """What the shape has, or, where that is 1, the tensor's."""
-        index = _number(self._count + place)
-        selected = _create("aten.select.int", "vtensor<[],si64>", self._shape, _number(0), index)
-        asked = _create("aten.item", "int", selected)
+        index = integer(self._count + place)
+        selected = create("aten.select.int", "vtensor<[],si64>", self._shape, integer(0), index)
+        asked = create("aten.item", "int", selected)
         if place < -len(self._given) or self._given[place] == 1:
             return asked
-        is_one = _create("aten.eq.int", "bool", asked, _number(1))
-        more = _create("aten.sub.int", "int", self._own(place), _number(1))
-        added = _create("aten.mul.int", "int", more, _create("aten.Int.bool", "int", is_one))
-        return _create("aten.add.int", "int", asked, added)
+        is_one = create("aten.eq.int", "bool", asked, integer(1))
+        more = create("aten.sub.int", "int", self._own(place), integer(1))
+        added = create("aten.mul.int", "int", more, create("aten.Int.bool", "int", is_one))
+        return create("aten.add.int", "int", asked, added)
 
     def _own(self, place: int) -> Any:
         """The tensor's."""
-        return _create("aten.size.int", "int", self._tensor, _number(len(self._given) + place))
+        return create("aten.size.int", "int", self._tensor, integer(len(self._given) + place))
 
 
 def _sizes_of(value: Any) -> list[Any]:
@@ -125,25 +126,10 @@ def _sizes_of(value: Any) -> list[Any]:
     return [None if one == "?" else int(one) for one in listed]
 
 
-def _create(name: str, type_: Any, *operands: Any) -> Any:
-    from torch_mlir import ir
-
-    result = ir.Type.parse(f"!torch.{type_}") if isinstance(type_, str) else type_
-    return ir.Operation.create(f"torch.{name}", [result], list(operands)).result
-
-
-def _number(number: int) -> Any:
-    from torch_mlir import ir
-
-    value = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-    type_ = ir.Type.parse("!torch.int")
-    return ir.Operation.create("torch.constant.int", [type_], [], {"value": value}).result
-
-
 def _expect(one: Any, other: Any) -> None:
     """That they are equal."""
     from torch_mlir import ir
 
-    is_equal = _create("aten.eq.int", "bool", one, other)
+    is_equal = create("aten.eq.int", "bool", one, other)
     message = {"message": ir.StringAttr.get(_MESSAGE)}
     ir.Operation.create("torch.runtime.assert", [], [is_equal], message)

@@ -11,6 +11,7 @@ from aotc.frontends.onnx.expands import lower_expands, note_sizes
 from aotc.frontends.onnx.nodes import Node, walk
 from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
 from aotc.frontends.passes import run_passes
+from aotc.frontends.torch_divisions import check_divisors
 from aotc.frontends.torch_integers import keep_integers
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
@@ -48,6 +49,7 @@ def import_model(model: Any, name: str) -> Any:
     check_repeats(module.operation)
     propagate_nans(module)
     bound_shifts(module)
+    check_divisors(module)
     return make_entry(module, name, inputs)
 
 

@@ -1,0 +1,48 @@
+"""Makers of operations of torch-mlir's torch dialect, at the current insertion point."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aotc import ops
+
+_TENSOR = re.compile(r"!torch\.vtensor<.*,(\w+)>")
+
+
+def element_of(value: Any) -> str | None:
+    """The element type of a tensor, as its type spells it: `ui8`, `si64`, `f16`."""
+    found = _TENSOR.fullmatch(str(value.type))
+    return found[1] if found else None
+
+
+def with_element(type_: Any, element: str) -> Any:
+    """The type of a tensor, of other elements."""
+    from torch_mlir import ir
+
+    return ir.Type.parse(f"{str(type_).rpartition(',')[0]},{element}>")
+
+
+def create(name: str, type_: Any, *operands: Any, attributes: dict[str, Any] | None = None) -> Any:
+    """The result of `torch.NAME`. `type_`: a type, or the name of one of the dialect's."""
+    from torch_mlir import ir
+
+    result = ir.Type.parse(f"!torch.{type_}") if isinstance(type_, str) else type_
+    return ops.create(f"torch.{name}", list(operands), [result], attributes).result
+
+
+def integer(number: int) -> Any:
+    """A constant of Python's type int."""
+    from torch_mlir import ir
+
+    value = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    return create("constant.int", "int", attributes={"value": value})
+
+
+def converted(value: Any, number: int, type_: Any) -> Any:
+    """A tensor as another type of elements, of PyTorch's number."""
+    from torch_mlir import ir
+
+    false = create("constant.bool", "bool", attributes={"value": ir.BoolAttr.get(False)})
+    none = create("constant.none", "none")
+    return create("aten.to.dtype", type_, value, integer(number), false, false, none)
