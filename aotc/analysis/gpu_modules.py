@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from aotc import ops
@@ -10,14 +11,24 @@ from aotc.mlir import ir
 # Of a gpu.module that aotc wrote, or of a function: what its kernels are launched on, a chip, any
 # GPU, or the CPU device. What is launched anywhere has no such attribute.
 RUNS_ON = "aotc.runs_on"
-# gpu.launch names the module that its kernel is for: the rest is what it runs on.
+# Begins the name of the gpu.module that a gpu.launch is for: see `module_for`.
 MODULE_PREFIX = "aotc_runs_on_"
 
 
-def module_for(target: str) -> str:
+def module_for(target: str, dispatch: str) -> str:
     """The gpu.module that a `gpu.launch` names whose kernel is launched on `target` alone: a chip,
-    or ANY_GPU."""
-    return f"{MODULE_PREFIX}{target}"
+    ANY_GPU or CPU. `dispatch` identifies the operation that the kernels of the module are for:
+    letters, `_` and a number."""
+    return f"{MODULE_PREFIX}{target}_{dispatch}"
+
+
+def target_and_dispatch(name: str) -> tuple[str, str]:
+    """The arguments of `module_for`, of the name of an outlined gpu.module; two empty strings for
+    the name of another one. (The outlining may have appended a number.)"""
+    found = re.match(r"([a-z]+(?:_\d+a?)?)_([a-z]+_\d+)", name.removeprefix(MODULE_PREFIX))
+    if found is None or not name.startswith(MODULE_PREFIX):
+        return "", ""
+    return found[1], found[2]
 
 
 def runs_on(operation: Any) -> str | None:

@@ -1,13 +1,15 @@
 """`ToolCache`: what a tool makes, by its command and by what it reads.
 
 The key has the tool's identity, its arguments and the contents of the files that it reads: not
-where they are, nor where aotc is installed. So it is the same in every build's folder.
+where they are, nor where aotc is installed, nor their names, if these do not matter. So it is the
+same in every build's folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -30,24 +32,25 @@ class ToolCache:
 
     def run(self, command: FileCommand, execute: Callable[[], Completed]) -> tuple[Completed, bool]:
         """What `command` makes, and whether it was run for that, by `execute`."""
-        folder = command.folder
+        folder, names = command.folder, _names(command)
         step = ", ".join(command.writes)
         if _size_of(folder, command.reads) > LARGEST:
             self._results.report.pass_by(step, "it reads too much to be kept")
             return execute(), True
-        components = self._components(command)
-        found = self._results.find(step, components, command.writes)
+        components = self._components(command, names)
+        found = self._results.find(step, components, [names[name] for name in command.writes])
         if found is not None:
-            for name, data in found.files.items():
+            for name in command.writes:
+                data = found.files[names[name]]
                 # Away with what was there: another link to it may be somebody's file.
                 (folder / name).unlink(missing_ok=True)
                 (folder / name).write_bytes(data)
-                if name in found.executables:
+                if names[name] in found.executables:
                     (folder / name).chmod(0o755)
             said = (data.decode(errors="replace") for data in (found.stdout, found.stderr))
             return Completed(command.words, *said), False
         done = execute()
-        self._keep(step, components, command, done)
+        self._keep(step, components, command, names, done)
         return done, True
 
     def tell_made_again(self, step: str, why: str) -> None:
@@ -55,7 +58,12 @@ class ToolCache:
         self._results.report.made_again(step, why)
 
     def _keep(
-        self, step: str, components: Mapping[str, str], command: FileCommand, done: Completed
+        self,
+        step: str,
+        components: Mapping[str, str],
+        command: FileCommand,
+        names: Mapping[str, str],
+        done: Completed,
     ) -> None:
         folder, writes = command.folder, command.writes
         if not all((folder / name).is_file() for name in writes):
@@ -64,20 +72,23 @@ class ToolCache:
             self._results.report.pass_by(step, "what it makes is too much to be kept")
             return
         made = Made(
-            {name: (folder / name).read_bytes() for name in writes},
-            frozenset(name for name in writes if (folder / name).stat().st_mode & 0o100),
+            {names[name]: (folder / name).read_bytes() for name in writes},
+            frozenset(names[name] for name in writes if (folder / name).stat().st_mode & 0o100),
             done.stdout.encode(),
             done.stderr.encode(),
         )
         self._results.keep(components, made)
 
-    def _components(self, command: FileCommand) -> dict[str, str]:
+    def _components(self, command: FileCommand, names: Mapping[str, str]) -> dict[str, str]:
         files = {str(path): self._digest(command.folder, path) for path in command.reads}
         arguments = list(command.words[1:])
         # What a file has matters, and which of them it is; not where it is.
         places = {path: f"<{i}>/{Path(path).name}" for i, path in enumerate(files)}
         for path in sorted(filter(lambda path: path.startswith("/"), files), key=len, reverse=True):
             arguments = [text.replace(path, places[path]) for text in arguments]
+        if not command.names_matter:
+            for name in sorted(names, key=len, reverse=True):
+                arguments = [text.replace(name, names[name]) for text in arguments]
         return {
             "kind": "tool",
             "tool": self._identities.of_program(Path(command.words[0])),
@@ -85,10 +96,10 @@ class ToolCache:
             "environment": json.dumps(sorted(command.env.items())),
             **{
                 # Two of one name: each has its own line.
-                f"{Path(path).name}{'' if i == 0 else f' ({i})'}": f"#{digest}"
+                f"{names.get(path, Path(path).name)}{'' if i == 0 else f' ({i})'}": f"#{digest}"
                 for i, path, digest in _numbered(files)
             },
-            "writes": json.dumps(list(command.writes)),
+            "writes": json.dumps([names[name] for name in command.writes]),
         }
 
     def _digest(self, folder: Path, path: str | Path) -> str:
@@ -104,6 +115,21 @@ class ToolCache:
         if not is_own:
             self._digests[place] = digest
         return digest
+
+
+def _names(command: FileCommand) -> dict[str, str]:
+    """How the key and the result call the files in the folder, by their names: if these do not
+    matter, by their suffixes (`*.ptx`), and a number where several have one."""
+    own = [str(path) for path in command.reads if not Path(path).is_absolute()]
+    if command.names_matter:
+        return {name: Path(name).name for name in own} | {name: name for name in command.writes}
+    names: dict[str, str] = {}
+    seen = Counter[str]()
+    for name in (*own, *command.writes):
+        suffix = Path(name).suffix
+        names[name] = f"*.{seen[suffix]}{suffix}" if seen[suffix] else f"*{suffix}"
+        seen[suffix] += 1
+    return names
 
 
 def _numbered(files: Mapping[str, str]) -> list[tuple[int, str, str]]:

@@ -51,7 +51,12 @@ class HostCompiler(Struct, frozen=True):
         ]
         try:
             self.runner.run(
-                command, making=output, cwd=self.folder, reads=[source], writes=[output]
+                command,
+                making=output,
+                cwd=self.folder,
+                reads=[source],
+                writes=[output],
+                names_matter=self.debug,
             )
             if not assembly:
                 check_intrinsics((self.folder / output).read_bytes())

@@ -174,7 +174,7 @@ def _info_text(
     if use.pdl_kernels:
         names = Initializer(f"!llvm.array<{len(use.pdl_kernels)} x ptr>")
         for i, kernel in enumerate(use.pdl_kernels):
-            symbol = f"aotc_pdl_{name}_{i}"
+            symbol = f"aotc_pdl_{name}.{i}"
             texts.append(string_global(symbol, kernel))
             names.put_address(symbol, i)
         texts.append(names.text(f"aotc_pdl_{name}"))

@@ -69,7 +69,7 @@ def kernel_table_texts(name: str, kernels: Sequence[CpuKernel]) -> list[str]:
             texts.append(declared(kernel))
             table.put_address(kernel.step, i, 3)
         else:
-            reason_symbol = f"aotc_why_{name}_{kernel.kernel}"
+            reason_symbol = f"aotc_why_{name}.{kernel.kernel}"
             texts.append(string_global(reason_symbol, kernel.why_not or "it has no CPU form"))
             table.put_address(reason_symbol, i, 2)
         table.put_number(kernel.shared_bytes, "i64", i, 4)
@@ -77,7 +77,7 @@ def kernel_table_texts(name: str, kernels: Sequence[CpuKernel]) -> list[str]:
         for dimension, size in enumerate(kernel.block_dim):
             table.put_number(size, "i64", i, 6, dimension)
         if kernel.sync_points:
-            symbol = f"aotc_syncs_{name}_{i}"
+            symbol = f"aotc_syncs_{name}.{i}"
             texts += _sync_point_texts(symbol, kernel.sync_points)
             table.put_address(symbol, i, 7)
             table.put_number(len(kernel.sync_points), "i64", i, 8)
@@ -98,7 +98,7 @@ def _sync_point_texts(symbol: str, points: Sequence[SyncPoint]) -> list[str]:
     table = Initializer(f"!llvm.array<{len(points)} x {_SYNC_POINT}>")
     texts = []
     for i, point in enumerate(points):
-        place_symbol = f"{symbol}_{i}"
+        place_symbol = f"{symbol}.{i}"
         texts.append(string_global(place_symbol, point.place))
         table.put_number(int(point.is_warp), "i32", i, 0)
         table.put_address(place_symbol, i, 1)

@@ -54,7 +54,7 @@ class LaunchStubs:
         if key not in self._names:
             variant = self._variants[module, kernel]
             self._variants[module, kernel] += 1
-            name = f"aotc_launch_{module}_{kernel}" + (f"_{variant}" if variant else "")
+            name = f"aotc_launch_{module}.{kernel}" + (f".{variant}" if variant else "")
             self._names[key] = name
             self._create(name, *key)
         return self._names[key]

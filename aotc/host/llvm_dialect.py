@@ -157,11 +157,12 @@ def module_handle(module: str) -> str:
 
 
 def kernel_name(module: str, kernel: str) -> str:
-    return f"aotc_name_{module}_{kernel}"
+    # No kernel's name has a dot: symbols of @a::@b_c and @a_b::@c are not the same.
+    return f"aotc_name_{module}.{kernel}"
 
 
 def kernel_handle(module: str, kernel: str) -> str:
-    return f"aotc_kernel_{module}_{kernel}"
+    return f"aotc_kernel_{module}.{kernel}"
 
 
 def handle_text(name: str) -> str:

@@ -40,7 +40,8 @@ class FileCommand(Struct, frozen=True):
     """A command that makes files of files, in `folder`.
 
     `env` adds to the tools' environment. `reads` are files, or folders of headers; relative ones,
-    and all of `writes`, are in `folder`.
+    and all of `writes`, are in `folder`. `names_matter`: whether what it makes depends on their
+    names.
     """
 
     words: tuple[str, ...]
@@ -48,6 +49,7 @@ class FileCommand(Struct, frozen=True):
     env: Mapping[str, str]
     reads: tuple[str | Path, ...]
     writes: tuple[str, ...]
+    names_matter: bool = True
 
 
 class CommandCache(Protocol):
@@ -171,6 +173,7 @@ class Runner:
         env: Mapping[str, str] | None = None,
         reads: Sequence[str | Path] = (),
         writes: Sequence[str] = (),
+        names_matter: bool = True,
         prepare: Callable[[], Mapping[str, str]] | None = None,
     ) -> Completed:
         """Runs `command` to its end, after `prepare`. `making` names its product, for messages.
@@ -178,7 +181,8 @@ class Runner:
         `env` adds to the tools' environment, and so does what `prepare` returns, which makes no
         difference to what the command makes. `reads` and `writes` are all the files that make a
         difference to what it does, and that it makes, from `cwd`: with them, a command that was
-        run before need not run again. Raises ToolError when the tool cannot be started or fails.
+        run before need not run again; if not `names_matter`, even for files of other names, with
+        the same content. Raises ToolError when the tool cannot be started or fails.
         When this thread is interrupted, the tool and its children are killed.
         """
 
@@ -199,7 +203,7 @@ class Runner:
         if self._cache is None or cwd is None or not writes or input is not None:
             return execute()
         done, was_run = self._cache.run(
-            FileCommand(tuple(command), cwd, env or {}, tuple(reads), tuple(writes)),
+            FileCommand(tuple(command), cwd, env or {}, tuple(reads), tuple(writes), names_matter),
             execute,
         )
         if not was_run:
@@ -406,6 +410,7 @@ class RecordingRunner(Runner):
         env: Mapping[str, str] | None = None,
         reads: Sequence[str | Path] = (),
         writes: Sequence[str] = (),
+        names_matter: bool = True,
         prepare: Callable[[], Mapping[str, str]] | None = None,
     ) -> Completed:
         """Remembers `command`; `respond`, if given, may write files or raise ToolError."""

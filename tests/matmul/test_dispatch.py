@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.command import aotc_command, process_environment
+from helpers.kernel_targets import kernel_targets
 
 import aotc
 
@@ -35,9 +36,10 @@ def module(a: str, b: str, c: str, operation: str = "matmul", name: str = "produ
 
 
 def kernels(text: str, folder: Path, **options: object) -> dict[str, tuple[str, ...]]:
-    """The kernels' gpu.modules, and what they were built for."""
-    artifact = aotc.build(text, emit="shared", out=f"{folder}/", name="built", **options)
-    return {kernel.module: kernel.built_for for kernel in artifact.manifest.kernels}
+    """See `kernel_targets`."""
+    return kernel_targets(
+        aotc.build(text, emit="shared", out=f"{folder}/", name="built", **options)
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,16 +58,16 @@ def kernels(text: str, folder: Path, **options: object) -> dict[str, tuple[str, 
 )
 def test_products_are_found(a: str, b: str, c: str, operation: str, tmp_path: Path) -> None:
     found = kernels(module(a, b, c, operation), tmp_path, chips=("sm_80",))
-    assert found == {"built_kernels_gpu": ("sm_80",), "built_kernels_cpu": ()}
+    assert found == {"gpu": ("sm_80",), "cpu": ()}
 
 
 def test_hopper_has_a_kernel_of_its_own(tmp_path: Path) -> None:
     text = module("256x256xf16", "256x256xf16", "256x256xf16")
     found = kernels(text, tmp_path, chips=("sm_80", "sm_90"))
     assert found == {
-        "built_kernels_sm_90a": ("sm_90a",),
-        "built_kernels_gpu": ("sm_80", "sm_90"),
-        "built_kernels_cpu": (),
+        "sm_90a": ("sm_90a",),
+        "gpu": ("sm_80", "sm_90"),
+        "cpu": (),
     }
 
 
@@ -77,15 +79,15 @@ def test_hopper_has_kernels_of_its_own_for_f64(tmp_path: Path) -> None:
     assert said.count(". mma.sync of 16 rows") == 4  # of many tiles, of few, else, at any address
     text = module("255x255xf64", "255x255xf64", "255x255xf64")
     assert kernels(text, tmp_path, chips=("sm_80", "sm_90"), cpu_kernels=False) == {
-        "built_kernels_sm_90a": ("sm_90a",),
-        "built_kernels_gpu": ("sm_80", "sm_90"),
+        "sm_90a": ("sm_90a",),
+        "gpu": ("sm_80", "sm_90"),
     }
 
 
 def test_without_the_cpu_there_is_no_kernel_for_it(tmp_path: Path) -> None:
     text = module("256x256xf32", "256x256xf32", "256x256xf32")
     found = kernels(text, tmp_path, chips=("sm_80",), cpu_kernels=False)
-    assert found == {"built_kernels_gpu": ("sm_80",)}
+    assert found == {"gpu": ("sm_80",)}
 
 
 @pytest.mark.parametrize(
@@ -102,14 +104,14 @@ def test_without_the_cpu_there_is_no_kernel_for_it(tmp_path: Path) -> None:
     ],
 )
 def test_other_products_stay_loops(text: str, chips: tuple[str, ...], tmp_path: Path) -> None:
-    assert kernels(text, tmp_path, chips=chips) == {"built_kernels": chips}
+    assert kernels(text, tmp_path, chips=chips) == {"any": chips}
 
 
 def test_equal_products_share_a_kernel(tmp_path: Path) -> None:
     types = ("64x64xf32", "64x64xf32", "64x64xf32")
     text = module(*types, name="one") + module(*types, name="other")
     artifact = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="both", chips=("sm_80",))
-    own = [kernel for kernel in artifact.manifest.kernels if kernel.module == "both_kernels_gpu"]
+    own = [kernel for kernel in artifact.manifest.kernels if kernel.module.endswith("_gpu")]
     assert len(own) == 2  # with rows at multiples of 16 bytes, and at any address
 
 
@@ -247,7 +249,7 @@ def assert_product(text: str, beginning: np.ndarray, folder: Path) -> None:
 def test_wide_copies_need_every_matrix_aligned(layout: str, widest: bool, tmp_path: Path) -> None:
     text = module("4x64x64xf16", f"4x64x128xf16, {layout}", "4x64x128xf16", "batch_matmul")
     found = kernels(text, tmp_path, chips=("sm_90",))
-    assert ("built_kernels_sm_90a" in found) == widest
+    assert ("sm_90a" in found) == widest
 
 
 def test_what_an_operation_loads_by_itself_is_seen(tmp_path: Path) -> None:

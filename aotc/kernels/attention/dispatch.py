@@ -39,15 +39,17 @@ def choose_attention_kernels(module: Any, request: BuildRequest, remarks: Remark
             if SCALE in function.attributes
         }
         is_any = False
-        for call in ops.find(module.operation, "func.call"):
+        for number, call in enumerate(ops.find(module.operation, "func.call")):
             function = functions.get(ops.callee_of(call))
             if function is not None:
-                is_any |= _replace(call, function, request, remarks)
+                is_any |= _replace(call, function, request, remarks, number)
         if is_any:
             declare_capability(module)
 
 
-def _replace(call: Any, function: Any, request: BuildRequest, remarks: Remarks) -> bool:
+def _replace(
+    call: Any, function: Any, request: BuildRequest, remarks: Remarks, number: int
+) -> bool:
     problem = _problem(call, function)
     if problem is None:
         return False
@@ -71,7 +73,7 @@ def _replace(call: Any, function: Any, request: BuildRequest, remarks: Remarks) 
             function.attributes[RUNS_ON] = ir.StringAttr.get(CPU)
         else:
             outermost = dispatch.build(choices, call)
-    name_modules(outermost, request.capabilities)
+    name_modules(outermost, request.capabilities, f"attention_{number}")
     return True
 
 

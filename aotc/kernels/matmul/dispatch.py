@@ -83,8 +83,8 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
             later = [other.c for other in matmuls[number + 1 :]]
             taken.append(_take(matmul, roots, (done, later), request, remarks))
         # From below: what a matmul takes with it is not before it.
-        for one in reversed(taken):
-            one.replace()
+        for number, one in enumerate(reversed(taken)):
+            one.replace(number)
         if taken:
             declare_capability(module)
 
@@ -143,13 +143,14 @@ class _Taken(Struct):
         steps = " with an epilogue" if self.fused.epilogue else ""
         return f"matmul{steps}: {words}"
 
-    def replace(self) -> None:
-        """Puts the kernels where the last of the operations is that they do."""
+    def replace(self, number: int) -> None:
+        """Inserts the dispatch at the last replaced operation, and erases the replaced ones.
+        `number` identifies the matmul in the module."""
         fused = self.fused
         last = fused.replaced[-1]
         with last.location, ir.InsertionPoint(last):
             a, b, c, *epilogue_operands = [operand.make() for operand in fused.operands]
-            _Dispatch(fused, Arguments(a, b, c, tuple(epilogue_operands))).build(self)
+            _Dispatch(fused, Arguments(a, b, c, tuple(epilogue_operands))).build(self, number)
         if self.with_loops:
             return
         for operation in reversed(fused.replaced):
@@ -273,8 +274,9 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
     return matmul
 
 
-def name_modules(choice: Any, capabilities: Sequence[int]) -> None:
-    """Tells the outlining what each launch is for; a dispatch has noted it around them.
+def name_modules(choice: Any, capabilities: Sequence[int], dispatch: str) -> None:
+    """Names the gpu.module of each launch: one for what `choice` launches on one target, which is
+    noted around the launches. `dispatch`: see `module_for`.
 
     Raises InternalError for a launch that one of the GPUs that it is for would refuse, of those of
     `capabilities`.
@@ -284,7 +286,7 @@ def name_modules(choice: Any, capabilities: Sequence[int]) -> None:
         around = next(a for a in ops.ancestors(launch) if TARGET in a.attributes)
         noted[around] = None
         target = ir.StringAttr(around.attributes[TARGET]).value
-        launch.attributes["module"] = ir.FlatSymbolRefAttr.get(module_for(target))
+        launch.attributes["module"] = ir.FlatSymbolRefAttr.get(module_for(target, dispatch))
         for excess in excesses(launch, *_launched_on(around, target, capabilities)):
             raise InternalError(f"A kernel that was chosen at {launch.location} has {excess}.")
     for around in noted:
@@ -319,22 +321,22 @@ class _Dispatch:
             for operand in fused.operands
         ]
 
-    def build(self, taken: _Taken) -> None:
+    def build(self, taken: _Taken, number: int) -> None:
         """One operation, in which the kernels are launched; with loops an `scf.if`, into whose
         second region they are moved."""
-        b = self._b
+        b, dispatch = self._b, f"matmul_{number}"
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability = b.op("func.call", (), "i32", callee=callee)
         if not taken.choices:
             assert taken.cpu is not None
             with b.execute_region() as region:
                 self._kernel(taken.cpu)
-            name_modules(region, taken.capabilities)
+            name_modules(region, taken.capabilities, dispatch)
             return
         if taken.cpu is None and not taken.with_loops:
             with b.execute_region() as region:
                 self._choose(capability, taken.choices)
-            name_modules(region, taken.capabilities)
+            name_modules(region, taken.capabilities, dispatch)
             return
         with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
             self._choose(capability, taken.choices)
@@ -344,7 +346,7 @@ class _Dispatch:
             else:
                 for operation in taken.fused.replaced:
                     ir.InsertionPoint.current.insert(operation.detach_from_parent())
-        name_modules(branch.operation, taken.capabilities)
+        name_modules(branch.operation, taken.capabilities, dispatch)
 
     def _choose(self, capability: Scalar, choices: Sequence[Choice]) -> None:
         """The first one that can be launched; the last one always can."""

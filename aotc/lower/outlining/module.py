@@ -1,11 +1,13 @@
-"""Outlined kernels → one `gpu.module` for the whole input.
+"""Outlined kernels → few `gpu.module`s.
 
-`gpu-kernel-outlining` makes a gpu.module for every launch. One module for all of them is one
-image: one run of clang and ptxas for each chip, and one copy of what kernels share.
+`gpu-kernel-outlining` makes a gpu.module for every launch. One module for all loops is one image:
+one run of clang and ptxas for each chip, and one copy of what kernels share. What the library has
+for an operation is another, which other inputs have, too.
 """
 
 from __future__ import annotations
 
+import os.path
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +15,11 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.gpu_modules import (
-    MODULE_PREFIX,
     RUNS_ON,
     gpu_modules,
     launched_kernel,
     runs_on,
+    target_and_dispatch,
 )
 from aotc.emit.c_text import c_identifier
 from aotc.kernels.family import CPU
@@ -29,25 +31,41 @@ _NOT_LESS = 5  # arith.cmpi's sge
 
 
 def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: bool) -> None:
-    """Moves the kernels of outlined gpu.modules into one called `name`, where those that are the
-    same are one: with `debug`, those whose lines are the same, too.
+    """Moves the kernels of outlined gpu.modules into few ones, where those that are the same are
+    one: with `debug`, those whose lines are the same, too.
+
+    The kernels of loops are in a gpu.module called `name`, those that the CPU alone has in another
+    one. The library's kernels for one operation and one target have a gpu.module whose name does
+    not depend on the rest of the input: the cache finds it when another input has that operation.
 
     Modules in `written_by_hand` stay, and so does one that holds more than kernels (copies of
     functions and globals that its kernel uses: their names may mean different things).
     """
     launches = launches_of(module)
     for_cpu = _modules_for_cpu(launches)
-    groups: dict[str, list[Any]] = {}
+    targets: dict[str, list[Any]] = {}
     for op in gpu_modules(module):
         if symbol_of(op) not in written_by_hand and _is_plain(op):
-            target = target_of(symbol_of(op))
-            groups.setdefault(CPU if symbol_of(op) in for_cpu else target, []).append(op)
-    for target, outlined in groups.items():
-        _merge(module, outlined, launches, f"{name}_{target}" if target else name)
-        share_kernels(outlined[0], launches, debug=debug)
-        if target:
-            with module.context:
-                outlined[0].attributes[RUNS_ON] = ir.StringAttr.get(target)
+            target = CPU if symbol_of(op) in for_cpu else target_and_dispatch(symbol_of(op))[0]
+            targets.setdefault(target, []).append(op)
+    for target, outlined in targets.items():
+        groups: dict[str, list[Any]] = {}
+        for op in share_kernels(outlined, launches, debug=debug):
+            groups.setdefault(target_and_dispatch(symbol_of(op))[1], []).append(op)
+        for dispatch, group in groups.items():
+            own = name
+            if dispatch:
+                own = _common_name(group) or dispatch.rpartition("_")[0]
+            _merge(module, group, launches, f"{own}_{target}" if target else own)
+            if target:
+                with module.context:
+                    group[0].attributes[RUNS_ON] = ir.StringAttr.get(target)
+
+
+def _common_name(outlined: Sequence[Any]) -> str:
+    """The words that the names of kernels begin with; none if they have none in common."""
+    names = [symbol_of(kernel) for op in outlined for kernel in _content(op)]
+    return os.path.commonpath([name.replace("_", "/") for name in names]).replace("/", "_")
 
 
 def launches_of(module: Any) -> list[Any]:
@@ -55,15 +73,22 @@ def launches_of(module: Any) -> list[Any]:
     return ops.find(module.operation, "gpu.launch_func")
 
 
-def share_kernels(gpu_module: Any, launches: Sequence[Any], *, debug: bool) -> None:
+def share_kernels(outlined: Sequence[Any], launches: Sequence[Any], *, debug: bool) -> list[Any]:
     """Of kernels that are the same one stays, for the launches of all: equal layers of a model have
-    one for each of their operations. `debug`: see `equal_kernels`."""
-    name = symbol_of(gpu_module)
+    one for each of their operations. `debug`: see `equal_kernels`. Returns the gpu.modules that
+    still have kernels, and erases the others."""
+    kernels = [(symbol_of(op), kernel) for op in outlined for kernel in _content(op)]
+    module_of = {kernel: name for name, kernel in kernels}
     renamed = {}
-    for kernel, first in equal_kernels(_content(gpu_module), debug=debug):
-        renamed[name, symbol_of(kernel)] = name, symbol_of(first)
+    for kernel, first in equal_kernels([kernel for _, kernel in kernels], debug=debug):
+        renamed[module_of[kernel], symbol_of(kernel)] = module_of[first], symbol_of(first)
         ops.erase(kernel)
     _rename_launches(launches, renamed)
+    kept = [op for op in outlined if _content(op)]
+    for op in outlined:
+        if op not in kept:
+            ops.erase(op)
+    return kept
 
 
 def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any]]:
@@ -113,16 +138,6 @@ def _asks_for_gpu(condition: Any) -> bool:
     if asked is None or asked.name != "func.call" or ops.callee_of(asked) != CAPABILITY:
         return False
     return int(ir.IntegerAttr(comparison.attributes["predicate"]).value) == _NOT_LESS
-
-
-def target_of(name: str) -> str:
-    """What the kernels of an outlined gpu.module are launched on, "" for everything."""
-    if not name.startswith(MODULE_PREFIX):
-        return ""
-    # Of two modules of one name the outlining has numbered one.
-    chip = re.match(r"[a-z]+(_\d+a?)?", name.removeprefix(MODULE_PREFIX))
-    assert chip is not None
-    return chip[0]
 
 
 def _merge(module: Any, outlined: list[Any], launches: Sequence[Any], name: str) -> None:

@@ -26,10 +26,12 @@ class OutlineLibrary(OwnPass, frozen=True):
         lowering.run_upstream(
             "canonicalize", "cse", "gpu-launch-sink-index-computations", "gpu-kernel-outlining"
         )
-        outlined = library_modules(lowering.module, lowering.by_hand)
         launches = launches_of(lowering.module)
-        for gpu_module in outlined:
-            share_kernels(gpu_module, launches, debug=lowering.request.debug)
+        outlined = share_kernels(
+            library_modules(lowering.module, lowering.by_hand),
+            launches,
+            debug=lowering.request.debug,
+        )
         lowering.library = take_out(lowering.module, outlined)
         name, watch = lowering.source.name, lowering.watch
         run_passes(lowering.library, _SIMPLIFY, name=name, watch=watch)

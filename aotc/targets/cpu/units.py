@@ -6,7 +6,7 @@ has changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from aotc.host.kernels import CpuKernels
@@ -21,7 +21,13 @@ _HIDDEN = 1  # LLVM's Visibility
 
 def kernel_symbols(cpu: CpuKernels) -> list[str]:
     """The functions that the runtime is given, in the kernels' order."""
-    return [name for kernel in cpu.kernels if (name := kernel.symbol or kernel.step) is not None]
+    return list(_modules(cpu))
+
+
+def _modules(cpu: CpuKernels) -> dict[str, str]:
+    """The gpu.module of each of these functions."""
+    named = ((kernel.symbol or kernel.step, kernel.module) for kernel in cpu.kernels)
+    return {name: module for name, module in named if name is not None}
 
 
 def split_kernels(cpu: CpuKernels) -> list[Any]:
@@ -50,7 +56,7 @@ def split_kernels(cpu: CpuKernels) -> list[Any]:
     with cpu.module.context, ir.Location.unknown():
         return [
             _part(cpu.module, common.union(*(reached[root] for root in group)), group)
-            for group in _groups(roots, {root: reached[root] & variables for root in roots})
+            for group in _groups(_modules(cpu), {root: reached[root] & variables for root in roots})
         ]
 
 
@@ -65,10 +71,11 @@ def _reach(root: str, used: dict[str, list[str]]) -> set[str]:
     return reached
 
 
-def _groups(roots: Iterable[str], variables: dict[str, set[str]]) -> list[list[str]]:
-    """The functions, in their order, some at a time; those with a variable in common together."""
+def _groups(modules: Mapping[str, str], variables: dict[str, set[str]]) -> list[list[str]]:
+    """The functions, by which `modules` has their gpu.modules, in their order: some of a gpu.module
+    at a time, and those with a variable in common together."""
     groups: list[list[str]] = []
-    for root in roots:
+    for root, module in modules.items():
         sharing = [
             group for group in groups if any(variables[root] & variables[one] for one in group)
         ]
@@ -78,7 +85,7 @@ def _groups(roots: Iterable[str], variables: dict[str, set[str]]) -> list[list[s
                 first += other
                 groups.remove(other)
             first.append(root)
-        elif groups and len(groups[-1]) < _KERNELS:
+        elif groups and len(groups[-1]) < _KERNELS and modules[groups[-1][0]] == module:
             groups[-1].append(root)
         else:
             groups.append([root])

@@ -29,7 +29,8 @@ _ASM_BEGIN, _ASM_END = "// begin inline asm", "// end inline asm"
 
 
 class DeviceCompiler(Struct, frozen=True):
-    """Compiles device code in `folder` with one set of options."""
+    """Compiles device code in `folder` with one set of options. With `debug`, what is made says
+    where it comes from: the names of files matter to it."""
 
     toolchain: Toolchain
     runner: Runner
@@ -78,6 +79,7 @@ class DeviceCompiler(Struct, frozen=True):
             cwd=self.folder,
             reads=[source, self.toolchain.tool("libdevice").path],
             writes=[output],
+            names_matter=self.debug,
         )
 
     def _explain_clang(self, error: ToolError, source: str, chip: Chip) -> AotcError:
@@ -168,6 +170,7 @@ class DeviceCompiler(Struct, frozen=True):
             cwd=self.folder,
             reads=[source],
             writes=[output],
+            names_matter=self.debug,
         )
         return done.stderr + done.stdout
 
@@ -204,6 +207,7 @@ class DeviceCompiler(Struct, frozen=True):
             cwd=self.folder,
             reads=[file for _, _, file in images],
             writes=[output],
+            names_matter=self.debug,
         )
 
 

@@ -9,12 +9,12 @@ source_filename = "LLVMDialectModule"
 @aotc_module_buffer_between_kernels_kernels = internal global ptr null
 @aotc_modname_buffer_between_kernels_kernels = internal constant [31 x i8] c"buffer_between_kernels_kernels\00"
 @aotc_builtfor_buffer_between_kernels_kernels = internal constant [6 x i8] c"sm_80\00"
-@aotc_name_buffer_between_kernels_kernels_sums_kernel = internal constant [12 x i8] c"sums_kernel\00"
-@aotc_name_buffer_between_kernels_kernels_sums_kernel_0 = internal constant [14 x i8] c"sums_kernel_0\00"
-@aotc_kernels_buffer_between_kernels_kernels = internal constant [2 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }, { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }]
+@aotc_name_buffer_between_kernels_kernels.sums_kernel = internal constant [12 x i8] c"sums_kernel\00"
+@aotc_name_buffer_between_kernels_kernels.sums_kernel_0 = internal constant [14 x i8] c"sums_kernel_0\00"
+@aotc_kernels_buffer_between_kernels_kernels = internal constant [2 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels.sums_kernel, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }, { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_buffer_between_kernels_kernels.sums_kernel_0, ptr @aotc_cpu_buffer_between_kernels_kernels_sums_kernel_0, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 256, i64 1, i64 1], ptr null, i64 0 }]
 @aotc_info_buffer_between_kernels_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr } { i32 4, i32 2, ptr @aotc_image_buffer_between_kernels_kernels, i64 9, ptr @aotc_modname_buffer_between_kernels_kernels, ptr @aotc_builtfor_buffer_between_kernels_kernels, ptr @aotc_kernels_buffer_between_kernels_kernels, i32 0, i32 0, ptr null }
-@aotc_kernel_buffer_between_kernels_kernels_sums_kernel = internal global ptr null
-@aotc_kernel_buffer_between_kernels_kernels_sums_kernel_0 = internal global ptr null
+@aotc_kernel_buffer_between_kernels_kernels.sums_kernel = internal global ptr null
+@aotc_kernel_buffer_between_kernels_kernels.sums_kernel_0 = internal global ptr null
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_buffer_between_kernels_kernels, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_buffer_between_kernels_kernels, ptr null }]
 
@@ -42,8 +42,8 @@ define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, p
   br i1 %19, label %20, label %25
 
 20:                                               ; preds = %10
-  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %11, ptr %11, i64 0, i64 64, i64 1)
-  call void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %11, ptr %11, i64 0, i64 64, i64 1, ptr %12, ptr %12, i64 0, i64 64, i64 1)
+  call void @aotc_launch_buffer_between_kernels_kernels.sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %11, ptr %11, i64 0, i64 64, i64 1)
+  call void @aotc_launch_buffer_between_kernels_kernels.sums_kernel_0(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %11, ptr %11, i64 0, i64 64, i64 1, ptr %12, ptr %12, i64 0, i64 64, i64 1)
   call void @mgpuMemcpy(ptr %7, ptr %11, i64 256, ptr %6)
   call void @mgpuStreamSynchronize(ptr %6)
   %21 = getelementptr inbounds nuw i32, ptr %7, i32 7
@@ -338,7 +338,7 @@ define internal void @aotc_unload_buffer_between_kernels_kernels() {
   ret void
 }
 
-define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12, ptr %13, ptr %14, i64 %15, i64 %16, i64 %17) {
+define internal void @aotc_launch_buffer_between_kernels_kernels.sums_kernel(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12, ptr %13, ptr %14, i64 %15, i64 %16, i64 %17) {
   %19 = alloca { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, i64 1, align 8
   %20 = alloca ptr, i64 10, align 8
   %21 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 0
@@ -381,14 +381,14 @@ define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64
   store i64 %17, ptr %39, align 4
   %40 = getelementptr ptr, ptr %20, i32 9
   store ptr %39, ptr %40, align 8
-  %41 = load atomic ptr, ptr @aotc_kernel_buffer_between_kernels_kernels_sums_kernel monotonic, align 8
+  %41 = load atomic ptr, ptr @aotc_kernel_buffer_between_kernels_kernels.sums_kernel monotonic, align 8
   %42 = icmp ne ptr %41, null
   br i1 %42, label %46, label %43
 
 43:                                               ; preds = %18
   %44 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
-  %45 = call ptr @mgpuModuleGetFunction(ptr %44, ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel)
-  store atomic ptr %45, ptr @aotc_kernel_buffer_between_kernels_kernels_sums_kernel monotonic, align 8
+  %45 = call ptr @mgpuModuleGetFunction(ptr %44, ptr @aotc_name_buffer_between_kernels_kernels.sums_kernel)
+  store atomic ptr %45, ptr @aotc_kernel_buffer_between_kernels_kernels.sums_kernel monotonic, align 8
   br label %46
 
 46:                                               ; preds = %43, %18
@@ -397,7 +397,7 @@ define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel(i64
   ret void
 }
 
-define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12, ptr %13, ptr %14, i64 %15, i64 %16, i64 %17) {
+define internal void @aotc_launch_buffer_between_kernels_kernels.sums_kernel_0(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12, ptr %13, ptr %14, i64 %15, i64 %16, i64 %17) {
   %19 = alloca { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, i64 1, align 8
   %20 = alloca ptr, i64 10, align 8
   %21 = getelementptr { ptr, ptr, i64, i64, i64, ptr, ptr, i64, i64, i64 }, ptr %19, i32 0, i32 0
@@ -440,14 +440,14 @@ define internal void @aotc_launch_buffer_between_kernels_kernels_sums_kernel_0(i
   store i64 %17, ptr %39, align 4
   %40 = getelementptr ptr, ptr %20, i32 9
   store ptr %39, ptr %40, align 8
-  %41 = load atomic ptr, ptr @aotc_kernel_buffer_between_kernels_kernels_sums_kernel_0 monotonic, align 8
+  %41 = load atomic ptr, ptr @aotc_kernel_buffer_between_kernels_kernels.sums_kernel_0 monotonic, align 8
   %42 = icmp ne ptr %41, null
   br i1 %42, label %46, label %43
 
 43:                                               ; preds = %18
   %44 = load ptr, ptr @aotc_module_buffer_between_kernels_kernels, align 8
-  %45 = call ptr @mgpuModuleGetFunction(ptr %44, ptr @aotc_name_buffer_between_kernels_kernels_sums_kernel_0)
-  store atomic ptr %45, ptr @aotc_kernel_buffer_between_kernels_kernels_sums_kernel_0 monotonic, align 8
+  %45 = call ptr @mgpuModuleGetFunction(ptr %44, ptr @aotc_name_buffer_between_kernels_kernels.sums_kernel_0)
+  store atomic ptr %45, ptr @aotc_kernel_buffer_between_kernels_kernels.sums_kernel_0 monotonic, align 8
   br label %46
 
 46:                                               ; preds = %43, %18

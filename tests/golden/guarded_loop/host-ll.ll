@@ -5,10 +5,10 @@ source_filename = "LLVMDialectModule"
 @aotc_module_guarded_loop_kernels = internal global ptr null
 @aotc_modname_guarded_loop_kernels = internal constant [21 x i8] c"guarded_loop_kernels\00"
 @aotc_builtfor_guarded_loop_kernels = internal constant [6 x i8] c"sm_80\00"
-@aotc_name_guarded_loop_kernels_scale_kernel = internal constant [13 x i8] c"scale_kernel\00"
-@aotc_kernels_guarded_loop_kernels = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_guarded_loop_kernels_scale_kernel, ptr @aotc_cpu_guarded_loop_kernels_scale_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 32, i64 8, i64 1], ptr null, i64 0 }]
+@aotc_name_guarded_loop_kernels.scale_kernel = internal constant [13 x i8] c"scale_kernel\00"
+@aotc_kernels_guarded_loop_kernels = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_guarded_loop_kernels.scale_kernel, ptr @aotc_cpu_guarded_loop_kernels_scale_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 32, i64 8, i64 1], ptr null, i64 0 }]
 @aotc_info_guarded_loop_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr } { i32 4, i32 1, ptr @aotc_image_guarded_loop_kernels, i64 9, ptr @aotc_modname_guarded_loop_kernels, ptr @aotc_builtfor_guarded_loop_kernels, ptr @aotc_kernels_guarded_loop_kernels, i32 0, i32 0, ptr null }
-@aotc_kernel_guarded_loop_kernels_scale_kernel = internal global ptr null
+@aotc_kernel_guarded_loop_kernels.scale_kernel = internal global ptr null
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_guarded_loop_kernels, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_guarded_loop_kernels, ptr null }]
 
@@ -25,7 +25,7 @@ define internal void @scale(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 
   %25 = select i1 %23, i64 %24, i64 %18
   %26 = call i64 @llvm.smax.i64(i64 %25, i64 1)
   %27 = call i64 @llvm.smin.i64(i64 %26, i64 65535)
-  call void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 4, i64 %27, i64 1, i64 32, i64 8, i64 1, i32 0, ptr %16, i64 %17, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %14, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13)
+  call void @aotc_launch_guarded_loop_kernels.scale_kernel(i64 4, i64 %27, i64 1, i64 32, i64 8, i64 1, i32 0, ptr %16, i64 %17, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %14, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13)
   call void @mgpuStreamSynchronize(ptr %16)
   call void @mgpuStreamDestroy(ptr %16)
   ret void
@@ -279,7 +279,7 @@ define internal void @aotc_unload_guarded_loop_kernels() {
   ret void
 }
 
-define internal void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, i64 %8, ptr %9, ptr %10, i64 %11, i64 %12, i64 %13, i64 %14, i64 %15, float %16, ptr %17, ptr %18, i64 %19, i64 %20, i64 %21, i64 %22, i64 %23) {
+define internal void @aotc_launch_guarded_loop_kernels.scale_kernel(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, i64 %8, ptr %9, ptr %10, i64 %11, i64 %12, i64 %13, i64 %14, i64 %15, float %16, ptr %17, ptr %18, i64 %19, i64 %20, i64 %21, i64 %22, i64 %23) {
   %25 = alloca { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, i64 1, align 8
   %26 = alloca ptr, i64 16, align 8
   %27 = getelementptr { i64, ptr, ptr, i64, i64, i64, i64, i64, float, ptr, ptr, i64, i64, i64, i64, i64 }, ptr %25, i32 0, i32 0
@@ -346,14 +346,14 @@ define internal void @aotc_launch_guarded_loop_kernels_scale_kernel(i64 %0, i64 
   store i64 %23, ptr %57, align 4
   %58 = getelementptr ptr, ptr %26, i32 15
   store ptr %57, ptr %58, align 8
-  %59 = load atomic ptr, ptr @aotc_kernel_guarded_loop_kernels_scale_kernel monotonic, align 8
+  %59 = load atomic ptr, ptr @aotc_kernel_guarded_loop_kernels.scale_kernel monotonic, align 8
   %60 = icmp ne ptr %59, null
   br i1 %60, label %64, label %61
 
 61:                                               ; preds = %24
   %62 = load ptr, ptr @aotc_module_guarded_loop_kernels, align 8
-  %63 = call ptr @mgpuModuleGetFunction(ptr %62, ptr @aotc_name_guarded_loop_kernels_scale_kernel)
-  store atomic ptr %63, ptr @aotc_kernel_guarded_loop_kernels_scale_kernel monotonic, align 8
+  %63 = call ptr @mgpuModuleGetFunction(ptr %62, ptr @aotc_name_guarded_loop_kernels.scale_kernel)
+  store atomic ptr %63, ptr @aotc_kernel_guarded_loop_kernels.scale_kernel monotonic, align 8
   br label %64
 
 64:                                               ; preds = %61, %24

@@ -5,16 +5,16 @@ source_filename = "LLVMDialectModule"
 @aotc_module_device = internal global ptr null
 @aotc_modname_device = internal constant [7 x i8] c"device\00"
 @aotc_builtfor_device = internal constant [6 x i8] c"sm_80\00"
-@aotc_name_device_turn = internal constant [5 x i8] c"turn\00"
-@aotc_kernels_device = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_device_turn, ptr @aotc_cpu_device_turn, ptr null, ptr null, i64 256, i64 0, [3 x i64] zeroinitializer, ptr null, i64 0 }]
+@aotc_name_device.turn = internal constant [5 x i8] c"turn\00"
+@aotc_kernels_device = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_device.turn, ptr @aotc_cpu_device_turn, ptr null, ptr null, i64 256, i64 0, [3 x i64] zeroinitializer, ptr null, i64 0 }]
 @aotc_info_device = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr } { i32 4, i32 1, ptr @aotc_image_device, i64 9, ptr @aotc_modname_device, ptr @aotc_builtfor_device, ptr @aotc_kernels_device, i32 0, i32 0, ptr null }
-@aotc_kernel_device_turn = internal global ptr null
+@aotc_kernel_device.turn = internal global ptr null
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_device, ptr null }]
 @llvm.global_dtors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_unload_device, ptr null }]
 
 define internal void @turn(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4) {
   %6 = call ptr @mgpuStreamCreate()
-  call void @aotc_launch_device_turn(i64 1, i64 1, i64 1, i64 32, i64 1, i64 1, i32 256, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4)
+  call void @aotc_launch_device.turn(i64 1, i64 1, i64 1, i64 32, i64 1, i64 1, i32 256, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4)
   call void @mgpuStreamSynchronize(ptr %6)
   call void @mgpuStreamDestroy(ptr %6)
   ret void
@@ -245,7 +245,7 @@ define internal void @aotc_unload_device() {
   ret void
 }
 
-define internal void @aotc_launch_device_turn(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12) {
+define internal void @aotc_launch_device.turn(i64 %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5, i32 %6, ptr %7, ptr %8, ptr %9, i64 %10, i64 %11, i64 %12) {
   %14 = alloca { ptr, ptr, i64, i64, i64 }, i64 1, align 8
   %15 = alloca ptr, i64 5, align 8
   %16 = getelementptr { ptr, ptr, i64, i64, i64 }, ptr %14, i32 0, i32 0
@@ -268,14 +268,14 @@ define internal void @aotc_launch_device_turn(i64 %0, i64 %1, i64 %2, i64 %3, i6
   store i64 %12, ptr %24, align 4
   %25 = getelementptr ptr, ptr %15, i32 4
   store ptr %24, ptr %25, align 8
-  %26 = load atomic ptr, ptr @aotc_kernel_device_turn monotonic, align 8
+  %26 = load atomic ptr, ptr @aotc_kernel_device.turn monotonic, align 8
   %27 = icmp ne ptr %26, null
   br i1 %27, label %31, label %28
 
 28:                                               ; preds = %13
   %29 = load ptr, ptr @aotc_module_device, align 8
-  %30 = call ptr @mgpuModuleGetFunction(ptr %29, ptr @aotc_name_device_turn)
-  store atomic ptr %30, ptr @aotc_kernel_device_turn monotonic, align 8
+  %30 = call ptr @mgpuModuleGetFunction(ptr %29, ptr @aotc_name_device.turn)
+  store atomic ptr %30, ptr @aotc_kernel_device.turn monotonic, align 8
   br label %31
 
 31:                                               ; preds = %28, %13

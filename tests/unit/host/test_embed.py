@@ -92,15 +92,18 @@ def test_a_launch_makes_upstream_s_calls_in_order(
     host_ir: Callable[[str], dict[str, str]],
 ) -> None:
     ir = host_ir(module(LAUNCH))
-    calls = re.findall(r"call [^@]*@(\w+)\(", ir["f"])
+    calls = re.findall(r"call [^@]*@([\w.]+)\(", ir["f"])
     assert calls == [
         "mgpuStreamCreate",
-        "aotc_launch_device_twice",
+        "aotc_launch_device.twice",
         "mgpuStreamSynchronize",
         "mgpuStreamDestroy",
     ]
-    stub = ir["aotc_launch_device_twice"]
-    assert re.findall(r"call [^@]*@(\w+)\(", stub) == ["mgpuModuleGetFunction", "mgpuLaunchKernel"]
+    stub = ir["aotc_launch_device.twice"]
+    assert re.findall(r"call [^@]*@([\w.]+)\(", stub) == [
+        "mgpuModuleGetFunction",
+        "mgpuLaunchKernel",
+    ]
     assert stub.startswith("define internal void ")
     # A memref of rank 1 is five parameters, and the index one more.
     assert re.search(r"@mgpuLaunchKernel\(.*, ptr null, i64 6\)", stub)
@@ -114,10 +117,10 @@ def test_a_launch_in_a_loop_does_not_grow_the_stack(
     loop = f"scf.for %k = %c0 to %n step %c1 {{\n {LAUNCH}\n {LAUNCH}\n}}"
     ir = host_ir(module(loop))
     assert "alloca" not in ir["f"]
-    assert ir["aotc_launch_device_twice"].count("alloca") == 2
+    assert ir["aotc_launch_device.twice"].count("alloca") == 2
     # One stub serves every launch of a kernel.
-    assert [name for name in ir if name.startswith("aotc_launch_")] == ["aotc_launch_device_twice"]
-    assert ir["f"].count("@aotc_launch_device_twice(") == 2
+    assert [name for name in ir if name.startswith("aotc_launch_")] == ["aotc_launch_device.twice"]
+    assert ir["f"].count("@aotc_launch_device.twice(") == 2
 
 
 def test_a_million_launches_do_not_grow_the_stack(
@@ -147,14 +150,16 @@ def test_dynamic_shared_memory_reaches_the_launch(
 def test_sizes_that_are_computed(host_ir: Callable[[str], dict[str, str]]) -> None:
     launch = LAUNCH.replace("(%c2, %c1, %c1)", "(%n, %c1, %n)")
     ir = host_ir(module(launch))
-    assert re.search(r"@aotc_launch_device_twice\(i64 (%\d+), i64 1, i64 \1, i64 32,", ir["f"])
+    assert re.search(
+        r"@\"?aotc_launch_device.twice\"?\(i64 (%\d+), i64 1, i64 \1, i64 32,", ir["f"]
+    )
 
 
 def test_a_cluster_launch(host_ir: Callable[[str], dict[str, str]]) -> None:
     """The cluster's sizes come in front of the grid's, as mgpuLaunchClusterKernel takes them."""
     launch = LAUNCH.replace("@twice blocks in", "@twice clusters in (%c2, %c1, %c1) blocks in")
-    stub = host_ir(module(launch))["aotc_launch_device_twice"]
-    parameters = re.search(r"@aotc_launch_device_twice\(([^)]*)\)", stub)
+    stub = host_ir(module(launch))["aotc_launch_device.twice"]
+    parameters = re.search(r"@\"?aotc_launch_device.twice\"?\(([^)]*)\)", stub)
     call = re.search(r"call void @mgpuLaunchClusterKernel\(ptr %\d+, ([^)]*), ptr null\)", stub)
     assert parameters is not None
     assert call is not None
@@ -169,11 +174,11 @@ def test_a_launch_on_a_stream_of_tokens(host_ir: Callable[[str], dict[str, str]]
     %one = {LAUNCH.replace("gpu.launch_func", "gpu.launch_func async [%start]")}
     %two = {LAUNCH.replace("gpu.launch_func", "gpu.launch_func async [%one]")}
     gpu.wait [%two]"""
-    calls = re.findall(r"call [^@]*@(\w+)\(", host_ir(module(body))["f"])
+    calls = re.findall(r"call [^@]*@([\w.]+)\(", host_ir(module(body))["f"])
     assert calls == [
         "mgpuStreamCreate",
-        "aotc_launch_device_twice",
-        "aotc_launch_device_twice",
+        "aotc_launch_device.twice",
+        "aotc_launch_device.twice",
         "mgpuStreamSynchronize",
         "mgpuStreamDestroy",
     ]
@@ -188,7 +193,7 @@ def test_an_image_is_registered_before_main(host_ir: Callable[[str], dict[str, s
     assert re.findall(r"@aotc_\w+", ir["llvm.global_ctors"]) == ["@aotc_load_device"]
     assert re.findall(r"@aotc_\w+", ir["llvm.global_dtors"]) == ["@aotc_unload_device"]
     load = ir["aotc_load_device"]
-    assert re.findall(r"call [^@]*@(\w+)\(", load) == ["mgpuModuleLoad", "aotc_module_register"]
+    assert re.findall(r"call [^@]*@([\w.]+)\(", load) == ["mgpuModuleLoad", "aotc_module_register"]
     assert "icmp ne ptr @aotc_module_register, null" in load
     assert ir["aotc_module_register"].startswith("declare extern_weak ")
     image = re.match(
@@ -218,7 +223,7 @@ def test_kernels_are_listed_with_their_cpu_forms(
     assert re.search(r"\{ i32 4, i32 2, ptr @aotc_image_device, i64 \d+, ", info)
     table = ir["aotc_kernels_device"]
     names = re.findall(r"\{ ptr @(\w+), ptr (\S+), ptr (\S+), ptr (\S+), i64 ", table)
-    assert [name for name, *_ in names] == ["aotc_name_device_meet", "aotc_name_device_twice"]
+    assert [name for name, *_ in names] == ["aotc_name_device.meet", "aotc_name_device.twice"]
     for _, run, why_not, step in names:
         assert sorted([run == "null", why_not == "null", step == "null"]) == [False, True, True]
 
@@ -440,3 +445,29 @@ def test_shared_memory_for_tensor_maps_is_aligned_for_swizzling(
     path = mlir_file(module(LAUNCH, kernels=kernel))
     ptx = aotc("build", path, "--emit", "ptx", "--chip", "sm_90a", "-o", "-").succeeded().stdout
     assert ".extern .shared .align 1024 .b8 " in ptx
+
+
+def test_names_of_modules_and_kernels_may_run_together(
+    host_ir: Callable[[str], dict[str, str]],
+) -> None:
+    """`@a::@b_c` and `@a_b::@c` are different kernels."""
+
+    def kernel(module: str, name: str) -> str:
+        return f"gpu.module @{module} {{ gpu.func @{name}() kernel {{ gpu.return }} }}"
+
+    def launch(name: str) -> str:
+        return f"gpu.launch_func {name} blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)"
+
+    ir = host_ir(f"""
+module attributes {{gpu.container_module}} {{
+  {kernel("a", "b_c")}
+  {kernel("a_b", "c")}
+  func.func @f() attributes {{llvm.emit_c_interface}} {{
+    %c1 = arith.constant 1 : index
+    {launch("@a::@b_c")}
+    {launch("@a_b::@c")}
+    return
+  }}
+}}""")
+    stubs = {name for name in ir if name.startswith("aotc_launch_")}
+    assert stubs == {"aotc_launch_a.b_c", "aotc_launch_a_b.c"}
