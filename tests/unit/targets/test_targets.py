@@ -57,6 +57,8 @@ class Third:
     # The runtime has the driver of CUDA, too.
     tools = (
         ToolSpec("third-linker", "links", ("third",), ("bin/third",)),
+        ToolSpec("third-packer", "compresses", ("third",), ("bin/pack",), is_optional=True),
+        ToolSpec("third-viewer", "shows", ("third",), ("bin/view",), decides_artifacts=False),
         *(target.TARGETS[0].tools if "alone" in sys.argv else ()),
     )
     native_chips = check_devices = passes = lambda self: ()
@@ -116,7 +118,10 @@ def test_a_third_target_is_a_folder_and_a_row() -> None:
     assert told.stdout == "saxpy_kernels\n", told.stderr
     listed = "".join(run("build", "-h").stdout.split())  # which breaks lines at hyphens
     assert "cpu-mlir,third-code,fatbin" in listed
+    # What decides no artifact has no option of a build.
     assert "--third-linker" in listed
+    assert "--third-packer" in listed
+    assert "--third-viewer" not in listed
 
 
 def test_a_third_targets_image_is_in_the_program(tmp_path: Path) -> None:
