@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ
+from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class CpuTarget:
     """The processor of the host, which runs kernels that are functions of the host."""
 
-    kinds = (CPU_MLIR, CPU_OBJ)
+    kinds = KINDS
     described = CPU_MLIR
     embedded = CPU_MLIR
     linked = (CPU_OBJ,)

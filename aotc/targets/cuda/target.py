@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX
+from aotc.targets.cuda.artifacts import CUBIN, FATBIN, KINDS
 from aotc.targets.cuda.tools import TOOLS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class CudaTarget:
     """The GPUs that NVIDIA's driver runs kernels on."""
 
-    kinds = (DEVICE_MLIR, DEVICE_LL, PTX, CUBIN, FATBIN)
+    kinds = KINDS
     described = CUBIN
     embedded = FATBIN
     linked = ()

@@ -102,9 +102,32 @@ def test_others_do_not_name_a_target() -> None:
     assert named == NAMES_A_TARGET
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+# A kind more of CUDA's: a row of its table and a function.
+WITH_SASS = """
+import sys
+
+from aotc.artifact_kind import ArtifactKind
+from aotc.targets.cuda import artifacts
+
+artifacts.KINDS += (
+    ArtifactKind(
+        "sass",
+        "targets.cuda.stages.disassemble",
+        ("{gpu_module}.{chip}.sass",),
+        takes=(artifacts.CUBIN,),
+        needs="module",
+    ),
+)
+
+from aotc.cli import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def run(*arguments: str | Path, command: str = COMMAND) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", COMMAND, *map(str, arguments)],
+        [sys.executable, "-c", command, *map(str, arguments)],
         env=process_environment(),
         capture_output=True,
         text=True,
@@ -122,6 +145,15 @@ def test_a_third_target_is_a_folder_and_a_row() -> None:
     assert "--third-linker" in listed
     assert "--third-packer" in listed
     assert "--third-viewer" not in listed
+
+
+def test_a_new_kind_of_images_is_a_row(tmp_path: Path) -> None:
+    """The stages before it know that -o has room for one file."""
+    place = tmp_path / "out"
+    built = run("build", SAMPLES / "saxpy.mlir", "--emit", "sass", "-o", place, command=WITH_SASS)
+    chips = ("sm_80", "sm_90", "sm_100", "sm_120")
+    names = ", ".join(f"saxpy_kernels.{chip}.sass" for chip in chips)
+    assert f"-o {place} has room for one file, and the build makes 4: {names}. " in built.stderr
 
 
 def test_a_third_targets_image_is_in_the_program(tmp_path: Path) -> None:
