@@ -8,7 +8,7 @@ So such a module imports little; its methods import what they need.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +59,10 @@ class DeviceTarget(Protocol):
 
     def passes(self) -> tuple[str, ...]:
         """The passes of MLIR that its stages run, as texts of pipelines: --print-ir knows them."""
+
+    def gpus_for(self, kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+        """The target's GPUs that run the code of a kernel (or of a gpu.launch) that is made for the
+        chips, each as a chip. A chip that lacks one of its operations has no code of it."""
 
     def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
         """The gpu.binary operations of the input, if their images are this target's. Raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ, KINDS
 
@@ -43,6 +43,10 @@ class CpuTarget:
         from aotc.targets.cpu.lowering import ALL_CPU_PASSES
 
         return (*ALL_CPU_PASSES, *INLINING_PASSES)
+
+    def gpus_for(self, kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+        """None: it is no GPU."""
+        return ()
 
     def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
         """None: a gpu.binary has code for GPUs."""

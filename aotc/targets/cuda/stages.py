@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from aotc.analysis.gpu_modules import gpu_modules, runs_on
-from aotc.analysis.requirements import Need, find_needs
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import ArtifactFile
 from aotc.building.build import Build, translated
@@ -26,6 +25,7 @@ from aotc.targets.cuda.compile import DeviceCompiler
 from aotc.targets.cuda.lower import lower_device
 from aotc.targets.cuda.pdl_kernels import pdl_kernels
 from aotc.targets.cuda.ptx_levels import level_of, retarget
+from aotc.targets.cuda.requirements import Need, find_needs
 from aotc.targets.cuda.results import (
     CompiledPtx,
     Cubins,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aotc.targets.cuda.artifacts import CUBIN, FATBIN, KINDS
 from aotc.targets.cuda.tools import TOOLS
@@ -42,6 +42,11 @@ class CudaTarget:
         from aotc.targets.cuda.lower import ALL_DEVICE_PASSES
 
         return ALL_DEVICE_PASSES
+
+    def gpus_for(self, kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+        from aotc.targets.cuda.requirements import gpus_for
+
+        return gpus_for(kernel, chips)
 
     def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
         from aotc.targets.cuda.given import given_binaries
