@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from aotc.artifact_kind import ArtifactKind
     from aotc.health import Check
@@ -56,6 +56,10 @@ class DeviceTarget(Protocol):
 
     def check_devices(self) -> tuple[Check, ...]:
         """What `aotc doctor` says of the target's driver and of its devices in this machine."""
+
+    def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
+        """What works with the target here, and what does not, as far as the checks tell (by their
+        names: the tools', and those of `check_devices`)."""
 
     def passes(self) -> tuple[str, ...]:
         """The passes of MLIR that its stages run, as texts of pipelines: --print-ir knows them."""

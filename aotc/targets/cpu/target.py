@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ, KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from aotc.health import Check
     from aotc.images.image import Found
@@ -37,6 +37,10 @@ class CpuTarget:
 
         count = cores()
         return (Check("cpu", Status.OK, f"{count} {'cores' if count > 1 else 'core'}"),)
+
+    def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
+        """None: kernels run on it wherever programs do, which is said of the host."""
+        return ()
 
     def passes(self) -> tuple[str, ...]:
         from aotc.targets.cpu.host_function import INLINING_PASSES

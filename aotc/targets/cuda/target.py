@@ -8,7 +8,7 @@ from aotc.targets.cuda.artifacts import CUBIN, FATBIN, KINDS
 from aotc.targets.cuda.tools import TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from aotc.health import Check
     from aotc.images.image import Found
@@ -37,6 +37,11 @@ class CudaTarget:
         from aotc.targets.cuda.doctor import check_devices
 
         return check_devices()
+
+    def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
+        from aotc.targets.cuda.doctor import find_abilities
+
+        return find_abilities(checks)
 
     def passes(self) -> tuple[str, ...]:
         from aotc.targets.cuda.lower import ALL_DEVICE_PASSES
