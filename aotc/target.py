@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from aotc.artifact_kind import ArtifactKind
     from aotc.health import Check
-    from aotc.images.image import Found
+    from aotc.images.image import Found, Image
     from aotc.images.view import View
     from aotc.input.given import GivenBinary
     from aotc.input.source import Source
@@ -79,6 +80,17 @@ class DeviceTarget(Protocol):
     def find_images(self, view: View) -> Iterator[Found]:
         """The target's images in a file, wherever they are, in order. What is damaged is an image
         with a problem."""
+
+    def image_text(
+        self,
+        image: Image,
+        content: View,
+        environment: Mapping[str, str],
+        overrides: Mapping[str, Path],
+    ) -> str:
+        """An image in text, below a line that says what it is: assembly as it is, and machine code
+        disassembled. Raises ToolError where the tool for that is missing, or fails. `overrides`
+        names tools, see `Toolchain`."""
 
 
 _NAMES = ("cuda", "cpu")

@@ -8,9 +8,10 @@ from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from aotc.health import Check
-    from aotc.images.image import Found
+    from aotc.images.image import Found, Image
     from aotc.images.view import View
     from aotc.input.given import GivenBinary
     from aotc.input.source import Source
@@ -63,6 +64,15 @@ class CpuTarget:
     def find_images(self, view: View) -> Iterator[Found]:
         """None: its kernels are a part of the host's code."""
         return iter(())
+
+    def image_text(
+        self,
+        image: Image,
+        content: View,
+        environment: Mapping[str, str],
+        overrides: Mapping[str, Path],
+    ) -> str:
+        raise AssertionError("the CPU has no images")
 
 
 TARGET: DeviceTarget = CpuTarget()

@@ -9,9 +9,10 @@ from aotc.targets.cuda.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from aotc.health import Check
-    from aotc.images.image import Found
+    from aotc.images.image import Found, Image
     from aotc.images.view import View
     from aotc.input.given import GivenBinary
     from aotc.input.source import Source
@@ -67,6 +68,17 @@ class CudaTarget:
         from aotc.targets.cuda.images.scan import find_images
 
         return find_images(view)
+
+    def image_text(
+        self,
+        image: Image,
+        content: View,
+        environment: Mapping[str, str],
+        overrides: Mapping[str, Path],
+    ) -> str:
+        from aotc.targets.cuda.disassemble import image_text
+
+        return image_text(image, content, environment, overrides)
 
 
 TARGET: DeviceTarget = CudaTarget()

@@ -15,8 +15,6 @@ from aotc.target import TARGETS
 NAMES_A_TARGET = {
     # --no-cpu-kernels and --emit cpu-mlir do not go together.
     ("aotc/request_words.py", "aotc.targets.cpu.artifacts"),
-    # aotc inspect --ptx.
-    ("aotc/inspect/images.py", "aotc.targets.cuda.images.ptx"),
 }
 
 # A third target: what a folder of its own would have, and the table that has it.
@@ -67,6 +65,7 @@ class Third:
     given_binaries = lambda self, source: ()
     image_format = lambda self, view: None
     find_images = lambda self, view: iter(())
+    image_text = lambda self, image, content, environment, overrides: ""
 
 
 sys.modules["aotc.targets.third"] = module = ModuleType("aotc.targets.third")
