@@ -56,7 +56,8 @@ class DeviceTarget(Protocol):
         Raises NoGpuError (`aotc.targets.native`), with the reason, where there should be one."""
 
     def check_devices(self) -> tuple[Check, ...]:
-        """What `aotc doctor` says of the target's driver and of its devices in this machine."""
+        """What `aotc doctor` says of the target's driver and of its devices in this machine, under
+        names that no other target has."""
 
     def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
         """What works with the target here, and what does not, as far as the checks tell (by their
