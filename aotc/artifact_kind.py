@@ -5,7 +5,8 @@ They are apart from the table, `aotc.artifacts`, to which each target adds rows 
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -62,10 +63,6 @@ class ArtifactKind(Struct, frozen=True, eq=False):
         return self.files[0].rpartition("/")[0]
 
     @property
-    def is_per_module(self) -> bool:
-        return any("{gpu_module}" in path for path in self.files)
-
-    @property
     def is_per_chip(self) -> bool:
         return any("{chip}" in path for path in self.files)
 
@@ -74,3 +71,9 @@ LOAD = ArtifactKind("load", "stages.module.load", is_named=False, needs="module"
 MLIR = ArtifactKind(
     "mlir", "stages.module.outline_module", ("{name}.gpu.mlir",), takes=(LOAD,), needs="module"
 )
+
+
+def own_kinds(names: Mapping[str, Any]) -> tuple[ArtifactKind, ...]:
+    """The rows that a target's module `artifacts` defines, in its order: `names` are its names."""
+    rows = (value for value in names.values() if isinstance(value, ArtifactKind))
+    return tuple(row for row in rows if row not in (LOAD, MLIR))

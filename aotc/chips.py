@@ -189,6 +189,8 @@ GPUS = {
 
 # The GPUs that kernels were fitted to.
 A100, H100 = GPUS[80], GPUS[90]
+# Threads that fill a large GPU: as many as are resident at once on an H100.
+LARGE_GPU_THREADS = H100.multiprocessors * LIMITS[90].warps * WARP
 # By the size of a cluster: how many blocks in such run at once on an H200, as measured. Clusters
 # lie in parts of the chip, and not all of these have as many multiprocessors.
 H200_BLOCKS_IN_CLUSTERS = {2: 132, 3: 132, 4: 120, 8: 112}

@@ -8,13 +8,13 @@ from pathlib import Path
 from aotc.distributions import info_folder, version_of
 from aotc.errors import InternalError
 from aotc.toolchain.data import data_dir
-from aotc.toolchain.tools import REQUIRED_PACKAGES
+from aotc.toolchain.tools import DECIDING_PACKAGES
 from aotc.version import __version__
 
 _PACKAGE = Path(__file__).resolve().parent
 _DATA = ("runtime_c", "templates")
 # What decides the bytes that aotc makes.
-_DISTRIBUTIONS = ("aotc", "mlir-python-bindings", "torch-mlir", *REQUIRED_PACKAGES)
+_DISTRIBUTIONS = ("aotc", "mlir-python-bindings", "torch-mlir", *DECIDING_PACKAGES)
 
 
 def own_files() -> list[Path]:

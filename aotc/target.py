@@ -8,14 +8,15 @@ So such a module imports little; its methods import what they need.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from aotc.artifact_kind import ArtifactKind
     from aotc.health import Check
-    from aotc.images.image import Found
+    from aotc.images.image import Found, Image
     from aotc.images.view import View
     from aotc.input.given import GivenBinary
     from aotc.input.source import Source
@@ -55,10 +56,19 @@ class DeviceTarget(Protocol):
         Raises NoGpuError (`aotc.targets.native`), with the reason, where there should be one."""
 
     def check_devices(self) -> tuple[Check, ...]:
-        """What `aotc doctor` says of the target's driver and of its devices in this machine."""
+        """What `aotc doctor` says of the target's driver and of its devices in this machine, under
+        names that no other target has."""
+
+    def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
+        """What works with the target here, and what does not, as far as the checks tell (by their
+        names: the tools', and those of `check_devices`)."""
 
     def passes(self) -> tuple[str, ...]:
         """The passes of MLIR that its stages run, as texts of pipelines: --print-ir knows them."""
+
+    def gpus_for(self, kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+        """The target's GPUs that run the code of a kernel (or of a gpu.launch) that is made for the
+        chips, each as a chip. A chip that lacks one of its operations has no code of it."""
 
     def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
         """The gpu.binary operations of the input, if their images are this target's. Raises
@@ -71,6 +81,17 @@ class DeviceTarget(Protocol):
     def find_images(self, view: View) -> Iterator[Found]:
         """The target's images in a file, wherever they are, in order. What is damaged is an image
         with a problem."""
+
+    def image_text(
+        self,
+        image: Image,
+        content: View,
+        environment: Mapping[str, str],
+        overrides: Mapping[str, Path],
+    ) -> str:
+        """An image in text, below a line that says what it is: assembly as it is, and machine code
+        disassembled. Raises ToolError where the tool for that is missing, or fails. `overrides`
+        names tools, see `Toolchain`."""
 
 
 _NAMES = ("cuda", "cpu")

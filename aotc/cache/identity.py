@@ -122,7 +122,7 @@ class Identities:
     ) -> tuple[list[str], dict[str, str]]:
         """Where to look whether they are still the same, and what they are."""
         from aotc.errors import AotcError
-        from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES, Toolchain, header_of
+        from aotc.toolchain.tools import DECIDING_TOOLS, Toolchain, header_of
 
         paths, identities = [], {"python": f"{sys.version_info[0]}.{sys.version_info[1]}"}
         for name, folder in packages.items():
@@ -132,9 +132,7 @@ class Identities:
         # Packages come and go in them.
         paths += [entry for entry in sys.path if entry.endswith("-packages")]
         toolchain = Toolchain(self._environment, self._tools)
-        for name in TOOL_NAMES:
-            if name in OPTIONAL_TOOLS:
-                continue
+        for name in DECIDING_TOOLS:
             try:
                 place = toolchain.place_of(name)
             except AotcError:

@@ -78,17 +78,12 @@ def inspect(
         raise InputError("--json is for the report and for --occupancy.")
     with opened(file) as view:
         if ptx is not None or sass is not None:
-            from aotc.inspect.images import ptx_texts, sass_texts
+            from aotc.inspect.images import image_texts
 
-            name = ptx if ptx is not None else sass
+            kind, name = ("ptx", ptx) if ptx is not None else ("cubin", sass)
             name = None if name == _ALL else name
             overrides = {"nvdisasm": nvdisasm} if nvdisasm is not None else {}
-            texts = (
-                ptx_texts(view, name)
-                if ptx is not None
-                else sass_texts(view, name, os.environ, overrides)
-            )
-            for text in texts:
+            for text in image_texts(view, kind, name, os.environ, overrides):
                 click.echo(text)
             return EXIT_OK
         report = report_of(view)

@@ -13,7 +13,7 @@ from aotc.cache.opening import CacheChoice
 from aotc.commands.option import option
 from aotc.request import DEFAULT_CHIPS, DEFAULT_PTX, BuildRequest, MemoryMode, PrintIr
 from aotc.request_words import make_request
-from aotc.toolchain.tools import OPTIONAL_TOOLS, TOOL_NAMES
+from aotc.toolchain.tools import DECIDING_TOOLS
 
 # Options of the command that `make_request` takes as they are.
 _SAME_NAME = (
@@ -21,7 +21,6 @@ _SAME_NAME = (
     *("runtime", "tuned", "save_temps", "warnings", "frontend", "frontend_options"),
     *("allow_tf32", "allow_3xtf32", "untested_kernels", "allow_file_directives"),
 )
-TOOL_OPTIONS = tuple(name for name in TOOL_NAMES if name not in OPTIONAL_TOOLS)
 
 
 class Commas(click.ParamType[list[str]]):
@@ -254,7 +253,7 @@ def build_options(command: Any) -> Any:
                 metavar="FILE",
                 help=f"Use this {name} (also AOTC_{name.upper().replace('-', '_')}).",
             )
-            for name in TOOL_OPTIONS
+            for name in DECIDING_TOOLS
         ),
     ]
     for add in reversed(options):
@@ -316,7 +315,7 @@ def named_tools(options: Mapping[str, Any]) -> dict[str, Path]:
     """The tools in place of the packages' that the options name, by name."""
     return {
         name: path
-        for name in TOOL_OPTIONS
+        for name in DECIDING_TOOLS
         if (path := options[f"tool_{name.replace('-', '_')}"]) is not None
     }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from aotc.health import Check, Status
 from aotc.request import HostTarget, version_numbers
+from aotc.target import TARGETS
 
 _Sections = Mapping[str, tuple[Check, ...]]
 
@@ -51,28 +52,9 @@ def find_abilities(sections: _Sections) -> tuple[Check, ...]:
         Check(f"input: {check.name}", check.status, check.found, mend=check.mend)
         for check in sections.get("front ends", ())
     )
-    nvdisasm = checks.get("nvdisasm")
-    sass = (
-        ()
-        if nvdisasm is None
-        else (Check("SASS", nvdisasm.status, "aotc inspect --sass", mend=nvdisasm.mend),)
-    )
-    return (building, running, *_gpus(sections), *formats, *sass)
+    of_targets = (check for target in TARGETS for check in target.find_abilities(checks))
+    return (building, running, *of_targets, *formats)
 
 
 def _yes_or(check: Check) -> str:
     return "kernels on the CPU" if check.status is Status.OK else check.found
-
-
-def _gpus(sections: _Sections) -> tuple[Check, ...]:
-    devices = [check for check in sections.get("devices", ()) if check.name.startswith("cuda:")]
-    if devices:
-        return tuple(
-            Check(f"run: {check.name}", check.status, check.found, mend=check.mend)
-            for check in devices
-        )
-    driver = next((check for check in sections.get("devices", ()) if check.name == "driver"), None)
-    if driver is None:
-        return ()
-    problem = "no GPU" if driver.status is Status.OK else f"no: the driver is {driver.found}"
-    return (Check("run: cuda", Status.ABSENT, problem, mend=driver.mend),)

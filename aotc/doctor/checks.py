@@ -72,7 +72,7 @@ def _check_bindings() -> Check:
 
 def _check_tools(environment: Mapping[str, str]) -> tuple[Check, ...]:
     toolchain = Toolchain(environment, asks=True)
-    # Those that only show something come last.
+    # Those that may be missing come last.
     names = sorted(TOOL_NAMES, key=lambda name: name in OPTIONAL_TOOLS)
     return tuple(
         _attempt(name, functools.partial(_check_tool, toolchain, name), purpose_of(name))

@@ -2,7 +2,7 @@
 
 Each `gpu.binary` becomes
 
-* a constant with the fatbin, and a constructor that hands it to `mgpuModuleLoad` (which only
+* a constant with the image, and a constructor that hands it to `mgpuModuleLoad` (which only
   remembers it) before `main`, or when a library is opened;
 * a table of the kernels' CPU forms, given to `aotc_module_register` by the same constructor
   through a weak reference: linked against upstream's runtime, the object does without.
@@ -67,7 +67,7 @@ def embed(
 ) -> None:
     """Changes `host` in place.
 
-    `images` maps a gpu.module's name to its fatbin, `built_for` to what is in it, as messages
+    `images` maps a gpu.module's name to its image, `built_for` to what is in it, as messages
     say it; `managed_globals` are the variables that kernels are given, `lowered_entries` functions
     that are exported as they are, `weights` the file that has what `host` only declares,
     `only_capability` which GPUs alone have use for an image (90: 9.0),

@@ -1,4 +1,4 @@
-"""Text of a file's images: PTX as it is, machine code by nvdisasm, and kernels' occupancy."""
+"""Text of a file's images, and the occupancy of their kernels."""
 
 from __future__ import annotations
 
@@ -7,74 +7,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aotc.chips import MAX_BLOCK_THREADS
-from aotc.errors import InputError, ToolError
+from aotc.errors import InputError
 from aotc.images.image import Image
 from aotc.images.view import View, printable
 from aotc.inspect.occupancy import Occupancy, limits_of, occupancy
-from aotc.inspect.report import Report, images_in
-from aotc.inspect.text import UNKNOWN, table
+from aotc.inspect.report import Report
+from aotc.inspect.text import UNKNOWN, kind_words, table
 from aotc.manifest import built_for_text
-from aotc.processes.record import temporary_folder
 from aotc.request import Chip
-from aotc.targets.cuda.images.ptx import text_of
-from aotc.toolchain import Runner, Toolchain
+from aotc.target import TARGETS
 
 
-def ptx_texts(view: View, name: str | None) -> Iterator[str]:
-    """The PTX in a file: all of it, or that for a chip or with a kernel of that name.
-
-    Raises InputError where there is none.
-    """
-    for image, content in _chosen(view, "ptx", name):
-        yield f"// {view.name}: PTX {image.ptx_version} for {image.chip}\n{text_of(content)}"
-
-
-def sass_texts(
+def image_texts(
     view: View,
+    kind: str,
     name: str | None,
     environment: Mapping[str, str],
     overrides: Mapping[str, Path],
 ) -> Iterator[str]:
-    """The machine code in a file as nvdisasm prints it, likewise.
+    """The images of a kind in a file, as text: all of them, or those for a chip or with a kernel of
+    that name.
 
-    Raises ToolError where there is no nvdisasm, or it fails.
+    Raises InputError where there is none, and ToolError where the tool that makes the text is not
+    there, or fails.
     """
-    tool = Toolchain(environment, overrides).look_for("nvdisasm")
-    if tool is None:
-        raise ToolError(
-            "nvdisasm is missing, which disassembles device code. The package "
-            "'nvidia-cuda-nvdisasm' brings it: it is not installed beside aotc.",
-            hint="pip install nvidia-cuda-nvdisasm, or name another with --nvdisasm or "
-            "AOTC_NVDISASM",
-        )
-    runner = Runner(environment)
-    with temporary_folder() as folder:
-        for number, (image, content) in enumerate(_chosen(view, "cubin", name)):
-            file = f"{number}.cubin"
-            (folder / file).write_bytes(content.all())
-            done = runner.run(
-                [*tool.command, "-c", file],
-                making=f"the disassembly for {image.chip}",
-                cwd=folder,
-            )
-            (folder / file).unlink()
-            yield f"// {view.name}: {image.chip}\n{done.stdout}"
-
-
-def _chosen(view: View, kind: str, name: str | None) -> Iterator[tuple[Image, View]]:
     seen: list[Image] = []
     count = 0
-    for found in images_in(view):
-        if found.image.kind != kind or found.content is None:
-            continue
-        seen.append(found.image)
-        names = {found.image.chip, *(kernel.name for kernel in found.image.kernels)}
-        if name is None or name in names:
-            count += 1
-            yield found.image, found.content
+    for target in TARGETS:
+        for found in target.find_images(view):
+            image, content = found.image, found.content
+            if image.kind != kind or content is None:
+                continue
+            seen.append(image)
+            if name in (None, image.chip, *(kernel.name for kernel in image.kernels)):
+                count += 1
+                text = target.image_text(image, content, environment, overrides)
+                yield f"// {view.name}: {text}"
     if count > 0:
         return
-    what = "PTX" if kind == "ptx" else "cubin"
+    what = kind_words(kind)
     if not seen:
         raise InputError(f"There is no {what} in {view.name}.")
     chips = built_for_text([image.chip for image in seen])

@@ -37,6 +37,11 @@ def to_text(report: Report) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
+def kind_words(kind: str) -> str:
+    """A kind of image, or the format of a file, as people write it."""
+    return "PTX" if kind == "ptx" else kind
+
+
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of aligned columns; all but the first two are numbers, aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -51,8 +56,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _title(report: Report) -> str:
-    names = {"ptx": "PTX", "cubin": "cubin", "fatbin": "fatbin"}
-    form = names.get(report.format, report.format)
+    form = kind_words(report.format)
     return f"{form} for {report.host.architecture}" if report.host is not None else form
 
 
@@ -136,9 +140,8 @@ def _images(images: Sequence[Image]) -> list[str]:
 
 def _image_name(image: Image) -> str:
     version = f" {image.ptx_version}" if image.ptx_version else ""
-    kind = "PTX" if image.kind == "ptx" else image.kind
     stored = f", {image.compression}" if image.compression else ""
-    return f"{image.chip} {kind}{version}, {_size(image.bytes)}{stored}"
+    return f"{image.chip} {kind_words(image.kind)}{version}, {_size(image.bytes)}{stored}"
 
 
 def _kernel(kernel: DeviceKernel, image: Image) -> tuple[str, ...]:

@@ -14,7 +14,9 @@ class ToolSpec(Struct, frozen=True):
     `probe` are the arguments that make it print its version; None for a file that is not
     a program. In what it prints, `answer` finds the version: another program does not print that.
     Its version is its package's, unless `has_own_version`. One that `is_folder` is the folder of a
-    driver's headers, with which the runtime is compiled; its file is a header in there.
+    driver's headers, with which the runtime is compiled; its file is a header in there. One that
+    `is_optional` may be missing. One that `decides_artifacts` is a part of the cache's keys, and
+    the commands that build have an option that names another.
     """
 
     name: str
@@ -26,6 +28,7 @@ class ToolSpec(Struct, frozen=True):
     has_own_version: bool = False
     is_folder: bool = False
     is_optional: bool = False
+    decides_artifacts: bool = True
 
     @property
     def header(self) -> str:

@@ -74,8 +74,10 @@ _SPECS = {
 
 # What an override may name, in the order in which `aotc --version` lists the tools.
 TOOL_NAMES = tuple(_SPECS)
-# Without them nothing is lost but what they show.
 OPTIONAL_TOOLS = tuple(spec.name for spec in _SPECS.values() if spec.is_optional)
+# Those that decide the bytes of artifacts.
+_DECIDING = [spec for spec in _SPECS.values() if spec.decides_artifacts]
+DECIDING_TOOLS = tuple(spec.name for spec in _DECIDING)
 
 
 def _packages_of(specs: Iterable[ToolSpec]) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ def _packages_of(specs: Iterable[ToolSpec]) -> tuple[str, ...]:
 
 # What brings the tools: all, and those that decide the bytes of artifacts.
 TOOL_PACKAGES = _packages_of(_SPECS.values())
-REQUIRED_PACKAGES = _packages_of(spec for spec in _SPECS.values() if not spec.is_optional)
+DECIDING_PACKAGES = _packages_of(_DECIDING)
 
 
 def purpose_of(name: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from aotc.artifact_kind import MLIR
 from aotc.artifacts import SHARED
@@ -143,16 +143,22 @@ def _build(
         "library": f"{name}.so",
         "function": entry.functions["async"],
         "last_error": manifest.functions["last_error"],
-        "label": str(kernel).removesuffix(f" on {kernel.target}") + _short(kernel.variant),
+        "label": label(kernel),
         "kernel": kernel.family.name,
         "variant": to_builtins(kernel.variant),
     }
 
 
-def _short(variant: Any) -> str:
-    names = ("stages", "consumers", "ping_pong", "down", "across", "splits", "k", "warps", "depth")
-    parts = [f"{name} {getattr(variant, name)}" for name in names if hasattr(variant, name)]
-    return f" ({', '.join(parts)})"
+def label(kernel: Choice) -> str:
+    """The kernel among the others of its problem: its family's description, and each parameter of
+    the variant that is not the default."""
+    variant = kernel.variant
+    parts = [
+        f"{field.name} {getattr(variant, field.name)}"
+        for field in fields(variant)
+        if getattr(variant, field.name) != field.default
+    ]
+    return f"{kernel.family.describe(variant)} ({', '.join(parts)})"
 
 
 def _described(product: Product, kernels: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from inspected.support import Built, build_small, pack
 
 from aotc.errors import InputError
 from aotc.images.view import View
-from aotc.inspect.images import occupancy_rows, ptx_texts
+from aotc.inspect.images import image_texts, occupancy_rows
 from aotc.inspect.report import Report, report_of
 from aotc.inspect.text import to_text
 from aotc.request import Chip
@@ -73,7 +73,10 @@ def _look_on(view: View, report: Report) -> list[str]:
     text = to_text(report)
     report.to_json().encode()
     said = [text, *report.problems]
-    for use in (lambda: list(ptx_texts(view, None)), lambda: occupancy_rows(report, _CHIP, None)):
+    for use in (
+        lambda: list(image_texts(view, "ptx", None, {}, {})),
+        lambda: occupancy_rows(report, _CHIP, None),
+    ):
         try:
             use()
         except InputError as error:

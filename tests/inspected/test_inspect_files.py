@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator
 from aotc.emit.header import generate_header
 from aotc.manifest import read_manifest
 from aotc.request import HostTarget
-from aotc.toolchain import Runner, Toolchain
+from aotc.toolchain import Runner, Toolchain, tools
 
 SCHEMA = Draft202012Validator(json.loads((REPOSITORY / "docs" / "inspect.schema.json").read_text()))
 HOSTS = ("executable", "shared", "static", "object")
@@ -272,7 +272,7 @@ def test_sass(aotc: Callable[..., Outcome], built: Built, tmp_path: Path) -> Non
 def test_sass_without_nvdisasm(
     aotc: Callable[..., Outcome], built: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Toolchain, "look_for", lambda self, name: None)
+    monkeypatch.setattr(tools, "_package_file", lambda spec: None)
     failed = aotc("inspect", built.executable, "--sass")
     assert failed.code == 3
     assert "hint: pip install nvidia-cuda-nvdisasm, or name another with" in failed.stderr

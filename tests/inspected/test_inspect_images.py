@@ -14,7 +14,7 @@ from inspected.support import Built, pack
 
 from aotc.images.view import View
 from aotc.inspect import inspect, opened
-from aotc.inspect.images import ptx_texts
+from aotc.inspect.images import image_texts
 from aotc.inspect.report import report_of
 from aotc.targets.cuda.compile import parse_resources
 from aotc.targets.cuda.images.cubin import read_cubin
@@ -133,7 +133,10 @@ def test_compressed_images(
     assert [image.compression for image in report.images] == compressions
     assert [image.kernels for image in report.images] == [i.kernels for i in inspect(plain).images]
     with opened(packed) as one, opened(plain) as other:
-        texts = ["".join(ptx_texts(view, None)).split("\n", 1)[1] for view in (one, other)]
+        texts = [
+            "".join(image_texts(view, "ptx", None, {}, {})).split("\n", 1)[1]
+            for view in (one, other)
+        ]
     assert texts[0] == texts[1]
     assert "mul.f32 %f39" in texts[0]
 

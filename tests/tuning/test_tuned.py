@@ -29,6 +29,7 @@ from aotc.kernels.matmul.tuned import (
 )
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.request import Chip
+from aotc.tuning.candidates import label
 
 Aotc = Callable[..., Outcome]
 HOPPER, AMPERE = Chip("sm_90a"), Chip("sm_80")
@@ -63,6 +64,18 @@ def file_of(path: Path, *entries: Entry) -> Path:
 
 
 # --- Choices -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chip", [AMPERE, HOPPER], ids=str)
+@pytest.mark.parametrize("size", [128, 1024])
+def test_each_candidate_has_a_label_of_its_own(size: int, chip: Chip) -> None:
+    """Also those that only split-K or the arrangement of warps tells apart."""
+    wide = Matrix(f"memref<{size}x8192xf16>", "f16", (size, 8192), 8192, 16)
+    tall = Matrix(f"memref<8192x{size}xf16>", "f16", (8192, size), size, 16)
+    problem = Problem(wide, tall, matrix(size), "f32")
+    labels = [label(kernel) for kernel in candidates(problem, chip, timed_sizes(problem)[0])]
+    assert len(labels) > 1
+    assert [one for one in labels if labels.count(one) > 1] == []
 
 
 def test_what_was_measured_is_chosen() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from aotc.builder import Builder
+from aotc.chips import WARP
 from aotc.kernels.attention.arithmetic import (
     LOG2_E,
     exp2,
@@ -22,7 +23,7 @@ from aotc.kernels.attention.arithmetic import (
 from aotc.kernels.hopper.smem import assembly
 from aotc.numbers import Float, Number, Scalar, compare, fma, maximum_number
 
-_ALL_LANES, _LAST_LANE = -1, 31
+_ALL_LANES, _LAST_LANE = -1, WARP - 1
 
 
 class Rows(Struct, frozen=True):

@@ -16,7 +16,14 @@ from math import gcd, prod
 from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
-from aotc.chips import H100, MAX_THREAD_REGISTERS, REGISTERS, STATIC_SHARED_BYTES, WARP
+from aotc.chips import (
+    H100,
+    MAX_BLOCK_THREADS,
+    MAX_THREAD_REGISTERS,
+    REGISTERS,
+    STATIC_SHARED_BYTES,
+    WARP,
+)
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
@@ -71,7 +78,7 @@ class Variant(Struct, frozen=True):
     unroll: int
     rows: int = 1
     warps_along: int = 1
-    lanes: int = 32
+    lanes: int = WARP
     split_k: int = 1
     is_right: bool = False
     uses_pdl: bool = False
@@ -446,11 +453,11 @@ class Gemv(MatmulFamily[Problem]):
         width = variant.load_bytes // ELEMENT_BYTES[large.matrix.element]
         kernel = _Shape(problem, variant)
         return (
-            1 <= variant.warps <= 32
+            1 <= variant.warps <= MAX_BLOCK_THREADS // WARP
             and 0 < variant.load_bytes <= min(WIDEST_ACCESS, large.matrix.alignment)
             and width > 0
             and large.matrix.alignment % variant.load_bytes == 0
-            and variant.lanes in (1, 2, 4, 8, 16, 32)
+            and variant.lanes in (1, 2, 4, 8, 16, WARP)
             and variant.warps % variant.warps_along == 0
             and kernel.shared_bytes <= STATIC_SHARED_BYTES
             and kernel.registers <= min(MAX_THREAD_REGISTERS, REGISTERS // kernel.threads)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import FLOAT8, Buffer, Builder, Launch
+from aotc.chips import WARP
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
@@ -25,7 +26,7 @@ from aotc.numbers import Number, Value, ceil_divide, compare
 from aotc.request import Chip
 
 # A block copies a square tile: a column for each lane, by so many warps.
-_TILE, _WARPS = 32, 8
+_TILE, _WARPS = WARP, 8
 _ALIGNMENT = 16  # bytes: of rows of copies
 # Of tf32: bits of f32 that are cut off, and half of the last that is kept.
 _CUT_BITS, _HALF = 0x1FFF, 0x1000

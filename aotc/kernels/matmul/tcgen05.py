@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder, Launch
-from aotc.chips import KIB, LIMITS
+from aotc.chips import KIB, LIMITS, WARP
 from aotc.kernels.family import SM_100A
 from aotc.kernels.hopper.cta import Cta, size_of
 from aotc.kernels.hopper.mma import zero_extend
@@ -32,7 +32,7 @@ from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, divide_up,
 
 # Warps: four for the epilogue, the producer, and the one that begins MMAs.
 _EPILOGUE_WARPS, _PRODUCER, _MMA = 4, 4, 5
-_THREADS = 32 * 6
+_THREADS = WARP * 6
 _ROWS = 128  # of a tile: a lane of tensor memory each
 _MMA_K = 16  # of one tcgen05.mma
 _CTA_GROUP = "#nvvm.cta_group<cta_1>"
@@ -262,7 +262,7 @@ class _Kernel:
         row = self.tile.row + self.cta.thread
         is_row = compare("ult", row, self.m)
         # An address in tensor memory is a lane in its upper half, and a column.
-        first = self.accumulators_address + (self.cta.warp * 32 << 16)
+        first = self.accumulators_address + (self.cta.warp * WARP << 16)
         with b.loop(b.constant(0, "i32"), self.variant.n, _LOADED) as loop:
             place = self._tensor_memory(first + loop.index)
             shape = "#nvvm.tcgen05_ldst_shape<shape_32x32b>"

@@ -6,14 +6,14 @@ from typing import Any
 
 from aotc.analysis.extents import LaunchSizes
 from aotc.analysis.gpu_modules import launched_kernel
-from aotc.analysis.requirements import find_needs
 from aotc.analysis.shared_memory import static_bytes
-from aotc.chips import LIMITS, STATIC_SHARED_BYTES
+from aotc.chips import STATIC_SHARED_BYTES
 from aotc.input.source import Source
 from aotc.lower.checks.launches import LAUNCHES
 from aotc.lower.checks.operations import Operations
 from aotc.ops import symbol_of
-from aotc.request import BuildRequest, Chip
+from aotc.request import BuildRequest
+from aotc.target import TARGETS
 from aotc.warnings import BuildWarning
 
 
@@ -57,7 +57,7 @@ def _check_dynamic(
     static = static_bytes(kernel) if kernel is not None else 0
     chips = request.cubin_chips
     if request.has_default_chips and kernel is not None:
-        chips = _served(_able(kernel, chips))
+        chips = tuple(one for target in TARGETS for one in target.gpus_for(kernel, chips))
     lacking = [chip for chip in chips if static + dynamic > chip.limits.block_shared]
     if not lacking:
         return []
@@ -72,23 +72,3 @@ def _check_dynamic(
             f"a block is given {asked} shared memory: {has}",
         )
     ]
-
-
-def _served(chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
-    """The GPUs that run cubins for the chips, each as the chip of its own name."""
-    served = (one for one in LIMITS if any(chip.runs_on(one) for chip in chips))
-    return tuple(Chip(f"sm_{capability}") for capability in served)
-
-
-def _able(kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
-    """The chips, or their own variants, that have the kernel's operations: there is no code for
-    the others."""
-    needs = find_needs(kernel)
-    return tuple(
-        chip
-        for chip in chips
-        if any(
-            all(need.is_met_by(candidate) for need in needs)
-            for candidate in (chip, Chip(f"{chip.name}a"))
-        )
-    )

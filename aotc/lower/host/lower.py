@@ -91,6 +91,8 @@ def lower_host(
 
 def _replace_by_binary(gpu_module: Any) -> None:
     symbol = symbol_of(gpu_module)
+    # Upstream's verifier wants an object of some vendor's target. Nothing reads it: `embed` puts
+    # the target's image in place of the operation.
     binary = ir.Operation.parse(
         f'gpu.binary @"{symbol}" <#gpu.select_object<0 : i64>> '
         '[#gpu.object<#nvvm.target, bin = "">]'

@@ -7,16 +7,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc.chips import H100, LIMITS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, WARP
+from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK, MAX_BLOCK_THREADS, MAX_GRID, WARP
 from aotc.errors import InputError
 from aotc.mlir import ir
 
 MIN_THREADS = 128
 PREFERRED_THREADS = 256
 MAX_GRID_YZ = MAX_GRID[1]
-# What an H100 runs at once, twice: two waves of blocks. Where there is less work than that, no
-# thread gets more of it.
-TWO_WAVES = 2 * H100.multiprocessors * LIMITS[90].warps * WARP
+# Two waves of blocks. Where there is less work than that, no thread gets more of it.
+TWO_WAVES = 2 * LARGE_GPU_THREADS
 # A loop or a linalg operation may carry it: threads of its blocks along x, y, z.
 BLOCK_ATTRIBUTE = "aotc.block"
 

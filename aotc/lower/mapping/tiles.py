@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import Access, Overlaps, access_of, accesses_in, is_pure
-from aotc.chips import STATIC_SHARED_BYTES, WARP
+from aotc.chips import STATIC_SHARED_BYTES
 from aotc.lower.mapping.blocks import BlockShape
 from aotc.lower.mapping.build import SLE, SLT, ULT, Launch, create_launch, shared_type
 from aotc.lower.mapping.nest import (
@@ -28,15 +28,15 @@ from aotc.mlir import ir
 from aotc.ops import create_either
 from aotc.rewrites.cloning import body_of, copy, copy_in_step
 
-TILE = WARP
+TILE = 32  # rows and columns of a tile, and threads of a block along x
 _ROWS = 8
 # Along an extent that is known to be shorter, tiles are mostly empty.
 _LEAST_EXTENT = 8
 
 
 class TilePlan(Struct, frozen=True):
-    """Blocks of a warp along x; `across` is the dimension that the `loads` go along, `along` the
-    one that the stores go along."""
+    """Blocks of TILE threads along x; `across` is the dimension that the `loads` go along, `along`
+    the one that the stores go along."""
 
     block: BlockShape
     along: int

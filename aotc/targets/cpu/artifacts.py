@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aotc.artifact_kind import MLIR, ArtifactKind
+from aotc.artifact_kind import MLIR, ArtifactKind, own_kinds
 
 CPU_MLIR = ArtifactKind(
     "cpu-mlir",
@@ -19,3 +19,6 @@ CPU_OBJ = ArtifactKind(
     is_named=False,
     is_text=False,
 )
+
+# All rows above, in the order in which they are made.
+KINDS = own_kinds(globals())

@@ -19,8 +19,6 @@ WARP_SYNC = "aotc_cpu_warp_sync"
 # (block, message, thread_id x, y, z); does not return.
 FAIL = "aotc_cpu_fail"
 
-WARP_SIZE = 32
-
 # What each warp has to exchange values through, in bytes: both multiplicands of the largest product
 # of matrices, see expand/products.py.
 WARP_SLOTS = 2048

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ
+from aotc.targets.cpu.artifacts import CPU_MLIR, CPU_OBJ, KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from aotc.health import Check
-    from aotc.images.image import Found
+    from aotc.images.image import Found, Image
     from aotc.images.view import View
     from aotc.input.given import GivenBinary
     from aotc.input.source import Source
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class CpuTarget:
     """The processor of the host, which runs kernels that are functions of the host."""
 
-    kinds = (CPU_MLIR, CPU_OBJ)
+    kinds = KINDS
     described = CPU_MLIR
     embedded = CPU_MLIR
     linked = (CPU_OBJ,)
@@ -38,11 +39,19 @@ class CpuTarget:
         count = cores()
         return (Check("cpu", Status.OK, f"{count} {'cores' if count > 1 else 'core'}"),)
 
+    def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
+        """None: kernels run on it wherever programs do, which is said of the host."""
+        return ()
+
     def passes(self) -> tuple[str, ...]:
         from aotc.targets.cpu.host_function import INLINING_PASSES
         from aotc.targets.cpu.lowering import ALL_CPU_PASSES
 
         return (*ALL_CPU_PASSES, *INLINING_PASSES)
+
+    def gpus_for(self, kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+        """None: it is no GPU."""
+        return ()
 
     def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
         """None: a gpu.binary has code for GPUs."""
@@ -55,6 +64,15 @@ class CpuTarget:
     def find_images(self, view: View) -> Iterator[Found]:
         """None: its kernels are a part of the host's code."""
         return iter(())
+
+    def image_text(
+        self,
+        image: Image,
+        content: View,
+        environment: Mapping[str, str],
+        overrides: Mapping[str, Path],
+    ) -> str:
+        raise AssertionError("the CPU has no images")
 
 
 TARGET: DeviceTarget = CpuTarget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aotc.artifact_kind import MLIR, ArtifactKind
+from aotc.artifact_kind import MLIR, ArtifactKind, own_kinds
 
 DEVICE_MLIR = ArtifactKind(
     "device-mlir",
@@ -46,3 +46,6 @@ FATBIN = ArtifactKind(
     is_text=False,
     needs="module",
 )
+
+# All rows above, in the order in which they are made.
+KINDS = own_kinds(globals())

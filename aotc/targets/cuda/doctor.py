@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from aotc.health import Check, Status
@@ -54,3 +55,28 @@ def _check_device(driver: Any, ordinal: int) -> Check:
     mend = f"--chip sm_{major}{minor}" if f"sm_{major}{minor}" in KNOWN_CHIPS else ""
     problem = f"{found}: older than the default chips"
     return Check(f"cuda:{ordinal}", Status.ABSENT, problem, mend=mend)
+
+
+def find_abilities(checks: Mapping[str, Check]) -> tuple[Check, ...]:
+    return (*_gpus(checks), *_sass(checks))
+
+
+def _gpus(checks: Mapping[str, Check]) -> tuple[Check, ...]:
+    devices = [check for name, check in checks.items() if name.startswith("cuda:")]
+    if devices:
+        return tuple(
+            Check(f"run: {check.name}", check.status, check.found, mend=check.mend)
+            for check in devices
+        )
+    driver = checks.get("driver")
+    if driver is None:
+        return ()
+    problem = "no GPU" if driver.status is Status.OK else f"no: the driver is {driver.found}"
+    return (Check("run: cuda", Status.ABSENT, problem, mend=driver.mend),)
+
+
+def _sass(checks: Mapping[str, Check]) -> tuple[Check, ...]:
+    nvdisasm = checks.get("nvdisasm")
+    if nvdisasm is None:
+        return ()
+    return (Check("SASS", nvdisasm.status, "aotc inspect --sass", mend=nvdisasm.mend),)

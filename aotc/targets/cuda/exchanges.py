@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc import ops
+from aotc.chips import WARP
 from aotc.errors import InputError
 from aotc.input.source import Source
 from aotc.mlir import ir
 from aotc.ops import find
 from aotc.rewrites.reductions import check_clusters
 from aotc.targets.cuda.lanes import (
-    WARP_SIZE,
     expand_ballot,
     expand_broadcast,
     expand_rotate,
@@ -65,11 +65,11 @@ def expand_exchanges(device: Any, source: Source) -> None:
 def _problem(operation: Any, source: Source) -> str | None:
     reason = None
     if operation.name == "gpu.subgroup_reduce":
-        reason = check_clusters(operation, WARP_SIZE)
+        reason = check_clusters(operation, WARP)
     elif operation.name == "gpu.rotate":
         width = ir.IntegerAttr(operation.attributes["width"]).value
-        if width > WARP_SIZE:
-            reason = f"a width of {width} does not fit into a warp of {WARP_SIZE}"
+        if width > WARP:
+            reason = f"a width of {width} does not fit into a warp of {WARP}"
     if reason is None:
         return None
     place = source.place(operation.location)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import binary, compare, constant, create, defining, integer, unary
 
-WARP_SIZE = 32
 ALL_LANES = 0xFFFFFFFF
 
 # Of the predicates of arith.cmpi.
@@ -127,7 +127,7 @@ def shuffle(kind: str, word: Any, operand: Any, *, mask: Any = None) -> Any:
 
     `mask` has the lanes that wait for each other: all lanes that have not ended, if not given.
     """
-    clamp = i32(0 if kind == "up" else WARP_SIZE - 1)
+    clamp = i32(0 if kind == "up" else WARP - 1)
     return _shfl(kind, word, operand, mask, clamp, [integer(_WORD)], {}).result
 
 
@@ -158,7 +158,7 @@ def expand_shuffle(operation: Any) -> Sequence[Any] | None:
     undefined, and its `up` finds no valid source.
     """
     value, offset, width = operation.operands
-    whole = _known_i32(width) == WARP_SIZE
+    whole = _known_i32(width) == WARP
     if (whole and _upstream_moves(value.type)) or not can_move(value.type):
         return None
     kind = _SHUFFLES[enumerator(operation.attributes["mode"])]
@@ -206,7 +206,7 @@ def _extract(pair: Any, place: int, type_: Any) -> Any:
 
 def _first_lanes_or_others(width: Any) -> Any:
     """The first `width` lanes in these lanes, the others in those: each waits for its own."""
-    first = binary("arith.shrui", i32(ALL_LANES), binary("arith.subi", i32(WARP_SIZE), width))
+    first = binary("arith.shrui", i32(ALL_LANES), binary("arith.subi", i32(WARP), width))
     others = binary("arith.xori", first, i32(ALL_LANES))
     return create(
         "arith.select", [compare(_ULT, lane_id(), width), first, others], [first.type]

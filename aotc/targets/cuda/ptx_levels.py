@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from aotc.analysis.requirements import Need
 from aotc.request import Chip
+from aotc.targets.cuda.requirements import Need
 
 _FIRST = 80
 # From that compute capability on, LLVM IR with a match has instructions of its own: conversions of

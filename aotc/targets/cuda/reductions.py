@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from aotc import ops
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import binary, compare, create, integer, symbol_of, unary
 from aotc.rewrites.reductions import (
@@ -28,7 +29,6 @@ from aotc.rewrites.reductions import (
 )
 from aotc.targets.cuda.lanes import (
     ALL_LANES,
-    WARP_SIZE,
     can_move,
     i32,
     lane_id,
@@ -73,8 +73,8 @@ def expand_subgroup_reduce(operation: Any) -> Sequence[Any] | None:
     (value,) = operation.operands
     if not can_move(value.type):
         return None
-    clusters, kind = clusters_of(operation, WARP_SIZE), kind_of(operation)
-    if clusters.size == WARP_SIZE and kind in _REDUX_KINDS and _fits_redux(value.type):
+    clusters, kind = clusters_of(operation, WARP), kind_of(operation)
+    if clusters.size == WARP and kind in _REDUX_KINDS and _fits_redux(value.type):
         return [_redux(kind, value)]
     has_partner = _in_block(operation)
     combine = named_combiner(kind, value.type)
@@ -117,7 +117,7 @@ def expand_all_reduce(operation: Any) -> Sequence[Any] | None:
     slots = _get_slots(operation, value.type)
     is_first_lane = compare(_EQ, lane, i32(0))
 
-    reduced = _butterfly(value, combine, Clusters(WARP_SIZE, 1), _in_block(operation))
+    reduced = _butterfly(value, combine, Clusters(WARP, 1), _in_block(operation))
     ops.create_if(is_first_lane, lambda: _store(reduced, slots, warp))
     create("gpu.barrier")
 
@@ -126,7 +126,7 @@ def expand_all_reduce(operation: Any) -> Sequence[Any] | None:
         # of their own read the last one: nobody asks them.
         last = binary("arith.subi", warps, i32(1))
         own = _load(slots, binary("arith.minui", lane, last))
-        most = _MOST_WARPS if known is None else -(-known // WARP_SIZE)
+        most = _MOST_WARPS if known is None else -(-known // WARP)
         result = _butterfly(
             own,
             combine,
@@ -143,7 +143,7 @@ def expand_all_reduce(operation: Any) -> Sequence[Any] | None:
 def _in_block(operation: Any) -> HasPartner:
     """Whether the block has the partner's thread; None where all warps are whole."""
     known = known_threads(operation)
-    if known is not None and known % WARP_SIZE == 0:
+    if known is not None and known % WARP == 0:
         return None
     linear = linear_id()
     count = thread_count() if known is None else i32(known)

@@ -9,10 +9,10 @@ from msgspec import Struct
 from aotc.building.results import KernelCode, StageResult
 
 if TYPE_CHECKING:  # each is loaded when a stage needs it
-    from aotc.analysis.requirements import Need
     from aotc.errors import InputError
     from aotc.host.translate import Translation
     from aotc.request import Chip
+    from aotc.targets.cuda.requirements import Need
 
     # A gpu.module by name, and the chip that an image of it is for.
     Image = tuple[str, Chip]

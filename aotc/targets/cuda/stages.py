@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from aotc.analysis.gpu_modules import gpu_modules, runs_on
-from aotc.analysis.requirements import Need, find_needs
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import ArtifactFile
 from aotc.building.build import Build, translated
@@ -21,11 +20,12 @@ from aotc.kernels.family import ANY_GPU, CPU
 from aotc.manifest import Resources
 from aotc.ops import symbol_of
 from aotc.request import KNOWN_CHIPS, Chip, unique
-from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX
+from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, KINDS, PTX
 from aotc.targets.cuda.compile import DeviceCompiler
 from aotc.targets.cuda.lower import lower_device
 from aotc.targets.cuda.pdl_kernels import pdl_kernels
 from aotc.targets.cuda.ptx_levels import level_of, retarget
+from aotc.targets.cuda.requirements import Need, find_needs
 from aotc.targets.cuda.results import (
     CompiledPtx,
     Cubins,
@@ -47,9 +47,9 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
     files: list[ArtifactFile] = []
     modules = gpu_modules(outlined.module)
     on_gpu = [symbol_of(op) for op in modules if runs_on(op) != CPU]
-    for kind in r.emit:
+    for kind in KINDS:
         # Of images, the chips decide how many there are: `begin_device` knows these.
-        if kind.is_per_module and kind is not CUBIN:
+        if not kind.is_per_chip:
             check_room(r, kind, [_name(build, kind, name) for name in on_gpu])
     for gpu_module in modules:
         name = symbol_of(gpu_module)
@@ -112,10 +112,10 @@ def begin_device(build: Build, outlined: Outlined, device: DeviceModules) -> Dev
             )
         )
     jobs = [(unit.name, chip) for unit in units for chip in unit.chips]
-    check_room(
-        build.request, CUBIN, [_name(build, CUBIN, *job) for job in _for_cubins(build, jobs)]
-    )
-    check_room(build.request, PTX, [_name(build, PTX, *job) for job in jobs])
+    for kind in KINDS:
+        if kind.is_per_chip:
+            images = jobs if kind is PTX else _for_cubins(build, jobs)
+            check_room(build.request, kind, [_name(build, kind, *image) for image in images])
     return DeviceUnits(tuple(units))
 
 

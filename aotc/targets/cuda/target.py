@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, PTX
+from aotc.targets.cuda.artifacts import CUBIN, FATBIN, KINDS
 from aotc.targets.cuda.tools import TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from aotc.health import Check
-    from aotc.images.image import Found
+    from aotc.images.image import Found, Image
     from aotc.images.view import View
     from aotc.input.given import GivenBinary
     from aotc.input.source import Source
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class CudaTarget:
     """The GPUs that NVIDIA's driver runs kernels on."""
 
-    kinds = (DEVICE_MLIR, DEVICE_LL, PTX, CUBIN, FATBIN)
+    kinds = KINDS
     described = CUBIN
     embedded = FATBIN
     linked = ()
@@ -38,10 +39,20 @@ class CudaTarget:
 
         return check_devices()
 
+    def find_abilities(self, checks: Mapping[str, Check]) -> tuple[Check, ...]:
+        from aotc.targets.cuda.doctor import find_abilities
+
+        return find_abilities(checks)
+
     def passes(self) -> tuple[str, ...]:
         from aotc.targets.cuda.lower import ALL_DEVICE_PASSES
 
         return ALL_DEVICE_PASSES
+
+    def gpus_for(self, kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+        from aotc.targets.cuda.requirements import gpus_for
+
+        return gpus_for(kernel, chips)
 
     def given_binaries(self, source: Source) -> tuple[GivenBinary, ...]:
         from aotc.targets.cuda.given import given_binaries
@@ -57,6 +68,17 @@ class CudaTarget:
         from aotc.targets.cuda.images.scan import find_images
 
         return find_images(view)
+
+    def image_text(
+        self,
+        image: Image,
+        content: View,
+        environment: Mapping[str, str],
+        overrides: Mapping[str, Path],
+    ) -> str:
+        from aotc.targets.cuda.disassemble import image_text
+
+        return image_text(image, content, environment, overrides)
 
 
 TARGET: DeviceTarget = CudaTarget()

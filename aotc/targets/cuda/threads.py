@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import binary, constant, create, enclosing, index, integer, unary
-from aotc.targets.cuda.lanes import WARP_SIZE, i32
+from aotc.targets.cuda.lanes import i32
 
 _WARP_BITS = 5
 
@@ -41,7 +42,7 @@ def warp_of(thread: Any) -> Any:
 
 def warp_count(threads: Any) -> Any:
     """The warps of a block of so many threads; the last may be partial."""
-    return warp_of(binary("arith.addi", threads, i32(WARP_SIZE - 1)))
+    return warp_of(binary("arith.addi", threads, i32(WARP - 1)))
 
 
 def as_index(number: Any) -> Any:
@@ -58,7 +59,7 @@ def expand_subgroup_count(_: Any) -> list[Any]:
 
 
 def expand_subgroup_size(_: Any) -> list[Any]:
-    return [constant(index(), WARP_SIZE)]
+    return [constant(index(), WARP)]
 
 
 def _along(name: str, dimension: str) -> Any:

@@ -38,6 +38,7 @@ TOOLS = (
         ("bin/nvdisasm",),
         answer=_ANSWER,
         is_optional=True,
+        decides_artifacts=False,
     ),
     ToolSpec(
         "cuobjdump",
@@ -46,5 +47,6 @@ TOOLS = (
         ("bin/cuobjdump",),
         answer=_ANSWER,
         is_optional=True,
+        decides_artifacts=False,
     ),
 )

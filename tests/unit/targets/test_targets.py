@@ -15,8 +15,6 @@ from aotc.target import TARGETS
 NAMES_A_TARGET = {
     # --no-cpu-kernels and --emit cpu-mlir do not go together.
     ("aotc/request_words.py", "aotc.targets.cpu.artifacts"),
-    # aotc inspect --ptx.
-    ("aotc/inspect/images.py", "aotc.targets.cuda.images.ptx"),
 }
 
 # A third target: what a folder of its own would have, and the table that has it.
@@ -57,12 +55,17 @@ class Third:
     # The runtime has the driver of CUDA, too.
     tools = (
         ToolSpec("third-linker", "links", ("third",), ("bin/third",)),
+        ToolSpec("third-packer", "compresses", ("third",), ("bin/pack",), is_optional=True),
+        ToolSpec("third-viewer", "shows", ("third",), ("bin/view",), decides_artifacts=False),
         *(target.TARGETS[0].tools if "alone" in sys.argv else ()),
     )
     native_chips = check_devices = passes = lambda self: ()
+    gpus_for = lambda self, kernel, chips: ()
+    find_abilities = lambda self, checks: ()
     given_binaries = lambda self, source: ()
     image_format = lambda self, view: None
     find_images = lambda self, view: iter(())
+    image_text = lambda self, image, content, environment, overrides: ""
 
 
 sys.modules["aotc.targets.third"] = module = ModuleType("aotc.targets.third")
@@ -100,9 +103,32 @@ def test_others_do_not_name_a_target() -> None:
     assert named == NAMES_A_TARGET
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+# A kind more of CUDA's: a row of its table and a function.
+WITH_SASS = """
+import sys
+
+from aotc.artifact_kind import ArtifactKind
+from aotc.targets.cuda import artifacts
+
+artifacts.KINDS += (
+    ArtifactKind(
+        "sass",
+        "targets.cuda.stages.disassemble",
+        ("{gpu_module}.{chip}.sass",),
+        takes=(artifacts.CUBIN,),
+        needs="module",
+    ),
+)
+
+from aotc.cli import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def run(*arguments: str | Path, command: str = COMMAND) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", COMMAND, *map(str, arguments)],
+        [sys.executable, "-c", command, *map(str, arguments)],
         env=process_environment(),
         capture_output=True,
         text=True,
@@ -116,7 +142,19 @@ def test_a_third_target_is_a_folder_and_a_row() -> None:
     assert told.stdout == "saxpy_kernels\n", told.stderr
     listed = "".join(run("build", "-h").stdout.split())  # which breaks lines at hyphens
     assert "cpu-mlir,third-code,fatbin" in listed
+    # What decides no artifact has no option of a build.
     assert "--third-linker" in listed
+    assert "--third-packer" in listed
+    assert "--third-viewer" not in listed
+
+
+def test_a_new_kind_of_images_is_a_row(tmp_path: Path) -> None:
+    """The stages before it know that -o has room for one file."""
+    place = tmp_path / "out"
+    built = run("build", SAMPLES / "saxpy.mlir", "--emit", "sass", "-o", place, command=WITH_SASS)
+    chips = ("sm_80", "sm_90", "sm_100", "sm_120")
+    names = ", ".join(f"saxpy_kernels.{chip}.sass" for chip in chips)
+    assert f"-o {place} has room for one file, and the build makes 4: {names}. " in built.stderr
 
 
 def test_a_third_targets_image_is_in_the_program(tmp_path: Path) -> None:

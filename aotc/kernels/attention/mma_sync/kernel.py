@@ -21,7 +21,7 @@ from aotc.kernels.attention.mma_sync.tiles import TILE, Tile, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.numbers import Number, Scalar, Value, ceil_divide, compare, minimum
 
-_ALL_LANES, _LAST_LANE = -1, 31
+_ALL_LANES, _LAST_LANE = -1, WARP - 1
 
 
 class Kernel:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aotc.builder import Buffer, Builder
+from aotc.chips import WARP
 from aotc.kernels.hopper.smem import (
     SWIZZLE_BYTES,
     extract,
@@ -26,7 +27,6 @@ from aotc.numbers import Number, Scalar, Value, minimum
 
 _ACCESS = 16  # bytes
 _CHUNKS = SWIZZLE_BYTES // _ACCESS  # of a row
-_LANES = 32
 
 # Of a subtile, by the number of 8 columns and by the half of its rows: a thread's two neighbours.
 Pairs = dict[tuple[int, int], tuple[Value, Value]]
@@ -79,7 +79,7 @@ class MatrixOperands:
 
     def _rows(self) -> Iterator[Scalar]:
         """Of a subtile, the rows that this lane has a part of."""
-        at_once = _LANES // _CHUNKS
+        at_once = WARP // _CHUNKS
         first = self.lane >> (_CHUNKS.bit_length() - 1)
         for number in range(self.rows // at_once):
             yield first + number * at_once

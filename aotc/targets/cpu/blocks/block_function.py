@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import create
 from aotc.targets.cpu import build
@@ -49,7 +50,7 @@ from aotc.targets.cpu.blocks.thread_memory import allocas, lasting_allocas
 from aotc.targets.cpu.blocks.thread_run import ThreadRun
 from aotc.targets.cpu.blocks.warp_ids import express_by_warp
 from aotc.targets.cpu.sizes import Size, round_up, size_of
-from aotc.targets.cpu.synchronize import WARP_SIZE, WARP_SLOTS
+from aotc.targets.cpu.synchronize import WARP_SLOTS
 from aotc.targets.cpu.thread_function import CONTEXT, ThreadFunction
 
 Bounds = dict[int, list[Bound]]
@@ -110,7 +111,7 @@ class _Writer:
 
     @property
     def thread_bytes(self) -> int:
-        slots = WARP_SLOTS // WARP_SIZE if uses_slots(self._flow) else 0
+        slots = WARP_SLOTS // WARP if uses_slots(self._flow) else 0
         return slots + self._frame.slots.bytes
 
     # ---------------------------------------------------------------------------------------------
@@ -273,11 +274,11 @@ class _Writer:
     def _write_nested(self, part: Part, nested: Nested, outer: Level) -> None:
         cursor = self._frame.cursor
         if nested.kind is GroupKind.WARP:
-            warps = build.divide(self._frame.parameters.padded, build.number(WARP_SIZE))
+            warps = build.divide(self._frame.parameters.padded, build.number(WARP))
 
             def run_warp(warp: Any) -> None:
                 group = WarpGroup(self._frame.parameters, warp)
-                self._write_group(nested, outer, group, WARP_SIZE)
+                self._write_group(nested, outer, group, WARP)
 
             cursor.loop(warps, run_warp)
             return

@@ -12,6 +12,7 @@ from enum import Enum
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.targets.cpu.blocks.flow import (
     Block,
     Edge,
@@ -25,7 +26,6 @@ from aotc.targets.cpu.blocks.parts import NotTogetherError, Part, Plan, Planner
 from aotc.targets.cpu.blocks.prologue import THREAD_VALUES, context_values
 from aotc.targets.cpu.blocks.strides import Strides, count_accesses
 from aotc.targets.cpu.blocks.uniformity import Uniformity, find_uniformity
-from aotc.targets.cpu.synchronize import WARP_SIZE
 from aotc.targets.cpu.thread_function import ThreadFunction
 
 # Threads of a row that run together: what they carry through a loop should fit into registers.
@@ -154,7 +154,7 @@ class _Planner:
         varying = {f"thread_id.{d}" for d in "xyz"} | {"linear", "lane"}
         size = self._thread.block_size
         if (size is not None and size[1] == size[2] == 1) or (
-            size is not None and size[0] % WARP_SIZE == 0
+            size is not None and size[0] % WARP == 0
         ):
             varying -= {"thread_id.y", "thread_id.z"}
         uniformity = self._uniformity_of(varying)
@@ -162,9 +162,7 @@ class _Planner:
         for block in part.blocks:
             if block.sync is not None and block.sync.is_warp:
                 planner.require(block)
-        return Nested(
-            GroupKind.WARP, planner.plan(syncs_are_warps=True), WARP_SIZE, uniformity.varying
-        )
+        return Nested(GroupKind.WARP, planner.plan(syncs_are_warps=True), WARP, uniformity.varying)
 
     def _planner(self, part: Part, uniformity: Uniformity) -> Planner:
         outside = {

@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.prologue import Parameters, ThreadIds, ids_of
-from aotc.targets.cpu.synchronize import WARP_SIZE
 
 # Builds what one thread does: (its ids, its number in the group, the access group's array).
 Body = Callable[[ThreadIds, Any, Any], None]
@@ -158,31 +158,31 @@ class WarpGroup(Struct, frozen=True):
 
     parameters: Parameters
     warp: Any
-    width: int = WARP_SIZE
+    width: int = WARP
 
     @property
     def first(self) -> ThreadIds:
         return self._ids(build.number(0))
 
     def for_each(self, cursor: Cursor, body: Body) -> None:
-        before = build.multiply(self.warp, build.number(WARP_SIZE))
+        before = build.multiply(self.warp, build.number(WARP))
         threads = build.known_number(self.parameters.thread_count)
-        if threads is not None and threads % WARP_SIZE == 0:
-            count = build.number(WARP_SIZE)
+        if threads is not None and threads % WARP == 0:
+            count = build.number(WARP)
         else:
             left = build.integer_op("sub", self.parameters.thread_count, before)
-            count = build.smaller(left, build.number(WARP_SIZE))
+            count = build.smaller(left, build.number(WARP))
         loop_over_threads(cursor, count, lambda i, marks: body(self._ids(i), i, marks))
 
     def _ids(self, lane: Any) -> ThreadIds:
         parameters = self.parameters
-        before = build.multiply(self.warp, build.number(WARP_SIZE))
+        before = build.multiply(self.warp, build.number(WARP))
         linear = build.add(before, lane)
         width, height, depth = (build.known_number(size) for size in parameters.block_dim)
         zero = build.number(0)
         if height == 1 and depth == 1:
             return ThreadIds(linear, zero, zero, linear)
-        if width is not None and width % WARP_SIZE == 0:
+        if width is not None and width % WARP == 0:
             # A warp lies within a row.
             first = ids_of(before, parameters)
             return ThreadIds(build.add(first.x, lane), first.y, first.z, linear)

@@ -10,9 +10,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.flow import Flow, Value
-from aotc.targets.cpu.synchronize import WARP_SIZE, WARP_SLOTS
+from aotc.targets.cpu.synchronize import WARP_SLOTS
 from aotc.targets.cpu.thread_function import CONTEXT, Size, ThreadFunction
 
 # aotc_cpu_block of runtime_c/include/aotc_runtime.h, in i64s and pointers.
@@ -72,7 +73,7 @@ def load_parameters(flow: Flow, thread: ThreadFunction, parameters: Any, block: 
     grid_dim = three(_GRID_DIM, thread.grid_size)
     block_dim = three(_BLOCK_DIM, thread.block_size)
     count = build.multiply(build.multiply(block_dim[0], block_dim[1]), block_dim[2])
-    warps = build.divide(build.add(count, build.number(WARP_SIZE - 1)), build.number(WARP_SIZE))
+    warps = build.divide(build.add(count, build.number(WARP - 1)), build.number(WARP))
     threads = word(_THREADS, build.pointer_type())
     slots_bytes = build.multiply(warps, build.number(WARP_SLOTS))
     memory = build.at(threads, slots_bytes) if uses_slots(flow) else threads
@@ -91,7 +92,7 @@ def load_parameters(flow: Flow, thread: ThreadFunction, parameters: Any, block: 
         grid_dim,
         block_dim,
         count,
-        build.multiply(warps, build.number(WARP_SIZE)),
+        build.multiply(warps, build.number(WARP)),
         memory,
     )
 
@@ -134,8 +135,8 @@ def thread_value(name: str, ids: ThreadIds, parameters: Parameters, block_slots:
     if name == "linear":
         return linear
     if name == "lane":
-        return build.remainder(linear, build.number(WARP_SIZE))
-    warp = build.divide(linear, build.number(WARP_SIZE))
+        return build.remainder(linear, build.number(WARP))
+    warp = build.divide(linear, build.number(WARP))
     if name == "warp":
         return warp
     return build.at(block_slots, build.multiply(warp, build.number(WARP_SLOTS)))

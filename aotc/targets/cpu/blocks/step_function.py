@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.cloning import clone, in_order, recomputable
@@ -39,7 +40,7 @@ from aotc.targets.cpu.blocks.prologue import (
 )
 from aotc.targets.cpu.blocks.thread_memory import lasting_allocas
 from aotc.targets.cpu.sizes import round_up, size_of
-from aotc.targets.cpu.synchronize import WARP_SIZE, WARP_SLOTS
+from aotc.targets.cpu.synchronize import WARP_SLOTS
 from aotc.targets.cpu.thread_function import ThreadFunction
 
 # A thread's memory begins at a multiple of this.
@@ -137,7 +138,7 @@ class _Writer:
 
     def write(self) -> StepFunction:
         flow, layout = self._flow, self._layout
-        thread_bytes = layout.bytes + (WARP_SLOTS // WARP_SIZE if uses_slots(flow) else 0)
+        thread_bytes = layout.bytes + (WARP_SLOTS // WARP if uses_slots(flow) else 0)
         pointer = build.pointer_type()
         start = self._region.blocks.append(pointer, pointer, build.i64(), build.i32())
         blocks = {

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import binary, callee_of, create, unary, walk
 from aotc.targets.cpu import build
-from aotc.targets.cpu.synchronize import WARP_SIZE, WARP_SYNC
+from aotc.targets.cpu.synchronize import WARP_SYNC
 from aotc.targets.cpu.thread_function import CONTEXT, Size
 
 # llvm.icmp's predicates that tell apart what is below a limit: slt, sge, ult, uge; and what is up
@@ -41,9 +42,9 @@ def express_by_warp(function: Any, block_size: Size | None) -> None:
     width, height, depth = block_size
     if height == 1 and depth == 1:
         _rewrite_users(context["thread_id.x"], warp)
-    elif width % WARP_SIZE == 0:
+    elif width % WARP == 0:
         with ir.InsertionPoint.at_block_begin(entry), function.location:
-            in_row = build.remainder(warp, build.number(width // WARP_SIZE))
+            in_row = build.remainder(warp, build.number(width // WARP))
         _rewrite_users(context["thread_id.x"], in_row)
 
 
@@ -77,10 +78,10 @@ def _by_warp(user: Any, thread: Any, warp: Any) -> Any | None:
         limit = build.known_number(right)
         if limit is None:
             return None
-        if predicate in _BELOW and limit % WARP_SIZE == 0:
-            limit //= WARP_SIZE
-        elif predicate in _UP_TO and (limit + 1) % WARP_SIZE == 0:
-            limit = (limit + 1) // WARP_SIZE - 1
+        if predicate in _BELOW and limit % WARP == 0:
+            limit //= WARP
+        elif predicate in _UP_TO and (limit + 1) % WARP == 0:
+            limit = (limit + 1) // WARP - 1
         else:
             return None
         attributes = {"predicate": ir.IntegerAttr.get(build.i64(), predicate)}
@@ -93,6 +94,6 @@ def _by_warp(user: Any, thread: Any, warp: Any) -> Any | None:
         divisor = 1 << divisor
     elif user.name not in ("llvm.udiv", "llvm.sdiv"):
         return None
-    if divisor % WARP_SIZE:
+    if divisor % WARP:
         return None
-    return binary("llvm.udiv", warp, build.number(divisor // WARP_SIZE, warp.type))
+    return binary("llvm.udiv", warp, build.number(divisor // WARP, warp.type))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import index, integer, unary
 from aotc.rewrites.reductions import check_clusters
@@ -21,7 +22,6 @@ from aotc.targets.cpu.expand.nvvm import NVVM, NVVM_CHECKS
 from aotc.targets.cpu.expand.reduce import REDUCTIONS
 from aotc.targets.cpu.expand.shuffles import exchange, gather_bits, present_lanes, select_source
 from aotc.targets.cpu.expand.slots import check_type, warp_count
-from aotc.targets.cpu.synchronize import WARP_SIZE
 
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
@@ -58,7 +58,7 @@ def _broadcast(operation: Any, ids: Ids) -> None:
     value, *lane = operation.operands
     number = lane[0] if lane else unary("math.cttz", present_lanes(ids), integer(32))
     source = build.integer_op(
-        "and", unary("arith.extui", number, integer(64)), build.number(WARP_SIZE - 1)
+        "and", unary("arith.extui", number, integer(64)), build.number(WARP - 1)
     )
     _replace(operation, exchange(value, source, ids))
 
@@ -66,7 +66,7 @@ def _broadcast(operation: Any, ids: Ids) -> None:
 def _ballot(operation: Any, ids: Ids) -> None:
     bits, type_ = gather_bits(operation.operands[0], ids), operation.results[0].type
     if type_ != bits.type:
-        name = "arith.extui" if type_.width > WARP_SIZE else "arith.trunci"
+        name = "arith.extui" if type_.width > WARP else "arith.trunci"
         bits = unary(name, bits, type_)
     _replace(operation, bits)
 
@@ -80,7 +80,7 @@ def _subgroup_id(operation: Any, ids: Ids) -> None:
 
 
 def _subgroup_size(operation: Any, _: Ids) -> None:
-    _replace(operation, unary("arith.index_cast", build.number(WARP_SIZE), index()))
+    _replace(operation, unary("arith.index_cast", build.number(WARP), index()))
 
 
 def _num_subgroups(operation: Any, ids: Ids) -> None:
@@ -97,7 +97,7 @@ def _check_value(operation: Any, _: dict[str, Any]) -> str | None:
 
 
 def _check_reduction(operation: Any, reached: dict[str, Any]) -> str | None:
-    return _check_value(operation, reached) or check_clusters(operation, WARP_SIZE)
+    return _check_value(operation, reached) or check_clusters(operation, WARP)
 
 
 EXCHANGES: dict[str, Callable[[Any, Ids], None]] = {

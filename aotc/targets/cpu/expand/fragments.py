@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aotc.targets.cpu.synchronize import WARP_SIZE
+from aotc.chips import WARP
 
 # A row and a column, or a distance of both.
 Place = tuple[int, int]
@@ -131,14 +131,14 @@ class Spread(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        return self.rows * self.columns // WARP_SIZE
+        return self.rows * self.columns // WARP
 
     @property
     def fits(self) -> bool:
         """Whether every lane has the same number of elements, all in one row."""
         return (
             self.rows * self.columns > 0
-            and self.rows * self.columns % WARP_SIZE == 0
+            and self.rows * self.columns % WARP == 0
             and self.columns % self.count == 0
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import constant, create, defining, integer, unary, with_element_type
 from aotc.rewrites.reductions import Clusters
@@ -22,13 +23,13 @@ from aotc.targets.cpu.expand.shuffles import (
     select_source,
 )
 from aotc.targets.cpu.expand.slots import Slots
-from aotc.targets.cpu.synchronize import WARP_SIZE, barrier, warp_sync
+from aotc.targets.cpu.synchronize import barrier, warp_sync
 
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
 
 _ALL_LANES = 0xFFFFFFFF
-_LOW_BITS = WARP_SIZE - 1
+_LOW_BITS = WARP - 1
 _SEQUENTIALLY_CONSISTENT = 7  # LLVM's AtomicOrdering
 # Where a shuffle's last operand has the bits of a lane's number that stay.
 _SEGMENT_SHIFT = 8
@@ -106,7 +107,7 @@ def _match(operation: Any, ids: Ids) -> None:
     warp_sync()
     slots.store(value, to_i64(ids.lane))
     warp_sync()
-    row = slots.load_row(build.number(0), WARP_SIZE, 1)
+    row = slots.load_row(build.number(0), WARP, 1)
     flags = create(
         "llvm.icmp",
         [row, unary("vector.broadcast", value, row.type)],
@@ -136,7 +137,7 @@ _REDUCTIONS = {
 
 def _reduce(operation: Any, ids: Ids) -> None:
     kind = _REDUCTIONS[_kind(operation)]
-    whole = Clusters(WARP_SIZE, 1)
+    whole = Clusters(WARP, 1)
     _replace(operation, reduce_clusters(operation.operands[0], whole, kind, ids))
 
 
@@ -194,7 +195,7 @@ NVVM: dict[str, Callable[[Any, Ids], None]] = {
         for dimension, letter in enumerate("xyz")
     },
     f"{_SREG}laneid": _register(lambda ids: ids.lane),
-    f"{_SREG}warpsize": _register(lambda ids: constant(integer(32), WARP_SIZE)),
+    f"{_SREG}warpsize": _register(lambda ids: constant(integer(32), WARP)),
     f"{_SREG}lanemask.eq": _mask_register(1, 0),
     f"{_SREG}lanemask.ge": _mask_register(_ALL_LANES, 0),
     f"{_SREG}lanemask.gt": _mask_register(_ALL_LANES, 1),

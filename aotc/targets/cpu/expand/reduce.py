@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import (
     compare,
@@ -47,7 +48,7 @@ from aotc.targets.cpu.expand.slots import (
     thread_count,
     warp_count,
 )
-from aotc.targets.cpu.synchronize import WARP_SIZE, barrier, warp_sync
+from aotc.targets.cpu.synchronize import barrier, warp_sync
 
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
@@ -56,7 +57,7 @@ _EQ = 0
 
 
 def _subgroup_reduce(operation: Any, ids: Ids) -> None:
-    clusters = clusters_of(operation, WARP_SIZE)
+    clusters = clusters_of(operation, WARP)
     result = reduce_clusters(operation.operands[0], clusters, kind_of(operation), ids)
     operation.results[0].replace_all_uses_with(result)
 
@@ -78,7 +79,7 @@ def _reduce_piece(value: Any, clusters: Clusters, kind: str, combine: Combine, i
     """
     lane = to_i64(ids.lane)
     first = build.number(0)
-    if clusters.span < WARP_SIZE or clusters.stride > 1:
+    if clusters.span < WARP or clusters.stride > 1:
         first = build.integer_op("and", lane, build.number(~clusters.member_bits))
     slots = Slots(ids.slots, value.type)
     element = element_type(value.type)
@@ -194,11 +195,11 @@ def _combine_block(type_: Any, combine: Combine, ids: Ids, takes_vectors: bool) 
         is_last = build.compare(build.EQ, warp, warps)
         own = build.at(ids.block_slots, build.multiply(warp, build.number(WARP_BYTES)))
         slots = Slots(select(is_last, ids.block_slots, own), type_)
-        before = build.multiply(warp, build.number(WARP_SIZE))
-        lanes = build.smaller(build.integer_op("sub", threads, before), build.number(WARP_SIZE))
+        before = build.multiply(warp, build.number(WARP))
+        lanes = build.smaller(build.integer_op("sub", threads, before), build.number(WARP))
         count = select(is_last, warps, lanes)
         if takes_vectors:
-            whole = Clusters(WARP_SIZE, 1)
+            whole = Clusters(WARP, 1)
             total = _combine_row(slots, build.number(0), whole, combine, count)
         else:
             _combine_in_place(slots, combine, count)
@@ -232,7 +233,7 @@ def _combine_in_place(slots: Slots, combine: Combine, count: Any) -> None:
 
         create_for(constant_index(0), end, step, pair)
 
-    levels = WARP_SIZE.bit_length() - 1
+    levels = WARP.bit_length() - 1
     create_for(constant_index(0), constant_index(levels), constant_index(1), level)
 
 

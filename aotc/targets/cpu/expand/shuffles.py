@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from aotc.chips import WARP
 from aotc.ops import constant, create, integer
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
 from aotc.targets.cpu.expand.slots import Slots, join, lane_count, split
-from aotc.targets.cpu.synchronize import WARP_SIZE, warp_sync
+from aotc.targets.cpu.synchronize import warp_sync
 
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
@@ -37,7 +38,7 @@ def select_source(
     All are i64; `limit` is the last lane, upwards the first, that may be read, `segment` the
     bits of the lane's number that stay. The lane is the own one when it is out of range.
     """
-    five_bits = build.number(WARP_SIZE - 1)
+    five_bits = build.number(WARP - 1)
     offset = build.integer_op("and", offset, five_bits)
     if mode == "up":
         source = build.integer_op("sub", lane, offset)
@@ -63,7 +64,7 @@ def gather_bits(condition: Any, ids: Ids) -> Any:
     warp_sync()
     slots.store(condition, to_i64(ids.lane))
     warp_sync()
-    flags = slots.load_row(build.number(0), WARP_SIZE, 1)
+    flags = slots.load_row(build.number(0), WARP, 1)
     return create("llvm.bitcast", [flags], [integer(32)]).result
 
 

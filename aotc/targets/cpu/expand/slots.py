@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import constant, create, element_type, integer, unary, with_element_type
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
 from aotc.targets.cpu.sizes import size_of
-from aotc.targets.cpu.synchronize import WARP_SIZE
 
 if TYPE_CHECKING:
     from aotc.targets.cpu.thread_function import Ids
@@ -118,7 +118,7 @@ class Slots(Struct, frozen=True):
     def fill(self, bits: int) -> None:
         """Stores integers that are `bits` as all elements of the warp's lanes."""
         scalar = element_type(stored_type(self.type))
-        count = self.bytes // size_of(scalar).bytes * WARP_SIZE
+        count = self.bytes // size_of(scalar).bytes * WARP
         row = constant(ir.VectorType.get([count], scalar), bits)
         build.store(row, self.address, alignment=LANE_BYTES)
 
@@ -138,7 +138,7 @@ class Slots(Struct, frozen=True):
 
 def leaders(ids: Ids) -> Slots:
     """A byte for each lane: which lane of a group does what one of them must do."""
-    return Slots(build.at(ids.slots, LANE_BYTES * WARP_SIZE), integer(8))
+    return Slots(build.at(ids.slots, LANE_BYTES * WARP), integer(8))
 
 
 def shuffle(vector: Any, positions: list[int]) -> Any:
@@ -156,8 +156,8 @@ def shuffle(vector: Any, positions: list[int]) -> Any:
 def lane_count(ids: Ids) -> Any:
     """How many lanes this thread's warp has, as an i64: the last one may have less than 32."""
     threads = thread_count(ids)
-    before = build.multiply(to_i64(ids.warp), build.number(WARP_SIZE))
-    return build.smaller(build.integer_op("sub", threads, before), build.number(WARP_SIZE))
+    before = build.multiply(to_i64(ids.warp), build.number(WARP))
+    return build.smaller(build.integer_op("sub", threads, before), build.number(WARP))
 
 
 def thread_count(ids: Ids) -> Any:
@@ -168,8 +168,8 @@ def thread_count(ids: Ids) -> Any:
 
 def warp_count(ids: Ids) -> Any:
     """The number of warps of the block, as an i64."""
-    rounded = build.add(thread_count(ids), build.number(WARP_SIZE - 1))
-    return build.divide(rounded, build.number(WARP_SIZE))
+    rounded = build.add(thread_count(ids), build.number(WARP - 1))
+    return build.divide(rounded, build.number(WARP))
 
 
 def split(value: Any) -> list[Any]:

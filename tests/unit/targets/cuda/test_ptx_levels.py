@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from helpers.command import Outcome
 
-from aotc.analysis.requirements import Need
 from aotc.request import Chip
 from aotc.targets.cuda.compile import DeviceCompiler
 from aotc.targets.cuda.ptx_levels import level_of, retarget
+from aotc.targets.cuda.requirements import Need
 from aotc.toolchain import Runner, Toolchain
 
 SAMPLES = Path(__file__).resolve().parents[4] / "samples"

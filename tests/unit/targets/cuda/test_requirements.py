@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aotc import mlir
-from aotc.analysis.requirements import find_needs
 from aotc.request import Chip
+from aotc.targets.cuda.requirements import find_needs
 
 MMA = """%c = nvgpu.mma.sync(%x, %y, %z) {{mmaShape = [{shape}]{tf32}}}
   : (vector<{x}>, vector<{y}>, vector<{z}>) -> vector<{z}>"""

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.chips import LIMITS
 from aotc.mlir import ir
 from aotc.request import Chip
 
@@ -87,6 +88,22 @@ def find_needs(gpu_module: Any) -> tuple[Need, ...]:
             continue
         found.setdefault(requirement, need)
     return tuple(found.values())
+
+
+def gpus_for(kernel: Any, chips: tuple[Chip, ...]) -> tuple[Chip, ...]:
+    """The GPUs that run cubins of the kernel for the chips, each as the chip of its own name. A
+    chip has no cubin if it, and its own variant ("a"), lack one of the kernel's operations."""
+    needs = find_needs(kernel)
+    able = [
+        chip
+        for chip in chips
+        if any(
+            all(need.is_met_by(candidate) for need in needs)
+            for candidate in (chip, Chip(f"{chip.name}a"))
+        )
+    ]
+    served = (one for one in LIMITS if any(chip.runs_on(one) for chip in able))
+    return tuple(Chip(f"sm_{capability}") for capability in served)
 
 
 def _requirement(operation: Any) -> int | tuple[str, ...] | None:
