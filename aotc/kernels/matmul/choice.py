@@ -23,7 +23,12 @@ from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
-from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER
+from aotc.kernels.matmul.operand_packing import (
+    PACK_K_MAJOR,
+    PACK_F8_AS_F16,
+    PACK_3XTF32,
+    PACK_3XTF32_WGMMA,
+)
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
@@ -40,9 +45,9 @@ from aotc.kernels.matmul.wgmma.small_m import small_m_kernels
 from aotc.module_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
-_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (WGMMA, MMA_SYNC_F64, ALONG_K, THRICE_ON_HOPPER)
+_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (WGMMA, MMA_SYNC_F64, PACK_K_MAJOR, PACK_3XTF32_WGMMA)
 _OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
-    *(THRICE, MMA_SYNC, AS_F16, SIMT),
+    *(PACK_3XTF32, MMA_SYNC, PACK_F8_AS_F16, SIMT),
     *(IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
 )
 _OF_CPU: tuple[MatmulFamily[Any], ...] = (CPU_STREAMED, CPU_BLOCKED, IMPLICIT_CPU)
