@@ -150,7 +150,7 @@ def _build(
 
 
 def _short(variant: Any) -> str:
-    names = ("stages", "consumers", "ping_pong", "down", "across", "splits", "k", "warps", "depth")
+    names = ("stages", "consumers", "ping_pong", "down", "across", "k", "warps")
     parts = [f"{name} {getattr(variant, name)}" for name in names if hasattr(variant, name)]
     return f" ({', '.join(parts)})"
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from aotc.kernels.matmul.choice import choose
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC, Variant
 from aotc.kernels.matmul.operand_packing import (
-    PACK_K_MAJOR,
-    PACK_F8_AS_F16,
     PACK_3XTF32,
+    PACK_F8_AS_F16,
+    PACK_K_MAJOR,
     OperandPacking,
 )
 from aotc.kernels.matmul.problem import Problem

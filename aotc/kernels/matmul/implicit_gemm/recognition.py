@@ -35,7 +35,7 @@ class _Operand(Struct, frozen=True):
     moves: tuple[Moves, ...]
 
     def step(self, loop: int) -> int | None:
-        """How many elements a turn of the loop is; 0 if it does not move in it."""
+        """The stride of the loop in elements; 0 if it does not move in the operand."""
         total = 0
         for dimension, factor in self.moves[loop]:
             stride = self.strides[dimension]
@@ -114,16 +114,16 @@ def _product(
     if _is_right(one, result, roles):
         one, other = other, one
         roles = roles[0], roles[2], roles[1], roles[3]
-    batch, rows, columns, depth = roles
-    if not rows or not columns or not depth:
+    batch, rows, columns, k_loops = roles
+    if not rows or not columns or not k_loops:
         return None
     a, b, c = one, other, result
     loops = _loops((a, b, c), count)
-    if loops is None or not (_is_near(a, loops, depth) and _is_near(b, loops, depth)):
+    if loops is None or not (_is_near(a, loops, k_loops) and _is_near(b, loops, k_loops)):
         return None
     ordered = [
         [loops[loop] for loop in _ordered(operand, _turning(loops, role))]
-        for operand, role in ((c, batch), (c, rows), (c, columns), (a, depth))
+        for operand, role in ((c, batch), (c, rows), (c, columns), (a, k_loops))
     ]
     m, n, k = (known_count(role) for role in ordered[1:])
     steps = {_NAMES[i]: operand for i, operand in enumerate((a, b, c))}
@@ -155,7 +155,7 @@ def _product(
         batch=tuple(ordered[0]),
         rows=tuple(ordered[1]),
         columns=tuple(ordered[2]),
-        depth=tuple(ordered[3]),
+        k_loops=tuple(ordered[3]),
         strides=tuple(operand.strides for operand in (a, b, c)),
     )
     return Matmul(generic, a.value, b.value, c.value, problem, fill)
@@ -173,7 +173,7 @@ _Roles = tuple[list[int], list[int], list[int], list[int]]
 
 
 def _roles(operands: Sequence[_Operand], count: int) -> _Roles | None:
-    """The loops of the batch, of rows, of columns, of the depth, where the first operand is A."""
+    """The loops of the batch, of rows, of columns, of K, where the first operand is A."""
     roles: _Roles = ([], [], [], [])
     places = {(True, True, True): 0, (True, False, True): 1, (False, True, True): 2}
     places[True, True, False] = 3
@@ -194,7 +194,7 @@ def _is_right(one: _Operand, result: _Operand, roles: _Roles) -> bool:
 
 
 def _loops(operands: Sequence[_Operand], count: int) -> dict[int, Loop] | None:
-    """Each loop by its number; None where no operand's size says how often one turns."""
+    """Each loop by its number; None where no operand's size is the number of its iterations."""
     found = {}
     for number in range(count):
         sources = []
@@ -222,10 +222,10 @@ def _turning(loops: dict[int, Loop], role: Sequence[int]) -> list[int]:
     return [loop for loop in role if loops[loop].size != 1] or list(role[:1])
 
 
-def _is_near(operand: _Operand, loops: dict[int, Loop], depth: Sequence[int]) -> bool:
+def _is_near(operand: _Operand, loops: dict[int, Loop], k_loops: Sequence[int]) -> bool:
     """Whether 32 bits hold where K moves to: kernels have tables of that."""
     total = 0
-    for number in depth:
+    for number in k_loops:
         size, step = loops[number].size, operand.step(number)
         if size is None or step is None:
             return False

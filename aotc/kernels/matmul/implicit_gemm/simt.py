@@ -23,7 +23,7 @@ from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, cou
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
-    depth_of_part,
+    split_k_extent,
     table_length,
 )
 from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
@@ -119,7 +119,7 @@ class _Gemm:
         self.operand_a, self.operand_b, self.c = (
             Operand(b, problem, arguments, name) for name in "abc"
         )
-        roles = (problem.rows, problem.columns, problem.depth, problem.batch)
+        roles = (problem.rows, problem.columns, problem.k_loops, problem.batch)
         self.sizes = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
         self.type = sum_type(problem)
 
@@ -184,7 +184,7 @@ class _Kernel(Mainloop):
         self.thread, self.first = block.thread, (tile_m * v.m, tile_n * v.n)
         self.k_begin, self.k_end = 0, sizes.k
         if v.split_k > 1:
-            k_extent = depth_of_part(self.problem, v)
+            k_extent = split_k_extent(self.problem, v)
             self.k_begin = self.split * k_extent
             self.k_end = minimum(self.k_begin + k_extent, sizes.k)
         self.k_valid = self.k_end
@@ -314,7 +314,7 @@ class ImplicitSimt(ImplicitGemmFamily):
         return (
             all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
             and self.shared_bytes(problem, variant) <= _SHARED_BYTES
-            and (variant.split_k == 1 or depth_of_part(problem, variant) >= _LEAST_EXTENT)
+            and (variant.split_k == 1 or split_k_extent(problem, variant) >= _LEAST_EXTENT)
         )
 
     def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
@@ -337,18 +337,18 @@ class ImplicitSimt(ImplicitGemmFamily):
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
-        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
+        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.k_loops))
         batches = likely_count(problem.batch)
         tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
         each = variant.thread_m * variant.thread_n
         part = each / (each + _OVERHEAD)
-        depth = -(-k // variant.split_k)
+        k_extent = -(-k // variant.split_k)
         at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
         rounds = -(-tiles // (H100.multiprocessors * at_once))
         # Few threads do not keep a multiprocessor busy.
         alone = min(1.0, variant.threads * min(at_once, -(-tiles // H100.multiprocessors)) / 256)
         together = min(at_once, -(-tiles // H100.multiprocessors))
-        busy = depth * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
+        busy = k_extent * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
         total = rounds * busy + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)
 
