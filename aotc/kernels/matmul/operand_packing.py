@@ -159,8 +159,8 @@ class OperandPacking(MatmulFamily[Problem]):
 
 
 def _k_major_plan(problem: Problem) -> Plan | None:
-    """Makes A K-major, and rows aligned, for elements of other than 16 bits, of which wgmma reads no
-    M-major A. (It reads an N-major B as its left operand, from registers.)"""
+    """Makes A K-major, and rows aligned, for elements of other than 16 bits: wgmma reads no M-major
+    A of those. (It reads an N-major B as its left operand, from registers.)"""
     a, b = problem.a, problem.b
     if ELEMENT_BYTES[a.element] == 2 or a.element == "f64":
         return None
