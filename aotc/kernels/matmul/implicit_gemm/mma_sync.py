@@ -34,7 +34,7 @@ from aotc.kernels.matmul.mma_sync.store import (
 from aotc.kernels.matmul.mma_sync.tiles import (
     CHUNK_BYTES,
     Coordinates,
-    OperandTiles,
+    OperandTile,
     ProblemShape,
     Variant,
 )
@@ -230,7 +230,7 @@ class _Copy(TileCopy):
     def __init__(
         self,
         b: Builder,
-        tiles: OperandTiles,
+        tiles: OperandTile,
         ring: Buffer,
         operand: Operand,
         along_k: _OffsetsAlongK,

@@ -69,12 +69,12 @@ def mma_of(problem: Problem, variant: Variant) -> Mma:
     return MMAS[problem.a.element]
 
 
-class OperandTiles(Struct, frozen=True):
-    """The ring of tiles of A or B in shared memory: `stages` of them, each of `outer` (M or N) by
-    `k` elements, as the matrix lies.
+class OperandTile(Struct, frozen=True):
+    """The tile of A or B that a block copies to shared memory, in a ring of `stages`: `outer` (M or
+    N) by `k` elements, stored as in the matrix.
 
-    `is_k_major`: K is contiguous. `reads_two`: lanes read two elements of f64 at once; what is K =
-    t and t + 4 of an instruction is 2t and 2t + 1 of the tile then.
+    `is_k_major`: K is contiguous. `reads_two`: a lane reads two elements of f64 at once; the k = t
+    and t + 4 of an instruction are 2t and 2t + 1 of the tile then.
     """
 
     matrix: Matrix
@@ -110,8 +110,8 @@ class OperandTiles(Struct, frozen=True):
 
     @property
     def holds_neighbours(self) -> bool:
-        """Whether a lane holds neighbours in M or N, where the instruction has two rows of A 8
-        apart, or two tiles of B."""
+        """Whether a lane holds neighbours along M or N in place of two rows of A that are 8 apart,
+        or of two tiles of B."""
         return self.transposes_pairs or (self.reads_two and not self.is_k_major)
 
     @property
@@ -186,14 +186,14 @@ class OperandTiles(Struct, frozen=True):
         )
 
 
-def tiles_of(problem: Problem, variant: Variant) -> tuple[OperandTiles, OperandTiles]:
+def tiles_of(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTile]:
     """Those of A and of B."""
     # Of a B whose N is contiguous, two elements are of two tiles: to part them costs more.
     reads_two = variant.instruction_k > 4 and problem.b.transposed
     k, stages, bytes_ = variant.k, variant.stages, variant.copy_bytes
     return (
-        OperandTiles(problem.a, variant.m, k, stages, not problem.a.transposed, bytes_, reads_two),
-        OperandTiles(problem.b, variant.n, k, stages, problem.b.transposed, bytes_, reads_two),
+        OperandTile(problem.a, variant.m, k, stages, not problem.a.transposed, bytes_, reads_two),
+        OperandTile(problem.b, variant.n, k, stages, problem.b.transposed, bytes_, reads_two),
     )
 
 

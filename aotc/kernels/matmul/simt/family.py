@@ -21,7 +21,7 @@ from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
 from aotc.kernels.matmul.simt.kernel import Kernel
-from aotc.kernels.matmul.simt.tiles import Variant, shared_bytes, sides
+from aotc.kernels.matmul.simt.tiles import Variant, operand_tiles, shared_bytes
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.numbers import Number, divide_up, minimum, signed_maximum
 
@@ -94,7 +94,7 @@ class Simt(MatmulFamily[Problem]):
             or (variant.split_k != 1 and problem.a.element != element)
         ):
             return False
-        both = sides(problem, variant)
+        both = operand_tiles(problem, variant)
         if variant.copy_bytes:
             if problem.a.element != element or problem.b.element != element:
                 return False
