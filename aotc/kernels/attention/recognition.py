@@ -424,7 +424,7 @@ def _factor(operation: Operation) -> float | None:
 
 
 def _position_of_value(operation: Operation) -> int:
-    """Of an operation with a factor: which operand is not the constant."""
+    """The index of the operand that is not the constant, of an operation with a constant factor."""
     first = operation.operands[0]
     if isinstance(first, Operation) and first.name in _CASTS:
         (first,) = first.operands
@@ -432,7 +432,7 @@ def _position_of_value(operation: Operation) -> int:
 
 
 def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
-    """With another name for a loop."""
+    """The expression with the loop `symbol` renamed."""
     if isinstance(expression, Element):
         return Element(
             expression.tensor, tuple(_place(one, symbol, to) for one in expression.index)
@@ -546,7 +546,8 @@ def _keeps_rows(reshape: Any) -> bool:
 
 
 def _puts_heads_inside(operation: Any) -> bool:
-    """Of a tensor of (batch,) heads, rows and columns: (batch,) rows, heads and columns."""
+    """Whether the operation transposes (batch,) heads, rows, columns to (batch,) rows, heads,
+    columns."""
     if operation.name != "linalg.generic" or len(operation.results) != 1:
         return False
     inputs, _ = ops.operand_groups(operation)

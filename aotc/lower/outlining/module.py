@@ -56,8 +56,8 @@ def launches_of(module: Any) -> list[Any]:
 
 
 def share_kernels(gpu_module: Any, launches: Sequence[Any], *, debug: bool) -> None:
-    """Of kernels that are the same one stays, for the launches of all: equal layers of a model have
-    one for each of their operations. `debug`: see `equal_kernels`."""
+    """Merges equal kernels: the first one stays, for all launches. Equal layers of a model have a
+    kernel for each of their operations. `debug`: see `equal_kernels`."""
     name = symbol_of(gpu_module)
     renamed = {}
     for kernel, first in equal_kernels(_content(gpu_module), debug=debug):

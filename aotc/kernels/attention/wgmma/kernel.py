@@ -122,7 +122,7 @@ class _State(Struct, frozen=True):
         return [*self.p, *self.rows.values, *self.o]
 
     def like(self, values: Sequence[Value]) -> _State:
-        """The same of other values."""
+        """The state with these values, in the order of `values`."""
         words = len(self.p)
         rows = Rows.of(values[words : words + 4])
         return _State(list(values[:words]), rows, list(values[words + 4 :]))

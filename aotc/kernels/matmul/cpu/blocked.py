@@ -132,7 +132,8 @@ class Kernel(CpuKernel):
 
     @property
     def _packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of A, as it lies in memory, and of B: groups of columns, rows, columns."""
+        """The shapes of the packed A, stored as in memory, and of the packed B: groups of columns,
+        rows, columns."""
         v, gap = self.variant, _ROW_GAP_BYTES // self.bytes
         a = (v.tile_rows, v.tile_k + gap)
         if self.problem.a.transposed:

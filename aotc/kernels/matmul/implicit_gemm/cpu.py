@@ -43,7 +43,8 @@ class _Kernel(blocked.Kernel):
 
     @property
     def _table_lengths(self) -> dict[str, int]:
-        """Of the rows of A and C, of the columns of B and C, and of k in A and B."""
+        """The lengths of the tables: offsets of rows in A and C, of columns in B and C, and of k in
+        A and B."""
         v = self.variant
         m, n, k = v.tile_rows, v.tile_columns, v.tile_k
         return {"m_a": m, "m_c": m, "n_b": n, "n_c": n, "k_a": k, "k_b": k}

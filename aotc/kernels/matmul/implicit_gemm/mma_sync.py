@@ -82,7 +82,8 @@ _MOST_TOGETHER = 4
 
 
 def _first_table(problem: Problem, variant: Variant) -> int:
-    """Behind the tiles, and the sums where there are parts."""
+    """The offset of the first table in shared memory, a multiple of 16 bytes: after what the kernel
+    needs there, also where it stores the accumulators of split-K's parts."""
     most = max(bytes_of_tiles(problem, variant), bytes_of_tiles(partial_of(problem), variant))
     return -(-most // CHUNK_BYTES) * CHUNK_BYTES
 

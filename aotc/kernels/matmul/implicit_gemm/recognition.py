@@ -86,7 +86,8 @@ def _operand(value: Any, map_: Any, count: int) -> _Operand | None:
 
 
 def _factors(expression: Any) -> dict[int, int] | None:
-    """Of a sum of loops' indices, each times a positive number: loop → number."""
+    """The factors of the loops, loop → number, if the expression is a sum of loop indices times
+    positive constants; else None."""
     if isinstance(expression, ir.AffineDimExpr):
         return {expression.position: 1}
     if isinstance(expression, ir.AffineConstantExpr):
@@ -218,7 +219,7 @@ def _moves(operand: _Operand, loop: int, dimension: int) -> bool:
 
 
 def _turning(loops: dict[int, Loop], role: Sequence[int]) -> list[int]:
-    """Those of a role that turn more than once; one at least, if it has any."""
+    """The role's loops with more than one iteration; at least one, if it has any."""
     return [loop for loop in role if loops[loop].size != 1] or list(role[:1])
 
 
@@ -242,8 +243,8 @@ def _ordered(operand: _Operand, loops: Sequence[int]) -> list[int]:
 
 
 def _alignment(operand: _Operand, loops: dict[int, Loop], role: Sequence[int]) -> int:
-    """Of how many bytes each group of neighbours along the role's last loop begins at a multiple:
-    an element's if they are no neighbours."""
+    """The alignment in bytes of each group of neighbours along the role's last loop; an element's
+    size if they are not neighbours in memory."""
     size = ELEMENT_BYTES[str(operand.value.type.element_type)]
     steps = {number: operand.step(number) for number in loops if loops[number].size != 1}
     *outer, last = role

@@ -140,8 +140,9 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def pitch(self) -> int:
-        """Of rows in shared memory. Lanes that load one by one are 4 (in K) by 8: behind rows of 4
-        they stand in 32 banks where a row begins 8 banks after the one before, f64 likewise."""
+        """The pitch of rows in shared memory, in elements. The 32 lanes that load one by one are 4
+        (in K) by 8; with 4 rows along K they read from 32 different banks if each row begins 8
+        banks after the one before, f64 likewise."""
         if self.uses_ldmatrix:
             return self.columns
         if self.reads_two:
@@ -151,7 +152,7 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of the ring."""
+        """The shape of the ring: stages, rows, pitch."""
         return self.stages, self.rows, self.pitch
 
     @property
@@ -187,7 +188,7 @@ class OperandTile(Struct, frozen=True):
 
 
 def tiles_of(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTile]:
-    """Those of A and of B."""
+    """The tiles of A and of B."""
     # Of a B whose N is contiguous, two elements are of two tiles: to part them costs more.
     reads_two = variant.instruction_k > 4 and problem.b.transposed
     k, stages, bytes_ = variant.k, variant.stages, variant.copy_bytes
