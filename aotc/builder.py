@@ -62,7 +62,7 @@ class Buffer:
 
 
 def _bytes_of(type_: Any) -> int:
-    """Of an element: of an index, as large as the host's."""
+    """The bytes of an element of a type; an index is as large as the host's."""
     if isinstance(type_, ir.VectorType):
         return int(math.prod(type_.shape)) * _bytes_of(type_.element_type)
     return int(type_.width) // 8 if hasattr(type_, "width") else 8
@@ -494,7 +494,7 @@ class Builder:
         return self.elements(self.load_vector(buffer, at, count, alignment))
 
     def store_elements(self, values: Sequence[Value], buffer: Buffer, at: Sequence[Number]) -> None:
-        """The same for a store."""
+        """Stores `values` to a row in one access, aligned as in `load_elements`."""
         if len(values) == 1:
             self.store(values[0], buffer, at)
             return

@@ -93,8 +93,8 @@ BLOCK_SHARED_BYTES = block_shared_of(one for one in LIMITS if one >= FIRST_WITH_
 
 
 class Peak(Struct, frozen=True):
-    """Of a type: multiply-adds of a multiprocessor in a clock, and all of them in a second, as
-    10^12 operations, of which a multiply-add is two."""
+    """The peak rate for an element type: multiply-adds of a multiprocessor per clock, and the GPU's
+    10^12 operations per second, where a multiply-add counts as two."""
 
     multiply_adds: int
     teraflops: float

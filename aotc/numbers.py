@@ -187,7 +187,7 @@ def divide_up(left: Number, right: Number) -> Number:
 
 
 def ceil_divide(left: Number, right: Number) -> Number:
-    """The same as one operation, `arith.ceildivui`, which does not wrap."""
+    """The quotient, rounded up, as one operation (`arith.ceildivui`), which does not wrap."""
     if isinstance(left, int) and isinstance(right, int):
         return -(-left // right)
     return _binary("arith.ceildivui", left, right)

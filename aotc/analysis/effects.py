@@ -38,7 +38,8 @@ class Access(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """The same for two accesses of one element, if nothing else is known about them."""
+        """A key that is equal for two accesses of one element, if nothing else is known about
+        them."""
         return (self.memref, *self.indices)
 
 

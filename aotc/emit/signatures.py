@@ -52,7 +52,7 @@ def prototypes(entry: Entry) -> dict[str, str]:
 
 
 def plain_parameters(entry: Entry) -> list[str]:
-    """Of `call` and, before its stream, of `async`."""
+    """The parameters of `call`, which are also those of `async` before its stream."""
     parameters = []
     for value in entry.arguments:
         name = parameter_name(value)
@@ -66,7 +66,7 @@ def plain_parameters(entry: Entry) -> list[str]:
 
 
 def memref_parameters(entry: Entry) -> list[str]:
-    """Of `memref`."""
+    """The parameters of `memref`."""
     arguments = [
         f"{scalar_type(value.dtype)} {parameter_name(value)}"
         if value.is_scalar

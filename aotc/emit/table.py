@@ -112,7 +112,7 @@ def _values(name: str, values: Sequence[Value]) -> str:
 
 
 def _bytes(value: Value) -> int:
-    """Of a memref that lies in a row, as its type says; else 0."""
+    """The size in bytes of a contiguous memref of static shape; else 0."""
     if value.shape is None or value.strides is not None or value.offset != 0:
         return 0
     count = 1

@@ -106,7 +106,8 @@ def _operations(module: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _name(operation: Any) -> str:
-    """Of ONNX's operations, which are one of torch-mlir's, their own name."""
+    """The operation's name; for ONNX's operations, which are all `torch.operator`, the name in
+    ONNX."""
     if operation.name == "torch.operator":
         return str(operation.attributes["name"]).strip('"')
     return str(operation.name)

@@ -45,7 +45,7 @@ def import_file(
 
 
 def import_limits(size: int) -> Limits:
-    """Of an import that reads so many bytes."""
+    """The limits of an import that reads `size` bytes."""
     return Limits(min(_MEMORY + _MEMORY_FACTOR * size, available_memory()), _SECONDS, size)
 
 
@@ -65,7 +65,7 @@ def import_failure(error: TaskError) -> InputError:
 
 
 def _size(frontend: Frontend, path: Path) -> int:
-    """Of the file and those beside it, in bytes."""
+    """The size in bytes of the file and of those beside it that belong to it."""
     try:
         return sum(one.stat().st_size for one in (path, *frontend.beside(path)))
     except Exception:  # of others' code, for a file that may be none: the import tells of it

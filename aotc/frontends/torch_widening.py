@@ -191,7 +191,7 @@ class _Widening:
         return ops.create(owner.name, wide, [value.type]).result
 
     def _wide(self, value: Any) -> Any:
-        """The same numbers, of the wider type."""
+        """The tensor converted to the wider type, with the same numbers."""
         element = self._taken(value)
         if element is None:
             return value

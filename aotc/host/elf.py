@@ -88,7 +88,7 @@ class Symbol(NamedTuple):
         return self.info >> 4 == _STB_LOCAL
 
     def as_local(self) -> Symbol:
-        """The same with STB_LOCAL, and STV_DEFAULT: some tools warn of a hidden local symbol."""
+        """The symbol with STB_LOCAL and STV_DEFAULT: some tools warn of a hidden local symbol."""
         return self._replace(info=_STB_LOCAL << 4 | self.info & 0xF, other=self.other & ~_STV_MASK)
 
 

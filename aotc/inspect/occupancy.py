@@ -49,8 +49,8 @@ def occupancy(
     shared_bytes: int,
     barriers: int = 0,
 ) -> Occupancy:
-    """Of blocks of `threads` threads with `registers` each and `shared_bytes` a block, static and
-    dynamic. Blocks that cannot run at all have 0."""
+    """The occupancy of blocks of `threads` threads with `registers` each and `shared_bytes` per
+    block, static and dynamic; 0 for blocks that cannot be launched."""
     warps = -(-threads // WARP)
     warp_registers = _up(registers * WARP, REGISTER_UNIT)
     shared = _up(shared_bytes + limits.reserved_shared, limits.shared_unit)

@@ -62,7 +62,7 @@ def memref_type(rank: int) -> Any:
 
 
 def value_type(value: Value) -> Any:
-    """Of an argument or a result."""
+    """The ctypes type of an argument or a result."""
     return scalar_type(value.dtype) if value.shape is None else memref_type(len(value.shape))
 
 

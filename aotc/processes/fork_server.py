@@ -74,7 +74,7 @@ class TaskError(Exception):
 
 
 class Progress(Struct, frozen=True):
-    """Of a task, by the file descriptors of its files."""
+    """Reports the progress and the answer of a task, through the file descriptors of its files."""
 
     step: int
     answer: int

@@ -386,7 +386,7 @@ def entry_for(
 
 
 def merged(old: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of one product, sizes and chip the newer entry; sorted."""
+    """The entries of both, sorted; for the same problem, sizes and chip, the new one."""
 
     def key(entry: dict[str, Any]) -> tuple[Any, ...]:
         return entry["chip"], entry["problem"], tuple(entry["sizes"])
@@ -402,7 +402,8 @@ def text_of(entries: Sequence[dict[str, Any]]) -> str:
 
 
 def read_entries(path: Path) -> list[dict[str, Any]]:
-    """Those of the file, if there is one. Raises TroubleError for another kind of file."""
+    """The entries of the file, none if it does not exist. Raises TroubleError for another kind of
+    file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:

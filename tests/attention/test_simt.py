@@ -29,9 +29,9 @@ from aotc.request import Chip
 Aotc = Callable[..., Outcome]
 
 # Few threads, for a CPU that runs one after the other.
-SMALL = Variant(warps=1, rows=4, across=8, keys=32, steps=1)
-WIDE = Variant(warps=2, rows=4, across=16, keys=32, steps=2)
-EIGHT = Variant(warps=1, rows=8, across=4, keys=16, steps=1)
+SMALL = Variant(warps=1, rows=4, lanes_per_row=8, keys=32, steps=1)
+WIDE = Variant(warps=2, rows=4, lanes_per_row=16, keys=32, steps=2)
+EIGHT = Variant(warps=1, rows=8, lanes_per_row=4, keys=16, steps=1)
 MASK = Mask("memref<?x1x?x?xf32>", "f32", ("b/2", "0", "i", "j"))
 SIZES = [(1, 1, 1), (2, 33, 65), (3, 70, 31), (1, 16, 32)]
 
@@ -77,7 +77,7 @@ CASES = {
     "24": (f32(head_dim=24, causal=True), EIGHT),
     "48_wide": (f32(head_dim=48), WIDE),
     "80_wide": (f32(head_dim=80, causal=True), replace(WIDE, steps=1)),
-    "few_keys": (f32(head_dim=40), replace(EIGHT, warps=4, across=8, keys=8)),
+    "few_keys": (f32(head_dim=40), replace(EIGHT, warps=4, lanes_per_row=8, keys=8)),
     "unaligned": (unaligned(f32(head_dim=40, causal=True)), SMALL),
     "heads": (in_rows(f32(head_dim=16, causal=True), 3), SMALL),
     "mask": (f32(head_dim=16, mask=MASK), SMALL),
@@ -212,10 +212,16 @@ def test_what_it_cannot_is_refused(why: str, p: Attention) -> None:
 
 @pytest.mark.parametrize(
     "variant",
-    [Variant(rows=6), Variant(across=32), Variant(keys=48), Variant(warps=3), Variant(steps=3)],
+    [
+        Variant(rows=6),
+        Variant(lanes_per_row=32),
+        Variant(keys=48),
+        Variant(warps=3),
+        Variant(steps=3),
+    ],
 )
 def test_impossible_variants_are_refused(variant: Variant) -> None:
-    possible = Variant(across=16)
+    possible = Variant(lanes_per_row=16)
     assert SIMT.can_take(f32(), possible)
     assert not SIMT.can_take(f32(), variant)
 
@@ -257,4 +263,4 @@ def test_sums_stay_in_registers(
         ptx = next(out.glob("*.ptx")).read_text()
         depth = p.head_dim or 0
         each = variant.rows * variant.thread_keys * 4 * variant.steps
-        assert ptx.count("fma.rn.f32") >= each + variant.rows * depth // variant.across
+        assert ptx.count("fma.rn.f32") >= each + variant.rows * depth // variant.lanes_per_row

@@ -34,14 +34,14 @@ CASES = {
         ),
         "6x40x64 6x64x36 6x40x36",
     ),
-    "two dimensions of the depth": (
+    "two dimensions of K": (
         Contraction(
             *("deep", {"i": 40, "j": 72, "h": 4, "d": 64}),
             *(("i", "h", "d"), ("h", "d", "j"), ("i", "j")),
         ),
         "40x256 256x72 40x72",
     ),
-    "rows and the depth of two": (
+    "rows and K of two": (
         Contraction(
             *("both", {"b": 3, "s": 35, "h": 4, "d": 18, "n": 80}),
             *(("b", "s", "h", "d"), ("h", "d", "n"), ("b", "s", "n")),
@@ -69,7 +69,7 @@ def test_dimensions_become_one(name: str) -> None:
     assert types == [f"memref<{shape}xf32>" for shape in shapes.split()]
 
 
-@pytest.mark.parametrize("name", ["rows", "a batch of any size", "rows and the depth of two"])
+@pytest.mark.parametrize("name", ["rows", "a batch of any size", "rows and K of two"])
 def test_the_result_stays_the_buffer_that_it_is(name: str) -> None:
     """So that what is done with it is found, and done in the product's kernel."""
     case, _ = CASES[name]

@@ -65,7 +65,7 @@ HEADS = Contraction(
     *("heads", {"b": 2, "h": 3, "i": 9, "j": 35, "d": 32}),
     *(("b", "i", "h", "d"), ("b", "j", "h", "d"), ("b", "h", "i", "j")),
 )
-# Several dimensions of rows, of columns and of the depth, none of which follow each other.
+# Several dimensions of rows, of columns and of K, none of which follow each other.
 SPREAD = Contraction(
     *("spread", {"i": 3, "j": 5, "k": 4, "l": 3, "m": 6, "n": 7}),
     *(("k", "j", "l", "i"), ("n", "l", "m", "k"), ("m", "j", "n", "i")),
@@ -230,14 +230,14 @@ def test_tiles_are_no_wider_than_matrices(family: Any) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        # B is the same for all of the depth.
+        # B is the same for all of K.
         Contraction("same", {"i": 8, "j": 8, "k": 4}, ("i", "k"), ("j",), ("i", "j")),
         Contraction("scaled", {"i": 8, "j": 8}, ("i", "j"), ("j",), ("i",)),
         # A table of K needs its sizes.
         replace(PLAIN, dynamic=(("a", 1), ("b", 1))),
         Contraction("outer", {"i": 8, "j": 8}, ("i",), ("j",), ("i", "j")),
     ],
-    ids=["no k in B", "a vector", "dynamic", "no depth"],
+    ids=["no k in B", "a vector", "dynamic", "no K"],
 )
 def test_other_contractions_stay_loops(case: Contraction) -> None:
     assert case.problem is None

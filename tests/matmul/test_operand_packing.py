@@ -10,7 +10,12 @@ from msgspec.structs import replace
 
 from aotc.kernels.matmul.choice import choose
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC, Variant
-from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, OperandPacking
+from aotc.kernels.matmul.operand_packing import (
+    PACK_3XTF32,
+    PACK_F8_AS_F16,
+    PACK_K_MAJOR,
+    OperandPacking,
+)
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.request import Chip
@@ -35,8 +40,8 @@ AS_WIDER = [
 
 def text_of(product: Product) -> str:
     if product in AS_WIDER:
-        return AS_F16.function(product.problem, SMALL_F16, product.name)
-    return THRICE.function(_in_parts(product.problem), SMALL, product.name)
+        return PACK_F8_AS_F16.function(product.problem, SMALL_F16, product.name)
+    return PACK_3XTF32.function(_in_parts(product.problem), SMALL, product.name)
 
 
 def _in_parts(problem: Problem) -> Problem:
@@ -55,7 +60,7 @@ def test_products_are_right(product: Product, program: Path, tmp_path: Path) -> 
 
 
 def _family(product: Product) -> OperandPacking:
-    return AS_F16 if product in AS_WIDER else THRICE
+    return PACK_F8_AS_F16 if product in AS_WIDER else PACK_3XTF32
 
 
 @pytest.mark.parametrize("product", [IN_PARTS[0], AS_WIDER[0]], ids=lambda product: product.name)
@@ -66,13 +71,13 @@ def test_the_tests_kernels_are_possible(product: Product) -> None:
 
 def test_f32_is_exact_unless_something_else_is_allowed() -> None:
     problem = Product("x", 1024, 1024, 1024, dynamic="", alignment=16).problem
-    exact, thrice, rounded = (
+    exact, in_3xtf32, rounded = (
         [str(choice) for choice in choose(changed, [Chip("sm_90a")])]
         for changed in (problem, _in_parts(problem), replace(problem, allow_tf32=True))
     )
     assert all(choice.startswith("multiply-adds") for choice in exact)
-    assert thrice[0].startswith("wgmma of 3 x tf32")
-    assert thrice[-1].startswith("multiply-adds")
+    assert in_3xtf32[0].startswith("wgmma of 3 x tf32")
+    assert in_3xtf32[-1].startswith("multiply-adds")
     assert rounded[0].startswith("wgmma with")
 
 
@@ -98,11 +103,11 @@ def test_wgmma_has_copies_of_what_it_cannot_read(a: bool, b: bool, copies: bool)
     )
     first = choose(product.problem, [Chip("sm_90a")])[0]
     assert first.target == "sm_90a"
-    assert first.family is (ALONG_K if copies else WGMMA)
+    assert first.family is (PACK_K_MAJOR if copies else WGMMA)
 
 
 def test_f8_is_for_any_gpu() -> None:
     problem = Product("x", 1000, 1000, 1000, element="f8E4M3FN", alignment=1).problem
     choices = choose(problem, [Chip("sm_80"), Chip("sm_90a")])
-    assert {choice.family for choice in choices} >= {AS_F16}
+    assert {choice.family for choice in choices} >= {PACK_F8_AS_F16}
     assert MMA_SYNC.variants(problem) == ()

@@ -26,7 +26,7 @@ def check_sizes(function: Any) -> None:
 
 
 def check_repeats(function: Any) -> None:
-    """Of a tensor that is repeated -1 times, torch-mlir leaves the size as it is."""
+    """Asserts that a Tile's number of repeats is not negative: torch-mlir keeps the size for -1."""
     from torch_mlir import ir
 
     for select in ops.find(function, "arith.select"):
@@ -48,8 +48,8 @@ def check_repeats(function: Any) -> None:
 
 
 def check_batches(function: Any) -> None:
-    """Of two sizes of which neither is known, torch-mlir gives a product the larger, and reads both
-    operands up to there: also the one whose size is 1, which ONNX repeats."""
+    """Asserts that unknown batch sizes of a product's operands are equal: torch-mlir reads both
+    operands up to the larger size, also one of size 1, which ONNX broadcasts."""
     from torch_mlir import ir
 
     flag = ir.IntegerType.get_signless(1, function.context)

@@ -24,8 +24,8 @@ Made = tuple[list[str], list[str]]
 
 
 class _Scatter:
-    """Of the updates' dimensions, those that are within a window have one of the result `along`
-    them; by the others, `points`, the indices are chosen. `%p0`, ... is a place in the updates."""
+    """A scatter. The updates' dimensions within a window each have a dimension of the result,
+    `along`; the others, `points`, select the indices. `%p0`, ... is an index of the updates."""
 
     def __init__(self, ir: Any, operation: Any) -> None:
         from torch_mlir._mlir_libs._stablehlo import ScatterDimensionNumbers
@@ -80,7 +80,8 @@ class _Scatter:
         )
 
     def _one(self, whole: list[str]) -> Made:
-        """Of one window all dimensions are independent, and it is within the result or not."""
+        """The lines for a scatter of one window: all dimensions are independent, and the window is
+        inside of the result or is left out."""
         points = [f"%p{d} = arith.constant 0 : index" for d in self._points]
         sums, place = self._place()
         every = set(range(self._result.rank))
@@ -101,7 +102,8 @@ class _Scatter:
         return [*points, *self._read_index(), *guarded[0]], guarded[1]
 
     def _several(self, whole: list[str]) -> Made:
-        """Those at one place of the independent dimensions in their order."""
+        """The lines for several windows: updates with the same independent indices are applied in
+        their order."""
         independent = {
             **self._batching,
             **{of: d for of, d in self._along.items() if of not in self._named},

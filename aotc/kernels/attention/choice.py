@@ -93,7 +93,7 @@ def _choice(family: AttentionFamily, problem: Attention) -> Choice | None:
 
 
 def _unaligned_problem(problem: Attention) -> Attention:
-    """The same, of matrices of which no address is known."""
+    """The problem with matrices that are aligned to their elements only."""
     q, k, v, o = (_unaligned(one) for one in (problem.q, problem.k, problem.v, problem.o))
     mask = None if problem.mask is None else _unaligned(problem.mask)
     return replace(problem, q=q, k=k, v=v, o=o, mask=mask)

@@ -173,9 +173,9 @@ class Dispatch:
         self.has_keys = keys is not None or compare("ne", b.dim(self.arguments[1], 1), 0)
 
     def build(self, choices: Sequence[Choice], call: Any) -> Any:
-        """The first one that can be launched, else `call`, which is moved there; without a call,
-        the last one is launched without a question. The result is the outermost `scf.if`, if
-        any."""
+        """Launches the first choice whose conditions hold, else inserts `call`, which is moved
+        there; without a call, the last choice is launched unconditionally. Returns the outermost
+        `scf.if`, if any."""
         first, *others = choices
         if not others and call is None:
             self._launch_cheapest(first)
@@ -190,7 +190,7 @@ class Dispatch:
         return branch.operation
 
     def build_for_all_gpus(self, choices: Sequence[Choice], call: Any) -> Any:
-        """The same, of choices of which every GPU can launch one: `call` is the CPU's alone."""
+        """As `build`, where every GPU can launch one of the choices: `call` is for the CPU only."""
         b = self.b
         with b.where(compare("sge", self.capability, LEAST_CAPABILITY)) as branch:
             with b.where(self.has_keys) as inner:
@@ -221,7 +221,7 @@ class Dispatch:
             yield compare("eq", bits & (alignment - 1), 0)
 
     def costs(self, choice: Choice) -> list[Number]:
-        """Of each variant."""
+        """The cost of each variant of the choice."""
         b, heads = self.b, max(choice.problem.heads[0], 1)
         found = []
         for variant in choice.variants:

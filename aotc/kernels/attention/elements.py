@@ -36,20 +36,22 @@ class Constant(Struct, frozen=True):
 
 
 class Counter(Struct, frozen=True):
-    """The number of a loop's turn."""
+    """The number of a loop's iteration."""
 
     place: Place
 
 
 class Operation(Struct, frozen=True, eq=False):
-    """`name` without its dialect; of a comparison with its predicate: `cmpi 3`."""
+    """An operation of scalars. `name` is without its dialect; a comparison's has its predicate:
+    `cmpi 3`."""
 
     name: str
     operands: tuple[Expression, ...]
 
 
 class Reduction(Struct, frozen=True, eq=False):
-    """`operands` of an operation like `addf` over the turns of the loop `symbol`, from `start`."""
+    """The reduction of `operand` by an operation like `addf` over the iterations of the loop
+    `symbol`, beginning with `start`."""
 
     name: str
     operand: Expression

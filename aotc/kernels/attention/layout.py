@@ -18,30 +18,33 @@ ALIGNMENT = 16  # bytes; of addresses it is asked when they are known
 
 
 class Layout(Struct, frozen=True):
-    """`heads` and `apart`: see `recognise.Operand`. `batch` and `columns` are those of heads;
-    `strides` of matrices and of rows, None for one that is not known."""
+    """The layout of Q, K, V or O. `heads` and `has_head_dimension`: see `recognition.Operand`.
+    `batch` and `columns` count those of heads. `strides`: in elements, of matrices and of rows,
+    None for unknown ones."""
 
     type: Any
     heads: int
-    apart: bool
+    has_head_dimension: bool
     batch: int | None
     rows: int | None
     columns: int | None
     strides: tuple[int | None, int | None] | None
 
     @staticmethod
-    def of(type_: Any, heads: int, apart: bool) -> Layout:
+    def of(type_: Any, heads: int, has_head_dimension: bool) -> Layout:
         sizes = sizes_of(type_)
         if not heads:
             *outer, rows, columns = sizes
             return Layout(type_, 0, False, _product(outer), rows, columns, None)
-        if apart:
+        if has_head_dimension:
             *outer, rows, _, columns = sizes
         else:
             *outer, rows, wide = sizes
             columns = None if wide is None else wide // heads
         batch = _product([*outer, heads])
-        return Layout(type_, heads, apart, batch, rows, columns, _strides(type_, len(outer)))
+        return Layout(
+            type_, heads, has_head_dimension, batch, rows, columns, _strides(type_, len(outer))
+        )
 
     @property
     def matrix(self) -> Matrix:
@@ -80,13 +83,13 @@ class Layout(Struct, frozen=True):
             attributes = {"reassociation": "[[0, 1], [2]]", "static_output_shape": shape}
             return b.op("memref.expand_shape", [buffer, *rows], matrix, **attributes), []
         if self.type.rank == 4:
-            groups = "[[0], [1], [2, 3]]" if self.apart else "[[0, 1], [2], [3]]"
+            groups = "[[0], [1], [2, 3]]" if self.has_head_dimension else "[[0, 1], [2], [3]]"
             return b.op("memref.collapse_shape", [buffer], matrix, reassociation=groups), []
         return b.op("memref.cast", [buffer], matrix), []
 
     def _reinterpret(self, b: Builder, buffer: Value) -> tuple[Value, list[Number]]:
         base, offset, sizes, strides = strided_metadata(b, buffer)
-        rows = len(sizes) - (3 if self.apart else 2)
+        rows = len(sizes) - (3 if self.has_head_dimension else 2)
         # The first and only matrix is at any distance from another.
         dynamic = strides[rows - 1] if rows else strides[rows], strides[rows]
         distances: list[Number] = [

@@ -51,7 +51,7 @@ class MaskReader:
         self.outer = [outer_index(b, mask, batch, one) for one in rows]
 
     def read(self, first: Number, count: int) -> list[Float]:
-        """Of the tile of `count` keys that begins with key `first` (plus the thread's own first
+        """The mask of the tile of `count` keys that begins at key `first` (plus the thread's first
         column), in the order of scores."""
         b, last = self.b, self.keys - 1
         found = []

@@ -63,8 +63,9 @@ def problem_of(
     causal: bool,
     masked_rows_are_zero: bool,
 ) -> Attention | None:
-    """Of the types of Q, K, V, O and perhaps of a mask, tensors or buffers; None for sizes that do
-    not fit. `forms`: see `recognise.Operand`."""
+    """The problem for the types of Q, K, V, O and, if there is one, a mask: tensors or buffers.
+    None if their sizes do not match. `forms`: `heads` and `has_head_dimension` of Q, K, V and O,
+    see `recognition.Operand`."""
     layouts = [Layout.of(type_, *form) for type_, form in zip(types[:4], forms, strict=True)]
     q, k, v, o = layouts
     if q.columns is None or any(one.columns != q.columns for one in layouts) or k.rows == 0:
@@ -91,7 +92,7 @@ def _problem(found: Found) -> Attention | None:
         [value.type for value in _leading(found, found.result.tensor)],
         found.scale,
         _places(found),
-        [(one.heads, one.apart) for one in operands],
+        [(one.heads, one.has_head_dimension) for one in operands],
         causal=found.causal,
         masked_rows_are_zero=found.masked_rows_are_zero,
     )
@@ -254,7 +255,7 @@ def _function(name: str, found: Found, arguments: list[Any]) -> Any:
             [
                 number
                 for one in (found.q, found.k, found.v, found.result)
-                for number in (one.heads, int(one.apart))
+                for number in (one.heads, int(one.has_head_dimension))
             ]
         ),
         "arg_attrs": ir.ArrayAttr.get(_layouts(found, arguments)),

@@ -53,22 +53,23 @@ _FLOAT_EQUAL = "cmpf 1"
 
 
 class Operand(Struct, frozen=True):
-    """A tensor of batch, rows and columns, the batch in two dimensions, one or none; or, with
-    `heads`, of rows that have so many heads beside each other, and what is left of the batch in
-    front, if it is not 1. `apart`: heads have a dimension of their own, in front of the columns of
-    each."""
+    """A tensor of matrices: up to two batch dimensions, rows, and columns.
+
+    With `heads`, each row has that many heads next to each other, and the rest of the batch, if it
+    is not 1, is a leading dimension. `has_head_dimension`: the heads are a dimension of their own,
+    between the rows and the columns of a head."""
 
     tensor: Any
     heads: int = 0
-    apart: bool = False
+    has_head_dimension: bool = False
 
 
 class Found(Struct):
     """Attention in a module.
 
-    `result` is what is replaced. `scores` is the first product. `masked_rows_are_zero`: rows of O
-    whose scores are all -infinity are 0, not NaN. `mask`: what is added to scores, at the places
-    `places` of batch, query and key.
+    `result`: the tensor that is replaced. `scores`: the operation of the first product.
+    `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `mask`: a
+    tensor that is added to the scores; `places`: its index, in terms of batch, query and key.
     """
 
     result: Operand
@@ -84,8 +85,8 @@ class Found(Struct):
 
 
 class _Scores(Struct, frozen=True):
-    """What scores are made of: the product, its tensor, what it is multiplied by, whether they are
-    causal, and a tensor that is added, with its index."""
+    """The parts of scores: the product Q · Kᵀ and its tensor, its factor, whether they are causal,
+    and a tensor that is added, with its index."""
 
     product: Reduction
     tensor: Any
@@ -96,11 +97,12 @@ class _Scores(Struct, frozen=True):
 
 
 class _NotAttentionError(Exception):
-    """Why not."""
+    """The operations are not attention."""
 
 
 def recognise_attention(product: Any) -> Found | None:
-    """`product`: a `linalg.generic`, perhaps the second product of attention."""
+    """Attention whose second product, P · V, is `product`, a `linalg.generic`; None if it is
+    not."""
     try:
         return _Recognition().found(product)
     except _NotAttentionError:
@@ -422,7 +424,7 @@ def _factor(operation: Operation) -> float | None:
 
 
 def _position_of_value(operation: Operation) -> int:
-    """Of an operation with a factor: which operand is not the constant."""
+    """The index of the operand that is not the constant, of an operation with a constant factor."""
     first = operation.operands[0]
     if isinstance(first, Operation) and first.name in _CASTS:
         (first,) = first.operands
@@ -430,7 +432,7 @@ def _position_of_value(operation: Operation) -> int:
 
 
 def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
-    """With another name for a loop."""
+    """The expression with the loop `symbol` renamed."""
     if isinstance(expression, Element):
         return Element(
             expression.tensor, tuple(_place(one, symbol, to) for one in expression.index)
@@ -480,7 +482,7 @@ def _operand(element: Element, row: str, column: str, *, is_batched: bool) -> Op
     if last == column and front and front[-1] == row and _is_batch([*front[:-1], before]):
         if type_.is_dynamic_dim(type_.rank - 2):
             return None
-        return Operand(tensor, type_.get_dim_size(type_.rank - 2), apart=True)
+        return Operand(tensor, type_.get_dim_size(type_.rank - 2), has_head_dimension=True)
     if before == row and isinstance(last, tuple) and last[0] == "joined":
         (head, inner), depth = last[1], last[2]
         if inner == column and _is_batch([*front, head]):
@@ -531,7 +533,7 @@ def _result_of(product: Any) -> Operand:
             heads = shape[-3]
             is_all = len(shape) == 3 or value.type.is_dynamic_dim(0)
             is_all = is_all or shape[0] * heads == math.prod(batch)
-            return Operand(user.results[0], heads, apart=True) if is_all else found
+            return Operand(user.results[0], heads, has_head_dimension=True) if is_all else found
         else:
             return found
 
@@ -544,7 +546,8 @@ def _keeps_rows(reshape: Any) -> bool:
 
 
 def _puts_heads_inside(operation: Any) -> bool:
-    """Of a tensor of (batch,) heads, rows and columns: (batch,) rows, heads and columns."""
+    """Whether the operation transposes (batch,) heads, rows, columns to (batch,) rows, heads,
+    columns."""
     if operation.name != "linalg.generic" or len(operation.results) != 1:
         return False
     inputs, _ = ops.operand_groups(operation)

@@ -27,7 +27,7 @@ _ALL_LANES, _LAST_LANE = -1, WARP - 1
 
 
 class Rows(Struct, frozen=True):
-    """Of this thread's two rows: the largest scores, and the sums."""
+    """The running maximum and sum of this thread's two rows."""
 
     row_max: tuple[Float, Float]
     row_sum: tuple[Float, Float]
@@ -43,8 +43,8 @@ class Rows(Struct, frozen=True):
 
 
 class Softmax:
-    """Of scores that are to be multiplied by `scale`; with `has_mask`, they come multiplied and
-    with the mask (`add_mask`). P is of type `element` (f16, bf16) in `pack`.
+    """The softmax of scores. They are to be multiplied by `scale`; with `has_mask`, `add_mask` has
+    multiplied them and added the mask. `pack` makes P of type `element` (f16, bf16).
 
     `row` and `column` are this thread's first row of 16 and its first column of 8.
     """
@@ -134,7 +134,7 @@ class Softmax:
         return self._over_row(maximum_number, _chains(maximum_number, [before, *scores]))
 
     def _over_row(self, combine: Callable[[Float, Float], Float], value: Float) -> Float:
-        """Of the four threads of a row."""
+        """The value combined over the four threads of a row."""
         for distance in (1, 2):
             value = combine(value, self._shuffle(value, distance))
         return value
@@ -161,7 +161,7 @@ class Softmax:
 
 
 def _chains(combine: Callable[[Float, Float], Float], values: Sequence[Float]) -> Float:
-    """In four chains, for none to wait for itself."""
+    """The values combined in four independent chains, to hide the latency of each operation."""
     chains = list(values[:4])
     for i, value in enumerate(values[4:]):
         chains[i % 4] = combine(chains[i % 4], value)

@@ -118,7 +118,7 @@ class MmaAtom:
     def multiply_registers(
         self, accumulators: Value, a: Sequence[Value], b_: Value, *, accumulates: bool
     ) -> Value:
-        """The same with A in registers, for which nvvm has no operation."""
+        """As `multiply`, with A in registers, for which the nvvm dialect has no operation."""
         count = self.count
         values = unpack(self.b, accumulators, self.accumulator, range(count))
         results = ", ".join(f"${i}" for i in range(count))

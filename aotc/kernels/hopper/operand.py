@@ -83,7 +83,7 @@ class OperandTile(Struct, frozen=True):
 
     @property
     def _slab_rows(self) -> int:
-        """Of one copy, where each is of one slab."""
+        """The rows of a slab that one copy has."""
         return self.k_extent if self._has_whole_slabs else self.k_extent // self.sharers
 
     def create_tensor_map(self, b: Builder, memref: Value) -> TensorMap:

@@ -32,7 +32,7 @@ class Mbarriers:
         return self.b.value(self.b.index(number))
 
     def address(self, number: Number) -> Scalar:
-        """In shared memory, an i32."""
+        """The barrier's address in shared memory, an i32."""
         return Scalar(self.b.op("nvgpu.mbarrier.get", [self.value, self.index(number)], "i32"))
 
     def arrive_expect_tx(self, number: Number, bytes_: int) -> None:
@@ -92,6 +92,6 @@ class TmaPipeline:
         self.arrives: Condition = compare("eq", lane, 0)
 
     def consumer_release(self, stage: Number) -> None:
-        """Of each warp: it has read the stage."""
+        """Called by each warp: it has read the stage."""
         with self.b.where(self.arrives):
             self.empty.arrive(stage)

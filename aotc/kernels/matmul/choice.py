@@ -1,4 +1,4 @@
-"""Which kernels a matmul gets, for which GPUs."""
+"""Chooses the kernels of a matmul, and the GPUs and sizes that each is for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
-from aotc.kernels.matmul.operand_packing import ALONG_K, AS_F16, THRICE, THRICE_ON_HOPPER
+from aotc.kernels.matmul.operand_packing import (
+    PACK_3XTF32,
+    PACK_3XTF32_WGMMA,
+    PACK_F8_AS_F16,
+    PACK_K_MAJOR,
+)
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
@@ -40,31 +45,31 @@ from aotc.kernels.matmul.wgmma.small_m import small_m_kernels
 from aotc.module_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
-_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (WGMMA, MMA_SYNC_F64, ALONG_K, THRICE_ON_HOPPER)
+_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (WGMMA, MMA_SYNC_F64, PACK_K_MAJOR, PACK_3XTF32_WGMMA)
 _OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
-    *(THRICE, MMA_SYNC, AS_F16, SIMT),
+    *(PACK_3XTF32, MMA_SYNC, PACK_F8_AS_F16, SIMT),
     *(IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
 )
 _OF_CPU: tuple[MatmulFamily[Any], ...] = (CPU_STREAMED, CPU_BLOCKED, IMPLICIT_CPU)
-# By the names that files of what was measured have them: of products of matrices.
+# The matmul families by the names that tuning files use.
 FAMILIES = {
     family.name: family
     for family in (*_OF_HOPPER, *_OF_ANY_GPU, GEMV)
     if family.problem_type is Problem
 }
 _HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
-# Of matrices whose sizes are not known: with fewer tiles than this, multiprocessors have none, and
-# smaller ones are taken, that suit the size SMALL.
+# For unknown sizes: with fewer tiles than this, some multiprocessors have none, and smaller tiles
+# are used, chosen for the size SMALL.
 _MANY_TILES = 100
-# So few rows or columns of C are made by one pass over the other matrix.
+# The most rows (or columns) of C that one pass over the other matrix computes.
 _MOST_SMALL = 8
-# What is timed: no kernel that is expected to take so many times as long as its family's fastest,
-# and no more than so many of the family that the model chooses, and of each other one. (What
-# families expect is hardly comparable.)
+# Candidates that are timed: none expected to be this many times slower than its family's fastest,
+# and at most so many of the family that the model chooses, and of each other one. (The estimates
+# of different families are hardly comparable.)
 _FAR_SLOWER = 1.5
 _MOST_CANDIDATES = 12
 _MOST_OF_OTHERS = 3
-# Below so many multiply-adds of a vector a loop is as fast, which has a thread for each element.
+# With fewer multiply-adds of a matrix and a vector than this, loops are as fast as a kernel.
 _LEAST_OF_VECTORS = 64 * 64
 
 _P = TypeVar("_P", bound=Problem)
@@ -72,13 +77,14 @@ _Buffer = TypeVar("_Buffer", Matrix, EpilogueOperand)
 
 
 class Choice(Struct, frozen=True):
-    """A kernel for `problem`, whose matrices are aligned as that says: a family's variant, and what
-    it is launched on, a chip or ANY_GPU. Fewer tiles than `least_tiles` are for the next choice,
-    and so are more than `most_tiles` (0: any number), other numbers of rows than from the first of
-    `rows` to the second, and a K of less than `least_k`. `entry` is what
-    says that it is the fastest, where that was measured. `unknown`: what it takes sizes for that
-    are not known. `capabilities`: the GPUs that it is launched on, where some of those that code is
-    made for have not the shared memory; none stands for all of them."""
+    """A kernel for `problem` and its alignments: a variant of a family, and the chip that it is
+    launched on, or ANY_GPU.
+
+    The next choice is for C of fewer tiles than `least_tiles` or more than `most_tiles` (0: no
+    limit), for numbers of rows outside of `rows` (first and last), and for K below `least_k`.
+    `entry`: the measurement that found it fastest, if any. `unknown`: the value that the cost model
+    takes for unknown sizes. `capabilities`: the compute capabilities that it is launched on, if
+    some GPUs lack the shared memory; empty for all of them."""
 
     family: MatmulFamily[Any]
     variant: Any
@@ -99,8 +105,8 @@ class Choice(Struct, frozen=True):
         return (self.rows[1] if self.rows else m), n, k
 
     def expected_part(self, chip: Chip, unknown: int | None = None) -> float | None:
-        """Of what the chip can at most, by the model; None for what has no model. At `sizes`, or
-        where every size that is not known is `unknown`."""
+        """The expected fraction of the chip's peak, by the cost model; None if there is no model.
+        At `sizes`, or with every unknown size set to `unknown`."""
         sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
         if not self.family.has_cost_model or isinstance(self.problem, ImplicitGemm):
             return None
@@ -122,7 +128,7 @@ class Choice(Struct, frozen=True):
 
     @property
     def is_of_copies(self) -> bool:
-        """Whether it copies matrices that others take as they are: of large ones alone."""
+        """Whether the kernel packs operands that other kernels read in place, of large matrices."""
         return self.family.packs_operands and self.family.is_for_large
 
     def __str__(self) -> str:
@@ -142,31 +148,32 @@ def choose(
     capabilities: Sequence[int] = (),
 ) -> list[Choice]:
     """The kernels for a problem, the best one first; the last one takes matrices at any address.
-    None at all where loops are as good, or no kernel is right. `measured`: what was found fastest
-    for this problem; raises ValueError for what this aotc has no more. `untested`: kernels may be
-    taken that no GPU has run yet. `one_variant`: one kernel, of small tiles, is to do for all
-    sizes and addresses. `capabilities`: all GPUs that run code for these chips; without that, the
-    chips themselves."""
+    Empty if loops are as good, or no kernel can take the problem.
+
+    `measured`: what was found fastest for this problem; raises ValueError for a kernel that this
+    aotc no longer has. `untested`: allows kernels that no GPU has run yet. `one_variant`: chooses
+    one kernel, of small tiles, for all sizes and addresses. `capabilities`: all GPUs that run code
+    for these chips; the chips themselves if empty."""
     offered = tuple(capabilities) or unique(chip.capability for chip in chips)
     if one_variant:
-        return _fitting(_one_variant(problem, tuple(chips)), offered)
+        return _fit_shared_memory(_one_variant(problem, tuple(chips)), offered)
     if measured:
-        return _fitting(_fastest(problem, chips, measured, untested=untested), offered)
-    return _fitting(_fastest_by_model(problem, tuple(chips), untested=untested), offered)
+        return _fit_shared_memory(_fastest(problem, chips, measured, untested=untested), offered)
+    return _fit_shared_memory(_fastest_by_model(problem, tuple(chips), untested=untested), offered)
 
 
 @lru_cache(maxsize=256)
 def _fastest_by_model(
     problem: Problem, chips: tuple[Chip, ...], *, untested: bool
 ) -> tuple[Choice, ...]:
-    """Kept, for networks have many products of one size."""
+    """The fastest kernels by the cost model; cached, as networks have many matmuls of one size."""
     return _fastest(problem, chips, (), untested=untested)
 
 
 def _fastest(
     problem: Problem, chips: Sequence[Chip], measured: Sequence[Entry], *, untested: bool
 ) -> tuple[Choice, ...]:
-    """The kernels, whatever shared memory the chips have."""
+    """The fastest kernels, regardless of the chips' shared memory."""
     if not _is_worth_a_kernel(problem, chips):
         return ()
     if isinstance(problem, ImplicitGemm):
@@ -198,12 +205,12 @@ def _fastest(
     if others:
         found += _best(problem, families, ANY_GPU, others)
     for_any_address = [family for family in families if family.takes_any_address]
-    anywhere = _best(_anywhere(problem), for_any_address, ANY_GPU, others or chips)[:1]
-    return (*found, *_for_all(anywhere)) if anywhere else ()
+    anywhere = _best(_without_alignment(problem), for_any_address, ANY_GPU, others or chips)[:1]
+    return (*found, *_for_any_tile_count(anywhere)) if anywhere else ()
 
 
 def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
-    """Whether it is not so small that loops are as good, and the chips can run kernels."""
+    """Whether the problem is so large that a kernel beats loops, and all chips can run kernels."""
     least = _LEAST_OF_VECTORS if 1 in (problem.m, problem.n) else LEAST_WORK
     if problem.m and problem.n and problem.k and problem.m * problem.n * problem.k < least:
         return False
@@ -212,19 +219,21 @@ def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
 
 @lru_cache(maxsize=256)
 def _one_variant(problem: Problem, chips: tuple[Chip, ...]) -> tuple[Choice, ...]:
-    """One kernel for all sizes and addresses, on whatever GPU."""
+    """One kernel for all sizes, addresses and GPUs."""
     if not _is_worth_a_kernel(problem, chips):
         return ()
     if isinstance(problem, ImplicitGemm):
         return _choose_implicit_gemm(problem)[-1:]
     families = [family for family in _families_of(problem) if family.takes_any_address]
-    return tuple(_for_all(_best(_anywhere(problem), families, ANY_GPU, chips)[-1:]))
+    return tuple(
+        _for_any_tile_count(_best(_without_alignment(problem), families, ANY_GPU, chips)[-1:])
+    )
 
 
-def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
-    """The choices, so that every GPU has the shared memory that its blocks need: behind one that
-    some GPUs have no room for stands the best one that they have room for. None at all where some
-    GPU would be left without a kernel for any address."""
+def _fit_shared_memory(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
+    """The choices, limited to GPUs whose shared memory suffices (`offered`: the compute
+    capabilities of all GPUs). A choice that does not fit some of them is followed by the best one
+    that does. Empty if some GPU would have no kernel for matrices at any address."""
     found = []
     for choice in choices:
         launched_on = offered if choice.target == ANY_GPU else [Chip(choice.target).capability]
@@ -236,7 +245,7 @@ def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
             continue
         if able:
             found.append(replace(choice, capabilities=able))
-        smaller = _smaller(replace(choice, entry=None), others)
+        smaller = _fallback_that_fits(replace(choice, entry=None), others)
         if smaller is None and choice is choices[-1]:
             return []
         found += [smaller] if smaller else []
@@ -244,9 +253,9 @@ def _fitting(choices: Sequence[Choice], offered: Sequence[int]) -> list[Choice]:
 
 
 @lru_cache(maxsize=64)
-def _smaller(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
-    """In place of the choice, the best kernel that these GPUs have room for. Kept like those that
-    are chosen of implicit GEMMs."""
+def _fallback_that_fits(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
+    """The best kernel in place of `choice` whose shared memory fits on all these GPUs; None if
+    there is none. (Cached, as in `_fastest_by_model`.)"""
     room, problem = block_shared_of(capabilities), choice.problem
     for family in unique([choice.family, *_OF_ANY_GPU]):
         able = [one for one in family.able(problem) if family.shared_bytes(problem, one) <= room]
@@ -260,24 +269,24 @@ def _smaller(choice: Choice, capabilities: tuple[int, ...]) -> Choice | None:
 
 
 def _untested(problem: Problem, chip: Chip) -> list[Choice]:
-    """What no GPU has run yet."""
+    """The kernels for the chip that no GPU has run yet."""
     if chip.capability != _BLACKWELL.capability:
         return []
     return _best(problem, [TCGEN05], _BLACKWELL.name, [_BLACKWELL])
 
 
-def _for_all(choices: Sequence[Choice]) -> list[Choice]:
-    """The same, for any number of tiles."""
+def _for_any_tile_count(choices: Sequence[Choice]) -> list[Choice]:
+    """The choices, valid for any number of tiles of C."""
     return [replace(choice, least_tiles=0) for choice in choices]
 
 
 def _own_variant(chip: Chip) -> Chip:
-    """Kernels for Hopper alone are for its own variant of the architecture."""
+    """sm_90a for sm_90, as the kernels for Hopper alone need that variant; else the chip itself."""
     return _HOPPER if chip.capability == _HOPPER.capability else chip
 
 
 def _families_of(problem: Problem, chip: Chip | None = None) -> list[MatmulFamily[Any]]:
-    """What can multiply on the chip, or on any GPU, the best one first."""
+    """The families for the chip, or for any GPU if it is None, the best one first."""
     smallest = min(size for size in (problem.m, problem.n, _MOST_SMALL + 1) if size is not None)
     if smallest <= _MOST_SMALL:
         return [GEMV, *_OF_ANY_GPU]
@@ -285,7 +294,7 @@ def _families_of(problem: Problem, chip: Chip | None = None) -> list[MatmulFamil
 
 
 def _small_m(problem: Problem, chip: Chip) -> list[Choice]:
-    """What few rows have kernels of their own for on the chip."""
+    """The chip's small-M kernels for the problem."""
     return [
         Choice(one.family, one.variant, one.problem, chip.name, rows=one.rows)
         for one in (small_m_kernels(problem) if chip == _HOPPER else [])
@@ -293,17 +302,19 @@ def _small_m(problem: Problem, chip: Chip) -> list[Choice]:
 
 
 def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
-    """The best kernels of a family that is for this chip alone, if any of them is right, and one of
-    them for any address, if it takes that without copies."""
+    """The best kernels of a family for this chip alone, if one can take the problem, and one for
+    any address, if a family takes those without packing."""
     families = [family for family in _families_of(problem, chip) if family in _OF_HOPPER]
     best = _best(problem, families, chip.name, [chip])
     uncopied = [family for family in families if not family.packs_operands]
-    unaligned = _for_all(_best(_anywhere(problem), uncopied, chip.name, [chip])[:1])
+    unaligned = _for_any_tile_count(
+        _best(_without_alignment(problem), uncopied, chip.name, [chip])[:1]
+    )
     return [*best, *(choice for choice in unaligned if choice not in best)]
 
 
 def _measured(problem: Problem, entries: Sequence[Entry], chip: Chip) -> list[Choice]:
-    """What the model says for one chip, but for those sizes that something was measured for."""
+    """The cost model's choices for one chip, with the measured kernels at the sizes of entries."""
     found = []
     for choice in _best(problem, _families_of(problem, chip), chip.name, [chip]):
         for entry in entries:
@@ -346,9 +357,9 @@ def _not_far_slower(
 
 
 def _choose_implicit_gemm(problem: ImplicitGemm) -> tuple[Choice, ...]:
-    """As they lie, and at any address."""
+    """A kernel for the operands' known alignment, and one for any address."""
     found = []
-    for one in dict.fromkeys((problem, _anywhere(problem))):
+    for one in dict.fromkeys((problem, _without_alignment(problem))):
         for family in _OF_ANY_GPU:
             if able := family.able(one):
                 found.append(Choice(family, _best_for(family, one, able, [_HOPPER]), one, ANY_GPU))
@@ -358,7 +369,7 @@ def _choose_implicit_gemm(problem: ImplicitGemm) -> tuple[Choice, ...]:
 
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, of matrices at any address; None where loops must do."""
-    problem = _anywhere(problem)
+    problem = _without_alignment(problem)
     for family in _OF_CPU:
         for variant in family.able(problem):
             return Choice(family, variant, problem, CPU)
@@ -368,9 +379,9 @@ def choose_for_cpu(problem: Problem) -> Choice | None:
 def _best(
     problem: Problem, families: Sequence[MatmulFamily[Any]], target: str, chips: Sequence[Chip]
 ) -> list[Choice]:
-    """The variant of the first family that can take the problem that is expected to be fastest on
-    the chips. Of sizes that are not known, one for large matrices, one for smaller ones, and, where
-    the family has such a one, one for few tiles."""
+    """The variant that is expected to be fastest on the chips, of the first family that can take
+    the problem. For unknown sizes: one for large matrices, one for smaller ones, and, if the family
+    has one, one for few tiles."""
     is_known = bool(problem.m and problem.n and problem.k)
     for family in families:
         able = family.able(problem)
@@ -392,12 +403,12 @@ def _best(
 
 
 def _of_few_tiles(small: Choice) -> list[Choice]:
-    """Of a family that has such a one, the kernel for where even smaller tiles are few."""
-    depth, found = small.problem.k, small.family.few_tiles(small.problem)
+    """The family's kernel for C of few tiles, as a choice before `small`, if it has one."""
+    k, found = small.problem.k, small.family.few_tiles(small.problem)
     if found is None:
         return []
     variant, most, least_k = found
-    if depth is not None and depth < least_k:
+    if k is not None and k < least_k:
         return []
     tiny = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_k=least_k)
     return [tiny]
@@ -416,8 +427,8 @@ def _best_for(
     return able[slower.index(min(slower))]
 
 
-def _anywhere(problem: _P) -> _P:
-    """The same, of matrices of which no address is known."""
+def _without_alignment(problem: _P) -> _P:
+    """The problem with matrices and epilogue operands that are aligned to their elements only."""
     a, b, c = (_unaligned(matrix) for matrix in (problem.a, problem.b, problem.c))
     epilogue_operands = tuple(_unaligned(operand) for operand in problem.epilogue_operands)
     return replace(problem, a=a, b=b, c=c, epilogue_operands=epilogue_operands)

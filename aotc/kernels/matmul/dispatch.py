@@ -1,8 +1,7 @@
-"""Matmuls in host code → a choice among kernels, made when they are to be launched.
+"""Matmuls in host code → a choice among kernels, made at run time, before the launch.
 
-What a program runs on is known then: a GPU of Hopper's has kernels that no other has, and the CPU
-device keeps the loops. So are the addresses of matrices, which the widest copies need at multiples
-of 16 bytes.
+The device is known then: Hopper GPUs have kernels that no other GPU has, and the CPU device may
+keep the loops. So are the addresses of matrices: the widest copies need multiples of 16 bytes.
 """
 
 from __future__ import annotations
@@ -123,8 +122,8 @@ def declare_capability(module: Any) -> None:
 
 
 class _Taken(Struct):
-    """A matmul and its kernels. `with_loops`: those of the CPU are loops. `capabilities`: the GPUs
-    that code is made for."""
+    """A matmul and its kernels. `with_loops`: the CPU runs the original loops. `capabilities`: the
+    compute capabilities that code is generated for."""
 
     fused: Fused
     choices: list[Choice]
@@ -160,7 +159,7 @@ class _Taken(Struct):
 
 
 def _matmuls(generics: Sequence[Any], roots: Roots, request: BuildRequest) -> list[Matmul]:
-    """Those that are to have kernels."""
+    """The matmuls among `generics` that get kernels."""
     matmuls = []
     for generic in generics:
         with generic.location:
@@ -203,7 +202,8 @@ def _take(
 
 
 def _families(taken: _Taken) -> list[Any]:
-    """Behind a kernel for some GPUs alone stands the one for the others: it counts for both."""
+    """The families of the choices. A choice for only some GPUs is left out: the choice after it is
+    for the other GPUs and counts for both."""
     families = [choice.family for choice in taken.choices if not choice.capabilities]
     return [*families, taken.cpu is None]
 
@@ -241,8 +241,8 @@ def _is_for_cpu(operation: Any) -> bool:
 def _measured(
     problem: Problem, generic: Any, request: BuildRequest, remarks: Remarks
 ) -> list[Entry]:
-    """What the file of --tuned says of the problem, but for what this aotc cannot make: of that it
-    is warned."""
+    """The entries for the problem in the file of --tuned. Those whose kernel this aotc cannot build
+    are left out, with a warning."""
     if request.tuned is None or request.is_for_trying or isinstance(problem, ImplicitGemm):
         return []
     words, found = problem_words(problem), []
@@ -275,8 +275,8 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
 
 
 def name_modules(choice: Any, capabilities: Sequence[int], dispatch: str) -> None:
-    """Names the gpu.module of each launch: one for what `choice` launches on one target, which is
-    noted around the launches. `dispatch`: see `module_for`.
+    """Marks each launch with its GPU module, which the outlining reads; the dispatch has noted the
+    target on a region around the launch. `dispatch`: see `module_for`.
 
     Raises InternalError for a launch that one of the GPUs that it is for would refuse, of those of
     `capabilities`.
@@ -322,8 +322,8 @@ class _Dispatch:
         ]
 
     def build(self, taken: _Taken, number: int) -> None:
-        """One operation, in which the kernels are launched; with loops an `scf.if`, into whose
-        second region they are moved."""
+        """Inserts one operation that launches the kernels. With loops on the CPU it is an `scf.if`,
+        and the replaced operations move to its second region."""
         b, dispatch = self._b, f"matmul_{number}"
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability = b.op("func.call", (), "i32", callee=callee)
@@ -349,7 +349,7 @@ class _Dispatch:
         name_modules(branch.operation, taken.capabilities, dispatch)
 
     def _choose(self, capability: Scalar, choices: Sequence[Choice]) -> None:
-        """The first one that can be launched; the last one always can."""
+        """Launches the first choice whose conditions hold; the last one's are not asked."""
         first, *others = choices
         conditions = list[Condition]()
         if first.target != ANY_GPU:
@@ -365,7 +365,7 @@ class _Dispatch:
             conditions.append(compare("ule", self._tiles(first), first.most_tiles))
         if first.problem.k is None and (first.least_k or first.target != ANY_GPU):
             # At least 1: TMA wants an address, and what has no elements may have none.
-            conditions.append(compare("uge", self._depth(), max(1, first.least_k)))
+            conditions.append(compare("uge", self._k_extent(), max(1, first.least_k)))
         if first.rows is not None:
             rows = self._b.dim(self._arguments.c, _rank(self._arguments.c) - 2)
             conditions += [compare("uge", rows, first.rows[0]), compare("ule", rows, first.rows[1])]
@@ -390,7 +390,7 @@ class _Dispatch:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)
 
     def _tiles(self, choice: Choice) -> Number:
-        """How many tiles C has, those of a batch together."""
+        """The number of tiles of C, summed over the batch."""
         c = self._arguments.c
         last = _rank(c) - 1
         tiles = {last - 1: choice.variant.m, last: choice.variant.n}
@@ -400,13 +400,13 @@ class _Dispatch:
             count = count * ceil_divide(size, tiles.get(dimension, 1))
         return count
 
-    def _depth(self) -> Number:
+    def _k_extent(self) -> Number:
         a = self._arguments.a
         return self._b.dim(a, _rank(a) - (2 if self._problem.a.transposed else 1))
 
     def _alignment(self, number: int, buffer: Matrix | EpilogueOperand) -> list[Condition]:
-        """Whether rows begin at multiples of what the buffer's `alignment` says. `number`: of the
-        argument."""
+        """The conditions for rows to begin at multiples of the buffer's `alignment` (bytes).
+        `number`: the argument's index."""
         size = ELEMENT_BYTES.get(buffer.element or "", 1)
         if buffer.alignment <= size:
             return []
@@ -439,14 +439,14 @@ def _rank(value: Value) -> int:
 
 
 def _has_unknown_rows(buffer: Matrix | EpilogueOperand, type_: Any) -> bool:
-    """Whether it is not known how far rows lie apart, which follow each other."""
+    """Whether the pitch of a buffer with contiguous rows is unknown."""
     if isinstance(buffer, Matrix):
         return buffer.pitch is None
     return bool(type_.rank > 1 and type_.is_dynamic_dim(type_.rank - 1))
 
 
 def _buffers(problem: Problem) -> list[Matrix | EpilogueOperand]:
-    """Of the arguments of kernels, in their order."""
+    """The buffers and scalars of a kernel's arguments, in their order."""
     return [problem.a, problem.b, problem.c, *problem.epilogue_operands]
 
 

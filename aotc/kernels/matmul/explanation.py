@@ -42,8 +42,8 @@ def _when(choice: Choice) -> str:
         least, most = choice.rows
         place = f"{f'{least} to {most} rows' if least < most else 'one row'}, {place}"
     if choice.most_tiles:
-        depth = f", K of {choice.least_k} and more" if choice.least_k else ""
-        return f"up to {choice.most_tiles} tiles{depth}, {place}"
+        least_k = f", K of {choice.least_k} and more" if choice.least_k else ""
+        return f"up to {choice.most_tiles} tiles{least_k}, {place}"
     return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place
 
 

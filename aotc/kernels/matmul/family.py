@@ -35,7 +35,8 @@ def least_clocks(problem: Problem, sizes: Sizes, chip: Chip) -> float:
 
 
 def name_of_tile(variant: Any) -> str:
-    """Of a variant with stages of tiles m x n x k, copies of some width, and split-K."""
+    """The tile's part of a kernel's name, for a variant with m, n, k, stages, copy_bytes and
+    split_k."""
     return named_tile(
         *(variant.m, variant.n, variant.k, variant.stages),
         copy_bytes=variant.copy_bytes,

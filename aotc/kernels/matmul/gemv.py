@@ -84,18 +84,19 @@ class Variant(Struct, frozen=True):
     uses_pdl: bool = False
 
 
-class _Side(Struct, frozen=True):
-    """`extent`: how many rows or columns it has of C's. `is_k_major`: K is contiguous."""
+class _Operand(Struct, frozen=True):
+    """A or B. `extent`: its rows or columns of C, None if unknown. `is_k_major`: K is
+    contiguous."""
 
     matrix: Matrix
     extent: int | None
     is_k_major: bool
 
 
-def _sides(problem: Problem, is_right: bool) -> tuple[_Side, _Side]:
-    """The small one and the large one."""
-    a = _Side(problem.a, problem.m, not problem.a.transposed)
-    b = _Side(problem.b, problem.n, problem.b.transposed)
+def _operands(problem: Problem, is_right: bool) -> tuple[_Operand, _Operand]:
+    """The small operand and the large one."""
+    a = _Operand(problem.a, problem.m, not problem.a.transposed)
+    b = _Operand(problem.b, problem.n, problem.b.transposed)
     return (b, a) if is_right else (a, b)
 
 
@@ -112,7 +113,7 @@ def _k_major_shapes(
     return [(4, along, 1, 8 if 4 * step * 8 <= k else 4)]
 
 
-def _other_shapes(large: _Side, small_rows: int, width: int) -> list[tuple[int, int, int, int]]:
+def _other_shapes(large: _Operand, small_rows: int, width: int) -> list[tuple[int, int, int, int]]:
     """Warps, lanes side by side, unroll, split-K: for one row, strips as wide as leave enough of
     them for all multiprocessors, and fewer loads of a thread where there are many."""
     if small_rows > 1:
@@ -127,7 +128,7 @@ class _Shape:
 
     def __init__(self, problem: Problem, variant: Variant) -> None:
         self.type = sum_type(problem)
-        self.small, self.large = _sides(problem, variant.is_right)
+        self.small, self.large = _operands(problem, variant.is_right)
         self.width = max(1, variant.load_bytes // ELEMENT_BYTES[self.large.matrix.element])
         self.threads = variant.warps * WARP
         if self.large.is_k_major:
@@ -206,14 +207,14 @@ class _Kernel(_Shape):
     # --- Accumulators of a thread -------------------------------------------------------------
 
     def _over_rows(self) -> list[Value]:
-        """For a K-major large matrix: a thread's accesses are in several rows."""
+        """The thread's accumulators, for a K-major large matrix: it reads from several rows."""
         b, variant = self.b, self.variant
         group, along = unravel(self.warp, self.warps_along)
         self.along = along
         self.column = group * variant.rows
         last = self.large_extent - 1
         first = self.first_large + self.column
-        # Behind the last row, the last one once more; its accumulators are dropped.
+        # Row indices are clamped to the last row; accumulators of rows beyond it are not stored.
         rows = [minimum(first + i, last) for i in range(variant.rows)]
         slice_ = along * WARP + self.lane
 
@@ -230,7 +231,8 @@ class _Kernel(_Shape):
         return self._mainloop(slice_, self.width, variant.unroll, load, multiply)
 
     def _over_columns(self) -> list[Value]:
-        """For another one: a thread's accesses are at the same columns of several rows."""
+        """The thread's accumulators, for a large matrix that is not K-major: it reads the same
+        columns of several rows."""
         extent = self.large.extent
         lane_along, lane = unravel(self.lane, self.variant.lanes)
         self.along = self.warp
@@ -238,7 +240,8 @@ class _Kernel(_Shape):
         slice_ = self.warp * self.lanes_along + lane_along
         column = self.first_large + self.column
         if self.width == 1 or (extent is not None and extent % self.width == 0):
-            # A strip may end behind the last column: there, the last access once more.
+            # A strip may reach beyond the last column: column indices are clamped to the last
+            # access.
             last = self.large_extent - self.width
             return self._over_whole_columns(slice_, minimum(column, last))
         return self.b.choose(
@@ -255,7 +258,7 @@ class _Kernel(_Shape):
         return self._mainloop(slice_, self.variant.unroll, 1, load, self._multiply_columns)
 
     def _over_some_columns(self, slice_: Number, column: Number) -> list[Value]:
-        """Element by element; behind the last column, that one once more."""
+        """The accumulators, read element by element; column indices are clamped to the last one."""
         last = self.large_extent - 1
         columns = [minimum(column + i, last) for i in range(self.width)]
 
@@ -449,7 +452,7 @@ class Gemv(MatmulFamily[Problem]):
     def can_take(self, problem: Problem, variant: Variant) -> bool:
         if not has_known_types(problem):
             return False
-        _, large = _sides(problem, variant.is_right)
+        _, large = _operands(problem, variant.is_right)
         width = variant.load_bytes // ELEMENT_BYTES[large.matrix.element]
         kernel = _Shape(problem, variant)
         return (
@@ -473,7 +476,7 @@ class Gemv(MatmulFamily[Problem]):
         if small_rows > 16:
             return ()
         small_rows = max(small_rows, 1)
-        _, large = _sides(problem, is_right)
+        _, large = _operands(problem, is_right)
         element_bytes = ELEMENT_BYTES[large.matrix.element]
         widest = gcd(WIDEST_ACCESS, large.matrix.alignment)
         if large.is_k_major:

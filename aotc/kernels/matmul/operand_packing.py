@@ -1,10 +1,10 @@
-"""Products of copies of A and B, where another family has a faster kernel for those.
+"""Operand packing: copies A or B to a temporary that another family's faster kernel can read.
 
-Copies cost as much as the matrices are large, products K times that. A copy is a temporary in the
-GPU's memory, whose rows begin at multiples of 16 bytes: of K contiguous, of a wider type, or of
-f32 in parts. In parts, an element is the sum of two of tf32, `high` and `low`, and the product is
-that of (low, high, high) and (high, low, high), one behind the other along K: all but low times
-low, which is below f32's last bit. Infinities become NaN there.
+A copy takes time in proportion to the size of the matrix, a matmul K times that. The temporary is
+in the GPU's memory, and its rows begin at multiples of 16 bytes: it is K-major, of a wider type, or
+3xTF32. In 3xTF32, an element of f32 is the sum of two of tf32, `high` and `low`; A is packed as
+(low, high, high) and B as (high, low, high), concatenated along K, so that C is the sum of all
+products but low times low, which is below f32's last bit. Infinities become NaN there.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from aotc.kernels.matmul.wgmma.family import WGMMA
 from aotc.numbers import Number, Value, ceil_divide, compare
 from aotc.request import Chip
 
-# A block copies a square tile: a column for each lane, by so many warps.
+# A block of _WARPS warps copies a square tile, a lane for each column.
 _TILE, _WARPS = WARP, 8
-_ALIGNMENT = 16  # bytes: of rows of copies
-# Of tf32: bits of f32 that are cut off, and half of the last that is kept.
+_ALIGNMENT = 16  # bytes, of the rows of a copy
+# The bits of f32 that tf32 drops, and half of the last bit that it keeps.
 _CUT_BITS, _HALF = 0x1FFF, 0x1000
 _EXPONENT = 0x7F800000
-# Smaller products have less to gain than a launch costs.
+# With a smaller M, N or K, packing gains less than a launch costs.
 _LEAST_SIZE = 512
 
 
 class Copy(Struct, frozen=True):
-    """Of a matrix: whether it is transposed, the type of its elements, and which of the parts of an
-    element stand behind each other along K, high or low, if it is parted."""
+    """How a matrix is packed: whether it is transposed, the type of the copy's elements, and for
+    3xTF32 the part of each element, "high" or "low", in each of the blocks along K."""
 
     transposes: bool
     element: str
@@ -48,14 +48,14 @@ Plan = tuple[Copy | None, Copy | None]
 
 
 class OperandPacking(MatmulFamily[Problem]):
-    """The kernels of `family`, for operands that are copied as `plan` says; with `is_forced`, small
-    ones too.
+    """The kernels of `family`, for operands that are packed as `plan` says; with `is_forced`, also
+    for small matrices.
 
-    The problem that the family's kernel is given is `inner`'s.
+    `inner` makes the problem that the family's kernel is given.
     """
 
     packs_operands = True
-    # Of a launch that copies, and what it copies, about.
+    # About what the launch of a packing kernel takes, with its copy.
     LAUNCH_CLOCKS = 4000
 
     def __init__(
@@ -112,17 +112,18 @@ class OperandPacking(MatmulFamily[Problem]):
         return clocks + self.LAUNCH_CLOCKS
 
     def parts(self, problem: Problem) -> int:
-        """How many times as long K is."""
+        """The factor by which packing makes K longer."""
         return max(len(copy.parts) or 1 for copy in self.plan(problem) or () if copy is not None)
 
     def shared_bytes(self, problem: Problem, variant: Any) -> int:
-        """Dynamic shared memory of a block, of the family's kernel: a copy has far less."""
+        """Bytes of dynamic shared memory of a block of the family's kernel. A packing kernel needs
+        far less."""
         inner = self.inner(problem)
         assert inner is not None
         return self.family.shared_bytes(inner, variant)
 
     def kernel_name(self, problem: Problem, variant: Any) -> str:
-        """Of the family's kernel, which takes what was packed."""
+        """The name of the family's kernel, which reads the packed operands."""
         inner = self.inner(problem)
         assert inner is not None
         return self.family.kernel_name(inner, variant)
@@ -158,8 +159,9 @@ class OperandPacking(MatmulFamily[Problem]):
 # --- What is copied --------------------------------------------------------------------------
 
 
-def _deep(problem: Problem) -> Plan | None:
-    """What wgmma cannot read: A along M. (It reads B along N, as a left operand in registers.)"""
+def _k_major_plan(problem: Problem) -> Plan | None:
+    """Makes A K-major, and rows aligned, for elements of other than 16 bits: wgmma reads no M-major
+    A of those. (It reads an N-major B as its left operand, from registers.)"""
     a, b = problem.a, problem.b
     if ELEMENT_BYTES[a.element] == 2 or a.element == "f64":
         return None
@@ -172,8 +174,8 @@ def _deep(problem: Problem) -> Plan | None:
     return None if copy_a is None and copy_b is None else (copy_a, copy_b)
 
 
-def _thrice(problem: Problem) -> Plan | None:
-    """f32 in parts, with K contiguous."""
+def _3xtf32_plan(problem: Problem) -> Plan | None:
+    """Makes f32 operands K-major and 3xTF32."""
     a, b = problem.a, problem.b
     if not problem.allow_3xtf32 or problem.allow_tf32 or {a.element, b.element} != {"f32"}:
         return None
@@ -183,17 +185,17 @@ def _thrice(problem: Problem) -> Plan | None:
     )
 
 
-def _wide(problem: Problem) -> Plan | None:
-    """f8 as f16, which have all its values."""
+def _f8_as_f16_plan(problem: Problem) -> Plan | None:
+    """Converts f8 to f16, which represents all its values."""
     if any(matrix.element not in FLOAT8 for matrix in (problem.a, problem.b)):
         return None
     return Copy(False, "f16"), Copy(False, "f16")
 
 
-ALONG_K = OperandPacking(WGMMA, "copies", _deep)
-THRICE_ON_HOPPER = OperandPacking(WGMMA, "3 x tf32", _thrice)
-THRICE = OperandPacking(MMA_SYNC, "3 x tf32", _thrice, takes_any_address=False)
-AS_F16 = OperandPacking(MMA_SYNC, "copies as f16", _wide, is_forced=True)
+PACK_K_MAJOR = OperandPacking(WGMMA, "copies", _k_major_plan)
+PACK_3XTF32_WGMMA = OperandPacking(WGMMA, "3 x tf32", _3xtf32_plan)
+PACK_3XTF32 = OperandPacking(MMA_SYNC, "3 x tf32", _3xtf32_plan, takes_any_address=False)
+PACK_F8_AS_F16 = OperandPacking(MMA_SYNC, "copies as f16", _f8_as_f16_plan, is_forced=True)
 
 
 def _copied(matrix: Matrix, copy: Copy, *, batched: bool) -> Matrix:
@@ -215,7 +217,7 @@ def _buffer(copy: Copy, batched: bool) -> str:
 
 
 def _view(copy: Copy, batched: bool) -> str:
-    """Of the buffer without what rows are padded by."""
+    """The type of the view of the buffer without the padding of its rows."""
     shape, strides = ("?x?x?", "?, ?, 1") if batched else ("?x?", "?, 1")
     return f"memref<{shape}x{copy.element}, strided<[{strides}]>>"
 
@@ -226,7 +228,7 @@ def _padded(columns: int, copy: Copy) -> int:
 
 
 def _unit(copy: Copy) -> int:
-    """Parts begin where stages do."""
+    """The number of elements that rows are padded to a multiple of: parts begin where stages do."""
     return _TILE if copy.parts else _ALIGNMENT // ELEMENT_BYTES[copy.element]
 
 
@@ -234,7 +236,7 @@ def _unit(copy: Copy) -> int:
 
 
 class _Packing:
-    """A copy of the matrix `own`: `begin`, before what uses the copy, gives it; `end` frees it."""
+    """The copy of the matrix `own`: `begin` makes and returns it, `end` frees it after its use."""
 
     def __init__(self, b: Builder, own: Value, matrix: Matrix, copy: Copy) -> None:
         self.b, self.own, self.matrix, self.copy = b, Buffer(own), matrix, copy
@@ -296,14 +298,14 @@ class _Packing:
             self._store(row + first, column + lane, b.load(tile, [lane, first]))
 
     def _divide(self, number: Number, by: Number) -> tuple[Number, Number]:
-        """The quotient and the rest: in 32 bits, which is far faster."""
+        """The quotient and the remainder, in 32 bits, which is far faster."""
         b = self.b
         left, right = (b.signed_cast(one, "i32") for one in (number, by))
         quotient, rest = left // right, left % right
         return b.signed_cast(quotient, "index"), b.signed_cast(rest, "index")
 
     def _load(self, row: Number, column: Number) -> Value:
-        """The copy's element at a place, of its type: zero behind the last column."""
+        """The copy's element at a row and column, of its type; zero outside of the matrix."""
         b, element = self.b, self.copy.element
         is_there = compare("slt", row, self.rows) & compare("slt", column, self.columns)
         place = [column, row] if self.copy.transposes else [row, column]
@@ -329,8 +331,8 @@ class _Packing:
 
 
 def _parted(b: Builder, value: Value) -> tuple[Value, Value]:
-    """An f32 as the nearest of tf32's and what is missing; as itself and 0 if it is not finite, or
-    would not be when it is rounded."""
+    """An f32 as the nearest tf32 and the difference. If it is not finite, itself and 0; if rounding
+    would make it infinite, it is truncated instead."""
     bits = b.op("arith.bitcast", [value], "i32")
     kept, half, exponent = (b.constant(one, "i32") for one in (~_CUT_BITS, _HALF, _EXPONENT))
     rounded = (bits + half) & kept

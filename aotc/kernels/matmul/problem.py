@@ -1,4 +1,4 @@
-"""What a kernel for a matmul is to compute."""
+"""The matmul that a kernel computes: its operands' types, layouts and sizes, and the epilogue's."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ ELEMENT_BYTES = {
 
 
 class Matrix(Struct, frozen=True):
-    """An operand: the type of its buffer (`memref<?x64xf16>`), with one dimension for a batch in
-    front where the problem has one; the last dimension is contiguous.
+    """An operand: the type of its buffer (`memref<?x64xf16>`), whose last dimension is contiguous,
+    with a leading dimension for the batch if the problem has one.
 
-    `sizes` are of rows and columns as they lie in memory, None for one that is not known.
-    `pitch` is how many elements lie between two rows, None if that is not known; `alignment` how
-    many bytes every row's address is a multiple of, as far as is known.
-    `transposed`: A is given as K x M, B as N x K.
+    `sizes`: rows and columns as stored in memory, None for unknown ones. `pitch`: elements from one
+    row to the next, None if unknown. `alignment`: known alignment of every row, in bytes.
+    `transposed`: A is stored K x M, B is stored N x K.
     """
 
     type: str
@@ -41,8 +40,8 @@ class Matrix(Struct, frozen=True):
 
 
 class Axis(Struct, frozen=True):
-    """Where an element of C is: its `batch`, `row` or `column`, divided by `divisor`, of which
-    `modulus` takes the remainder: an outer and an inner dimension that rows are counted over."""
+    """An index of an element of C: its `name` ("batch", "row" or "column"), divided by `divisor`,
+    modulo `modulus`, as for rows that count over an outer and an inner dimension."""
 
     name: str
     divisor: int = 1
@@ -50,10 +49,10 @@ class Axis(Struct, frozen=True):
 
 
 class EpilogueOperand(Struct, frozen=True):
-    """What is read to make an element of C from its sum: a buffer, and the axis of C along each of
-    its dimensions (none: a scalar in a buffer); or, without an element type, a scalar itself.
+    """An input of the epilogue: a buffer, with the axis of C along each of its dimensions (none: a
+    buffer of rank 0); or, without an element type, a scalar.
 
-    `alignment`: how many bytes the address of each row's first element is a multiple of.
+    `alignment`: of the first element of each row, in bytes.
     """
 
     type: str
@@ -68,14 +67,15 @@ class EpilogueOperand(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """C = A · B, or C += A · B: A is M x K, B is K x N (`transposed`: as they lie), C is M x N.
+    """C = A · B, or C += A · B: A is M x K, B is K x N, C is M x N; `Matrix.transposed` says how A
+    and B are stored.
 
-    Products are added as `accumulator`, the type that the operation asks for. With `batched`,
-    matrices are those of one dimension in front, which all three have. `allow_tf32`: elements of
-    f32 may be rounded to tf32 before they are multiplied; `allow_3xtf32`: they may be parted into
-    sums of two of tf32 each, of whose products the least one is left out. `exact_accumulation`:
-    what tensor cores add is added to other sums before it loses bits. `epilogue_operands` are
-    further operands, `%e0` and so on, for what is done with sums before they are stored.
+    `accumulator`: the type that products are added in, which the operation asks for. `batched`: all
+    three have a leading batch dimension. `allow_tf32`: f32 elements may be rounded to tf32 before
+    they are multiplied. `allow_3xtf32`: each may be split into a sum of two tf32, and the product
+    of the two low parts is omitted. `exact_accumulation`: partial sums of tensor cores are added to
+    other accumulators before they lose bits. `epilogue_operands`: further operands, `%e0` and so
+    on, that the epilogue reads.
     """
 
     a: Matrix
@@ -126,12 +126,12 @@ class Problem(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Of elements of C that are neighbours in a row: their batch (None: there is none), their row,
-    and the column of each, values of type index.
+    """The indices of neighbouring elements of one row of C: batch (None without a batch), row, and
+    the column of each element; values of type index.
 
-    `is_whole`: the first column is a multiple of how many there are, and the others follow it.
-    Without that a column may be there twice, as one behind C's last is. `given`: what epilogue
-    operands have there, by their numbers, of those that the kernel has read itself.
+    `is_whole`: the columns are consecutive, and the first one is a multiple of their number.
+    Otherwise a column may occur twice, in place of one beyond C's last. `given`: the values of
+    epilogue operands at these elements, by the operand's number, if the kernel has loaded them.
     """
 
     batch: Value | None
@@ -154,6 +154,6 @@ class Arguments(Struct, frozen=True):
         return self.a, self.b, self.c, *self.epilogue_operands
 
 
-# What sums become before they are stored: of a builder, sums (values of the accumulator's type)
-# and where they are, values of C's element type. Places are inside of C.
+# Builds the epilogue: (builder, accumulators, their place in C) → values of C's element type.
+# Places are inside of C.
 EpilogueBuilder = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]

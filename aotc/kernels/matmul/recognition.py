@@ -48,7 +48,7 @@ class Matmul(Struct):
 
     @property
     def groups(self) -> list[list[int]]:
-        """Of A and C, which dimensions are a matrix's."""
+        """The dimensions of A and C that form each dimension of a matrix."""
         if self.problem.batched:
             return each(3)
         return [list(range(self.outer)), [self.outer]]
@@ -175,13 +175,15 @@ def _roles(generic: Any) -> _Roles | None:
 def matrix_of(
     value: Any, batched: bool, transposed: bool, groups: Groups | None = None
 ) -> Matrix | None:
-    """Of a buffer whose dimensions, by groups, are those of a matrix."""
+    """The matrix of a buffer, whose dimensions are collapsed by `groups`; None if it is no
+    matrix."""
     type_ = collapsed_type(value, groups) if groups else ir.MemRefType(value.type)
     return None if type_ is None else matrix_of_type(type_, batched=batched, transposed=transposed)
 
 
 def matrix_of_type(type_: Any, *, batched: bool, transposed: bool = False) -> Matrix | None:
-    """Of a buffer's type: two dimensions, or three. None for a layout that no kernel takes."""
+    """The matrix of a buffer's type, of two dimensions or three (`batched`). None for a layout that
+    no kernel takes."""
     element = str(type_.element_type)
     strides, _ = type_.get_strides_and_offset()
     if (

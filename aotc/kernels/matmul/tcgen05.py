@@ -125,7 +125,7 @@ class _Kernel:
             b.op("nvvm.tcgen05.dealloc", operands_, group=_CTA_GROUP)
 
     def _columns(self) -> int:
-        """Of tensor memory: a power of two."""
+        """The allocated columns of tensor memory: a power of two, at least 32."""
         return max(32, 1 << (self.variant.n - 1).bit_length())
 
     def _find_tile(self, launch: Launch) -> None:
@@ -354,8 +354,8 @@ class Tcgen05(MatmulFamily[Problem]):
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """Those worth a try, the best one for large problems first: with as many stages as there is
-        room for."""
+        """The candidates, the best one for large problems first, with as many stages as fit shared
+        memory."""
         found = []
         for n in (256, 192, 128, 64):
             one = Variant(n=n)

@@ -51,7 +51,7 @@ def forward_row_values(operations: list[Any], overlaps: Overlaps) -> None:
 
 
 def forward_in_rows(loop: Any, overlaps: Overlaps) -> None:
-    """The same for the body of a parallel loop."""
+    """As `forward_row_values`, for the body of a parallel loop."""
     forward_row_values(body_of(loop), overlaps)
 
 

@@ -183,26 +183,28 @@ def _shares(loops: list[Any], loop: Any, overlaps: Overlaps) -> bool:
 
 
 def _blocks_asked(loops: list[Any]) -> set[Any]:
-    """The blocks that the loops ask for: those that ask for none take another's."""
+    """The block sizes that the loops ask for. A loop that asks for none takes another's."""
     return {op.attributes[BLOCK_ATTRIBUTE] for op in loops if BLOCK_ATTRIBUTE in op.attributes}
 
 
 def _go_alike(loops: list[Any]) -> bool:
-    """Whether loops of points go through memory in one way: along their last dimension, or so that
-    tiles of all of them together are tiles of each."""
-    turned = {(a.writes, at) for loop in loops for a, at in _lasts(loop) if at is not None}
-    stores = {at for loop in loops for a, at in _lasts(loop) if a.writes}
-    return not turned or (len(turned) == 1 and len(stores) == 1)
+    """Whether the loops access memory in the same order: along their last dimension, or transposed
+    along one dimension, so that tiles of the joined loop are tiles of each."""
+    transposed = {
+        (a.writes, at) for loop in loops for a, at in _transposed_accesses(loop) if at is not None
+    }
+    stores = {at for loop in loops for a, at in _transposed_accesses(loop) if a.writes}
+    return not transposed or (len(transposed) == 1 and len(stores) == 1)
 
 
-def _lasts(loop: Any) -> list[tuple[Access, int | None]]:
-    """The loop's accesses, with the dimension that each goes along in memory where that is not the
-    last one, although it goes along that, too."""
+def _transposed_accesses(loop: Any) -> list[tuple[Access, int | None]]:
+    """The loop's accesses, each with the loop dimension that is contiguous in memory if the access
+    is transposed (it also uses the loop's last dimension, as another index), else with None."""
     rows = _rows(loop)
     return [
-        (access, rows.index(access.indices[-1]) if is_turned else None)
+        (access, rows.index(access.indices[-1]) if is_transposed else None)
         for access in accesses_in(loop)
-        for is_turned in [
+        for is_transposed in [
             len(access.indices) > 0
             and access.indices[-1] in rows[:-1]
             and rows[-1] in access.indices
@@ -228,8 +230,8 @@ def _is_worth_it(loops: list[Any], rank: int, overlaps: Overlaps) -> bool:
 
 
 def _goes_across(loop: Any, rank: int) -> bool:
-    """Whether neighbours in a row of the loop are not neighbours in memory: it had better be
-    tiles."""
+    """Whether neighbours in a row of the loop are not neighbours in memory, so that tiles are
+    better."""
     rows, columns = set(_rows(loop)[:rank]), set(_rows(loop)[rank:])
     return any(
         access.indices and access.indices[-1] in rows and columns & set(access.indices)
@@ -263,7 +265,7 @@ def _counts(loop: Any) -> list[int | None]:
 
 
 def _bounds(loop: Any, rank: int) -> list[Any]:
-    """Of the first dimensions: equal for loops over the same rows."""
+    """The bounds and steps of the first `rank` dimensions; equal for loops over the same rows."""
     return [
         value if (known := ops.known_index(value)) is None else known
         for group in ops.operand_groups(loop)[:3]

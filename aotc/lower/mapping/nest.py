@@ -32,7 +32,8 @@ class Dimension(Struct, frozen=True):
 
 
 def dimensions_of(loop: Any) -> list[Dimension]:
-    """Those of an scf.parallel, outermost first; the counts are computed at the insertion point."""
+    """The dimensions of an scf.parallel, outermost first; their counts are computed at the
+    insertion point."""
     lowers, uppers, steps, _ = ops.operand_groups(loop)
     return [Dimension.of(*bounds) for bounds in zip(lowers, uppers, steps, strict=True)]
 
@@ -52,7 +53,7 @@ def loop_trips(loop: Any) -> list[int | None]:
 
 
 def product(axis: list[Dimension]) -> Any:
-    """How many points the dimensions have together, as a value."""
+    """The number of points that the dimensions have together, as a value."""
     total = axis[0].trips
     for dimension in axis[1:]:
         total = ops.index_op("arith.muli", total, dimension.trips)
@@ -60,7 +61,7 @@ def product(axis: list[Dimension]) -> Any:
 
 
 def known_product(trips: list[int | None]) -> int | None:
-    """The same number, if it is known."""
+    """The product of the trips, if all are known."""
     result = 1
     for count in trips:
         if count is None:

@@ -98,8 +98,8 @@ def launch_points(loop: Any, plan: PointsPlan) -> None:
 
 
 def _without_work(extents: list[Any], known: tuple[int | None, ...]) -> list[Any]:
-    """The extents, all 0 where one of them turns out to be: nobody goes along the others for
-    nothing."""
+    """The extents; if one that is known only at run time is 0, so are all of those, so that no
+    thread iterates over the others in vain."""
     unknown = [axis for axis, trips in enumerate(known) if trips is None]
     one = ops.constant_index(1)
     result = list(extents)

@@ -92,7 +92,7 @@ class RowPlan(Struct, frozen=True):
 
 
 def plan_rows(loop: Any, given: BlockShape | None) -> RowPlan | None:
-    """How the loop's iterations become rows; None where they are not such."""
+    """The plan that maps the loop's iterations to rows; None if they are not rows."""
     items = row_items(loop)
     if items is None:
         return None
@@ -127,10 +127,10 @@ def row_items(loop: Any) -> list[Any] | None:
 
 
 def _is_along_rows(columns: Columns, loop: Any) -> bool:
-    """Whether it is a reduction along the rows of a matrix, each of which is read for one row of
-    the loop alone: there, neighbouring threads had better be in the same row."""
+    """Whether it is a reduction along the rows of a matrix, and each row is read for only one row
+    of the loop: then neighbouring threads should be in the same row."""
     variables = loop.regions[0].blocks[0].arguments
-    # What turns once is no index of anything.
+    # The variable of a loop with one iteration is no index of anything.
     rows = [row for row, trips in zip(variables, loop_trips(loop), strict=True) if trips != 1]
     loads = [a for op in columns.body for a in accesses_in(op) if not a.writes and a.indices]
     return (
@@ -174,8 +174,8 @@ def _is_length_of_host(columns: Sequence[Columns], loop: Any) -> bool:
 
 
 def _is_read_again(columns: Sequence[Columns]) -> bool:
-    """Whether one of the loops along the row, of one dimension each, loads what another one before
-    it had at hand."""
+    """Whether a loop along the row loads an element that an earlier one loads or stores. The loops
+    have one dimension each."""
     had: set[tuple[Any, ...]] = set()
     for item in columns:
         accesses = [access for op in item.body if (access := access_of(op)) is not None]

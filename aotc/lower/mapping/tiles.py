@@ -1,9 +1,9 @@
 """A loop that reads along one dimension and writes along another → tiles in shared memory.
 
-Where neighbouring threads write neighbouring elements, what they read lies a row apart, each in a
-line of memory of its own. So a block reads a tile along its rows, and takes its elements from
-shared memory, where it costs nothing to go along columns: rows there are one element longer than
-the tile, so that a column lies in different banks.
+If neighbouring threads write neighbouring elements, the elements that they read are a row apart,
+each in another line of memory. So a block copies a tile along its rows to shared memory and reads
+it along its columns there. Rows of the tile are padded by one element, so that the elements of a
+column are in different banks.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _LEAST_EXTENT = 8
 
 
 class TilePlan(Struct, frozen=True):
-    """Blocks of TILE threads along x; `across` is the dimension that the `loads` go along, `along`
-    the one that the stores go along."""
+    """How a loop becomes tiles. `block` has a warp along x. `loads` are contiguous along the loop's
+    `load_dimension`, its stores along `store_dimension`."""
 
     block: BlockShape
-    along: int
-    across: int
+    store_dimension: int
+    load_dimension: int
     loads: tuple[Access, ...]
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class TilePlan(Struct, frozen=True):
 
 
 def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TilePlan | None:
-    """How the loop becomes tiles; None where both sides go along the same dimension."""
+    """The loop's plan; None if loads and stores are contiguous along the same dimension."""
     block = given or BlockShape(TILE, _ROWS)
     body = body_of(loop)
     is_simple = all(is_pure(op) or access_of(op) is not None for op in body)
@@ -63,16 +63,18 @@ def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TileP
     lasts = {a.indices[-1] if a.indices else None for a in stores}
     if len(lasts) != 1 or (last := lasts.pop()) not in variables:
         return None
-    turned = [a for a in accesses if not a.writes and _goes_across(a, last, variables)]
-    across = {a.indices[-1] for a in turned}
-    if len(across) != 1:
+    transposed = [a for a in accesses if not a.writes and _goes_across(a, last, variables)]
+    load_variables = {a.indices[-1] for a in transposed}
+    if len(load_variables) != 1:
         return None
-    plan = TilePlan(block, variables.index(last), variables.index(across.pop()), tuple(turned))
+    plan = TilePlan(
+        block, variables.index(last), variables.index(load_variables.pop()), tuple(transposed)
+    )
     return plan if _can_read_early(plan, stores, overlaps) and _is_worth_it(plan, loop) else None
 
 
 def _goes_across(access: Access, last: Any, variables: list[Any]) -> bool:
-    """Whether a load goes along another dimension than the stores do, by plain indices."""
+    """Whether a load, with plain indices, is contiguous along another dimension than the stores."""
     indices = access.indices
     return (
         len(indices) > 1
@@ -111,7 +113,7 @@ def _is_worth_it(plan: TilePlan, loop: Any) -> bool:
     trips = loop_trips(loop)
     short = any(
         count is not None and count < _LEAST_EXTENT
-        for count in (trips[plan.along], trips[plan.across])
+        for count in (trips[plan.store_dimension], trips[plan.load_dimension])
     )
     return not short and _shared_bytes(plan) <= STATIC_SHARED_BYTES
 
@@ -131,12 +133,14 @@ def launch_tiles(loop: Any, plan: TilePlan) -> None:
             ops.erase(loop)
             return
         tiles = [
-            _tiles(d) if i in (plan.along, plan.across) else d.trips
+            _tiles(d) if i in (plan.store_dimension, plan.load_dimension) else d.trips
             for i, d in enumerate(dimensions)
         ]
         # Those along the stores vary fastest, so that blocks beside each other write together.
-        order = [i for i in range(len(tiles)) if i not in (plan.along, plan.across)]
-        order += [plan.across, plan.along]
+        order = [
+            i for i in range(len(tiles)) if i not in (plan.store_dimension, plan.load_dimension)
+        ]
+        order += [plan.load_dimension, plan.store_dimension]
         count = ops.capped_product([tiles[i] for i in order])
         types = [shared_type([TILE, TILE + 1], a.operation.results[0].type) for a in plan.loads]
         if all(d.known_trips is not None for d in dimensions):
@@ -168,7 +172,7 @@ class _TileKernel(Struct, frozen=True):
     dimensions: list[Dimension]
 
     def fill(self, launch: Launch, tiles: list[Any], order: list[int]) -> None:
-        """Which tile, then read it, wait for all, then what the loop does."""
+        """Finds the block's tile, loads it, waits for all threads, then runs the loop's body."""
         numbers: dict[int, Any] = {}
         rest = launch.block_ids[0]
         for i in reversed(order[1:]):
@@ -176,7 +180,7 @@ class _TileKernel(Struct, frozen=True):
             rest = ops.index_op("arith.divui", rest, tiles[i])
         numbers[order[0]] = rest
         size = ops.constant_index(TILE)
-        for i in (self.plan.along, self.plan.across):
+        for i in (self.plan.store_dimension, self.plan.load_dimension):
             numbers[i] = ops.index_op("arith.muli", numbers[i], size)
         x = launch.thread_ids[0]
         y = launch.number(self.plan.block, first_axis=1)
@@ -202,7 +206,9 @@ class _TileKernel(Struct, frozen=True):
     ) -> None:
         """Reads the tile, x along the loads; or runs the loop's body, x along the stores."""
         fast, slow = (
-            (self.plan.across, self.plan.along) if reads else (self.plan.along, self.plan.across)
+            (self.plan.load_dimension, self.plan.store_dimension)
+            if reads
+            else (self.plan.store_dimension, self.plan.load_dimension)
         )
         x, rows = threads
         column = ops.index_op("arith.addi", numbers[fast], x)
@@ -237,7 +243,7 @@ class _TileKernel(Struct, frozen=True):
         size = ops.constant_index(TILE)
         checks = [
             ops.compare(SLE, ops.index_op("arith.addi", numbers[i], size), self.dimensions[i].trips)
-            for i in (self.plan.along, self.plan.across)
+            for i in (self.plan.store_dimension, self.plan.load_dimension)
             if not self._divides(i)
         ]
         if len(checks) < 2:

@@ -74,8 +74,8 @@ def launches_of(module: Any) -> list[Any]:
 
 
 def share_kernels(outlined: Sequence[Any], launches: Sequence[Any], *, debug: bool) -> list[Any]:
-    """Of kernels that are the same one stays, for the launches of all: equal layers of a model have
-    one for each of their operations. `debug`: see `equal_kernels`. Returns the gpu.modules that
+    """Merges equal kernels: the first one stays, for all launches. Equal layers of a model have a
+    kernel for each of their operations. `debug`: see `equal_kernels`. Returns the gpu.modules that
     still have kernels, and erases the others."""
     kernels = [(symbol_of(op), kernel) for op in outlined for kernel in _content(op)]
     module_of = {kernel: name for name, kernel in kernels}

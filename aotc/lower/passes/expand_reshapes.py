@@ -1,8 +1,8 @@
-"""Reshapes to sizes that a tensor says → dimensions that are put together and parted.
+"""`tensor.reshape`, whose sizes are a tensor → `tensor.collapse_shape` and `tensor.expand_shape`.
 
-PyTorch's programs of sizes that are not known have a `tensor.reshape` for each `view`. Sizes are
-compared as products of what is not known of them (`size_products`), so that all that follows sees
-which dimensions became which. Where the sizes do not tell, the operation stays as it is.
+PyTorch's programs with dynamic sizes have a `tensor.reshape` for each `view`. Sizes are compared as
+products of unknown sizes (`size_products`), so that later passes see which dimensions are collapsed
+and expanded. If the sizes do not tell, the operation stays as it is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ExpandReshapes(OwnPass, frozen=True):
 
 
 def _fold_select(select: Any) -> None:
-    """A choice that sizes, which are not negative, have made before."""
+    """Folds a select that asks whether a product of sizes is negative: sizes never are."""
     condition, one, other = select.operands
     holds = _holds(condition)
     if holds is not None:
@@ -40,7 +40,7 @@ def _fold_select(select: Any) -> None:
 
 
 def _holds(condition: Any) -> bool | None:
-    """Whether sizes are negative: no. None for other questions."""
+    """False if the condition asks whether a product of sizes is negative; None for others."""
     owner = ops.defining(condition)
     if owner is None or owner.name != "arith.cmpi" or ops.known_index(owner.operands[1]) != 0:
         return None
@@ -87,8 +87,8 @@ def _expand(reshape: Any) -> None:
 def _pairs(
     before: Sequence[Product], after: Sequence[Product]
 ) -> list[tuple[list[int], list[int]]] | None:
-    """The dimensions that have the same elements before and after, as few as can be together; None
-    where that is not known."""
+    """The smallest groups of dimensions that have the same elements before and after; None if the
+    sizes do not tell."""
     if not before or not after or any(not one.number for one in (*before, *after)):
         return None
     found = []

@@ -138,8 +138,8 @@ def _buffers(function: Any) -> Iterator[_Buffer]:
 
 
 def _size(operation: Any) -> int | None:
-    """The bytes of a plain allocation on the device; for each turn of the sizes that are operands,
-    where there are any."""
+    """The bytes of a plain allocation on the device, divided by its dynamic sizes if it has some.
+    None for other operations."""
     if operation.name != "gpu.alloc" or len(operation.results) != 1:
         return None
     type_ = operation.results[0].type

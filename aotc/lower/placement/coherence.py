@@ -86,8 +86,8 @@ class Coherence:
         if is_loop and not enqueues:
             self._host_code(inside, operation, facts)
         if is_loop:
-            # What a turn leaves is where the next one begins.
-            facts.known.forget(self._changed_by_turns(operation, enqueues=enqueues))
+            # The state after an iteration is the state before the next one.
+            facts.known.forget(self._changed_by_iterations(operation, enqueues=enqueues))
             facts.is_idle = facts.is_idle and not enqueues
         ways = []
         for region in operation.regions:
@@ -101,10 +101,12 @@ class Coherence:
             facts.known, facts.is_idle = ways[0].known, ways[0].is_idle
         facts.meet(ways)
 
-    def _changed_by_turns(self, loop: Any, *, enqueues: bool) -> set[Any]:
-        """The buffers whose state a turn of the loop may change, behind what stands before it.
+    def _changed_by_iterations(self, loop: Any, *, enqueues: bool) -> set[Any]:
+        """The buffers whose state an iteration of the loop may change, given the copies that stand
+        before the loop.
 
-        Without work for the device those are the loop's own, and what they may be the same as.
+        If the loop enqueues no work for the device, these are the buffers allocated inside of it,
+        and their aliases.
         """
         roots = {
             self._mirrors.root(operand)[0]
@@ -136,7 +138,7 @@ class Coherence:
     def _host_use(self, use: HostUse, at: Any, facts: Facts) -> None:
         root, mirror = self._mirrors.root(use.value)
         if _is_inside(root, at):
-            return  # it is made anew in each turn of the loop: that is seen to there
+            return  # it is allocated in each iteration of the loop, and handled there
         if not use.is_freed:
             self._copy_back(root, mirror, facts)
         if use.is_written:

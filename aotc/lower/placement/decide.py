@@ -181,9 +181,10 @@ class Decisions:
         if alias_class.merges and not _merges_whole_buffers(alias_class):
             return "the host touches it, and a part of it goes through a loop or a branch"
         if any(
-            _outlives_its_turn(alias_class, allocation) for allocation in alias_class.allocations
+            _outlives_its_iteration(alias_class, allocation)
+            for allocation in alias_class.allocations
         ):
-            return "the host touches it, and a turn of the loop hands it to the next one"
+            return "the host touches it, and an iteration of the loop hands it to the next one"
         return None
 
     def _decide_constant(self, alias_class: AliasClass) -> Decision:
@@ -247,7 +248,7 @@ def _is_whole(value: Any) -> bool:
         value = owner.operands[0]
 
 
-def _outlives_its_turn(alias_class: AliasClass, allocation: Any) -> bool:
+def _outlives_its_iteration(alias_class: AliasClass, allocation: Any) -> bool:
     if allocation.name == "memref.alloca":
         return False  # it moves to the function's first block
     around = list(ops.ancestors(allocation))

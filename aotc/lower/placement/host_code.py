@@ -54,7 +54,8 @@ _NUMBER = "aotc.number"
 
 
 class HostCode:
-    """Of a module's host functions: what is enqueued, what must wait, and what has a mirror."""
+    """The host functions of a module: which operations are enqueued, which must wait, and which
+    uses have a mirror."""
 
     def __init__(self, alias_classes: AliasClasses, decisions: Decisions) -> None:
         self._alias_classes, self._decisions = alias_classes, decisions

@@ -86,7 +86,7 @@ def _sizes(functions: dict[str, Any], callees: dict[str, list[str]]) -> dict[str
 
 def _can_be_inlined(function: Any) -> bool:
     inside = ops.walk(function)
-    # An alloca would take stack in each turn of a loop around the call.
+    # An alloca would take stack in each iteration of a loop around the call.
     return len(function.regions[0].blocks) == 1 and not any(
         op.name == "memref.alloca" or op.name == "gpu.wait" for op in inside
     )

@@ -16,7 +16,7 @@ _DEPTH = 4
 
 
 class ArgumentSize(Struct, frozen=True):
-    """Of an entry's argument along a dimension."""
+    """The size of an entry's argument along a dimension."""
 
     argument: int
     dimension: int
@@ -103,7 +103,7 @@ class Polynomial(Struct, frozen=True):
         return Polynomial.of(total)
 
     def atoms(self) -> set[Atom]:
-        """Those in it, and in what is computed of others."""
+        """The atoms of the polynomial, and those that its computed atoms are made of."""
         found: set[Atom] = set()
         for monomial, _ in self.factors:
             for atom, _ in monomial:
@@ -188,7 +188,7 @@ class Facts:
         return Polynomial.atom(atom) if found is None else self.simplified(found)
 
     def simplified(self, polynomial: Polynomial) -> Polynomial:
-        """With what stands for each size of an argument, in its place."""
+        """The polynomial with each argument's size replaced by what it is equal to."""
         if not any(atom in self._equal for atom in polynomial.atoms()):
             return polynomial
         total = Polynomial.number(0)

@@ -50,7 +50,7 @@ ONE = Product(1)
 
 
 class Size(Struct, frozen=True):
-    """Of a tensor along a dimension: never negative."""
+    """The size of a tensor along a dimension, never negative."""
 
     tensor: Any
     dimension: int
@@ -84,7 +84,7 @@ def product_of(value: Any) -> Product:
 
 
 def _multiple(apply: Any) -> Product | None:
-    """Of one operand, by a number."""
+    """The product of an `affine.apply` that multiplies one operand by a constant; else None."""
     map_ = ir.AffineMapAttr(apply.attributes["map"]).value
     (product,) = map_.results
     if len(apply.operands) != 1 or not isinstance(product, ir.AffineMulExpr):
@@ -99,7 +99,8 @@ def _multiple(apply: Any) -> Product | None:
 
 
 def size_of(tensor: Any, dimension: int) -> Product:
-    """Of a tensor along a dimension: equal for sizes that are known to be."""
+    """The size of a tensor along a dimension. Products are equal for sizes that are known to be
+    equal."""
     if not isinstance(tensor.type, ir.RankedTensorType):
         return Product(1, ((Size(tensor, dimension), 1),))
     if not tensor.type.is_dynamic_dim(dimension):

@@ -212,7 +212,7 @@ class Sizes:
         return self._other(tensor, dimension)
 
     def product(self, tensor: Any, dimensions: list[int]) -> Polynomial:
-        """Of sizes."""
+        """The product of the tensor's sizes along these dimensions."""
         total = Polynomial.number(1)
         for dimension in dimensions:
             total = total.times(self.of(tensor, dimension))

@@ -157,7 +157,8 @@ func.func private @make() -> memref<32xf32> {{
   }}
   return"""
         ),
-        "managed memory: the host touches it, and a turn of the loop hands it to the next one",
+        "managed memory: the host touches it, and an iteration of the loop hands it "
+        "to the next one",
     ),
     "constant": (
         entry(

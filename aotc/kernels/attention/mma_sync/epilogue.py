@@ -24,8 +24,8 @@ _ALL_LANES = -1
 
 
 class Place(Struct, frozen=True):
-    """Of a warp: the batch, which counts heads; its first row in the matrix, and in the block's
-    tile; how many rows the matrix has. i32 values."""
+    """A warp's position: the batch index, which counts heads, its first row in the matrix and in
+    the block's tile, and the number of rows of the matrix. All are i32."""
 
     batch: Number
     row: Number
@@ -34,8 +34,8 @@ class Place(Struct, frozen=True):
 
 
 class Epilogue:
-    """Of a lane that has of each 16 rows two, 8 apart, and two neighbours of 8 columns; the first
-    ones are `row` and `column`."""
+    """Stores a warp's rows of O. Of each 16 rows a lane has two, 8 apart, and of each 8 columns two
+    neighbours; the first ones are `row` and `column`."""
 
     def __init__(self, b: Builder, problem: Attention, o: Buffer, q: Operand, place: Place) -> None:
         self.b, self.o, self.q, self.place = b, o, q, place
@@ -79,7 +79,7 @@ class Epilogue:
         first: Number,
         alignment: int,
     ) -> None:
-        """Of every four values two, at columns from `first` on."""
+        """Stores two of every four values, at columns from `first` on."""
         b, alignment = self.b, min(2 * buffer.element_bytes, alignment)
         for group in range(self.head_dim // 8):
             pair = values[4 * group : 4 * group + 2]

@@ -74,7 +74,7 @@ class Kernel:
         epilogue.store(rows, lane, softmax.row, softmax.column)
 
     def _broadcast(self, warp: Number) -> Scalar:
-        """The same for all lanes, which a shuffle tells the compiler."""
+        """The value, by a shuffle that tells the compiler that it is uniform over the warp."""
         b = self.b
         lanes, first, clamp = (b.constant(one, "i32") for one in (_ALL_LANES, 0, _LAST_LANE))
         operands = [lanes, warp, first, clamp]

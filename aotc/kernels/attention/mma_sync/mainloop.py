@@ -23,8 +23,8 @@ from aotc.numbers import Float, Number, Scalar, compare, maximum, minimum
 
 
 class _State(Struct, frozen=True):
-    """Of each of the warp's tiles: the scores of a tile of keys whose P comes next (or none), its
-    rows, and the accumulators of O."""
+    """The loop-carried values, for each of the warp's tiles: the scores of the tile of keys whose P
+    is computed next (or none), the rows, and the accumulators of O."""
 
     scores: list[list[Float]]
     rows: list[Rows]
@@ -37,7 +37,7 @@ class _State(Struct, frozen=True):
         ]
 
     def like(self, values: Sequence[Float]) -> _State:
-        """The same of other values."""
+        """The state with these values, in the order of `values`."""
         rest = iter(values)
         scores = [[next(rest) for _ in part] for part in self.scores]
         rows = [Rows.of([next(rest) for _ in part.values]) for part in self.rows]
@@ -45,7 +45,7 @@ class _State(Struct, frozen=True):
 
 
 class Mainloop:
-    """Of a tile of O."""
+    """The mainloop of a tile of O: goes over the tiles of keys."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Mainloop:
         return _State([], all_rows, self.mma.multiply_pv(stage, words, all_o))
 
     def _hide(self, scores: list[Float], first: Number, row: Number) -> list[Float]:
-        """Without keys that are not there, and those behind a causal row."""
+        """The scores, -infinity for keys beyond the last one and for keys that causality masks."""
         ends = []
         for below in (0, 8):
             end: Number = self.keys

@@ -18,7 +18,8 @@ _EIGHT = 8  # columns of one mma
 
 
 class TiledMma:
-    """Of a warp with `tiles` of Q's. A fragment is what a thread has of a factor."""
+    """The multiplications of a warp, for `tiles` tiles of 16 rows of Q. A fragment is a thread's
+    part of a factor."""
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class TiledMma:
                 own[number] = self.mma.multiply(self.b, left, right, own[number])
 
     def _fragments(self, words: Sequence[Scalar]) -> list[Value]:
-        """Of P, for every 16 keys, of four words each."""
+        """The fragments of P: one for each 16 keys, of four words."""
         pair = f"vector<2x{self.mma.element}>"
         return [
             fragment(self.b, [self.b.op("llvm.bitcast", [word], pair) for word in words[i : i + 4]])

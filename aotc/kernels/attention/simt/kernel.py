@@ -59,8 +59,8 @@ ELEMENT = "f32"
 
 
 class _Operand(Struct, frozen=True):
-    """A matrix in memory: the tile's place in the batch, its first column, and how many elements an
-    access has at most."""
+    """A matrix in memory: the tile's index in the batch, its first column, and the number of
+    elements in the widest access."""
 
     buffer: Buffer
     batch: Number
@@ -69,8 +69,8 @@ class _Operand(Struct, frozen=True):
 
 
 class _State(Struct, frozen=True):
-    """What the mainloop carries: of each of a thread's rows the largest score, the sum of P, and
-    the accumulators of O, row by row."""
+    """The loop-carried values of a thread: for each of its rows the largest score and the sum of
+    P, and the accumulators of O, row by row."""
 
     row_max: list[Float]
     row_sum: list[Float]
@@ -96,7 +96,7 @@ class Kernel:
         self.head_dim = problem.head_dim or 0
         self.tiles = Tiles.of(variant, self.head_dim)
         self.columns = list(column_groups(variant, self.head_dim))
-        lane_bits = BITS[variant.across][1]
+        lane_bits = BITS[variant.lanes_per_row][1]
         self.softmax = Softmax(b, problem.scale, lane_bits, has_mask=bool(self.masks))
 
     def build(self) -> None:
@@ -152,17 +152,18 @@ class Kernel:
         self._epilogue(state)
 
     def _partition(self, block: Scalar) -> None:
-        """The block's tile, and the thread's rows and its lane's column in it.
+        """Sets the block's tile, and the thread's rows and lane's column in it.
 
-        Tiles are counted over matrices, then down; causal ones up, as the last rows have the most
-        keys, and what takes longest comes first."""
+        Blocks are numbered over the batch first, then down the rows of tiles. With a causal mask
+        they are numbered up: the last rows see the most keys, and the longest blocks start first.
+        """
         variant = self.variant
         tile, self.batch = unravel(block, self.batches)
         if self.problem.causal:
             tile = self.tiles_down - 1 - tile
         self.first_row = tile * variant.m
         warp, lane = unravel(self.thread, WARP)
-        lane_row, self.lane_column = lane_place(lane, variant.across)
+        lane_row, self.lane_column = lane_place(lane, variant.lanes_per_row)
         warp_row = warp * variant.warp_rows
         # Behind the warp's last row.
         self.warp_end = warp_row + variant.warp_rows
@@ -181,7 +182,7 @@ class Kernel:
     # --- Copies to shared memory ---------------------------------------------------------
 
     def _copy_q(self, q: _Operand) -> None:
-        """Begins to copy the tile's rows, transposed; those behind the last one are 0."""
+        """Begins to copy the tile's rows, transposed; rows beyond the last one are 0."""
         variant = self.variant
         rows = variant.threads // RUN
         own_row, own_column = unravel(self.thread, RUN)
@@ -205,8 +206,8 @@ class Kernel:
         return self._copy(self.v_operand, self.tiles.v, self.v_tile, first)
 
     def _copy(self, operand: _Operand, tile: Tile, to: Buffer, first: Number) -> Value:
-        """Begins to copy the rows of K or V from key `first` on; those behind the last key are 0,
-        and perhaps all are."""
+        """Begins to copy the tile of K or V from key `first` on; rows beyond the last key, perhaps
+        all, are 0."""
         variant, width = self.variant, operand.width
         lanes = lanes_of_copy(self.head_dim, width)
         rows = rows_of_copy(variant, self.head_dim, width)
@@ -234,11 +235,12 @@ class Kernel:
     def _initial_state(self) -> _State:
         b, variant = self.b, self.variant
         zero, rows = b.zero(ELEMENT), variant.rows
-        o = [zero] * (rows * self.head_dim // variant.across)
+        o = [zero] * (rows * self.head_dim // variant.lanes_per_row)
         return _State([minus_infinity(b)] * rows, [zero] * rows, o)
 
     def _mainloop(self, state: _State, start: Number, stop: Number, *, hides: bool) -> _State:
-        """The state behind those blocks of keys, of which with `hides` some are not seen."""
+        """The state after the blocks of keys from `start` to `stop`. `hides`: some keys are masked
+        by causality, or beyond the last one."""
         if start == stop:
             return state
         with self.b.loop(start, stop, 1, state.values) as loop:
@@ -275,30 +277,30 @@ class Kernel:
         return _State(row_max, row_sum, o)
 
     def _wait(self) -> None:
-        """Until what was copied is there, for all threads."""
+        """Waits until the copies of all threads are complete."""
         wait_group(self.b, self.group, 0)
         self.b.barrier()
 
     def _make_p(self, state: _State, first: Number, *, hides: bool) -> list[Float]:
-        """Puts P of the block that begins with key `first` into shared memory. The result is the
-        largest scores, the sums, and the factors that rescale O, each by row."""
+        """Stores P of the block that begins with key `first` to shared memory. Returns the largest
+        scores, the sums, and the factors that rescale O, each by row."""
         scores = self._multiply_qk()
         if self.masks:
             scores = self._add_mask(scores, first)
         updated = []
         for i, row in enumerate(scores):
             if hides:
-                row = self.softmax.hide(row, self._end(i, first), self.variant.across)
+                row = self.softmax.hide(row, self._end(i, first), self.variant.lanes_per_row)
             p, *of_row = self.softmax.update(row, state.row_max[i], state.row_sum[i])
             updated.append(of_row)
             self._store_p(i, p)
         return [value for values in zip(*updated, strict=True) for value in values]
 
     def _multiply_qk(self) -> list[list[Float]]:
-        """S = Q · Kᵀ: of each row, the scores of this thread's keys."""
+        """S = Q · Kᵀ: for each of the thread's rows, the scores of its keys."""
         b, variant = self.b, self.variant
         rows, keys = variant.rows, variant.thread_keys
-        k_rows = [self.lane_column + variant.across * i for i in range(keys)]
+        k_rows = [self.lane_column + variant.lanes_per_row * i for i in range(keys)]
         zeros = [b.zero(ELEMENT)] * (rows * keys)
         with b.loop(0, self.head_dim, GROUP * variant.steps, zeros) as loop:
             scores = list(loop.carried)
@@ -319,28 +321,28 @@ class Kernel:
         return [loop.results[row * keys : (row + 1) * keys] for row in range(rows)]
 
     def _store_p(self, row: int, p: list[Float]) -> None:
-        """A row's P to shared memory, a group of keys beside that of the next lane."""
+        """Stores a row's P to shared memory; groups of keys of consecutive lanes are adjacent."""
         group = self.variant.key_group
         for first in range(0, len(p), group):
-            column = self.lane_column * group + first * self.variant.across
+            column = self.lane_column * group + first * self.variant.lanes_per_row
             at = [self.rows[row], column]
             self.b.store_elements(p[first : first + group], self.p_tile, at)
 
     def _multiply_pv(self, o: list[Float], rescale: list[Float]) -> list[Float]:
         """O · rescale + P · V."""
         b, variant = self.b, self.variant
-        group, across = variant.key_group, variant.across
+        group, lanes = variant.key_group, variant.lanes_per_row
         each = len(o) // variant.rows
         o = [value * rescale[i // each] for i, value in enumerate(o)]
         columns = [(self.lane_column * width + first, width) for first, width in self.columns]
-        with b.loop(0, across, 1, o) as loop:
+        with b.loop(0, lanes, 1, o) as loop:
             # The keys of the lanes of a column.
             lane, o = loop.index, list(loop.carried)
             for first in range(0, variant.thread_keys, group):
-                column = lane * group + first * across
+                column = lane * group + first * lanes
                 p = [b.load_elements(self.p_tile, [row, column], group) for row in self.rows]
                 for part in range(group):
-                    key = lane + (first + part) * across
+                    key = lane + (first + part) * lanes
                     v = [
                         value
                         for place, width in columns
@@ -355,20 +357,21 @@ class Kernel:
     # --- Masks ---------------------------------------------------------------------------
 
     def _end(self, row: int, first: Number) -> Scalar:
-        """Behind the last key that a row sees, counted from this thread's first one: an i32, which
-        may be below 0."""
+        """One past the last key that a row sees, relative to this thread's first key: an i32, which
+        may be negative."""
         end = self.keys
         if self.problem.causal:
             end = minimum(end, self.first_row + self.rows[row] + 1)
         return self.b.signed_cast(end - first - self.lane_column, "i32")
 
     def _add_mask(self, scores: list[list[Float]], first: Number) -> list[list[Float]]:
-        """Rows and keys behind the last one read that one's: they are not stored, or hidden."""
+        """The scores plus the mask. Rows and keys are clamped to the last one: those beyond it are
+        not stored, or hidden."""
         b, mask, buffer = self.b, self.problem.mask, self.masks[0]
         assert mask is not None
         last_row, last_key = self.queries - 1, self.keys - 1
         keys = [
-            minimum(first + self.lane_column + self.variant.across * i, last_key)
+            minimum(first + self.lane_column + self.variant.lanes_per_row * i, last_key)
             for i in range(self.variant.thread_keys)
         ]
         found = []
@@ -385,7 +388,7 @@ class Kernel:
     # --- The epilogue --------------------------------------------------------------------
 
     def _epilogue(self, state: _State) -> None:
-        """O / the row sums to memory."""
+        """Divides O by the row sums, and stores it."""
         operand, each = self._operand(self.o, 3), len(state.o) // self.variant.rows
         for i, own_row in enumerate(self.rows):
             inverse = self.softmax.inverse_sum(
@@ -408,7 +411,8 @@ class Kernel:
 
 
 def _serpentine(count: int, each: int) -> Iterator[tuple[int, int]]:
-    """Pairs of which each has a part of the last one: that factor's register is read once."""
+    """All pairs (i, j) in an order in which consecutive ones share i or j: the shared factor's
+    register is read once."""
     for i in range(count):
         for j in range(each)[:: -1 if i % 2 else 1]:
             yield i, j

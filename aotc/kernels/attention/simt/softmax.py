@@ -22,8 +22,8 @@ from aotc.numbers import Float, Scalar, compare, fma, maximum_number
 
 
 class Softmax:
-    """Of scores that are to be multiplied by `scale`; with `has_mask`, they come multiplied and
-    with the mask (`add_mask`).
+    """The softmax of scores. They are to be multiplied by `scale`; with `has_mask`, `add_mask` has
+    multiplied them and added the mask.
 
     A row's state is the largest score, in the unit of this class, and this thread's sum.
     """
@@ -31,7 +31,7 @@ class Softmax:
     def __init__(
         self, b: Builder, scale: float, lane_bits: Sequence[int], *, has_mask: bool
     ) -> None:
-        """`lane_bits`: of a lane's number, which tell the lanes of a row apart."""
+        """`lane_bits`: the bits of a lane's number that distinguish the lanes of a row."""
         self.b, self.scale, self.has_mask = b, scale, has_mask
         self.lane_bits = lane_bits
 
@@ -39,8 +39,8 @@ class Softmax:
         return fma(score, self.b.constant(self.scale, "f32"), mask)
 
     def hide(self, scores: Sequence[Float], end: Scalar, stride: int) -> list[Float]:
-        """Those of a row whose keys are `stride` apart. Keys from `end` on (an i32, signed, counted
-        from the thread's first key) become -infinity."""
+        """The scores of a row, -infinity for keys from `end` on (a signed i32, relative to the
+        thread's first key). Consecutive scores are `stride` keys apart."""
         least = minus_infinity(self.b)
         return [
             self.b.select(compare("sgt", end, stride * number), score, least)
@@ -94,7 +94,7 @@ class Softmax:
         return self.exp2(fma(score, self._unit(), -shift))
 
     def _row_max(self, scores: Sequence[Float]) -> Float:
-        """Of all lanes of a row."""
+        """The largest score over all lanes of the row."""
         largest = _tree(maximum_number, scores)
         for bit in self.lane_bits:
             largest = maximum_number(largest, self.b.shuffle_xor(largest, 1 << bit))

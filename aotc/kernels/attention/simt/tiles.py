@@ -1,8 +1,8 @@
-"""Sizes of the kernel of attention in f32: how tiles lie in shared memory, and whose what is.
+"""Tile sizes of the f32 attention kernel, layouts in shared memory, and each thread's elements.
 
-The lanes of a warp are `across` columns and 32 / across rows. A lane's part of scores is `rows`
-rows and every `across`-th key; of O the same rows, and groups of neighbouring columns. So a row's
-scores and sums are in one warp.
+The 32 lanes of a warp form 32 / `lanes_per_row` rows of `lanes_per_row` lanes. A lane computes the
+scores of `rows` rows and every `lanes_per_row`-th key, and groups of adjacent columns of the same
+rows of O. So the scores and sums of a row are in one warp.
 """
 
 from __future__ import annotations
@@ -14,38 +14,39 @@ from msgspec import Struct
 from aotc.chips import WARP
 from aotc.numbers import Number
 
-# Elements of f32 that an access has at most, 16 bytes.
+# Elements of f32 in the widest access, 16 bytes.
 GROUP = 4
 _BYTES = 4
-# Shared memory has 8 places for 16 bytes. Rows begin in all of them where a row and its padding
-# are an odd number of those.
+# Shared memory has 8 groups of banks of 16 bytes each. With a pitch of an odd number of 16 bytes,
+# consecutive rows begin in all of them.
 _PADDING = GROUP
-# Of Q threads that follow each other copy so many elements of a row: 32 bytes are what memory gives
-# at least, and turned they are in different banks.
+# Elements of a row of Q that consecutive threads copy: 32 bytes are the smallest access to memory,
+# and transposed they are in different banks.
 RUN = 8
-# Which bits of a lane's number are its row, and which its column, by `across`: shared memory serves
-# 16 lanes at once where each two that differ in the lowest bit read the same, or each two that
-# differ in the next one.
+# The bits of a lane's number that make its row, and those that make its column, by `lanes_per_row`:
+# shared memory serves 16 lanes at once if all pairs of lanes that differ in the lowest bit, or all
+# that differ in the next one, read the same address.
 BITS = {4: ((1, 2, 4), (0, 3)), 8: ((1, 4), (0, 2, 3)), 16: ((1,), (0, 2, 3, 4))}
 
 
 class Variant(Struct, frozen=True):
-    """`warps` of a block, `rows` and `across` of a thread and a warp, `keys` of a block of K and V;
-    `steps`: times 4 columns of Q and K that a turn of the inner loop multiplies."""
+    """`warps`: of a block. `rows`: of a thread. `lanes_per_row`: lanes of a warp that share a row
+    of scores. `keys`: of a tile of K and V. `steps`: the Q·Kᵀ loop advances 4 * steps columns of
+    head_dim per iteration."""
 
     warps: int = 4
     rows: int = 8
-    across: int = 8
+    lanes_per_row: int = 8
     keys: int = 64
     steps: int = 2
 
     @property
-    def down(self) -> int:
-        return WARP // self.across
+    def lane_rows(self) -> int:
+        return WARP // self.lanes_per_row
 
     @property
     def warp_rows(self) -> int:
-        return self.down * self.rows
+        return self.lane_rows * self.rows
 
     @property
     def m(self) -> int:
@@ -58,16 +59,16 @@ class Variant(Struct, frozen=True):
 
     @property
     def thread_keys(self) -> int:
-        return self.keys // self.across
+        return self.keys // self.lanes_per_row
 
     @property
     def key_group(self) -> int:
-        """How many of a thread's keys are beside each other where P is in shared memory."""
+        """The number of a thread's keys that are adjacent where P is in shared memory."""
         return min(GROUP, self.thread_keys)
 
 
 class Tile(Struct, frozen=True):
-    """A matrix in shared memory: `offset` in bytes."""
+    """A matrix in shared memory. `offset` is in bytes, the others in elements."""
 
     offset: int
     rows: int
@@ -88,11 +89,13 @@ class Tile(Struct, frozen=True):
 
 
 class Tiles(Struct, frozen=True):
-    """Q turned, a row for each column; K, V, and P, whose keys are in the order of threads.
+    """The tiles in shared memory: Q transposed (head_dim x m), K and V (keys x head_dim), and P
+    (m x keys), whose keys are in the order of the threads.
 
-    So a multiply-add's sum and that one of its factors that is another in the next one may be in
-    different banks of registers: the four of a wide read are in both, by turns, and go along rows
-    of scores, or columns of O. (Of Q as it is, they would go along what is summed over.)
+    A 16-byte read fills four registers, which alternate between two register banks. As Q is
+    transposed, the four are rows of the scores (for V, columns of O) and not steps of the sum: so
+    a multiply-add's accumulator, and the factor that changes from one multiply-add to the next, can
+    be in different banks.
     """
 
     q: Tile
@@ -104,7 +107,7 @@ class Tiles(Struct, frozen=True):
     def of(variant: Variant, head_dim: int) -> Tiles:
         q = Tile(0, head_dim, variant.m, _PADDING)
         k = Tile(q.end, variant.keys, head_dim, _PADDING)
-        # V's rows are read along: there nothing is in the same bank.
+        # V is read along its rows, without bank conflicts.
         v = Tile(k.end, variant.keys, head_dim, 0)
         return Tiles(q, k, v, Tile(v.end, variant.m, variant.keys, _PADDING))
 
@@ -115,52 +118,54 @@ class Tiles(Struct, frozen=True):
 
 def is_possible(variant: Variant, head_dim: int) -> bool:
     return (
-        variant.across in BITS
+        variant.lanes_per_row in BITS
         and variant.rows % GROUP == 0
         and variant.thread_keys in (1, 2, 4, 8, 16)
-        and variant.thread_keys * variant.across == variant.keys
+        and variant.thread_keys * variant.lanes_per_row == variant.keys
         and variant.warps in (1, 2, 4, 8, 16, 32)
         and head_dim % RUN == 0
-        and head_dim % variant.across == 0
+        and head_dim % variant.lanes_per_row == 0
         and head_dim % (GROUP * variant.steps) == 0
         and variant.m % (variant.threads // RUN) == 0
     )
 
 
 def lanes_of_copy(head_dim: int, width: int) -> int:
-    """How many threads copy a row, `width` elements at once: a power of two."""
+    """The number of threads that copy a row, `width` elements at once: a power of two."""
     pieces = head_dim // width
     return min(pieces & -pieces, WARP if width == 1 else WARP // 2)
 
 
 def rows_of_copy(variant: Variant, head_dim: int, width: int = GROUP) -> int:
-    """How many rows a block's threads copy at once."""
+    """The number of rows that a block's threads copy at once."""
     return variant.threads // lanes_of_copy(head_dim, width)
 
 
 def column_groups(variant: Variant, head_dim: int) -> Iterator[tuple[int, int]]:
-    """A thread's groups of columns of O: where those of all lanes begin, and how wide each is."""
+    """A thread's groups of columns of O: the first column of each group of a row's lanes, and the
+    width of a lane's group."""
     first = 0
     width = GROUP
     while first < head_dim:
-        while first + width * variant.across > head_dim:
+        while first + width * variant.lanes_per_row > head_dim:
             width //= 2
         yield first, width
-        first += width * variant.across
+        first += width * variant.lanes_per_row
 
 
-def lane_place(lane: Number, across: int) -> tuple[Number, Number]:
-    """A lane's row and column."""
+def lane_place(lane: Number, lanes_per_row: int) -> tuple[Number, Number]:
+    """The row and column of a lane among its warp's lanes."""
     row, column = (
         sum(((lane // (1 << bit) % 2) * (1 << digit) for digit, bit in enumerate(bits)), 0)
-        for bits in BITS[across]
+        for bits in BITS[lanes_per_row]
     )
     return row, column
 
 
 def row_offsets(variant: Variant) -> list[int]:
-    """A thread's rows, from its first one on, which is 4 times its lane's row: so rows of lanes
-    that read at once begin in different places of shared memory."""
+    """A thread's rows, relative to its first one, which is 4 times its lane's row. So the rows of
+    lanes that read at once begin in different banks."""
     return [
-        number % GROUP + GROUP * variant.down * (number // GROUP) for number in range(variant.rows)
+        number % GROUP + GROUP * variant.lane_rows * (number // GROUP)
+        for number in range(variant.rows)
     ]

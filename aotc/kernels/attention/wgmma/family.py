@@ -67,7 +67,7 @@ class Wgmma(AttentionFamily):
         Kernel(b, problem, variant, arguments).build()
 
     def _variant(self, problem: Attention, consumers: int) -> Variant | None:
-        """With as many keys in a tile as there is room for."""
+        """The variant with as many keys in a tile as fit shared memory."""
         # Of rows that see different numbers of keys, the GPU itself hands out tiles as blocks end.
         group, blocks = (_GROUP, 0) if problem.causal else (1, H100.multiprocessors)
         # What threads read of a mask themselves is in registers, of which 128 keys leave too few.

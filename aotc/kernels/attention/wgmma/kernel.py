@@ -122,7 +122,7 @@ class _State(Struct, frozen=True):
         return [*self.p, *self.rows.values, *self.o]
 
     def like(self, values: Sequence[Value]) -> _State:
-        """The same of other values."""
+        """The state with these values, in the order of `values`."""
         words = len(self.p)
         rows = Rows.of(values[words : words + 4])
         return _State(list(values[:words]), rows, list(values[words + 4 :]))
@@ -214,26 +214,26 @@ class Kernel:
 
     @contextmanager
     def _each_tile(self) -> Iterator[tuple[Tile, Scalar, Scalar, list[Number]]]:
-        """For each tile of the block: the tile, how many tiles were before, and the count of the
-        ring's stages before; and a list, to which the count behind is appended."""
+        """For each tile of the block: the tile, the number of tiles and of the ring's stages before
+        it, and a list, to which the body appends the number of stages after it."""
         b = self.b
         block, step = b.i32(self.launch.block), b.i32(self.launch.blocks)
         zero = b.zero("i32")
         with b.loop(block, self.tiles, step, [zero, zero]) as loop:
-            turn, count = loop.carried
+            iteration, count = loop.carried
             behind: list[Number] = []
-            yield self._tile(loop.index), turn, count, behind
-            loop.next([turn + 1, *behind])
+            yield self._tile(loop.index), iteration, count, behind
+            loop.next([iteration + 1, *behind])
 
     # --- The producer --------------------------------------------------------------------
 
     def _produce(self) -> None:
         b = self.b
         q_map, k_map, v_map = self.maps
-        with self._each_tile() as (tile, turn, self.count, behind):
+        with self._each_tile() as (tile, iteration, self.count, behind):
             tiles = self._key_tiles(tile.row + self.variant.m)
             last = tiles - 1
-            self._copy(self.q_ring, turn, self.q, q_map, 0, (tile.row, tile.batch))
+            self._copy(self.q_ring, iteration, self.q, q_map, 0, (tile.row, tile.batch))
             self._copy_keys(self.k, k_map, self.count, last, tile)
             self._copy_mask(0, last, tile)
             with b.loop(1, tiles) as loop:
@@ -303,12 +303,12 @@ class Kernel:
         if self._is_ping_pong:
             with self.b.where(compare("eq", self.consumer, self.variant.consumers - 1)):
                 self._give_turn()
-        with self._each_tile() as (tile, turn, self.count, behind):
-            behind.append(self._compute_tile(tile, turn))
+        with self._each_tile() as (tile, iteration, self.count, behind):
+            behind.append(self._compute_tile(tile, iteration))
         self.epilogue.end()
 
     def _partition(self) -> None:
-        """Where this warpgroup's rows are, its operands, and its buffers."""
+        """Sets this warpgroup's rows, its operands, and its buffers."""
         b, cta, problem = self.b, self.cta, self.problem
         own = cta.address + self.consumer * (ROWS * SWIZZLE_BYTES)
         self.mma = TiledMma(b, self.operands, own, cta.address + self.q.bytes)
@@ -324,8 +324,8 @@ class Kernel:
         has_mask = problem.mask is not None
         self.softmax = Softmax(b, problem.scale, problem.q.element, cta.lane, has_mask=has_mask)
 
-    def _compute_tile(self, tile: Tile, turn: Scalar) -> Number:
-        """O of this warpgroup's rows; the count of the ring's stages behind."""
+    def _compute_tile(self, tile: Tile, iteration: Scalar) -> Number:
+        """Computes O of this warpgroup's rows. Returns the count of the ring's stages after it."""
         b, variant = self.b, self.variant
         tiles = self._key_tiles(tile.row + variant.m)
         last = tiles - 1
@@ -335,7 +335,7 @@ class Kernel:
         if self._can_skip:
             skipped = tiles - self._key_tiles(own_row + ROWS)
             self._skip(skipped)
-        self.q_ring.consumer_wait(turn)
+        self.q_ring.consumer_wait(iteration)
         stage = self.ring.consumer_wait(self._k_count(skipped))
         fence(b)
         scores = self.mma.wait(self.mma.multiply_qk(stage), 0)
@@ -388,7 +388,8 @@ class Kernel:
         return self.problem.causal and self.variant.consumers > 1
 
     def _skip(self, tiles: Number) -> None:
-        """So many tiles, which this warpgroup does not see: it lets the others have its turns."""
+        """Skips `tiles` tiles of keys that this warpgroup does not see: it releases their stages,
+        and passes its turns on to the next warpgroup."""
         with self.b.loop(0, tiles) as loop:
             j = loop.index
             following = j + 1
@@ -403,21 +404,23 @@ class Kernel:
         ring.consumer_release(ring.consumer_wait(count))
 
     def _k_count(self, j: Number) -> Number:
-        """Of the tile's j-th tile of K. All but the first one are one in front of V's."""
+        """The ring's count of the tile's j-th tile of K. K 0 is followed by K 1, V 0, K 2, V 1 and
+        so on: each but the first is one before the V of the previous tile."""
         return self.count + ((j << 1) - minimum(j, 1))
 
     def _mainloop(
         self, state: _State, first: Number, end: Number, last: Scalar, *, hides: bool
     ) -> _State:
-        """The state behind the tiles of those numbers, counted from the last one down."""
+        """The state after tiles `first` to `end`, which are numbered from `last` down."""
         with self.b.loop(first, end, 1, state.values) as loop:
             number = last, loop.index
             loop.next(self._add_tile(state.like(loop.carried), *number, hides=hides).values)
         return state.like(loop.results)
 
     def _add_tile(self, state: _State, last: Scalar, j: Scalar, *, hides: bool) -> _State:
-        """Scores of tile j, and O of the tile before with its V; then P of tile j, counted from
-        tile `last` down. `hides`: some of its keys are not seen."""
+        """Multiplies the scores of tile j, numbered from `last` down, and adds P · V of the
+        previous tile to O; then computes P of tile j. `hides`: some of its keys are masked or
+        beyond the last one."""
         b, ring = self.b, self.ring
         v_count = self.count + (j << 1)
         k_count = v_count - 1
@@ -442,7 +445,7 @@ class Kernel:
         return _State(words, rows, self.softmax.rescale(o, factors))
 
     def _add_mask(self, scores: list[Float], number: Number, j: Number) -> list[Float]:
-        """With the mask of the tile's scores."""
+        """The scores plus the mask."""
         keys = self.variant.keys
         if self.mask_reader is not None:
             first = number * keys + self.softmax.column
@@ -458,7 +461,7 @@ class Kernel:
         return scores
 
     def _hide(self, scores: list[Float], number: Number) -> list[Float]:
-        """Without keys that are not there, and those behind a causal row."""
+        """The scores, -infinity for keys beyond the last one and for keys that causality masks."""
         problem, keys = self.problem, self.variant.keys
         first = number * keys
         known = problem.k.sizes[0]

@@ -70,7 +70,7 @@ class MaskTiles:
             self.own = (row + number) * SWIZZLE_BYTES + swizzled
 
     def load(self, address: Number) -> list[Float]:
-        """Of the tile at an address in shared memory, in the order of scores."""
+        """The mask tile at an address in shared memory, in the order of scores."""
         b, pair = self.b, f"vector<2x{self.mask.element}>"
         own = address + self.own
         found = []

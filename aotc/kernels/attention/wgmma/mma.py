@@ -58,7 +58,7 @@ class Operand:
         return slab * self.slab_bytes + 2 * part >> 4
 
     def row_step(self, step: int) -> int:
-        """Likewise of 16 rows."""
+        """From the tile's descriptor to that of 16 rows."""
         return step * K_OF_MMA * SWIZZLE_BYTES >> 4
 
     def load(
@@ -90,7 +90,7 @@ def operands_of(problem: Attention, rows: int, keys: int) -> tuple[Operand, Oper
 
 
 class TiledMma:
-    """Of a warpgroup. K and V are what stages of a ring hold."""
+    """The multiplications of a warpgroup. K and V are in the stages of a ring."""
 
     def __init__(
         self,

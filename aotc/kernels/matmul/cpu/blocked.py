@@ -42,7 +42,7 @@ _ROW_GAP_BYTES = 64
 
 class Variant(Struct, frozen=True):
     """The mainloop has `rows` x `vectors` of 64 bytes of accumulators in registers. `tile_rows` and
-    `tile_columns` are the most that a block computes, `depth` is a step along K.
+    `tile_columns` are the most that a block computes, `tile_k` is the step along K.
 
     For small C, tiles are cut in halves, twice at most: their rows are a multiple of 4 `rows`,
     their columns of 4 `vectors`.
@@ -52,7 +52,7 @@ class Variant(Struct, frozen=True):
     vectors: int = 1
     tile_rows: int = 192
     tile_columns: int = 256
-    depth: int = 256
+    tile_k: int = 256
 
     @property
     def m(self) -> int:
@@ -132,12 +132,13 @@ class Kernel(CpuKernel):
 
     @property
     def _packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of A, as it lies in memory, and of B: groups of columns, rows, columns."""
+        """The shapes of the packed A, stored as in memory, and of the packed B: groups of columns,
+        rows, columns."""
         v, gap = self.variant, _ROW_GAP_BYTES // self.bytes
-        a = (v.tile_rows, v.depth + gap)
+        a = (v.tile_rows, v.tile_k + gap)
         if self.problem.a.transposed:
-            a = (v.depth, v.tile_rows + gap)
-        return a, (v.tile_columns // self.width, v.depth + 1, self.width)
+            a = (v.tile_k, v.tile_rows + gap)
+        return a, (v.tile_columns // self.width, v.tile_k + 1, self.width)
 
     def _packed_bytes(self) -> list[int]:
         """The bytes of the packed A and of the packed B."""
@@ -163,8 +164,8 @@ class Kernel(CpuKernel):
         self._allocate()
         self.prepare(tile, rows)
         # At least one step, which sets the accumulators to 0 even if K is 0.
-        with self.b.loop(0, signed_maximum(k, 1), self.variant.depth) as loop:
-            count = signed_minimum(k - loop.index, self.variant.depth)
+        with self.b.loop(0, signed_maximum(k, 1), self.variant.tile_k) as loop:
+            count = signed_minimum(k - loop.index, self.variant.tile_k)
             step = Step(loop.index, count)
             self.pack_a(tile, step)
             self.pack_b(tile, step)
@@ -377,8 +378,8 @@ class CpuBlocked(MatmulFamily[Problem]):
         """The first one fits a second-level cache of 512 KiB."""
         part = 2 if computed_in(problem) == "f64" else 1
         found = [
-            Variant(tile_rows=rows // part, tile_columns=columns // part, depth=depth)
-            for rows, columns, depth in ((192, 256, 256), (96, 512, 384))
+            Variant(tile_rows=rows // part, tile_columns=columns // part, tile_k=tile_k)
+            for rows, columns, tile_k in ((192, 256, 256), (96, 512, 384))
         ]
         return tuple(variant for variant in found if self.can_take(problem, variant))
 

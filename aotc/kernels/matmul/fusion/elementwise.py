@@ -48,7 +48,8 @@ class Loops(Struct, frozen=True):
 
     @classmethod
     def of(cls, type_: Any, names: Sequence[str], map_: Any) -> Loops | None:
-        """Of the operand that is C, or a view of it with the axis along each of its dimensions."""
+        """The loops of the operand that is C, or a view of it; `names`: the axis of C along each
+        dimension."""
         loops = _loops_of(map_)
         if loops is None or len(set(loops)) != map_.n_dims or len(loops) != map_.n_dims:
             return None
@@ -101,7 +102,7 @@ class Reading(Struct):
         return result
 
     def convert(self, value: str, source: str, target: str) -> str:
-        """Of floats or integers of different lengths."""
+        """Converts floats to floats or integers to integers, of another width."""
         if source == target:
             return value
         wider = ELEMENT_BYTES[target] > ELEMENT_BYTES[source]

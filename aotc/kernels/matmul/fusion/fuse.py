@@ -126,7 +126,7 @@ def remove_temporary(buffer: Any) -> None:
 
 
 def _size(buffer: Any, dimension: int) -> Any:
-    """Of a temporary, or of a view of it, at the insertion point."""
+    """The size of a temporary, or of a view of it, as a value at the insertion point."""
     owner, type_ = buffer.owner.operation, ir.MemRefType(buffer.type)
     if not type_.is_dynamic_dim(dimension):
         return ops.constant_index(type_.shape[dimension])

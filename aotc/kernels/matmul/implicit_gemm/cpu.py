@@ -35,7 +35,7 @@ class _Kernel(blocked.Kernel):
         b, p = self.b, self.problem
         self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
         m, n, k, batches = (
-            count_of(b, arguments, loops) for loops in (p.rows, p.columns, p.depth, p.batch)
+            count_of(b, arguments, loops) for loops in (p.rows, p.columns, p.k_loops, p.batch)
         )
         self.launch(m, n, k, batches)
 
@@ -43,9 +43,10 @@ class _Kernel(blocked.Kernel):
 
     @property
     def _table_lengths(self) -> dict[str, int]:
-        """Of the rows of A and C, of the columns of B and C, and of k in A and B."""
+        """The lengths of the tables: offsets of rows in A and C, of columns in B and C, and of k in
+        A and B."""
         v = self.variant
-        m, n, k = v.tile_rows, v.tile_columns, v.depth
+        m, n, k = v.tile_rows, v.tile_columns, v.tile_k
         return {"m_a": m, "m_c": m, "n_b": n, "n_c": n, "k_a": k, "k_b": k}
 
     def shared_bytes(self, rows: Number) -> Number:

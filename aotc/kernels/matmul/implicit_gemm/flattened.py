@@ -22,30 +22,30 @@ from aotc.numbers import Number
 
 
 class _Role(Struct, frozen=True):
-    """One dimension that several loops are: how far a turn is in A, B and C, in elements."""
+    """Several loops as one dimension, and its stride in A, B and C, in elements."""
 
     loops: tuple[Loop, ...]
     steps: dict[str, int]
 
 
 def flattened(matmul: Matmul) -> Matmul | None:
-    """The same, of views that are matrices, made in front of the operation; None where operands are
-    no matrices in any view."""
+    """The matmul with its operands as matrix views, which are inserted before the operation; None
+    if an operand has no view that is a matrix."""
     problem = matmul.problem
     assert isinstance(problem, ImplicitGemm)
     roles = _roles(problem)
     if roles is None:
         return None
-    batch, rows, columns, depth = roles
-    transposed_a = _is_transposed(rows, depth, "a")
-    transposed_b = _is_transposed(depth, columns, "b")
+    batch, rows, columns, k = roles
+    transposed_a = _is_transposed(rows, k, "a")
+    transposed_b = _is_transposed(k, columns, "b")
     if transposed_a is None or transposed_b is None or columns.steps["c"] != 1:
         return None
     each = None if batch or transposed_a else _rows_apart(matmul, rows, columns)
     down = each or (rows,)
     shapes = {
-        "a": (depth, rows) if transposed_a else (*down, depth),
-        "b": (columns, depth) if transposed_b else (depth, columns),
+        "a": (k, rows) if transposed_a else (*down, k),
+        "b": (columns, k) if transposed_b else (k, columns),
         "c": (*down, columns),
     }
     values = {"a": matmul.a, "b": matmul.b, "c": matmul.c}
@@ -91,14 +91,14 @@ def _rows_apart(matmul: Matmul, rows: _Role, columns: _Role) -> tuple[_Role, ...
 
 
 def _roles(problem: ImplicitGemm) -> tuple[_Role | None, _Role, _Role, _Role] | None:
-    """The batch, if there is one, rows, columns and depth."""
+    """The batch, if there is one, rows, columns and K."""
     batch = _one(problem, problem.batch, "abc") if problem.batch else None
     rows = _one(problem, problem.rows, "ac")
     columns = _one(problem, problem.columns, "bc")
-    depth = _one(problem, problem.depth, "ab")
-    if rows is None or columns is None or depth is None or (problem.batch and batch is None):
+    k = _one(problem, problem.k_loops, "ab")
+    if rows is None or columns is None or k is None or (problem.batch and batch is None):
         return None
-    return batch, rows, columns, depth
+    return batch, rows, columns, k
 
 
 def _one(problem: ImplicitGemm, loops: Sequence[Loop], names: str) -> _Role | None:

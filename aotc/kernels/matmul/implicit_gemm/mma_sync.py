@@ -1,8 +1,8 @@
-"""Implicit GEMM on tensor cores: the kernel of `mma_sync`, with addresses of its own.
+"""Implicit GEMM on tensor cores: the kernel of `mma_sync` with other addresses.
 
-Where neighbours of an operand's tile are neighbours in memory, they come as chunks of 16 bytes, by
-asynchronous copies if both operands have such; else they are loaded one by one, ahead of the tile
-that is multiplied. Where an element's depth has moved it to is looked up in shared memory.
+Elements of an operand's tile that are neighbours in memory are copied in chunks of 16 bytes, by
+asynchronous copies if both operands allow them; others are loaded one by one, ahead of the tile
+that is multiplied. The offset of each k is looked up in a table in shared memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from aotc.kernels.matmul.mma_sync.store import (
 from aotc.kernels.matmul.mma_sync.tiles import (
     CHUNK_BYTES,
     Coordinates,
-    OperandTiles,
+    OperandTile,
     ProblemShape,
     Variant,
 )
@@ -57,8 +57,8 @@ _FEW_STEPS = 1
 
 
 def _as_tiles(problem: ImplicitGemm) -> ImplicitGemm:
-    """The same; what comes one by one lies in shared memory with its depth contiguous, as
-    `ldmatrix` likes it and threads that follow each other read neighbours."""
+    """The problem with operands that are copied element by element stored K-major in shared memory,
+    where `ldmatrix` is fast and consecutive threads read neighbours."""
 
     def transposed_as(matrix: Matrix, transposed: bool) -> Matrix:
         if matrix.alignment >= CHUNK_BYTES or matrix.transposed == transposed:
@@ -82,7 +82,8 @@ _MOST_TOGETHER = 4
 
 
 def _first_table(problem: Problem, variant: Variant) -> int:
-    """Behind the tiles, and the sums where there are parts."""
+    """The offset of the first table in shared memory, a multiple of 16 bytes: after what the kernel
+    needs there, also where it stores the accumulators of split-K's parts."""
     most = max(bytes_of_tiles(problem, variant), bytes_of_tiles(partial_of(problem), variant))
     return -(-most // CHUNK_BYTES) * CHUNK_BYTES
 
@@ -100,7 +101,7 @@ class _ContractionLaunch(TiledLaunch):
     ) -> None:
         self.operands = [Operand(b, problem, arguments, name) for name in "ab"]
         self.c = Operand(b, problem, arguments, "c")
-        roles = problem.rows, problem.columns, problem.depth, problem.batch
+        roles = problem.rows, problem.columns, problem.k_loops, problem.batch
         shape = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
         bytes_ = IMPLICIT_MMA_SYNC.shared_bytes(problem, variant)
         super().__init__(b, problem, variant, shape, bytes_)
@@ -230,7 +231,7 @@ class _Copy(TileCopy):
     def __init__(
         self,
         b: Builder,
-        tiles: OperandTiles,
+        tiles: OperandTile,
         ring: Buffer,
         operand: Operand,
         along_k: _OffsetsAlongK,
@@ -375,17 +376,17 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
-        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
+        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.k_loops))
         batches = likely_count(problem.batch)
         tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
-        depth = -(-k // variant.split_k)
+        k_extent = -(-k // variant.split_k)
         scale = ELEMENT_BYTES[problem.a.element] / 2
         fetched = sum(
             tile / (_CHUNKED if matrix.alignment >= CHUNK_BYTES else _ELEMENTS)
             for tile, matrix in ((variant.m, problem.a), (variant.n, problem.b))
         )
-        busy = depth * scale * max(variant.m * variant.n / _MULTIPLY_ADDS, fetched)
-        alone = -(-depth // variant.k) * _STEP_CLOCKS
+        busy = k_extent * scale * max(variant.m * variant.n / _MULTIPLY_ADDS, fetched)
+        alone = -(-k_extent // variant.k) * _STEP_CLOCKS
         each = -(-tiles // H100.multiprocessors)
         total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)

@@ -64,10 +64,10 @@ class Operand:
         memref, strides = arguments.values[number], problem.strides[number]
         begin, found = b.strides(memref)
         steps = [own if known is None else known for own, known in zip(found, strides, strict=True)]
-        roles = (problem.batch, problem.rows, problem.columns, problem.depth)
+        roles = (problem.batch, problem.rows, problem.columns, problem.k_loops)
         sizes = {
             loop: size_of(b, arguments, loop)
-            for loop in (*problem.batch, *problem.rows, *problem.columns, *problem.depth)
+            for loop in (*problem.batch, *problem.rows, *problem.columns, *problem.k_loops)
         }
 
         def layout(loops: Sequence[Loop]) -> Layout:

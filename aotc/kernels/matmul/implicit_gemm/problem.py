@@ -1,10 +1,9 @@
-"""Contractions whose operands are no matrices in memory, but are matmuls for all that.
+"""Contractions that are matmuls, although their operands are not matrices in memory.
 
-A loop of such a contraction is one of C's rows (it moves in A and C), of its columns (in B and C),
-of a batch (in all three) or of the depth (in A and B alone). An operand's element is where each
-loop's index has moved it: the sum of indices times distances. So the address of an element of A is
-that of its row, and of its depth behind that: a convolution is a product of its weights and of
-windows that lie over each other in memory, and nothing has to be copied for it.
+Each loop of such a contraction belongs to M (it moves in A and C), to N (B and C), to a batch (all
+three) or to K (A and B only). The offset of an operand's element is the sum of the loops' indices
+times their strides. So the address of an element of A is the offset of its row plus that of its k:
+a convolution multiplies its weights by windows that overlap in memory, and copies nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from msgspec import Struct
 
 from aotc.kernels.matmul.problem import Problem
 
-# Dimensions of an operand along which an index moves, each with how many elements of it at once.
+# The dimensions of an operand that a loop moves along, each with its step per iteration.
 Moves = tuple[tuple[int, int], ...]
-# Of a batch, mostly.
-_LIKELY_SIZE = 8
+_LIKELY_SIZE = 8  # of a loop of unknown size, which is mostly a batch
 
 
 class Loop(Struct, frozen=True):
-    """`size` is that of dimension `source[1]` of operand `source[0]`: None if it is not known."""
+    """A loop, and how it moves in A, B and C. Its `size`, None if unknown, is that of dimension
+    `source[1]` of operand `source[0]`."""
 
     size: int | None
     source: tuple[str, int]
@@ -33,15 +32,17 @@ class Loop(Struct, frozen=True):
 
 
 class ImplicitGemm(Problem, frozen=True, kw_only=True):
-    """C = A · B, or C += A · B, of operands of any rank: `a`, `b` and `c` say their types, and what
-    sizes they have as matrices. Loops of a role stand with the slowest first. `strides` are those
-    of A, B and C, in elements, None for what is not known.
+    """C = A · B, or C += A · B, of operands of any rank: `a`, `b` and `c` have their types, and
+    their sizes as matrices.
+
+    `batch`, `rows` (M), `columns` (N) and `k_loops` (K) are the loops by role, the slowest first.
+    `strides` are those of A, B and C, in elements, None for unknown ones.
     """
 
     batch: tuple[Loop, ...]
     rows: tuple[Loop, ...]
     columns: tuple[Loop, ...]
-    depth: tuple[Loop, ...]
+    k_loops: tuple[Loop, ...]
     strides: tuple[tuple[int | None, ...], ...]
 
     @property
@@ -57,5 +58,5 @@ def known_count(loops: Sequence[Loop]) -> int | None:
 
 
 def likely_count(loops: Sequence[Loop]) -> int:
-    """The same, of sizes that are not known a guess."""
+    """The number of iterations of the loops, with a guess for unknown sizes."""
     return prod(_LIKELY_SIZE if loop.size is None else loop.size for loop in loops)

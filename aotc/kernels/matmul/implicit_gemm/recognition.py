@@ -35,7 +35,7 @@ class _Operand(Struct, frozen=True):
     moves: tuple[Moves, ...]
 
     def step(self, loop: int) -> int | None:
-        """How many elements a turn of the loop is; 0 if it does not move in it."""
+        """The stride of the loop in elements; 0 if it does not move in the operand."""
         total = 0
         for dimension, factor in self.moves[loop]:
             stride = self.strides[dimension]
@@ -86,7 +86,8 @@ def _operand(value: Any, map_: Any, count: int) -> _Operand | None:
 
 
 def _factors(expression: Any) -> dict[int, int] | None:
-    """Of a sum of loops' indices, each times a positive number: loop → number."""
+    """The factors of the loops, loop → number, if the expression is a sum of loop indices times
+    positive constants; else None."""
     if isinstance(expression, ir.AffineDimExpr):
         return {expression.position: 1}
     if isinstance(expression, ir.AffineConstantExpr):
@@ -114,16 +115,16 @@ def _product(
     if _is_right(one, result, roles):
         one, other = other, one
         roles = roles[0], roles[2], roles[1], roles[3]
-    batch, rows, columns, depth = roles
-    if not rows or not columns or not depth:
+    batch, rows, columns, k_loops = roles
+    if not rows or not columns or not k_loops:
         return None
     a, b, c = one, other, result
     loops = _loops((a, b, c), count)
-    if loops is None or not (_is_near(a, loops, depth) and _is_near(b, loops, depth)):
+    if loops is None or not (_is_near(a, loops, k_loops) and _is_near(b, loops, k_loops)):
         return None
     ordered = [
         [loops[loop] for loop in _ordered(operand, _turning(loops, role))]
-        for operand, role in ((c, batch), (c, rows), (c, columns), (a, depth))
+        for operand, role in ((c, batch), (c, rows), (c, columns), (a, k_loops))
     ]
     m, n, k = (known_count(role) for role in ordered[1:])
     steps = {_NAMES[i]: operand for i, operand in enumerate((a, b, c))}
@@ -155,7 +156,7 @@ def _product(
         batch=tuple(ordered[0]),
         rows=tuple(ordered[1]),
         columns=tuple(ordered[2]),
-        depth=tuple(ordered[3]),
+        k_loops=tuple(ordered[3]),
         strides=tuple(operand.strides for operand in (a, b, c)),
     )
     return Matmul(generic, a.value, b.value, c.value, problem, fill)
@@ -173,7 +174,7 @@ _Roles = tuple[list[int], list[int], list[int], list[int]]
 
 
 def _roles(operands: Sequence[_Operand], count: int) -> _Roles | None:
-    """The loops of the batch, of rows, of columns, of the depth, where the first operand is A."""
+    """The loops of the batch, of rows, of columns, of K, where the first operand is A."""
     roles: _Roles = ([], [], [], [])
     places = {(True, True, True): 0, (True, False, True): 1, (False, True, True): 2}
     places[True, True, False] = 3
@@ -194,7 +195,7 @@ def _is_right(one: _Operand, result: _Operand, roles: _Roles) -> bool:
 
 
 def _loops(operands: Sequence[_Operand], count: int) -> dict[int, Loop] | None:
-    """Each loop by its number; None where no operand's size says how often one turns."""
+    """Each loop by its number; None where no operand's size is the number of its iterations."""
     found = {}
     for number in range(count):
         sources = []
@@ -218,14 +219,14 @@ def _moves(operand: _Operand, loop: int, dimension: int) -> bool:
 
 
 def _turning(loops: dict[int, Loop], role: Sequence[int]) -> list[int]:
-    """Those of a role that turn more than once; one at least, if it has any."""
+    """The role's loops with more than one iteration; at least one, if it has any."""
     return [loop for loop in role if loops[loop].size != 1] or list(role[:1])
 
 
-def _is_near(operand: _Operand, loops: dict[int, Loop], depth: Sequence[int]) -> bool:
+def _is_near(operand: _Operand, loops: dict[int, Loop], k_loops: Sequence[int]) -> bool:
     """Whether 32 bits hold where K moves to: kernels have tables of that."""
     total = 0
-    for number in depth:
+    for number in k_loops:
         size, step = loops[number].size, operand.step(number)
         if size is None or step is None:
             return False
@@ -242,8 +243,8 @@ def _ordered(operand: _Operand, loops: Sequence[int]) -> list[int]:
 
 
 def _alignment(operand: _Operand, loops: dict[int, Loop], role: Sequence[int]) -> int:
-    """Of how many bytes each group of neighbours along the role's last loop begins at a multiple:
-    an element's if they are no neighbours."""
+    """The alignment in bytes of each group of neighbours along the role's last loop; an element's
+    size if they are not neighbours in memory."""
     size = ELEMENT_BYTES[str(operand.value.type.element_type)]
     steps = {number: operand.step(number) for number in loops if loops[number].size != 1}
     *outer, last = role

@@ -23,7 +23,7 @@ from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, cou
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
-    depth_of_part,
+    split_k_extent,
     table_length,
 )
 from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
@@ -40,7 +40,7 @@ from aotc.kernels.matmul.simt import tiles as simt_tiles
 from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.simt.kernel import tile_coordinate
 from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
-from aotc.kernels.matmul.simt.tiles import Side
+from aotc.kernels.matmul.simt.tiles import OperandTile
 from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 _SHARED_BYTES = 160 * KIB
@@ -64,20 +64,22 @@ _START_CLOCKS = 3000
 _THREADS_TO_BE_BUSY = 256
 
 
-def _sides(problem: ImplicitGemm, variant: simt_tiles.Variant) -> tuple[Side, Side]:
-    return simt_tiles.sides(problem, variant, _width)
+def _operand_tiles(
+    problem: ImplicitGemm, variant: simt_tiles.Variant
+) -> tuple[OperandTile, OperandTile]:
+    return simt_tiles.operand_tiles(problem, variant, _width)
 
 
-def _width(side: Side, variant: simt_tiles.Variant) -> int:
+def _width(operand: OperandTile, variant: simt_tiles.Variant) -> int:
     """Elements that are copied at once: neighbours in the tile that are so in memory."""
-    if not variant.copy_bytes or side.is_k_major:
+    if not variant.copy_bytes or operand.is_k_major:
         return 1
-    matrix = side.matrix
+    matrix = operand.matrix
     return max(1, min(variant.copy_bytes, matrix.alignment) // ELEMENT_BYTES[matrix.element])
 
 
 def _tile_bytes(problem: ImplicitGemm, variant: simt_tiles.Variant) -> int:
-    return simt_tiles.shared_bytes(problem, variant, _sides(problem, variant))
+    return simt_tiles.shared_bytes(problem, variant, _operand_tiles(problem, variant))
 
 
 class _Target(Protocol):
@@ -119,7 +121,7 @@ class _Gemm:
         self.operand_a, self.operand_b, self.c = (
             Operand(b, problem, arguments, name) for name in "abc"
         )
-        roles = (problem.rows, problem.columns, problem.depth, problem.batch)
+        roles = (problem.rows, problem.columns, problem.k_loops, problem.batch)
         self.sizes = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
         self.type = sum_type(problem)
 
@@ -175,7 +177,7 @@ class _Kernel(Mainloop):
         self.target: _Target = gemm.c if workspace is None else workspace
         self.operands = (gemm.operand_a, gemm.operand_b)
         buffers = (gemm.operand_a.buffer, gemm.operand_b.buffer)
-        super().__init__(gemm.b, problem, variant, _sides(problem, variant), buffers)
+        super().__init__(gemm.b, problem, variant, _operand_tiles(problem, variant), buffers)
 
     def build(self, block: Block, tiles_m: Number, tiles_n: Number) -> None:
         v, sizes = self.variant, self.gemm.sizes
@@ -184,7 +186,7 @@ class _Kernel(Mainloop):
         self.thread, self.first = block.thread, (tile_m * v.m, tile_n * v.n)
         self.k_begin, self.k_end = 0, sizes.k
         if v.split_k > 1:
-            k_extent = depth_of_part(self.problem, v)
+            k_extent = split_k_extent(self.problem, v)
             self.k_begin = self.split * k_extent
             self.k_end = minimum(self.k_begin + k_extent, sizes.k)
         self.k_valid = self.k_end
@@ -248,7 +250,7 @@ class _Kernel(Mainloop):
             for i in range(width):
                 begin = (number * width + i) * across
                 row = self.first[0] + (first + i)
-                is_whole = self.sides[0].is_whole
+                is_whole = self.operand_tiles[0].is_whole
                 with self.b.where(is_whole or compare("ult", row, sizes.m)):
                     start = base + self.target.m.offset(row)
                     for j, (column, offset) in enumerate(zip(columns, offsets, strict=True)):
@@ -259,7 +261,7 @@ class _Kernel(Mainloop):
         self, start: Number, offset: Number, row: Number, column: Number, values: Sequence[Value]
     ) -> None:
         """Stores neighbours: `start` is the offset of the row, `offset` that of the column."""
-        b, n, is_whole = self.b, self.gemm.sizes.n, self.sides[1].is_whole
+        b, n, is_whole = self.b, self.gemm.sizes.n, self.operand_tiles[1].is_whole
         if self._has_vectors:
             is_there = is_whole or compare("ult", column, n)
             at = start + offset
@@ -310,11 +312,14 @@ class ImplicitSimt(ImplicitGemmFamily):
             return False
         if variant.copy_bytes and {problem.a.element, problem.b.element} != {element}:
             return False
-        sides = _sides(problem, variant)
+        operand_tiles = _operand_tiles(problem, variant)
         return (
-            all(side.tile * variant.k // side.width % variant.threads == 0 for side in sides)
+            all(
+                operand.tile * variant.k // operand.width % variant.threads == 0
+                for operand in operand_tiles
+            )
             and self.shared_bytes(problem, variant) <= _SHARED_BYTES
-            and (variant.split_k == 1 or depth_of_part(problem, variant) >= _LEAST_EXTENT)
+            and (variant.split_k == 1 or split_k_extent(problem, variant) >= _LEAST_EXTENT)
         )
 
     def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
@@ -337,18 +342,18 @@ class ImplicitSimt(ImplicitGemmFamily):
         return tuple(variant for variant in found if self.can_take(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
-        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.depth))
+        m, n, k = (likely_count(one) for one in (problem.rows, problem.columns, problem.k_loops))
         batches = likely_count(problem.batch)
         tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
         each = variant.thread_m * variant.thread_n
         part = each / (each + _OVERHEAD)
-        depth = -(-k // variant.split_k)
+        k_extent = -(-k // variant.split_k)
         at_once = max(1, _THREADS_TO_BE_BUSY // variant.threads)
         rounds = -(-tiles // (H100.multiprocessors * at_once))
         # Few threads do not keep a multiprocessor busy.
         alone = min(1.0, variant.threads * min(at_once, -(-tiles // H100.multiprocessors)) / 256)
         together = min(at_once, -(-tiles // H100.multiprocessors))
-        busy = depth * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
+        busy = k_extent * variant.m * variant.n * together / _MULTIPLY_ADDS / part / alone
         total = rounds * busy + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)
 

@@ -1,4 +1,4 @@
-"""Split-K of the implicit GEMM families: the K extent of a part, and what it costs."""
+"""Split-K of the implicit GEMM families: the K extent of a part, and the cost of adding parts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from aotc.chips import H100
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.problem import Problem
 
-# Clocks of another launch, and how many sums of parts a multiprocessor writes or reads in one.
+# Clocks of another launch, and the accumulators that a multiprocessor writes or reads per clock.
 _LAUNCH_CLOCKS = 5000
 _SUMS_EACH_CLOCK = 8
 
 
-class Divided(Protocol):
-    """A variant: in how many parts K is made, how deep a tile is, how many are ahead."""
+class SplitKVariant(Protocol):
+    """What split-K reads of a variant: the parts of K, the K extent of a tile, the stages."""
 
     @property
     def split_k(self) -> int: ...
@@ -24,19 +24,19 @@ class Divided(Protocol):
     def stages(self) -> int: ...
 
 
-def depth_of_part(problem: Problem, variant: Divided) -> int:
-    """How many k a block has: whole tiles."""
+def split_k_extent(problem: Problem, variant: SplitKVariant) -> int:
+    """The K extent of a part, a multiple of the tile's."""
     assert problem.k is not None
     return -(-problem.k // (variant.split_k * variant.k)) * variant.k
 
 
-def table_length(problem: Problem, variant: Divided) -> int:
-    """What is fetched ahead is looked up, too."""
-    return depth_of_part(problem, variant) + variant.stages * variant.k
+def table_length(problem: Problem, variant: SplitKVariant) -> int:
+    """The entries of a part's table of offsets along K, with those of tiles fetched ahead."""
+    return split_k_extent(problem, variant) + variant.stages * variant.k
 
 
 def clocks_of_parts(problem: ImplicitGemm, split_k: int) -> float:
-    """What it takes to add their sums."""
+    """The expected clocks of the kernel that adds the accumulators of the parts."""
     if split_k == 1:
         return 0
     m, n, batches = (likely_count(one) for one in (problem.rows, problem.columns, problem.batch))

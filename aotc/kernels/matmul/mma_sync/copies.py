@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.builder import Buffer, Builder
-from aotc.kernels.matmul.mma_sync.tiles import OperandTiles, Variant
+from aotc.kernels.matmul.mma_sync.tiles import OperandTile, Variant
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
 from aotc.numbers import Number, Value, compare, minimum, select, signed_maximum, signed_minimum
 
@@ -20,7 +20,7 @@ class TileCopy(ABC):
 
     vectors: Sequence[Any]
 
-    def __init__(self, b: Builder, tiles: OperandTiles, ring: Buffer) -> None:
+    def __init__(self, b: Builder, tiles: OperandTile, ring: Buffer) -> None:
         self.b, self.tiles, self.ring = b, tiles, ring
 
     @abstractmethod
@@ -104,7 +104,7 @@ class MatrixCopy(TileCopy):
     """Copies the tiles of a matrix, `source`, of which the block's part of K ends at `end_k`."""
 
     def __init__(
-        self, b: Builder, tiles: OperandTiles, ring: Buffer, source: Buffer, end_k: Number
+        self, b: Builder, tiles: OperandTile, ring: Buffer, source: Buffer, end_k: Number
     ) -> None:
         super().__init__(b, tiles, ring)
         self.source, self.k = source, end_k

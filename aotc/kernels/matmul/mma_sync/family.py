@@ -180,7 +180,7 @@ class MmaSync(MatmulFamily[Problem]):
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """Those that are worth a try, the best guess for large squares first."""
+        """The candidates, the best guess for large squares first."""
         if not are_types_known(problem):
             return ()
         # As many bytes of K as 32 or 64 elements of 16 bits have.

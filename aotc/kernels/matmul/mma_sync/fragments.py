@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from aotc.builder import Buffer, Builder
-from aotc.kernels.matmul.mma_sync.tiles import Coordinates, OperandTiles
+from aotc.kernels.matmul.mma_sync.tiles import Coordinates, OperandTile
 from aotc.kernels.tensor_core import Mma, fragment, halves, ldmatrix
 from aotc.numbers import Number, Value
 
@@ -20,7 +20,7 @@ class FragmentLoads(ABC):
         self,
         b: Builder,
         mma: Mma,
-        tiles: OperandTiles,
+        tiles: OperandTile,
         ring: Buffer,
         count: int,
         coordinates: Coordinates,
@@ -41,7 +41,7 @@ class FragmentLoads(ABC):
         """The fragments of a block of K, as long as an instruction's, of a stage's tile."""
 
 
-def fragment_loads(tiles: OperandTiles) -> type[FragmentLoads]:
+def fragment_loads(tiles: OperandTile) -> type[FragmentLoads]:
     if tiles.transposes_pairs:
         return LdmatrixOfPairs
     if tiles.reads_two:

@@ -38,7 +38,7 @@ class MmaSyncF64(MmaSync):
         return problem.a.element == "f64" and super().can_take(problem, variant)
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """Those that are worth a try, the best guess for large squares first."""
+        """The candidates, the best guess for large squares first."""
         if problem.a.element != "f64":
             return ()
         large = [

@@ -35,7 +35,7 @@ class TiledLaunch(ABC):
 
     @abstractmethod
     def copies(self, kernel: Kernel) -> Sequence[TileCopy]:
-        """Those of A's and of B's tiles, in the kernel."""
+        """The copies of A's and of B's tiles, in the kernel."""
 
     @abstractmethod
     def output(self, coordinates: Coordinates) -> Output:

@@ -146,13 +146,13 @@ class StagedStore:
 
 
 def load_vector(b: Builder, source: Buffer, at: Sequence[Number], count: int) -> list[Value]:
-    """Neighbours in a row, in one access, as a vector even if there is only one."""
+    """Loads neighbours in a row in one access, as a vector even if there is only one."""
     alignment = min(count * source.element_bytes, WIDEST_ACCESS)
     return b.elements(b.load_vector(source, at, count, alignment))
 
 
 def store_vector(b: Builder, values: Sequence[Value], target: Buffer, at: Sequence[Number]) -> None:
-    """The same for a store."""
+    """Stores neighbours in a row in one access, as a vector even if there is only one."""
     vector = b.from_elements(values, f"vector<{len(values)}x{target.element}>")
     b.store_vector(vector, target, at, len(values) * target.element_bytes)
 

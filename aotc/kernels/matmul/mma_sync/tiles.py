@@ -69,12 +69,12 @@ def mma_of(problem: Problem, variant: Variant) -> Mma:
     return MMAS[problem.a.element]
 
 
-class OperandTiles(Struct, frozen=True):
-    """The ring of tiles of A or B in shared memory: `stages` of them, each of `outer` (M or N) by
-    `k` elements, as the matrix lies.
+class OperandTile(Struct, frozen=True):
+    """The tile of A or B that a block copies to shared memory, in a ring of `stages`: `outer` (M or
+    N) by `k` elements, stored as in the matrix.
 
-    `is_k_major`: K is contiguous. `reads_two`: lanes read two elements of f64 at once; what is K =
-    t and t + 4 of an instruction is 2t and 2t + 1 of the tile then.
+    `is_k_major`: K is contiguous. `reads_two`: a lane reads two elements of f64 at once; the k = t
+    and t + 4 of an instruction are 2t and 2t + 1 of the tile then.
     """
 
     matrix: Matrix
@@ -110,8 +110,8 @@ class OperandTiles(Struct, frozen=True):
 
     @property
     def holds_neighbours(self) -> bool:
-        """Whether a lane holds neighbours in M or N, where the instruction has two rows of A 8
-        apart, or two tiles of B."""
+        """Whether a lane holds neighbours along M or N in place of two rows of A that are 8 apart,
+        or of two tiles of B."""
         return self.transposes_pairs or (self.reads_two and not self.is_k_major)
 
     @property
@@ -140,8 +140,9 @@ class OperandTiles(Struct, frozen=True):
 
     @property
     def pitch(self) -> int:
-        """Of rows in shared memory. Lanes that load one by one are 4 (in K) by 8: behind rows of 4
-        they stand in 32 banks where a row begins 8 banks after the one before, f64 likewise."""
+        """The pitch of rows in shared memory, in elements. The 32 lanes that load one by one are 4
+        (in K) by 8; with 4 rows along K they read from 32 different banks if each row begins 8
+        banks after the one before, f64 likewise."""
         if self.uses_ldmatrix:
             return self.columns
         if self.reads_two:
@@ -151,7 +152,7 @@ class OperandTiles(Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of the ring."""
+        """The shape of the ring: stages, rows, pitch."""
         return self.stages, self.rows, self.pitch
 
     @property
@@ -186,14 +187,14 @@ class OperandTiles(Struct, frozen=True):
         )
 
 
-def tiles_of(problem: Problem, variant: Variant) -> tuple[OperandTiles, OperandTiles]:
-    """Those of A and of B."""
+def tiles_of(problem: Problem, variant: Variant) -> tuple[OperandTile, OperandTile]:
+    """The tiles of A and of B."""
     # Of a B whose N is contiguous, two elements are of two tiles: to part them costs more.
     reads_two = variant.instruction_k > 4 and problem.b.transposed
     k, stages, bytes_ = variant.k, variant.stages, variant.copy_bytes
     return (
-        OperandTiles(problem.a, variant.m, k, stages, not problem.a.transposed, bytes_, reads_two),
-        OperandTiles(problem.b, variant.n, k, stages, problem.b.transposed, bytes_, reads_two),
+        OperandTile(problem.a, variant.m, k, stages, not problem.a.transposed, bytes_, reads_two),
+        OperandTile(problem.b, variant.n, k, stages, problem.b.transposed, bytes_, reads_two),
     )
 
 

@@ -1,10 +1,10 @@
-"""Matmuls without tensor cores: f32 without tf32, f64, integers, any other types.
+"""Matmuls without tensor cores: f32 without tf32, f64, integers, and any other types.
 
-A block computes a tile of C, each of its warps a tile of that, and each thread some rows and
-columns of its warp's. Tiles of A and B are in shared memory with K outermost, so that a thread
-reads 16 bytes of them in one access; the next tiles are copied while one is used. A thread loads
-fragments one step of K ahead of its multiply-adds, over the end of a tile, too: no multiply-add
-waits for a load that has just begun. docs/matmul_ladder.md tells what each of these is worth.
+A block computes a tile of C, each warp a tile of the block's, each thread some rows and columns of
+its warp's. Tiles of A and B are in shared memory with K outermost, so that a thread reads 16 bytes
+of them in one access; the next tiles are copied while one is used. A thread loads its fragments one
+step of K before it multiplies them, also across the end of a tile, so that no multiply-add waits
+for a load that has just begun. docs/matmul_ladder.md says what each of these gains.
 """
 
 from __future__ import annotations
@@ -21,35 +21,31 @@ from aotc.kernels.matmul.mma_sync.tiles import ProblemShape
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.scalar import Operands, has_known_types, launch, sum_type
 from aotc.kernels.matmul.simt.kernel import Kernel
-from aotc.kernels.matmul.simt.tiles import Variant, shared_bytes, sides
+from aotc.kernels.matmul.simt.tiles import Variant, operand_tiles, shared_bytes
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.numbers import Number, divide_up, minimum, signed_maximum
 
 _SHARED_BYTES = 160 * KIB
-# How many blocks a large GPU has at once, and how many steps are worth a block of their own.
-_MANY_BLOCKS = 2 * H100.multiprocessors
-_FEW_STEPS = 8
-# Of matmuls of few tiles: their size, and the most parts of K.
+_MANY_BLOCKS = 2 * H100.multiprocessors  # concurrent blocks of a large GPU
+_FEW_STEPS = 8  # the fewest tiles of K that a part of split-K has
+# The candidate for C of few tiles: its m and n, and the most parts of K.
 _SMALL_TILE = (64, 64)
 _MOST_SPLITS = 32
-# How many tiles are worth a try by loads where asynchronous copies can bring them.
-_LOADING_TOO = 3
+_LOADING_TOO = 3  # candidates with loads and stores, where asynchronous copies are possible
 
 
-# Of a multiprocessor, as measured: multiply-adds of f32 in a clock; how many of them there are, by
-# how many elements a thread makes, against those that fetch; which part of a multiprocessor blocks
-# of less than 8 warps have alone, at most; clocks until the first tile is there, and that a second
-# kernel takes with the memory for what it adds.
-_MULTIPLY_ADDS = 116
-_OVERHEAD = 16
-_ALONE = 0.9
-_ENOUGH_THREADS, _LEAST_THREADS = 256, 128
-_START_CLOCKS = 2000
-_SUM_CLOCKS = 20000
+# The cost model, as measured; rates are those of one multiprocessor.
+_MULTIPLY_ADDS = 116  # of f32, per clock
+_OVERHEAD = 16  # a thread with e elements of C reaches e / (e + _OVERHEAD) of that rate
+_ALONE = 0.9  # fraction of the rate that a small block reaches, alone on its multiprocessor
+_ENOUGH_THREADS = 256  # a block of fewer threads is small
+_LEAST_THREADS = 128  # below these threads, a small block's rate falls in proportion
+_START_CLOCKS = 2000  # clocks until the first tile is in shared memory
+_SUM_CLOCKS = 20000  # clocks of split-K's reduction kernel, with allocating its buffer
 
 
 def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> bool:
-    """Whether there are too few tiles for a GPU, and each split still has many steps."""
+    """Whether C has too few tiles for a GPU, and each part of K still has many steps."""
     m, n, k = problem.m, problem.n, problem.k
     if m is None or n is None or k is None or variant.threads < _LEAST_THREADS:
         return False
@@ -58,7 +54,7 @@ def _is_worth_splitting(problem: Problem, variant: Variant, split_k: int) -> boo
 
 
 def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number) -> Number:
-    """The number of parts of K: enough for a large GPU, and of many steps each."""
+    """The number of parts of K, which fills a large GPU and leaves each part many steps."""
     if variant.split_k:
         return variant.split_k
     tiles = signed_maximum(divide_up(m, variant.m) * divide_up(n, variant.n) * batches, 1)
@@ -67,7 +63,7 @@ def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number)
 
 
 class Simt(MatmulFamily[Problem]):
-    """See the module's docstring."""
+    """Matmuls by multiply-adds, without tensor cores."""
 
     name = "multiply-adds"
     mnemonic = "simt"
@@ -98,7 +94,7 @@ class Simt(MatmulFamily[Problem]):
             or (variant.split_k != 1 and problem.a.element != element)
         ):
             return False
-        both = sides(problem, variant)
+        both = operand_tiles(problem, variant)
         if variant.copy_bytes:
             if problem.a.element != element or problem.b.element != element:
                 return False
@@ -163,7 +159,7 @@ class Simt(MatmulFamily[Problem]):
         )
 
     def tile_clocks(self, problem: Problem, variant: Variant, k: int) -> tuple[float, float]:
-        """About how many clocks a tile takes of a multiprocessor, and a launch besides."""
+        """The expected clocks of a multiprocessor for one tile, and those of the launch besides."""
         each = variant.thread_m * variant.thread_n
         part = each / (each + _OVERHEAD)
         tile = k / variant.split_k * variant.m * variant.n / _MULTIPLY_ADDS / part
@@ -183,7 +179,7 @@ class Simt(MatmulFamily[Problem]):
         return None
 
     def for_sizes(self, variant: Variant, sizes: tuple[int, int, int]) -> Variant:
-        """The variant with the number of parts of K that the program finds."""
+        """The variant with the number of parts of K that the program computes for the sizes."""
         return replace(variant, split_k=_split_k(variant, *sizes, 1))
 
     def insert(
@@ -208,7 +204,7 @@ class Simt(MatmulFamily[Problem]):
         reduction.reduce_to(arguments.c, epilogue)
 
     def _launch(self, b: Builder, kernel: Kernel, split_k: Number) -> None:
-        """`split_k`: of all batches."""
+        """`split_k`: the number of parts of K, times that of batches."""
         variant, operands = kernel.variant, kernel.operands
         tiles_m, tiles_n = divide_up(operands.m, variant.m), divide_up(operands.n, variant.n)
         blocks = split_k * (tiles_m * tiles_n)

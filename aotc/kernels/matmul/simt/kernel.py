@@ -9,7 +9,7 @@ from aotc.builder import Buffer, Builder
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Matrix, Problem
 from aotc.kernels.matmul.scalar import Block, Operands, elements_of_c
 from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
-from aotc.kernels.matmul.simt.tiles import Variant, sides
+from aotc.kernels.matmul.simt.tiles import Variant, operand_tiles
 from aotc.numbers import Number, Value, compare, divide_up, minimum, unravel
 
 
@@ -39,7 +39,7 @@ class Kernel(Mainloop):
         split_k: Number = 1,
     ) -> None:
         buffers = (operands.a, operands.b)
-        super().__init__(b, problem, variant, sides(problem, variant), buffers)
+        super().__init__(b, problem, variant, operand_tiles(problem, variant), buffers)
         self.operands, self.epilogue, self.split_k = operands, epilogue, split_k
         self.is_partial = partial is not None
         self.target, self.c = partial or (operands.c, problem.c)
@@ -74,7 +74,7 @@ class Kernel(Mainloop):
 
     def _source(self, vector: CopyVector, k0: Number) -> list[Number]:
         k, along = k0 + vector.k, self.first[vector.operand] + vector.along
-        return self.operands.at(self.batch, *self.sides[vector.operand].index(along, k))
+        return self.operands.at(self.batch, *self.operand_tiles[vector.operand].index(along, k))
 
     # --- To C ---------------------------------------------------------------------------------
 
@@ -85,13 +85,13 @@ class Kernel(Mainloop):
             for i in range(self.width):
                 begin = (number * self.width + i) * across
                 row = self.first[0] + (first + i)
-                is_whole = self.sides[0].is_whole
+                is_whole = self.operand_tiles[0].is_whole
                 with self.b.where(is_whole or compare("ult", row, self.operands.m)):
                     self._store_row(row, accumulators[begin : begin + across])
 
     def _store_row(self, row: Number, accumulators: Sequence[Value]) -> None:
         b, width, n = self.b, self.width, self.problem.n
-        is_whole, bytes_ = self.sides[1].is_whole, ELEMENT_BYTES[self.c.element] * width
+        is_whole, bytes_ = self.operand_tiles[1].is_whole, ELEMENT_BYTES[self.c.element] * width
         is_wide = self.c.alignment >= bytes_ and self.c.alignment % bytes_ == 0
         for number, first in enumerate(self.columns):
             column = self.first[1] + first
@@ -109,7 +109,7 @@ class Kernel(Mainloop):
                     self._store_each(row, column, values)
 
     def _store_each(self, row: Number, column: Number, accumulators: Sequence[Value]) -> None:
-        is_whole = self.sides[1].is_whole
+        is_whole = self.operand_tiles[1].is_whole
         for i, accumulator in enumerate(accumulators):
             at = column + i
             with self.b.where(is_whole or compare("ult", at, self.operands.n)):

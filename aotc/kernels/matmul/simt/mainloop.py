@@ -1,7 +1,7 @@
-"""The mainloop of a block of a SIMT kernel: tiles of A and B to shared memory, their multiply-adds.
+"""The mainloop of a SIMT kernel's block: copies tiles of A and B to shared memory, multiplies them.
 
-Tiles are copied by copy vectors: what a thread brings in one access. Fragments are what a thread
-reads of a column of A's tile and of a row of B's.
+A copy vector is what a thread copies in one access. Fragments are the elements that a thread reads
+of a column of A's tile and of a row of B's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.chips import WARP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.scalar import sum_type
-from aotc.kernels.matmul.simt.tiles import Side, Variant
+from aotc.kernels.matmul.simt.tiles import OperandTile, Variant
 from aotc.kernels.tensor_core import commit_group, copy_async, wait_group
 from aotc.numbers import Condition, Number, Scalar, Value, compare, minimum, select, unravel
 
@@ -29,13 +29,13 @@ _MANY_ACCUMULATORS = 128
 
 
 class CopyVector(Struct, frozen=True):
-    """What a thread copies to the tile of operand `operand` at once: from `k` along K and from
-    `along` along the tile.
+    """The elements that a thread copies in one access to the tile of `operand` (0: A, 1: B). They
+    begin at `k` along K and at `along` along M or N, relative to the tile.
 
-    `valid`: the number of elements that are inside of the matrix, `is_valid`: whether there are
-    any; whether K ends before them is another matter. For a K-major operand that is copied by
-    cp.async, `remaining` (i32) is how far the matrix goes from the thread's first vector on, and
-    `distance` how far behind that this one is: one register says it for all of them.
+    `valid`: the number of elements inside the matrix along M or N, `is_valid`: whether it is not 0;
+    neither regards the end of K. For a K-major operand that is copied by cp.async, `remaining`
+    (i32) is the number of the matrix's elements along M or N from the thread's first vector on, and
+    this vector is `distance` elements after that one: one register serves all vectors.
     """
 
     operand: int
@@ -48,10 +48,10 @@ class CopyVector(Struct, frozen=True):
 
 
 class Mainloop(ABC):
-    """What a block does between the launch and the store. Who derives from it sets its members
-    when the block is being built.
+    """What a block does between the launch and the store. Subclasses set the annotated attributes
+    while they build the block.
 
-    `k_begin` and `k_end` are the block's part of K; elements from `k_valid` on are not read.
+    The block's part of K is from `k_begin` to `k_end`; elements from `k_valid` on are not read.
     """
 
     thread: Number
@@ -66,23 +66,25 @@ class Mainloop(ABC):
         b: Builder,
         problem: Problem,
         variant: Variant,
-        sides: tuple[Side, Side],
+        operand_tiles: tuple[OperandTile, OperandTile],
         buffers: tuple[Buffer, Buffer],
     ) -> None:
         self.b, self.problem, self.variant = b, problem, variant
-        self.sides, self.buffers = sides, buffers
+        self.operand_tiles, self.buffers = operand_tiles, buffers
         self.type = sum_type(problem)
         # Elements of an access to shared memory.
         self.width = WIDEST_ACCESS // ELEMENT_BYTES[self.type]
 
     @abstractmethod
     def _source(self, vector: CopyVector, k0: Number) -> list[Number]:
-        """The indices in its buffer of a vector of the tile that begins at `k0`."""
+        """The indices in the operand's buffer of the first element of `vector`, for the tile that
+        begins at `k0` along K. simt/kernel.py implements it for matrices; implicit_gemm/simt.py
+        overrides it with one offset, for which it may look up K in a table."""
 
     def make_tiles(self, shared: Value) -> list[Buffer]:
         tiles, offset = [], 0
-        for side in self.sides:
-            shape = side.shape(self.variant, self.type)
+        for operand_tile in self.operand_tiles:
+            shape = operand_tile.shape(self.variant, self.type)
             tiles.append(self.b.shared_buffer(shared, offset, shape, self.type))
             offset += prod(shape) * ELEMENT_BYTES[self.type]
         return tiles
@@ -90,41 +92,43 @@ class Mainloop(ABC):
     # --- Which elements are a thread's --------------------------------------------------------
 
     def copy_vectors(self, operand: int, first: Number, extent: Number) -> Iterator[CopyVector]:
-        """A thread's copy vectors; those of threads that follow each other do, too."""
-        side, variant = self.sides[operand], self.variant
-        width = side.width
-        if side.is_k_major:
+        """A thread's copy vectors of a tile of A or B, which begins at `first` along M or N, of
+        `extent`. Consecutive threads have consecutive vectors."""
+        operand_tile, variant = self.operand_tiles[operand], self.variant
+        width = operand_tile.width
+        if operand_tile.is_k_major:
             run = min(variant.k, max(_RUN, width)) // width
-            counts = [variant.k // width // run, side.tile, run]
+            counts = [variant.k // width // run, operand_tile.tile, run]
         else:
-            counts = [variant.k, side.tile // width]
+            counts = [variant.k, operand_tile.tile // width]
         remaining: Scalar | None = None
         for number in range(prod(counts) // variant.threads):
             digits = self._digits(number * variant.threads, counts)
-            if side.is_k_major:
+            if operand_tile.is_k_major:
                 k, along = (digits[0] * run + digits[2]) * width, digits[1]
             else:
                 k, along = digits[0], digits[1] * width
-            if side.is_whole:
+            if operand_tile.is_whole:
                 yield CopyVector(operand, k, along, width, True)
                 continue
             at = first + along
             is_valid = compare("ult", at, extent)
-            if side.is_k_major and variant.copy_bytes:
+            if operand_tile.is_k_major and variant.copy_bytes:
                 if remaining is None:
-                    left = minimum(extent - minimum(at, extent), side.tile)
+                    left = minimum(extent - minimum(at, extent), operand_tile.tile)
                     remaining = self.b.signed_cast(left, "i32")
-                distance = number * variant.threads // run % side.tile
+                distance = number * variant.threads // run % operand_tile.tile
                 yield CopyVector(operand, k, along, 1, is_valid, remaining, distance)
                 continue
             valid: Number = 1
-            if not side.is_k_major and width > 1:
+            if not operand_tile.is_k_major and width > 1:
                 valid = minimum(extent - minimum(at, extent), width)
             yield CopyVector(operand, k, along, valid, is_valid)
 
     def _digits(self, first: int, counts: Sequence[int]) -> list[Number]:
-        """The digits of the thread's id plus `first`, a multiple of the number of threads: what
-        `first` gives to each is added to it, so that the thread's own are computed once for all."""
+        """The digits, in the mixed radix of `counts`, of the thread's id plus `first`, a multiple
+        of the number of threads. `first` adds a constant to each digit, so that the digits of the
+        thread's id are computed once for all vectors."""
         digits: list[Number] = []
         number: Number = self.thread
         # How many different values `number` has: a power of two, as are all counts.
@@ -140,8 +144,8 @@ class Mainloop(ABC):
         return digits
 
     def partition(self) -> None:
-        """Where a thread's groups of rows and of columns begin in the block's tile: those of a
-        warp's lanes are side by side, so that together they read from all banks."""
+        """Sets `rows` and `columns`: where the thread's groups of rows and columns begin in the
+        block's tile. Groups of a warp's lanes are adjacent, so that they read from all banks."""
         variant, width = self.variant, self.width
         down, across = variant.warp_m // variant.thread_m, variant.warp_n // variant.thread_n
         warp, lane = unravel(self.thread, WARP)
@@ -155,21 +159,23 @@ class Mainloop(ABC):
     # --- From global memory to shared memory --------------------------------------------------
 
     def _copy(self, vectors: Sequence[CopyVector], k0: Number, stage: Number) -> None:
-        """Begins asynchronous copies of vectors of the tiles from `k0` on."""
+        """Begins asynchronous copies of `vectors` of the tiles that begin at `k0` along K."""
         for vector in vectors:
             valid = self._valid(vector, k0)
             at, to = self._source(vector, k0), [stage, vector.k, vector.along]
             source, tile = self.buffers[vector.operand], self.tiles[vector.operand]
-            copy_async(self.b, source, at, tile, to, self.sides[vector.operand].width, valid)
+            copy_async(
+                self.b, source, at, tile, to, self.operand_tiles[vector.operand].width, valid
+            )
 
     def _is_k_valid(self, vector: CopyVector, k0: Number) -> Condition:
-        """Whether K does not end before a vector."""
+        """Whether the vector begins inside of K, for the tile that begins at `k0`."""
         k = self.problem.k
         is_whole = k is not None and k % self.variant.k == 0
         return compare("ult", k0 if is_whole else k0 + vector.k, self.k_valid)
 
     def _valid(self, vector: CopyVector, k0: Number) -> Number:
-        """How many elements of a vector are inside of the matrix."""
+        """The number of elements of the vector inside the matrix, for the tile from `k0` on."""
         is_k_valid = self._is_k_valid(vector, k0)
         if vector.remaining is None:
             return select(is_k_valid, select(vector.is_valid, vector.valid, 0), 0)
@@ -177,34 +183,35 @@ class Mainloop(ABC):
         return select(compare("slt", vector.distance, remaining), vector.valid, 0)
 
     def _load(self, k0: Number) -> list[list[Value]]:
-        """The elements of the vectors of the tiles from `k0` on; 0 outside of the matrices."""
+        """The elements of all vectors of the tiles from `k0` on; 0 outside of the matrices."""
         b, loaded = self.b, []
         for vector in self.vectors:
-            side, buffer = self.sides[vector.operand], self.buffers[vector.operand]
-            element = side.matrix.element
+            operand_tile, buffer = self.operand_tiles[vector.operand], self.buffers[vector.operand]
+            element = operand_tile.matrix.element
             at = self._source(vector, k0)
             is_valid = self._is_k_valid(vector, k0) & vector.is_valid
-            load = partial(b.load_elements, buffer, at, side.width)
-            zeros = partial(_zeros, b, element, side.width)
-            loaded.append(b.choose(is_valid, [element] * side.width, load, zeros))
+            load = partial(b.load_elements, buffer, at, operand_tile.width)
+            zeros = partial(_zeros, b, element, operand_tile.width)
+            loaded.append(b.choose(is_valid, [element] * operand_tile.width, load, zeros))
         return loaded
 
     def _store_tiles(self, loaded: Sequence[Sequence[Value]], stage: Number) -> None:
-        """Stores what `_load` has given to the tiles, as the accumulators' type."""
+        """Converts the elements of `_load` to the accumulators' type, and stores them to the
+        tiles."""
         b = self.b
         for vector, values in zip(self.vectors, loaded, strict=True):
-            side, tile = self.sides[vector.operand], self.tiles[vector.operand]
+            operand_tile, tile = self.operand_tiles[vector.operand], self.tiles[vector.operand]
             converted = [b.convert(value, self.type) for value in values]
-            step = 1 if side.is_k_major else min(self.width, side.width)
-            for i in range(0, side.width, step):
-                k, along = (i, 0) if side.is_k_major else (0, i)
+            step = 1 if operand_tile.is_k_major else min(self.width, operand_tile.width)
+            for i in range(0, operand_tile.width, step):
+                k, along = (i, 0) if operand_tile.is_k_major else (0, i)
                 to = [stage, vector.k + k, vector.along + along]
                 b.store_elements(converted[i : i + step], tile, to)
 
     @property
     def _copies_at_barrier(self) -> int | None:
-        """How many copies begin behind a barrier; None: all. Of sizes that are not known, addresses
-        take instructions and registers, which large tiles of threads do not leave."""
+        """How many copies begin right after a barrier; None: all. With unknown sizes, addresses
+        take instructions and registers, which threads with many accumulators do not have."""
         is_large = self.variant.thread_m * self.variant.thread_n >= _MANY_ACCUMULATORS
         return 1 if self.problem.has_known_sizes or not is_large else None
 
@@ -222,11 +229,10 @@ class Mainloop(ABC):
     def accumulate(self) -> list[Value]:
         """The accumulators of a thread's tile, row by row.
 
-        An iteration begins with the last multiply-adds of the tile before: what it has read of its
-        own tile, behind a barrier, is on its way meanwhile. (The assembler moves multiply-adds in
-        front of a barrier, but not to another iteration.) Copies begin one by one, between
-        multiply-adds: all at once they would be in each other's way, and what is behind them would
-        wait.
+        An iteration begins with the last multiply-adds of the previous tile, while the loads of its
+        first fragments, issued after a barrier, are in flight. (The assembler moves multiply-adds
+        before a barrier, but not to another iteration.) Copies begin one by one, between
+        multiply-adds: issued all at once they would stall each other and what follows them.
         """
         b, variant, at_barrier = self.b, self.variant, self._copies_at_barrier
         is_async, ahead = variant.copy_bytes > 0, variant.stages - 1
@@ -279,7 +285,7 @@ class Mainloop(ABC):
         return select(compare("eq", following, self.variant.stages), 0, following)
 
     def _multiply(self, fragments: Sequence[Value], accumulators: Sequence[Value]) -> list[Value]:
-        """The accumulators with the outer product of a column of A and a row of B."""
+        """The accumulators plus the outer product of a column of A and a row of B."""
         thread_m, thread_n = self.variant.thread_m, self.variant.thread_n
         column, row = fragments[:thread_m], fragments[thread_m:]
         places = [(m, n) for m in range(thread_m) for n in range(thread_n)]

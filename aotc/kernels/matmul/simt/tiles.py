@@ -18,12 +18,12 @@ class Variant(Struct, frozen=True):
     """Sizes, all powers of two: a block computes m x n elements of C from k columns of A and k rows
     of B at a time, a warp warp_m x warp_n of them, a thread thread_m x thread_n.
 
-    `stages`: the number of tiles of A and of B in shared memory, of which one is used while the
-    others are copied. `copy_bytes`: the bytes of an asynchronous copy, 16, 8 or 4, of operands that
-    are not K-major (those are copied by elements). 0: loads and stores instead, which convert, with
-    two stages. `group`: blocks that follow each other are in this many rows of tiles, so that they
-    find each other's A and B in the L2 cache. `split_k`: of K; if it is not 1, another kernel adds
-    the parts' accumulators. 0: the program finds the number when it knows the sizes.
+    `stages`: the number of tiles of A and of B in shared memory; one is used while the others are
+    copied. `copy_bytes`: the bytes of an asynchronous copy, 16, 8 or 4, of an operand that is not
+    K-major (K-major ones are copied by elements); 0: loads and stores instead, which convert, with
+    two stages. `group`: consecutive blocks compute tiles in this many rows of tiles, so that they
+    share A and B in the L2 cache. `split_k`: the number of parts of K; if it is not 1, another
+    kernel adds their accumulators. 0: the program computes the number from the sizes.
     """
 
     m: int
@@ -43,9 +43,13 @@ class Variant(Struct, frozen=True):
         return self.m * self.n // (self.thread_m * self.thread_n)
 
 
-class Side(Struct, frozen=True):
-    """A or B: its tile is `tile` rows or columns of C long. `is_k_major`: K is contiguous, not the
-    tile. `width`: the elements that a thread copies at once."""
+class OperandTile(Struct, frozen=True):
+    """The tile of A or B that a block copies at once: `tile` elements along M or N, and the
+    variant's `k` along K.
+
+    `matrix` has `extent` elements along M or N, and `k` along K, None for unknown ones.
+    `is_k_major`: K is contiguous. `width`: the number of elements that a thread copies at once.
+    """
 
     matrix: Matrix
     extent: int | None
@@ -56,11 +60,12 @@ class Side(Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether tiles of it never end behind its last row or column."""
+        """Whether no tile reaches beyond the matrix's last row or column."""
         return self.extent is not None and self.extent % self.tile == 0
 
     def index(self, along: Number, k: Number) -> tuple[Number, Number]:
-        """Of an element of the matrix: the rows in memory, and the columns."""
+        """(row, column), in the matrix as stored, of the element at `along` (M or N) and `k`. A
+        transposed A is stored K x M, a transposed B N x K."""
         return (along, k) if self.is_k_major else (k, along)
 
     def shape(self, variant: Variant, element: str) -> tuple[int, int, int]:
@@ -70,25 +75,25 @@ class Side(Struct, frozen=True):
         return variant.stages, variant.k, self.tile + padding
 
 
-def sides(
-    problem: Problem, variant: Variant, width: Callable[[Side, Variant], int] | None = None
-) -> tuple[Side, Side]:
-    """A and B. `width` gives the elements that a thread copies at once, of a side that has 1: as
-    many as matrices allow, unless another function is given."""
+def operand_tiles(
+    problem: Problem, variant: Variant, width: Callable[[OperandTile, Variant], int] | None = None
+) -> tuple[OperandTile, OperandTile]:
+    """The tiles of A and B. `width`, given a tile whose width is 1, returns the number of elements
+    that a thread copies at once; by default as many as the matrices allow."""
 
-    def side(matrix: Matrix, extent: int | None, tile: int, is_k_major: bool) -> Side:
-        single = Side(matrix, extent, problem.k, tile, is_k_major, 1)
+    def operand(matrix: Matrix, extent: int | None, tile: int, is_k_major: bool) -> OperandTile:
+        single = OperandTile(matrix, extent, problem.k, tile, is_k_major, 1)
         return replace(single, width=(width or _width)(single, variant))
 
     return (
-        side(problem.a, problem.m, variant.m, not problem.a.transposed),
-        side(problem.b, problem.n, variant.n, problem.b.transposed),
+        operand(problem.a, problem.m, variant.m, not problem.a.transposed),
+        operand(problem.b, problem.n, variant.n, problem.b.transposed),
     )
 
 
-def _width(side: Side, variant: Variant) -> int:
-    matrix, is_k_major = side.matrix, side.is_k_major
-    along, bytes_ = side.k if is_k_major else side.extent, ELEMENT_BYTES[matrix.element]
+def _width(operand: OperandTile, variant: Variant) -> int:
+    matrix, is_k_major = operand.matrix, operand.is_k_major
+    along, bytes_ = operand.k if is_k_major else operand.extent, ELEMENT_BYTES[matrix.element]
     if variant.copy_bytes:
         # Asynchronous copies can transpose single elements alone.
         return 1 if is_k_major else max(1, variant.copy_bytes // bytes_)
@@ -98,14 +103,18 @@ def _width(side: Side, variant: Variant) -> int:
         along is None
         or along % width
         or (is_k_major and variant.k % width)
-        or side.tile * variant.k // width % variant.threads
+        or operand.tile * variant.k // width % variant.threads
     ):
         width //= 2
     return max(1, width)
 
 
-def shared_bytes(problem: Problem, variant: Variant, both: tuple[Side, Side] | None = None) -> int:
-    """What the tiles of `both` take, which are `sides(problem, variant)` unless they are given."""
+def shared_bytes(
+    problem: Problem, variant: Variant, both: tuple[OperandTile, OperandTile] | None = None
+) -> int:
+    """Bytes of shared memory for the tiles of A and B: `both`, by default `operand_tiles`."""
     element = sum_type(problem)
-    shapes = [side.shape(variant, element) for side in both or sides(problem, variant)]
+    shapes = [
+        operand.shape(variant, element) for operand in both or operand_tiles(problem, variant)
+    ]
     return sum(map(prod, shapes)) * ELEMENT_BYTES[element]

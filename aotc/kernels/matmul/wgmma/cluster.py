@@ -1,10 +1,10 @@
 """Multicast among the blocks of a cluster, which compute neighbouring tiles of C.
 
-Those in one row of tiles have the same tile of A, those in one column the same of B: each copies a
-part of it to all of them (TMA's multicast). So a stage may be overwritten when all blocks that have
-a part of it are done with theirs.
+Blocks in one row of tiles read the same tile of A, blocks in one column the same tile of B: each
+copies a part of it to the shared memory of all of them (TMA multicast). So a stage may be
+overwritten only when all blocks that receive a part of it have released it.
 
-Blocks are numbered down, then across.
+Blocks are numbered down the columns of the cluster first, then across.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from aotc.numbers import Number, Scalar, Value, compare
 
 
 class Cluster:
-    """A cluster of `down` times `across` blocks. With `cluster_split_k`, it is one of that many
-    blocks which divide K of one tile (`cluster_split_k`), and share nothing.
+    """A cluster of `down` x `across` blocks that share operand tiles.
 
-    `number` and `count`: of this cluster, and of all. `row` and `column`: where this block's tile
-    is among those of its cluster. All are i32.
+    With `cluster_split_k` > 1, the hardware cluster is that many blocks, which split K of one tile
+    and share none.
+
+    `number`: this cluster's index among the `count` clusters of the grid. `row` and `column`: the
+    position of this block's tile in its cluster. All are i32.
     """
 
     def __init__(
@@ -37,30 +39,31 @@ class Cluster:
 
     @property
     def sharers(self) -> int:
-        """How many blocks write to one's shared memory: those of its row and of its column."""
+        """The number of blocks that write to a block's shared memory: its row's and its column's,
+        itself included."""
         return self.down + self.across - 1
 
     def arrive(self) -> None:
-        """Says that this thread is here."""
+        """This thread arrives at the cluster's barrier."""
         if self.size > 1:
             self.b.op("nvvm.cluster.arrive")
 
     def wait(self) -> None:
-        """Waits until all threads of the cluster have said so."""
+        """Waits until all threads of the cluster have arrived; of the block, if it is alone."""
         if self.size > 1:
             self.b.op("nvvm.cluster.wait")
         else:
             self.b.barrier()
 
     def end(self) -> None:
-        """Others may still arrive at this block's barriers."""
+        """Waits for the cluster: other blocks may still arrive at this block's barriers."""
         if self.size > 1:
             self.arrive()
             self.wait()
 
     def multicast_masks(self) -> tuple[Value | None, Value | None]:
-        """For A and B: the blocks in this block's row, and those in its column, a bit of an i16
-        each. None where a block is alone."""
+        """The multicast masks of A and B, i16: one bit for each block in this block's row, and in
+        its column. None where that is this block alone."""
         b = self.b
         row = b.constant(sum(1 << self.down * number for number in range(self.across)), "i32")
         column = b.constant((1 << self.down) - 1, "i32")
@@ -69,7 +72,7 @@ class Cluster:
         return masks[0] if self.across > 1 else None, masks[1] if self.down > 1 else None
 
     def is_sharer(self, number: Scalar) -> Scalar:
-        """Whether it is the number of a block in this block's row or column."""
+        """Whether `number` is the rank of a block in this block's row or column."""
         if self.size == 1:
             return compare("eq", number, 0)
         is_block = compare("ult", number, self.size)
@@ -78,7 +81,7 @@ class Cluster:
         return Scalar(is_block & (in_row | in_column))
 
     def arrive_remotely(self, barrier: Scalar, number: Scalar) -> None:
-        """Arrives at the mbarrier of a block, which is where this block has its own."""
+        """Arrives at the mbarrier of block `number`, at the same address as this block's own."""
         b, cluster = self.b, "!llvm.ptr<7>"
         remote = b.op("nvvm.mapa", [shared_pointer(b, barrier), number], cluster)
         # No scope of the cluster: that would be a fence of all memory, each time.
@@ -100,7 +103,7 @@ class ClusterPipeline(TmaPipeline):
         self.arrives = self.cluster.is_sharer(lane)
 
     def consumer_release(self, stage: Number) -> None:
-        """Each warp says so to all blocks that write there."""
+        """Each warp arrives at the `empty` barrier of every block that writes to the stage."""
         if self.cluster.size == 1:
             super().consumer_release(stage)
             return

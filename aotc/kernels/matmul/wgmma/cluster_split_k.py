@@ -71,7 +71,8 @@ def stored_columns(variant: Variant) -> int:
 
 
 def exchanged_bytes(variant: Variant) -> int:
-    """Of shared memory, for the accumulators of a part's columns from each block."""
+    """The bytes of shared memory that receive the accumulators of this block's columns from each
+    block of the cluster."""
     if variant.cluster_split_k == 1:
         return 0
     rows = MMA_M * variant.m_blocks * variant.consumers
@@ -175,7 +176,7 @@ class ClusterSplitK:
         store(b, vector, pointer, 16)
 
     def _remote_pointer(self, address: Number, rank: int) -> Value:
-        """The same address in another block."""
+        """The address in block `rank` of the cluster that corresponds to `address`."""
         operands = [shared_pointer(self.b, address), self.b.constant(rank, "i32")]
         return self.b.op("nvvm.mapa", operands, "!llvm.ptr<7>")
 

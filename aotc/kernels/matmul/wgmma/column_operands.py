@@ -16,7 +16,7 @@ from aotc.numbers import Number, Scalar, Value, minimum
 
 
 class ColumnOperands:
-    """Those of the problem, where two neighbours may be loaded at once: columns are of pairs."""
+    """The epilogue operands along columns of C; none if two neighbours cannot be loaded at once."""
 
     def __init__(
         self, b: Builder, problem: Problem, values: Sequence[Value], *, has_pairs: bool
@@ -31,8 +31,8 @@ class ColumnOperands:
         }
 
     def load(self, column: Number, columns: int, lane: Scalar) -> dict[int, Pairs]:
-        """By the operand's number, of a subtile of so many columns, which begins at one of C's (an
-        i32)."""
+        """Loads this lane's pairs, by the operand's number, for a subtile of `columns` columns that
+        begins at C's column `column` (an i32)."""
         return {
             number: self._load(operand, Buffer(value), column, columns, lane)
             for number, (operand, value) in self.operands.items()

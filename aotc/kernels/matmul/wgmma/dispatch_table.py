@@ -73,7 +73,7 @@ class WgmmaTable(MatmulFamily[Problem]):
         *,
         at_most: bool = False,
     ) -> float:
-        """Those of the fastest."""
+        """The expected clocks of the fastest variant."""
         clocks = min(_clocks(problem, one, sizes, max(sizes)) for one in variant.variants)
         return max(clocks, least_clocks(problem, sizes, chip)) if at_most else clocks
 

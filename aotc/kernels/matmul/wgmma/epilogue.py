@@ -119,7 +119,7 @@ class TmaStoreEpilogue:
         self.prefetched = self._load_column_operands(0, tile)
 
     def _load_column_operands(self, first: int, at: Tile) -> dict[int, Pairs]:
-        """Of a subtile that begins at the tile's column `first`."""
+        """Loads the column operands of a subtile that begins at the tile's column `first`."""
         return self.column_operands.load(at.column, min(self.columns, self.n - first), self.lane)
 
     def store(self, accumulators: Sequence[Value], tile: Tile) -> None:
@@ -148,7 +148,7 @@ class TmaStoreEpilogue:
             loaded, self.prefetched = next_loaded, next_prefetched
 
     def _load_matrix_operands(self, first: int, at: Tile) -> dict[int, list[Value]]:
-        """Of a subtile that is as wide as others."""
+        """Loads the matrix operands of a subtile of full width; none for a narrower one."""
         return self.matrix_operands.load(at) if self.n - first >= self.columns else {}
 
     def end(self) -> None:

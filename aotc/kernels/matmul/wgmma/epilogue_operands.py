@@ -33,8 +33,8 @@ Pairs = dict[tuple[int, int], tuple[Value, Value]]
 
 
 class MatrixOperands:
-    """Those of the problem that have C's shape and elements as long as its. `rows` and `columns`:
-    of a subtile. `lane`, and `sizes`, those of C, are i32."""
+    """The epilogue operands that have C's shape and elements of its size. `rows` and `columns`: of
+    a subtile. `lane` and `sizes`, those of C, are i32."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class MatrixOperands:
         return Scalar(self.lane & (_CHUNKS - 1))
 
     def _rows(self) -> Iterator[Scalar]:
-        """Of a subtile, the rows that this lane has a part of."""
+        """The rows of a subtile that this lane has a part of."""
         at_once = WARP // _CHUNKS
         first = self.lane >> (_CHUNKS.bit_length() - 1)
         for number in range(self.rows // at_once):
@@ -110,7 +110,7 @@ class MatrixOperands:
         return pairs
 
     def _load_halves(self, address: Number, pair: str) -> Pairs:
-        """As `stmatrix` writes them."""
+        """Loads 16-bit elements in the layout that `stmatrix` writes."""
         b, found = self.b, Pairs()
         row = self.lane & 15
         side = self.lane >> 4 ^ (self.lane & 7)

@@ -68,7 +68,7 @@ def _can_transpose(problem: Problem, variant: Variant) -> bool:
 
 
 def _with_stages(problem: Problem, shape: Variant) -> Variant:
-    """With as many as there is room for."""
+    """The variant with as many stages as fit shared memory."""
     room = SHARED_BYTES - epilogue_bytes(shape)
     blocks = shape.cluster * shape.cluster_split_k
     is_largest = (shape.n, shape.m, blocks, shape.transposes_c) == (256, 128, 1, False)
@@ -128,7 +128,7 @@ class Wgmma(MatmulFamily[Problem]):
         )
 
     def variants(self, problem: Problem) -> tuple[Variant, ...]:
-        """Those worth a try, the best one for large problems first."""
+        """The candidates, the best one for large problems first."""
         found = []
         for shape in shapes(problem):
             shape = replace(shape, group=_GROUP // shape.down)

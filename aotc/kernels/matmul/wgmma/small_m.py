@@ -114,7 +114,7 @@ def _width(problem: Problem, n: int, *, has_two: bool) -> int:
 
 
 def _split_k(problem: Problem) -> int:
-    """In how many parts K is made."""
+    """The number of parts of K."""
     if problem.batched:
         return 1
     most = MOST_SPLITS if problem.k is None else max(1, problem.k // _LEAST_K)
@@ -126,7 +126,7 @@ def _split_k(problem: Problem) -> int:
 
 
 def _with_rows(problem: Problem, rows: int) -> Problem:
-    """The same, with a number of rows that the types do not say."""
+    """The problem with `rows` for M, which the types do not give."""
     a, c = problem.a, problem.c
     a_sizes = (a.sizes[0], rows) if a.transposed else (rows, a.sizes[1])
     return replace(problem, a=_sized(a, a_sizes), c=_sized(c, (rows, c.sizes[1])))

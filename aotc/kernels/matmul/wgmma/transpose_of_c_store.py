@@ -1,8 +1,7 @@
-"""The epilogue where accumulators are of C transposed, of 16 bits.
+"""The epilogue of kernels that compute the transpose of C, for C of 16-bit elements.
 
-Of 64 columns of C that a warpgroup has each warp has 16. So the four make a subtile together: 64
-columns, which are 128 bytes, of up to 64 rows of C, that one of them hands to TMA.
-"""
+Each of the four warps of a warpgroup has 16 of its 64 columns of C. Together they write a subtile
+of up to 64 rows by 64 columns of C (128 bytes) to shared memory, which one warp stores by TMA."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def can_store_transpose(problem: Problem) -> bool:
 
 
 class TransposingEpilogue(TmaStoreEpilogue):
-    """Tiles have `n` rows of C: what a tile of C transposed calls columns."""
+    """Stores tiles of `n` rows of C: a tile's columns are rows of C."""
 
     def create_tensor_maps(self) -> None:
         """The last subtile of a tile may have fewer rows."""
@@ -55,7 +54,8 @@ class TransposingEpilogue(TmaStoreEpilogue):
         """Nothing: a thread's neighbours are in rows."""
 
     def store(self, accumulators: Sequence[Value], tile: Tile) -> None:
-        """`tile`: where the warp's rows of C transposed begin; the next ones are 64 below."""
+        """Stores the accumulators. `tile`: where the warp's rows of Cᵀ begin; those of each further
+        block are 64 below."""
         firsts = range(0, self.n, _ROWS)
         is_odd = len(accumulators) * len(firsts) % self.buffers != 0
         own = self.warp * 16
@@ -78,8 +78,8 @@ class TransposingEpilogue(TmaStoreEpilogue):
     # --- To shared memory ----------------------------------------------------------------
 
     def _write(self, accumulators: Value, first: int, rows: int, at: Tile, buffer: Number) -> None:
-        """This warp's 16 columns, 16 rows at once: four matrices of 8 x 8 that are transposed on
-        their way, of whose 32 rows in C each lane gives the address of one."""
+        """Writes this warp's 16 columns, 16 rows at a time: stmatrix transposes four matrices of
+        8 x 8, and each lane gives the address of one of their 32 rows of C."""
         b = self.b
         base = self._row_address(buffer)
         for group in range(0, rows, 16):
@@ -92,8 +92,8 @@ class TransposingEpilogue(TmaStoreEpilogue):
             stmatrix(b, words, place, transposes=True)
 
     def _row_address(self, buffer: Number) -> Number:
-        """Where a lane's row of its matrix begins: lanes 0 to 7 have rows of the columns' first
-        half, 8 to 15 of the second one, and the others those of the next 8 rows."""
+        """The address of the lane's row of its 8 x 8 matrix. Lanes 0 to 7 have the first 8 columns,
+        lanes 8 to 15 the next 8; the others have those of the next 8 rows."""
         in_eight = self.lane & 7
         row = in_eight + ((self.lane >> 4) << 3)
         half = self.lane >> 3 & 1
@@ -105,8 +105,8 @@ class TransposingEpilogue(TmaStoreEpilogue):
     def _neighbours(
         self, accumulators: Value, first: int, row: int, at: Tile, low: int
     ) -> tuple[Value, Value]:
-        """Two of C's elements in one column and in rows that follow each other, as C has them.
-        `row`: the first of 8 rows in the subtile, which begins at the tile's row `first`."""
+        """Two elements of C in one column and consecutive rows, of C's type. `row`: the first of 8
+        rows in the subtile, which begins at the tile's row `first`."""
         b = self.b
         index = (first + row) // 2 + 2 * low
         values = unpack(b, accumulators, self.accumulator, (index, index + 1))

@@ -55,7 +55,7 @@ class TransposedEpilogue(TmaStoreEpilogue):
     def _elements(
         self, accumulators: Value, first: int, columns: int, at: Tile, given: dict[int, Pairs]
     ) -> list[Group]:
-        """Of 8 rows of C: this lane's neighbours in one, and in the next one."""
+        """For each 8 rows of C, this lane's neighbours in one row and in the next one."""
         batch = self._batch(at)
         places = self._own_columns(at) if self._needs_place else [0, 0]
         groups = []
@@ -82,8 +82,8 @@ class TransposedEpilogue(TmaStoreEpilogue):
     # --- To shared memory, and from there ------------------------------------------------
 
     def _swizzled(self, offset: Number) -> Number:
-        """As TMA has it: in rows of 64 bytes, chunks change places by bits 7 and 8 of their
-        offset; in rows of 32, by bit 7."""
+        """The offset, swizzled as by TMA: in rows of 64 bytes, bits 7 and 8 of the offset permute
+        the chunks of 16 bytes; in rows of 32 bytes, bit 7."""
         moved = offset >> 7 & (self.row_bytes // _CHUNK - 1)
         return offset ^ moved << 4
 

@@ -1,4 +1,4 @@
-"""The parameters of a kernel, and the variants that are worth a try."""
+"""The parameters of a `wgmma` kernel, and the variants that are candidates for a problem."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from aotc.chips import H100, H200_BLOCKS_IN_CLUSTERS
 from aotc.kernels.hopper.cta import WARPGROUP
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 
-# By the number of consumers: for how many accumulators each of their threads has registers, where
-# those of a stage are apart from the others.
+# By the number of consumers: the accumulators that each of their threads has registers for, where
+# a stage has accumulators of its own.
 MOST_PROMOTED = {1: 192, 2: 192, 3: 96}
 
 
@@ -22,21 +22,22 @@ class Variant(Struct, frozen=True):
     `m_blocks` of each of the `consumers`, the warpgroups that compute. With `ping_pong`, two
     consumers have a tile each, and one is in its epilogue while the other one is in its mainloop.
 
-    `stages`: of the pipeline. `group`: how many tiles of a column of C follow each other, so that
-    the blocks that run at once share rows of A and columns of B in the L2 cache. `blocks`: how many
-    run at once, as many as the GPU has multiprocessors. `down` and `across`: how many tiles below
-    and beside each other a cluster of blocks computes. `buffers`: of each warp, for the epilogue.
-    `transposes_c`: rows and columns are those of C transposed, which is B transposed times A
-    transposed.
+    `stages`: of the pipeline. `group`: the number of tiles of a column of C that are computed one
+    after the other, so that concurrent blocks share rows of A and columns of B in the L2 cache.
+    `blocks`: the number of concurrent blocks, one for each multiprocessor. `down` and `across`: the
+    rows and columns of tiles that a cluster of blocks computes. `buffers`: the epilogue's buffers
+    in shared memory for each warp. `transposes_c`: the kernel computes Cᵀ = Bᵀ · Aᵀ, and tile sizes
+    are those of Cᵀ.
 
     `promotes`: each stage has accumulators of its own, which threads add to the tile's, as tensor
-    cores keep about 14 bits of sums of f8; `parts` of the columns one after the other, which take
-    fewer registers. `cluster_split_k`: so many blocks of a cluster divide K. `grid_split_k`: K has
-    so many parts, each with blocks of its own, whose accumulators a second kernel adds. `small_m`:
-    C has no more rows, and only they are copied of A (a multiple of 8, 0 for all); tensor cores
-    multiply what lies behind them, too, and nobody stores that. `launches_dependents_early`: by
-    programmatic dependent launch, the next kernel's blocks may start when this kernel starts;
-    otherwise they may start when its mainloops are done.
+    cores keep about 14 bits of sums of f8; it is computed in `parts` groups of columns, one after
+    the other, which take fewer registers. `cluster_split_k`: the number of blocks of a cluster that
+    split K of one tile. `grid_split_k`: the number of parts of K, each with its own blocks, whose
+    accumulators a second kernel adds. `small_m`: the most rows of C, and the rows that are copied
+    of A (a multiple of 8; 0: the whole tile); tensor cores also multiply what follows them in
+    shared memory, which is not stored. `launches_dependents_early`: by programmatic dependent
+    launch, the next kernel's blocks may start when this kernel starts; otherwise they may start
+    when its mainloops are done.
     """
 
     n: int = 256
@@ -88,93 +89,94 @@ _IN_CLUSTERS = (
     *(Variant(n=n) for n in (256, 224, 192, 128, 64)),
     Variant(n=128, consumers=1),
 )
-# Of these those for other elements than such of 16 bits, which are brought by as many bytes but
-# multiplied faster: others were not seen to be better.
-_OTHERS = tuple(shape for shape in _ALONE if shape.consumers < 3 and shape.n not in (224, 160))
-# Of C transposed. Where a tile has columns of B else, in slabs of 64, it has rows of A then, which
-# lie along K: any number of them.
-_SWAPPED = (
+# Candidates for elements of other than 16 bits; no other shape was measured to be better.
+_NON_16_BIT = tuple(shape for shape in _ALONE if shape.consumers < 3 and shape.n not in (224, 160))
+# Candidates that compute the transpose of C. Their `n` counts rows of A, which is K-major: any
+# multiple of 16. (Columns of B come in slabs of 64.)
+_TRANSPOSED_C = (
     *(Variant(n=n, transposes_c=True) for n in (208, 176, 160, 144, 112, 96)),
     *(Variant(n=n, consumers=3, transposes_c=True) for n in (112, 96, 80)),
     *(Variant(n=n, consumers=1, transposes_c=True) for n in (112, 96, 80)),
 )
-_SWAPPED_IN_CLUSTERS = (
+_TRANSPOSED_C_IN_CLUSTERS = (
     Variant(n=160, m_blocks=2, transposes_c=True),
     Variant(n=192, consumers=3, transposes_c=True),
     *(Variant(n=n, transposes_c=True) for n in (208, 176)),
 )
-# Clusters: how many blocks down and across. What one costs at its beginning and at its end is more
-# than small tiles gain.
+# Clusters: blocks down and across. Small tiles gain less than a cluster costs to launch and to end.
 _CLUSTERS = ((1, 2), (2, 1), (2, 2))
 
 
-# Of few tiles. Larger ones than else, which two turns at most make; and such as divide K, by the
-# grid and by pairs of blocks.
+# Candidates where C has few tiles: a larger tile, if each block computes two at most; grid split-K;
+# and cluster split-K, in pairs of blocks.
 _LARGER = Variant(n=176, m_blocks=2)
 _MOST_LARGER = 2 * _LARGER.blocks
-_SLICED = (
+_GRID_SPLIT_K = (
     *(Variant(n=128, consumers=1, m_blocks=m_blocks) for m_blocks in (1, 2)),
     Variant(n=128, m_blocks=2),
 )
-_IN_PAIRS = tuple(replace(shape, cluster_split_k=2) for shape in (Variant(n=256), *_SLICED[1:]))
-# What a part has of K at least, in elements; and so many parts of the largest tiles: two are for
-# a pair.
+_CLUSTER_SPLIT_K = tuple(
+    replace(shape, cluster_split_k=2) for shape in (Variant(n=256), *_GRID_SPLIT_K[1:])
+)
+# The smallest K extent of a part; and the fewest parts for grid split-K of the largest tile: two
+# parts are left to cluster split-K.
 _LEAST_K = 256
 _LEAST_OF_LARGEST = 3
 
 
 def shapes(problem: Problem) -> tuple[Variant, ...]:
-    """Variants that are worth a try, but for their stages; for many tiles first, then for fewer."""
+    """The candidates, without their number of stages; those for many tiles come first."""
     if ELEMENT_BYTES[problem.a.element] != 2:
-        others = tuple(replace(shape, transposes_c=has_fragments(problem)) for shape in _OTHERS)
+        transposes_c = has_fragments(problem)
+        found = tuple(replace(shape, transposes_c=transposes_c) for shape in _NON_16_BIT)
         promotes = problem.exact_accumulation or problem.a.element in FLOAT8
-        return tuple(map(_promoting, others)) if promotes else others
+        return tuple(map(_promoting, found)) if promotes else found
     alone, in_clusters = _ALONE, _IN_CLUSTERS
     if not problem.a.transposed and not problem.b.transposed:
-        alone += _SWAPPED
-        in_clusters = _SWAPPED_IN_CLUSTERS + in_clusters
-    together = (
+        alone += _TRANSPOSED_C
+        in_clusters = _TRANSPOSED_C_IN_CLUSTERS + in_clusters
+    clustered = (
         replace(shape, down=down, across=across, blocks=H200_BLOCKS_IN_CLUSTERS[down * across])
         for shape in in_clusters
         for down, across in _CLUSTERS
     )
-    return (*alone, *together, *_of_few_tiles(problem))
+    return (*alone, *clustered, *_of_few_tiles(problem))
 
 
 def _of_few_tiles(problem: Problem) -> list[Variant]:
-    """Those that are worth a try where there are few of their tiles."""
+    """Further candidates for a C of few tiles, of known sizes and without a batch."""
     m, n, k = problem.m, problem.n, problem.k
     if not (m and n and k) or problem.batched:
         return []
-    swapped = not problem.a.transposed and not problem.b.transposed
-    rows, columns = (n, m) if swapped else (m, n)
+    transposes_c = not problem.a.transposed and not problem.b.transposed
+    rows, columns = (n, m) if transposes_c else (m, n)
     found = []
     if -(-rows // _LARGER.m) * -(-columns // _LARGER.n) <= _MOST_LARGER:
-        found.append(replace(_LARGER, transposes_c=swapped))
-    for shape in _SLICED:
+        found.append(replace(_LARGER, transposes_c=transposes_c))
+    for shape in _GRID_SPLIT_K:
         grid_split_k = min(shape.blocks // (-(-m // shape.m) * -(-n // shape.n)), k // _LEAST_K)
-        if grid_split_k >= (_LEAST_OF_LARGEST if shape == _SLICED[-1] else 2):
+        if grid_split_k >= (_LEAST_OF_LARGEST if shape == _GRID_SPLIT_K[-1] else 2):
             found.append(replace(shape, grid_split_k=grid_split_k))
-    for shape in _IN_PAIRS:
+    for shape in _CLUSTER_SPLIT_K:
         if -(-m // shape.m) * -(-n // shape.n) * shape.cluster_split_k <= shape.blocks:
             found.append(shape)
     return found
 
 
 def has_fragments(problem: Problem) -> bool:
-    """Whether B is the left operand, from registers: of elements of other than 16 bits, wgmma reads
-    from shared memory those alone that lie along K."""
+    """Whether B is the left operand, read from registers: wgmma reads elements of other than 16
+    bits from shared memory only if they are K-major."""
     return ELEMENT_BYTES[problem.a.element] != 2 and not problem.b.transposed
 
 
 def accumulators_of(variant: Variant) -> int:
-    """How many a thread has at once."""
+    """The number of accumulators that a thread holds at once."""
     each = variant.m_blocks * variant.n // 2
     return each + each // variant.parts if variant.promotes else each
 
 
 def _promoting(shape: Variant) -> Variant:
-    """With as few parts as leave registers for the accumulators of one."""
+    """The shape with accumulators of its own for each stage, in as few `parts` as fit registers."""
     parts = 1
     most = max(MOST_PROMOTED[shape.consumers], 16 + shape.m_blocks * shape.n // 2)
     while accumulators_of(replace(shape, promotes=True, parts=parts)) > most:

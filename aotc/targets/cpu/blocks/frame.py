@@ -67,10 +67,6 @@ class Frame:
         start = build.at(self.parameters.memory, array)
         return build.at(start, build.multiply(linear, build.number(size)))
 
-    def has_place(self, alloca: Value) -> bool:
-        """Whether an alloca's memory is given to it in front of all parts."""
-        return alloca in self.stack or alloca in self.slots.allocas
-
 
 def is_shared(node: Node, level: Level) -> bool:
     """Whether the group computes a node once."""

@@ -30,7 +30,8 @@ _UPPER = (_SLT, _SLE, _ULT, _ULE)
 
 
 class Limit(Struct, frozen=True):
-    """Of one dimension, only ids that compare so with `value` have work: `eq`, or an upper end."""
+    """A limit of the ids along one dimension that have work: those for which `predicate` (`eq`, or
+    an upper end) with `value` holds."""
 
     dimension: int
     predicate: int
