@@ -14,6 +14,7 @@ from attention import problems
 from attention.problems import problem
 from attention.test_results import exact
 from helpers.command import Outcome
+from helpers.shared import made_once, shared_folder
 from msgspec.structs import replace
 
 import aotc as package
@@ -100,12 +101,15 @@ def exp2(softmax: Softmax, power: Float) -> Float:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> package.Library:
     """With exp2 as the CPU has it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Softmax, "exp2", exp2)
-        text = "\n".join(_text(name) for name in CASES)
-    folder = tmp_path_factory.mktemp("simt")
-    built = package.build(text, emit="shared", out=f"{folder}/", name="simt", chips=("sm_80",))
-    loaded = package.load(built.path)
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Softmax, "exp2", exp2)
+            text = "\n".join(_text(name) for name in CASES)
+        package.build(text, emit="shared", out=f"{folder}/", name="simt", chips=("sm_80",))
+
+    folder = made_once(shared_folder(tmp_path_factory) / "attention_simt", make)
+    loaded = package.load(folder / "lib" / "libsimt.so")
     loaded.set_device("cpu")
     return loaded
 

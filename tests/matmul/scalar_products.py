@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from helpers.command import build_here
+from helpers.shared import made_once
 from numpy.typing import NDArray
 
 from aotc.kernels.matmul.epilogue import Epilogue, Step
@@ -149,11 +150,14 @@ def _matrices(product: Product) -> list[NDArray[Any]]:
 def build(
     products: Sequence[Product], text_of: Callable[[Product], str], folder: Path, *options: str
 ) -> Path:
-    """A program with an entry for each product."""
-    source = folder / "products.mlir"
-    source.write_text("\n".join(entry(text_of(product)) for product in products))
-    build_here(source, *options, "-o", folder / "products")
-    return folder / "products"
+    """A program with an entry for each product, in `folder`, which is made once for all workers."""
+
+    def make(draft: Path) -> None:
+        source = draft / "products.mlir"
+        source.write_text("\n".join(entry(text_of(product)) for product in products))
+        build_here(source, *options, "-o", draft / "products")
+
+    return made_once(folder, make) / "products"
 
 
 # The sum and its column, at least its row: f32 to f32.

@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers.shared import made_once, shared_folder
 from numpy.typing import NDArray
 
 import aotc
@@ -240,8 +241,13 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A library of all cases, whose GPU kernels are built besides."""
-    return built("".join(case.text() for case in CASES), tmp_path_factory.mktemp("fused"))
+    """A library of all cases, built once for all workers, with kernels for GPUs."""
+
+    def make(folder: Path) -> None:
+        built("".join(case.text() for case in CASES), folder)
+
+    folder = made_once(shared_folder(tmp_path_factory) / "fused", make)
+    return aotc.load(folder / "lib" / "libbuilt.so")
 
 
 def built(text: str, folder: Path, **options: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from e2e.support import run
 from helpers.command import build_here
+from helpers.shared import shared_folder
 from matmul.scalar_products import CLAMPED, Product, build, call
 
 from aotc.kernels.matmul.gemv import GEMV, Variant
@@ -73,7 +74,7 @@ def _text(product: Product) -> str:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("skinny")
+    folder = shared_folder(tmp_path_factory) / "gemv"
     return build([product for product, _ in PRODUCTS], _text, folder, "--chip", "sm_80", "-O1")
 
 
@@ -106,7 +107,7 @@ def test_what_is_stored_is_finished(is_right: bool, tmp_path: Path) -> None:
     product = Product("finished", 35, 34, 3)
     variant = _of(SPLIT, is_right)
     text = GEMV.function(product.problem, variant, product.name, CLAMPED)
-    program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
+    program = build([product], lambda _: text, tmp_path / "program", "--chip", "sm_80")
     a, b = np.ones((35, 3), np.float32), np.full((3, 34), -2, np.float32)
     row, column = np.indices((35, 34))
     expected = np.maximum(-6.0 + column, row).astype(np.float32)

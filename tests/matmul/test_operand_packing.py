@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.shared import shared_folder
 from matmul.scalar_products import Product, build, call
 from msgspec.structs import replace
 
@@ -50,7 +51,7 @@ def _in_parts(problem: Problem) -> Problem:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("copied")
+    folder = shared_folder(tmp_path_factory) / "operand_packing"
     return build([*IN_PARTS, *AS_WIDER], text_of, folder, "--chip", "sm_80")
 
 

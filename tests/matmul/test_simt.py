@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from e2e.support import run
 from helpers.command import build_here
+from helpers.shared import shared_folder
 from matmul.scalar_products import CLAMPED, Product, build, call
 
 from aotc.kernels.matmul.problem import Problem
@@ -95,7 +96,7 @@ def _text(product: Product) -> str:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("simt")
+    folder = shared_folder(tmp_path_factory) / "matmul_simt"
     return build([product for product, _ in PRODUCTS], _text, folder, "--chip", "sm_80", "-O1")
 
 
@@ -135,7 +136,7 @@ def test_what_is_stored_is_finished(tmp_path: Path) -> None:
     """The epilogue is given the accumulator, its row and its column."""
     product = Product("finished", 35, 34, 3)
     text = SIMT.function(product.problem, COPIES, product.name, CLAMPED)
-    program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
+    program = build([product], lambda _: text, tmp_path / "program", "--chip", "sm_80")
     a, b = np.ones((35, 3), np.float32), np.full((3, 34), -2, np.float32)
     row, column = np.indices((35, 34))
     expected = np.maximum(-6.0 + column, row).astype(np.float32)

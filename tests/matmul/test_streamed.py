@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from e2e.support import run
+from helpers.shared import shared_folder
 from matmul.scalar_products import CLAMPED, Product, build, call
 
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
@@ -62,7 +63,8 @@ def _text(product: Product) -> str:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(PRODUCTS, _text, tmp_path_factory.mktemp("streamed"), "--chip", "sm_80")
+    folder = shared_folder(tmp_path_factory) / "streamed"
+    return build(PRODUCTS, _text, folder, "--chip", "sm_80")
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.name)
@@ -88,7 +90,7 @@ def test_what_is_stored_is_finished(turned: bool, tmp_path: Path) -> None:
     product = Product("finished", 1, 34, 3, dynamic="nk", transposed_b=turned)
     [variant] = CPU_STREAMED.variants(product.problem)
     text = CPU_STREAMED.function(product.problem, variant, product.name, CLAMPED)
-    program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
+    program = build([product], lambda _: text, tmp_path / "program", "--chip", "sm_80")
     a, b = np.ones((1, 3), np.float32), np.full((3, 34), -2, np.float32)
     expected = np.maximum(-6.0 + np.arange(34), 0).astype(np.float32)[None]
     for name, matrix in (("a", a), ("b", b.T.copy() if turned else b), ("expected", expected)):
@@ -105,7 +107,7 @@ def test_a_column_is_finished(turned: bool, tmp_path: Path) -> None:
     product = Product("finished", 34, 1, 3, dynamic="mk", transposed_a=turned)
     [variant] = CPU_STREAMED.variants(product.problem)
     text = CPU_STREAMED.function(product.problem, variant, product.name, CLAMPED)
-    program = build([product], lambda _: text, tmp_path, "--chip", "sm_80")
+    program = build([product], lambda _: text, tmp_path / "program", "--chip", "sm_80")
     a, b = np.full((34, 3), -2, np.float32), np.ones((3, 1), np.float32)
     expected = np.maximum(-6.0, np.arange(34)).astype(np.float32)[:, None]
     for name, matrix in (("a", a.T.copy() if turned else a), ("b", b), ("expected", expected)):
