@@ -77,18 +77,22 @@ def share_kernels(outlined: Sequence[Any], launches: Sequence[Any], *, debug: bo
     """Merges equal kernels: the first one stays, for all launches. Equal layers of a model have a
     kernel for each of their operations. `debug`: see `equal_kernels`. Returns the gpu.modules that
     still have kernels, and erases the others."""
-    kernels = [(symbol_of(op), kernel) for op in outlined for kernel in _content(op)]
-    module_of = {kernel: name for name, kernel in kernels}
-    renamed = {}
-    for kernel, first in equal_kernels([kernel for _, kernel in kernels], debug=debug):
-        renamed[module_of[kernel], symbol_of(kernel)] = module_of[first], symbol_of(first)
+    kernels = [kernel for op in outlined for kernel in _content(op)]
+    equal = equal_kernels(kernels, debug=debug)
+    _rename_launches(launches, {_path_of(kernel): _path_of(first) for kernel, first in equal})
+    for kernel, _ in equal:
         ops.erase(kernel)
-    _rename_launches(launches, renamed)
-    kept = [op for op in outlined if _content(op)]
+    kept = []
     for op in outlined:
-        if op not in kept:
+        if _content(op):
+            kept.append(op)
+        else:
             ops.erase(op)
     return kept
+
+
+def _path_of(kernel: Any) -> tuple[str, str]:
+    return symbol_of(kernel.parent), symbol_of(kernel)
 
 
 def equal_kernels(kernels: Sequence[Any], *, debug: bool) -> list[tuple[Any, Any]]:
