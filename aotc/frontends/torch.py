@@ -88,14 +88,23 @@ def import_program(program: Any, name: str) -> Any:
 
 
 def _decompositions() -> dict[Any, Any]:
-    """Those of torch-mlir, and those of operations that it would get wrong: it takes the epsilon
-    of rms_norm for 0 where none is given, and not for the type's."""
+    """Those of torch-mlir, and of operations that it would get wrong or does not know: it takes the
+    epsilon of rms_norm for 0 where none is given, and not for the type's."""
     import torch  # type: ignore[import-not-found, unused-ignore]
     from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
 
-    own = torch.ops.aten.rms_norm.default
+    aten = torch.ops.aten
     table: dict[Any, Any] = fx_decomp_util.get_decomposition_table()
-    return {**table, own: torch.export.default_decompositions()[own]}
+    rms_norm = torch.export.default_decompositions()[aten.rms_norm.default]
+    return {**table, aten.rms_norm.default: rms_norm, aten.sort.stable: _sorted}
+
+
+def _sorted(x: Any, *, stable: bool, dim: int = -1, descending: bool = False) -> Any:
+    """The operation that torch-mlir knows. All sorts of aotc are stable."""
+    import torch
+
+    del stable
+    return torch.ops.aten.sort.default(x, dim, descending)
 
 
 def _check_changes(signature: Any) -> None:

@@ -6,8 +6,8 @@ as signed integers of twice the width or more, and its result is cut off to the 
 only moves elements stays as it is.
 
 Some operations on int8, which crash torch-mlir, comparisons of bool with numbers, which it cuts off
-to one bit, and means and norms of floats of 16 bits, whose sums it keeps in these, are computed
-likewise.
+to one bit, and means, norms and cumulative sums of floats of 16 bits, whose sums it keeps in these,
+are computed likewise.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _ON_HALF = frozenset(
         *("avg_pool2d", "avg_pool3d", "frobenius_norm.dim", "linalg_vector_norm", "mean"),
         *("mean.dim", "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype"),
         *("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
+        *("cumsum", "cumprod", "logcumsumexp"),
     )
 )
 _ON_BOOL = frozenset(f"torch.aten.{name}.Scalar" for name in ("lt", "le", "gt", "ge", "eq", "ne"))
@@ -91,6 +92,8 @@ _DTYPES = {
     "torch.aten.mean": 1,
     "torch.aten.mean.dim": 3,
     "torch.aten.norm.ScalarOpt_dim_dtype": 4,
+    "torch.aten.cumsum": 2,
+    "torch.aten.cumprod": 2,
     "torch.aten.arange.start": 2,
     "torch.aten.arange.start_step": 3,
 }

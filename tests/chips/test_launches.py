@@ -89,7 +89,7 @@ def test_a_launch_that_a_gpu_would_refuse_is_no_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were a kernel chosen for GPUs without room for it, the build would end."""
-    monkeypatch.setattr("aotc.kernels.matmul.choice._fitting", lambda choices, _: choices)
+    monkeypatch.setattr("aotc.kernels.matmul.choice._fit_shared_memory", lambda choices, _: choices)
     with pytest.raises(InternalError, match="160768 bytes of shared memory: sm_86 has 101376"):
         build(CONVOLUTION.module, emit="host-mlir", out=f"{tmp_path}/", cpu_kernels=False)
 

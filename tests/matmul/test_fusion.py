@@ -246,7 +246,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     def make(folder: Path) -> None:
         built("".join(case.text() for case in CASES), folder)
 
-    folder = made_once(shared_folder(tmp_path_factory) / "fused", make)
+    folder = made_once(shared_folder(tmp_path_factory) / "matmul_fusion", make)
     return aotc.load(folder / "lib" / "libbuilt.so")
 
 

@@ -35,8 +35,8 @@ func.func @attention(%q: tensor<70x64xf16>, %k: tensor<131x64xf16>, %v: tensor<1
 // CHECK:         %[[CAPABILITY:.*]] = call @aotc_compute_capability() : () -> i32
 // CHECK:         %[[IS_GPU:.*]] = arith.cmpi sge, %[[CAPABILITY]], %c80_i32
 // CHECK:         scf.if %[[IS_GPU]]
-// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_sm_90a) function(@attention_f16_d64_wgmma_
+// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_sm_90a_attention_0) function(@attention_f16_d64_wgmma_
 // CHECK:           } else {
-// CHECK:             gpu.launch {{.*}} module(@aotc_runs_on_gpu) function(@attention_f16_d64_mma_sync_
+// CHECK:             gpu.launch {{.*}} module(@aotc_runs_on_gpu_attention_0) function(@attention_f16_d64_mma_sync_
 // CHECK:         } else {
 // CHECK-NEXT:      func.call @aotc_attention_0(%arg0, %arg1, %arg2,

@@ -8,6 +8,6 @@ func.func @f(%a: memref<512x256xf32>, %b: memref<256x512xf32>, %c: memref<512x51
 // CHECK:         %[[CAPABILITY:.*]] = call @aotc_compute_capability() : () -> i32
 // CHECK:         %[[IS_GPU:.*]] = arith.cmpi sge, %[[CAPABILITY]],
 // CHECK:         scf.if %[[IS_GPU]]
-// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_gpu) function(@matmul_f32_tt_simt_
+// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_gpu_matmul_0) function(@matmul_f32_tt_simt_
 // CHECK:         } else {
-// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_cpu) function(@matmul_f32_tt_cpu_
+// CHECK:           gpu.launch {{.*}} module(@aotc_runs_on_cpu_matmul_0) function(@matmul_f32_tt_cpu_

@@ -1,0 +1,86 @@
+"""Cumulative sums and products, sorts, and what PyTorch makes of them: as PyTorch gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+
+from frontends.support import call  # noqa: E402
+
+import aotc.torch  # noqa: E402
+
+nan, infinity = float("nan"), float("inf")
+# Of an array of 3 x 70 x 5 numbers.
+SCANS: dict[str, Callable[[Any], Any]] = {
+    "last dimension": lambda x: x.cumsum(-1),
+    "first dimension": lambda x: x.cumsum(0),
+    "in the middle": lambda x: x.cumsum(1),
+    "product": lambda x: (x / x.abs()).cumprod(1),
+    "of one": lambda x: x[:, :1].cumsum(1),
+    "of none": lambda x: x[:, :0].cumsum(1),
+    "long": lambda x: x.flatten().repeat(9).cumsum(0),
+    "of integers": lambda x: (x * 100).int().cumsum(1),
+    "in another type": lambda x: x.cumsum(1, dtype=torch.float64),
+    "of truths": lambda x: (x > 0).cumsum(1),
+}
+SORTS: dict[str, Callable[[Any], Any]] = {
+    "sort": lambda x: tuple(x.sort(dim=1, stable=True)),
+    "descending": lambda x: tuple(x.sort(dim=1, descending=True, stable=True)),
+    "first dimension": lambda x: x.sort(0).values,
+    "argsort": lambda x: x.argsort(dim=1, stable=True),
+    "of integers": lambda x: tuple((x * 3).int().sort(dim=1, stable=True)),
+    "of truths": lambda x: tuple((x > 0).sort(dim=1, stable=True)),
+    "topk": lambda x: tuple(x.topk(4, 1)),
+    "least": lambda x: tuple(x.topk(3, 1, largest=False)),
+}
+
+
+def check(functions: dict[str, Callable[[Any], Any]], inputs: list[Any], folder: Path) -> None:
+    class Module(torch.nn.Module):
+        def forward(self, *inputs: Any) -> Any:
+            return tuple(function(x) for x in inputs for function in functions.values())
+
+    expected = []
+    for result in Module()(*inputs):
+        expected += result if isinstance(result, tuple) else [result]
+    files: dict[str, Any] = {"emit": "shared", "out": f"{folder}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(Module(), tuple(inputs), name="ordered", **files)
+    eager = [result.contiguous().numpy() for result in expected]
+    found = call(artifact, "ordered", [x.numpy() for x in inputs], eager)
+    for ours, theirs in zip(found, eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=2e-4)
+
+
+def test_scans(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    check(SCANS, [torch.randn(3, 70, 5)], tmp_path)
+
+
+def test_scans_of_one_long_row(tmp_path: Path) -> None:
+    """Of lengths around those at which chunks change."""
+    torch.manual_seed(1)
+    rows = [torch.randn(n) for n in (2, 31, 32, 33, 1023, 1024, 1025, 100_000)]
+    check({"sum": lambda x: x.cumsum(0)}, rows, tmp_path)
+
+
+def test_sorts(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    check(SORTS, [torch.randn(3, 70, 5)], tmp_path)
+
+
+def test_numbers_that_are_none_are_last(tmp_path: Path) -> None:
+    values = [2.0, nan, -infinity, 1.0, -nan, infinity, 0.0, nan, -0.0, 3.0, -1.0]
+    functions = {name: SORTS[name] for name in ("sort", "descending", "argsort")}
+    functions["topk"] = lambda x: x.topk(4, 1).values
+    check(functions, [torch.tensor([values, values[::-1]])], tmp_path)
+
+
+def test_sums_of_16_bits_are_wide(tmp_path: Path) -> None:
+    x = torch.full((2, 3000), 30.0, dtype=torch.float16)
+    check({"sum": lambda x: x.cumsum(1)}, [x], tmp_path)
