@@ -212,8 +212,8 @@ def _is_used_by(operation: Any, users: set[Any]) -> bool:
 
 
 def _others(moved: list[Any], leading: list[Any]) -> list[Any]:
-    """What the operations use besides, that is made in front of them; without constants, which are
-    copied."""
+    """The other values that the operations use, which are made before them; without constants,
+    which are copied."""
     found: list[Any] = []
     for operation in moved:
         for inner in ops.walk(operation):
@@ -268,8 +268,8 @@ def _function(name: str, found: Found, arguments: list[Any]) -> Any:
 
 
 def _layouts(found: Found, arguments: list[Any]) -> list[Any]:
-    """What a part of a larger tensor has heads beside each other, as it is cut from Q's, K's and
-    V's common one, is not copied for the call."""
+    """The layout attributes of the arguments. Q, K or V with heads in rows may be a slice of a
+    larger tensor, which a strided layout passes without a copy."""
     attributes = [ir.DictAttr.get({}) for _ in arguments]
     for i, operand in enumerate((found.q, found.k, found.v)):
         if operand.heads:

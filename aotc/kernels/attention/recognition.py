@@ -145,7 +145,7 @@ class _Recognition:
         )
 
     def _parts(self, scores: Expression, depth: int) -> _Scores:
-        """What scores are made of: the first product, times constants, plus masks."""
+        """The parts of scores: the first product, times constants, plus masks."""
         if depth > _MOST_STEPS:
             raise _NotAttentionError
         steps = self._steps(scores)
@@ -262,7 +262,7 @@ class _Recognition:
         raise _NotAttentionError
 
     def _choices(self, select: Operation) -> tuple[Expression, Expression]:
-        """What is selected where a causal row sees the key, and where it does not."""
+        """The values that a select has where a causal row sees the key, and where it does not."""
         condition, one, other = select.operands
         return (one, other) if self._says_seen(condition) else (other, one)
 
@@ -407,7 +407,8 @@ class _Recognition:
 
 
 def _factor(operation: Operation) -> float | None:
-    """What is multiplied by a constant, or divided by one: by what, in all."""
+    """The constant that the operation multiplies by (for a division, the inverse of the divisor);
+    else None."""
     if operation.name == "mulf":
         for one in operation.operands:
             if isinstance(one, Constant):

@@ -41,7 +41,8 @@ class Cta:
 
     @contextmanager
     def initializes_barriers(self) -> Iterator[None]:
-        """What one thread does before all others."""
+        """Executes the body in the block's first thread, then makes initialized mbarriers
+        visible."""
         with self.b.where(compare("eq", self.thread, 0)):
             yield
             self.b.op("nvvm.fence.mbarrier.init")
@@ -53,7 +54,7 @@ class Cta:
 
     @contextmanager
     def elects_one(self, warp: int) -> Iterator[None]:
-        """What one thread of a warp does."""
+        """Executes the body in one elected thread of a warp."""
         is_warp = compare("eq", self.warp, warp)
         elected = self.b.op("nvvm.elect.sync", (), "i1")
         with self.b.where(is_warp & elected):

@@ -308,7 +308,7 @@ class _Kernel:
                 b.store(self._result(value, batch, *at), self.c, [*front, *at])
 
     def _result(self, value: Value, batch: Number | None, row: Number, column: Number) -> Value:
-        """What is stored of an accumulator."""
+        """The value that is stored for an accumulator."""
         b, element = self.b, self.problem.c.element
         if self.problem.adds:
             before = b.load(self.c, [row, column] if batch is None else [batch, row, column])

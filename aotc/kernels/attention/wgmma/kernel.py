@@ -88,8 +88,8 @@ class Variant(Struct, frozen=True):
 
 
 class SharedMemory(Struct, frozen=True):
-    """What is in shared memory: Q, the ring, tiles of the mask from `mask` on, and the epilogue's
-    buffers from `epilogue` on; `bytes` altogether."""
+    """The layout of shared memory: Q, the ring, mask tiles from byte `mask` on, and the epilogue's
+    buffers from byte `epilogue` on; `bytes` in all."""
 
     mask: int
     epilogue: int

@@ -125,7 +125,8 @@ class Kernel(CpuKernel):
         return self._even(m, rows, v.rows), self._even(n, columns, self.width)
 
     def _even(self, size: Number, tile: Number, group: int) -> Number:
-        """What makes as many tiles as `tile` does, of about one size, in whole groups."""
+        """A tile size, a multiple of `group`, that needs as many tiles as `tile` does, of about
+        equal sizes."""
         return self.groups(self.groups(size, self.groups(size, tile)), group) * group
 
     # --- Memory --------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from aotc.numbers import Number, Value, compare
 
 
 class Output(Protocol):
-    """Where accumulators go. If `has_padded_rows`, what is behind the end of a row may be
-    overwritten, as far as an access reaches."""
+    """The target of accumulators. If `has_padded_rows`, an access may write beyond the end of a
+    row."""
 
     has_padded_rows: bool
 
@@ -175,7 +175,7 @@ def elements_of_c(
     place: Place,
     epilogue: EpilogueBuilder | None,
 ) -> Sequence[Value]:
-    """What C gets for accumulators."""
+    """The values that are stored to C for the accumulators."""
     rounded = [b.convert(one, problem.accumulator) for one in accumulators]
     if epilogue is not None:
         return epilogue(b, rounded, place)

@@ -43,7 +43,7 @@ _K_EXTENT = swizzled_width("f16")  # of a stage
 
 
 def parts_of(n: int, cluster_split_k: int) -> int:
-    """How many blocks store a part each of a tile of `n` columns, all of the same width."""
+    """The number of blocks that each store an equally wide part of a tile of `n` columns."""
     most = n // _LEAST_COLUMNS
     return max(part for part in range(1, min(cluster_split_k, most) + 1) if most % part == 0)
 
@@ -95,8 +95,8 @@ class ClusterSplitK:
             self.rank = Scalar(b.op("nvvm.read.ptx.sreg.cluster.ctarank", (), "i32"))
 
     def divide(self, k_tiles: Number, k: Number) -> tuple[Number, Number]:
-        """How many of K's stages are this block's, and where K begins for it. It has one at least,
-        behind K's end where there is none for it."""
+        """The number of K stages of this block, at least 1, and its first index of K. A block
+        without a part has one stage beyond the end of K."""
         b = self.b
         # What has no elements is said to have one, where K begins.
         has_none = Scalar(b.op("arith.extui", [compare("eq", k, 0)], "i32"))

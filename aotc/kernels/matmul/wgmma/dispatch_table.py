@@ -27,7 +27,7 @@ _SIZES = (4096, 16384, 1536, 1024, 512, 1000, 3000, 5000)
 
 
 class Variants(Struct, frozen=True):
-    """What there is to choose among. Its tiles are said to be the first one's."""
+    """The variants that the program chooses among. Its tile sizes are those of the first one."""
 
     variants: tuple[Variant, ...]
 
@@ -106,7 +106,7 @@ WGMMA_TABLE = WgmmaTable()
 
 
 def _clocks_at(problem: Problem, variant: Variant, size: int) -> float:
-    """Where every size that is not known is `size`."""
+    """The expected clocks with every unknown size set to `size`."""
     return _clocks(problem, variant, tuned.sizes_at(problem, size), size)
 
 

@@ -85,13 +85,14 @@ class GridSplitK:
         return self.workspace.value
 
     def divide(self, k_tiles: Number) -> Number:
-        """How many of K's stages a slice has: all as many, of the last one some behind K's end."""
+        """The number of K stages of each part; the last part's may reach beyond the end of K."""
         own = (k_tiles + (self.grid_split_k - 1)) // self.grid_split_k
         self.k_extent = own * _K_EXTENT
         return own
 
     def place(self, tile: Tile, first_k: Number) -> tuple[Tile, Number]:
-        """Where a tile is in A and B, and where K begins for it. Slices are a batch of C alone."""
+        """The tile's position in A and B, and its first index of K. The parts are a batch of C
+        only."""
         if self.grid_split_k == 1:
             return tile, first_k
         assert tile.batch is not None
@@ -117,7 +118,7 @@ class GridSplitK:
         b.op("memref.dealloc", [self.workspace.value])
 
     def _store(self, row: Number, column: Number, columns: Number) -> None:
-        """What a thread stores."""
+        """Adds a thread's elements over the parts, and stores them."""
         b, first, total = self.b, self.b.index(column), None
         for slice_ in range(self.grid_split_k):
             one = b.load_vector(self.workspace, [slice_, row, first], _WIDTH, _WIDTH * 4)

@@ -118,7 +118,7 @@ class CollectiveMma:
         return accumulators, last
 
     def tail(self, accumulators: list[Value], last_stage: Number) -> list[Value]:
-        """What the MMAs of `mainloop` have computed, when all are done."""
+        """Waits for the MMAs of `mainloop`, and returns the accumulators."""
         accumulators = self.atom.await_accumulators(accumulators)
         self.pipeline.consumer_release(last_stage)
         return accumulators
