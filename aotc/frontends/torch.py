@@ -18,6 +18,7 @@ from aotc.frontends.passes import run_passes
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_divisions import check_divisors
+from aotc.frontends.torch_indices import count_from_start
 from aotc.frontends.torch_integers import keep_integers
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
@@ -75,6 +76,7 @@ def import_program(program: Any, name: str) -> Any:
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
     _check_changes(program.graph_signature)
+    count_from_start(module)
     keep_integers(module)
     widen_elements(module)
     for pipeline in _PIPELINES:

@@ -1,0 +1,91 @@
+"""Writes to places that are tensors themselves: scatters, and assignments to indexed elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+
+from frontends.support import call  # noqa: E402
+
+import aotc.torch  # noqa: E402
+from aotc.library.opened import LibraryError  # noqa: E402
+
+# Of 4 x 6 x 10 numbers, places along dimension 1, several of them equal, and 4 x 3 x 10 numbers.
+SCATTERS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "numbers": lambda x, i, y: x.scatter(1, i, y),
+    "one number": lambda x, i, y: x.scatter(1, i, 2.5),
+    "sums": lambda x, i, y: x.scatter_add(1, i, y),
+    "products": lambda x, i, y: x.scatter_reduce(1, i, y, "prod"),
+    "least": lambda x, i, y: x.scatter_reduce(1, i, y, "amin"),
+    "largest, without what was there": lambda x, i, y: x.scatter_reduce(
+        1, i, y, "amax", include_self=False
+    ),
+    "rows": lambda x, i, y: x.index_copy(1, i[0, :, 0].argsort(), y),
+    "sums of rows": lambda x, i, y: x.index_add(1, i[0, :, 0], y),
+    "filled rows": lambda x, i, y: x.index_fill(1, i[0, :, 0], 3.0),
+    "places": lambda x, i, y: x.index_put((i[0, :, 0] % 4, i[0, :, 1]), y[0, :3], accumulate=True),
+    "from the end": lambda x, i, y: x.index_put((i[0, :, 0] - 6 + 2,), y[:3, :1], accumulate=True),
+    "of integers": lambda x, i, y: (x * 9).int().scatter_add(1, i, (y * 9).int()),
+    "of truths": lambda x, i, y: (x > 0).scatter(1, i, y > 0),
+    "part of it": lambda x, i, y: x.scatter_add(1, i[:2, :, :5], y),
+    "of doubles": lambda x, i, y: x.double().scatter_add(1, i, y.double()),
+}
+
+
+class Scatter(torch.nn.Module):
+    def __init__(self, *functions: Callable[..., Any]) -> None:
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, *inputs: Any) -> Any:
+        return tuple(function(*inputs) for function in self.functions)
+
+
+def built(module: Any, inputs: tuple[Any, ...], folder: Path) -> Any:
+    files: dict[str, Any] = {"emit": "shared", "out": f"{folder}/", "chips": "sm_80"}
+    return aotc.torch.build(module, inputs, name="scatters", **files)
+
+
+def test_scatters(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    # The rows of "from the end" are of a result with four.
+    inputs = (torch.randn(4, 6, 10), torch.randint(2, 6, (4, 3, 10)), torch.randn(4, 3, 10))
+    inputs[1][0, :, 0] = torch.tensor([5, 2, 5])
+    module = Scatter(*(function for name, function in SCATTERS.items() if name != "rows"))
+    eager = [result.contiguous().numpy() for result in module(*inputs)]
+    artifact = built(module, inputs, tmp_path)
+    found = call(artifact, "scatters", [x.numpy() for x in inputs], eager)
+    for ours, theirs in zip(found, eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_many_updates_of_few_places(tmp_path: Path) -> None:
+    """Graph convolutions add a row of each edge's to that of its node."""
+    torch.manual_seed(1)
+    edges, places = torch.randn(5000, 3), torch.randint(0, 7, (5000,))
+    inputs = (torch.zeros(9, 3), edges, places)
+    module = Scatter(lambda x, y, i: x.index_add(0, i, y))
+    exact = module(*(one.double() if one.is_floating_point() else one for one in inputs))
+    artifact = built(module, inputs, tmp_path)
+    (found,) = call(artifact, "scatters", [one.numpy() for one in inputs], [np.zeros((9, 3), "f4")])
+    np.testing.assert_allclose(found, exact[0].numpy(), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("place", [6, -1])
+def test_a_place_out_of_bounds_is_an_error(place: int, tmp_path: Path) -> None:
+    inputs = (torch.zeros(4, 6, 10), torch.zeros(4, 3, 10, dtype=torch.int64), torch.ones(4, 3, 10))
+    artifact = built(Scatter(SCATTERS["numbers"]), inputs, tmp_path)
+    inputs[1][2, 1, 7] = place
+    with pytest.raises(LibraryError, match="an index is out of bounds"):
+        call(
+            artifact,
+            "scatters",
+            [one.numpy() for one in inputs],
+            [np.zeros((4, 6, 10), np.float32)],
+        )
