@@ -190,6 +190,8 @@ class Sizes:
             # It writes into the last ones of its operands.
             place = list(owner.results).index(tensor) - len(owner.results)
             return self.of(owner.operands[place], dimension)
+        if owner.name == "bufferization.alloc_tensor" and _has_rank(owner.operands[0]):
+            return self.of(owner.operands[0], dimension)  # of which it is a copy
         if owner.name in _ASKED:
             return self.value(owner.operands[number])
         if owner.name in ("tensor.expand_shape", "tensor.splat"):
