@@ -17,6 +17,7 @@ from aotc.errors import AotcError, InputError
 from aotc.frontends.passes import run_passes
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
+from aotc.frontends.torch_decompositions import decompositions
 from aotc.frontends.torch_divisions import check_divisors
 from aotc.frontends.torch_indices import count_from_start
 from aotc.frontends.torch_integers import keep_integers
@@ -56,7 +57,7 @@ def import_program(program: Any, name: str) -> Any:
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            program = program.run_decompositions(_decompositions())
+            program = program.run_decompositions(decompositions())
             _check_sizes(program)
             _add_unsaved_buffers(program)
             _drop_fixed_inputs(program)
@@ -87,26 +88,6 @@ def import_program(program: Any, name: str) -> Any:
     make_entry(module, name, list(program.graph_signature.user_inputs))
     unify_sizes(module, program)
     return module
-
-
-def _decompositions() -> dict[Any, Any]:
-    """Those of torch-mlir, and of operations that it would get wrong or does not know: it takes the
-    epsilon of rms_norm for 0 where none is given, and not for the type's."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
-    from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
-
-    aten = torch.ops.aten
-    table: dict[Any, Any] = fx_decomp_util.get_decomposition_table()
-    rms_norm = torch.export.default_decompositions()[aten.rms_norm.default]
-    return {**table, aten.rms_norm.default: rms_norm, aten.sort.stable: _sorted}
-
-
-def _sorted(x: Any, *, stable: bool, dim: int = -1, descending: bool = False) -> Any:
-    """The operation that torch-mlir knows. All sorts of aotc are stable."""
-    import torch
-
-    del stable
-    return torch.ops.aten.sort.default(x, dim, descending)
 
 
 def _check_changes(signature: Any) -> None:

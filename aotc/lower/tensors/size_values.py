@@ -190,10 +190,10 @@ class Sizes:
             # It writes into the last ones of its operands.
             place = list(owner.results).index(tensor) - len(owner.results)
             return self.of(owner.operands[place], dimension)
-        if owner.name == "bufferization.alloc_tensor" and _has_rank(owner.operands[0]):
-            return self.of(owner.operands[0], dimension)  # of which it is a copy
         if owner.name in _ASKED:
-            return self.value(owner.operands[number])
+            # Of a copy, the operand is what is copied.
+            asked = owner.operands[0 if _has_rank(owner.operands[0]) else number]
+            return self.of(asked, dimension) if _has_rank(asked) else self.value(asked)
         if owner.name in ("tensor.expand_shape", "tensor.splat"):
             return self.value(owner.operands[1 + number])
         if owner.name in _LIKE_OPERAND and _has_rank(owner.operands[0]):

@@ -1,0 +1,205 @@
+"""PyTorch's operators that torch-mlir does not know, or has wrong, as other operators.
+
+Each function has the arguments of its operator. torch.export traces it in the operator's place, for
+tensors without elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+Tensor = Any
+
+
+def decompositions() -> dict[Any, Any]:
+    """Those of torch-mlir, and those of this module, by operator."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+    from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
+
+    aten = torch.ops.aten
+    table: dict[Any, Any] = fx_decomp_util.get_decomposition_table()
+    # torch-mlir takes the epsilon for 0 where none is given, and not for the type's.
+    rms_norm = torch.export.default_decompositions()[aten.rms_norm.default]
+    return {
+        **table,
+        aten.rms_norm.default: rms_norm,
+        aten.sort.stable: _sort,
+        aten.median.default: _median,
+        aten.median.dim: _median_of_rows,
+        aten.nanmedian.default: _nanmedian,
+        aten.isfinite.default: _isfinite,
+        aten.signbit.default: _signbit,
+        aten.copysign.Tensor: _copysign,
+        aten.copysign.Scalar: _copysign,
+        aten.hypot.default: _hypot,
+        aten.fmod.Scalar: _fmod,
+        aten.pow.Tensor_Scalar: _power,
+        aten.roll.default: _roll,
+        aten._cdist_forward.default: _cdist,
+        aten._pdist_forward.default: _pdist,
+        aten.searchsorted.Tensor: _searchsorted,
+        aten.histc.default: _histc,
+    }
+
+
+def _sort(x: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
+    """All sorts of aotc are stable."""
+    import torch
+
+    del stable
+    return torch.ops.aten.sort.default(x, dim, descending)
+
+
+# --- Medians --------------------------------------------------------------------------------------
+
+
+def _median(x: Tensor) -> Tensor:
+    return _median_of_rows(x.reshape(-1), 0)[0]
+
+
+def _median_of_rows(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The lower one of two; NaN where a row has one. NaN are sorted behind all others."""
+    import torch
+
+    if x.dim() == 0:
+        x, dim, keepdim = x.reshape(1), 0, False
+    values, places = x.sort(dim)
+    middle = (x.shape[dim] - 1) // 2
+    chosen = [one.narrow(dim, middle, 1) for one in (values, places)]
+    if x.dtype.is_floating_point:
+        last = [one.narrow(dim, x.shape[dim] - 1, 1) for one in (values, places)]
+        has_nan = last[0] != last[0]
+        chosen = [torch.where(has_nan, *pair) for pair in zip(last, chosen, strict=True)]
+    first, second = chosen if keepdim else [one.squeeze(dim) for one in chosen]
+    return first, second
+
+
+def _nanmedian(x: Tensor) -> Tensor:
+    if not x.dtype.is_floating_point:
+        return _median(x)
+    values = x.reshape(-1).sort(0).values
+    count = (values == values).sum()
+    middle = ((count - 1) // 2).clamp(min=0)
+    return values.index_select(0, middle.reshape(1)).reshape(())
+
+
+# --- Elementwise ----------------------------------------------------------------------------------
+
+
+def _isfinite(x: Tensor) -> Tensor:
+    if x.dtype.is_floating_point:
+        return x.abs() < math.inf  # also of NaN
+    return x == x
+
+
+def _signbit(x: Tensor) -> Tensor:
+    """Of NaN, as of a positive number."""
+    if not x.dtype.is_floating_point:
+        return x < 0
+    return (x < 0) | ((x == 0) & (1 / x < 0))
+
+
+def _copysign(x: Tensor, sign: Any) -> Tensor:
+    import torch
+
+    size = x.abs()
+    if isinstance(sign, torch.Tensor):
+        return torch.where(_signbit(sign), -size, size)
+    return size if math.copysign(1, sign) > 0 else -size
+
+
+def _hypot(x: Tensor, y: Tensor) -> Tensor:
+    """By the larger one, whose square may be no number."""
+    import torch
+
+    larger, smaller = torch.maximum(x.abs(), y.abs()), torch.minimum(x.abs(), y.abs())
+    ratio = smaller / larger
+    found = torch.where(larger == 0, larger, larger * torch.sqrt(1 + ratio * ratio))
+    return torch.where((x.abs() == math.inf) | (y.abs() == math.inf), math.inf, found)
+
+
+def _fmod(x: Tensor, divisor: float) -> Tensor:
+    """With the sign of `x`, also where it is 0."""
+    import torch
+
+    found = torch.fmod(x, torch.full_like(x, divisor))
+    return torch.where(found == 0, x * 0, found) if x.dtype.is_floating_point else found
+
+
+def _power(x: Tensor, exponent: float) -> Tensor:
+    """Of integers, by squares: torch-mlir has floats' alone, which it gets."""
+    if x.dtype.is_floating_point or not isinstance(exponent, int) or exponent < 0:
+        return NotImplemented
+    found, square = None, x
+    while exponent:
+        if exponent & 1:
+            found = square if found is None else found * square
+        exponent >>= 1
+        if exponent:
+            square = square * square
+    return x * 0 + 1 if found is None else found
+
+
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    """All elements as one row, where no dimension is given."""
+    if dims:
+        return NotImplemented
+    import torch
+
+    row = x.reshape(-1)
+    return torch.ops.aten.roll.default(row, shifts, [0]).reshape(x.shape)
+
+
+# --- Distances ------------------------------------------------------------------------------------
+
+
+def _cdist(a: Tensor, b: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
+    """Of differences, which are not cut off as by products of matrices."""
+    import torch
+
+    del compute_mode
+    return torch.linalg.vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1)
+
+
+def _pdist(x: Tensor, p: float = 2) -> Tensor:
+    import torch
+
+    first, second = torch.triu_indices(x.shape[0], x.shape[0], 1).unbind(0)
+    return torch.linalg.vector_norm(x[first] - x[second], p, -1)
+
+
+# --- Counts ---------------------------------------------------------------------------------------
+
+
+def _searchsorted(
+    row: Tensor,
+    x: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """How many elements of the row are before each one."""
+    import torch
+
+    if sorter is not None:
+        row = row.gather(-1, sorter)
+    if row.dim() > 1:
+        row = row.unsqueeze(-2)
+    is_before = row <= x.unsqueeze(-1) if right or side == "right" else row < x.unsqueeze(-1)
+    return is_before.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
+def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Of bins of equal width from `min` to `max`, of the elements if they are equal."""
+    import torch
+
+    row = x.reshape(-1)
+    least, most = (row.amin(), row.amax()) if min == max else (min, max)
+    place = ((row - least) * bins / (most - least)).floor().clamp(max=bins - 1)
+    is_inside = (row >= least) & (row <= most)
+    is_in_bin = place.unsqueeze(0) == torch.arange(bins, dtype=x.dtype).unsqueeze(1)
+    return (is_in_bin & is_inside.unsqueeze(0)).sum(1).to(x.dtype)

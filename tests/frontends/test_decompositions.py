@@ -1,0 +1,73 @@
+"""Operators that aotc writes in terms of others: as PyTorch has them, at their edges, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+
+from frontends.support import call  # noqa: E402
+
+import aotc.torch  # noqa: E402
+
+nan, infinity = float("nan"), float("inf")
+EDGES = torch.tensor(
+    [[0.0, -0.0, 1.5, -2.5, infinity, -infinity, nan, 1e30], [3, 1, 2, 5, 4, 8, 6, 7]]
+)
+INTEGERS = torch.tensor([[3, -2, 7, 0, 5, 1, -4, 2]])
+FLOATS: dict[str, Callable[[Any], Any]] = {
+    "isfinite": lambda x: x.isfinite(),
+    "signs of zeros": lambda x: x[0, :6].signbit(),
+    "copysign": lambda x: torch.copysign(x[1], x[0].nan_to_num(1)),
+    "copysign of a number": lambda x: torch.copysign(x, -0.0),
+    "hypot": lambda x: torch.hypot(x[0], x[1]),
+    "hypot of zeros": lambda x: torch.hypot(x[0, :2], x[0, :2]),
+    "fmod": lambda x: x[1].fmod(0.7),
+    "fmod of a negative number": lambda x: (-x[1]).fmod(-2.5),
+    "roll": lambda x: x.roll(3),
+    "roll back": lambda x: x.roll(-2, 1),
+    "median": lambda x: x[1].median(),
+    "median of NaN": lambda x: x.median(),
+    "medians": lambda x: x.median(1).values,
+    "medians of columns": lambda x: x[:, :4].median(0, keepdim=True).values,
+    "nanmedian": lambda x: x.nanmedian(),
+    "cdist": lambda x: torch.cdist(x[1:].view(4, 2), x[1:].view(4, 2)),
+    "cdist of order 1": lambda x: torch.cdist(x[1:].view(4, 2), x[1:, :4].view(2, 2), p=1),
+    "largest distance": lambda x: torch.cdist(x[1:].view(4, 2), x[1:].view(4, 2), p=infinity),
+    "pdist": lambda x: torch.nn.functional.pdist(x[1:].view(4, 2)),
+    "searchsorted": lambda x: torch.searchsorted(x[1].sort().values, x[1] + 0.5),
+    "searchsorted, right": lambda x: torch.searchsorted(x[1].sort().values, x[1], right=True),
+    "histc": lambda x: x[1].histc(4, 1, 6),
+    "histc of all": lambda x: x[1].histc(5),
+}
+OF_INTEGERS: dict[str, Callable[[Any], Any]] = {
+    "third power": lambda x: x**3,
+    "power 0": lambda x: x**0,
+    "power of bytes": lambda x: x.to(torch.int8) ** 5,
+    "isfinite": lambda x: x.isfinite(),
+    "signbit": lambda x: x.signbit(),
+    "median": lambda x: x.median(),
+    "roll": lambda x: x.roll(1),
+}
+
+
+@pytest.mark.parametrize(
+    ("functions", "x"), [(FLOATS, EDGES), (OF_INTEGERS, INTEGERS)], ids=["floats", "integers"]
+)
+def test_decompositions(functions: dict[str, Any], x: Any, tmp_path: Path) -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return tuple(function(x) for function in functions.values())
+
+    eager = [result.contiguous().numpy() for result in Module()(x)]
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(Module(), (x,), name="written", **files)
+    found = call(artifact, "written", [x.numpy()], eager)
+    for name, ours, theirs in zip(functions, found, eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6, err_msg=name)
+        np.testing.assert_array_equal(np.signbit(ours), np.signbit(theirs), err_msg=name)
