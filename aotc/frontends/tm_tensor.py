@@ -16,8 +16,9 @@ from aotc.frontends.merge_sort import MergeSort
 # order: ascending, and descending.
 _ASCENDING = {"arith.cmpi": (2, 3, 6, 7), "arith.cmpf": (4, 5, 11, 12)}
 _DESCENDING = {"arith.cmpi": (4, 5, 8, 9), "arith.cmpf": (2, 3, 9, 10)}
-# Elements of a chunk of a scan, at least.
-_LEAST_CHUNK = 32
+# Elements of a chunk of a scan, at least; of one of a scan that may be longer than _LONG.
+_LEAST_CHUNK, _CHUNK_OF_LONG = 32, 64
+_LONG = 4096
 
 
 def lower_tm_tensor(module: Any) -> None:
@@ -41,17 +42,18 @@ def lower_tm_tensor(module: Any) -> None:
 
 def _replace(ir: Any, operation: Any, text: str) -> None:
     """Puts the body of the text's last function in the place of `operation`: in it, what the
-    operation's region does in the place of calls of `@region`, and the body of `@sort`, if the text
-    has it, in the place of its one call."""
+    operation's region does in the place of calls of `@region`, and the bodies of other functions of
+    the text in the place of their calls, of which each has one, by the last function."""
     parsed = ir.Module.parse(text)
     functions = {ops.symbol_of(one.operation): one.operation for one in parsed.body.operations}
     function = list(functions.values())[-1]
     for call in ops.find(function, "func.call"):
+        callee = ops.callee_of(call)
+        if callee != "region":
+            ops.replace_by_body(call, functions[callee].regions[0].blocks[0], call.operands)
+            ops.erase(call)
+    for call in ops.find(function, "func.call"):
         with ir.InsertionPoint(call):
-            if ops.callee_of(call) == "sort":
-                ops.replace_by_body(call, functions["sort"].regions[0].blocks[0], call.operands)
-                ops.erase(call)
-                continue
             result = _clone(operation.regions[0].blocks[0], list(call.operands))
         call.results[0].replace_all_uses_with(result)
         ops.erase(call)
@@ -176,127 +178,159 @@ def _scan(ir: Any, operation: Any) -> str | None:
     if not is_inclusive or any(True for _ in operation.results[1].uses):
         return None
     types = [ir.RankedTensorType(value.type) for value in operation.operands]
-    return _Scan(types, _dimension(ir, operation)).text()
+    element = types[0].element_type
+    region = f"func.func private @region({element}, {element}) -> {element}"
+    return region + _Scan(types, _dimension(ir, operation)).text(ir)
 
 
 class _Scan:
-    """A scan in chunks of the dimension, about as many as a chunk has elements. A first kernel
-    combines the elements of each chunk. In a second one, each chunk combines the results of the
-    chunks before it, and goes on along its own elements.
+    """A scan in chunks of the dimension. A first kernel combines the elements of each chunk. In a
+    second one, each chunk begins with the result of the chunks before it, and goes on along its own
+    elements. There are about as many chunks as a chunk has elements, and each combines the results
+    of those before it; but if the dimension may be long, chunks are short, and their results are
+    scanned in between.
 
     Elements are combined in the same order whatever runs it, so the result has the same bits.
+    `types` are those of the source, the result and the accumulators.
     """
 
-    def __init__(self, types: list[Any], dimension: int) -> None:
+    def __init__(self, types: list[Any], dimension: int, name: str = "scan") -> None:
         self._source, self._result, self._accumulator = types
-        self._dimension, self._rank = dimension, self._source.rank
+        self._dimension, self._rank, self._name = dimension, self._source.rank, name
         self._element = self._source.element_type
+        self._sizes = [f"%size{i}" for i in range(self._rank)]
+        self._n = self._sizes[dimension]
+        self._counts = ["%chunks" if i == dimension else f"%size{i}" for i in range(self._rank)]
+        self._totals = self._type(self._shape())
+        is_unknown = self._source.is_dynamic_dim(dimension)
+        self._is_long = name == "scan" and (is_unknown or self._source.shape[dimension] > _LONG)
 
-    def _at(self, place: str) -> str:
-        """Indices of an element that is at `place` of the dimension."""
-        places = [f"%d{i}" for i in range(self._rank)]
-        places[self._dimension] = place
-        return ", ".join(places)
-
-    def _shape(self, ones: bool = False) -> str:
-        """The shape with unknown extent along the dimension, and 1 along the others if `ones`."""
+    def _shape(self) -> list[str]:
+        """The sizes, as a type has them, but for the dimension's."""
         sizes = [
-            "1" if ones else "?" if self._source.is_dynamic_dim(i) else str(self._source.shape[i])
+            "?" if self._source.is_dynamic_dim(i) else str(self._source.shape[i])
             for i in range(self._rank)
         ]
         sizes[self._dimension] = "?"
-        return f"tensor<{'x'.join(sizes)}x{self._element}>"
+        return sizes
 
-    def _sizes(self) -> list[str]:
-        return ["%chunks" if i == self._dimension else f"%size{i}" for i in range(self._rank)]
+    def _type(self, shape: list[str]) -> str:
+        return f"tensor<{'x'.join(shape)}x{self._element}>"
+
+    def _along(self, dimension: str, others: str = "%d{i}") -> str:
+        """A list with one for the dimension and one for each of the others, where {i} is its
+        number."""
+        each = [others.format(i=i) for i in range(self._rank)]
+        each[self._dimension] = dimension
+        return ", ".join(each)
 
     def _combine(self, made: str, first: str, second: str) -> str:
         e = self._element
         return f"%{made} = func.call @region(%{first}, %{second}) : ({e}, {e}) -> {e}"
 
-    def text(self) -> str:
-        """The text of `func.func @scan`, behind the declaration of `@region`."""
-        e, source, result = self._element, self._source, self._result
-        totals, part = self._shape(), self._shape(ones=True)
-        identity = ", ".join(f"d{i}" for i in range(self._rank))
-        parallel = ", ".join(['"parallel"'] * self._rank)
-        dynamic = [
-            size
-            for i, size in enumerate(self._sizes())
-            if i == self._dimension or source.is_dynamic_dim(i)
-        ]
-        offsets = ["%begin" if i == self._dimension else f"%d{i}" for i in range(self._rank)]
-        counts = ["%length" if i == self._dimension else "1" for i in range(self._rank)]
-        slice_ = f"[{', '.join(offsets)}] [{', '.join(counts)}] [{', '.join(['1'] * self._rank)}]"
-        own = ", ".join("%i" if i == self._dimension else "%c0" for i in range(self._rank))
-        first_own = ", ".join(["%c0"] * self._rank)
-        n = f"%size{self._dimension}"
-        bounds = f"""
+    def _combine_all(self, made: str, tensor: str, type_: str, bounds: tuple[str, str, str]) -> str:
+        """Lines that make %MADE of a tensor's elements at `bounds`: the first place, the one behind
+        it, and the end."""
+        first, second, end = bounds
+        return f"""
+      %{made}_0 = tensor.extract {tensor}[{self._along(first)}] : {type_}
+      %{made} = scf.for %{made}_i = {second} to {end} step %c1
+          iter_args(%{made}_s = %{made}_0) -> ({self._element}) {{
+        %{made}_x = tensor.extract {tensor}[{self._along(f"%{made}_i")}] : {type_}
+        {self._combine(f"{made}_y", f"{made}_s", f"{made}_x")}
+        scf.yield %{made}_y : {self._element}
+      }}"""
+
+    def _bounds(self) -> str:
+        return f"""
       %begin = arith.muli %d{self._dimension}, %chunk : index
       %behind = arith.addi %begin, %chunk : index
-      %end = arith.minui %behind, {n} : index"""
+      %end = arith.minui %behind, {self._n} : index"""
+
+    def _chunk(self) -> str:
+        """Lines that make %chunk, the number of a chunk's elements."""
+        if self._is_long:
+            return f"%chunk = arith.constant {_CHUNK_OF_LONG} : index"
         return f"""
-func.func private @region({e}, {e}) -> {e}
-func.func @scan(%source: {source}, %given: {result}, %unused: {self._accumulator})
-    -> ({result}, {self._accumulator}) {{
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
+  // A power of two that is at least the square root of n.
   %c2 = arith.constant 2 : index
   %bits = arith.constant 65 : i64
-  %least = arith.constant {_LEAST_CHUNK} : index
-  {_sizes("size", "%source", source)}
-  // A power of two that is at least the square root of n.
-  %number = arith.index_cast {n} : index to i64
+  %number = arith.index_cast {self._n} : index to i64
   %zeros = math.ctlz %number : i64
   %digits = arith.subi %bits, %zeros : i64
   %wide_digits = arith.index_cast %digits : i64 to index
   %half = arith.divui %wide_digits, %c2 : index
   %power = arith.shli %c1, %half : index
-  %chunk = arith.maxui %power, %least : index
-  %chunks = arith.ceildivui {n}, %chunk : index
+  %least = arith.constant {_LEAST_CHUNK} : index
+  %chunk = arith.maxui %power, %least : index"""
+
+    def _before(self) -> str:
+        """Lines that make %before, of all elements before a chunk that is not the first."""
+        if not self._is_long:
+            bounds = ("%c0", "%c1", f"%d{self._dimension}")
+            return self._combine_all("before", "%totals", self._totals, bounds)
+        return f"""
+      %chunk_before = arith.subi %d{self._dimension}, %c1 : index
+      %before = tensor.extract %prefixes#0[{self._along("%chunk_before")}] : {self._totals}"""
+
+    def text(self, ir: Any) -> str:
+        """The text of the function, and of one that it calls. `@region` is declared elsewhere."""
+        e, source, result, totals = self._element, self._source, self._result, self._totals
+        part = self._type(["?" if i == self._dimension else "1" for i in range(self._rank)])
+        inner, scanned = "", ""
+        if self._is_long:
+            types = [ir.RankedTensorType(ir.Type.parse(totals))] * 3
+            inner = _Scan(types, self._dimension, "scan_totals").text(ir)
+            scanned = f"""
+  %prefixes:2 = func.call @scan_totals(%totals, %empty, %empty)
+      : ({totals}, {totals}, {totals}) -> ({totals}, {totals})"""
+        dynamic = [
+            count for count, size in zip(self._counts, self._shape(), strict=True) if size == "?"
+        ]
+        slice_ = (
+            f"[{self._along('%begin')}] [{self._along('%length', '1')}] [{self._along('1', '1')}]"
+        )
+        identity = self._along(f"d{self._dimension}", "d{i}")
+        own = self._along(f"%d{self._dimension}")
+        return f"""{inner}
+func.func @{self._name}(%source: {source}, %given: {result}, %unused: {self._accumulator})
+    -> ({result}, {self._accumulator}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  {_sizes("size", "%source", source)}
+  {self._chunk()}
+  %chunks = arith.ceildivui {self._n}, %chunk : index
   %empty = tensor.empty({", ".join(dynamic)}) : {totals}
   %totals = linalg.generic {{
-      indexing_maps = [affine_map<({identity}) -> ({identity})>], iterator_types = [{parallel}]}}
-      outs(%empty : {totals}) {{
+      indexing_maps = [affine_map<({identity}) -> ({identity})>],
+      iterator_types = [{", ".join(['"parallel"'] * self._rank)}]}} outs(%empty : {totals}) {{
     ^bb0(%none: {e}):
       {chr(10).join(f"%d{i} = linalg.index {i} : index" for i in range(self._rank))}
-      {bounds}
-      %first = tensor.extract %source[{self._at("%begin")}] : {source}
+      {self._bounds()}
       %second = arith.addi %begin, %c1 : index
-      %total = scf.for %i = %second to %end step %c1 iter_args(%sum = %first) -> ({e}) {{
-        %x = tensor.extract %source[{self._at("%i")}] : {source}
-        {self._combine("more", "sum", "x")}
-        scf.yield %more : {e}
-      }}
+      {self._combine_all("total", "%source", str(source), ("%begin", "%second", "%end"))}
       linalg.yield %total : {e}
-  }} -> {totals}
-  %made = scf.forall ({", ".join(f"%d{i}" for i in range(self._rank))})
-      in ({", ".join(self._sizes())}) shared_outs(%shared = %given) -> ({result}) {{
-    {bounds}
+  }} -> {totals}{scanned}
+  %made = scf.forall ({own}) in ({", ".join(self._counts)})
+      shared_outs(%shared = %given) -> ({result}) {{
+    {self._bounds()}
     %length = arith.subi %end, %begin : index
-    %first = tensor.extract %source[{self._at("%begin")}] : {source}
+    %first = tensor.extract %source[{self._along("%begin")}] : {source}
     %is_first = arith.cmpi eq, %d{self._dimension}, %c0 : index
     %start = scf.if %is_first -> ({e}) {{
       scf.yield %first : {e}
-    }} else {{
-      %least_total = tensor.extract %totals[{self._at("%c0")}] : {totals}
-      %before = scf.for %i = %c1 to %d{self._dimension} step %c1
-          iter_args(%sum = %least_total) -> ({e}) {{
-        %x = tensor.extract %totals[{self._at("%i")}] : {totals}
-        {self._combine("more", "sum", "x")}
-        scf.yield %more : {e}
-      }}
+    }} else {{{self._before()}
       {self._combine("with_first", "before", "first")}
       scf.yield %with_first : {e}
     }}
     %slice = tensor.extract_slice %shared{slice_} : {result} to {part}
-    %begun = tensor.insert %start into %slice[{first_own}] : {part}
+    %begun = tensor.insert %start into %slice[{self._along("%c0", "%c0")}] : {part}
     %whole:2 = scf.for %i = %c1 to %length step %c1
         iter_args(%sum = %start, %to = %begun) -> ({e}, {part}) {{
       %at = arith.addi %begin, %i : index
-      %x = tensor.extract %source[{self._at("%at")}] : {source}
+      %x = tensor.extract %source[{self._along("%at")}] : {source}
       {self._combine("more", "sum", "x")}
-      %put = tensor.insert %more into %to[{own}] : {part}
+      %put = tensor.insert %more into %to[{self._along("%i", "%c0")}] : {part}
       scf.yield %more, %put : {e}, {part}
     }}
     scf.forall.in_parallel {{
