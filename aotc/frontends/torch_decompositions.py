@@ -41,6 +41,7 @@ def decompositions() -> dict[Any, Any]:
         aten._pdist_forward.default: _pdist,
         aten.searchsorted.Tensor: _searchsorted,
         aten.histc.default: _histc,
+        aten.scatter_reduce.two: _scatter_reduce,
     }
 
 
@@ -104,7 +105,8 @@ def _signbit(x: Tensor) -> Tensor:
 def _copysign(x: Tensor, sign: Any) -> Tensor:
     import torch
 
-    size = x.abs()
+    type_ = torch.result_type(x, sign)
+    size = x.abs().to(type_ if type_.is_floating_point else torch.float32)
     if isinstance(sign, torch.Tensor):
         return torch.where(_signbit(sign), -size, size)
     return size if math.copysign(1, sign) > 0 else -size
@@ -203,3 +205,20 @@ def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     is_inside = (row >= least) & (row <= most)
     is_in_bin = place.unsqueeze(0) == torch.arange(bins, dtype=x.dtype).unsqueeze(1)
     return (is_in_bin & is_inside.unsqueeze(0)).sum(1).to(x.dtype)
+
+
+# --- Scatters -------------------------------------------------------------------------------------
+
+
+def _scatter_reduce(
+    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """A mean of integers is rounded down, not to 0."""
+    if reduce != "mean" or x.dtype.is_floating_point:
+        return NotImplemented
+    import torch
+
+    ones = torch.ones_like(x) if include_self else torch.zeros_like(x)
+    counts = ones.scatter_add(dim, index, torch.ones_like(src)).clamp(min=1)
+    total = torch.scatter_reduce(x, dim, index, src, "sum", include_self=include_self)
+    return torch.div(total, counts, rounding_mode="floor")

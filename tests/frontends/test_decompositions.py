@@ -53,6 +53,11 @@ OF_INTEGERS: dict[str, Callable[[Any], Any]] = {
     "signbit": lambda x: x.signbit(),
     "median": lambda x: x.median(),
     "roll": lambda x: x.roll(1),
+    "copysign": lambda x: torch.copysign(x, -x),
+    "mean of a place": lambda x: x.scatter_reduce(1, x % 3, x, "mean"),
+    "mean without what was there": lambda x: x.scatter_reduce(
+        1, x % 3, x - 1, "mean", include_self=False
+    ),
 }
 
 
