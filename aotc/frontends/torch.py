@@ -59,6 +59,7 @@ def import_program(program: Any, name: str) -> Any:
             warnings.simplefilter("ignore")
             program = program.run_decompositions(decompositions())
             _check_sizes(program)
+            _check_results(program)
             _add_unsaved_buffers(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
@@ -118,6 +119,22 @@ def _check_sizes(program: Any) -> None:
             raise InputError(
                 f"{place}How many elements {node.target} gives depends on values: that is not "
                 "supported."
+            )
+
+
+def _check_results(program: Any) -> None:
+    """Raises InputError for results of unsigned integers and of unknown size: these are returned as
+    arrays, whose type has no sign of its own."""
+    for node in program.graph.output_node().args[0]:
+        value = getattr(node, "meta", {}).get("val")
+        shape = getattr(value, "shape", ())
+        if "uint" in str(getattr(value, "dtype", "")) and not all(
+            isinstance(size, int) for size in shape
+        ):
+            type_ = str(value.dtype).removeprefix("torch.")
+            raise InputError(
+                f"The result '{node.name}' of {type_} of any size would be returned with a sign: "
+                "convert it to a signed type."
             )
 
 

@@ -333,3 +333,16 @@ def test_quantized_convolutions(name: str, bias: bool, tmp_path: Path) -> None:
     artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
     (got,) = call(artifact, "model", [x], [expected])
     np.testing.assert_array_equal(got, expected)
+
+
+def test_unsigned_results_of_any_size_are_refused(tmp_path: Path) -> None:
+    """The library would return them as signed ones."""
+    x = torch.tensor([200, 100], dtype=torch.uint8)
+    size = torch.export.Dim("n", min=2)
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + 1
+
+    with pytest.raises(aotc.InputError, match="of uint8 of any size would be returned with a sign"):
+        aotc.torch.build(Module(), (x,), dynamic_shapes=({0: size},), out=f"{tmp_path}/")
