@@ -126,7 +126,7 @@ def _check_results(program: Any) -> None:
     """Raises InputError for results of unsigned integers and of unknown size: these are returned as
     arrays, whose type has no sign of its own."""
     for node in program.graph.output_node().args[0]:
-        value = getattr(node, "meta", {}).get("val")
+        value: Any = getattr(node, "meta", {}).get("val")
         shape = getattr(value, "shape", ())
         if "uint" in str(getattr(value, "dtype", "")) and not all(
             isinstance(size, int) for size in shape
