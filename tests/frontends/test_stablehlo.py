@@ -277,3 +277,16 @@ def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:
     inputs = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
     for got, wanted in zip(call(built, name, inputs, expected), expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_unsigned_results_of_any_size_are_refused(tmp_path: Path) -> None:
+    """The library would return them as signed ones."""
+    path = tmp_path / "unsigned.stablehlo"
+    path.write_text("""\
+func.func public @main(%x: tensor<?xui8>) -> tensor<?xui8> {
+  %0 = stablehlo.add %x, %x : tensor<?xui8>
+  return %0 : tensor<?xui8>
+}
+""")
+    with pytest.raises(aotc.InputError, match="of ui8 of any size would be returned with a sign"):
+        aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)

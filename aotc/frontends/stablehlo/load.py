@@ -73,6 +73,7 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             and ir.StringAttr(operation.operation.attributes["sym_visibility"]).value == "public"
         ]
         arguments = _argument_names(public[0]) if public else []
+        _check_results(ir, public)
         _prepare(ir, module)
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
@@ -83,6 +84,22 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             raise InputError(f"Cannot lower the StableHLO of {name}:\n{said}") from None
         _refuse_what_is_left(module, name, lines)
     return make_entry(module, entry, arguments)
+
+
+def _check_results(ir: Any, functions: list[Any]) -> None:
+    """Raises InputError for results of unsigned integers and of unknown size: these are returned as
+    arrays, whose type has no sign of its own."""
+    for function in functions:
+        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        for number, result in enumerate(type_.results):
+            if not isinstance(result, ir.RankedTensorType) or result.has_static_shape:
+                continue
+            element = result.element_type
+            if isinstance(element, ir.IntegerType) and element.is_unsigned:
+                raise InputError(
+                    f"Result {number} of {element} of any size would be returned with a sign: "
+                    "convert it to a signed type."
+                )
 
 
 def _prepare(ir: Any, module: Any) -> None:
