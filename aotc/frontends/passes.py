@@ -8,7 +8,7 @@ from typing import Any
 
 from aotc.errors import InputError
 from aotc.frontends.culprit import printed_question
-from aotc.frontends.tm_tensor import lower_tm_tensor
+from aotc.frontends.tm_tensor.lower import lower_tm_tensor
 from aotc.frontends.torch_mlir import check_dialects
 from aotc.input.source import bytecode_of, describe_diagnostics
 from aotc.pipeline_text import short_name, single_passes

@@ -29,6 +29,7 @@ def decompositions() -> dict[Any, Any]:
         aten.median.default: _median,
         aten.median.dim: _median_of_rows,
         aten.nanmedian.default: _nanmedian,
+        aten.kthvalue.default: _kthvalue,
         aten.isfinite.default: _isfinite,
         aten.signbit.default: _signbit,
         aten.copysign.Tensor: _copysign,
@@ -84,6 +85,16 @@ def _nanmedian(x: Tensor) -> Tensor:
     count = (values == values).sum()
     middle = ((count - 1) // 2).clamp(min=0)
     return values.index_select(0, middle.reshape(1)).reshape(())
+
+
+def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """Of a tensor of rank 0, which torch-mlir takes for one with dimensions."""
+    if x.dim():
+        return NotImplemented
+    import torch
+
+    del k, dim, keepdim
+    return x.clone(), torch.zeros_like(x, dtype=torch.int64)
 
 
 # --- Elementwise ----------------------------------------------------------------------------------
@@ -145,13 +156,24 @@ def _power(x: Tensor, exponent: float) -> Tensor:
 
 
 def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
-    """All elements as one row, where no dimension is given."""
-    if dims:
-        return NotImplemented
+    """All elements as one row, where no dimension is given; by less than a dimension has, which
+    torch-mlir asks for."""
     import torch
 
-    row = x.reshape(-1)
-    return torch.ops.aten.roll.default(row, shifts, [0]).reshape(x.shape)
+    roll = torch.ops.aten.roll.default
+    if not dims:
+        return roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    sizes = [x.shape[dim] for dim in dims]
+    less = [
+        shift % size if isinstance(size, int) and size else shift
+        for shift, size in zip(shifts, sizes, strict=True)
+    ]
+    moving = [number for number, shift in enumerate(less) if shift != 0]
+    if not moving:
+        return x.clone()
+    if less == list(shifts) and len(moving) == len(less):
+        return NotImplemented
+    return roll(x, [less[number] for number in moving], [dims[number] for number in moving])
 
 
 # --- Distances ------------------------------------------------------------------------------------

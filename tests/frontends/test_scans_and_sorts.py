@@ -84,3 +84,13 @@ def test_numbers_that_are_none_are_last(tmp_path: Path) -> None:
 def test_sums_of_16_bits_are_wide(tmp_path: Path) -> None:
     x = torch.full((2, 3000), 30.0, dtype=torch.float16)
     check({"sum": lambda x: x.cumsum(1)}, [x], tmp_path)
+
+
+def test_numbers_of_rank_0(tmp_path: Path) -> None:
+    functions: dict[str, Callable[[Any], Any]] = {
+        "sort": lambda x: tuple(x.sort()),
+        "topk": lambda x: tuple(x.topk(1)),
+        "kthvalue": lambda x: tuple(x.kthvalue(1)),
+        "median": lambda x: x.median(),
+    }
+    check(functions, [torch.tensor(3.5)], tmp_path)

@@ -1,0 +1,64 @@
+"""Replaces the operations of the dialect by the texts that the other modules write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.frontends.tm_tensor.scans import scan_text
+from aotc.frontends.tm_tensor.scatters import scatter_text
+from aotc.frontends.tm_tensor.sorts import sort_text, topk_text
+
+
+def lower_tm_tensor(module: Any) -> None:
+    """Replaces sorts, inclusive scans and scatters of elements and slices in a module of
+    torch-mlir's. Other operations of the dialect stay."""
+    from torch_mlir import ir
+
+    texts = {
+        "tm_tensor.sort": sort_text,
+        "tm_tensor.topk": topk_text,
+        "tm_tensor.scan": scan_text,
+        "tm_tensor.scatter": scatter_text,
+    }
+    with module.context:
+        for operation in ops.find(module.operation, *texts):
+            with operation.location, ir.InsertionPoint(operation):
+                text = texts[operation.name](ir, operation)
+                if text is not None:
+                    _replace(ir, operation, text)
+
+
+def _replace(ir: Any, operation: Any, text: str) -> None:
+    """Puts the body of the text's last function in the place of `operation`: in it, what the
+    operation's region does in the place of calls of `@region`, and the bodies of other functions of
+    the text in the place of their calls, of which each has one, by the last function."""
+    parsed = ir.Module.parse(text)
+    functions = {ops.symbol_of(one.operation): one.operation for one in parsed.body.operations}
+    function = list(functions.values())[-1]
+    for call in ops.find(function, "func.call"):
+        callee = ops.callee_of(call)
+        if callee != "region":
+            ops.replace_by_body(call, functions[callee].regions[0].blocks[0], call.operands)
+            ops.erase(call)
+    for call in ops.find(function, "func.call"):
+        with ir.InsertionPoint(call):
+            result = _clone(operation.regions[0].blocks[0], list(call.operands))
+        call.results[0].replace_all_uses_with(result)
+        ops.erase(call)
+    ops.replace_by_body(operation, function.regions[0].blocks[0], operation.operands)
+    ops.erase(operation)
+
+
+def _clone(block: Any, arguments: list[Any]) -> Any:
+    """What the block yields for these arguments: of clones of its operations, at the insertion
+    point."""
+    values = dict(zip(block.arguments, arguments, strict=True))
+    *body, returned = block.operations
+    for one in body:
+        clone = one.operation.clone()
+        for place, value in enumerate(one.operation.operands):
+            clone.operands[place] = values.get(value, value)
+        values.update(zip(one.operation.results, clone.results, strict=True))
+    (yielded,) = returned.operands
+    return values.get(yielded, yielded)

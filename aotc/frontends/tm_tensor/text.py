@@ -1,0 +1,18 @@
+"""What the texts of several operations have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def size_lines(name: str, tensor: str, type_: Any) -> str:
+    """Lines that make %NAME0, ..., the sizes of the tensor."""
+    return "\n".join(
+        f"%{name}_d{i} = arith.constant {i} : index\n"
+        f"%{name}{i} = tensor.dim {tensor}, %{name}_d{i} : {type_}"
+        for i in range(type_.rank)
+    )
+
+
+def dimension_of(ir: Any, operation: Any) -> int:
+    return int(ir.IntegerAttr(operation.attributes["dimension"]).value)
