@@ -18,7 +18,7 @@ from aotc.kernels.attention.layout import Layout
 from aotc.kernels.attention.outline import CAUSAL, FORMS, OPERANDS, PLACES, SCALE, ZERO, problem_of
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU, CPU
-from aotc.kernels.matmul.dispatch import TARGET, chips_of, declare_capability, name_modules
+from aotc.kernels.matmul.dispatch import TARGET, chips_of, name_modules
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.mlir import dialect, ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
@@ -26,6 +26,7 @@ from aotc.numbers import Condition, Number, Scalar, compare, minimum
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
+from aotc.rewrites.capability import declare_capability
 
 STEP = "aotc-choose-attention-kernels"
 

@@ -41,9 +41,9 @@ from aotc.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
+from aotc.rewrites.capability import declare_capability
 
 STEP = "aotc-choose-matmul-kernels"
-DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
 # Inside of these somebody else decides what runs where.
 PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel", "gpu.launch", "gpu.func")
 # Of the region around a kernel, while it is text: what it is launched on, and, where that is not
@@ -109,16 +109,6 @@ def called_inside(module: Any) -> set[str]:
             found.add(name)
             pending += [ops.callee_of(call) for call in ops.find(functions[name], "func.call")]
     return found
-
-
-def declare_capability(module: Any) -> None:
-    functions = [op.operation for op in ops.body_of_module(module).operations]
-    if any(op.name == "func.func" and ops.symbol_of(op) == CAPABILITY for op in functions):
-        return
-    with ir.Location.unknown():
-        parsed = ir.Module.parse(DECLARATION)
-    (declaration,) = parsed.body.operations
-    declaration.operation.move_after(functions[-1])
 
 
 class _Taken(Struct):

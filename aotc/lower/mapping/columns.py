@@ -19,7 +19,7 @@ from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
 from aotc.rewrites.reductions import FLOAT_KINDS, INTEGER_KINDS, neutral_bits
 
-_KINDS = {name: kind for table in (INTEGER_KINDS, FLOAT_KINDS) for kind, name in table.items()}
+KINDS = {name: kind for table in (INTEGER_KINDS, FLOAT_KINDS) for kind, name in table.items()}
 _NAN, _INFINITY = float("nan"), float("inf")
 # What changes no other value. (x + -0.0 is x for every x, which x + 0.0 is not.)
 _FLOAT_NEUTRAL = {
@@ -120,7 +120,7 @@ def _describe_parallel(loop: Any) -> Columns | None:
     accumulators = []
     for init, value, region in zip(inits, reduce.operands, reduce.regions, strict=True):
         kind = _kind_of_region(region)
-        if kind is None or not _can_reduce(init.type, kind):
+        if kind is None or not can_reduce(init.type, kind):
             return None
         accumulators.append(Accumulator(kind, init, value))
     bounds = tuple(zip(lowers, uppers, steps, strict=True))
@@ -139,10 +139,10 @@ def _kind_of_region(region: Any) -> str | None:
         or end.operands[0] != combination.results[0]
     ):
         return None
-    return _KINDS.get(combination.name)
+    return KINDS.get(combination.name)
 
 
-def _can_reduce(type_: Any, kind: str) -> bool:
+def can_reduce(type_: Any, kind: str) -> bool:
     if isinstance(type_, ir.IntegerType):
         is_of_bits = int(type_.width) == 1 and kind in ("and", "or", "xor")
         return is_of_bits or int(type_.width) in (8, 16, 32, 64)
@@ -170,8 +170,8 @@ def _describe_sequential(loop: Any) -> Columns | None:
         value = _added_value(combination, old)
         if value is None or value in carried:
             return None
-        kind = _KINDS[combination.name]
-        if not _can_reduce(init.type, kind):
+        kind = KINDS[combination.name]
+        if not can_reduce(init.type, kind):
             return None
         accumulators.append(Accumulator(kind, init, value))
         combinations.append(combination)
@@ -182,7 +182,7 @@ def _describe_sequential(loop: Any) -> Columns | None:
 def _added_value(combination: Any, old: Any) -> Any | None:
     """The operand that is combined with the carried value, which has no other use; or None."""
     uses = list(old.uses)
-    if combination.name not in _KINDS or len(combination.operands) != 2 or len(uses) != 1:
+    if combination.name not in KINDS or len(combination.operands) != 2 or len(uses) != 1:
         return None
     if len(list(combination.results[0].uses)) != 1 or uses[0].owner.operation != combination:
         return None

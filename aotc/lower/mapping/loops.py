@@ -12,7 +12,9 @@ from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.effects import Overlaps
 from aotc.analysis.functions import Functions
+from aotc.analysis.gpu_modules import module_for
 from aotc.input.entries import functions_of
+from aotc.kernels.family import ANY_GPU
 from aotc.lower.mapping.accumulators import carry_accumulators
 from aotc.lower.mapping.blocks import BlockShape, block_of
 from aotc.lower.mapping.columns import Columns, describe_columns
@@ -24,16 +26,21 @@ from aotc.lower.mapping.forward import (
 )
 from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
 from aotc.lower.mapping.groups import join_loops
-from aotc.lower.mapping.points import launch_points, plan_points
+from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
 from aotc.lower.mapping.row_kernel import launch_rows
-from aotc.lower.mapping.rows import plan_rows
-from aotc.lower.mapping.single_rows import join_single_rows
+from aotc.lower.mapping.rows import RowPlan, plan_rows
+from aotc.lower.mapping.scans import describe_scan
+from aotc.lower.mapping.single_rows import join_single_rows, put_in_row
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.lower.mapping.written import erase_marks, hand_out_blocks, is_sequential
+from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.remarks import Remarks
+from aotc.rewrites.capability import declare_capability, has_gpu
 
 STEP = "aotc-map-parallel-loops"
+# The gpu.module of scans: see `module_for`.
+_SCANS = "scan_0"
 
 
 def map_parallel_loops(
@@ -78,6 +85,8 @@ def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> Non
     for block in host_blocks.values():
         forward_row_values([op.operation for op in block.operations], overlaps)
         drop_overwritten([op.operation for op in block.operations], overlaps)
+    for loop in _host_scans(function, overlaps):
+        put_in_row(loop)
     totals = [columns.loop for columns in _totals(function)]
     _tidy(join_single_rows(totals, is_ours), overlaps, remarks)
     _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)
@@ -107,7 +116,10 @@ def _map(
 
 def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> str:
     """Replaces the loop by a launch of the first kind that fits; what it is."""
-    rows = plan_rows(loop, given)
+    rows = plan_rows(loop, given, overlaps)
+    if rows is not None and rows.scans:
+        _launch_scan(loop, rows, plan_points(loop, given), overlaps)
+        return f"{rows}; on the CPU a thread for each row"
     if rows is not None:
         launch_rows(loop, rows, overlaps)
         return str(rows)
@@ -118,6 +130,30 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> str:
     points = plan_points(loop, given)
     launch_points(loop, points)
     return str(points)
+
+
+def _launch_scan(loop: Any, rows: RowPlan, points: PointsPlan, overlaps: Overlaps) -> None:
+    """Threads that scan a row together are for GPUs: on the CPU they would take many times as long
+    as one thread for a row, whose block is vectorized across rows."""
+
+    def on_gpu() -> None:
+        block = ir.InsertionPoint.current.block
+        ir.InsertionPoint.current.insert(loop.detach_from_parent())
+        launch_rows(loop, rows, overlaps)
+        for operation in block.operations:
+            for launch in ops.find(operation.operation, "gpu.launch"):
+                module = module_for(ANY_GPU, _SCANS)
+                launch.attributes["module"] = ir.FlatSymbolRefAttr.get(module)
+
+    declare_capability(ops.enclosing(loop, "builtin.module"))
+    with ir.InsertionPoint(loop):
+        again = loop.clone().operation
+
+        def on_cpu() -> None:
+            ir.InsertionPoint.current.insert(again.detach_from_parent())
+            launch_points(again, points)
+
+        ops.create_either(has_gpu(), on_gpu, on_cpu)
 
 
 # In a loop of the host, what has fewer points than that is not worth launches.
@@ -152,6 +188,19 @@ def _totals(function: Any) -> list[Columns]:
             continue
         found.append(columns)
     return found
+
+
+def _host_scans(function: Any, overlaps: Overlaps) -> list[Any]:
+    """The scans of host code that are to be kernels, as what they make is nothing for the host."""
+    return [
+        loop
+        for loop in ops.find(function, "scf.for")
+        if _may_be_full_reduction(loop)
+        and len(loop.results) > 0
+        and not any(True for _ in loop.results[0].uses)
+        and (scan := describe_scan(loop, overlaps)) is not None
+        and scan.is_along_row()
+    ]
 
 
 def _map_full_reduction(

@@ -21,6 +21,8 @@ from aotc.lower.mapping.nest import (
 )
 from aotc.lower.mapping.order import Order, Use
 from aotc.lower.mapping.rows import POINTS, Kept, RowPlan
+from aotc.lower.mapping.scan_kernel import ScanKernel, shared_for
+from aotc.lower.mapping.scans import Scan
 from aotc.lower.mapping.strides import Team, combine_all, go_through
 from aotc.mlir import ir
 from aotc.ops import create_either
@@ -36,12 +38,13 @@ def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
 
         def launch(kept: Kept | None) -> None:
             blocks = count if known is None else ops.constant_index(known // plan.rows)
-            made = create_launch([blocks], plan.block)
+            shared = [type_ for scan in plan.scans for type_ in shared_for(scan, plan.threads)]
+            made = create_launch([blocks], plan.block, shared)
             with ir.InsertionPoint(made.end):
                 row, thread = _place(made, plan)
                 variables = induction_values(rows, row)
                 values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=True))
-                _RowKernel(plan, kept, overlaps, thread, values).fill()
+                _RowKernel(plan, kept, overlaps, thread, values, made.shared).fill()
 
         if known is None:
             # A launch without blocks is an error in CUDA.
@@ -109,8 +112,10 @@ class _RowKernel:
         overlaps: Overlaps,
         thread: Any,
         values: dict[Any, Any],
+        shared: Sequence[Any],
     ) -> None:
         self._plan = plan
+        self._shared = list(shared)
         self._kept = kept
         self._thread = thread
         self._values = values
@@ -124,7 +129,9 @@ class _RowKernel:
 
     def fill(self) -> None:
         for item in self._plan.items:
-            if not isinstance(item, Columns):
+            if isinstance(item, Scan):
+                self._scan(item)
+            elif not isinstance(item, Columns):
                 self._row_operation(item)
             elif self._kept is not None:
                 self._in_registers(item, self._kept)
@@ -176,6 +183,18 @@ class _RowKernel:
             for i in access.indices
         )
         return Use(memref, pattern, access.writes)
+
+    # --- Scans of the row ---
+
+    def _scan(self, scan: Scan) -> None:
+        body = [*scan.columns.body, *scan.after]
+        for access in [a for operation in body for a in accesses_in(operation)]:
+            # A thread has other columns than in other loops.
+            memref = self._values.get(access.memref, access.memref)
+            self._before(Use(memref, None, access.writes))
+        shared = [self._shared.pop(0) for _ in shared_for(scan, self._plan.threads)]
+        kernel = ScanKernel(scan, self._plan.threads, self._thread, shared, self._values)
+        self._values[scan.columns.loop.results[0]] = kernel.build()
 
     # --- Loops along the row, their elements kept by the threads ---
 

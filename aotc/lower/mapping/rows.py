@@ -18,11 +18,20 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.effects import access_of, accesses_in, is_division, is_pure, is_understood
+from aotc.analysis.effects import (
+    Overlaps,
+    access_of,
+    accesses_in,
+    is_division,
+    is_pure,
+    is_understood,
+)
 from aotc.chips import MAX_BLOCK_THREADS, WARP
 from aotc.lower.mapping.blocks import TWO_WAVES, BlockShape
 from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.nest import known_product, loop_trips
+from aotc.lower.mapping.scan_kernel import ELEMENTS
+from aotc.lower.mapping.scans import Scan, describe_scan
 from aotc.rewrites.cloning import body_of
 
 # Columns that a thread keeps in registers, at most; beyond that they are read again.
@@ -35,6 +44,8 @@ _CHOICES = (_MAX_IN_REGISTERS, _MAX_IN_REGISTERS // 2)
 _LEAST_COLUMNS = 16
 LEAST_COLUMNS = 4
 _DYNAMIC_THREADS = 512
+_SCAN_THREADS = 256
+_ASSERT = "cf.assert"
 # Columns that a thread has under way at a time, where it does not keep them.
 POINTS = 8
 # Rows in a block, where each is a warp's.
@@ -53,6 +64,8 @@ class RowPlan(Struct, frozen=True):
     """`threads` for each row, `rows` rows in a block. `items` is the body: operations, and loops
     along the row.
 
+    `scans` are those of the items that are scans of the row.
+
     There is a kernel for each of `forms` (None: each loop reads the row again). The first one whose
     range the row's length is in takes it, and what is in none is the last one's.
     """
@@ -62,6 +75,7 @@ class RowPlan(Struct, frozen=True):
     rows: int
     forms: tuple[Kept | None, ...]
     items: tuple[Any, ...]
+    scans: tuple[Scan, ...] = ()
 
     @property
     def columns(self) -> list[Columns]:
@@ -70,6 +84,11 @@ class RowPlan(Struct, frozen=True):
 
     def __str__(self) -> str:
         who = "a warp" if self.threads == WARP else "a block"
+        if self.scans:
+            return (
+                f"a kernel with blocks of {self.block}: {who} for each row, whose threads scan it "
+                f"together; each loop along the row reads it again"
+            )
         count = len(self.forms)
         forms = "" if count == 1 else f" in {count} forms, of which the host takes one,"
         return (
@@ -91,52 +110,59 @@ class RowPlan(Struct, frozen=True):
         )
 
 
-def plan_rows(loop: Any, given: BlockShape | None) -> RowPlan | None:
+def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPlan | None:
     """The plan that maps the loop's iterations to rows; None if they are not rows."""
-    items = row_items(loop)
+    items = row_items(loop, overlaps)
     if items is None:
         return None
+    scans = tuple(item for item in items if isinstance(item, Scan))
     columns = [item for item in items if isinstance(item, Columns)]
-    if not any(_is_along_rows(item, loop) for item in columns):
+    are_along = [_is_along_rows(item, loop) for item in columns]
+    if not any(are_along) and not any(scan.is_along_row() for scan in scans):
         return None
+    columns += [scan.columns for scan in scans]
     counts = {item.known_count for item in columns}
     longest = None if None in counts else max(count or 0 for count in counts)
     if longest is not None and longest < (LEAST_COLUMNS if len(columns) > 1 else _LEAST_COLUMNS):
         return None
     rows = known_product(loop_trips(loop))
-    block = given or _choose_block(longest, rows)
+    block = given or (_choose_scan_block if scans else _choose_block)(longest, rows)
     # Given blocks of one warp along x have a row for each warp.
     is_by_warps = block.x == WARP and rows is not None and rows % (block.y * block.z) == 0
     threads = WARP if is_by_warps else block.threads
-    forms = _forms(columns, loop, threads)
-    return RowPlan(block, threads, block.threads // threads, forms, tuple(items))
+    if scans and threads % WARP != 0:
+        return None
+    forms = (None,) if scans else _forms(columns, loop, threads)
+    return RowPlan(block, threads, block.threads // threads, forms, tuple(items), scans)
 
 
-def row_items(loop: Any) -> list[Any] | None:
-    """The body as operations of the row and loops along it (Columns); None if there is more."""
+def row_items(loop: Any, overlaps: Overlaps) -> list[Any] | None:
+    """The body as operations of the row, loops along it (Columns) and scans of it (Scan); None if
+    there is more."""
     items: list[Any] = []
     for operation in body_of(loop):
-        if is_pure(operation) or access_of(operation) is not None:
+        if is_pure(operation) or access_of(operation) is not None or operation.name == _ASSERT:
             items.append(operation)
             continue
-        columns = describe_columns(operation)
-        if columns is None:
+        item = describe_columns(operation) or describe_scan(operation, overlaps)
+        if item is None:
             return None
-        items.append(columns)
+        items.append(item)
     return items
 
 
 def _is_along_rows(columns: Columns, loop: Any) -> bool:
-    """Whether it is a reduction along the rows of a matrix, and each row is read for only one row
-    of the loop: then neighbouring threads should be in the same row."""
+    """Whether it is a reduction along the rows of a matrix, and each row, or each part of one, is
+    read for only one row of the loop: then neighbouring threads should be in the same row."""
     variables = loop.regions[0].blocks[0].arguments
     # The variable of a loop with one iteration is no index of anything.
     rows = [row for row, trips in zip(variables, loop_trips(loop), strict=True) if trips != 1]
     loads = [a for op in columns.body for a in accesses_in(op) if not a.writes and a.indices]
+    own = [row for row in rows if not _is_of_row(columns.bounds[-1][0], row)]
     return (
         len(columns.accumulators) > 0
         and any(
-            load.indices[-1] == columns.variables[-1] and all(row in load.indices for row in rows)
+            load.indices[-1] == columns.variables[-1] and all(row in load.indices for row in own)
             for load in loads
         )
         and not any(
@@ -144,6 +170,14 @@ def _is_along_rows(columns: Columns, loop: Any) -> bool:
             for load in loads
         )
     )
+
+
+def _is_of_row(index: Any, row: Any) -> bool:
+    """Whether an index is computed from the row's number."""
+    if index == row:
+        return True
+    made = ops.defining(index)
+    return made is not None and is_pure(made) and any(_is_of_row(o, row) for o in made.operands)
 
 
 def _forms(columns: Sequence[Columns], loop: Any, threads: int) -> tuple[Kept | None, ...]:
@@ -222,6 +256,25 @@ def _choose_block(longest: int | None, rows: int | None) -> BlockShape:
         threads < MAX_BLOCK_THREADS and threads * 4 <= longest and (rows or 0) * threads < TWO_WAVES
     ):
         threads *= 2
+    return _block_of(threads, rows)
+
+
+def _choose_scan_block(longest: int | None, rows: int | None) -> BlockShape:
+    """As many threads as take a row in one step, up to a few warps: with more of them a step takes
+    longer. With few rows, more threads."""
+    if longest is None:
+        return BlockShape(_SCAN_THREADS)
+    threads = WARP
+    while threads * ELEMENTS < longest and (
+        threads < _SCAN_THREADS
+        or (threads < MAX_BLOCK_THREADS and (rows or TWO_WAVES) * threads < TWO_WAVES)
+    ):
+        threads *= 2
+    return _block_of(threads, rows)
+
+
+def _block_of(threads: int, rows: int | None) -> BlockShape:
+    """A block of one row; or, if a warp has a row, of several."""
     if threads > WARP:
         return BlockShape(threads)
     return BlockShape(WARP, math.gcd(_MOST_WARPS, rows or 1))

@@ -42,6 +42,15 @@ def join_single_rows(
     return joined
 
 
+def put_in_row(loop: Any) -> None:
+    """Puts a loop of host code into a loop over a single row."""
+    with loop.location, ir.InsertionPoint(loop):
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+        row = create_parallel([zero], [one], [one])
+    end = list(row.regions[0].blocks[0].operations)[-1].operation
+    loop.move_before(end)
+
+
 class _Run:
     """A total and what follows it, up to the last loop that uses what was computed."""
 

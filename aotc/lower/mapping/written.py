@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.input.entries import functions_of
+from aotc.input.entries import IMPORTED_ATTRIBUTE, functions_of
 from aotc.input.source import Source
 from aotc.lower.mapping.blocks import BLOCK_ATTRIBUTE, block_of
 from aotc.mlir import ir
@@ -33,7 +33,9 @@ def mark_parallel(source: Source) -> None:
         by_function = [(function, ops.walk(function)) for function in functions_of(source.module)]
         manages_memory = any(op.name in _MEMORY_OPS for _, body in by_function for op in body)
         for function, operations in by_function:
-            if manages_memory or any(map(says_what_is_parallel, operations)):
+            # Of a model's operations a front end has written the loops.
+            is_written = IMPORTED_ATTRIBUTE not in function.attributes
+            if is_written and (manages_memory or any(map(says_what_is_parallel, operations))):
                 function.attributes[_MARK] = ir.UnitAttr.get()
             blocks = {}
             for operation in operations:

@@ -1,0 +1,157 @@
+"""What the threads of a row do to scan it: see `aotc.lower.mapping.scans`.
+
+A warp has 32 times `ELEMENTS` adjacent elements at a time, and a thread each 32nd of these, so that
+accesses are coalesced. Lanes exchange partial results by shuffles, warps through shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.chips import WARP
+from aotc.lower.mapping.build import EQ, ULT, create_loop, shared_type
+from aotc.lower.mapping.columns import Accumulator
+from aotc.lower.mapping.nest import induction_values, product
+from aotc.lower.mapping.scans import Scan
+from aotc.mlir import ir
+from aotc.rewrites.cloning import copy, copy_in_step
+
+# Elements of a thread that are in flight at a time.
+ELEMENTS = 4
+
+
+def shared_for(scan: Scan, threads: int) -> list[Any]:
+    """The types of the shared memory that the scan takes in a block: the results of the warps, of
+    this step and of the last one, which other threads may still read."""
+    warps = threads // WARP
+    (accumulator,) = scan.columns.accumulators
+    return [] if warps == 1 else [shared_type([2, warps], accumulator.type)]
+
+
+class ScanKernel:
+    """Builds the scan at the insertion point. `values` are what stands in the kernel for values of
+    the loop's body; `shared` is of the types of `shared_for`."""
+
+    def __init__(
+        self, scan: Scan, threads: int, thread: Any, shared: Sequence[Any], values: dict[Any, Any]
+    ) -> None:
+        self._scan, self._threads, self._shared, self._values = scan, threads, shared, values
+        (self._accumulator,) = scan.columns.accumulators
+        warp_size = ops.constant_index(WARP)
+        self._lane = ops.index_op("arith.remui", thread, warp_size)
+        self._warp = ops.index_op("arith.divui", thread, warp_size)
+        self._warps = threads // WARP
+        self._first_lane = ops.compare(EQ, self._lane, ops.constant_index(0))
+
+    def build(self) -> Any:
+        """The combination of the whole row, the same value in each thread."""
+        self._dimensions = self._scan.columns.dimensions(self._values)
+        count = product(self._dimensions)
+        self._count, self._last = (
+            count,
+            ops.index_op("arith.subi", count, ops.constant_index(1)),
+        )
+        init = self._values.get(self._accumulator.init, self._accumulator.init)
+        step = ops.constant_index(self._threads * ELEMENTS)
+        zero, one = ops.constant_index(0), ops.constant_index(1)
+
+        def advance(base: Any, carried: list[Any]) -> list[Any]:
+            total, parity = carried
+            return [self._step(base, total, parity), ops.index_op("arith.subi", one, parity)]
+
+        total, _ = create_loop(zero, count, step, [init, zero], advance)
+        return total
+
+    def _step(self, base: Any, total: Any, parity: Any) -> Any:
+        """Scans the elements from `base` on, behind which the combination of all before is `total`;
+        the new total."""
+        offset = ops.index_op("arith.muli", self._warp, ops.constant_index(WARP * ELEMENTS))
+        first = ops.index_op("arith.addi", ops.index_op("arith.addi", base, offset), self._lane)
+        positions = [
+            ops.index_op("arith.addi", first, ops.constant_index(i * WARP)) for i in range(ELEMENTS)
+        ]
+        flags = [ops.compare(ULT, position, self._count) for position in positions]
+        copies = [self._copy(position, flag) for position, flag in zip(positions, flags, strict=True)]
+        copy_in_step(self._scan.columns.body, copies)
+        value = self._accumulator.value
+        elements = [
+            self._select(flag, values.get(value, value), self._accumulator.neutral())
+            for values, flag in zip(copies, flags, strict=True)
+        ]
+        scanned = self._scan_warp(elements)
+        warp_total = self._from_lane(scanned[-1], WARP - 1)
+        before, total = self._before_warp(warp_total, total, parity)
+        for values, flag, own in zip(copies, flags, scanned, strict=True):
+            values[self._scan.combined] = self._accumulator.combine(before, own)
+            ops.create_if(flag, lambda values=values: self._finish(values))
+        return total
+
+    def _copy(self, position: Any, flag: Any) -> dict[Any, Any]:
+        """The values in the loop's body for one element: for the row's last one where there is
+        none."""
+        inside = ops.create("arith.select", [flag, position, self._last], [ops.index()]).result
+        variables = induction_values(self._dimensions, inside)
+        return self._values | dict(zip(self._scan.columns.variables, variables, strict=True))
+
+    def _finish(self, values: dict[Any, Any]) -> None:
+        for operation in self._scan.after:
+            copy(operation, values)
+
+    # --- In a warp ---
+
+    def _scan_warp(self, elements: Sequence[Any]) -> list[Any]:
+        """The inclusive scan of a warp's elements: lane by lane in each group of 32, then from
+        group to group."""
+        scanned = [self._scan_lanes(element) for element in elements]
+        for i in range(1, len(scanned)):
+            before = self._from_lane(scanned[i - 1], WARP - 1)
+            scanned[i] = self._accumulator.combine(before, scanned[i])
+        return scanned
+
+    def _scan_lanes(self, value: Any) -> Any:
+        distance = 1
+        while distance < WARP:
+            other = _shuffle(value, "up", distance)
+            has_other = ops.compare(ULT, self._lane, ops.constant_index(distance))
+            value = self._select(has_other, value, self._accumulator.combine(other, value))
+            distance *= 2
+        return value
+
+    def _from_lane(self, value: Any, lane: int) -> Any:
+        return _shuffle(value, "idx", lane)
+
+    # --- Among warps ---
+
+    def _before_warp(self, warp_total: Any, total: Any, parity: Any) -> tuple[Any, Any]:
+        """What comes before the warp's elements, and the total with those of all warps."""
+        if self._warps == 1:
+            return total, self._accumulator.combine(total, warp_total)
+        (shared,) = self._shared
+        ops.create_if(
+            self._first_lane,
+            lambda: _unused(ops.create("memref.store", [warp_total, shared, parity, self._warp])),
+        )
+        ops.create("gpu.barrier")
+        before = total
+        for number in range(self._warps):
+            at = ops.constant_index(number)
+            before = self._select(ops.compare(EQ, at, self._warp), total, before)
+            one = ops.create("memref.load", [shared, parity, at], [warp_total.type]).result
+            total = self._accumulator.combine(total, one)
+        return before, total
+
+    def _select(self, condition: Any, first: Any, second: Any) -> Any:
+        return ops.create("arith.select", [condition, first, second], [first.type]).result
+
+
+def _shuffle(value: Any, mode: str, operand: int) -> Any:
+    i32 = ops.integer(32)
+    attributes = {"mode": ir.Attribute.parse(f"#gpu<shuffle_mode {mode}>")}
+    operands = [value, ops.constant(i32, operand), ops.constant(i32, WARP)]
+    return ops.create("gpu.shuffle", operands, [value.type, ops.integer(1)], attributes).results[0]
+
+
+def _unused(_: Any) -> None:
+    return None

@@ -1,0 +1,127 @@
+"""Inclusive scans along a row: `for j { s = s + x[i, j]; y[i, j] = s }`.
+
+The loop carries one value, which an associative operation combines with a value of each iteration,
+and uses the result in the iteration. The threads of a row compute it together: a scan of floats
+combines its elements in a fixed order, which is not the loop's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.analysis.effects import Access, Overlaps, accesses_in, is_division, is_understood
+from aotc.lower.mapping.columns import KINDS, Accumulator, Columns, can_reduce
+from aotc.mlir import ir
+from aotc.rewrites.cloning import body_of
+
+
+class Scan(Struct, frozen=True):
+    """A loop that scans a row.
+
+    `columns` are the loop with what computes the value to combine, and its one accumulator.
+    `combined` is the combination's result in the loop, and `after` what follows from it.
+    """
+
+    columns: Columns
+    combined: Any
+    after: tuple[Any, ...]
+
+    def is_along_row(self) -> bool:
+        """Whether iterations that follow each other read adjacent elements."""
+        (variable,) = self.columns.variables
+        loads = [a for op in self.columns.body for a in accesses_in(op) if a.indices]
+        return any(is_unit_stride(a.indices[-1], variable, self.columns.loop) for a in loads)
+
+
+def describe_scan(loop: Any, overlaps: Overlaps) -> Scan | None:
+    """The loop as a scan; None if it is none, or if threads that run its iterations at once could
+    not tell what another one stores."""
+    if loop.name != "scf.for" or "unsignedCmp" in loop.attributes or len(loop.results) != 1:
+        return None
+    if not isinstance(loop.operands[0].type, ir.IndexType) or not is_understood(loop):
+        return None
+    variable, old = loop.regions[0].blocks[0].arguments
+    body = body_of(loop)
+    (yielded,) = list(loop.regions[0].blocks[0].operations)[-1].operation.operands
+    combination = ops.defining(yielded)
+    if combination is None or combination not in body or combination.name not in KINDS:
+        return None
+    uses = list(old.uses)
+    # Integers of 1 bit are not exchanged by threads.
+    is_bit = yielded.type == ops.integer(1)
+    if len(uses) != 1 or uses[0].owner.operation != combination or is_bit:
+        return None
+    kind = KINDS[combination.name]
+    if not can_reduce(yielded.type, kind):
+        return None
+    value = combination.operands[1 - uses[0].operand_number]
+    after = _depending(body, combination)
+    before = tuple(op for op in body if op != combination and op not in after)
+    if not _may_run_at_once(body, before, variable, loop, overlaps):
+        return None
+    accumulator = Accumulator(kind, list(loop.operands)[3], value)
+    bounds = (tuple(list(loop.operands)[:3]),)
+    return Scan(Columns(loop, bounds, (variable,), before, (accumulator,)), yielded, after)
+
+
+def _depending(body: Sequence[Any], combination: Any) -> tuple[Any, ...]:
+    """The operations that use the combination's result, directly or not, and all stores."""
+    made = set(combination.results)
+    found = []
+    for operation in body:
+        if operation == combination:
+            continue
+        inside = ops.walk(operation)
+        uses = any(operand in made for inner in inside for operand in inner.operands)
+        if uses or any(access.writes for access in accesses_in(operation)):
+            found.append(operation)
+            made |= set(operation.results)
+    return tuple(found)
+
+
+def _may_run_at_once(
+    body: Sequence[Any], before: Sequence[Any], variable: Any, loop: Any, overlaps: Overlaps
+) -> bool:
+    """Whether no iteration sees what another one stores, and what is computed before the
+    combination may run for a column that is not there."""
+    if any(is_division(inner) for op in before for inner in ops.walk(op)):
+        return False
+    accesses = [access for op in body for access in accesses_in(op)]
+    for at, store in enumerate(accesses):
+        if not store.writes:
+            continue
+        if not _is_own(store, variable, loop):
+            return False
+        for number, other in enumerate(accesses):
+            if number == at or not overlaps.may_overlap(store.memref, other.memref):
+                continue
+            # A load behind a store would be moved in front of it.
+            if other.place != store.place or (not other.writes and number > at):
+                return False
+    loaded = {access.operation.results[0] for access in accesses if not access.writes}
+    return not any(loaded & set(access.indices) for access in accesses)
+
+
+def _is_own(store: Access, variable: Any, loop: Any) -> bool:
+    """Whether no two iterations store to one place."""
+    own = [index for index in store.indices if is_unit_stride(index, variable, loop)]
+    return len(own) > 0 and all(
+        index in own or ops.is_made_outside(index, loop) for index in store.indices
+    )
+
+
+def is_unit_stride(index: Any, variable: Any, loop: Any) -> bool:
+    """Whether an index is the loop's variable, plus what is the same in all iterations."""
+    if index == variable:
+        return True
+    addition = ops.defining(index)
+    if addition is None or addition.name != "arith.addi":
+        return False
+    first, second = addition.operands
+    return (is_unit_stride(first, variable, loop) and ops.is_made_outside(second, loop)) or (
+        is_unit_stride(second, variable, loop) and ops.is_made_outside(first, loop)
+    )

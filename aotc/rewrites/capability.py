@@ -1,0 +1,31 @@
+"""Host code that asks what GPU its launches go to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+from aotc.module_names import CAPABILITY
+
+_SGE = 5  # arith.cmpi's number for "at least", with signs
+_DECLARATION = f"func.func private @{CAPABILITY}() -> i32"
+
+
+def declare_capability(module: Any) -> None:
+    """Declares the function that is asked, if the module does not yet."""
+    functions = [op.operation for op in ops.body_of_module(module).operations]
+    if any(op.name == "func.func" and ops.symbol_of(op) == CAPABILITY for op in functions):
+        return
+    with ir.Location.unknown():
+        parsed = ir.Module.parse(_DECLARATION)
+    (declaration,) = parsed.body.operations
+    declaration.operation.move_after(functions[-1])
+
+
+def has_gpu() -> Any:
+    """Whether launches go to a GPU, as an i1 at the insertion point. Needs `declare_capability`."""
+    callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
+    i32 = ops.integer(32)
+    capability = ops.create("func.call", results=[i32], attributes={"callee": callee}).result
+    return ops.compare(_SGE, capability, ops.constant(i32, 1))
