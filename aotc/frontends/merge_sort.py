@@ -1,14 +1,26 @@
 """Sorts as merges of sorted runs, each twice as long as those before: `MergeSort` writes the text.
 
-An element of a merge finds by itself, by bisection, how many elements of either run are before it:
-all elements of a merge are independent, and become a kernel. n elements take log2(n) merges of
-log2(n) steps. Elements that are equal keep their order.
+A thread sorts `CHUNK` adjacent elements. Then a thread of each merge writes `CHUNK` elements: by
+bisection, it finds how many elements of either run are before its first one, and takes one after
+the other. Threads are independent, and become a kernel. Elements that are equal keep their order.
+
+In between, element p is in row p % CHUNK and column p / CHUNK of a buffer: threads that are
+neighbours access neighbours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from aotc.frontends.tensor_text import size_lines
+
+# Elements that a thread sorts or merges: a power of two.
+CHUNK = 8
+_DIGITS = CHUNK.bit_length() - 1
+# Columns of a buffer that nobody uses: with a power of two of them, all rows would be in the same
+# sets of a CPU's cache.
+_PADDING = 16
 
 
 class MergeSort:
@@ -28,90 +40,156 @@ class MergeSort:
         self._rank = types[0].rank
         self._dimension = dimension % self._rank
         self._is_before = is_before
+        # The buffers, and the part of each that a thread writes.
+        sizes = [self._size(i) for i in range(self._rank)]
+        self._buffers = [f"tensor<{self._around(sizes)}x{e}>" for e in self._elements]
+        self._parts = [f"tensor<{CHUNK}x{e}>" for e in self._elements]
+
+    def _size(self, dimension: int) -> str:
+        is_dynamic = self._types[0].is_dynamic_dim(dimension)
+        return "?" if is_dynamic else str(self._types[0].shape[dimension])
+
+    def _around(self, sizes: Sequence[str]) -> str:
+        """The sizes of a buffer, as a type has them."""
+        before, after = sizes[: self._dimension], sizes[self._dimension + 1 :]
+        return "x".join([*before, str(CHUNK), "?", *after])
 
     def _each(self, form: str, separator: str = ", ") -> str:
-        """The form for each operand: {i} is its number, {t} its type, {e} that of its elements."""
+        """The form for each operand: {i} is its number, {t} its type, {e} that of its elements, {b}
+        that of its buffers, {p} that of a part."""
+        operands = zip(self._types, self._elements, self._buffers, self._parts, strict=True)
         return separator.join(
-            form.format(i=i, t=type_, e=element)
-            for i, (type_, element) in enumerate(zip(self._types, self._elements, strict=True))
+            form.format(i=i, t=type_, e=element, b=buffer, p=part)
+            for i, (type_, element, buffer, part) in enumerate(operands)
         )
+
+    def _lines(self, form: str) -> str:
+        """The form for each operand, a line each."""
+        return self._each(form, "\n")
+
+    def _along(self, along: str, others: str = "%d{i}") -> str:
+        """A list with `along` for the dimension, and `others` for each other one."""
+        places = [others.format(i=i) for i in range(self._rank)]
+        places[self._dimension] = along
+        return ", ".join(places)
 
     def _read(self, name: str, source: str, at: str) -> str:
-        """Lines that make %NAME0, ... of the elements of the tensors `source` at %AT of the
-        dimension."""
-        places = [f"%d{i}" for i in range(self._rank)]
-        places[self._dimension] = f"%{at}"
-        place = ", ".join(places)
-        return "\n".join(
-            f"%{name}{i} = tensor.extract {tensor}[{place}] : {type_}"
-            for i, (tensor, type_) in enumerate(zip(source.split(", "), self._types, strict=True))
-        )
+        """Lines that make %NAME0, ... of the elements at %AT of the buffers %SOURCE0, ..."""
+        place = self._along(f"%{name}_row, %{name}_column")
+        return f"""
+        %{name}_row = arith.andi %{at}, %chunk_mask : index
+        %{name}_column = arith.shrui %{at}, %chunk_digits : index
+        {self._lines(f"%{name}{{i}} = tensor.extract %{source}{{i}}[{place}] : {{b}}")}"""
 
-    def _buffers(self, number: int) -> str:
-        """Lines that make %fromNUMBER, a copy of the operand, and %spareNUMBER, as large."""
-        type_ = self._types[number]
-        dynamic = [i for i in range(self._rank) if type_.is_dynamic_dim(i)]
-        sizes = ", ".join(f"%size{number}_{i}" for i in dynamic)
-        lines = [
-            f"%at{number}_{i} = arith.constant {i} : index\n"
-            f"%size{number}_{i} = tensor.dim %given{number}, %at{number}_{i} : {type_}"
-            for i in dynamic
-        ]
-        return "\n".join(
-            [
-                *lines,
-                f"%from{number} = bufferization.alloc_tensor() copy(%given{number}) : {type_}",
-                f"%spare{number} = bufferization.alloc_tensor({sizes}) : {type_}\n",
-            ]
-        )
+    def _spare(self, name: str) -> str:
+        """Lines that make the buffers %NAME0, ..."""
+        sizes = [f"%size{i}" if self._size(i) == "?" else "" for i in range(self._rank)]
+        sizes[self._dimension] = "%width"
+        given = ", ".join(size for size in sizes if size)
+        return self._lines(f"%{name}{{i}} = bufferization.alloc_tensor({given}) : {{b}}")
 
-    def _results(self, name: str) -> str:
-        """The results of the operation that is called so."""
-        return self._each(f"%{name}#{{i}}") if len(self._types) > 1 else f"%{name}"
+    def _chunks(self, made: str, target: str, body: str) -> str:
+        """Makes %MADE0, ... of what `body` makes for each chunk, %done0, ... of the parts %part0,
+        ... of the buffers %TARGET0, ... The chunk's elements begin at %begin of the dimension."""
+        counts = self._along("%chunks", "%size{i}")
+        ones, sizes = ["1"] * (self._rank + 1), ["1"] * (self._rank + 1)
+        sizes[self._dimension] = str(CHUNK)
+        slice_ = f"[{self._along('0, %column')}] [{', '.join(sizes)}] [{', '.join(ones)}]"
+        parts = self._lines(
+            f"%part{{i}} = tensor.extract_slice %shared{{i}}{slice_} : {{b}} to {{p}}"
+        )
+        put = self._lines(
+            f"tensor.parallel_insert_slice %done{{i}} into %shared{{i}}{slice_} : {{p}} into {{b}}"
+        )
+        return f"""
+    {self._named(made)} = scf.forall ({self._along("%column")}) in ({counts})
+        shared_outs({self._each(f"%shared{{i}} = %{target}{{i}}")}) -> ({self._each("{b}")}) {{
+      %begin = arith.shli %column, %chunk_digits : index
+      {parts}
+      {body}
+      scf.forall.in_parallel {{
+        {put}
+      }}
+    }}
+    {self._lines(f"%{made}{{i}} = tensor.cast %{made}#{{i}} : {{b}} to {{b}}")}"""
 
     def _named(self, name: str) -> str:
         """What is written before the = of an operation that has a result for each operand."""
-        return f"%{name}:{len(self._types)}" if len(self._types) > 1 else f"%{name}"
+        return f"%{name}:{len(self._types)}"
 
-    def _merge(self, made: str, source: str, place: str, run: str) -> str:
-        """Makes %MADE of `source`, the tensors' names, whose runs have %RUN elements, in the place
-        of %PLACE0, ..."""
-        types, count = self._each("{t}"), len(self._types)
-        dimensions = ", ".join(f"d{i}" for i in range(self._rank))
-        identity = f"affine_map<({dimensions}) -> ({dimensions})>"
+    def _sort_chunk(self) -> str:
+        """The body of a chunk: odd-even transposition, in which only neighbours change places, and
+        only if they must. What is behind the end never moves."""
+        lines = []
+        for k in range(CHUNK):
+            place = self._along(f"%inside{k}")
+            lines += [
+                f"%offset{k} = arith.constant {k} : index",
+                f"%at{k} = arith.addi %begin, %offset{k} : index",
+                f"%inside{k} = arith.minui %at{k}, %last : index",
+                f"%is_there{k} = arith.cmpi ult, %at{k}, %n : index",
+                self._lines(f"%x0_{k}_{{i}} = tensor.extract %given{{i}}[{place}] : {{t}}"),
+            ]
+        # The names of the elements at each place.
+        names = [f"x0_{k}_" for k in range(CHUNK)]
+        for turn in range(CHUNK):
+            for k in range(turn % 2, CHUNK - 1, 2):
+                first, second, new = names[k], names[k + 1], f"x{turn + 1}_"
+                lines += [
+                    self._is_before(f"is_less{turn}_{k}", second, first),
+                    f"%swap{turn}_{k} = arith.andi %is_less{turn}_{k}, %is_there{k + 1} : i1",
+                    self._lines(
+                        f"%{new}{k}_{{i}} = arith.select %swap{turn}_{k}, %{second}{{i}}, "
+                        f"%{first}{{i}} : {{e}}"
+                    ),
+                    self._lines(
+                        f"%{new}{k + 1}_{{i}} = arith.select %swap{turn}_{k}, %{first}{{i}}, "
+                        f"%{second}{{i}} : {{e}}"
+                    ),
+                ]
+                names[k], names[k + 1] = f"{new}{k}_", f"{new}{k + 1}_"
+        before = "part{i}"
+        for k, name in enumerate(names):
+            after = "done{i}" if k == CHUNK - 1 else f"put{k}_{{i}}"
+            put = f"%{after} = tensor.insert %{name}{{i}} into %{before}[%offset{k}] : {{p}}"
+            lines.append(self._lines(put))
+            before = after
+        return "\n".join(lines)
+
+    def _merge_chunk(self, source: str, run: str) -> str:
+        """The body of a chunk of the merges of `source`, whose runs have %RUN elements."""
+        # The first two results are places.
+        done = "\n".join(
+            f"%done{i} = tensor.cast %merged#{2 + i} : {part} to {part}"
+            for i, part in enumerate(self._parts)
+        )
         return f"""
-    {self._named(made)} = linalg.generic {{
-        indexing_maps = [{", ".join([identity] * count)}],
-        iterator_types = [{", ".join(['"parallel"'] * self._rank)}]}}
-        outs({self._each(f"%{place}{{i}}")} : {types}) {{
-    ^bb0({self._each("%unused{i}: {e}")}):
-      {chr(10).join(f"%d{i} = linalg.index {i} : index" for i in range(self._rank))}
-      // Its place in the two runs together, and where they begin and end.
+      // The place of its first element in the two runs together, and where they begin and end.
       %both = arith.addi %{run}, %{run} : index
       // Runs are as long as a power of two.
       %mask = arith.subi %both, %c1 : index
-      %place = arith.andi %d{self._dimension}, %mask : index
-      %begin = arith.subi %d{self._dimension}, %place : index
-      %run_end = arith.addi %begin, %{run} : index
+      %place = arith.andi %begin, %mask : index
+      %runs = arith.subi %begin, %place : index
+      %run_end = arith.addi %runs, %{run} : index
       %middle = arith.minui %run_end, %n : index
-      %both_end = arith.addi %begin, %both : index
+      %both_end = arith.addi %runs, %both : index
       %end = arith.minui %both_end, %n : index
-      %firsts = arith.subi %middle, %begin : index
+      %firsts = arith.subi %middle, %runs : index
       %seconds = arith.subi %end, %middle : index
       // How many before it are of the first run: from %least to %most.
       %beyond = arith.subi %place, %seconds : index
       %least = arith.maxsi %beyond, %c0 : index
       %most = arith.minsi %place, %firsts : index
-      %i:2 = scf.while (%low = %least, %high = %most) : (index, index) -> (index, index) {{
+      %found:2 = scf.while (%low = %least, %high = %most) : (index, index) -> (index, index) {{
         %are_several = arith.cmpi slt, %low, %high : index
         scf.condition(%are_several) %low, %high : index, index
       }} do {{
       ^bb0(%low: index, %high: index):
         %sum = arith.addi %low, %high : index
         %half = arith.shrui %sum, %c1 : index
-        %from_first = arith.addi %begin, %half : index
-        %rest = arith.subi %place, %half : index
-        %behind_second = arith.addi %middle, %rest : index
+        %from_first = arith.addi %runs, %half : index
+        %others = arith.subi %place, %half : index
+        %behind_second = arith.addi %middle, %others : index
         %from_second = arith.subi %behind_second, %c1 : index
         {self._read("p", source, "from_first")}
         {self._read("q", source, "from_second")}
@@ -121,66 +199,88 @@ class MergeSort:
         %new_high = arith.select %is_less, %half, %high : index
         scf.yield %new_low, %new_high : index, index
       }}
-      %j = arith.subi %place, %i#0 : index
-      %has_first = arith.cmpi slt, %i#0, %firsts : index
-      %has_no_second = arith.cmpi sge, %j, %seconds : index
-      // Within the tensor also where a run has no more.
-      %first_place = arith.addi %begin, %i#0 : index
-      %second_place = arith.addi %middle, %j : index
-      %first = arith.minui %first_place, %last : index
-      %second = arith.minui %second_place, %last : index
-      {self._read("a", source, "first")}
-      {self._read("b", source, "second")}
-      {self._is_before("second_is_less", "b", "a")}
-      %true = arith.constant true
-      %first_is_not_more = arith.xori %second_is_less, %true : i1
-      %may_be_first = arith.ori %has_no_second, %first_is_not_more : i1
-      %is_first = arith.andi %has_first, %may_be_first : i1
-      {self._each("%v{i} = arith.select %is_first, %a{i}, %b{i} : {e}", chr(10))}
-      linalg.yield {self._each("%v{i}")} : {self._each("{e}")}
-    }} -> ({types})"""
-
-    def _keep(self, made: str, place: str) -> str:
-        """%MADE_kept0, ...: what was made is where %PLACE0, ... was."""
-        return "\n".join(
-            f"%{made}_kept{i} = bufferization.materialize_in_destination {name} in %{place}{i} "
-            f": ({type_}, {type_}) -> {type_}"
-            for i, (name, type_) in enumerate(
-                zip(self._results(made).split(", "), self._types, strict=True)
-            )
-        )
+      %first_place = arith.addi %runs, %found#0 : index
+      %taken = arith.subi %place, %found#0 : index
+      %second_place = arith.addi %middle, %taken : index
+      %merged:{2 + len(self._types)} = scf.for %k = %c0 to %chunk step %c1
+          iter_args(%i = %first_place, %j = %second_place, {self._each("%to{i} = %part{i}")})
+          -> (index, index, {self._each("{p}")}) {{
+        %has_first = arith.cmpi ult, %i, %middle : index
+        %has_no_second = arith.cmpi uge, %j, %end : index
+        // Within the tensor also where a run has no more.
+        %first = arith.minui %i, %last : index
+        %second = arith.minui %j, %last : index
+        {self._read("a", source, "first")}
+        {self._read("b", source, "second")}
+        {self._is_before("second_is_less", "b", "a")}
+        %true = arith.constant true
+        %first_is_not_more = arith.xori %second_is_less, %true : i1
+        %may_be_first = arith.ori %has_no_second, %first_is_not_more : i1
+        %is_first = arith.andi %has_first, %may_be_first : i1
+        {self._lines("%v{i} = arith.select %is_first, %a{i}, %b{i} : {e}")}
+        %next_i = arith.addi %i, %c1 : index
+        %next_j = arith.addi %j, %c1 : index
+        %new_i = arith.select %is_first, %next_i, %i : index
+        %new_j = arith.select %is_first, %j, %next_j : index
+        {self._lines("%put{i} = tensor.insert %v{i} into %to{i}[%k] : {p}")}
+        scf.yield %new_i, %new_j, {self._each("%put{i}")} : index, index, {self._each("{p}")}
+      }}
+      {done}"""
 
     def text(self) -> str:
         """The text of `func.func @sort`."""
-        types, count = self._each("{t}"), len(self._types)
+        types, buffers, count = self._each("{t}"), self._each("{b}"), len(self._types)
+        dimensions = ", ".join(f"d{i}" for i in range(self._rank))
+        identity = f"affine_map<({dimensions}) -> ({dimensions})>"
+        dynamic = ", ".join(f"%size{i}" for i in range(self._rank) if self._size(i) == "?")
         # Two merges a round, there and back: two buffers are enough.
         return f"""
 func.func @sort({self._each("%given{i}: {t}")}) -> ({types}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
+  %chunk = arith.constant {CHUNK} : index
+  %chunk_mask = arith.constant {CHUNK - 1} : index
+  %chunk_digits = arith.constant {_DIGITS} : index
+  %padding = arith.constant {_PADDING} : index
   %bits = arith.constant 64 : i64
-  %dimension = arith.constant {self._dimension} : index
-  %n = tensor.dim %given0, %dimension : {self._types[0]}
-  // As many merges as n - 1 has digits: none for one element, or none.
+  {size_lines("size", "%given0", self._types[0])}
+  %n = tensor.dim %given0, %size_d{self._dimension} : {self._types[0]}
   %some = arith.maxui %n, %c1 : index
   %last = arith.subi %some, %c1 : index
-  %number = arith.index_cast %last : index to i64
+  %chunks = arith.ceildivui %n, %chunk : index
+  // As many merges as the number of the last chunk has digits: none for one chunk, or none.
+  %some_chunks = arith.maxui %chunks, %c1 : index
+  %last_chunk = arith.subi %some_chunks, %c1 : index
+  %number = arith.index_cast %last_chunk : index to i64
   %zeros = math.ctlz %number : i64
   %digits = arith.subi %bits, %zeros : i64
   %merges = arith.index_cast %digits : i64 to index
-  {"".join(self._buffers(i) for i in range(count))}
+  %width = arith.addi %chunks, %padding : index
+  {self._spare("from")}
+  {self._spare("spare")}
+  {self._chunks("sorted", "from", self._sort_chunk())}
+  %double = arith.constant {2 * CHUNK} : index
   %round:{2 * count} = scf.for %merge = %c0 to %merges step %c2
-      iter_args({self._each("%x{i} = %from{i}")}, {self._each("%y{i} = %spare{i}")})
-      -> ({types}, {types}) {{
-    %run = arith.shli %c1, %merge : index
-    %next_run = arith.shli %c2, %merge : index
-    {self._merge("there", self._each("%x{i}"), "y", "run")}
-    {self._keep("there", "y")}
-    {self._merge("back", self._each("%there_kept{i}"), "x", "next_run")}
-    {self._keep("back", "x")}
-    scf.yield {self._each("%back_kept{i}")}, {self._each("%there_kept{i}")} : {types}, {types}
+      iter_args({self._each("%x{i} = %sorted{i}")}, {self._each("%y{i} = %spare{i}")})
+      -> ({buffers}, {buffers}) {{
+    %run = arith.shli %chunk, %merge : index
+    %next_run = arith.shli %double, %merge : index
+    {self._chunks("there", "y", self._merge_chunk("x", "run"))}
+    {self._chunks("back", "x", self._merge_chunk("there", "next_run"))}
+    scf.yield {self._each("%back{i}")}, {self._each("%there{i}")} : {buffers}, {buffers}
   }}
-  return {self._each("%round#{i}")} : {types}
+  {self._each("%empty{i} = tensor.empty(" + dynamic + ") : {t}", chr(10))}
+  {self._named("plain") if count > 1 else "%plain"} = linalg.generic {{
+      indexing_maps = [{", ".join([identity] * count)}],
+      iterator_types = [{", ".join(['"parallel"'] * self._rank)}]}}
+      outs({self._each("%empty{i}")} : {types}) {{
+  ^bb0({self._each("%unused{i}: {e}")}):
+    {chr(10).join(f"%d{i} = linalg.index {i} : index" for i in range(self._rank))}
+    {self._lines("%last_round{i} = tensor.cast %round#{i} : {b} to {b}")}
+    {self._read("v", "last_round", f"d{self._dimension}")}
+    linalg.yield {self._each("%v{i}")} : {self._each("{e}")}
+  }} -> ({types})
+  return {self._each("%plain#{i}") if count > 1 else "%plain"} : {types}
 }}
 """

@@ -65,13 +65,26 @@ def test_scans(tmp_path: Path) -> None:
 def test_scans_of_one_long_row(tmp_path: Path) -> None:
     """Of lengths around those at which chunks change."""
     torch.manual_seed(1)
-    rows = [torch.randn(n) for n in (2, 31, 32, 33, 1023, 1024, 1025, 100_000)]
+    rows = [torch.randn(n) for n in (2, 31, 32, 33, 1023, 1025, 8192, 8193, 100_000)]
     check({"sum": lambda x: x.cumsum(0)}, rows, tmp_path)
+
+
+def test_scans_of_several_long_rows(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    rows = [torch.randn(3, 2, 9000), torch.randn(2, 8192)]
+    check({"sum": lambda x: x.cumsum(-1)}, rows, tmp_path)
 
 
 def test_sorts(tmp_path: Path) -> None:
     torch.manual_seed(2)
     check(SORTS, [torch.randn(3, 70, 5)], tmp_path)
+
+
+def test_sorts_of_many_lengths(tmp_path: Path) -> None:
+    """Around the lengths of chunks and runs; many elements are equal."""
+    torch.manual_seed(6)
+    rows = [torch.randint(0, 9, (n,)).float() for n in (1, 7, 8, 9, 16, 17, 31, 65, 1000, 4097)]
+    check({"sort": lambda x: tuple(x.sort(dim=0, stable=True))}, rows, tmp_path)
 
 
 def test_numbers_that_are_none_are_last(tmp_path: Path) -> None:

@@ -1,15 +1,16 @@
 """`tm_tensor.scan` → loops over chunks.
 
-Along the last dimension, a chunk is a loop that the mapping recognizes as a scan of a row, which the
-threads of a block compute together. Along other dimensions, and by other operations than those that
-the mapping knows, each chunk is one thread's.
+Along the last dimension, a chunk is a loop that the mapping recognizes as a scan of a row, which
+the threads of a block compute together. Along other dimensions, and by other operations than those
+that the mapping knows, each chunk is one thread's.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from aotc.frontends.tm_tensor.text import dimension_of, size_lines
+from aotc.frontends.tensor_text import size_lines
+from aotc.frontends.tm_tensor.attributes import dimension_of
 
 # Elements of a chunk of a scan, at least; of one of a scan that may be longer than _LONG.
 _LEAST_CHUNK, _CHUNK_OF_LONG = 32, 64
@@ -274,13 +275,12 @@ class _RowScan:
     def text(self) -> str:
         """The text of the function, and of one that it calls. `@region` is declared elsewhere."""
         e, source, result, rank = self._element, self._source, self._result, self._rank
-        part = f"tensor<{'x'.join([*'1' * (rank - 1), '?', str(e)])}>"
+        part = f"tensor<?x{e}>"
         inner, prefixes, start = "", "", f"%start = arith.constant {self._neutral} : {e}"
         if not self._is_one_chunk:
             totals = [self._ir.RankedTensorType(self._ir.Type.parse(self._totals))] * 3
             inner = _RowScan(self._ir, totals, self._neutral, "scan_totals").text()
             prefixes, start = self._prefixes(), self._start()
-        zeros = ["%c0"] * (rank - 1)
         slice_ = (
             f"[{self._at('%begin')}] [{', '.join([*'1' * (rank - 1), '%length'])}] "
             f"[{', '.join('1' * rank)}]"
@@ -305,7 +305,7 @@ func.func @{self._name}(%source: {source}, %given: {result}, %unused: {self._acc
       %at = arith.addi %begin, %i : index
       %x = tensor.extract %source[{self._at("%at")}] : {source}
       %more = func.call @region(%sum, %x) : ({e}, {e}) -> {e}
-      %put = tensor.insert %more into %to[{", ".join([*zeros, "%i"])}] : {part}
+      %put = tensor.insert %more into %to[%i] : {part}
       scf.yield %more, %put : {e}, {part}
     }}
     scf.forall.in_parallel {{

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.frontends.merge_sort import MergeSort
-from aotc.frontends.tm_tensor.text import size_lines
+from aotc.frontends.tensor_text import size_lines
 
 
 def scatter_text(ir: Any, operation: Any) -> str | None:

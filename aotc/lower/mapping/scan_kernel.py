@@ -7,12 +7,12 @@ accesses are coalesced. Lanes exchange partial results by shuffles, warps throug
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from aotc import ops
 from aotc.chips import WARP
 from aotc.lower.mapping.build import EQ, ULT, create_loop, shared_type
-from aotc.lower.mapping.columns import Accumulator
 from aotc.lower.mapping.nest import induction_values, product
 from aotc.lower.mapping.scans import Scan
 from aotc.mlir import ir
@@ -48,11 +48,8 @@ class ScanKernel:
     def build(self) -> Any:
         """The combination of the whole row, the same value in each thread."""
         self._dimensions = self._scan.columns.dimensions(self._values)
-        count = product(self._dimensions)
-        self._count, self._last = (
-            count,
-            ops.index_op("arith.subi", count, ops.constant_index(1)),
-        )
+        self._count = count = product(self._dimensions)
+        self._last = ops.index_op("arith.subi", count, ops.constant_index(1))
         init = self._values.get(self._accumulator.init, self._accumulator.init)
         step = ops.constant_index(self._threads * ELEMENTS)
         zero, one = ops.constant_index(0), ops.constant_index(1)
@@ -73,7 +70,7 @@ class ScanKernel:
             ops.index_op("arith.addi", first, ops.constant_index(i * WARP)) for i in range(ELEMENTS)
         ]
         flags = [ops.compare(ULT, position, self._count) for position in positions]
-        copies = [self._copy(position, flag) for position, flag in zip(positions, flags, strict=True)]
+        copies = list(map(self._copy, positions, flags))
         copy_in_step(self._scan.columns.body, copies)
         value = self._accumulator.value
         elements = [
@@ -85,7 +82,7 @@ class ScanKernel:
         before, total = self._before_warp(warp_total, total, parity)
         for values, flag, own in zip(copies, flags, scanned, strict=True):
             values[self._scan.combined] = self._accumulator.combine(before, own)
-            ops.create_if(flag, lambda values=values: self._finish(values))
+            ops.create_if(flag, partial(self._finish, values))
         return total
 
     def _copy(self, position: Any, flag: Any) -> dict[Any, Any]:

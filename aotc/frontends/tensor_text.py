@@ -1,4 +1,4 @@
-"""What the texts of several operations have."""
+"""Lines of MLIR on tensors that texts of front ends have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,3 @@ def size_lines(name: str, tensor: str, type_: Any) -> str:
         f"%{name}{i} = tensor.dim {tensor}, %{name}_d{i} : {type_}"
         for i in range(type_.rank)
     )
-
-
-def dimension_of(ir: Any, operation: Any) -> int:
-    return int(ir.IntegerAttr(operation.attributes["dimension"]).value)
