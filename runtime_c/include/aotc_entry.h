@@ -55,6 +55,7 @@ typedef struct aotc_value {
                            // owned results: where it is, HOST meaning that free() frees it
   bool is_owned;           // memref results: the caller frees the allocated pointer
   int32_t aliases;         // memref results: the index of the argument that it is, or -1
+  const char *state;       // arguments: the field of the state that it is (aotc_state.h), or NULL
 } aotc_value;
 
 typedef struct aotc_entry {

@@ -190,7 +190,10 @@ bool aotc_rt_entry_check(const aotc_entry *entry, void **values, bool are_descri
     int64_t count = 0;
     out_pieces[i].bytes = 0;
     if (c.memref == NULL) {
-      return REFUSE(&c, "there is no %s", c.value->rank < 0 ? "value" : "descriptor");
+      return REFUSE(&c, "there is no %s",
+                    c.value->state != NULL ? "state"
+                    : c.value->rank < 0    ? "value"
+                                           : "descriptor");
     }
     if (are_described && c.value->bytes > 0) {
       if (!check_described(&c, &out_pieces[i])) {

@@ -39,6 +39,7 @@ PROGRAMS = {
     "cuda_entry_pointers": "new",
     "cuda_entry_refusals": "new",
     "cuda_entry_results": "new",
+    "cuda_entry_state": "new",
     "cuda_entry_streams": "new",
     "cuda_launches": "new",
     "cuda_memory": "new",
