@@ -7,6 +7,7 @@ elements; a dynamic size, stride or offset is null.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from enum import Enum
@@ -63,7 +64,8 @@ class Value(Struct, frozen=True, forbid_unknown_fields=True):
     `strides` is None for a row-major contiguous memref. For arguments, `is_read` and
     `is_written` say what the entry does with the buffer. For memref results, `aliases` is
     the argument that the result is, and `memory` says how to free it where `is_owned`:
-    `host` by free(), else by mgpuMemFree.
+    `host` by free(), else by mgpuMemFree. `state` is the field of the library's state that the
+    argument is: callers give the state in its place.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Value(Struct, frozen=True, forbid_unknown_fields=True):
     memory: Memory = Memory.HOST
     is_owned: bool = False
     aliases: int | None = None
+    state: str | None = None
 
     @property
     def is_scalar(self) -> bool:
@@ -87,7 +90,8 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     """A function that other programs call.
 
     `functions` are its C functions in a library, by what they do: `call`, `async` (unless
-    `why_not_async` says why there is none), `memref`, `c_interface`.
+    `why_not_async` says why there is none), `memref`, `c_interface`. `state` is the C type of the
+    object that callers give in place of the arguments that are state, if there are any.
     """
 
     name: str
@@ -96,6 +100,12 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     touches_memory_on_host: bool = False
     why_not_async: str | None = None
     functions: dict[str, str] = field(default_factory=dict)
+    state: str | None = None
+
+    @property
+    def given(self) -> tuple[Value, ...]:
+        """The arguments that callers give one by one: all but those that are state."""
+        return tuple(value for value in self.arguments if value.state is None)
 
     @property
     def lowered_symbol(self) -> str:
@@ -145,11 +155,31 @@ class Weights(Struct, frozen=True, forbid_unknown_fields=True):
     sha256: str
 
 
+class Field(Struct, frozen=True, forbid_unknown_fields=True):
+    """A tensor of the state: contiguous, of known shape, in `memory` on a GPU. `initial` has the
+    bytes, in hexadecimal digits, of the element that all begin with; None if they differ, and the
+    artifact has them."""
+
+    name: str
+    type: str
+    dtype: Dtype
+    shape: tuple[int, ...]
+    memory: Memory
+    initial: str | None
+
+    @property
+    def bytes(self) -> int:
+        """The size of all elements."""
+        return math.prod(self.shape) * self.dtype.bytes
+
+
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything about one build that a program using it may want to know.
 
     `library` is what its files are called as a library, `functions` the library's own by what
     they do: `last_error`, `set_device`, ... `weights` is None where all of it is in the artifact.
+    `state` has the fields of the objects that entries take as their state; where there are some,
+    `functions` makes such objects (`state_create`), and so on.
     """
 
     name: str
@@ -162,6 +192,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     optimization: int
     tools: dict[str, str] = field(default_factory=dict)
     weights: Weights | None = None
+    state: tuple[Field, ...] = ()
 
     def to_json(self) -> str:
         document = {"manifest_version": SCHEMA_VERSION, **msgspec.to_builtins(self)}

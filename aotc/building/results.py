@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # each is loaded when a stage needs it
     from aotc.host.weights import WeightsFile
     from aotc.input.given import GivenBinary
     from aotc.input.source import Source
+    from aotc.input.state import Initial
     from aotc.manifest import Entry, Manifest, Resources
     from aotc.request import Chip
 
@@ -31,13 +32,15 @@ class StageResult(Struct, frozen=True, kw_only=True):
 
 class Loaded(StageResult, frozen=True):
     """The parsed input. `lowered_entries` names the entries that are in the LLVM dialect already;
-    a program has a main of its own; the input's size is in bytes."""
+    a program has a main of its own; the input's size is in bytes. `state` has the fields of what
+    entries remember."""
 
     source: Source
     entries: tuple[Entry, ...]
     lowered_entries: tuple[str, ...]
     is_program: bool
     input_size: int
+    state: tuple[Initial, ...] = ()
 
 
 class Outlined(StageResult, frozen=True):
@@ -52,6 +55,7 @@ class Outlined(StageResult, frozen=True):
     managed_globals: frozenset[str]
     given: tuple[GivenBinary, ...]
     for_cpu: frozenset[str]
+    state: tuple[Initial, ...] = ()
 
     @property
     def module(self) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aotc.emit.c_text import c_identifier, c_name, c_string
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
-from aotc.emit.signatures import STREAM, dynamic_dimensions, parameter_name
+from aotc.emit.signatures import STATE, STREAM, dynamic_dimensions, parameter_name
 from aotc.manifest import Entry, Manifest, Value
 from aotc.toolchain.data import data_dir
 
@@ -52,8 +52,8 @@ inline ::aotc::v1::status unload() noexcept {{
 
 
 def _parameters(entry: Entry) -> list[str]:
-    parameters = []
-    for value in entry.arguments:
+    parameters = [] if entry.state is None else [f"::{entry.state} *{STATE}"]
+    for value in entry.given:
         if value.is_scalar:
             parameters.append(f"{scalar_type(value.dtype)} {parameter_name(value)}")
             continue
@@ -67,10 +67,14 @@ def _parameters(entry: Entry) -> list[str]:
     return [*parameters, *results]
 
 
+def _state(entry: Entry) -> list[str]:
+    return [] if entry.state is None else [STATE]
+
+
 def _call(entry: Entry) -> str:
-    arguments = [
+    arguments = _state(entry) + [
         parameter_name(value) if value.is_scalar else f"&m{i}"
-        for i, value in enumerate(entry.arguments)
+        for i, value in enumerate(entry.given)
     ]
     arguments += [f"&{parameter_name(value)}" for value in entry.results]
     return (
@@ -83,9 +87,9 @@ def _call(entry: Entry) -> str:
 
 def _enqueue(entry: Entry) -> str:
     """Over the plain asynchronous function: so the elements must lie row by row."""
-    arguments: list[str] = []
+    arguments = _state(entry)
     checks = ""
-    for i, value in enumerate(entry.arguments):
+    for i, value in enumerate(entry.given):
         name = parameter_name(value)
         arguments.append(name if value.is_scalar else f"m{i}.aligned")
         arguments += [f"m{i}.sizes[{d}]" for d in dynamic_dimensions(value)]
@@ -110,7 +114,7 @@ def _enqueue(entry: Entry) -> str:
 def _descriptors(entry: Entry) -> str:
     """Memref descriptors of the buffers, as m0, m1, ..."""
     text = ""
-    for i, value in enumerate(entry.arguments):
+    for i, value in enumerate(entry.given):
         if value.is_scalar:
             continue
         message = (

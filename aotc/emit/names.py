@@ -15,12 +15,12 @@ from aotc.manifest import Entry, Manifest
 CALLED = frozenset(
     """
     bcmp calloc clock_gettime close dlerror dlopen dlsym fclose fopen free fstat getdelim getenv
-    getline malloc memcmp memcpy memmove memset mmap munmap open posix_memalign pread pthread_atfork
-    pthread_attr_destroy pthread_attr_init pthread_attr_setguardsize pthread_attr_setstacksize
-    pthread_cond_broadcast pthread_cond_init pthread_cond_wait pthread_create pthread_join
-    pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self pthread_sigmask
-    sched_getaffinity sigfillset siglongjmp sigsetjmp snprintf sscanf stat strcmp strdup strerror
-    strlen strncmp strrchr strstr strtol sysconf vsnprintf
+    getline getpid malloc memcmp memcpy memmove memset mmap munmap open posix_memalign pread
+    pthread_atfork pthread_attr_destroy pthread_attr_init pthread_attr_setguardsize
+    pthread_attr_setstacksize pthread_cond_broadcast pthread_cond_init pthread_cond_wait
+    pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self
+    pthread_sigmask pwrite rename sched_getaffinity sigfillset siglongjmp sigsetjmp snprintf sscanf
+    stat strcmp strdup strerror strlen strncmp strrchr strstr strtol sysconf unlink vsnprintf
     """.split()
 )
 
@@ -34,18 +34,28 @@ _CALLED_BY_SYSTEMS = {
 
 _PREFIX_HINT = "Rename it, or put something in front of all names: --prefix my_."
 
-# Functions of the library itself.
+# Functions of the library itself, and of its state.
 _OWN = ("status", "last_error", "clear_error", "set_device", "set_error_hook", "free", "unload")
+_OF_STATE = ("create", "free", "reset", "copy", "read", "write", "truncate", "save", "load")
 
 
-def own_functions(name: str, prefix: str) -> dict[str, str]:
+def own_functions(name: str, prefix: str, *, has_state: bool) -> dict[str, str]:
     """By what they do: matmul_last_error, or, with the prefix one_, one_last_error."""
-    start = prefix or f"{c_identifier(name)}_"
-    return {function: f"{start}{function}" for function in _OWN}
+    of_state = [f"state_{function}" for function in _OF_STATE] if has_state else []
+    return {function: _own_name(name, prefix, function) for function in (*_OWN, *of_state)}
 
 
-def name_functions(entries: Iterable[Entry], prefix: str) -> tuple[Entry, ...]:
-    """The entries with their C functions' names."""
+def state_type(name: str, prefix: str) -> str:
+    """The C type of a library's state."""
+    return _own_name(name, prefix, "state")
+
+
+def _own_name(name: str, prefix: str, word: str) -> str:
+    return f"{prefix or f'{c_identifier(name)}_'}{word}"
+
+
+def name_functions(entries: Iterable[Entry], prefix: str, state: str) -> tuple[Entry, ...]:
+    """The entries with their C functions' names; `state` is the type of what they take as such."""
     named = []
     for entry in entries:
         name = c_identifier(f"{prefix}{entry.name}")
@@ -55,7 +65,8 @@ def name_functions(entries: Iterable[Entry], prefix: str) -> tuple[Entry, ...]:
             "memref": f"{name}_memref",
             "c_interface": f"_mlir_ciface_{prefix}{entry.name}",
         }
-        named.append(replace(entry, functions=functions))
+        takes_state = len(entry.given) < len(entry.arguments)
+        named.append(replace(entry, functions=functions, state=state if takes_state else None))
     return tuple(named)
 
 

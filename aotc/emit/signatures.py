@@ -1,7 +1,8 @@
 """The parameters of an entry's C functions.
 
-A memref is a pointer, and behind it a size for each `?` of its type, in their order. Results
-are pointers to where they go, behind the arguments. Names end in `_`: headers are included where
+The state comes first, if the entry takes one, in place of the arguments that are its fields. A
+memref is a pointer, and behind it a size for each `?` of its type, in their order. Results are
+pointers to where they go, behind the arguments. Names end in `_`: headers are included where
 anything may be a macro, `N` and `I` above all.
 """
 
@@ -11,8 +12,9 @@ from aotc.emit.c_text import c_identifier
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
 from aotc.manifest import Entry, Value
 
-# The stream of `async`; no argument's name ends without `_`.
+# The stream of `async`, and the state; no argument's name ends without `_`.
 STREAM = "aotc_stream"
+STATE = "aotc_given_state"
 
 
 def parameter_name(value: Value) -> str:
@@ -29,7 +31,8 @@ def size_name(value: Value, dimension: int) -> str:
 
 def signature(entry: Entry) -> str:
     """The entry as the module has it: `scale(x: memref<?xf32>, a: f32) -> f32`."""
-    types = ", ".join(f"{value.name}: {value.type}" for value in entry.arguments)
+    given = [f"{value.name}: {value.type}" for value in entry.given]
+    types = ", ".join(["state", *given] if entry.state is not None else given)
     text = f"{entry.name}({types})"
     if entry.results:
         text += " -> " + ", ".join(value.type for value in entry.results)
@@ -53,8 +56,8 @@ def prototypes(entry: Entry) -> dict[str, str]:
 
 def plain_parameters(entry: Entry) -> list[str]:
     """The parameters of `call`, which are also those of `async` before its stream."""
-    parameters = []
-    for value in entry.arguments:
+    parameters = _state(entry)
+    for value in entry.given:
         name = parameter_name(value)
         if value.is_scalar:
             parameters.append(f"{scalar_type(value.dtype)} {name}")
@@ -71,9 +74,13 @@ def memref_parameters(entry: Entry) -> list[str]:
         f"{scalar_type(value.dtype)} {parameter_name(value)}"
         if value.is_scalar
         else f"const {memref_type(value)} *{parameter_name(value)}"
-        for value in entry.arguments
+        for value in entry.given
     ]
-    return [*arguments, *_results(entry)]
+    return [*_state(entry), *arguments, *_results(entry)]
+
+
+def _state(entry: Entry) -> list[str]:
+    return [] if entry.state is None else [f"{entry.state} *{STATE}"]
 
 
 def _results(entry: Entry) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.emit.c_text import c_bool, c_identifier, c_string
-from aotc.manifest import Dtype, Entry, Manifest, Memory, Value, built_for_text
+from aotc.manifest import Dtype, Entry, Field, Manifest, Memory, Value, built_for_text
 
 _DTYPES = {dtype: f"AOTC_DTYPE_{dtype.name}" for dtype in Dtype}
 _MEMORIES = {
@@ -41,7 +41,41 @@ def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
         for i, entry in enumerate(manifest.entries)
     ]
     parts.append(_array("aotc_entry", "entries", rows))
+    parts.append(_state_type(manifest.state))
     return "\n".join(part for part in parts if part)
+
+
+def initial_symbol(field: int) -> str:
+    """The variable that has what a field begins with whose elements differ."""
+    return f"aotc_initial_{field}"
+
+
+def _state_type(fields: Sequence[Field]) -> str:
+    """`state_type`, with what it refers to; nothing where there is no state."""
+    if not fields:
+        return ""
+    values = [
+        Value(field.name, field.type, field.dtype, field.shape, memory=field.memory)
+        for field in fields
+    ]
+    parts, rows = [], []
+    for i, (field, value) in enumerate(zip(fields, values, strict=True)):
+        symbol, size = initial_symbol(i), field.bytes
+        if field.initial is None:
+            parts.append(f"extern const unsigned char {symbol}[];\n")
+        else:
+            element = bytes.fromhex(field.initial)
+            size, symbol = len(element), f"element_{i}"
+            parts.append(_array("unsigned char", symbol, [f"    {', '.join(map(str, element))}\n"]))
+        parts.append(_sizes(f"field_{i}_shape", field.shape))
+        rows.append(
+            f"    {{.value =\n{_value(f'field_{i}', value)}"
+            f"     .initial = {symbol},\n"
+            f"     .initial_bytes = {size}}},\n"
+        )
+    parts.append(_array("aotc_state_field", "state_fields", rows))
+    parts.append(f"static const aotc_state_type state_type = {{{len(fields)}, state_fields}};\n")
+    return "".join(parts)
 
 
 def generate_table(manifest: Manifest) -> tuple[str, str]:
@@ -68,6 +102,7 @@ def generate_table(manifest: Manifest) -> tuple[str, str]:
         f"    .entries = {_reference('entries', manifest.entries)},\n"
         f"    .kernel_count = {len(kernels)},\n"
         f"    .kernels = {_reference('kernels', kernels)},\n"
+        f"    .state = {'&state_type' if manifest.state else 'NULL'},\n"
         "};\n"
     )
     return f"{name}_table.c", "\n".join(part for part in parts if part)
@@ -137,5 +172,6 @@ def _value(prefix: str, value: Value) -> str:
         f"     .is_written = {c_bool(value.is_written)},\n"
         f"     .memory = {_MEMORIES[value.memory]},\n"
         f"     .is_owned = {c_bool(value.is_owned)},\n"
-        f"     .aliases = {-1 if value.aliases is None else value.aliases}}},\n"
+        f"     .aliases = {-1 if value.aliases is None else value.aliases},\n"
+        f"     .state = {_optional(value.state)}}},\n"
     )

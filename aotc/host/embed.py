@@ -63,6 +63,7 @@ def embed(
     weights: WeightsFile | None = None,
     only_capability: Mapping[str, int] = MappingProxyType({}),
     pdl_kernels: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    initials: Mapping[str, bytes | memoryview] = MappingProxyType({}),
     kernels_apart: bool = False,
 ) -> None:
     """Changes `host` in place.
@@ -71,7 +72,8 @@ def embed(
     say it; `managed_globals` are the variables that kernels are given, `lowered_entries` functions
     that are exported as they are, `weights` the file that has what `host` only declares,
     `only_capability` which GPUs alone have use for an image (90: 9.0),
-    `pdl_kernels` its kernels that may begin while the work before them ends. With
+    `pdl_kernels` its kernels that may begin while the work before them ends, `initials` what the
+    fields of the state begin with, by the variables that shall have it. With
     `kernels_apart`, `host` declares the functions of `cpu`, which other objects have.
     """
     with host.context, ir.Location.unknown():
@@ -105,9 +107,24 @@ def embed(
             ops.erase(launch)
         for binary in binaries:
             ops.erase(binary)
+        for symbol, initial in initials.items():
+            _embed_initial(host, symbol, initial)
         add_packed_calls(host, entries)
         pass_large_results_by_pointer(host, [packed_symbol(entry) for entry in entries])
         host.verify()
+
+
+def _embed_initial(host: Any, symbol: str, content: bytes | memoryview) -> None:
+    """A constant that the table of the state's fields refers to, in another object."""
+    (constant,) = append(
+        host,
+        f'llvm.mlir.global external hidden constant @"{symbol}"() {{addr_space = 0 : i32}} '
+        f": !llvm.array<{len(content)} x i8>",
+    )
+    type_ = ir.RankedTensorType.get([len(content)], ir.IntegerType.get_signless(8))
+    constant.attributes["value"] = ir.DenseResourceElementsAttr.get_from_buffer(
+        content, "initial", type_
+    )
 
 
 class _Use(Struct, frozen=True):

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import EXE
 from aotc.errors import InputError, near_names
@@ -19,6 +21,11 @@ ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
 NAME_ATTRIBUTE = "aotc.name"
 # On entries that an importer made, whose operations are right for some sizes of tensors alone.
 IMPORTED_ATTRIBUTE = "aotc.imported"
+# On arguments: the field of the state that it is, and what that begins with.
+STATE_ATTRIBUTE = "aotc.state"
+INITIAL_ATTRIBUTE = "aotc.initial"
+# On results: the number of the argument that the result is written into.
+INTO_ATTRIBUTE = "aotc.into"
 PROGRAM_MAIN = "main"
 # Of functions, arguments, and types as they are told, in characters: compilers of C take literals
 # of 4095.
@@ -31,7 +38,7 @@ EXIT_CODES = ("i1", "i8", "i16", "i32", "i64", "index")
 _DYNAMIC = -(2**63)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BLOCK_SPACES = ("workgroup", "private", "shared")
-_DTYPES = {
+DTYPES = {
     "i1": Dtype.BOOL,
     "f16": Dtype.F16,
     "bf16": Dtype.BF16,
@@ -245,17 +252,41 @@ def _describe_entry(source: Source, function: Any, problems: list[Problem]) -> E
     wrong: list[str] = []
     arguments = []
     values = function.regions[0].blocks[0].arguments
-    for label, value, type_ in zip(names, values, function_type.inputs, strict=True):
-        arguments.append(_describe_value(f"argument '{label}' of '{name}'", label, type_, wrong))
-        problems += [(value.location, problem) for problem in wrong]
+    fields = _state_names(function)
+    for i, (label, type_) in enumerate(zip(names, function_type.inputs, strict=True)):
+        value = describe_value(f"argument '{label}' of '{name}'", label, type_, wrong)
+        arguments.append(replace(value, state=fields.get(i)))
+        problems += [(values[i].location, problem) for problem in wrong]
         wrong.clear()
     taken = frozenset(names)
     results = [
-        _describe_value(f"result {i} of '{name}'", _free(f"result{i}", taken), type_, wrong)
+        describe_value(f"result {i} of '{name}'", _free(f"result{i}", taken), type_, wrong)
         for i, type_ in enumerate(function_type.results)
     ]
     problems += [(function.location, problem) for problem in wrong]
     return Entry(name, tuple(arguments), tuple(results))
+
+
+def _state_names(function: Any) -> dict[int, str]:
+    """The fields of the state that arguments are, by the arguments' numbers."""
+    if "arg_attrs" not in function.attributes:
+        return {}
+    dictionaries = map(ir.DictAttr, ir.ArrayAttr(function.attributes["arg_attrs"]))
+    found = {
+        i: label_of(dictionary[STATE_ATTRIBUTE])
+        for i, dictionary in enumerate(dictionaries)
+        if STATE_ATTRIBUTE in dictionary
+    }
+    return {i: name for i, name in found.items() if name is not None}
+
+
+def label_of(attribute: Any) -> str | None:
+    """The text of an attribute that is a name; None for one that is no short line."""
+    if not isinstance(attribute, ir.StringAttr):
+        return None
+    text = attribute.value_bytes.decode(errors="replace")
+    is_good = 0 < len(text) <= LONGEST_NAME and not _CONTROL.search(text)
+    return text if is_good else None
 
 
 def _argument_names(source: Source, function: Any, problems: list[Problem]) -> list[str]:
@@ -344,10 +375,10 @@ def _ssa_name(source: Source, argument: Any, lines: _LineBytes) -> str | None:
     return found[1].decode() if found and len(found[1]) <= LONGEST_NAME else None
 
 
-def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Value:
+def describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Value:
     text = str(type_)
-    if text in _DTYPES:
-        return Value(name, text, _DTYPES[text])
+    if text in DTYPES:
+        return Value(name, text, DTYPES[text])
     if len(text) > LONGEST_NAME:
         problems.append(
             f"The {what} has the type {text[:20]}..., of {len(text)} characters; aotc takes "
@@ -357,7 +388,7 @@ def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Va
     if isinstance(type_, ir.RankedTensorType) and type_.encoding is None:
         # It will be a memref, when aotc lowers it.
         memref_type = f"memref{text.removeprefix('tensor')}"
-        return _describe_value(what, name, ir.Type.parse(memref_type), problems)
+        return describe_value(what, name, ir.Type.parse(memref_type), problems)
     if not isinstance(type_, ir.MemRefType):
         problems.append(
             f"The {what} has the type {text}, which has no C form. An entry takes and returns "
@@ -379,10 +410,10 @@ def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Va
         )
         return Value(name, text, Dtype.I8)
     element = str(memref.element_type)
-    if element not in _DTYPES:
+    if element not in DTYPES:
         problems.append(
             f"The {what} has the type {text}, whose element type {element} has no C form. "
-            f"Element types that have one: {', '.join(_DTYPES)}."
+            f"Element types that have one: {', '.join(DTYPES)}."
         )
         return Value(name, text, Dtype.I8)
     try:
@@ -398,7 +429,7 @@ def _describe_value(what: str, name: str, type_: Any, problems: list[str]) -> Va
     return Value(
         name,
         text,
-        _DTYPES[element],
+        DTYPES[element],
         shape=shape,
         strides=None if is_identity else tuple(None if s == _DYNAMIC else s for s in strides),
         offset=None if offset == _DYNAMIC else int(offset),

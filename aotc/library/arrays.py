@@ -63,6 +63,10 @@ _TORCH = {
 }
 # The packages whose arrays nobody writes to.
 _IMMUTABLE = ("jax", "jaxlib")
+_SAME_BITS = {
+    *(("u16", "bf16"), ("u8", "bool"), ("bool", "i8")),
+    *(("u8", "f8e4m3fn"), ("u8", "f8e5m2")),
+}
 # In `__dlpack__(stream=...)`: CUDA's default stream of the process.
 _LEGACY_STREAM = 1
 
@@ -88,6 +92,16 @@ class Array(NamedTuple):
                 return False
             expected *= max(size, 1)
         return True
+
+    def has_bits_of(self, dtype: Dtype) -> bool:
+        """Whether elements are of a type, or of another name for it: signedness is the operations'
+        matter, and who has no bf16 or f8 has its bits."""
+        theirs, ours = self.dtype.value, dtype.value
+        return (
+            theirs == ours
+            or (theirs[0] in "iu" and ours[0] in "iu" and theirs[1:] == ours[1:])
+            or (theirs, ours) in _SAME_BITS
+        )
 
 
 def array_of(thing: Any, stream: int | None) -> Array:
@@ -172,6 +186,15 @@ def _of_torch(thing: Any, stream: int | None) -> Array | None:
 @functools.cache
 def _torch_dtype(dtype: Any) -> Dtype | None:
     return _TORCH.get(str(dtype).removeprefix("torch."))
+
+
+def wait_for(stream: int) -> None:
+    """Waits for the stream that made an array, which is not the one that will use it."""
+    from cuda.bindings import driver
+
+    (error,) = driver.cuStreamSynchronize(driver.CUstream(stream))
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise InputError(f"Waiting for the stream of an array failed: {error.name}.")
 
 
 class _DLTensor(ctypes.Structure):

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from aotc.errors import AotcError, InputError
-from aotc.library.arrays import Array, array_of
+from aotc.library.arrays import Array, array_of, wait_for
 from aotc.library.descriptors import from_scalar, memref_type, to_scalar, value_type
 from aotc.library.results import give_back
+from aotc.library.state import State
 from aotc.manifest import Entry, Manifest, Value, read_manifest
 
 # By status, as the header has them.
@@ -40,11 +41,13 @@ class Function:
         self._library = library
         self.entry = entry
         self.__name__ = entry.name
-        self._names = [value.name for value in entry.arguments]
+        self._names = [value.name for value in entry.given]
         self.__doc__ = f"{self._signature()}\n\n{_MEANING}"
         memref_arguments = [
-            value_type(value) if value.is_scalar else ctypes.c_void_p for value in entry.arguments
+            value_type(value) if value.is_scalar else ctypes.c_void_p for value in entry.given
         ]
+        if entry.state is not None:
+            memref_arguments.insert(0, ctypes.c_void_p)
         self._by_memrefs = library.function(entry.functions["memref"])
         self._by_memrefs.argtypes = [*memref_arguments, *(ctypes.c_void_p for _ in entry.results)]
         self._enqueues = None
@@ -55,25 +58,43 @@ class Function:
         return f"<entry {self._signature()}>"
 
     def _signature(self) -> str:
-        arguments = ", ".join(f"{value.name}: {value.type}" for value in self.entry.arguments)
+        given = [f"{value.name}: {value.type}" for value in self.entry.given]
+        arguments = ", ".join([*given, *(["state"] if self.entry.state is not None else [])])
         results = ", ".join(value.type for value in self.entry.results)
         return f"{self.entry.name}({arguments})" + (f" -> {results}" if results else "")
 
     def __call__(self, *positional: Any, stream: Any = None, **named: Any) -> Any:
+        state = self._state(named)
         given = self._bind(positional, named)
         number = None if stream is None else _stream_number(stream)
         values = [
             to_scalar(value, thing) if value.is_scalar else self._array(value, thing, number)
-            for value, thing in zip(self.entry.arguments, given, strict=True)
+            for value, thing in zip(self.entry.given, given, strict=True)
         ]
         if number is not None:
-            return self._enqueue(values, number)
+            return self._enqueue(state, values, number)
         arguments = [
             ctypes.byref(_memref(value)) if isinstance(value, Array) else value for value in values
         ]
         results = [value_type(value)() for value in self.entry.results]
-        self._library.check(self._by_memrefs(*arguments, *map(ctypes.byref, results)))
-        return self._results(results, values)
+        self._library.check(self._by_memrefs(*state, *arguments, *map(ctypes.byref, results)))
+        by_number = iter(values)
+        return self._results(
+            results,
+            [next(by_number) if one.state is None else None for one in self.entry.arguments],
+        )
+
+    def _state(self, named: dict[str, Any]) -> list[Any]:
+        """The handle of the state, which is taken out of `named`, if the entry takes one."""
+        if self.entry.state is None:
+            return []
+        state = named.pop("state", None)
+        if not isinstance(state, State) or state.library is not self._library:
+            raise InputError(
+                f"{self.entry.name} takes a state of its library: give state=..., which "
+                "library.state() makes."
+            )
+        return [state.handle]
 
     def _bind(self, positional: Sequence[Any], named: dict[str, Any]) -> list[Any]:
         names = self._names
@@ -92,7 +113,7 @@ class Function:
         assert value.shape is not None
         try:
             array = array_of(thing, stream)
-            if array.dtype is not value.dtype and not _same_bits(array, value):
+            if not array.has_bits_of(value.dtype):
                 raise InputError(f"its elements are {array.dtype.value}")
             if array.shape != value.shape and not _fits(array.shape, value.shape):
                 raise InputError(f"its shape is {array.shape}")
@@ -105,16 +126,16 @@ class Function:
                 f"{self.entry.name}: argument '{value.name}' ({value.type}): {error.message}."
             ) from None
         if array.produced_on is not None:
-            _wait_for(array.produced_on)
+            wait_for(array.produced_on)
         return array
 
-    def _enqueue(self, values: Sequence[Any], stream: int) -> None:
+    def _enqueue(self, state: Sequence[Any], values: Sequence[Any], stream: int) -> None:
         if self._enqueues is None:
             raise InputError(
                 f"{self.entry.name} cannot be enqueued on a stream: {self.entry.why_not_async}."
             )
-        plain: list[Any] = []
-        for description, value in zip(self.entry.arguments, values, strict=True):
+        plain: list[Any] = list(state)
+        for description, value in zip(self.entry.given, values, strict=True):
             if not isinstance(value, Array):
                 plain.append(value)
                 continue
@@ -142,7 +163,8 @@ class Function:
 _MEANING = """\
 Arrays are NumPy's, or anything with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, JAX),
 in host or GPU memory, in any mix. What the entry writes is written in place. `stream=` enqueues the
-work on a CUDA stream (a number, or an object that has one) and returns."""
+work on a CUDA stream (a number, or an object that has one) and returns. `state=` is what the entry
+remembers, where it takes a state."""
 
 
 class Library:
@@ -181,6 +203,10 @@ class Library:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._entries]
+
+    def state(self) -> State:
+        """A new state: what the library's entries remember from call to call."""
+        return State(self)
 
     def set_device(self, device: str | int) -> None:
         """Which device this thread's calls use where it has no current CUDA context: a GPU's
@@ -274,16 +300,6 @@ def _fits(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
     )
 
 
-def _same_bits(array: Array, value: Value) -> bool:
-    """Whether elements are the entry's by another name: signedness is the operations' matter, and
-    who has no bf16 or f8 has its bits."""
-    theirs, ours = array.dtype.value, value.dtype.value
-    return (theirs[0] in "iu" and ours[0] in "iu" and theirs[1:] == ours[1:]) or (
-        (theirs, ours)
-        in {("u16", "bf16"), ("u8", "bool"), ("bool", "i8"), ("u8", "f8e4m3fn"), ("u8", "f8e5m2")}
-    )
-
-
 def _stream_number(stream: Any) -> int:
     """The handle of a stream: PyTorch's `cuda_stream`, CuPy's `ptr`, cuda-python's int(...)."""
     for name in ("cuda_stream", "ptr", "handle"):
@@ -293,12 +309,3 @@ def _stream_number(stream: Any) -> int:
         return int(stream)
     except (TypeError, ValueError):
         raise InputError(f"{type(stream).__name__} is no CUDA stream.") from None
-
-
-def _wait_for(stream: int) -> None:
-    """Waits for the stream that made an array, which is not the one that will use it."""
-    from cuda.bindings import driver
-
-    (error,) = driver.cuStreamSynchronize(driver.CUstream(stream))
-    if error != driver.CUresult.CUDA_SUCCESS:
-        raise InputError(f"Waiting for the stream of an array failed: {error.name}.")

@@ -10,7 +10,7 @@ from aotc.errors import InputError
 from aotc.library.arrays import Array
 from aotc.manifest import Dtype, Memory, Value
 
-_TYPE_STRINGS = {
+TYPE_STRINGS = {
     **{dtype: f"<{dtype.value[0]}{dtype.bytes}" for dtype in Dtype},
     Dtype.BOOL: "|b1",
     Dtype.I8: "|i1",
@@ -31,7 +31,7 @@ class Buffer:
         item = value.dtype.bytes
         interface = {
             "version": 3,
-            "typestr": _TYPE_STRINGS[value.dtype],
+            "typestr": TYPE_STRINGS[value.dtype],
             "shape": tuple(memref.sizes) if rank else (),
             "strides": tuple(stride * item for stride in memref.strides) if rank else (),
             "data": ((memref.aligned or 0) + memref.offset * item, False),

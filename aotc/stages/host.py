@@ -27,6 +27,7 @@ from aotc.building.results import (
     functions_of,
     images_of,
 )
+from aotc.emit.table import initial_symbol
 from aotc.host.constants import (
     Constant,
     check_reach,
@@ -90,6 +91,11 @@ def translate_host(
                 if image.file is None or image.only_chip is not None
             },
             pdl_kernels={image.name: image.pdl_kernels for image in images},
+            initials={
+                initial_symbol(i): field.content()
+                for i, field in enumerate(outlined.state)
+                if field.element is None
+            },
             kernels_apart=kernels_apart,
         )
         return take_large_constants(module)

@@ -9,6 +9,7 @@ from aotc.artifacts import MANIFEST
 from aotc.building.build import Build
 from aotc.building.results import Described, KernelCode, Outlined, TakenWeights, functions_of
 from aotc.emit.names import own_functions
+from aotc.input.state import describe_state
 from aotc.manifest import Kernel, Manifest
 from aotc.version import __version__
 
@@ -25,7 +26,7 @@ def describe(
     manifest = Manifest(
         name=r.name,
         library=r.library,
-        functions=own_functions(r.name, r.prefix),
+        functions=own_functions(r.name, r.prefix, has_state=bool(outlined.state)),
         aotc=__version__,
         target=r.target.triple,
         entries=outlined.entries,
@@ -42,6 +43,7 @@ def describe(
         optimization=r.optimization,
         tools=_tools_used(build, code),
         weights=None if weights is None else weights.file.description,
+        state=describe_state(outlined.state, outlined.entries),
     )
     text = manifest.to_json()
     return Described(manifest, text, files=build.texts(MANIFEST, text))

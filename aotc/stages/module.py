@@ -9,7 +9,7 @@ from aotc.artifact_kind import MLIR
 from aotc.artifacts import EXE
 from aotc.building.build import Build
 from aotc.building.results import Loaded, Outlined
-from aotc.emit.names import name_functions
+from aotc.emit.names import name_functions, state_type
 from aotc.errors import AotcError, InputError
 from aotc.frontends.importing import import_file
 from aotc.frontends.registry import frontend_for
@@ -24,6 +24,7 @@ from aotc.input.entries import (
 )
 from aotc.input.kernels import mark_kernels
 from aotc.input.source import Source, adopt_module, parse_source, read_source
+from aotc.input.state import find_state
 from aotc.kernels.family import CPU
 from aotc.lower.checks import check_input, check_outlined
 from aotc.lower.checks.host_code import check_host_code
@@ -49,13 +50,14 @@ def load(build: Build) -> Loaded:
     build.log.warnings += check_input(source, r)
     mark_entries(source, r.entries, r.emit)
     check_supported(source, has_pipeline=r.pipeline is not None)
+    state = find_state(source)
     entries = describe_entries(source)
     lowered = lowered_entries(source)
     # A function that the user names is called by the harness, whatever else is there.
     is_program = has_program_main(source.module) and not r.entries
     if is_program and (EXE in r.emit or not entries):
         check_program_main(source)
-    return Loaded(source, entries, lowered, is_program, size)
+    return Loaded(source, entries, lowered, is_program, size, state)
 
 
 def _read(build: Build, name: str) -> tuple[Source, int]:
@@ -101,7 +103,9 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
     check_vector_accesses(source)
     check_kernels(source)
     given = tuple(binary for target in TARGETS for binary in target.given_binaries(source))
-    entries = name_functions(describe_accesses(source.module, entries), r.prefix)
+    entries = name_functions(
+        describe_accesses(source.module, entries), r.prefix, state_type(r.name, r.prefix)
+    )
     modules = gpu_modules(source.module)
     for gpu_module in modules:
         check_allocations(gpu_module)
@@ -119,6 +123,7 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
         managed_globals,
         given,
         frozenset(symbol_of(op) for op in modules if runs_on(op) == CPU),
+        loaded.state,
         files=build.printed(MLIR, source.module.operation),
     )
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "aotc_entry.h"
+#include "aotc_state.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,6 +30,7 @@ typedef struct harness_program {
   const aotc_entry *entries;
   int32_t kernel_count;
   const harness_kernel *kernels;
+  const aotc_state_type *state; // NULL: entries take none
 } harness_program;
 
 extern const harness_program aotc_harness_program;

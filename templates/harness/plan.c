@@ -262,10 +262,26 @@ int harness_plan_make(const harness_options *options, harness_plan *out_plan) {
   return is_good ? HARNESS_OK : HARNESS_USAGE;
 }
 
+// What a field of the state begins with, which the table has.
+static void fill_initial(harness_input *input) {
+  const aotc_state_type *type = aotc_harness_program.state;
+  for (int32_t i = 0; i < type->field_count; ++i) {
+    const aotc_state_field *field = &type->fields[i];
+    if (strcmp(field->value.name, input->value->state) == 0) {
+      char *data = input->array.data;
+      for (uint64_t at = 0; at < field->value.bytes; at += field->initial_bytes) {
+        memcpy(data + at, field->initial, field->initial_bytes);
+      }
+    }
+  }
+}
+
 void harness_plan_fill(harness_plan *plan) {
   for (int32_t i = 0; i < plan->entry->argument_count; ++i) {
     harness_input *input = &plan->inputs[i];
-    if (input->source.kind != HARNESS_SOURCE_FILE) {
+    if (input->source.kind == HARNESS_SOURCE_INITIAL) {
+      fill_initial(input);
+    } else if (input->source.kind != HARNESS_SOURCE_FILE) {
       harness_source_fill(&input->source, input->value->name, input->array.dtype, input->array.data,
                           input->array.count);
     }

@@ -15,6 +15,9 @@ static bool is_integer(aotc_dtype dtype) {
 }
 
 const char *harness_source_default(const aotc_value *value) {
+  if (value->state != NULL) {
+    return "initial";
+  }
   // An index says how much, or where: a guess could lead the entry outside of its buffers.
   bool is_index = strstr(value->type, "index") != NULL;
   if (value->rank < 0) {
@@ -234,10 +237,9 @@ static const struct {
   const char *word;
   harness_source_kind kind;
 } words[] = {
-    {"zeros", HARNESS_SOURCE_ZEROS},
-    {"ones", HARNESS_SOURCE_ONES},
-    {"arange", HARNESS_SOURCE_ARANGE},
-    {"poison", HARNESS_SOURCE_POISON},
+    {"zeros", HARNESS_SOURCE_ZEROS},     {"ones", HARNESS_SOURCE_ONES},
+    {"arange", HARNESS_SOURCE_ARANGE},   {"poison", HARNESS_SOURCE_POISON},
+    {"initial", HARNESS_SOURCE_INITIAL},
 };
 
 static bool looks_like_file(const char *text) {
@@ -269,6 +271,10 @@ bool harness_source_parse(const char *text, const aotc_value *value, uint64_t se
   for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
     if (strcmp(text, words[i].word) == 0) {
       out_source->kind = words[i].kind;
+      if (out_source->kind == HARNESS_SOURCE_INITIAL && value->state == NULL) {
+        snprintf(out_problem, HARNESS_PROBLEM_TEXT, "only state has initial values");
+        return false;
+      }
       return true;
     }
   }
@@ -372,6 +378,7 @@ void harness_source_fill(const harness_source *source, const char *name, aotc_dt
     break;
   case HARNESS_SOURCE_ZEROS:
   case HARNESS_SOURCE_FILE: // a file's values are read, not made
+  case HARNESS_SOURCE_INITIAL:
     fill_number(&number, dtype, data, count);
     break;
   }

@@ -6,7 +6,8 @@
 #include "elements.h"
 
 typedef enum harness_source_kind {
-  HARNESS_SOURCE_POISON, // left unset: what the entry only writes
+  HARNESS_SOURCE_POISON,  // left unset: what the entry only writes
+  HARNESS_SOURCE_INITIAL, // what the field of the state begins with that the argument is
   HARNESS_SOURCE_FILE,
   HARNESS_SOURCE_RANDOM,
   HARNESS_SOURCE_ZEROS,
@@ -41,7 +42,8 @@ bool harness_source_parse(const char *text, const aotc_value *value, uint64_t se
 const char *harness_source_text(const harness_source *source, const char *given,
                                 char out[HARNESS_PROBLEM_TEXT]);
 
-// The packed values of any source but a file. `name` takes part in what random draws.
+// The packed values of any source but a file and a field of the state. `name` takes part in what
+// random draws.
 void harness_source_fill(const harness_source *source, const char *name, aotc_dtype dtype,
                          void *data, uint64_t count);
 

@@ -38,6 +38,7 @@ from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
+from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 
 # In about the order in which a plan has them.
 OWN_PASSES: tuple[type[OwnPass], ...] = (
@@ -56,6 +57,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     FoldConstants,
     InsertFusionBarriers,
     EraseFusionBarriers,
+    WriteIntoArguments,
     ReturnInArguments,
     ParallelizeCopies,
     AssertSizes,

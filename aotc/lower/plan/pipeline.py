@@ -40,6 +40,7 @@ from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
+from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 from aotc.lower.plan.levels import Level
 from aotc.pipeline_text import split_list
 from aotc.request import MemoryMode
@@ -121,8 +122,9 @@ _TENSORS: tuple[Pass, ...] = (
         "empty-tensor-to-alloc-tensor",
         "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
         "function-boundary-type-conversion=identity-layout-map}",
-        "drop-equivalent-buffer-results",
     ),
+    WriteIntoArguments(),
+    Upstream("drop-equivalent-buffer-results"),
     ReturnInArguments(),
     *_upstream(
         "buffers are freed after their last use",

@@ -1,8 +1,9 @@
 """The tensors of functions → arguments: what bufferization needs to know, and leaves to do.
 
-What an entry takes as a tensor becomes a memref that it only reads; a tensor that it returns
-becomes one more argument, which it writes, where its shape is known, and else a memref that it
-returns, and the caller frees. Intermediate tensors become allocations, freed after their last use.
+What an entry takes as a tensor becomes a memref that it only reads, unless a result is written
+into it (`aotc.into`); a tensor that it returns becomes one more argument, which it writes, where
+its shape is known, and else a memref that it returns, and the caller frees. Intermediate tensors
+become allocations, freed after their last use.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.input.entries import ENTRY_ATTRIBUTE, NAME_ATTRIBUTE, functions_of
 from aotc.input.source import Source
+from aotc.input.state import targets_of
 from aotc.mlir import ir
 from aotc.rewrites.run import run_passes
 
@@ -133,15 +135,21 @@ def _is_tensor(type_: Any) -> bool:
 
 def _has_known_results(function: Any) -> bool:
     """Whether its tensor results can all be arguments: the caller knows how large they are."""
-    results = [type_ for type_ in _type(function).results if _is_tensor(type_)]
+    written = targets_of(function)
+    results = [
+        type_
+        for i, type_ in enumerate(_type(function).results)
+        if _is_tensor(type_) and i not in written
+    ]
     return bool(results) and all(type_.has_static_shape for type_ in results)
 
 
 def _protect_arguments(function: Any) -> None:
     inputs = _type(function).inputs
     dictionaries = _argument_dictionaries(function, len(inputs))
-    for type_, dictionary in zip(inputs, dictionaries, strict=True):
-        if _is_tensor(type_):
+    written = targets_of(function).values()
+    for i, (type_, dictionary) in enumerate(zip(inputs, dictionaries, strict=True)):
+        if _is_tensor(type_) and i not in written:
             dictionary[_WRITABLE] = ir.BoolAttr.get(value=False)
     _set_argument_dictionaries(function, dictionaries)
 

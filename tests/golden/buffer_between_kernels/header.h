@@ -41,8 +41,8 @@
 // of the device that was set (by the first call: a GPU that the library was built for, or the CPU),
 // and leaves the current context as it was. The environment can say which: AOTC_DEVICE=cuda:1, or
 // cpu. AOTC_CHECK=1 waits behind each kernel, to tell which one failed.
-#ifndef AOTC_BUFFER_BETWEEN_KERNELS_H
-#define AOTC_BUFFER_BETWEEN_KERNELS_H
+#ifndef AOTC_LIBRARY_BUFFER_BETWEEN_KERNELS_H
+#define AOTC_LIBRARY_BUFFER_BETWEEN_KERNELS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -150,4 +150,4 @@ inline ::aotc::v1::status sums(::aotc::v1::buffer<const int32_t, 1> x_, int32_t 
 } // namespace aotc
 #endif
 
-#endif // AOTC_BUFFER_BETWEEN_KERNELS_H
+#endif // AOTC_LIBRARY_BUFFER_BETWEEN_KERNELS_H

@@ -19,7 +19,8 @@ static const aotc_value arguments_0[] = {
      .is_written = false,
      .memory = AOTC_MEMORY_DEVICE,
      .is_owned = false,
-     .aliases = -1},
+     .aliases = -1,
+     .state = NULL},
 };
 
 static const int64_t results_0_1_shape[] = {64};
@@ -36,7 +37,8 @@ static const aotc_value results_0[] = {
      .is_written = false,
      .memory = AOTC_MEMORY_HOST,
      .is_owned = false,
-     .aliases = -1},
+     .aliases = -1,
+     .state = NULL},
     {.name = "result1",
      .type = "memref<64xi32>",
      .dtype = AOTC_DTYPE_I32,
@@ -49,7 +51,8 @@ static const aotc_value results_0[] = {
      .is_written = false,
      .memory = AOTC_MEMORY_MANAGED,
      .is_owned = true,
-     .aliases = -1},
+     .aliases = -1,
+     .state = NULL},
 };
 
 static const aotc_entry entries[] = {
@@ -81,4 +84,5 @@ const harness_program aotc_harness_program = {
     .entries = entries,
     .kernel_count = 2,
     .kernels = kernels,
+    .state = NULL,
 };

@@ -41,8 +41,8 @@
 // of the device that was set (by the first call: a GPU that the library was built for, or the CPU),
 // and leaves the current context as it was. The environment can say which: AOTC_DEVICE=cuda:1, or
 // cpu. AOTC_CHECK=1 waits behind each kernel, to tell which one failed.
-#ifndef AOTC_GUARDED_LOOP_H
-#define AOTC_GUARDED_LOOP_H
+#ifndef AOTC_LIBRARY_GUARDED_LOOP_H
+#define AOTC_LIBRARY_GUARDED_LOOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -170,4 +170,4 @@ inline ::aotc::v1::status scale_async(::aotc::v1::buffer<const float, 2> x_, ::a
 } // namespace aotc
 #endif
 
-#endif // AOTC_GUARDED_LOOP_H
+#endif // AOTC_LIBRARY_GUARDED_LOOP_H

@@ -20,7 +20,8 @@ static const aotc_value arguments_0[] = {
      .is_written = false,
      .memory = AOTC_MEMORY_DEVICE,
      .is_owned = false,
-     .aliases = -1},
+     .aliases = -1,
+     .state = NULL},
     {.name = "out",
      .type = "memref<\077x100xf32>",
      .dtype = AOTC_DTYPE_F32,
@@ -33,7 +34,8 @@ static const aotc_value arguments_0[] = {
      .is_written = true,
      .memory = AOTC_MEMORY_DEVICE,
      .is_owned = false,
-     .aliases = -1},
+     .aliases = -1,
+     .state = NULL},
     {.name = "by",
      .type = "f32",
      .dtype = AOTC_DTYPE_F32,
@@ -46,7 +48,8 @@ static const aotc_value arguments_0[] = {
      .is_written = false,
      .memory = AOTC_MEMORY_HOST,
      .is_owned = false,
-     .aliases = -1},
+     .aliases = -1,
+     .state = NULL},
 };
 
 static const aotc_entry entries[] = {
@@ -74,4 +77,5 @@ const harness_program aotc_harness_program = {
     .entries = entries,
     .kernel_count = 1,
     .kernels = kernels,
+    .state = NULL,
 };

@@ -41,8 +41,8 @@
 // of the device that was set (by the first call: a GPU that the library was built for, or the CPU),
 // and leaves the current context as it was. The environment can say which: AOTC_DEVICE=cuda:1, or
 // cpu. AOTC_CHECK=1 waits behind each kernel, to tell which one failed.
-#ifndef AOTC_WRITTEN_BY_HAND_H
-#define AOTC_WRITTEN_BY_HAND_H
+#ifndef AOTC_LIBRARY_WRITTEN_BY_HAND_H
+#define AOTC_LIBRARY_WRITTEN_BY_HAND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -157,4 +157,4 @@ inline ::aotc::v1::status turn_async(::aotc::v1::buffer<double, 1> x_, void *aot
 } // namespace aotc
 #endif
 
-#endif // AOTC_WRITTEN_BY_HAND_H
+#endif // AOTC_LIBRARY_WRITTEN_BY_HAND_H

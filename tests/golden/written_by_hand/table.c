@@ -19,7 +19,8 @@ static const aotc_value arguments_0[] = {
      .is_written = true,
      .memory = AOTC_MEMORY_DEVICE,
      .is_owned = false,
-     .aliases = -1},
+     .aliases = -1,
+     .state = NULL},
 };
 
 static const aotc_entry entries[] = {
@@ -47,4 +48,5 @@ const harness_program aotc_harness_program = {
     .entries = entries,
     .kernel_count = 1,
     .kernels = kernels,
+    .state = NULL,
 };

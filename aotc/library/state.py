@@ -1,0 +1,117 @@
+"""The state of a generated library: an object whose tensors entries read and write."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from pathlib import Path
+from typing import Any, Protocol
+
+from aotc.errors import InputError
+from aotc.library.arrays import array_of, wait_for
+from aotc.library.results import TYPE_STRINGS
+from aotc.manifest import Field, Manifest
+
+
+class Library(Protocol):
+    """A library whose state it is: `aotc.library.opened.Library`."""
+
+    path: Path
+    manifest: Manifest
+
+    def function(self, name: str, result: Any = ...) -> Any:
+        """A C function of the library."""
+
+    def check(self, status: int) -> None:
+        """Raises LibraryError for a status that is not 0."""
+
+
+class State:
+    """What entries of a library remember, made by `library.state()`, and given to them as `state=`.
+    It begins with the values that the module has, and is freed with the object.
+
+    `fields` describes its tensors, by name. Calls that use one state come one after another; a
+    stream that works on it must be waited for before any of the methods.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.fields = {field.name: field for field in library.manifest.state}
+        if not self.fields:
+            raise InputError(f"The entries of '{library.path}' remember nothing: it has no state.")
+        self.handle = ctypes.c_void_p()
+        self._call("create", ctypes.byref(self.handle))
+        free = library.function(library.manifest.functions["state_free"])
+        weakref.finalize(self, free, self.handle).atexit = False
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{field.name}: {field.type}" for field in self.fields.values())
+        return f"<state of {self.library.path}: {fields}>"
+
+    def read(self, name: str) -> Any:
+        """A field's elements, as a NumPy array of its own."""
+        try:
+            import numpy
+        except ImportError:
+            raise InputError("A field is read as an array.", hint="pip install numpy") from None
+        field = self._field(name)
+        array = numpy.empty(field.shape, numpy.dtype(TYPE_STRINGS[field.dtype]))
+        address = ctypes.c_void_p(array.ctypes.data)
+        self._call("read", self.handle, name.encode(), address, ctypes.c_uint64(field.bytes))
+        return array
+
+    def write(self, name: str, array: Any) -> None:
+        """Copies a contiguous array of the field's type and shape into the field."""
+        field = self._field(name)
+        given = array_of(array, None)
+        fits = given.shape == field.shape and given.has_bits_of(field.dtype)
+        if not fits or not given.is_contiguous:
+            raise InputError(
+                f"The field '{name}' takes a contiguous array of {field.dtype.value} of shape "
+                f"{field.shape}, and was given one of {given.dtype.value} of shape {given.shape}"
+                + (", which is not contiguous." if fits else ".")
+            )
+        if given.produced_on is not None:
+            wait_for(given.produced_on)
+        address = ctypes.c_void_p(given.address)
+        self._call("write", self.handle, name.encode(), address, ctypes.c_uint64(field.bytes))
+
+    def reset(self) -> None:
+        """Lets every field begin again."""
+        self._call("reset", self.handle)
+
+    def copy(self) -> State:
+        """Another state with the same content."""
+        other = State(self.library)
+        self._call("copy", other.handle, self.handle)
+        return other
+
+    def truncate(self, name: str, dimension: int, length: int) -> None:
+        """Lets those elements of a field begin again whose index along a dimension is `length` or
+        more."""
+        self._field(name)
+        self._call(
+            "truncate",
+            self.handle,
+            name.encode(),
+            ctypes.c_int32(dimension),
+            ctypes.c_int64(length),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes every field to a file."""
+        self._call("save", self.handle, os.fsencode(path))
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Reads what a state of the same fields has saved."""
+        self._call("load", self.handle, os.fsencode(path))
+
+    def _field(self, name: str) -> Field:
+        if name not in self.fields:
+            raise InputError(f"The state has no field '{name}': {', '.join(self.fields)}.")
+        return self.fields[name]
+
+    def _call(self, does: str, *arguments: Any) -> None:
+        library = self.library
+        library.check(library.function(library.manifest.functions[f"state_{does}"])(*arguments))

@@ -1,0 +1,15 @@
+"""`aotc-write-into-arguments`: results that are new values of arguments become writes of these."""
+
+from __future__ import annotations
+
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.lower.tensors.in_place import write_into_arguments
+
+
+class WriteIntoArguments(OwnPass, frozen=True):
+    name = "aotc-write-into-arguments"
+    needs = ("aotc-mark-tensors",)
+    reason: str = "results that are an argument's new value are written there, in place"
+
+    def run(self, lowering: Lowering) -> None:
+        write_into_arguments(lowering.module)

@@ -1,0 +1,96 @@
+"""Results that are the new values of arguments (`aotc.into`) → writes into these, in place.
+
+`{aotc.into = N}` on a result says that the caller finds it in argument N behind the call.
+Bufferization may write such an argument, and mostly computes the result there. Then nothing is
+left to do; a result that is elsewhere is copied, at the end of the function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.errors import InputError
+from aotc.input.entries import INTO_ATTRIBUTE, functions_of
+from aotc.input.state import targets_of
+from aotc.mlir import ir
+from aotc.ops import symbol_of
+
+# What shows all of a buffer, its elements in their order.
+_SAME = ("memref.cast", "memref.collapse_shape", "memref.expand_shape")
+_NEW = ("memref.alloc", "memref.get_global")
+
+
+def write_into_arguments(module: Any) -> None:
+    """Changes functions of memrefs that return such results: they return the others alone. Raises
+    InputError for one that others call."""
+    with module.context:
+        called = {ops.callee_of(call) for call in ops.find(module.operation, "func.call")}
+        for function in functions_of(module):
+            targets = targets_of(function)
+            if not targets:
+                continue
+            if symbol_of(function) in called:
+                raise InputError(
+                    f"'{symbol_of(function)}' writes into its arguments ({INTO_ATTRIBUTE}), and is "
+                    "called by itself or by another function that it could not be inlined into."
+                )
+            for returned in ops.find(function, "func.return"):
+                _write(returned, targets, function.regions[0].blocks[0].arguments)
+            _drop_results(function, targets)
+
+
+def _write(returned: Any, targets: dict[int, int], arguments: Any) -> None:
+    values = list(returned.operands)
+    written = [arguments[target] for target in targets.values()]
+    late = {}
+    for i, value in enumerate(values):
+        target = arguments[targets[i]] if i in targets else None
+        root = _root(value)
+        if target is not None and root == target:
+            continue
+        # Kept elsewhere if it is in such an argument, or may be: the caller's, and changed below.
+        owner = ops.defining(root)
+        is_apart = root in arguments if owner is None else owner.name in _NEW
+        if isinstance(value.type, ir.MemRefType) and (root in written or not is_apart):
+            values[i] = _copy(returned, value)
+        if target is not None:
+            late[i] = target
+    with returned.location, ir.InsertionPoint(returned):
+        for i, target in late.items():
+            ops.create("memref.copy", [values[i], target])
+        ops.create("func.return", [value for i, value in enumerate(values) if i not in targets])
+    ops.erase(returned)
+
+
+def _root(value: Any) -> Any:
+    """The buffer that a value is, all of it: an allocation, an argument, or what is not known."""
+    while (view := ops.defining(value)) is not None and view.name in _SAME:
+        value = view.operands[0]
+    return value
+
+
+def _copy(returned: Any, value: Any) -> Any:
+    """A new buffer with the value's elements; `returned` is where it is needed."""
+    with returned.location, ir.InsertionPoint(returned):
+        sizes = [
+            ops.create("memref.dim", [value, ops.constant_index(i)], [ir.IndexType.get()]).result
+            for i in range(value.type.rank)
+            if value.type.is_dynamic_dim(i)
+        ]
+        segments = ir.DenseI32ArrayAttr.get([len(sizes), 0])
+        copy = ops.create(
+            "memref.alloc", sizes, [value.type], {"operandSegmentSizes": segments}
+        ).result
+        ops.create("memref.copy", [value, copy])
+    return copy
+
+
+def _drop_results(function: Any, targets: dict[int, int]) -> None:
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    kept = [i for i in range(len(type_.results)) if i not in targets]
+    function.attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(type_.inputs, [type_.results[i] for i in kept])
+    )
+    attributes = list(ir.ArrayAttr(function.attributes["res_attrs"]))
+    function.attributes["res_attrs"] = ir.ArrayAttr.get([attributes[i] for i in kept])
