@@ -26,6 +26,7 @@ from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
+from aotc.frontends.torch_state import mark_changes, take_state
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
 from aotc.frontends.torch_widening import widen_elements
@@ -49,8 +50,8 @@ ALONE = threading.RLock()
 def import_program(program: Any, name: str) -> Any:
     """A `torch.export.ExportedProgram` as an `ir.Module` with one entry, `name`: linalg on tensors.
 
-    Arguments are called as the program's inputs are. Raises InputError for operations that
-    torch-mlir does not lower, and for programs that change their buffers or inputs.
+    Arguments are called as the program's inputs are; the buffers that it changes are state (see
+    torch_state.py). Raises InputError for operations that torch-mlir does not lower.
     """
     from torch_mlir import fx  # type: ignore[import-not-found, unused-ignore]
 
@@ -61,6 +62,7 @@ def import_program(program: Any, name: str) -> Any:
             _check_sizes(program)
             _check_results(program)
             _add_unsaved_buffers(program)
+            changes = take_state(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
             make_views(program)
@@ -77,7 +79,6 @@ def import_program(program: Any, name: str) -> Any:
         raise InputError(
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
-    _check_changes(program.graph_signature)
     count_from_start(module)
     keep_integers(module)
     widen_elements(module)
@@ -86,22 +87,11 @@ def import_program(program: Any, name: str) -> Any:
     propagate_nans(module)
     bound_shifts(module)
     check_divisors(module)
-    make_entry(module, name, list(program.graph_signature.user_inputs))
+    inputs = list(program.graph_signature.user_inputs)
+    make_entry(module, name, inputs)
+    mark_changes(module, changes, inputs)
     unify_sizes(module, program)
     return module
-
-
-def _check_changes(signature: Any) -> None:
-    """Raises InputError for a program that leaves something behind: the importer makes results of
-    that, in front of the program's own, and the next call would begin anew."""
-    buffers = [f"buffer '{name}'" for name in signature.buffers_to_mutate.values()]
-    inputs = [f"input '{name}'" for name in signature.user_inputs_to_mutate.values()]
-    if buffers or inputs:
-        raise InputError(
-            f"This program changes its {', its '.join([*buffers, *inputs])} in place, which an "
-            "entry does not.",
-            hint="return the new value as a result; or export the module after .eval().",
-        )
 
 
 def _check_sizes(program: Any) -> None:

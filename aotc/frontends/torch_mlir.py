@@ -24,15 +24,7 @@ def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
     from torch_mlir import ir
 
     with module.context:
-        functions = [
-            operation.operation
-            for operation in module.body.operations
-            if "function_type" in operation.operation.attributes
-            and operation.operation.regions[0].blocks
-        ]
-        if len(functions) != 1:
-            raise InputError(f"Expected one function, and the importer made {len(functions)}.")
-        (function,) = functions
+        function = entry_of(module)
         check_dialects(function)
         _correct_gelus(function)
         _divide_by_zero(function)
@@ -47,6 +39,19 @@ def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
                 [ir.DictAttr.get({NAME_ATTRIBUTE: ir.StringAttr.get(text)}) for text in arguments]
             )
     return module
+
+
+def entry_of(module: Any) -> Any:
+    """The module's one function with a body. Raises InputError for another number of them."""
+    functions = [
+        operation.operation
+        for operation in module.body.operations
+        if "function_type" in operation.operation.attributes
+        and operation.operation.regions[0].blocks
+    ]
+    if len(functions) != 1:
+        raise InputError(f"Expected one function, and the importer made {len(functions)}.")
+    return functions[0]
 
 
 def check_dialects(function: Any) -> None:
