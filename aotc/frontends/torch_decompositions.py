@@ -25,6 +25,7 @@ def decompositions() -> dict[Any, Any]:
     return {
         **table,
         aten.rms_norm.default: rms_norm,
+        aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,
         aten.median.default: _median,
         aten.median.dim: _median_of_rows,
@@ -43,7 +44,23 @@ def decompositions() -> dict[Any, Any]:
         aten.searchsorted.Tensor: _searchsorted,
         aten.histc.default: _histc,
         aten.scatter_reduce.two: _scatter_reduce,
+        aten._grouped_mm.default: _grouped_mm,
+        aten.index.Tensor: _index,
+        **_of_libraries(),
     }
+
+
+def _of_libraries() -> dict[Any, Any]:
+    """Those of operators that other packages register, where they have."""
+    import torch
+
+    found = {}
+    for name, function in _BY_NAME.items():
+        library, operator = name.split("::")
+        packet = getattr(getattr(torch.ops, library), operator, None)
+        if packet is not None:
+            found[packet.default] = function
+    return found
 
 
 def _sort(x: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
@@ -52,6 +69,71 @@ def _sort(x: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = F
 
     del stable
     return torch.ops.aten.sort.default(x, dim, descending)
+
+
+# --- Attention ------------------------------------------------------------------------------------
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """With the strides that the operator's result has, which programs view as other shapes: heads
+    behind the sequence. PyTorch's own has the batch behind the sequence, too."""
+    import torch
+
+    output, weights = torch.ops.aten._scaled_dot_product_attention_math.default(
+        query,
+        key,
+        value,
+        attn_mask=attn_mask,
+        dropout_p=dropout_p,
+        is_causal=is_causal,
+        scale=scale,
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
+    return output.transpose(1, 2).contiguous().transpose(1, 2), weights
+
+
+# --- Mixtures of experts --------------------------------------------------------------------------
+
+
+def _grouped_mm(
+    x: Tensor,
+    weights: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+) -> Tensor:
+    """Rows up to each offset with a matrix each, or a product of batches where there are none."""
+    import torch
+
+    if weights.dim() != 3 or bias is not None or out_dtype not in (None, x.dtype):
+        return NotImplemented
+    if x.dim() == 3 and offs is None:
+        return torch.bmm(x, weights)
+    return (
+        _rows_by_groups(x, weights, offs) if x.dim() == 2 and offs is not None else NotImplemented
+    )
+
+
+def _rows_by_groups(x: Tensor, weights: Tensor, offs: Tensor) -> Tensor:
+    """Of the products with all matrices, each row's own: which of them are needed depends on
+    values. Rows behind the last offset are 0."""
+    import torch
+
+    groups, rows = weights.shape[0], torch.arange(x.shape[0])
+    group = (offs.unsqueeze(0) <= rows.unsqueeze(1)).sum(1)
+    products = torch.bmm(x.unsqueeze(0).expand(groups, -1, -1), weights)
+    index = group.clamp(max=groups - 1).reshape(1, -1, 1).expand(1, -1, weights.shape[2])
+    chosen = products.gather(0, index).squeeze(0)
+    return torch.where((group < groups).unsqueeze(1), chosen, 0)
 
 
 # --- Medians --------------------------------------------------------------------------------------
@@ -229,6 +311,38 @@ def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     return (is_in_bin & is_inside.unsqueeze(0)).sum(1).to(x.dtype)
 
 
+# --- Indices --------------------------------------------------------------------------------------
+
+
+def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """Of several tensors of indices of any size, which torch-mlir does not take to be of the same:
+    one, of the dimensions put together. An index out of bounds stays out of bounds."""
+    import torch
+
+    places = [place for place, index in enumerate(indices) if index is not None]
+    given = [index for index in indices if index is not None]
+    first, count = places[0], len(places)
+    if (
+        count < 2
+        or places != list(range(first, first + count))
+        or any(index.dtype not in (torch.int64, torch.int32) for index in given)
+        or all(isinstance(size, int) for index in given for size in index.shape)
+    ):
+        return NotImplemented
+    sizes, whole = x.shape[first : first + count], 1
+    together: Any = 0
+    is_inside: Any = None
+    for index, size in zip(given, sizes, strict=True):
+        index = index.to(torch.int64)
+        index = torch.where(index < 0, index + size, index)
+        is_here = (index >= 0) & (index < size)
+        is_inside = is_here if is_inside is None else is_inside & is_here
+        together, whole = together * size + index, whole * size
+    row = torch.where(is_inside, together, whole)
+    shape = (*x.shape[:first], whole, *x.shape[first + count :])
+    return x.reshape(shape)[(slice(None),) * first + (row,)]
+
+
 # --- Scatters -------------------------------------------------------------------------------------
 
 
@@ -244,3 +358,6 @@ def _scatter_reduce(
     counts = ones.scatter_add(dim, index, torch.ones_like(src)).clamp(min=1)
     total = torch.scatter_reduce(x, dim, index, src, "sum", include_self=include_self)
     return torch.div(total, counts, rounding_mode="floor")
+
+
+_BY_NAME = {"transformers::grouped_mm_fallback": _rows_by_groups}

@@ -79,3 +79,26 @@ def test_decompositions(functions: dict[str, Any], x: Any, tmp_path: Path) -> No
     for name, ours, theirs in zip(functions, found, eager, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6, err_msg=name)
         np.testing.assert_array_equal(np.signbit(ours), np.signbit(theirs), err_msg=name)
+
+
+def test_products_by_groups(tmp_path: Path) -> None:
+    """A matrix for the rows up to each offset, none for an empty group; and batches without."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any, weights: Any, ends: Any) -> Any:
+            return torch._grouped_mm(x, weights, ends), torch._grouped_mm(weights, weights)
+
+    torch.manual_seed(0)
+    x, weights = torch.randn(11, 16).bfloat16(), torch.randn(4, 16, 16).bfloat16()
+    ends = torch.tensor([3, 3, 7, 11], dtype=torch.int32)
+    groups = zip([0, 3, 3, 7], ends.tolist(), weights.double(), strict=True)
+    exact = [torch.cat([x[a:b].double() @ weight for a, b, weight in groups])]
+    exact.append(weights.double() @ weights.double())
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(Module(), (x, weights, ends), name="groups", **files)
+    # NumPy has no bfloat16.
+    inputs = [x.view(torch.uint16).numpy(), weights.view(torch.uint16).numpy(), ends.numpy()]
+    results = [np.zeros(each.shape, np.uint16) for each in exact]
+    for got, expected in zip(call(artifact, "groups", inputs, results), exact, strict=True):
+        values = torch.from_numpy(got).view(torch.bfloat16).double()
+        torch.testing.assert_close(values, expected, rtol=2**-7, atol=2**-5)

@@ -60,6 +60,13 @@ OF_BOTH: dict[str, Any] = {
     "part, -1 first": (lambda x: x.flatten(0, 1).relu().view(-1, x.shape[1], 32) + x,),
     "heads beside batches": (lambda x: heads(x).reshape(-1, x.shape[1], 8) + 1,),
     "attention": (lambda x: functional.scaled_dot_product_attention(heads(x), heads(x), heads(x)),),
+    "attention as rows": (
+        lambda x: (
+            functional.scaled_dot_product_attention(heads(x), heads(x), heads(x), is_causal=True)
+            .transpose(1, 2)
+            .view(-1, 32)
+        ),
+    ),
     "encoder": (
         lambda layer, x: layer(x),
         nn.TransformerEncoderLayer(32, 4, 64, batch_first=True),
@@ -69,6 +76,8 @@ OF_BOTH: dict[str, Any] = {
         nn.GroupNorm(4, 32),
     ),
     "stack": (lambda x: torch.stack([x, x * 2], 2).flatten(1, 2),),
+    "a place of each row": (lambda x: x[torch.arange(x.shape[0]), x[..., 0].argmax(1)],),
+    "from the end": (lambda x: x[:, x[0, :, 0].argsort() - x.shape[1], x[0, :, 1].argsort() % 32],),
 }
 
 
