@@ -11,6 +11,8 @@
 #   make stress       builds on partly warm caches, three at a time, and interrupted ones
 #   make artifacts    records what is generated from many modules, to be compared (tests/artifacts)
 #   make networks     new random networks of PyTorch's layers, which it installs, on the CPU
+#   make models       models of PyTorch, torchvision, timm, transformers and diffusers, which it installs, on
+#                     the CPU: docs/models.md's table; goes on where it was interrupted
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
@@ -25,12 +27,13 @@
 #
 # PYTHON=... names another python3, JOBS=... how many tests run at a time, BENCH=... options of the
 # benchmark (`make bench BENCH=--help` tells them), PROPERTY=..., FUZZ=..., STRESS=..., NETWORKS=...,
-# ARTIFACTS=... (a folder) and CHIPS=... those of the targets of these names
+# ARTIFACTS=... (a folder), CHIPS=... and MODELS=... those of the targets of these names
 # (FUZZ='--seconds 600 --category onnx').
 
 PYTHON ?= python3
 JOBS ?= 2
 TORCH ?= 2.13.0
+TORCHVISION ?= 0.28.0
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -43,7 +46,7 @@ C_FILES = $(shell find runtime_c templates samples bench tests '(' -name '*.[ch]
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all test-frontends frontends bench bench-launch bench-ladder bench-bandwidth bench-gemm \
   bench-attention gpu-bundle gpu-products model-bundle lint setup clean property networks fuzz stress \
-  chips artifacts
+  chips artifacts models
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -108,6 +111,12 @@ chips: $(INSTALLED)
 
 networks: frontends
 	$(RUN) -m tests.frontends.networks.run $(NETWORKS)
+
+# torchvision's wheels ask for the build of PyTorch with GPUs.
+models: frontends
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps 'torchvision==$(TORCHVISION)' timm
+	$(RUN) -m pip install --quiet --disable-pip-version-check transformers diffusers pillow
+	$(RUN) -m tests.frontends.zoo.run $(MODELS)
 
 bench: $(INSTALLED)
 	@mkdir -p build/bench

@@ -1,0 +1,1 @@
+"""Models that people have, unmodified and small: built by aotc, and compared with PyTorch."""
