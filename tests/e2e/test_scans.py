@@ -164,3 +164,12 @@ def test_a_row_that_reads_what_it_wrote(
     """Its iterations depend on each other in memory, too: they stay a loop."""
     found = aotc("build", mlir_file(SHIFTED), "--explain", "--emit", "mlir", "-o", "-")
     assert "scan it together" not in found.succeeded().stderr
+
+
+@pytest.mark.parametrize("option", [[], ["--no-cpu-kernels"]])
+def test_what_the_cpu_runs(
+    option: list[str], aotc: Callable[..., Outcome], mlir_file: Callable[..., Path]
+) -> None:
+    found = aotc("build", mlir_file(_rows("f32", "?")), *option, "--emit", "mlir", "-o", "-")
+    kernels = found.succeeded().stdout.count("gpu.launch_func")
+    assert kernels == (1 if option else 2)

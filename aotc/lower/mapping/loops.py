@@ -49,11 +49,13 @@ def map_parallel_loops(
     *,
     block: tuple[int, ...] | None = None,
     remarks: Remarks | None = None,
+    cpu_kernels: bool = True,
 ) -> int:
     """Turns each parallel loop of the host functions that is not mapped by hand into a launch.
 
     `device_functions` are those that run in kernels, and keep their loops; `block` is the size
-    of all blocks, where it is given. Returns how many launches there are now for loops.
+    of all blocks, where it is given. Without `cpu_kernels`, no launch is for the CPU alone. Returns
+    how many launches there are now for loops.
     """
     mapped = 0
     with module.context:
@@ -68,7 +70,7 @@ def map_parallel_loops(
                 mapped += _map_full_reduction(columns, block, remarks)
             for loop in _own_loops(function):
                 overlaps.renew()
-                _map(loop, block, overlaps, remarks)
+                _map(loop, block, overlaps, remarks, cpu_kernels=cpu_kernels)
                 mapped += 1
         erase_marks(module)
     return mapped
@@ -104,20 +106,25 @@ def _tidy(joined: list[tuple[Any, str]], overlaps: Overlaps, remarks: Remarks | 
 
 
 def _map(
-    loop: Any, block: tuple[int, ...] | None, overlaps: Overlaps, remarks: Remarks | None
+    loop: Any,
+    block: tuple[int, ...] | None,
+    overlaps: Overlaps,
+    remarks: Remarks | None,
+    *,
+    cpu_kernels: bool,
 ) -> None:
     location = loop.location
     given = _block_for(loop, block)
     with location:
-        why = _launch(loop, given, overlaps)
+        why = _launch(loop, given, overlaps, cpu_kernels=cpu_kernels)
     if remarks is not None:
         remarks.add(STEP, location, why)
 
 
-def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> str:
+def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kernels: bool) -> str:
     """Replaces the loop by a launch of the first kind that fits; what it is."""
     rows = plan_rows(loop, given, overlaps)
-    if rows is not None and rows.scans:
+    if rows is not None and rows.scans and cpu_kernels:
         _launch_scan(loop, rows, plan_points(loop, given), overlaps)
         return f"{rows}; on the CPU a thread for each row"
     if rows is not None:

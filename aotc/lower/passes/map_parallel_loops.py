@@ -26,4 +26,5 @@ class MapParallelLoops(OwnPass, frozen=True):
             separate_device_functions(module),
             block=self.block,
             remarks=lowering.remarks,
+            cpu_kernels=lowering.request.cpu_kernels,
         )
