@@ -65,7 +65,8 @@ class Value(Struct, frozen=True, forbid_unknown_fields=True):
     `is_written` say what the entry does with the buffer. For memref results, `aliases` is
     the argument that the result is, and `memory` says how to free it where `is_owned`:
     `host` by free(), else by mgpuMemFree. `state` is the field of the library's state that the
-    argument is: callers give the state in its place.
+    argument is: callers give the state in its place. `result` is the place of the value among the
+    results of the module's function: also of an argument, where the entry writes a result into it.
     """
 
     name: str
@@ -80,10 +81,35 @@ class Value(Struct, frozen=True, forbid_unknown_fields=True):
     is_owned: bool = False
     aliases: int | None = None
     state: str | None = None
+    result: int | None = None
 
     @property
     def is_scalar(self) -> bool:
         return self.shape is None
+
+
+class Leaf(Struct, frozen=True, forbid_unknown_fields=True):
+    """An input or a result of a program of PyTorch: a tensor of `dtype` (PyTorch's name), a whole
+    number, or a constant, as Python writes it, for which the entry has neither an argument nor a
+    result."""
+
+    dtype: str | None = None
+    constant: str | None = None
+
+
+class Call(Struct, frozen=True, forbid_unknown_fields=True):
+    """How PyTorch calls the module that an entry was made of.
+
+    `inputs` and `outputs` are what `torch.utils._pytree.treespec_dumps` makes of the structures
+    of (args, kwargs) and of what is returned; None for classes that PyTorch cannot write down.
+    Their leaves are `given` and `returned`. `names` are the parameters given by position.
+    """
+
+    inputs: str | None
+    outputs: str | None
+    names: tuple[str, ...]
+    given: tuple[Leaf, ...]
+    returned: tuple[Leaf, ...]
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,7 +117,8 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
 
     `functions` are its C functions in a library, by what they do: `call`, `async` (unless
     `why_not_async` says why there is none), `memref`, `c_interface`. `state` is the C type of the
-    object that callers give in place of the arguments that are state, if there are any.
+    object that callers give in place of the arguments that are state, if there are any. `call` is
+    there for a module of PyTorch.
     """
 
     name: str
@@ -101,6 +128,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     why_not_async: str | None = None
     functions: dict[str, str] = field(default_factory=dict)
     state: str | None = None
+    call: Call | None = None
 
     @property
     def given(self) -> tuple[Value, ...]:
@@ -222,6 +250,19 @@ def parse_manifest(text: str, name: str) -> Manifest:
         return msgspec.convert(document, Manifest)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MsgspecError):
         raise _no_manifest(name) from None
+
+
+def call_text(call: Call) -> str:
+    """A `Call` as front ends write it on a function."""
+    return json.dumps(msgspec.to_builtins(call))
+
+
+def parse_call(text: str) -> Call:
+    """What `call_text` wrote. Raises InputError for another text."""
+    try:
+        return msgspec.convert(json.loads(text), Call)
+    except (ValueError, RecursionError, MsgspecError):
+        raise InputError("The attribute 'aotc.call' of a function is not aotc's.") from None
 
 
 def _no_manifest(name: str) -> InputError:

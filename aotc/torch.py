@@ -1,19 +1,47 @@
-"""`aotc.torch.build`: a PyTorch module, exported, imported and built in one call.
+"""`aotc.torch.build`: a PyTorch module, exported, imported and built in one call; and called as the
+module is.
 
 import aotc.torch
-artifact = aotc.torch.build(model, (x,), emit="shared", out="out/")
-y = aotc.load(artifact).model(x)
+model = aotc.torch.build(model, (x,), out="out/")
+y = model(x)
+model = aotc.torch.load("out/")     # later, elsewhere: PyTorch, but neither a build nor the module
 """
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 from typing import Any
 
 from aotc.api import Artifact
 from aotc.api import build as build_module
-from aotc.errors import ToolError
+from aotc.errors import InputError, ToolError
 from aotc.frontends.torch import ALONE, FRONTEND, import_program
+from aotc.library.opened import load as load_library
+from aotc.library.torch_module import Module
+
+
+class ModuleArtifact(Artifact, frozen=True, dict=True):
+    """What was built of a module: also a function with the module's own signature, where a shared
+    library is among it (see `Module`). `structures` are those of its arguments and results."""
+
+    structures: tuple[Any, Any]
+
+    @functools.cached_property
+    def module(self) -> Module:
+        """The library's entry as a function. Raises InputError where no library was built."""
+        if "shared" not in self.paths:
+            raise InputError(
+                f"Only a shared library can be called, and '{self.path}' is none.",
+                hint='build it with emit="shared".',
+            )
+        library = load_library(self)
+        (entry,) = library
+        return Module(library[entry], self.structures)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
 
 
 def build(
@@ -23,15 +51,16 @@ def build(
     kwargs: dict[str, Any] | None = None,
     dynamic_shapes: Any = None,
     name: str | None = None,
+    emit: Any = "shared",
     **options: Any,
-) -> Artifact:
+) -> ModuleArtifact:
     """Builds what `torch.export.export(module, args, kwargs, dynamic_shapes=...)` gives, or an
     ExportedProgram that is there already.
 
     The entry is `name`, by default the module's class in small letters with underscores. Its
     arguments are the inputs, by their names in `forward`; a result whose shape is known is one
     more argument, which the entry writes. The weights are constants. `options` are those of
-    `aotc.build`.
+    `aotc.build`; the result is called with the arguments of `forward`.
 
     Raises InputError for what torch-mlir cannot lower, ToolError without PyTorch; what
     torch.export raises is raised as it is.
@@ -47,4 +76,28 @@ def build(
             program = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes)
         name = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
     name = name or "program"
-    return build_module(import_program(program, name), name=name, **options)
+    built = build_module(import_program(program, name), name=name, emit=emit, **options)
+    spec = program.call_spec
+    fields = {field: getattr(built, field) for field in Artifact.__struct_fields__}
+    return ModuleArtifact(**fields, structures=(spec.in_spec, spec.out_spec))
+
+
+def load(path: str | os.PathLike[str], entry: str | None = None) -> Module:
+    """Opens a library that was built of a module of PyTorch, as a function with its signature.
+
+    `path` is what `aotc.load` takes. `entry` is needed where the library has several. Raises
+    InputError where one of them is not there, and for an entry that is no module of PyTorch.
+    """
+    library = load_library(path)
+    names = [name for name in library if library[name].entry.call is not None]
+    if entry is None and len(names) == 1:
+        (entry,) = names
+    if entry not in names:
+        known = ", ".join(names) or "none"
+        raise InputError(
+            f"'{path}' has no entry '{entry}' that was a module of PyTorch's. It has: {known}."
+            if entry is not None
+            else f"'{path}' does not have one entry that was a module of PyTorch's, but: {known}.",
+            hint="aotc.load opens any library.",
+        )
+    return Module(library[entry])

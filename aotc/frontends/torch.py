@@ -17,6 +17,7 @@ from aotc.errors import AotcError, InputError
 from aotc.frontends.passes import run_passes
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
+from aotc.frontends.torch_call import call_of, drop_constant_outputs, unsigned_results
 from aotc.frontends.torch_decompositions import decompositions
 from aotc.frontends.torch_divisions import check_divisors
 from aotc.frontends.torch_indices import count_from_start
@@ -30,6 +31,7 @@ from aotc.frontends.torch_state import mark_changes, take_state
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
 from aotc.frontends.torch_widening import widen_elements
+from aotc.manifest import call_text
 
 _HINT = "pip install 'aotc[torch]'"
 # What `fx.export_and_import` runs for linalg on tensors. That writes the module to a file of one
@@ -60,7 +62,8 @@ def import_program(program: Any, name: str) -> Any:
             warnings.simplefilter("ignore")
             program = program.run_decompositions(decompositions())
             _check_sizes(program)
-            _check_results(program)
+            call = call_of(program)
+            drop_constant_outputs(program)
             _add_unsaved_buffers(program)
             changes = take_state(program)
             _drop_fixed_inputs(program)
@@ -88,7 +91,8 @@ def import_program(program: Any, name: str) -> Any:
     bound_shifts(module)
     check_divisors(module)
     inputs = list(program.graph_signature.user_inputs)
-    make_entry(module, name, inputs)
+    unsigned = [len(changes) + number for number in unsigned_results(call)]
+    make_entry(module, name, inputs, call=call_text(call), unsigned=unsigned)
     mark_changes(module, changes, inputs)
     unify_sizes(module, program)
     return module
@@ -109,22 +113,6 @@ def _check_sizes(program: Any) -> None:
             raise InputError(
                 f"{place}How many elements {node.target} gives depends on values: that is not "
                 "supported."
-            )
-
-
-def _check_results(program: Any) -> None:
-    """Raises InputError for results of unsigned integers and of unknown size: these are returned as
-    arrays, whose type has no sign of its own."""
-    for node in program.graph.output_node().args[0]:
-        value: Any = getattr(node, "meta", {}).get("val")
-        shape = getattr(value, "shape", ())
-        if "uint" in str(getattr(value, "dtype", "")) and not all(
-            isinstance(size, int) for size in shape
-        ):
-            type_ = str(value.dtype).removeprefix("torch.")
-            raise InputError(
-                f"The result '{node.name}' of {type_} of any size would be returned with a sign: "
-                "convert it to a signed type."
             )
 
 

@@ -9,7 +9,13 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.input.entries import ENTRY_ATTRIBUTE, IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE
+from aotc.input.entries import (
+    CALL_ATTRIBUTE,
+    ENTRY_ATTRIBUTE,
+    IMPORTED_ATTRIBUTE,
+    NAME_ATTRIBUTE,
+    UNSIGNED_ATTRIBUTE,
+)
 from aotc.input.source import find_place
 
 # What its gelu by tanh multiplies with, and what that should be.
@@ -17,10 +23,18 @@ _WRONG_FACTOR = 0.7977240352174656
 _RIGHT_FACTOR = math.sqrt(2 / math.pi)
 
 
-def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
+def make_entry(
+    module: Any,
+    name: str,
+    arguments: Sequence[str],
+    *,
+    unsigned: Sequence[int] = (),
+    call: str | None = None,
+) -> Any:
     """Makes the module's one function with a body an entry called `name`, whose arguments have
-    these names. Raises InputError where there is another number of functions, and for operations
-    of torch-mlir's own."""
+    these names, and whose results of these numbers have unsigned elements. `call` is the text of
+    a `manifest.Call`. Raises InputError where there is another number of functions, and for
+    operations of torch-mlir's own."""
     from torch_mlir import ir
 
     with module.context:
@@ -34,6 +48,10 @@ def make_entry(module: Any, name: str, arguments: Sequence[str]) -> Any:
             del function.attributes["sym_visibility"]
         function.attributes[ENTRY_ATTRIBUTE] = ir.UnitAttr.get()
         function.attributes[IMPORTED_ATTRIBUTE] = ir.UnitAttr.get()
+        if call is not None:
+            function.attributes[CALL_ATTRIBUTE] = ir.StringAttr.get(call)
+        if unsigned:
+            function.attributes[UNSIGNED_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(list(unsigned))
         if len(arguments) == len(function.regions[0].blocks[0].arguments):
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(
                 [ir.DictAttr.get({NAME_ATTRIBUTE: ir.StringAttr.get(text)}) for text in arguments]

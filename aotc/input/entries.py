@@ -13,7 +13,7 @@ from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import EXE
 from aotc.errors import InputError, near_names
 from aotc.input.source import Problem, Source, input_error
-from aotc.manifest import Dtype, Entry, Value
+from aotc.manifest import Call, Dtype, Entry, Value, parse_call
 from aotc.mlir import ir
 from aotc.ops import body_of_module, is_declaration, symbol_of
 
@@ -26,6 +26,10 @@ STATE_ATTRIBUTE = "aotc.state"
 INITIAL_ATTRIBUTE = "aotc.initial"
 # On results: the number of the argument that the result is written into.
 INTO_ATTRIBUTE = "aotc.into"
+# On entries of front ends: which results are unsigned, as MLIR's types do not say; and the text of
+# a `manifest.Call`.
+UNSIGNED_ATTRIBUTE = "aotc.unsigned_results"
+CALL_ATTRIBUTE = "aotc.call"
 PROGRAM_MAIN = "main"
 # Of functions, arguments, and types as they are told, in characters: compilers of C take literals
 # of 4095.
@@ -35,6 +39,10 @@ RUNTIME_PREFIXES = ("aotc_", "mgpu")
 # What a program's main may return.
 EXIT_CODES = ("i1", "i8", "i16", "i32", "i64", "index")
 
+_UNSIGNED = {
+    **{dtype: dtype for dtype in Dtype},
+    **{Dtype(f"i{bits}"): Dtype(f"u{bits}") for bits in (8, 16, 32, 64)},
+}
 _DYNAMIC = -(2**63)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BLOCK_SPACES = ("workgroup", "private", "shared")
@@ -212,7 +220,7 @@ def describe_again(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, .
         }
         problems: list[Problem] = []
         again = tuple(
-            _describe_entry(source, functions[entry.name], problems)
+            _with_results(entry, _describe_entry(source, functions[entry.name], problems))
             if entry.name in functions
             else entry
             for entry in entries
@@ -220,6 +228,30 @@ def describe_again(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, .
     if problems:
         raise input_error(source, problems)
     return again
+
+
+def _with_results(before: Entry, after: Entry) -> Entry:
+    """The entry after a lowering, with the places of its results, which may be arguments now."""
+    own_results = [value for value in before.results if value.result is not None]
+    buffers, scalars = ([v for v in own_results if v.is_scalar is one] for one in (False, True))
+    own = len(before.arguments)
+    moved = after.arguments[own:]
+    kept = [value for value in after.results if not value.is_scalar]
+    is_as_before = len(after.results) - len(kept) == len(scalars)
+    if (moved and kept) or len(moved) + len(kept) != len(buffers) or not is_as_before:
+        return after  # by a pipeline of the user's
+    made = iter([_placed(*pair) for pair in zip(buffers, [*moved, *kept], strict=True)])
+    arguments = [*after.arguments[:own], *(next(made) for _ in moved)]
+    numbers = iter(scalars)
+    results = [
+        _placed(next(numbers), value) if value.is_scalar else next(made) for value in after.results
+    ]
+    return replace(after, arguments=tuple(arguments), results=tuple(results), call=before.call)
+
+
+def _placed(before: Value, after: Value) -> Value:
+    is_unsigned = _UNSIGNED[after.dtype] == before.dtype
+    return replace(after, result=before.result, dtype=before.dtype if is_unsigned else after.dtype)
 
 
 def _check_names(wanted: tuple[str, ...], functions: dict[str, Any]) -> None:
@@ -264,7 +296,36 @@ def _describe_entry(source: Source, function: Any, problems: list[Problem]) -> E
         for i, type_ in enumerate(function_type.results)
     ]
     problems += [(function.location, problem) for problem in wrong]
-    return Entry(name, tuple(arguments), tuple(results))
+    unsigned = _unsigned_results(function)
+    results = [
+        replace(value, dtype=_UNSIGNED[value.dtype]) if i in unsigned else value
+        for i, value in enumerate(results)
+    ]
+    places = _result_places(function, len(results))
+    results = [replace(value, result=i) for value, i in zip(results, places, strict=True)]
+    return Entry(name, tuple(arguments), tuple(results), call=_call_of(function))
+
+
+def _result_places(function: Any, count: int) -> list[int | None]:
+    """The numbers of the results among those that callers get: None for an argument's new value."""
+    into: list[bool] = [False] * count
+    if "res_attrs" in function.attributes:
+        dictionaries = map(ir.DictAttr, ir.ArrayAttr(function.attributes["res_attrs"]))
+        into = [INTO_ATTRIBUTE in dictionary for dictionary in dictionaries]
+    numbers = iter(range(count))
+    return [None if is_into else next(numbers) for is_into in into]
+
+
+def _unsigned_results(function: Any) -> frozenset[int]:
+    if UNSIGNED_ATTRIBUTE not in function.attributes:
+        return frozenset()
+    return frozenset(ir.DenseI64ArrayAttr(function.attributes[UNSIGNED_ATTRIBUTE]))
+
+
+def _call_of(function: Any) -> Call | None:
+    if CALL_ATTRIBUTE not in function.attributes:
+        return None
+    return parse_call(ir.StringAttr(function.attributes[CALL_ATTRIBUTE]).value)
 
 
 def _state_names(function: Any) -> dict[int, str]:

@@ -61,6 +61,17 @@ _TORCH = {
     "complex64": Dtype.C64,
     "complex128": Dtype.C128,
 }
+TORCH_DTYPES = {dtype: name for name, dtype in _TORCH.items()}
+# As NumPy writes them; bf16 and f8, which it has not, by their bits.
+TYPE_STRINGS = {
+    **{dtype: f"<{dtype.value[0]}{dtype.bytes}" for dtype in Dtype},
+    Dtype.BOOL: "|b1",
+    Dtype.I8: "|i1",
+    Dtype.U8: "|u1",
+    Dtype.BF16: "<u2",
+    Dtype.F8E4M3FN: "|u1",
+    Dtype.F8E5M2: "|u1",
+}
 # The packages whose arrays nobody writes to.
 _IMMUTABLE = ("jax", "jaxlib")
 _SAME_BITS = {
@@ -82,6 +93,17 @@ class Array(NamedTuple):
     is_read_only: bool
     owner: Any
     produced_on: int | None = None
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Where its memory begins and ends, in bytes; the same for no elements."""
+        if 0 in self.shape:
+            return (self.address, self.address)
+        steps = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
+        first = sum(step for step in steps if step < 0)
+        last = sum(step for step in steps if step > 0) + 1
+        item = self.dtype.bytes
+        return (self.address + first * item, self.address + last * item)
 
     @property
     def is_contiguous(self) -> bool:

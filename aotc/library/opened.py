@@ -11,6 +11,8 @@ from typing import Any
 from aotc.errors import AotcError, InputError
 from aotc.library.arrays import Array, array_of, wait_for
 from aotc.library.descriptors import from_scalar, memref_type, to_scalar, value_type
+from aotc.library.frameworks import Framework
+from aotc.library.outputs import MADE, Outputs, check_overlaps
 from aotc.library.results import give_back
 from aotc.library.state import State
 from aotc.manifest import Entry, Manifest, Value, read_manifest
@@ -35,13 +37,16 @@ class LibraryError(AotcError):
 
 class Function:
     """An entry of a library. Called with an array for each memref and a number for each scalar, by
-    position or by name; gives what the entry returns: None, a value, or a tuple."""
+    position or by name; gives the results for which it was given no array: None, a value, or a
+    tuple."""
 
     def __init__(self, library: Library, entry: Entry) -> None:
         self._library = library
         self.entry = entry
         self.__name__ = entry.name
         self._names = [value.name for value in entry.given]
+        self._results = {value.name for value in entry.given if value.result is not None}
+        self._has_arrays = any(not value.is_scalar for value in entry.results)
         self.__doc__ = f"{self._signature()}\n\n{_MEANING}"
         memref_arguments = [
             value_type(value) if value.is_scalar else ctypes.c_void_p for value in entry.given
@@ -54,35 +59,68 @@ class Function:
         if "async" in entry.functions:
             self._enqueues = library.function(entry.functions["async"])
 
+    @property
+    def library(self) -> Library:
+        """The library that the entry is in."""
+        return self._library
+
     def __repr__(self) -> str:
         return f"<entry {self._signature()}>"
 
     def _signature(self) -> str:
-        given = [f"{value.name}: {value.type}" for value in self.entry.given]
+        given = [
+            f"{value.name}: {value.type}{' (a result)' if value.result is not None else ''}"
+            for value in self.entry.given
+        ]
         arguments = ", ".join([*given, *(["state"] if self.entry.state is not None else [])])
         results = ", ".join(value.type for value in self.entry.results)
         return f"{self.entry.name}({arguments})" + (f" -> {results}" if results else "")
 
     def __call__(self, *positional: Any, stream: Any = None, **named: Any) -> Any:
         state = self._state(named)
-        given = self._bind(positional, named)
+        # Modules call arguments so, too.
+        out = None if "out" in self._names else named.pop("out", None)
+        found = self.results(self._bind(positional, named), state=state, stream=stream, out=out)
+        if not found:
+            return None
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def results(
+        self,
+        given: Sequence[Any],
+        *,
+        state: Sequence[Any] = (),
+        stream: Any = None,
+        out: Any = None,
+        framework: Framework | None = None,
+    ) -> list[Any]:
+        """Calls the entry with arguments in their order, `MADE` for results that are not given. The
+        other results are arrays of the framework, by default of the one of the arguments. `state`
+        has the handle of the state, where the entry takes one."""
         number = None if stream is None else _stream_number(stream)
+        outputs = None
+        if out is not None or self._has_arrays or any(thing is MADE for thing in given):
+            outputs = Outputs(self.entry, given, out, number, framework)
+            given = outputs.given
         values = [
             to_scalar(value, thing) if value.is_scalar else self._array(value, thing, number)
             for value, thing in zip(self.entry.given, given, strict=True)
         ]
-        if number is not None:
-            return self._enqueue(state, values, number)
-        arguments = [
-            ctypes.byref(_memref(value)) if isinstance(value, Array) else value for value in values
-        ]
+        if self._results:
+            check_overlaps(self.entry, values)
         results = [value_type(value)() for value in self.entry.results]
-        self._library.check(self._by_memrefs(*state, *arguments, *map(ctypes.byref, results)))
+        if number is not None:
+            self._enqueue(state, values, results, number)
+        else:
+            arguments = [
+                ctypes.byref(_memref(value)) if isinstance(value, Array) else value
+                for value in values
+            ]
+            self._library.check(self._by_memrefs(*state, *arguments, *map(ctypes.byref, results)))
         by_number = iter(values)
-        return self._results(
-            results,
-            [next(by_number) if one.state is None else None for one in self.entry.arguments],
-        )
+        every = [next(by_number) if one.state is None else None for one in self.entry.arguments]
+        returned = self._returned(results, every, outputs)
+        return returned if outputs is None else outputs.finish(returned)
 
     def _state(self, named: dict[str, Any]) -> list[Any]:
         """The handle of the state, which is taken out of `named`, if the entry takes one."""
@@ -97,17 +135,19 @@ class Function:
         return [state.handle]
 
     def _bind(self, positional: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        """The arguments in their order, and `MADE` for results that are not given."""
         names = self._names
         if not named and len(positional) == len(names):
             return list(positional)
         given = dict(zip(names, positional, strict=False))
         twice = [name for name in named if name in given]
         unknown = [name for name in named if name not in names]
-        missing = [name for name in names if name not in given and name not in named]
+        missing = [name for name in names if name not in {*given, *named, *self._results}]
         if len(positional) > len(names) or twice or unknown or missing:
             found = [f"{len(positional)} by position", *(f"'{name}'" for name in named)]
             raise InputError(f"{self._signature()} was given {', '.join(found)}.")
-        return [given[name] if name in given else named[name] for name in names]
+        given = {**dict.fromkeys(names, MADE), **given, **named}
+        return [given[name] for name in names]
 
     def _array(self, value: Value, thing: Any, stream: int | None) -> Array:
         assert value.shape is not None
@@ -129,7 +169,9 @@ class Function:
             wait_for(array.produced_on)
         return array
 
-    def _enqueue(self, state: Sequence[Any], values: Sequence[Any], stream: int) -> None:
+    def _enqueue(
+        self, state: Sequence[Any], values: Sequence[Any], results: Sequence[Any], stream: int
+    ) -> None:
         if self._enqueues is None:
             raise InputError(
                 f"{self.entry.name} cannot be enqueued on a stream: {self.entry.why_not_async}."
@@ -146,23 +188,25 @@ class Function:
                 for size, known in zip(value.shape, description.shape, strict=True)
                 if known is None
             ]
-        self._library.check(self._enqueues(*plain, ctypes.c_void_p(stream)))
+        numbers = map(ctypes.byref, results)
+        self._library.check(self._enqueues(*plain, *numbers, ctypes.c_void_p(stream)))
 
-    def _results(self, results: Sequence[Any], values: Sequence[Any]) -> Any:
-        read = [
+    def _returned(
+        self, results: Sequence[Any], values: Sequence[Any], outputs: Outputs | None
+    ) -> list[Any]:
+        return [
             from_scalar(value, result.value if hasattr(result, "value") else result)
-            if value.is_scalar
-            else give_back(value, result, values, self._library.free)
+            if outputs is None or value.is_scalar
+            else give_back(value, result, values, self._library.free, outputs.adopt)
             for value, result in zip(self.entry.results, results, strict=True)
         ]
-        if not read:
-            return None
-        return read[0] if len(read) == 1 else tuple(read)
 
 
 _MEANING = """\
 Arrays are NumPy's, or anything with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, JAX),
-in host or GPU memory, in any mix. What the entry writes is written in place. `stream=` enqueues the
+in host or GPU memory, in any mix. What the entry writes is written in place. Results for which no
+array is given are new ones, of the package of the first array that is given; `out=` has arrays for
+them (a tuple of as many as there are results, None for those to be made). `stream=` enqueues the
 work on a CUDA stream (a number, or an object that has one) and returns. `state=` is what the entry
 remembers, where it takes a state."""
 

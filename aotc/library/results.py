@@ -6,20 +6,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aotc.errors import InputError
-from aotc.library.arrays import Array
-from aotc.manifest import Dtype, Memory, Value
-
-TYPE_STRINGS = {
-    **{dtype: f"<{dtype.value[0]}{dtype.bytes}" for dtype in Dtype},
-    Dtype.BOOL: "|b1",
-    Dtype.I8: "|i1",
-    Dtype.U8: "|u1",
-    # Their bits: NumPy has none of these.
-    Dtype.BF16: "<u2",
-    Dtype.F8E4M3FN: "|u1",
-    Dtype.F8E5M2: "|u1",
-}
+from aotc.library.arrays import TYPE_STRINGS, Array
+from aotc.manifest import Memory, Value
 
 
 class Buffer:
@@ -44,29 +32,33 @@ class Buffer:
 
 
 def give_back(
-    value: Value, memref: Any, arguments: Sequence[Any], free: Callable[[int], None]
+    value: Value,
+    memref: Any,
+    arguments: Sequence[Any],
+    free: Callable[[int], None],
+    adopt: Callable[[Value, Buffer], Any],
 ) -> Any:
-    """A result in memory: the caller's own array where the result is an argument, a NumPy array
-    where the host reaches it, else a `Buffer`."""
+    """A result in memory: the caller's own array where the result is an argument, else what `adopt`
+    makes of a `Buffer`."""
     if value.aliases is not None:
         argument = arguments[value.aliases]
-        if isinstance(argument, Array) and argument.address == memref.aligned:
+        if isinstance(argument, Array) and _is_whole(argument, memref):
             return _handed_in(argument)
     buffer = Buffer(value, memref)
     if value.is_owned and memref.allocated:
         weakref.finalize(buffer, free, memref.allocated).atexit = False
-    if value.memory is Memory.DEVICE:
-        return buffer
-    try:
-        import numpy
-    except ImportError:
-        raise InputError(
-            f"The result '{value.name}' is an array of the host.", hint="pip install numpy"
-        ) from None
-    array = numpy.asarray(buffer)
-    if value.is_owned:
-        return array
-    return array.copy()
+    return adopt(value, buffer)
+
+
+def _is_whole(argument: Array, memref: Any) -> bool:
+    """Whether a result is the argument, and no view of it."""
+    found = (argument.address, 0)
+    if not argument.shape:
+        return found == (memref.aligned, memref.offset)
+    return (*found, argument.shape, argument.strides) == (
+        *(memref.aligned, memref.offset),
+        *(tuple(memref.sizes), tuple(memref.strides)),
+    )
 
 
 def _handed_in(argument: Array) -> Any:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aotc.errors import InputError
-from aotc.library.arrays import array_of, wait_for
-from aotc.library.results import TYPE_STRINGS
+from aotc.library.arrays import TYPE_STRINGS, array_of, wait_for
 from aotc.manifest import Field, Manifest
 
 

@@ -15,7 +15,7 @@ def call(artifact: aotc.Artifact, entry: str, inputs: list[Any], expected: list[
     library = aotc.load(artifact)
     library.set_device("cpu")
     function = library[entry]
-    if len(function.entry.arguments) == len(inputs):
+    if not any(value.result is not None for value in function.entry.arguments):
         results = function(*inputs)
         return list(results) if isinstance(results, tuple) else [results]
     outputs = [np.full_like(array, 77, order="C") for array in expected]

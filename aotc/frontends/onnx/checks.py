@@ -393,9 +393,6 @@ def _problems_of_value(node: Node, name: str, ends: Set[str]) -> Iterator[str]:
     if known is None:
         yield f"the rank of '{name}' is not known before the run"
         return
-    if name in ends and name in node.proto.output and element.startswith("UINT") and None in known:
-        # torch-mlir's types have no sign, and who calls does not bring the array.
-        yield f"'{name}', a result of {element.lower()} of any size, would be returned with a sign"
     negative = [size for size in known if size is not None and size < 0]
     if negative:
         yield f"'{name}' would have the size {negative[0]}"

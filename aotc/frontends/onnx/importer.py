@@ -50,7 +50,18 @@ def import_model(model: Any, name: str) -> Any:
     propagate_nans(module)
     bound_shifts(module)
     check_divisors(module)
-    return make_entry(module, name, inputs)
+    unsigned = [
+        number
+        for number, value in enumerate(model.graph.output)
+        if value.type.tensor_type.elem_type in _unsigned_types()
+    ]
+    return make_entry(module, name, inputs, unsigned=unsigned)
+
+
+def _unsigned_types() -> tuple[int, ...]:
+    from onnx import TensorProto
+
+    return TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64
 
 
 def _lower(model: Any) -> Any:

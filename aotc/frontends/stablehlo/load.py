@@ -73,7 +73,7 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             and ir.StringAttr(operation.operation.attributes["sym_visibility"]).value == "public"
         ]
         arguments = _argument_names(public[0]) if public else []
-        _check_results(ir, public)
+        unsigned = _unsigned_results(ir, public[0]) if public else []
         _prepare(ir, module)
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
@@ -83,23 +83,19 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             said = describe_diagnostics(error, name, lines)
             raise InputError(f"Cannot lower the StableHLO of {name}:\n{said}") from None
         _refuse_what_is_left(module, name, lines)
-    return make_entry(module, entry, arguments)
+    return make_entry(module, entry, arguments, unsigned=unsigned)
 
 
-def _check_results(ir: Any, functions: list[Any]) -> None:
-    """Raises InputError for results of unsigned integers and of unknown size: these are returned as
-    arrays, whose type has no sign of its own."""
-    for function in functions:
-        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-        for number, result in enumerate(type_.results):
-            if not isinstance(result, ir.RankedTensorType) or result.has_static_shape:
-                continue
-            element = result.element_type
-            if isinstance(element, ir.IntegerType) and element.is_unsigned:
-                raise InputError(
-                    f"Result {number} of {element} of any size would be returned with a sign: "
-                    "convert it to a signed type."
-                )
+def _unsigned_results(ir: Any, function: Any) -> list[int]:
+    """The numbers of results of unsigned integers: the passes leave types without a sign."""
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return [
+        number
+        for number, result in enumerate(type_.results)
+        if isinstance(result, ir.RankedTensorType)
+        and isinstance(result.element_type, ir.IntegerType)
+        and result.element_type.is_unsigned
+    ]
 
 
 def _prepare(ir: Any, module: Any) -> None:

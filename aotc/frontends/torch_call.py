@@ -1,0 +1,76 @@
+"""How PyTorch calls a program: the structure of its arguments and of what it returns.
+
+The importer makes an entry's arguments of the leaves that are tensors or sizes, and its results
+likewise. Leaves that are constants of the program are only in the `Call`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc.manifest import Call, Leaf
+
+_UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+
+
+def call_of(program: Any) -> Call:
+    """The `Call` of a `torch.export.ExportedProgram`, before its graph is changed."""
+    signature = program.graph_signature
+    given = [spec.arg for spec in signature.input_specs if spec.kind.name == "USER_INPUT"]
+    returned = [spec.arg for spec in signature.output_specs if spec.kind.name == "USER_OUTPUT"]
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    spec = program.call_spec
+    return Call(
+        inputs=_written(spec.in_spec),
+        outputs=_written(spec.out_spec),
+        names=_names(program),
+        given=tuple(_leaf(arg, values) for arg in given),
+        returned=tuple(_leaf(arg, values) for arg in returned),
+    )
+
+
+def drop_constant_outputs(program: Any) -> None:
+    """Takes what is no value of the graph out of its results: the importer makes numbers of some,
+    and fails at None."""
+    from torch.export.graph_signature import (  # type: ignore[import-not-found, unused-ignore]
+        ConstantArgument,
+    )
+
+    output = program.graph.output_node()
+    specs = program.graph_signature.output_specs
+    kept = [not isinstance(spec.arg, ConstantArgument) for spec in specs]
+    if all(kept):
+        return
+    output.args = (
+        tuple(one for one, is_kept in zip(output.args[0], kept, strict=True) if is_kept),
+    )
+    specs[:] = [spec for spec, is_kept in zip(specs, kept, strict=True) if is_kept]
+
+
+def unsigned_results(call: Call) -> list[int]:
+    """The numbers of the entry's results whose elements are unsigned."""
+    values = [leaf for leaf in call.returned if leaf.constant is None]
+    return [number for number, leaf in enumerate(values) if leaf.dtype in _UNSIGNED]
+
+
+def _leaf(arg: Any, values: dict[str, Any]) -> Leaf:
+    if not hasattr(arg, "value"):
+        dtype = getattr(values.get(arg.name), "dtype", None)
+        return Leaf(None if dtype is None else str(dtype).removeprefix("torch."))
+    return Leaf(constant=repr(arg.value))
+
+
+def _names(program: Any) -> tuple[str, ...]:
+    """Of the parameters that are given by position; empty where torch.export did not note them."""
+    positional, _ = program.call_spec.in_spec.children()
+    names = program.module_call_graph[0].signature.forward_arg_names or ()
+    return tuple(names[: positional.num_children])
+
+
+def _written(spec: Any) -> str | None:
+    from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
+
+    try:
+        return str(_pytree.treespec_dumps(spec))
+    except (NotImplementedError, TypeError, ValueError):
+        return None  # of a class that is registered without a name

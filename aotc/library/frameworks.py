@@ -1,0 +1,211 @@
+"""Packages of arrays → results as their arrays: new ones that an entry writes into, and memory that
+an entry returned.
+
+A package is asked for nothing unless a call has one of its arrays. `FRAMEWORKS` says which is
+which; arrays of all others, and calls without arrays, get NumPy's.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from aotc.errors import InputError
+from aotc.library.arrays import TORCH_DTYPES, TYPE_STRINGS
+from aotc.library.results import Buffer
+from aotc.manifest import Dtype, Memory, Value
+
+
+class Framework(Protocol):
+    """What makes the results of one call."""
+
+    def empty(self, value: Value, stream: int | None) -> Any:
+        """A new array of the size that `value` says, which the entry can write, if need be in the
+        order of `stream`."""
+
+    def finished(self, array: Any) -> Any:
+        """What is returned of an array of `empty` when the entry has written it."""
+
+    def adopted(self, value: Value, buffer: Buffer) -> Any:
+        """Memory that the entry returned, as an array that keeps the buffer; a copy of what is
+        not the caller's."""
+
+
+def framework_of(arrays: Sequence[Any]) -> Framework:
+    """The framework of the first of the arrays that has one: where it is, the results are."""
+    for array in arrays:
+        class_: Any = type(array)
+        make = _maker_for(class_)
+        if make is not None:
+            return make(array, arrays)
+    return _NumPy(arrays[0] if arrays else None, arrays)
+
+
+@functools.cache
+def _maker_for(class_: type) -> Callable[[Any, Sequence[Any]], Framework] | None:
+    packages = [base.__module__.partition(".")[0] for base in class_.__mro__]
+    return next((FRAMEWORKS[name] for name in packages if name in FRAMEWORKS), None)
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return tuple(size for size in value.shape or () if size is not None)
+
+
+class _NumPy:
+    """bf16 and f8 are ml_dtypes' where an argument's are, else their bits."""
+
+    def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
+        dtypes = [getattr(one, "dtype", None) for one in arrays]
+        self._has_ml_dtypes = any(
+            getattr(getattr(dtype, "type", None), "__module__", "") == "ml_dtypes"
+            for dtype in dtypes
+        )
+
+    def empty(self, value: Value, stream: int | None) -> Any:
+        return self._viewed(value, _numpy(value).empty(_shape(value), TYPE_STRINGS[value.dtype]))
+
+    def finished(self, array: Any) -> Any:
+        return array
+
+    def adopted(self, value: Value, buffer: Buffer) -> Any:
+        if value.memory is Memory.DEVICE:
+            return buffer
+        array = _numpy(value).array(buffer, copy=not value.is_owned)
+        return self._viewed(value, array)
+
+    def _viewed(self, value: Value, array: Any) -> Any:
+        name = _ML_DTYPES.get(value.dtype)
+        if name is None or not self._has_ml_dtypes:
+            return array
+        return array.view(getattr(sys.modules["ml_dtypes"], name))
+
+
+_ML_DTYPES = {
+    Dtype.BF16: "bfloat16",
+    Dtype.F8E4M3FN: "float8_e4m3fn",
+    Dtype.F8E5M2: "float8_e5m2",
+}
+
+
+def _numpy(value: Value) -> Any:
+    try:
+        import numpy
+    except ImportError:
+        raise InputError(
+            f"The result '{value.name}' is an array of the host.", hint="pip install numpy"
+        ) from None
+    return numpy
+
+
+class Torch:
+    """On the GPU of the first tensor that is on one, else on the CPU."""
+
+    def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
+        import torch  # type: ignore[import-not-found, unused-ignore]
+
+        self._torch = torch
+        devices = [one.device for one in arrays if isinstance(one, torch.Tensor)]
+        devices.append(torch.device("cpu"))
+        self._device = next((one for one in devices if one.type == "cuda"), devices[0])
+
+    def empty(self, value: Value, stream: int | None) -> Any:
+        with self._on(stream):
+            return self._torch.empty(_shape(value), dtype=self._dtype(value), device=self._device)
+
+    def finished(self, array: Any) -> Any:
+        return array
+
+    def adopted(self, value: Value, buffer: Buffer) -> Any:
+        dtype = self._dtype(value)
+        if value.memory is not Memory.HOST and self._device.type == "cuda":
+            tensor = self._torch.as_tensor(buffer, device=self._device).view(dtype)
+            return tensor if value.is_owned else tensor.clone()
+        array = _numpy(value).asarray(buffer)
+        if not value.is_owned or any(stride < 0 for stride in array.strides):
+            array = array.copy()
+        return self._torch.from_numpy(array).view(dtype).to(self._device)
+
+    def _on(self, stream: int | None) -> AbstractContextManager[Any]:
+        """PyTorch's allocator gives memory in the order of a stream."""
+        if stream is None or self._device.type != "cuda":
+            return nullcontext()
+        cuda = self._torch.cuda
+        if stream == cuda.current_stream(self._device).cuda_stream:
+            return nullcontext()
+        made: AbstractContextManager[Any] = cuda.stream(
+            cuda.ExternalStream(stream, self._device) if stream else cuda.default_stream()
+        )
+        return made
+
+    def _dtype(self, value: Value) -> Any:
+        return getattr(self._torch, TORCH_DTYPES[value.dtype])
+
+
+class _CuPy:
+    """On the current device. It has no bf16 and no f8: these are their bits."""
+
+    def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
+        import cupy  # type: ignore[import-not-found, unused-ignore]
+
+        self._cupy = cupy
+
+    def empty(self, value: Value, stream: int | None) -> Any:
+        return self._cupy.empty(_shape(value), TYPE_STRINGS[value.dtype])
+
+    def finished(self, array: Any) -> Any:
+        return array
+
+    def adopted(self, value: Value, buffer: Buffer) -> Any:
+        if value.memory is Memory.HOST:
+            return self._cupy.array(_numpy(value).asarray(buffer))
+        return self._cupy.array(buffer, copy=not value.is_owned)
+
+
+class _Jax:
+    """Nobody may write to its arrays: NumPy's are copied, to the first argument's device."""
+
+    def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
+        import jax
+
+        self._jax = jax
+        self._device = next(iter(array.devices()))
+        self._numpy = _NumPy(array, arrays)
+
+    def empty(self, value: Value, stream: int | None) -> Any:
+        if stream is not None:
+            raise InputError(
+                f"The result '{value.name}' cannot be an array of JAX if the call is enqueued on a "
+                "stream.",
+                hint="give an array that may be written as out=.",
+            )
+        self._check(value)
+        return self._numpy.empty(value, stream)
+
+    def finished(self, array: Any) -> Any:
+        return self._jax.device_put(array, self._device)
+
+    def adopted(self, value: Value, buffer: Buffer) -> Any:
+        self._check(value)
+        return self.finished(self._numpy.adopted(value, buffer).copy())
+
+    def _check(self, value: Value) -> None:
+        """JAX would make narrower numbers of these, without a word."""
+        config: Any = self._jax.config
+        is_wide = value.dtype.value[1:] in ("64", "128") and value.dtype is not Dtype.C64
+        if is_wide and not config.jax_enable_x64:
+            raise InputError(
+                f"The result '{value.name}' is {value.type}, and JAX has no {value.dtype.value}.",
+                hint="jax.config.update('jax_enable_x64', True), or give an array as out=.",
+            )
+
+
+# By the package that an array's class, or a base of it, is from.
+FRAMEWORKS: dict[str, Callable[[Any, Sequence[Any]], Framework]] = {
+    "torch": Torch,
+    "cupy": _CuPy,
+    "jax": _Jax,
+    "jaxlib": _Jax,
+}

@@ -1,0 +1,120 @@
+"""The results of one call: arrays that the caller gave for them, or that are made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.library.arrays import Array, array_of
+from aotc.library.frameworks import Framework, framework_of
+from aotc.library.results import Buffer
+from aotc.manifest import Entry, Value
+
+# In place of an argument that is a result and was not given.
+MADE = object()
+
+
+class Outputs:
+    """`given` are the entry's arguments, with an array for each one that is a result."""
+
+    def __init__(
+        self,
+        entry: Entry,
+        given: Sequence[Any],
+        out: Any,
+        stream: int | None,
+        framework: Framework | None,
+    ) -> None:
+        self._entry = entry
+        self._framework = framework or framework_of(_arrays(entry, given))
+        self._out = _by_result(entry, out)
+        self._returned: dict[int, Any] = {}
+        self.given = list(given)
+        for i, value in enumerate(entry.given):
+            if value.result is None:
+                continue
+            asked = self._out.pop(value.result, None)
+            if given[i] is MADE:
+                made = asked is None
+                self.given[i] = self._framework.empty(value, stream) if made else asked
+                self._returned[value.result] = (made, self.given[i])
+            elif asked is not None:
+                raise InputError(f"{entry.name}: '{value.name}' is given twice, once in out=.")
+
+    def adopt(self, value: Value, buffer: Buffer) -> Any:
+        """Memory that the entry returned, as the caller wants it."""
+        asked = None if value.result is None else self._out.get(value.result)
+        if asked is None:
+            return self._framework.adopted(value, buffer)
+        made = framework_of([asked]).adopted(value, buffer)
+        _check_same(self._entry, value, array_of(asked, None), array_of(made, None))
+        asked[...] = made
+        return asked
+
+    def finish(self, returned: Sequence[Any]) -> list[Any]:
+        """All that the caller gets, `returned` being what the entry returned, in the order in which
+        the module has it."""
+        for place, (value, thing) in enumerate(zip(self._entry.results, returned, strict=True)):
+            self._returned[place if value.result is None else value.result] = (False, thing)
+        return [
+            self._framework.finished(thing) if made else thing
+            for _, (made, thing) in sorted(self._returned.items(), key=lambda item: item[0])
+        ]
+
+
+def check_overlaps(entry: Entry, values: Sequence[Any]) -> None:
+    """Raises InputError where an argument that is a result shares memory with another one: it is
+    written while others are read."""
+    for i, value in enumerate(entry.given):
+        if value.result is None:
+            continue
+        first, last = values[i].extent
+        for k, other in enumerate(values):
+            if k == i or not isinstance(other, Array):
+                continue
+            start, end = other.extent
+            if first < end and start < last:
+                raise InputError(
+                    f"{entry.name}: the array for '{value.name}' shares memory with "
+                    f"'{entry.given[k].name}'."
+                )
+
+
+def _arrays(entry: Entry, given: Sequence[Any]) -> list[Any]:
+    return [
+        thing
+        for value, thing in zip(entry.given, given, strict=True)
+        if not value.is_scalar and thing is not MADE
+    ]
+
+
+def _by_result(entry: Entry, out: Any) -> dict[int, Any]:
+    """The arrays of `out`, by the numbers of the results."""
+    if out is None:
+        return {}
+    values = [value for value in (*entry.given, *entry.results) if value.result is not None]
+    values.sort(key=lambda value: value.result or 0)
+    items = list(out) if isinstance(out, tuple | list) else [out]
+    if len(items) != len(values):
+        raise InputError(
+            f"{entry.name} has {len(values)} results, and out= has {len(items)} arrays: give one "
+            "for each, or None."
+        )
+    for value, item in zip(values, items, strict=True):
+        if value.is_scalar and item is not None:
+            raise InputError(f"{entry.name}: '{value.name}' is a number, which has no out=.")
+    pairs = zip(values, items, strict=True)
+    return {value.result: item for value, item in pairs if item is not None}  # type: ignore[misc]
+
+
+def _check_same(entry: Entry, value: Value, asked: Array, made: Array) -> None:
+    wrong = None
+    if asked.is_read_only:
+        wrong = "is read-only"
+    elif asked.dtype is not made.dtype:
+        wrong = f"has elements of {asked.dtype.value}, and the result of {made.dtype.value}"
+    elif asked.shape != made.shape:
+        wrong = f"has the shape {asked.shape}, and the result {made.shape}"
+    if wrong is not None:
+        raise InputError(f"{entry.name}: the array for '{value.name}' ({value.type}) {wrong}.")
