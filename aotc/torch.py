@@ -18,8 +18,11 @@ from aotc.api import Artifact
 from aotc.api import build as build_module
 from aotc.errors import InputError, ToolError
 from aotc.frontends.torch import ALONE, FRONTEND, import_program
+from aotc.frontends.torch_operators import OperatorCall, OperatorLowering, register
 from aotc.library.opened import load as load_library
 from aotc.library.torch_module import Module
+
+__all__ = ["ModuleArtifact", "OperatorCall", "OperatorLowering", "build", "load", "register"]
 
 
 class ModuleArtifact(Artifact, frozen=True, dict=True):

@@ -37,6 +37,7 @@ class Frontend(Struct, frozen=True):
     `--frontend-option NAME=VALUE`. `missing` tells how to install what `load` needs and is not
     there ("pip install 'aotc[torch]'"), None if nothing is: it is asked before `load` is.
     `beside(path)` are other files that `load` reads for that one: what `-MD` writes down.
+    `is_extended` tells whether code of other packages takes part.
     """
 
     name: str
@@ -46,11 +47,12 @@ class Frontend(Struct, frozen=True):
     options: Mapping[str, str] = field(default_factory=dict)
     missing: Callable[[], str | None] = _has_all
     beside: Callable[[Path], Iterable[Path]] = _nothing
+    is_extended: Callable[[], bool] = bool
 
     @property
     def is_own(self) -> bool:
         """Whether it is one of aotc's, all of whose files are known to the build cache."""
-        return self.load.__module__.startswith("aotc.")
+        return self.load.__module__.startswith("aotc.") and not self.is_extended()
 
     def __post_init__(self) -> None:
         """Raises ValueError for endings that would take files from others."""

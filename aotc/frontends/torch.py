@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aotc.errors import AotcError, InputError
-from aotc.frontends.passes import run_passes
+from aotc.frontends.passes import run_passes, without_verification
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_call import call_of, drop_constant_outputs, unsigned_results
@@ -25,6 +25,13 @@ from aotc.frontends.torch_integers import keep_integers
 from aotc.frontends.torch_logs import kept_logs, reason_of
 from aotc.frontends.torch_mlir import make_entry
 from aotc.frontends.torch_nans import propagate_nans
+from aotc.frontends.torch_operators import (
+    call_functions,
+    decompositions_of,
+    define_functions,
+    has_packages,
+    lowerings,
+)
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_state import mark_changes, take_state
@@ -60,7 +67,8 @@ def import_program(program: Any, name: str) -> Any:
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            program = program.run_decompositions(decompositions())
+            known = lowerings()
+            program = program.run_decompositions({**decompositions(), **decompositions_of(known)})
             _check_sizes(program)
             call = call_of(program)
             drop_constant_outputs(program)
@@ -82,10 +90,15 @@ def import_program(program: Any, name: str) -> Any:
         raise InputError(
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
+    functions = call_functions(module, known)
     count_from_start(module)
     keep_integers(module)
     widen_elements(module)
-    for pipeline in _PIPELINES:
+    to_backend, to_linalg = _PIPELINES
+    if functions:
+        with module.context:
+            to_linalg = without_verification(to_linalg)
+    for pipeline in (to_backend, to_linalg):
         module = run_passes(module, pipeline)
     propagate_nans(module)
     bound_shifts(module)
@@ -95,6 +108,7 @@ def import_program(program: Any, name: str) -> Any:
     make_entry(module, name, inputs, call=call_text(call), unsigned=unsigned)
     mark_changes(module, changes, inputs)
     unify_sizes(module, program)
+    define_functions(module, functions)
     return module
 
 
@@ -169,6 +183,7 @@ def _read(path: Path) -> Any:
         warnings.simplefilter("ignore")
         try:
             check_archive(path)
+            lowerings()  # their packages define operators
             return torch.export.load(path)
         except AotcError:
             raise
@@ -196,4 +211,5 @@ FRONTEND = Frontend(
     "what torch.export saved",
     {"entry": "the entry's name (default: the file's)"},
     _missing,
+    is_extended=has_packages,
 )

@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 from aotc import ops
+from aotc.errors import InputError
 
+_SHAPE = re.compile(r"!torch\.vtensor<\[([\d,?]*)\],([\w<>]+)>")
 _TENSOR = re.compile(r"!torch\.vtensor<.*,(\w+)>")
 
 
@@ -14,6 +16,16 @@ def element_of(value: Any) -> str | None:
     """The element type of a tensor, as its type spells it: `ui8`, `si64`, `f16`."""
     found = _TENSOR.fullmatch(str(value.type))
     return found[1] if found else None
+
+
+def builtin_type(type_: Any) -> str:
+    """The type of a tensor as MLIR's own dialects have it, where integers have no sign."""
+    found = _SHAPE.fullmatch(str(type_))
+    if found is None:
+        raise InputError(f"A tensor of unknown rank or elements has no type in MLIR: {type_}")
+    sizes = [size for size in found[1].split(",") if size]
+    element = re.sub(r"^[su]i", "i", found[2])
+    return f"tensor<{'x'.join([*sizes, element])}>"
 
 
 def with_element(type_: Any, element: str) -> Any:

@@ -227,6 +227,35 @@ def test_saved_programs_and_numbers(tmp_path: Path) -> None:
         steps(torch.ones(2), 1.5)
 
 
+def test_modules_that_change_buffers_and_inputs(tmp_path: Path) -> None:
+    """Each object has its state; unsigned results stay so behind what is written in place."""
+
+    class Counts(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("sums", torch.tensor([1.0, 2.0]))
+
+        def forward(self, x: Any, *, scale: Any) -> Any:
+            self.sums.add_(x * scale)
+            x.mul_(2)
+            return {"sums": self.sums.clone(), "none": None, "bytes": x.to(torch.uint8)}
+
+    def given() -> Any:
+        return torch.tensor([3.0, 100.0])
+
+    scale = torch.tensor(2.0)
+    out = f"{tmp_path}/"
+    built = aotc.torch.build(Counts(), (given(),), kwargs={"scale": scale}, out=out, **OPTIONS)
+    other, module = aotc.torch.load(out), Counts()
+    for _ in range(3):
+        x, y = given(), given()
+        check(module(x, scale=scale), built(y, scale=scale))
+        assert x.equal(y)
+    assert other(given(), scale=scale)["sums"].tolist() == [7, 202]
+    with pytest.raises(aotc.InputError, match="'x' is changed in place, and must be contiguous"):
+        built(torch.ones(4)[::2], scale=scale)
+
+
 def test_what_cannot_be_called(tmp_path: Path) -> None:
     class Plain(torch.nn.Module):
         def forward(self, x: Any) -> Any:

@@ -1,0 +1,256 @@
+"""Operators that are not PyTorch's own (`torch.library`): what they are lowered to.
+
+A lowering is registered by name, by `register` or as an entry point of a package in the group
+`aotc.torch_operators`, which is imported before a `.pt2` is read: it defines the operator, too.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.errors import InputError, ToolError
+from aotc.frontends.torch_dialect import builtin_type
+from aotc.input.source import find_place
+
+GROUP = "aotc.torch_operators"
+_NAME = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?")
+# Namespaces whose operators are torch-mlir's and aotc's to lower.
+_OWN = ("aten", "prims", "prim", "quantized_decomposed", "higher_order")
+_registered: dict[str, OperatorLowering] = {}
+
+
+class OperatorCall(Struct, frozen=True):
+    """A call of an operator in a program. `operands` are the types of its tensors, in order, as
+    MLIR has them (`tensor<?x4xf32>`), and `results` those of its results. `constants` are its other
+    arguments in order: numbers, flags, texts, None, and lists of them."""
+
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    constants: tuple[Any, ...]
+
+
+class OperatorLowering(Struct, frozen=True):
+    """What an operator is lowered to: one of `to_torch` and `to_mlir`.
+
+    `name` is "library::operator", or with an overload "library::operator.overload".
+    `to_torch` is a function with the operator's arguments that computes it by other operators: it
+    is traced, on tensors without elements. `to_mlir` gives, for an `OperatorCall`, the text of a
+    `func.func` on tensors, from its operands to its results. Unsigned integers are signless there.
+    """
+
+    name: str
+    to_torch: Callable[..., Any] | None = None
+    to_mlir: Callable[[OperatorCall], str] | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a name that is none, and without one lowering."""
+        found = _NAME.fullmatch(self.name)
+        if found is None or found[1] in _OWN:
+            raise ValueError(f"expected 'library::operator' of a library of yours: {self.name!r}")
+        if (self.to_torch is None) == (self.to_mlir is None):
+            raise ValueError(f"{self.name}: give one of to_torch and to_mlir")
+
+    @property
+    def symbol(self) -> str:
+        """What torch-mlir calls the operator."""
+        library, operator, overload = self._parts()
+        return ".".join(
+            ("torch", library, operator, *([] if overload == "default" else [overload]))
+        )
+
+    def operator(self) -> Any:
+        """PyTorch's operator; None where it is not defined."""
+        import torch  # type: ignore[import-not-found, unused-ignore]
+
+        library, operator, overload = self._parts()
+        try:
+            return getattr(getattr(getattr(torch.ops, library), operator), overload)
+        except (AttributeError, RuntimeError):
+            return None
+
+    def _parts(self) -> tuple[str, str, str]:
+        library, operator, overload = _NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
+        return str(library), str(operator), str(overload or "default")
+
+
+def register(lowering: OperatorLowering) -> OperatorLowering:
+    """Has programs that are built by this process use the lowering, also in place of another one of
+    its name."""
+    _registered[lowering.symbol] = lowering
+    return lowering
+
+
+def lowerings() -> dict[str, OperatorLowering]:
+    """All of them, by their symbols. Raises ToolError for an entry point that cannot be loaded, or
+    is none."""
+    found: dict[str, OperatorLowering] = {}
+    for point in importlib.metadata.entry_points(group=GROUP):
+        try:
+            lowering = point.load()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ToolError(
+                f"The lowering '{point.name}' of '{GROUP}' cannot be used: {reason}."
+            ) from error
+        if not isinstance(lowering, OperatorLowering):
+            raise ToolError(f"{point.value} of '{GROUP}' is no aotc OperatorLowering.")
+        if lowering.symbol in found:
+            raise ToolError(f"Several packages lower the operator {lowering.name}.")
+        found[lowering.symbol] = lowering
+    return {**found, **_registered}
+
+
+def has_packages() -> bool:
+    """Whether packages have lowerings, of whose changes the build cache does not know."""
+    return bool(importlib.metadata.entry_points(group=GROUP))
+
+
+def decompositions_of(known: dict[str, OperatorLowering]) -> dict[Any, Any]:
+    """By PyTorch's operators: what `run_decompositions` takes."""
+    return {
+        operator: one.to_torch
+        for one in known.values()
+        if one.to_torch is not None and (operator := one.operator()) is not None
+    }
+
+
+class Definition(Struct, frozen=True):
+    """A function that a call of an operator became: its text is to be put in its place."""
+
+    symbol: str
+    name: str
+    text: str
+    types: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def call_functions(module: Any, known: dict[str, OperatorLowering]) -> list[Definition]:
+    """Makes calls of functions that are only declared of the operators that have a lowering to
+    MLIR. Raises InputError for operators of others' libraries that have none."""
+    from torch_mlir import ir
+
+    made: list[Definition] = []
+    for operation in ops.find(module.operation, "torch.operator"):
+        symbol = ir.StringAttr(operation.attributes["name"]).value
+        lowering = known.get(symbol)
+        if lowering is None or lowering.to_mlir is None:
+            _refuse_unknown(operation, symbol)
+            continue
+        tensors = [value for value in operation.operands if "vtensor" in str(value.type)]
+        others = [value for value in operation.operands if "vtensor" not in str(value.type)]
+        call = OperatorCall(
+            operands=tuple(builtin_type(value.type) for value in tensors),
+            results=tuple(builtin_type(value.type) for value in operation.results),
+            constants=tuple(_constant(lowering, value) for value in others),
+        )
+        text = _text(lowering, call)
+        name = f"{symbol.replace('.', '_')}_{len(made)}"
+        made.append(Definition(lowering.name, name, text, (call.operands, call.results)))
+        _call(module, operation, name, tensors)
+    return made
+
+
+def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
+    """Puts the functions in the place of their declarations. Raises InputError for a text that is
+    not one function of the types that it should have."""
+    from torch_mlir import ir
+
+    for definition in definitions:
+        start = f"The lowering of {definition.symbol} gives"
+        try:
+            parsed = ir.Module.parse(definition.text, module.context)
+        except ir.MLIRError as error:
+            raise InputError(f"{start} what MLIR cannot read: {error}") from None
+        found = [one.operation for one in parsed.body.operations]
+        if len(found) != 1 or found[0].name != "func.func" or not found[0].regions[0].blocks:
+            raise InputError(f"{start} another text than that of one func.func.")
+        type_ = ir.FunctionType(ir.TypeAttr(found[0].attributes["function_type"]).value)
+        types = tuple(tuple(map(str, side)) for side in (type_.inputs, type_.results))
+        if types != definition.types:
+            wanted, given = (" -> ".join(map(", ".join, one)) for one in (definition.types, types))
+            raise InputError(f"{start} a function of {given}, and it must be of {wanted}.")
+        for one in module.body.operations:
+            if ir.StringAttr(one.operation.attributes["sym_name"]).value == definition.name:
+                with module.context, ir.InsertionPoint(one.operation):
+                    copy = found[0].clone()
+                copy.attributes["sym_name"] = one.operation.attributes["sym_name"]
+                copy.attributes["sym_visibility"] = one.operation.attributes["sym_visibility"]
+                ops.erase(one.operation)
+                break
+
+
+def _refuse_unknown(operation: Any, symbol: str) -> None:
+    _, library, *rest = symbol.split(".")
+    if library in _OWN or not rest:
+        return
+    place = find_place(str(operation.location), "")
+    raise InputError(
+        f"{f'{place}: error: ' if place else ''}"
+        f"The operator {library}::{'.'.join(rest)} has no lowering.",
+        hint="aotc.torch.register takes one, from a package too: docs/torch_operators.md.",
+    )
+
+
+def _text(lowering: OperatorLowering, call: OperatorCall) -> str:
+    assert lowering.to_mlir is not None
+    try:
+        text = lowering.to_mlir(call)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"The lowering of {lowering.name} failed: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(text, str):
+        raise InputError(f"The lowering of {lowering.name} gives no text: {type(text).__name__}.")
+    return text
+
+
+def _call(module: Any, operation: Any, name: str, tensors: Sequence[Any]) -> None:
+    from torch_mlir import ir
+
+    results = [value.type for value in operation.results]
+    with module.context, operation.location:
+        type_ = ir.FunctionType.get([value.type for value in tensors], results)
+        attributes = {
+            "sym_name": ir.StringAttr.get(name),
+            "sym_visibility": ir.StringAttr.get("private"),
+            "function_type": ir.TypeAttr.get(type_),
+        }
+        with ir.InsertionPoint.at_block_begin(module.body):
+            ir.Operation.create("func.func", attributes=attributes, regions=1)
+        with ir.InsertionPoint(operation):
+            callee = {"callee": ir.FlatSymbolRefAttr.get(name)}
+            made = ir.Operation.create("func.call", results, list(tensors), callee)
+    for old, new in zip(operation.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    ops.erase(operation)
+
+
+def _constant(lowering: OperatorLowering, value: Any) -> Any:
+    """Python's value of what is no tensor."""
+    from torch_mlir import ir
+
+    maker: Any = getattr(value.owner, "operation", None)
+    kind = "" if maker is None else str(maker.name)
+    if kind == "torch.prim.ListConstruct":
+        return [_constant(lowering, item) for item in maker.operands]
+    if kind == "torch.constant.none":
+        return None
+    attribute = maker.attributes["value"] if kind.startswith("torch.constant.") else None
+    if kind == "torch.constant.bool":
+        return ir.BoolAttr(attribute).value
+    if kind == "torch.constant.int":
+        return ir.IntegerAttr(attribute).value
+    if kind == "torch.constant.float":
+        return ir.FloatAttr(attribute).value
+    if kind == "torch.constant.str":
+        return ir.StringAttr(attribute).value
+    raise InputError(
+        f"An argument of {lowering.name} is neither a tensor nor a constant: {value.type}."
+    )
