@@ -12,17 +12,27 @@ from __future__ import annotations
 import functools
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aotc.api import Artifact
 from aotc.api import build as build_module
 from aotc.errors import InputError, ToolError
-from aotc.frontends.torch import ALONE, FRONTEND, import_program
-from aotc.frontends.torch_operators import OperatorCall, OperatorLowering, register
 from aotc.library.opened import load as load_library
 from aotc.library.torch_module import Module
 
+if TYPE_CHECKING:
+    from aotc.frontends.torch_operators import OperatorCall, OperatorLowering, register
+
 __all__ = ["ModuleArtifact", "OperatorCall", "OperatorLowering", "build", "load", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    # What loads a library needs no compiler.
+    if name in ("OperatorCall", "OperatorLowering", "register"):
+        from aotc.frontends import torch_operators
+
+        return getattr(torch_operators, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 class ModuleArtifact(Artifact, frozen=True, dict=True):
@@ -68,6 +78,8 @@ def build(
     Raises InputError for what torch-mlir cannot lower, ToolError without PyTorch; what
     torch.export raises is raised as it is.
     """
+    from aotc.frontends.torch import ALONE, FRONTEND, import_program
+
     missing = FRONTEND.missing()
     if missing:
         raise ToolError("PyTorch is missing.", hint=missing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -273,3 +275,30 @@ def test_what_cannot_be_called(tmp_path: Path) -> None:
         aotc.torch.load(other)
     with pytest.raises(aotc.InputError, match="has no entry 'f' that was a module"):
         aotc.torch.load(other, "f")
+
+
+_WITHOUT_A_COMPILER = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("mlir", "torch_mlir", "ziglang", "nvidia"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+import aotc.torch
+double = aotc.torch.load(sys.argv[1])
+import torch
+print(double(torch.arange(3.0)).tolist())
+"""
+
+
+def test_it_is_loaded_without_a_compiler(tmp_path: Path) -> None:
+    class Double(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return 2 * x
+
+    aotc.torch.build(Double(), (torch.zeros(3),), out=f"{tmp_path}/", **OPTIONS)
+    command = [sys.executable, "-c", _WITHOUT_A_COMPILER, str(tmp_path)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert found.stdout == "[0.0, 2.0, 4.0]\n"
