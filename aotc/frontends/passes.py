@@ -9,6 +9,7 @@ from typing import Any
 from aotc.errors import InputError
 from aotc.frontends.culprit import printed_question
 from aotc.frontends.tm_tensor.lower import lower_tm_tensor
+from aotc.frontends.torch_dialect import load_casts
 from aotc.frontends.torch_mlir import check_dialects
 from aotc.input.source import bytecode_of, describe_diagnostics
 from aotc.pipeline_text import short_name, single_passes
@@ -94,6 +95,7 @@ def passed(given: memoryview) -> bytes:
 
     context = ir.Context()
     torch_dialect.register_dialect(context)
+    load_casts(context)
     # The bytecode is not copied to find the line's end: it has all weights.
     end = next(place for place, byte in enumerate(given) if byte == ord("\n"))
     module = ir.Module.parse(bytes(given[end + 1 :]), context)

@@ -32,6 +32,7 @@ from aotc.frontends.torch_operators import (
     has_packages,
     lowerings,
 )
+from aotc.frontends.torch_rows import assign_rows
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_state import mark_changes, take_state
@@ -91,6 +92,7 @@ def import_program(program: Any, name: str) -> Any:
             f"torch-mlir cannot lower this program: {type(error).__name__}: {reason_of(error)}"
         ) from error
     functions = call_functions(module, known)
+    assign_rows(module)
     count_from_start(module)
     keep_integers(module)
     widen_elements(module)

@@ -12,6 +12,17 @@ _SHAPE = re.compile(r"!torch\.vtensor<\[([\d,?]*)\],([\w<>]+)>")
 _TENSOR = re.compile(r"!torch\.vtensor<.*,(\w+)>")
 
 
+def load_casts(context: Any) -> None:
+    """Loads torch-mlir's dialect of casts between its tensors and MLIR's, as a pass does that makes
+    some: the bindings cannot register it."""
+    from torch_mlir import ir
+    from torch_mlir.passmanager import PassManager
+
+    with context, ir.Location.unknown():
+        pipeline = "builtin.module(torch-func-backend-type-conversion)"
+        PassManager.parse(pipeline).run(ir.Module.create().operation)
+
+
 def element_of(value: Any) -> str | None:
     """The element type of a tensor, as its type spells it: `ui8`, `si64`, `f16`."""
     found = _TENSOR.fullmatch(str(value.type))

@@ -1,0 +1,218 @@
+"""Assignments to rows in torch-mlir's torch dialect → loops over the rows.
+
+`x[:, rows] = y` and `index_copy` name whole rows of a tensor by one list of places. torch-mlir
+makes a list of the places of all elements of it, to be sorted. Here a loop writes the elements, and
+of a place that is named several times the last row, so that each run gives the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from aotc import ops
+from aotc.frontends.torch_dialect import load_casts
+
+_TENSOR = re.compile(r"!torch\.vtensor<\[([\d,]*)\],(\w+)>")
+_INTEGERS = {"si32": "i32", "si64": "i64"}
+
+
+def assign_rows(module: Any) -> None:
+    """Changes those assignments in `module`, of the torch dialect, whose sizes are known."""
+    from torch_mlir import ir
+
+    with module.context, ir.Location.unknown():
+        found = [
+            (put, rows)
+            for put in ops.find(module.operation, "torch.aten.index_put")
+            if (rows := _rows_of(put)) is not None
+        ]
+        if found:
+            load_casts(module.context)
+        for put, rows in found:
+            _replace(ir, put, rows)
+
+
+class _Rows(Struct, frozen=True):
+    """An assignment: the dimension of the rows, how many are named, the value of their places and
+    its element type; the shapes of the tensor and of what is assigned; the elements' type."""
+
+    dimension: int
+    count: int
+    places: Any
+    index: str
+    shape: tuple[int, ...]
+    values: tuple[int, ...]
+    element: str
+
+
+def _rows_of(put: Any) -> _Rows | None:
+    """None for an assignment to other elements, or of sizes that are not known."""
+    tensor, values = (_tensor_of(put.operands[i]) for i in (0, 2))
+    listed, accumulate = ops.defining(put.operands[1]), ops.defining(put.operands[3])
+    if tensor is None or values is None or listed is None or accumulate is None:
+        return None
+    if listed.name != "torch.prim.ListConstruct" or accumulate.name != "torch.constant.bool":
+        return None
+    named = [(i, one) for i, one in enumerate(listed.operands) if str(one.type) != "!torch.none"]
+    if len(named) != 1 or "true" in str(accumulate.attributes["value"]):
+        return None
+    ((dimension, places),) = named
+    index = _tensor_of(places)
+    if index is None or len(index[0]) != 1 or index[1] not in _INTEGERS:
+        return None
+    shape, element = tensor
+    assigned = (*shape[:dimension], index[0][0], *shape[dimension + 1 :])
+    beside = assigned[len(assigned) - len(values[0]) :]
+    fits = len(values[0]) <= len(assigned) and all(
+        size in (1, whole) for size, whole in zip(values[0], beside, strict=True)
+    )
+    if not fits or 0 in (*shape, *assigned) or values[1] != element:
+        return None
+    return _Rows(dimension, index[0][0], places, _INTEGERS[index[1]], shape, values[0], element)
+
+
+def _tensor_of(value: Any) -> tuple[tuple[int, ...], str] | None:
+    """The shape and the element type; None if a size is not known."""
+    found = _TENSOR.fullmatch(str(value.type))
+    if found is None:
+        return None
+    return tuple(int(size) for size in found[1].split(",") if size), found[2]
+
+
+def _replace(ir: Any, put: Any, rows: _Rows) -> None:
+    builtin = [
+        ir.RankedTensorType.get(shape, _element(ir, element))
+        for shape, element in (
+            (rows.shape, rows.element),
+            ((rows.count,), rows.index),
+            (rows.values, rows.element),
+        )
+    ]
+    given = (put.operands[0], rows.places, put.operands[2])
+    parsed = ir.Module.parse(_text(rows, builtin))
+    (function,) = ops.find(parsed.operation, "func.func")
+    with put.location, ir.InsertionPoint(put):
+        operands = [
+            ops.create("torch_c.to_builtin_tensor", [value], [type_]).result
+            for value, type_ in zip(given, builtin, strict=True)
+        ]
+        stand_in = ops.create("builtin.unrealized_conversion_cast", operands, [builtin[0]])
+        result = ops.create(
+            "torch_c.from_builtin_tensor", [stand_in.result], [put.results[0].type]
+        ).result
+    put.results[0].replace_all_uses_with(result)
+    ops.erase(put)
+    ops.replace_by_body(stand_in, function.regions[0].blocks[0], operands)
+    ops.erase(stand_in)
+
+
+def _element(ir: Any, element: str) -> Any:
+    """MLIR's type of elements, without the sign that torch-mlir's dialect has."""
+    return ir.Type.parse(element.lstrip("su") if element[:2] in ("si", "ui") else element)
+
+
+def _text(rows: _Rows, types: Sequence[Any]) -> str:
+    """A function of the tensor, the places and what is assigned."""
+    tensor, _, values = types
+    rank = len(rows.shape)
+    loops = [f"%d{of}" for of in range(rank)]
+    counts = [str(rows.count if of == rows.dimension else n) for of, n in enumerate(rows.shape)]
+    row = loops[rows.dimension]
+    read = [
+        "%c0" if n == 1 else loop
+        for n, loop in zip(rows.values, loops[rank - len(rows.values) :], strict=True)
+    ]
+    place = ["%to" if of == rows.dimension else loop for of, loop in enumerate(loops)]
+    part = f"tensor<{'x'.join(['?', *'1' * (rank - 1), str(tensor.element_type)])}>"
+    slice_ = (
+        f"[{', '.join(place)}] [{', '.join(['%length', *'1' * (rank - 1)])}] "
+        f"[{', '.join('1' * rank)}]"
+    )
+    before, key = _keys_of_several(rows, types[1], row)
+    if rows.count == 1:
+        # Not a tensor of one element, which the host would compute, and wait for.
+        before, key = (
+            "",
+            f"{_key_lines(rows, types[1], '%c0')}\n%length = arith.addi %c0, %c1 : index",
+        )
+    return f"""
+func.func @rows(%given: {tensor}, %index: {types[1]}, %values: {values}) -> {tensor} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %count = arith.constant {rows.count} : index
+  %zero = arith.constant 0 : i64
+  %size = arith.constant {rows.shape[rows.dimension]} : i64
+  %last = arith.constant {rows.shape[rows.dimension] - 1} : i64
+  %true = arith.constant true
+  {before}
+  %made = scf.forall ({", ".join(loops)}) in ({", ".join(counts)}) shared_outs(%shared = %given)
+      -> ({tensor}) {{
+    {key}
+    // Within the tensor also where the assertion has failed.
+    %some = arith.minui %key, %last : i64
+    %to = arith.index_cast %some : i64 to index
+    %value = tensor.extract %values[{", ".join(read)}] : {values}
+    %slice = tensor.extract_slice %shared{slice_} : {tensor} to {part}
+    %whole = scf.for %one = %c0 to %length step %c1 iter_args(%into = %slice) -> ({part}) {{
+      %put = tensor.insert %value into %into[{", ".join(["%one", *["%c0"] * (rank - 1)])}] : {part}
+      scf.yield %put : {part}
+    }}
+    scf.forall.in_parallel {{
+      tensor.parallel_insert_slice %whole into %shared{slice_} : {part} into {tensor}
+    }}
+  }}
+  return %made : {tensor}
+}}
+"""
+
+
+def _key_lines(rows: _Rows, index: Any, position: str) -> str:
+    """Lines that make %key, the place of a row, counted from the start."""
+    wide = "arith.extsi %read : i32 to i64"
+    if rows.index == "i64":
+        wide = "arith.addi %read, %zero : i64"
+    return f"""%read = tensor.extract %index[{position}] : {index}
+    %wide = {wide}
+    %is_negative = arith.cmpi slt, %wide, %zero : i64
+    %added = arith.addi %wide, %size : i64
+    %key = arith.select %is_negative, %added, %wide : i64
+    %is_within = arith.cmpi ult, %key, %size : i64
+    cf.assert %is_within, "an index is out of bounds\""""
+
+
+def _keys_of_several(rows: _Rows, index: Any, row: str) -> tuple[str, str]:
+    """Text in front of the loop, and lines in it that make %key, and %length: 0 for a row whose
+    place is named again."""
+    keys, flags = f"tensor<{rows.count}xi64>", f"tensor<{rows.count}xi1>"
+    generic = (
+        'linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}'
+    )
+    before = f"""%none = tensor.empty() : {keys}
+  %keys = {generic} outs(%none : {keys}) {{
+  ^bb0(%out: i64):
+    %i = linalg.index 0 : index
+    {_key_lines(rows, index, "%i")}
+    linalg.yield %key : i64
+  }} -> {keys}
+  %no = tensor.empty() : {flags}
+  %is_last = {generic} outs(%no : {flags}) {{
+  ^bb0(%out: i1):
+    %i = linalg.index 0 : index
+    %own = tensor.extract %keys[%i] : {keys}
+    %next = arith.addi %i, %c1 : index
+    %flag = scf.for %j = %next to %count step %c1 iter_args(%so_far = %true) -> (i1) {{
+      %other = tensor.extract %keys[%j] : {keys}
+      %is_other = arith.cmpi ne, %other, %own : i64
+      %both = arith.andi %so_far, %is_other : i1
+      scf.yield %both : i1
+    }}
+    linalg.yield %flag : i1
+  }} -> {flags}"""
+    key = f"""%key = tensor.extract %keys[{row}] : {keys}
+    %flag = tensor.extract %is_last[{row}] : {flags}
+    %length = arith.select %flag, %c1, %c0 : index"""
+    return before, key
