@@ -35,7 +35,7 @@ from aotc.frontends.torch_operators import (
 from aotc.frontends.torch_rows import assign_rows
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
-from aotc.frontends.torch_state import mark_changes, take_state
+from aotc.frontends.torch_state import mark_changes, name_buffers_once, take_state
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
 from aotc.frontends.torch_widening import widen_elements
@@ -69,6 +69,7 @@ def import_program(program: Any, name: str) -> Any:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
             known = lowerings()
+            program = name_buffers_once(program)
             program = program.run_decompositions({**decompositions(), **decompositions_of(known)})
             _check_sizes(program)
             call = call_of(program)

@@ -7,6 +7,7 @@ the program changes is an argument that the entry writes.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,42 @@ class Change(Struct, frozen=True):
     input: str
     field: str | None = None
     initial: Any = None
+
+
+def name_buffers_once(program: Any) -> Any:
+    """The `torch.export.ExportedProgram`, whose constants are no buffers by another name. A tensor
+    that a module reaches by two ways, as transformers' static caches, is both, and then PyTorch
+    cannot say which one is changed. The given program stays as it is."""
+    signature = program.graph_signature
+    buffers = {
+        _memory(tensor): name
+        for name, target in signature.inputs_to_buffers.items()
+        if (tensor := program.state_dict.get(target, program.constants.get(target))) is not None
+    }
+    again = {
+        name: buffers[memory]
+        for name, target in signature.inputs_to_lifted_tensor_constants.items()
+        if (memory := _memory(program.constants[target])) is not None and memory in buffers
+    }
+    if not again:
+        return program
+    module, signature = copy.deepcopy(program.graph_module), copy.deepcopy(signature)
+    nodes = {node.name: node for node in module.graph.find_nodes(op="placeholder")}
+    for name, buffer in again.items():
+        nodes[name].replace_all_uses_with(nodes[buffer])
+        module.graph.erase_node(nodes[name])
+    signature.input_specs[:] = [one for one in signature.input_specs if one.arg.name not in again]
+    return program._update(module, signature)
+
+
+def _memory(tensor: Any) -> tuple[Any, ...] | None:
+    """Where a tensor's elements are; None of what has none there."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    is_dense = isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided
+    if not is_dense or tensor.data_ptr() == 0:
+        return None
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()
 
 
 def take_state(program: Any) -> tuple[Change, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,29 @@ def test_a_cache_of_keys(tmp_path: Path) -> None:
             _check_buffers(state, module)
     with pytest.raises(aotc.LibraryError, match="an index is out of bounds"):
         library.decoder(x.numpy(), np.array([24]), y, state=library.state())
+
+
+class Held(torch.nn.Module):
+    """A buffer that is reached by another object, too: that is how transformers has its caches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("sums", torch.zeros(3))
+        self.holder = SimpleNamespace(sums=self.sums)
+
+    def forward(self, x: Any) -> Any:
+        self.holder.sums.add_(x)
+        return self.holder.sums * 2
+
+
+def test_a_buffer_by_two_names(tmp_path: Path) -> None:
+    program = torch.export.export(Held(), (torch.ones(3),), strict=False)
+    library = _load(program, (), tmp_path, "held")
+    state, y = library.state(), np.zeros(3, np.float32)
+    for step in range(1, 3):
+        library.held(np.ones(3, np.float32), y, state=state)
+        np.testing.assert_array_equal(y, np.full(3, 2 * step))
+        np.testing.assert_array_equal(state.read("sums"), np.full(3, step))
 
 
 class Written(torch.nn.Module):
