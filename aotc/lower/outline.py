@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aotc import ops
 from aotc.errors import InputError
+from aotc.input.entries import INTO_ATTRIBUTE, functions_of
 from aotc.input.source import Source
+from aotc.input.state import targets_of
 from aotc.lower.checks.host_code import check_host_code
-from aotc.lower.passes.base import Lowering
+from aotc.lower.passes.base import Lowering, Pass
+from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 from aotc.lower.plan.explanation import Explanation
 from aotc.lower.plan.levels import recognise
 from aotc.lower.plan.pipeline import (
@@ -42,6 +47,7 @@ def outline(
                 "option, aotc-map-parallel-loops{block=...}."
             )
         explanation.add(passes := with_placement(parse_plan(request.pipeline), request.memory))
+        _check_writes(source, passes)
         lowering.run(passes, doing="the pipeline given by --pipeline", blame=InputError)
         return lowering.managed_globals
     sequences = ops.find(source.module.operation, "transform.named_sequence")
@@ -55,3 +61,13 @@ def outline(
     explanation.add(passes := plan_for(levels, block=request.block, memory=request.memory))
     lowering.run(passes)
     return lowering.managed_globals
+
+
+def _check_writes(source: Source, passes: Sequence[Pass]) -> None:
+    """Raises InputError for a pipeline that would return what is to be written into arguments."""
+    writes = any(targets_of(function) for function in functions_of(source.module))
+    if writes and all(one.name != WriteIntoArguments.name for one in passes):
+        raise InputError(
+            f"A result is to be written into an argument ({INTO_ATTRIBUTE}), which --pipeline does "
+            f"not do: put {WriteIntoArguments.name} behind bufferization."
+        )

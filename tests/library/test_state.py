@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import ml_dtypes
@@ -265,3 +266,46 @@ func.func @{name}(%a: tensor<{type}> {{aotc.state = "a", aotc.initial = dense<{w
         build(("5xf32", "1.0"))
     with pytest.raises(aotc.InputError, match=r"'a' has another .* in another entry"):
         build(("4xf32", "2.0"))
+
+
+SWAP = """\
+func.func @swap(%a: tensor<3xf32> {aotc.state = "a", aotc.initial = dense<2.0> : tensor<3xf32>},
+    %b: tensor<3xf32>) -> (tensor<3xf32> {aotc.into = 1}, tensor<3xf32> {aotc.into = 0})
+    attributes {llvm.emit_c_interface} {
+  return %a, %b : tensor<3xf32>, tensor<3xf32>
+}
+"""
+
+
+def test_an_executable(tmp_path: Path) -> None:
+    """Each call begins with the initial values, and the first is reported."""
+    artifact = aotc.build(SWAP, emit="exe", out=tmp_path / "swap", name="swap", chips="sm_80")
+    words = [artifact.path, "--b", "5", "--repeat", "2", "--device", "cpu", "--json"]
+    done = subprocess.run([*words, "--print", "a", "--print", "b"], capture_output=True, check=True)
+    results = {one["name"]: one["values"] for one in json.loads(done.stdout)["results"]}
+    assert results == {"a": [5, 5, 5], "b": [2, 2, 2]}
+    given = subprocess.run([*words, "--a", "7", "--print", "b"], capture_output=True, check=True)
+    assert json.loads(given.stdout)["results"][1]["values"] == [7, 7, 7]
+    refused = subprocess.run(
+        [artifact.path, "--b", "initial"], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 2
+    assert "only state has initial values" in refused.stderr
+
+
+def test_a_pipeline_that_does_not_write(tmp_path: Path) -> None:
+    pipeline = "builtin.module(one-shot-bufferize{bufferize-function-boundaries})"
+    with pytest.raises(aotc.InputError, match="put aotc-write-into-arguments behind"):
+        aotc.build(SWAP, emit="mlir", out=tmp_path / "x.mlir", name="swap", pipeline=pipeline)
+
+
+def test_an_entry_that_is_called(tmp_path: Path) -> None:
+    text = """\
+func.func @again(%n: i32, %a: tensor<3xf32>) -> (tensor<3xf32> {aotc.into = 1})
+    attributes {llvm.emit_c_interface} {
+  %r = func.call @again(%n, %a) : (i32, tensor<3xf32>) -> tensor<3xf32>
+  return %r : tensor<3xf32>
+}
+"""
+    with pytest.raises(aotc.InputError, match="'again' writes into its arguments"):
+        aotc.build(text, emit="mlir", out=tmp_path / "x.mlir", name="again", chips="sm_80")
