@@ -18,6 +18,8 @@ from aotc.frontends.passes import run_passes, without_verification
 from aotc.frontends.registry import Frontend
 from aotc.frontends.torch_archive import check_archive
 from aotc.frontends.torch_call import call_of, drop_constant_outputs, unsigned_results
+from aotc.frontends.torch_complex import remove_complex_numbers, with_complex_numbers
+from aotc.frontends.torch_constants import put_constants
 from aotc.frontends.torch_decompositions import decompositions
 from aotc.frontends.torch_divisions import check_divisors
 from aotc.frontends.torch_indices import count_from_start
@@ -32,7 +34,9 @@ from aotc.frontends.torch_operators import (
     has_packages,
     lowerings,
 )
+from aotc.frontends.torch_refusals import check_effects, check_operators
 from aotc.frontends.torch_rows import assign_rows
+from aotc.frontends.torch_scalars import make_scalars_float
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_state import mark_changes, name_buffers_once, take_state
@@ -70,14 +74,19 @@ def import_program(program: Any, name: str) -> Any:
             warnings.simplefilter("ignore")
             known = lowerings()
             program = name_buffers_once(program)
-            program = program.run_decompositions({**decompositions(), **decompositions_of(known)})
+            table = {**decompositions(), **decompositions_of(known)}
+            program = program.run_decompositions(with_complex_numbers(table))
+            put_constants(program)
+            remove_complex_numbers(program)
             _check_sizes(program)
+            check_effects(program)
             call = call_of(program)
             drop_constant_outputs(program)
             _add_unsaved_buffers(program)
             changes = take_state(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
+            make_scalars_float(program)
             make_views(program)
             decompose_views(program)
             module = fx.export_and_import(
@@ -94,6 +103,7 @@ def import_program(program: Any, name: str) -> Any:
         ) from error
     functions = call_functions(module, known)
     assign_rows(module)
+    check_operators(module)
     count_from_start(module)
     keep_integers(module)
     widen_elements(module)

@@ -6,9 +6,14 @@ tensors without elements.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
+
+from aotc.frontends.torch_bags import bag_decompositions
+from aotc.frontends.torch_extrema import extremum_decompositions
+from aotc.frontends.torch_special import special_functions
 
 Tensor = Any
 
@@ -24,6 +29,9 @@ def decompositions() -> dict[Any, Any]:
     rms_norm = torch.export.default_decompositions()[aten.rms_norm.default]
     return {
         **table,
+        **special_functions(aten),
+        **extremum_decompositions(aten),
+        **bag_decompositions(aten),
         aten.rms_norm.default: rms_norm,
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,
@@ -31,6 +39,7 @@ def decompositions() -> dict[Any, Any]:
         aten.median.dim: _median_of_rows,
         aten.nanmedian.default: _nanmedian,
         aten.kthvalue.default: _kthvalue,
+        aten.eq.Tensor: _equal,
         aten.isfinite.default: _isfinite,
         aten.signbit.default: _signbit,
         aten.copysign.Tensor: _copysign,
@@ -44,6 +53,18 @@ def decompositions() -> dict[Any, Any]:
         aten.searchsorted.Tensor: _searchsorted,
         aten.histc.default: _histc,
         aten.scatter_reduce.two: _scatter_reduce,
+        **{
+            operator: functools.partial(_counted_from_start, operator)
+            for operator in (aten.scatter.src, aten.scatter.value, aten.scatter_add.default)
+        },
+        aten.index_reduce.default: _index_reduce,
+        aten.put.default: _put,
+        aten.block_diag.default: _block_diag,
+        aten.diagonal_scatter.default: _diagonal_scatter,
+        aten.histogram.bin_ct: _histogram,
+        aten.fft_fftfreq.default: _frequencies,
+        aten.fft_rfftfreq.default: _frequencies_of_half,
+        aten.as_strided.default: _as_strided,
         aten._grouped_mm.default: _grouped_mm,
         aten.index.Tensor: _index,
         **_of_libraries(),
@@ -182,6 +203,13 @@ def _kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 # --- Elementwise ----------------------------------------------------------------------------------
 
 
+def _equal(x: Tensor, y: Tensor) -> Tensor:
+    """torch-mlir takes an element for equal to itself, also NaN, and has the opposite right."""
+    if not (x.dtype.is_floating_point or y.dtype.is_floating_point):
+        return NotImplemented
+    return (x != y).logical_not()
+
+
 def _isfinite(x: Tensor) -> Tensor:
     if x.dtype.is_floating_point:
         return x.abs() < math.inf  # also of NaN
@@ -199,7 +227,7 @@ def _copysign(x: Tensor, sign: Any) -> Tensor:
     import torch
 
     type_ = torch.result_type(x, sign)
-    size = x.abs().to(type_ if type_.is_floating_point else torch.float32)
+    size = x.to(type_ if type_.is_floating_point else torch.float32).abs()
     if isinstance(sign, torch.Tensor):
         return torch.where(_signbit(sign), -size, size)
     return size if math.copysign(1, sign) > 0 else -size
@@ -258,6 +286,39 @@ def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     return roll(x, [less[number] for number in moving], [dims[number] for number in moving])
 
 
+def _frequencies(n: int, d: float = 1.0, *, dtype: Any = None, **named: Any) -> Tensor:
+    import torch
+
+    numbers = torch.arange(n)
+    signed = torch.where(numbers < (n + 1) // 2, numbers, numbers - n)
+    return signed.to(dtype or torch.get_default_dtype()) * (1.0 / (n * d))
+
+
+def _frequencies_of_half(n: int, d: float = 1.0, *, dtype: Any = None, **named: Any) -> Tensor:
+    import torch
+
+    return torch.arange(n // 2 + 1).to(dtype or torch.get_default_dtype()) * (1.0 / (n * d))
+
+
+def _as_strided(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """Of elements in their order, where it is no view of all."""
+    import torch
+
+    offset = storage_offset or 0
+    sizes = [*x.shape, *x.stride(), *size, *stride, offset, x.storage_offset()]
+    if not all(isinstance(one, int) for one in sizes) or math.prod(size) == x.numel():
+        return NotImplemented
+    if not x.is_contiguous() or x.storage_offset():
+        return NotImplemented
+    places: Any = torch.full([1] * len(size), offset)
+    for dim, (count, distance) in enumerate(zip(size, stride, strict=True)):
+        shape = [count if one == dim else 1 for one in range(len(size))]
+        places = places + (torch.arange(count) * distance).reshape(shape)
+    return x.reshape(-1)[places]
+
+
 # --- Distances ------------------------------------------------------------------------------------
 
 
@@ -295,8 +356,10 @@ def _searchsorted(
         row = row.gather(-1, sorter)
     if row.dim() > 1:
         row = row.unsqueeze(-2)
-    is_before = row <= x.unsqueeze(-1) if right or side == "right" else row < x.unsqueeze(-1)
-    return is_before.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+    x = x.unsqueeze(-1)
+    is_before = row <= x if right or side == "right" else row < x
+    # All are before NaN.
+    return (is_before | (x != x)).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
 
 
 def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
@@ -309,6 +372,23 @@ def _histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor
     is_inside = (row >= least) & (row <= most)
     is_in_bin = place.unsqueeze(0) == torch.arange(bins, dtype=x.dtype).unsqueeze(1)
     return (is_in_bin & is_inside.unsqueeze(0)).sum(1).to(x.dtype)
+
+
+def _histogram(
+    x: Tensor,
+    bins: int = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    import torch
+
+    if range is None or weight is not None or density:
+        return NotImplemented
+    least, most = range
+    edges = torch.arange(bins + 1, dtype=x.dtype) * ((most - least) / bins) + least
+    return _histc(x, bins, least, most), edges
 
 
 # --- Indices --------------------------------------------------------------------------------------
@@ -350,6 +430,9 @@ def _scatter_reduce(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """A mean of integers is rounded down, not to 0."""
+    if dim < 0:
+        dim += max(x.dim(), 1)
+        return x.scatter_reduce(dim, index, src, reduce, include_self=include_self)
     if reduce != "mean" or x.dtype.is_floating_point:
         return NotImplemented
     import torch
@@ -358,6 +441,54 @@ def _scatter_reduce(
     counts = ones.scatter_add(dim, index, torch.ones_like(src)).clamp(min=1)
     total = torch.scatter_reduce(x, dim, index, src, "sum", include_self=include_self)
     return torch.div(total, counts, rounding_mode="floor")
+
+
+def _counted_from_start(operator: Any, x: Tensor, dim: int, *arguments: Any) -> Tensor:
+    """The dimension: torch-mlir's lowering of scatters ends with a signal where it is negative."""
+    return operator(x, dim + max(x.dim(), 1), *arguments) if dim < 0 else NotImplemented
+
+
+def _index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    import torch
+
+    dim %= x.dim()
+    shape = [1] * source.dim()
+    shape[dim] = -1
+    places = index.long().reshape(shape).expand(source.shape)
+    return torch.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
+
+
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Into all elements as one row."""
+    put = x.reshape(-1).index_put([index.reshape(-1)], source.reshape(-1), accumulate)
+    return put.reshape(x.shape)
+
+
+def _block_diag(tensors: Sequence[Tensor]) -> Tensor:
+    """Of numbers, rows and matrices."""
+    import torch
+
+    blocks = [one if one.dim() == 2 else one.reshape(1, -1) for one in tensors]
+    type_ = functools.reduce(torch.promote_types, (one.dtype for one in blocks))
+    width, before, rows = sum(one.shape[1] for one in blocks), 0, []
+    for block in blocks:
+        behind = width - before - block.shape[1]
+        rows.append(torch.nn.functional.pad(block.to(type_), (before, behind)))
+        before += block.shape[1]
+    return torch.cat(rows)
+
+
+def _diagonal_scatter(
+    x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    import torch
+
+    moved = x.movedim((dim1, dim2), (0, 1))
+    numbers = torch.arange(source.shape[-1])
+    places = [numbers + max(-offset, 0), numbers + max(offset, 0)]
+    return moved.index_put(places, source.movedim(-1, 0)).movedim((0, 1), (dim1, dim2)).clone()
 
 
 _BY_NAME = {"transformers::grouped_mm_fallback": _rows_by_groups}

@@ -1,0 +1,123 @@
+"""Running extrema and logarithms of sums, modes, and medians of PyTorch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from aotc.errors import InputError
+from aotc.frontends.torch_places import place_of_tracing
+
+Tensor = Any
+
+
+def extremum_decompositions(aten: Any) -> dict[Any, Any]:
+    return {
+        aten.cummax.default: lambda x, dim: _running(x, dim, "cummax"),
+        aten.cummin.default: lambda x, dim: _running(x, dim, "cummin"),
+        aten.logcumsumexp.default: _logcumsumexp,
+        aten.mode.default: _of_rows(_mode),
+        aten.nanmedian.dim: _of_rows(_nanmedian),
+    }
+
+
+def _running(x: Tensor, dim: int, name: str) -> tuple[Tensor, Tensor]:
+    """Of equal extrema, the last place, and of NaN, too. Each round combines with an extremum that
+    is twice as far before: of those in front of the first element, with that again."""
+    import torch
+
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    dim %= x.dim()
+    n = _known_length(x, dim, name)
+    shape = [n if one == dim else 1 for one in range(x.dim())]
+    places = torch.arange(n).reshape(shape).expand(x.shape)
+    values, distance = x, 1
+    is_float = x.dtype.is_floating_point
+    while distance < n:
+        before = (torch.arange(n) - distance).clamp(min=0)
+        earlier, where = values.index_select(dim, before), places.index_select(dim, before)
+        is_kept = values >= earlier if name == "cummax" else values <= earlier
+        if is_float:
+            is_kept = (is_kept & (earlier == earlier)) | (values != values)
+        values = torch.where(is_kept, values, earlier)
+        places = torch.where(is_kept, places, where)
+        distance *= 2
+    return values.clone(), places.clone()
+
+
+def _logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    """In rounds, likewise: in front of the first element is nothing, exp(-inf)."""
+    import torch
+
+    if x.dim() == 0:
+        return x.clone()
+    dim %= x.dim()
+    n = _known_length(x, dim, "logcumsumexp")
+    sums = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    shape = [n if one == dim else 1 for one in range(x.dim())]
+    distance = 1
+    while distance < n:
+        before = torch.arange(n) - distance
+        earlier = sums.index_select(dim, before.clamp(min=0))
+        earlier = torch.where(before.reshape(shape) < 0, -math.inf, earlier)
+        most, least = torch.maximum(sums, earlier), torch.minimum(sums, earlier)
+        # Equal infinities have no difference.
+        added = most + torch.where(most == least, 0, least - most).exp().log1p()
+        sums = torch.where(most.abs() == math.inf, most, added)
+        distance *= 2
+    return sums.to(x.dtype) if distance > 1 else x.clone()
+
+
+def _known_length(x: Tensor, dim: int, name: str) -> int:
+    n = x.shape[dim]
+    if not isinstance(n, int):
+        raise InputError(
+            f"{place_of_tracing()}aten.{name} along a dimension of any size has no lowering.",
+            hint="export the program with a size for that dimension; the others may have any.",
+        )
+    return n
+
+
+def _of_rows(function: Callable[[Tensor], tuple[Tensor, Tensor]]) -> Callable[..., Any]:
+    """A function of each row along a dimension, from one of those along the last."""
+
+    def of_dimension(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+        import torch
+
+        if x.dim() == 0:
+            return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+        values, places = function(x.movedim(dim, -1))
+        if keepdim:
+            return values.unsqueeze(dim), places.unsqueeze(dim)
+        return values, places
+
+    return of_dimension
+
+
+def _mode(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The least of the values that are there most often, and the last place where it is."""
+    import torch
+
+    counts = (x.unsqueeze(-1) == x.unsqueeze(-2)).sum(-1)
+    is_mode = counts == counts.amax(-1, keepdim=True)
+    value = torch.where(is_mode, x, _largest(x)).amin(-1)
+    numbers = torch.arange(x.shape[-1])
+    place = torch.where(x == value.unsqueeze(-1), numbers, 0).amax(-1)
+    return value, place
+
+
+def _largest(x: Tensor) -> Any:
+    import torch
+
+    if x.dtype == torch.bool:
+        return True
+    return float("inf") if x.dtype.is_floating_point else torch.iinfo(x.dtype).max
+
+
+def _nanmedian(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The lower one of two among the numbers that are none of NaN, which are sorted last."""
+    values, places = x.sort(-1)
+    middle = ((values == values).sum(-1, keepdim=True) - 1).clamp(min=0) // 2
+    return values.gather(-1, middle).squeeze(-1), places.gather(-1, middle).squeeze(-1)

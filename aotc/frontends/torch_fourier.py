@@ -1,0 +1,244 @@
+"""Fourier transforms → matmuls with matrices of roots of unity.
+
+Complex numbers are pairs of real ones, the last dimension. A transform of a short row is one
+matmul. Of a longer one, of N1 x N2 numbers, it is N2 transforms of N1 numbers, a product with
+roots, and N1 transforms of N2 numbers (Cooley and Tukey). A length without a small divisor is a
+convolution of a length that has some (Bluestein).
+
+https://en.wikipedia.org/wiki/Cooley-Tukey_FFT_algorithm,
+https://en.wikipedia.org/wiki/Chirp_Z-transform
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from aotc.errors import InputError
+from aotc.frontends.torch_constants import constant
+from aotc.frontends.torch_places import place_of_tracing
+
+Tensor = Any
+
+# The longest row that one matmul transforms, and that where it has no small divisor.
+_LONGEST, _LONGEST_PRIME = 32, 128
+
+
+def fourier_decompositions(aten: Any) -> dict[Any, Any]:
+    """Transforms of real and of complex numbers, by operator."""
+    return {
+        aten._fft_r2c.default: _from_real,
+        aten._fft_c2r.default: _to_real,
+        aten._fft_c2c.default: _of_complex,
+    }
+
+
+def _from_real(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
+    """Along the last of the dimensions that are named, of real numbers; then along the others."""
+    import torch
+
+    *others, last = dim
+    rows = _Rows(x, last, 0)
+    half = rows.n // 2 + 1
+    pairs = _half_of_real(rows.rows)
+    if not onesided:
+        rest = _conjugate(pairs[:, 1 : rows.n - half + 1]).flip(1)
+        pairs = torch.cat([pairs, rest], 1)
+    pairs = rows.restored(pairs)
+    for one in others:
+        pairs = _along(pairs, one % x.dim(), -1)
+    return torch.view_as_complex(_normalized(pairs, x, dim, normalization))
+
+
+def _to_real(z: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Tensor:
+    import torch
+
+    *others, last = dim
+    pairs, sizes = torch.view_as_real(z), [z.shape[one] for one in others]
+    for one in others:
+        pairs = _along(pairs, one % z.dim(), 1)
+    rows = _Rows(pairs, last % z.dim(), 1)
+    real = rows.restored(_real_of_half(rows.rows, _known(last_dim_size)))
+    return _scaled(real, [*sizes, last_dim_size], normalization)
+
+
+def _of_complex(z: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Tensor:
+    import torch
+
+    pairs = torch.view_as_real(z)
+    for one in dim:
+        pairs = _along(pairs, one % z.dim(), -1 if forward else 1)
+    return torch.view_as_complex(_normalized(pairs, z, dim, normalization))
+
+
+def _normalized(pairs: Tensor, x: Tensor, dim: Sequence[int], normalization: int) -> Tensor:
+    return _scaled(pairs, [x.shape[one] for one in dim], normalization)
+
+
+def _scaled(x: Tensor, sizes: Sequence[Any], normalization: int) -> Tensor:
+    """By PyTorch's number: 0 for none, 1 for the root of the count, 2 for the count."""
+    count = math.prod(_known(size) for size in sizes) or 1
+    factor = (1.0, 1 / math.sqrt(count), 1 / count)[normalization]
+    return x if factor == 1 else x * factor
+
+
+def _known(size: Any) -> int:
+    if not isinstance(size, int):
+        raise InputError(
+            f"{place_of_tracing()}a Fourier transform of any length has no lowering.",
+            hint="export the program with a size for that dimension; the others may have any.",
+        )
+    return size
+
+
+class _Rows:
+    """A tensor as rows along a dimension, [rows, n]: with `inner` dimensions behind, which stay."""
+
+    def __init__(self, x: Tensor, dim: int, inner: int) -> None:
+        rank = x.dim() - inner
+        dim %= rank
+        self.n = _known(x.shape[dim])
+        self._others = [one for one in range(rank) if one != dim]
+        self._sizes = [x.shape[one] for one in self._others]
+        self._dim = dim
+        moved = _permuted(x, [*self._others, dim, *range(rank, x.dim())])
+        self.rows = moved.reshape([math.prod(self._sizes), self.n, *x.shape[rank:]])
+
+    def restored(self, rows: Tensor) -> Tensor:
+        """Rows like these, [rows, m] and inner dimensions, as a tensor like the one given."""
+        inner = list(rows.shape[1:])
+        parted = rows.reshape([*self._sizes, *inner])
+        count = len(self._sizes)
+        order = list(range(count))
+        order.insert(self._dim, count)
+        return _permuted(parted, [*order, *range(count + 1, parted.dim())]).contiguous()
+
+
+def _permuted(x: Tensor, order: list[int]) -> Tensor:
+    return x if order == sorted(order) else x.permute(order)
+
+
+def _along(pairs: Tensor, dim: int, sign: int) -> Tensor:
+    rows = _Rows(pairs, dim, 1)
+    return rows.restored(_transform(rows.rows, sign))
+
+
+# --- Of rows of pairs, [rows, n, 2] ---------------------------------------------------------------
+
+
+def _transform(pairs: Tensor, sign: int) -> Tensor:
+    """The sums of x[j] exp(sign 2πi jk / n) for all k."""
+    rows, n = pairs.shape[0], pairs.shape[1]
+    first = _divisor(n)
+    if first == n:
+        matrix = _constant(_matrix(n, sign), pairs)
+        return (pairs.reshape(rows, 2 * n) @ matrix).reshape(rows, n, 2)
+    if first == 1:
+        return _by_convolution(pairs, sign)
+    second = n // first
+    columns = pairs.reshape(rows, first, second, 2).permute(0, 2, 1, 3)
+    columns = _transform(columns.reshape(rows * second, first, 2), sign)
+    columns = columns.reshape(rows, second, first, 2)
+    roots = _roots(n, sign * np.outer(np.arange(second), np.arange(first)))
+    turned = _times(columns, roots).permute(0, 2, 1, 3)
+    parts = _transform(turned.reshape(rows * first, second, 2), sign)
+    return parts.reshape(rows, first, second, 2).permute(0, 2, 1, 3).reshape(rows, n, 2)
+
+
+def _half_of_real(x: Tensor) -> Tensor:
+    """[rows, n] real numbers → [rows, n / 2 + 1, 2], the other half of which is conjugate."""
+    import torch
+
+    rows, n = x.shape
+    half = n // 2 + 1
+    if _divisor(n) == n:
+        matrix = _constant(_matrix(n, -1)[::2, : 2 * half], x)
+        return (x @ matrix).reshape(rows, half, 2)
+    if n % 2:
+        return _transform(torch.stack([x, torch.zeros_like(x)], -1), -1)[:, :half]
+    # Two neighbors are one complex number of half as many.
+    z = _transform(x.reshape(rows, n // 2, 2), -1)
+    forth = torch.cat([z, z[:, :1]], 1)
+    back = _conjugate(torch.cat([z[:, :1], z.flip(1)], 1))
+    odd = _times(forth - back, _roots(4 * n, -(4 * np.arange(half) + n)))
+    return (forth + back + odd) * 0.5
+
+
+def _real_of_half(pairs: Tensor, n: int) -> Tensor:
+    """[rows, n / 2 + 1, 2] → [rows, n] real numbers, of which these are the transform, times n."""
+    import torch
+
+    rows, half = pairs.shape[0], n // 2 + 1
+    # The first is real, and that in the middle: what else is there is not looked at.
+    is_alone = np.isin(np.arange(half), (0, n / 2))
+    is_read = np.stack([np.ones(half, bool), ~is_alone], -1)
+    pairs = torch.where(_constant(is_read, pairs) != 0, pairs, 0.0)
+    if _divisor(n) == n:
+        matrix = _matrix(n, 1)[: 2 * half, ::2] * np.where(is_alone, 1, 2).repeat(2)[:, None]
+        return pairs.reshape(rows, 2 * half) @ _constant(matrix, pairs)
+    if n % 2:
+        rest = _conjugate(pairs[:, 1:]).flip(1)
+        return _transform(torch.cat([pairs, rest], 1), 1)[..., 0]
+    forth, back = pairs[:, :-1], _conjugate(pairs.flip(1)[:, :-1])
+    odd = _times(forth - back, _roots(4 * n, 4 * np.arange(half - 1) + n))
+    return _transform(forth + back + odd, 1).reshape(rows, n)
+
+
+def _by_convolution(pairs: Tensor, sign: int) -> Tensor:
+    """jk = (j² + k² - (j - k)²) / 2: a convolution with a chirp, between products with it."""
+    import torch
+
+    n = pairs.shape[1]
+    size = 1 << (2 * n - 2).bit_length()
+    chirp = _roots(2 * n, sign * np.array([j * j % (2 * n) for j in range(n)]))
+    kernel = np.zeros(size, complex)
+    kernel[:n] = chirp.conj()
+    kernel[size - n + 1 :] = chirp[:0:-1].conj()
+    padded = torch.nn.functional.pad(_times(pairs, chirp), (0, 0, 0, size - n))
+    product = _times(_transform(padded, -1), np.fft.fft(kernel))
+    return _times(_transform(product, 1)[:, :n], chirp / size)
+
+
+def _conjugate(pairs: Tensor) -> Tensor:
+    return pairs * _constant(np.array([1.0, -1.0]), pairs)
+
+
+def _times(pairs: Tensor, numbers: Any) -> Tensor:
+    """The product with complex numbers that are known."""
+    same = np.stack([numbers.real, numbers.real], -1)
+    other = np.stack([-numbers.imag, numbers.imag], -1)
+    return pairs * _constant(same, pairs) + pairs.flip(-1) * _constant(other, pairs)
+
+
+# --- Numbers that are known -----------------------------------------------------------------------
+
+
+def _divisor(n: int) -> int:
+    """Of `n`: `n` itself where one matmul transforms so many, 1 where there is no small one."""
+    if n <= _LONGEST:
+        return n
+    small = [one for one in range(2, _LONGEST + 1) if n % one == 0]
+    if not small:
+        return n if n <= _LONGEST_PRIME else 1
+    # So that all matmuls are about as large.
+    passes = math.ceil(math.log(n, _LONGEST) - 1e-9)
+    return min(small, key=lambda one: abs(math.log(one) - math.log(n) / passes))
+
+
+def _roots(n: int, powers: Any) -> Any:
+    """exp(2πi power / n) of each power."""
+    return np.exp(2j * np.pi * ((powers % n) / n))
+
+
+def _matrix(n: int, sign: int) -> Any:
+    """[2n, 2n]: a row of pairs, times this, is its transform."""
+    roots = _roots(n, sign * np.outer(np.arange(n), np.arange(n)))
+    blocks = np.array([[roots.real, roots.imag], [-roots.imag, roots.real]])
+    return blocks.transpose(2, 0, 3, 1).reshape(2 * n, 2 * n)
+
+
+def _constant(numbers: Any, like: Tensor) -> Tensor:
+    return constant(numbers, like.dtype)
