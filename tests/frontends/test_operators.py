@@ -1,0 +1,46 @@
+"""A part of `python -m tests.frontends.operators.sweep`; and what constants are folded to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+
+from frontends.operators.judge import Trial, judge  # noqa: E402
+from frontends.operators.sweep import TYPES, trials  # noqa: E402
+
+
+def test_edges_of_floats() -> None:
+    (trial,) = (trial for sizes, trial in trials(TYPES["f32"]) if sizes == "(3, 8)")
+    assert [one for one in judge(trial) if one.kind != "right"] == []
+
+
+def test_constants_are_folded_to_what_they_are() -> None:
+    """torch-mlir takes an integer beside a constant of floats for an unsigned one."""
+    constants: dict[str, Callable[[], Any]] = {
+        "floats": lambda: torch.full((3,), 2.5),
+        "halves": lambda: torch.full((3,), 2.5, dtype=torch.float16),
+        "integers": lambda: torch.full((3,), 5),
+    }
+    operations: dict[str, Callable[[Any], Any]] = {
+        "product": lambda c: c * -1,
+        "sum": lambda c: c + -3,
+        "difference": lambda c: -3 - c,
+        "scaled": lambda c: torch.add(c, c, alpha=-3),
+        "quotient": lambda c: c / -2,
+        "less": lambda c: c < -1,
+        "more": lambda c: c > 0,
+        "at least": lambda c: c >= -1,
+        "equal": lambda c: c == -1,
+        "chosen": lambda c: torch.where(c > 0, -1, c),
+    }
+    functions = {
+        f"{operation} of {constant}": (lambda x, c=c, o=o: x + o(c()))
+        for constant, c in constants.items()
+        for operation, o in operations.items()
+    }
+    verdicts = judge(Trial(functions, [(torch.randn(3),)]))
+    assert [one for one in verdicts if one.kind != "right"] == []
