@@ -95,7 +95,9 @@ def import_program(program: Any, name: str) -> Any:
                 func_name=name,
                 hooks=weights_hook(),
             )
-    except InputError:
+    except InputError as error:
+        # Where a decomposition raised it, PyTorch has added its own traceback.
+        error.args = (error.message,)
         raise
     except Exception as error:
         raise InputError(
