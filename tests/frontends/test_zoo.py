@@ -63,5 +63,6 @@ def test_the_table(tmp_path: Path) -> None:
     assert text.endswith("<!-- end -->\nafter\n")
     assert "1 of 2 are right; with any batch and length, 0 of 1." in text
     assert "| a | right | 1.0e-07 |  | not exported |" in text
+    assert "| b | refused |  |  | not run |" in text
     assert "- `b`: model.py:3: error: no 'x'\n" in text
     assert not re.search("old|/home", text)

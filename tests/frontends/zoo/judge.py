@@ -78,6 +78,9 @@ def judge(model: Model, folder: Path, *, any_size: bool = False, seconds: float 
         program = torch.export.export(case.module, (), inputs, dynamic_shapes=shapes)
     except Exception as error:
         return Verdict("export", _first_line(error))
+    fixed = _fixed_sizes(program, case) if any_size else []
+    if fixed:
+        return Verdict("export", f"torch.export leaves no other size to {', '.join(fixed)}")
     try:
         artifact = aotc.torch.build(
             program, (), name="model", emit="shared", out=f"{folder}/", chips=CHIP
@@ -127,6 +130,26 @@ def dynamic_shapes(case: Case) -> Any:
     inputs, others = case.inputs(*case.sizes), case.inputs(batch + 1, length + 1)
     shapes = torch.utils._pytree.tree_map(compare, inputs, others)
     return shapes if found else None
+
+
+def _fixed_sizes(program: Any, case: Case) -> list[str]:
+    """Sizes that were to be open, and that torch.export found to be one number: of a loop over the
+    sequence, for one."""
+    from torch.fx.experimental.symbolic_shapes import free_symbols
+
+    batch, length = case.sizes
+    given, others = (
+        _leaves(case.inputs(*sizes)) for sizes in (case.sizes, (batch + 1, length + 1))
+    )
+    values = {node.name: node.meta["val"] for node in program.graph.find_nodes(op="placeholder")}
+    names = program.graph_signature.user_inputs
+    tensors = [name for name in names if isinstance(values.get(name), torch.Tensor)]
+    return [
+        f"{name}.shape[{i}]"
+        for name, one, other in zip(tensors, given, others, strict=True)
+        for i, size in enumerate(values[name].shape)
+        if one.shape[i] != other.shape[i] and not free_symbols(size)
+    ]
 
 
 def _errors(artifact: Any, case: Case, inputs: Any) -> tuple[float, float]:

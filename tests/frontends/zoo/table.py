@@ -38,6 +38,7 @@ def _parts(names: Sequence[str], found: dict[tuple[str, str], Any]) -> list[str]
     return [count + more, table, *(["Not right:", "\n".join(reasons)] if reasons else [])]
 
 
+_KINDS_OF_ANY = {"": "not run", "fixed": "one size", "export": "not exported"}
 _OF = {"one": "", "any": ", any sizes"}
 
 
@@ -48,7 +49,7 @@ def _row(name: str, found: dict[tuple[str, str], Any]) -> str:
         one["kind"],
         _number(one.get("error"), ".1e"),
         _number(one.get("eager"), ".1e"),
-        {"fixed": "", "export": "not exported"}.get(other.get("kind", ""), other.get("kind", "")),
+        _KINDS_OF_ANY.get(other.get("kind", ""), other.get("kind", "")),
         _number(one.get("cpu"), ".1f"),
         _number(one.get("memory"), ".0f"),
         _number(one.get("size"), ".1f"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from frontends.zoo.catalogue import Case, images, model
 from frontends.zoo.stubs import import_torchvision
@@ -242,4 +243,15 @@ def raft() -> Case:
         frames = images(128)(2 * batch, 0)["x"].clamp(-1, 1)
         return {"image1": frames[:batch], "image2": frames[batch:].clone(), **_TWICE}
 
-    return Case(module, inputs, (1, 1))
+    def widen(wide: Any) -> None:
+        """Its coordinates are f32 whatever its weights are."""
+        raft = import_torchvision().models.optical_flow.raft
+        make, forward = raft.make_coords_grid, wide.forward
+
+        def forward_in_f64(*images: Any, **options: Any) -> Any:
+            with patch.object(raft, "make_coords_grid", lambda *sizes: make(*sizes).double()):
+                return forward(*images, **options)
+
+        wide.forward = forward_in_f64
+
+    return Case(module, inputs, (1, 1), widen)
