@@ -32,7 +32,7 @@ def _embedding_bag(
     The other results are for gradients: the bag of each index, how many each has, and nothing of
     use.
     """
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     del scale_grad_by_freq, sparse
     count = offsets.shape[0] - 1 if include_last_offset else offsets.shape[0]

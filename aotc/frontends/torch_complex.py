@@ -75,7 +75,7 @@ def _is_complex(argument: Any) -> bool:
     if isinstance(argument, list | tuple):
         return any(map(_is_complex, argument))
     if isinstance(argument, torch.Tensor):
-        return argument.is_complex()
+        return bool(argument.is_complex())
     return isinstance(argument, complex) or (
         isinstance(argument, torch.dtype) and argument.is_complex
     )

@@ -25,7 +25,7 @@ def extremum_decompositions(aten: Any) -> dict[Any, Any]:
 def _running(x: Tensor, dim: int, name: str) -> tuple[Tensor, Tensor]:
     """Of equal extrema, the last place, and of NaN, too. Each round combines with an extremum that
     is twice as far before: of those in front of the first element, with that again."""
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)

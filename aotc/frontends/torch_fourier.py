@@ -38,7 +38,7 @@ def fourier_decompositions(aten: Any) -> dict[Any, Any]:
 
 def _from_real(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     """Along the last of the dimensions that are named, of real numbers; then along the others."""
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     *others, last = dim
     rows = _Rows(x, last, 0)

@@ -33,7 +33,7 @@ def special_functions(aten: Any) -> dict[Any, Any]:
 
 def _in_f64(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """As PyTorch gives it: integers become floats."""
-    import torch
+    import torch  # type: ignore[import-not-found, unused-ignore]
 
     @functools.wraps(function)
     def rounded(x: Tensor) -> Tensor:

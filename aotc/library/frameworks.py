@@ -168,7 +168,7 @@ class _Jax:
     """Nobody may write to its arrays: NumPy's are copied, to the first argument's device."""
 
     def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
-        import jax
+        import jax  # type: ignore[import-not-found, unused-ignore]
 
         self._jax = jax
         self._device = next(iter(array.devices()))
