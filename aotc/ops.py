@@ -231,7 +231,7 @@ def create_parallel(sizes: Sequence[Any], body: Callable[[list[Any]], None]) -> 
         ir.Operation.create("scf.reduce", results=[], operands=[], regions=0)
 
 
-def create_if(condition: Any, body: Callable[[], None]) -> None:
+def create_if(condition: Any, body: Callable[[], object]) -> None:
     """`scf.if` without results whose body `body()` fills."""
     branch = ir.Operation.create("scf.if", results=[], operands=[condition], regions=2)
     block = branch.regions[0].blocks.append()

@@ -153,7 +153,7 @@ class _RowKernel:
             self._order.seen(access.memref)
             return
         is_first = ops.compare(EQ, self._thread, ops.constant_index(0))
-        ops.create_if(is_first, lambda: _unused(copy(operation, self._values)))
+        ops.create_if(is_first, lambda: copy(operation, self._values))
         self._order.forget(Use(access.memref, None, writes=True))
 
     def _before(self, use: Use) -> None:
@@ -337,7 +337,3 @@ def _moved(access: Access, values: dict[Any, Any]) -> Access:
         tuple(values.get(i, i) for i in access.indices),
         access.writes,
     )
-
-
-def _unused(_: Any) -> None:
-    return None

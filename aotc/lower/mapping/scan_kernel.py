@@ -128,7 +128,7 @@ class ScanKernel:
         (shared,) = self._shared
         ops.create_if(
             self._first_lane,
-            lambda: _unused(ops.create("memref.store", [warp_total, shared, parity, self._warp])),
+            lambda: ops.create("memref.store", [warp_total, shared, parity, self._warp]),
         )
         ops.create("gpu.barrier")
         before = total
@@ -148,7 +148,3 @@ def _shuffle(value: Any, mode: str, operand: int) -> Any:
     attributes = {"mode": ir.Attribute.parse(f"#gpu<shuffle_mode {mode}>")}
     operands = [value, ops.constant(i32, operand), ops.constant(i32, WARP)]
     return ops.create("gpu.shuffle", operands, [value.type, ops.integer(1)], attributes).results[0]
-
-
-def _unused(_: Any) -> None:
-    return None
