@@ -6,7 +6,6 @@ The weights become constants of the module. Nothing of a file is run: see torch_
 from __future__ import annotations
 
 import importlib.util
-import re
 import threading
 import warnings
 from collections.abc import Mapping
@@ -34,6 +33,7 @@ from aotc.frontends.torch_operators import (
     has_packages,
     lowerings,
 )
+from aotc.frontends.torch_places import place_of_node
 from aotc.frontends.torch_refusals import check_effects, check_operators
 from aotc.frontends.torch_rows import assign_rows
 from aotc.frontends.torch_scalars import make_scalars_float
@@ -137,11 +137,9 @@ def _check_sizes(program: Any) -> None:
     for node in program.graph.nodes:
         shape = getattr(node.meta.get("val"), "shape", ())
         if any(not isinstance(size, int) and free_unbacked_symbols(size) for size in shape):
-            found = re.findall(r'File "(.*)", line (\d+)', node.meta.get("stack_trace") or "")
-            place = "{}:{}: error: ".format(*found[-1]) if found else ""
             raise InputError(
-                f"{place}How many elements {node.target} gives depends on values: that is not "
-                "supported."
+                f"{place_of_node(node)}How many elements {node.target} gives depends on values: "
+                "that is not supported."
             )
 
 
