@@ -88,7 +88,7 @@ def _simplify(function: Any, overlaps: Overlaps, remarks: Remarks | None) -> Non
         forward_row_values([op.operation for op in block.operations], overlaps)
         drop_overwritten([op.operation for op in block.operations], overlaps)
     for loop in _host_scans(function, overlaps):
-        put_in_row(loop)
+        put_in_row([loop])
     totals = [columns.loop for columns in _totals(function)]
     _tidy(join_single_rows(totals, is_ours), overlaps, remarks)
     _tidy(join_loops(function, overlaps, is_ours), overlaps, remarks)

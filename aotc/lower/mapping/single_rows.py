@@ -6,7 +6,7 @@ in the host, which would wait for the sum to hand it on. As a row they are one k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from aotc import ops
@@ -42,13 +42,16 @@ def join_single_rows(
     return joined
 
 
-def put_in_row(loop: Any) -> None:
-    """Puts a loop of host code into a loop over a single row."""
-    with loop.location, ir.InsertionPoint(loop):
+def put_in_row(members: Sequence[Any]) -> Any:
+    """Puts operations of host code into a loop over a single row, in the place of the first one."""
+    first = members[0]
+    with first.location, ir.InsertionPoint(first):
         zero, one = ops.constant_index(0), ops.constant_index(1)
         row = create_parallel([zero], [one], [one])
     end = list(row.regions[0].blocks[0].operations)[-1].operation
-    loop.move_before(end)
+    for member in members:
+        member.move_before(end)
+    return row
 
 
 class _Run:
@@ -109,14 +112,9 @@ class _Run:
         first = self.members[0]
         for operation in self._early:
             operation.move_before(first)
-        with first.location, ir.InsertionPoint(first):
-            zero, one = ops.constant_index(0), ops.constant_index(1)
-            joined = create_parallel([zero], [one], [one])
+        joined = put_in_row(self.members)
         for operation in reversed(self._late):
             operation.move_after(joined)
-        end = list(joined.regions[0].blocks[0].operations)[-1].operation
-        for member in self.members:
-            member.move_before(end)
         return joined
 
 
