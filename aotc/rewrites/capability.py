@@ -1,4 +1,4 @@
-"""Host code that asks what GPU its launches go to."""
+"""Host code that asks what GPU its launches go to: what asks, and whether code does."""
 
 from __future__ import annotations
 
@@ -29,3 +29,15 @@ def has_gpu() -> Any:
     i32 = ops.integer(32)
     capability = ops.create("func.call", results=[i32], attributes={"callee": callee}).result
     return ops.compare(_SGE, capability, ops.constant(i32, 1))
+
+
+def asks_for_gpu(condition: Any) -> bool:
+    """Whether a condition holds only where launches go to a GPU: as that of `has_gpu`, or for some
+    capability at least."""
+    comparison = ops.defining(condition)
+    if comparison is None or comparison.name != "arith.cmpi":
+        return False
+    asked = ops.defining(comparison.operands[0])
+    if asked is None or asked.name != "func.call" or ops.callee_of(asked) != CAPABILITY:
+        return False
+    return int(ir.IntegerAttr(comparison.attributes["predicate"]).value) == _SGE

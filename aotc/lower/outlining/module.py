@@ -24,10 +24,8 @@ from aotc.analysis.gpu_modules import (
 from aotc.emit.c_text import c_identifier
 from aotc.kernels.family import CPU
 from aotc.mlir import ir
-from aotc.module_names import CAPABILITY
 from aotc.ops import symbol_of
-
-_NOT_LESS = 5  # arith.cmpi's sge
+from aotc.rewrites.capability import asks_for_gpu
 
 
 def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: bool) -> None:
@@ -128,20 +126,10 @@ def _is_without_gpu(launch: Any) -> bool:
     for outer in ops.ancestors(launch):
         if outer.name == "func.func" and runs_on(outer) == CPU:
             return True
-        if outer.name == "scf.if" and _asks_for_gpu(outer.operands[0]):
+        if outer.name == "scf.if" and asks_for_gpu(outer.operands[0]):
             return bool(inner.block == outer.regions[1].blocks[0])
         inner = outer
     return False
-
-
-def _asks_for_gpu(condition: Any) -> bool:
-    comparison = ops.defining(condition)
-    if comparison is None or comparison.name != "arith.cmpi":
-        return False
-    asked = ops.defining(comparison.operands[0])
-    if asked is None or asked.name != "func.call" or ops.callee_of(asked) != CAPABILITY:
-        return False
-    return int(ir.IntegerAttr(comparison.attributes["predicate"]).value) == _NOT_LESS
 
 
 def _merge(module: Any, outlined: list[Any], launches: Sequence[Any], name: str) -> None:
