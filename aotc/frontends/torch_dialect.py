@@ -39,6 +39,14 @@ def builtin_type(type_: Any) -> str:
     return f"tensor<{'x'.join([*sizes, element])}>"
 
 
+def known_tensor(value: Any) -> tuple[tuple[int, ...], str] | None:
+    """The shape and the element type of a tensor; None if a size is not known."""
+    found = _SHAPE.fullmatch(str(value.type))
+    if found is None or "?" in found[1]:
+        return None
+    return tuple(int(size) for size in found[1].split(",") if size), found[2]
+
+
 def with_element(type_: Any, element: str) -> Any:
     """The type of a tensor, of other elements."""
     from torch_mlir import ir

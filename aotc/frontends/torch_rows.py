@@ -7,16 +7,16 @@ of a place that is named several times the last row, so that each run gives the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from aotc import ops
-from aotc.frontends.torch_dialect import load_casts
+from aotc.frontends.torch_dialect import builtin_type, known_tensor, load_casts
 
-_TENSOR = re.compile(r"!torch\.vtensor<\[([\d,]*)\],(\w+)>")
+# Rows that are named at most: each is compared with all behind it.
+_MOST_ROWS = 1024
 _INTEGERS = {"si32": "i32", "si64": "i64"}
 
 
@@ -38,7 +38,7 @@ def assign_rows(module: Any) -> None:
 
 class _Rows(Struct, frozen=True):
     """An assignment: the dimension of the rows, how many are named, the value of their places and
-    its element type; the shapes of the tensor and of what is assigned; the elements' type."""
+    its element type; the shapes of the tensor and of what is assigned."""
 
     dimension: int
     count: int
@@ -46,12 +46,11 @@ class _Rows(Struct, frozen=True):
     index: str
     shape: tuple[int, ...]
     values: tuple[int, ...]
-    element: str
 
 
 def _rows_of(put: Any) -> _Rows | None:
     """None for an assignment to other elements, or of sizes that are not known."""
-    tensor, values = (_tensor_of(put.operands[i]) for i in (0, 2))
+    tensor, values = (known_tensor(put.operands[i]) for i in (0, 2))
     listed, accumulate = ops.defining(put.operands[1]), ops.defining(put.operands[3])
     if tensor is None or values is None or listed is None or accumulate is None:
         return None
@@ -61,8 +60,10 @@ def _rows_of(put: Any) -> _Rows | None:
     if len(named) != 1 or "true" in str(accumulate.attributes["value"]):
         return None
     ((dimension, places),) = named
-    index = _tensor_of(places)
+    index = known_tensor(places)
     if index is None or len(index[0]) != 1 or index[1] not in _INTEGERS:
+        return None
+    if index[0][0] > _MOST_ROWS:
         return None
     shape, element = tensor
     assigned = (*shape[:dimension], index[0][0], *shape[dimension + 1 :])
@@ -70,29 +71,14 @@ def _rows_of(put: Any) -> _Rows | None:
     fits = len(values[0]) <= len(assigned) and all(
         size in (1, whole) for size, whole in zip(values[0], beside, strict=True)
     )
-    if not fits or 0 in (*shape, *assigned) or values[1] != element:
+    if not fits or 0 in (*shape, *assigned) or values[1] != element or "<" in element:
         return None
-    return _Rows(dimension, index[0][0], places, _INTEGERS[index[1]], shape, values[0], element)
-
-
-def _tensor_of(value: Any) -> tuple[tuple[int, ...], str] | None:
-    """The shape and the element type; None if a size is not known."""
-    found = _TENSOR.fullmatch(str(value.type))
-    if found is None:
-        return None
-    return tuple(int(size) for size in found[1].split(",") if size), found[2]
+    return _Rows(dimension, index[0][0], places, _INTEGERS[index[1]], shape, values[0])
 
 
 def _replace(ir: Any, put: Any, rows: _Rows) -> None:
-    builtin = [
-        ir.RankedTensorType.get(shape, _element(ir, element))
-        for shape, element in (
-            (rows.shape, rows.element),
-            ((rows.count,), rows.index),
-            (rows.values, rows.element),
-        )
-    ]
     given = (put.operands[0], rows.places, put.operands[2])
+    builtin = [ir.Type.parse(builtin_type(value.type)) for value in given]
     parsed = ir.Module.parse(_text(rows, builtin))
     (function,) = ops.find(parsed.operation, "func.func")
     with put.location, ir.InsertionPoint(put):
@@ -108,11 +94,6 @@ def _replace(ir: Any, put: Any, rows: _Rows) -> None:
     ops.erase(put)
     ops.replace_by_body(stand_in, function.regions[0].blocks[0], operands)
     ops.erase(stand_in)
-
-
-def _element(ir: Any, element: str) -> Any:
-    """MLIR's type of elements, without the sign that torch-mlir's dialect has."""
-    return ir.Type.parse(element.lstrip("su") if element[:2] in ("si", "ui") else element)
 
 
 def _text(rows: _Rows, types: Sequence[Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,29 @@ class Rows(torch.nn.Module):
         added = x.index_put((several,), y[:, :1], accumulate=True)
         results = (first, last, middle, narrow, integers, truths, copied, both, added)
         return tuple(result.float() for result in results)
+
+
+class ManyRows(torch.nn.Module):
+    def forward(self, x: Any, rows: Any, y: Any) -> Any:
+        return x.index_put((rows,), y)
+
+
+def test_many_rows(tmp_path: Path) -> None:
+    """Each of them is not compared with all others, which would take a minute."""
+    torch.manual_seed(0)
+    rows = torch.randint(0, 200_000, (150_000,))
+    # What is named twice is assigned the same twice.
+    inputs = (torch.zeros(200_000), rows, rows.float() + 1)
+    built = aotc.torch.build(
+        ManyRows(), inputs, name="many", emit="shared", out=f"{tmp_path}/", chips="sm_90"
+    )
+    library = aotc.load(built)
+    library.set_device("cpu")
+    result = np.full(200_000, 77, np.float32)
+    begin = time.process_time()
+    library.many(*(tensor.numpy() for tensor in inputs), result)
+    assert time.process_time() - begin < 10
+    np.testing.assert_array_equal(result, ManyRows()(*inputs).numpy())
 
 
 def test_rows(tmp_path: Path) -> None:
