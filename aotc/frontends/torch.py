@@ -36,9 +36,9 @@ from aotc.frontends.torch_operators import (
 from aotc.frontends.torch_places import place_of_node
 from aotc.frontends.torch_refusals import check_effects, check_operators
 from aotc.frontends.torch_rows import assign_rows
-from aotc.frontends.torch_scalars import make_scalars_float
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
+from aotc.frontends.torch_splats import fold_splats
 from aotc.frontends.torch_state import mark_changes, name_buffers_once, take_state
 from aotc.frontends.torch_views import decompose_views, make_views
 from aotc.frontends.torch_weights import weights_hook
@@ -86,7 +86,7 @@ def import_program(program: Any, name: str) -> Any:
             changes = take_state(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
-            make_scalars_float(program)
+            fold_splats(program)
             make_views(program)
             decompose_views(program)
             module = fx.export_and_import(

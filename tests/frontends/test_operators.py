@@ -27,11 +27,15 @@ def test_edges_of_integers_of_any_size() -> None:
 
 
 def test_constants_are_folded_to_what_they_are() -> None:
-    """torch-mlir takes an integer beside a constant of floats for an unsigned one."""
+    """torch-mlir takes a negative integer for an unsigned one, and rounds quotients as C does."""
     constants: dict[str, Callable[[], Any]] = {
         "floats": lambda: torch.full((3,), 2.5),
         "halves": lambda: torch.full((3,), 2.5, dtype=torch.float16),
         "integers": lambda: torch.full((3,), 5),
+        "negative ones": lambda: torch.full((3,), -5),
+        "one": lambda: torch.tensor([5]),
+        "a number": lambda: torch.tensor(-5.5),
+        "a view": lambda: torch.full((3, 1), 7).squeeze(1),
     }
     operations: dict[str, Callable[[Any], Any]] = {
         "product": lambda c: c * -1,
@@ -39,6 +43,9 @@ def test_constants_are_folded_to_what_they_are() -> None:
         "difference": lambda c: -3 - c,
         "scaled": lambda c: torch.add(c, c, alpha=-3),
         "quotient": lambda c: c / -2,
+        "remainder": lambda c: c % -2,
+        "rounded down": lambda c: c // -2,
+        "rounded to zero": lambda c: torch.div(c, 2, rounding_mode="trunc"),
         "less": lambda c: c < -1,
         "more": lambda c: c > 0,
         "at least": lambda c: c >= -1,
