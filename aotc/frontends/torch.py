@@ -36,6 +36,7 @@ from aotc.frontends.torch_operators import (
 from aotc.frontends.torch_places import place_of_node
 from aotc.frontends.torch_refusals import check_effects, check_operators
 from aotc.frontends.torch_rows import assign_rows
+from aotc.frontends.torch_scalars import wrap_scalars
 from aotc.frontends.torch_shifts import bound_shifts
 from aotc.frontends.torch_sizes import unify_sizes
 from aotc.frontends.torch_splats import fold_splats
@@ -87,6 +88,7 @@ def import_program(program: Any, name: str) -> Any:
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
             fold_splats(program)
+            wrap_scalars(program)
             make_views(program)
             decompose_views(program)
             module = fx.export_and_import(

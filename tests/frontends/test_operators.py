@@ -59,3 +59,26 @@ def test_constants_are_folded_to_what_they_are() -> None:
     }
     verdicts = judge(Trial(functions, [(torch.randn(3),)]))
     assert [one for one in verdicts if one.kind != "right"] == []
+
+
+def test_numbers_beside_narrow_integers() -> None:
+    """They are converted to the tensor's type, whatever it can hold."""
+    operations: dict[str, Callable[[Any], Any]] = {
+        "remainder": lambda x: x % -3,
+        "rounded down": lambda x: x // -3,
+        "rounded to zero": lambda x: torch.div(x, -3, rounding_mode="trunc"),
+        "fmod": lambda x: torch.fmod(x, -3),
+        "less": lambda x: x < -1,
+        "more": lambda x: x > 300,
+        "equal": lambda x: x == -1,
+        "bounded": lambda x: x.clamp(min=-3),
+        "quotient": lambda x: x / -3,
+        "product": lambda x: x * -3,
+        "difference": lambda x: -3 - x,
+        "chosen": lambda x: torch.where(x > 3, x, -1),
+    }
+    bytes_ = torch.tensor([0, 1, 3, 100, 127, 128, 200, 255], dtype=torch.uint8)
+    shorts = torch.tensor([0, 1, 3, 100, 300, -3, -100, -32768], dtype=torch.int16)
+    for values in (bytes_, shorts):
+        verdicts = judge(Trial(operations, [(values,)]))
+        assert [one for one in verdicts if one.kind != "right"] == []
