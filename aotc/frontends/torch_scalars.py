@@ -1,6 +1,6 @@
 """Integers beside tensors of integers → as PyTorch converts them to the tensors' type.
 
-Beside a tensor of uint8, -3 is 253 and 300 is 44, for comparisons, remainders, quotients and bounds.
+Beside a tensor of uint8, -3 is 253 and 300 is 44, in comparisons, remainders, quotients and bounds.
 torch-mlir computes with the number as it is. Sums and products are the same either way.
 """
 

@@ -211,6 +211,21 @@ work on a CUDA stream (a number, or an object that has one) and returns. `state=
 remembers, where it takes a state."""
 
 
+# The files that this process has opened at a path, by what tells one from the next.
+_OPENED: dict[Path, list[tuple[int, int]]] = {}
+
+
+def _spelling(path: Path) -> str:
+    """A name for the library at a path, which no other file had that was opened there: by a name
+    that it knows, the loader gives the file that it has, even if another one is there now."""
+    found = path.stat()
+    opened = _OPENED.setdefault(path, [])
+    file = (found.st_dev, found.st_ino)
+    if file not in opened:
+        opened.append(file)
+    return f"{path.parent}/{'./' * opened.index(file)}{path.name}"
+
+
 class Library:
     """A generated library. Its entries are attributes, and items: `library.matmul(A, B, C)`.
 
@@ -221,7 +236,7 @@ class Library:
         self.path = path
         self.manifest = manifest
         try:
-            self._library = ctypes.CDLL(str(path.resolve()))
+            self._library = ctypes.CDLL(_spelling(path.resolve()))
         except OSError as error:
             raise InputError(f"Cannot open '{path}': {error}.") from None
         self._last_error = self.function(manifest.functions["last_error"], ctypes.c_char_p)

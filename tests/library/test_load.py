@@ -38,6 +38,12 @@ TYPES: dict[str, tuple[str, str, Any]] = {
     "i32": ("i32", "muli", np.int32),
     "i64": ("i64", "muli", np.int64),
 }
+REBUILT = """\
+func.func @number() -> i32 attributes {{llvm.emit_c_interface}} {{
+  %n = arith.constant {number} : i32
+  return %n : i32
+}}
+"""
 OTHERS = """\
 !rows = memref<?x4xf32, strided<[?, ?], offset: ?>>
 #id = affine_map<(i, j) -> (i, j)>
@@ -335,3 +341,14 @@ def test_threads(library: aotc.Library) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(200)))
+
+
+def test_a_library_that_was_built_again(tmp_path: Path) -> None:
+    """In the same place, in one process: as in a notebook. The one before it stays as it is."""
+    source, libraries = tmp_path / "rebuilt.mlir", []
+    for number in (1, 2, 3):
+        source.write_text(REBUILT.format(number=number), encoding="utf-8")
+        built = aotc.build(source, emit="shared", out=f"{tmp_path}/lib/", chips="sm_80")
+        libraries.append(aotc.load(built))
+        assert aotc.load(f"{tmp_path}/lib/").number() == number
+    assert [library.number() for library in libraries] == [1, 2, 3]
