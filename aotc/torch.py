@@ -21,7 +21,7 @@ from aotc.library.opened import load as load_library
 from aotc.library.torch_module import Module
 
 if TYPE_CHECKING:
-    from aotc.frontends.torch_operators import OperatorCall, OperatorLowering, register
+    from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, register
 
 __all__ = ["ModuleArtifact", "OperatorCall", "OperatorLowering", "build", "load", "register"]
 
@@ -29,9 +29,9 @@ __all__ = ["ModuleArtifact", "OperatorCall", "OperatorLowering", "build", "load"
 def __getattr__(name: str) -> Any:
     # What loads a library needs no compiler.
     if name in ("OperatorCall", "OperatorLowering", "register"):
-        from aotc.frontends import torch_operators
+        from aotc.frontends.torch import operators
 
-        return getattr(torch_operators, name)
+        return getattr(operators, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 import aotc  # noqa: E402
 import aotc.torch  # noqa: E402
-from aotc.frontends import torch_operators  # noqa: E402
+from aotc.frontends.torch import operators as torch_operators  # noqa: E402
 from aotc.torch import OperatorLowering  # noqa: E402
 
 OPTIONS = {"emit": "shared", "chips": "sm_90", "optimization": 1}

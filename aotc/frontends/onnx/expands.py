@@ -11,7 +11,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.frontends.onnx.nodes import Node, sizes, walk
-from aotc.frontends.torch_dialect import create, integer
+from aotc.frontends.torch_mlir.dialect import create, integer
 
 # Of a node: for each size of its result what it is, or how it is known.
 _SIZES = "aotc_sizes"

@@ -10,13 +10,13 @@ from aotc.errors import InputError
 from aotc.frontends.onnx.expands import lower_expands, note_sizes
 from aotc.frontends.onnx.nodes import Node, walk
 from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
-from aotc.frontends.passes import run_passes
-from aotc.frontends.torch_divisions import check_divisors
-from aotc.frontends.torch_integers import keep_integers
-from aotc.frontends.torch_mlir import make_entry
-from aotc.frontends.torch_nans import propagate_nans
-from aotc.frontends.torch_shifts import bound_shifts
-from aotc.frontends.torch_widening import widen_elements
+from aotc.frontends.torch_mlir.divisions import check_divisors
+from aotc.frontends.torch_mlir.entry import make_entry
+from aotc.frontends.torch_mlir.integers import keep_integers
+from aotc.frontends.torch_mlir.nans import propagate_nans
+from aotc.frontends.torch_mlir.passes import run_passes
+from aotc.frontends.torch_mlir.shifts import bound_shifts
+from aotc.frontends.torch_mlir.widening import widen_elements
 
 _CANNOT = "torch-mlir cannot lower this model: "
 # Nodes that are lowered alone, at most, to find the one that cannot be.

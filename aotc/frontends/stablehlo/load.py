@@ -13,7 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.stablehlo.control import lower_regions
-from aotc.frontends.torch_mlir import make_entry
+from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.input.source import Source, describe_diagnostics, input_error
 
 _BYTECODE_MAGIC = b"ML\xefR"

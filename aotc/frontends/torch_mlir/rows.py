@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.frontends.torch_dialect import builtin_type, known_tensor, load_casts
+from aotc.frontends.torch_mlir.dialect import builtin_type, known_tensor, load_casts
 
 # Rows that are named at most: each is compared with all behind it.
 _MOST_ROWS = 1024

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.errors import InputError, ToolError
-from aotc.frontends.torch_dialect import builtin_type
+from aotc.frontends.torch_mlir.dialect import builtin_type
 from aotc.input.source import find_place
 
 GROUP = "aotc.torch_operators"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.torch_places import place_of_tracing
+from aotc.frontends.torch.places import place_of_tracing
 
 Tensor = Any
 

@@ -1,57 +1,47 @@
-"""PyTorch: programs that torch.export saved (`.pt2`), by torch-mlir's importer.
-
-The weights become constants of the module. Nothing of a file is run: see torch_archive.py.
-"""
+"""Programs of torch.export → linalg on tensors, by torch-mlir's importer and passes."""
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 import warnings
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from aotc.errors import AotcError, InputError
-from aotc.frontends.passes import run_passes, without_verification
-from aotc.frontends.registry import Frontend
-from aotc.frontends.torch_archive import check_archive
-from aotc.frontends.torch_call import call_of, drop_constant_outputs, unsigned_results
-from aotc.frontends.torch_complex import remove_complex_numbers, with_complex_numbers
-from aotc.frontends.torch_constants import put_constants
-from aotc.frontends.torch_decompositions import decompositions
-from aotc.frontends.torch_divisions import check_divisors
-from aotc.frontends.torch_indices import count_from_start
-from aotc.frontends.torch_integers import keep_integers
-from aotc.frontends.torch_logs import kept_logs, reason_of
-from aotc.frontends.torch_mlir import make_entry
-from aotc.frontends.torch_nans import propagate_nans
-from aotc.frontends.torch_operators import (
+from aotc.errors import InputError
+from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
+from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
+from aotc.frontends.torch.constants import put_constants
+from aotc.frontends.torch.decompositions import decompositions
+from aotc.frontends.torch.logs import kept_logs, reason_of
+from aotc.frontends.torch.operators import (
     call_functions,
     decompositions_of,
     define_functions,
-    has_packages,
     lowerings,
 )
-from aotc.frontends.torch_places import place_of_node
-from aotc.frontends.torch_refusals import check_effects, check_operators
-from aotc.frontends.torch_rows import assign_rows
-from aotc.frontends.torch_scalars import wrap_scalars
-from aotc.frontends.torch_shifts import bound_shifts
-from aotc.frontends.torch_sizes import unify_sizes
-from aotc.frontends.torch_splats import fold_splats
-from aotc.frontends.torch_state import mark_changes, name_buffers_once, take_state
-from aotc.frontends.torch_views import decompose_views, make_views
-from aotc.frontends.torch_weights import weights_hook
-from aotc.frontends.torch_widening import widen_elements
+from aotc.frontends.torch.places import place_of_node
+from aotc.frontends.torch.refusals import check_effects, check_operators
+from aotc.frontends.torch.scalars import wrap_scalars
+from aotc.frontends.torch.sizes import unify_sizes
+from aotc.frontends.torch.splats import fold_splats
+from aotc.frontends.torch.state import mark_changes, name_buffers_once, take_state
+from aotc.frontends.torch.views import decompose_views, make_views
+from aotc.frontends.torch.weights import weights_hook
+from aotc.frontends.torch_mlir.divisions import check_divisors
+from aotc.frontends.torch_mlir.entry import make_entry
+from aotc.frontends.torch_mlir.indices import count_from_start
+from aotc.frontends.torch_mlir.integers import keep_integers
+from aotc.frontends.torch_mlir.nans import propagate_nans
+from aotc.frontends.torch_mlir.passes import run_passes, without_verification
+from aotc.frontends.torch_mlir.rows import assign_rows
+from aotc.frontends.torch_mlir.shifts import bound_shifts
+from aotc.frontends.torch_mlir.widening import widen_elements
 from aotc.manifest import call_text
 
-_HINT = "pip install 'aotc[torch]'"
 # What `fx.export_and_import` runs for linalg on tensors. That writes the module to a file of one
 # name where it fails, and MLIR's reasons to stderr.
 _PIPELINES = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
-    # What the views of torch_views.py are: they stay whole until the second pipeline, which does
+    # What the views of views.py are: they stay whole until the second pipeline, which does
     # as they say.
     "{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int}",
     "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true}",
@@ -66,7 +56,7 @@ def import_program(program: Any, name: str) -> Any:
     """A `torch.export.ExportedProgram` as an `ir.Module` with one entry, `name`: linalg on tensors.
 
     Arguments are called as the program's inputs are; the buffers that it changes are state (see
-    torch_state.py). Raises InputError for operations that torch-mlir does not lower.
+    state.py). Raises InputError for operations that torch-mlir does not lower.
     """
     from torch_mlir import fx  # type: ignore[import-not-found, unused-ignore]
 
@@ -189,42 +179,3 @@ def _take_weights_out_of_lists(program: Any) -> None:
                     copy = program.graph.call_function(torch.ops.aten.clone.default, (item,))
                 copy.meta = dict(item.meta)
                 node.replace_input_with(item, copy)
-
-
-def _read(path: Path) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
-
-    with ALONE, warnings.catch_warnings(), kept_logs() as logs:
-        warnings.simplefilter("ignore")
-        try:
-            check_archive(path)
-            lowerings()  # their packages define operators
-            return torch.export.load(path)
-        except AotcError:
-            raise
-        except Exception as error:
-            reason = reason_of(logs.error or error)
-            raise InputError(f"torch.export cannot load '{path}': {reason}") from error
-
-
-def _load(path: Path, options: Mapping[str, str]) -> Any:
-    program = _read(path)
-    # Python's text, for calls of the program by PyTorch: it would be compiled, and run.
-    program._guards_code = []
-    return import_program(program, options.get("entry", path.name.split(".")[0]))
-
-
-def _missing() -> str | None:
-    packages = ("torch", "torch_mlir")
-    return None if all(map(importlib.util.find_spec, packages)) else _HINT
-
-
-FRONTEND = Frontend(
-    "torch",
-    (".pt2",),
-    _load,
-    "what torch.export saved",
-    {"entry": "the entry's name (default: the file's)"},
-    _missing,
-    is_extended=has_packages,
-)

@@ -7,7 +7,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.frontends.torch_places import place_of_node
+from aotc.frontends.torch.places import place_of_node
 from aotc.input.source import find_place
 
 # By a pattern of the operator's name.

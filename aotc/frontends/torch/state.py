@@ -105,7 +105,7 @@ def mark_changes(module: Any, changes: Sequence[Change], inputs: Sequence[str]) 
         return
     from torch_mlir import ir
 
-    from aotc.frontends.torch_mlir import entry_of
+    from aotc.frontends.torch_mlir.entry import entry_of
 
     with module.context, ir.Location.unknown():
         function = entry_of(module)

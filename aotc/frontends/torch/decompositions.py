@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from aotc.frontends.torch_bags import bag_decompositions
-from aotc.frontends.torch_extrema import extremum_decompositions
-from aotc.frontends.torch_special import special_functions
+from aotc.frontends.torch.bags import bag_decompositions
+from aotc.frontends.torch.extrema import extremum_decompositions
+from aotc.frontends.torch.special import special_functions
 
 Tensor = Any
 

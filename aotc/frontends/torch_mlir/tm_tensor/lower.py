@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.frontends.tm_tensor.scans import scan_text
-from aotc.frontends.tm_tensor.scatters import scatter_text
-from aotc.frontends.tm_tensor.sorts import sort_text, topk_text
+from aotc.frontends.torch_mlir.tm_tensor.scans import scan_text
+from aotc.frontends.torch_mlir.tm_tensor.scatters import scatter_text
+from aotc.frontends.torch_mlir.tm_tensor.sorts import sort_text, topk_text
 
 
 def lower_tm_tensor(module: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.frontends.tensor_text import size_lines
-from aotc.frontends.tm_tensor.attributes import dimension_of
+from aotc.frontends.torch_mlir.tm_tensor.attributes import dimension_of
 
 # Elements of a chunk of a scan, at least; of one of a scan that may be longer than _LONG.
 _LEAST_CHUNK, _CHUNK_OF_LONG = 32, 64

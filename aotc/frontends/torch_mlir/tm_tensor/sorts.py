@@ -6,7 +6,7 @@ from typing import Any
 
 from aotc.frontends.merge_sort import MergeSort
 from aotc.frontends.tensor_text import size_lines
-from aotc.frontends.tm_tensor.attributes import dimension_of
+from aotc.frontends.torch_mlir.tm_tensor.attributes import dimension_of
 
 # Predicates of arith.cmpi and arith.cmpf with which torch-mlir compares two elements that are in
 # order: ascending, and descending.

@@ -8,9 +8,9 @@ from typing import Any
 
 from aotc.errors import InputError
 from aotc.frontends.culprit import printed_question
-from aotc.frontends.tm_tensor.lower import lower_tm_tensor
-from aotc.frontends.torch_dialect import load_casts
-from aotc.frontends.torch_mlir import check_dialects
+from aotc.frontends.torch_mlir.dialect import load_casts
+from aotc.frontends.torch_mlir.entry import check_dialects
+from aotc.frontends.torch_mlir.tm_tensor.lower import lower_tm_tensor
 from aotc.input.source import bytecode_of, describe_diagnostics
 from aotc.pipeline_text import short_name, single_passes
 from aotc.processes.fork_server import FORK_SERVER, TaskError, task_progress

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.frontends.torch_dialect import create, element_of, integer, with_element
+from aotc.frontends.torch_mlir.dialect import create, element_of, integer, with_element
 
 _WRITES = ("torch.aten.index_put", "torch.aten.index_put.hacked_twin")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.frontends.torch_dialect import converted, create, element_of, integer, with_element
+from aotc.frontends.torch_mlir.dialect import converted, create, element_of, integer, with_element
 from aotc.input.source import find_place
 
 # By element type: the signed one that has all its values, PyTorch's numbers of both, and a mask.

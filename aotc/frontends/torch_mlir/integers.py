@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.frontends.torch_dialect import converted, create, element_of, integer, with_element
+from aotc.frontends.torch_mlir.dialect import converted, create, element_of, integer, with_element
 
 # Element types, and PyTorch's numbers of them.
 _NUMBERS = {"ui8": 0, "si8": 1, "si16": 2, "si32": 3, "si64": 4}

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from aotc.errors import InputError
-from aotc.frontends.torch_constants import constant
-from aotc.frontends.torch_places import place_of_tracing
+from aotc.frontends.torch.constants import constant
+from aotc.frontends.torch.places import place_of_tracing
 
 Tensor = Any
 

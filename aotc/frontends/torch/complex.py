@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.torch_fourier import fourier_decompositions
-from aotc.frontends.torch_places import place_of_node
+from aotc.frontends.torch.fourier import fourier_decompositions
+from aotc.frontends.torch.places import place_of_node
 
 Tensor = Any
 # The real and the imaginary part: tensors, or numbers.

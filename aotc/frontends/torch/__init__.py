@@ -1,0 +1,64 @@
+"""PyTorch: programs that torch.export saved (`.pt2`), by torch-mlir's importer.
+
+The weights become constants of the module. Nothing of a file is run: see archive.py. The modules
+of this package work on PyTorch's graph, but sizes.py, which works on the module that is made of it;
+what works on torch-mlir's dialects is in `aotc.frontends.torch_mlir`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aotc.errors import AotcError, InputError
+from aotc.frontends.registry import Frontend
+from aotc.frontends.torch.archive import check_archive
+from aotc.frontends.torch.importer import ALONE, import_program
+from aotc.frontends.torch.logs import kept_logs, reason_of
+from aotc.frontends.torch.operators import has_packages, lowerings
+
+_HINT = "pip install 'aotc[torch]'"
+
+__all__ = ["ALONE", "FRONTEND", "import_program"]
+
+
+def _read(path: Path) -> Any:
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    with ALONE, warnings.catch_warnings(), kept_logs() as logs:
+        warnings.simplefilter("ignore")
+        try:
+            check_archive(path)
+            lowerings()  # their packages define operators
+            return torch.export.load(path)
+        except AotcError:
+            raise
+        except Exception as error:
+            reason = reason_of(logs.error or error)
+            raise InputError(f"torch.export cannot load '{path}': {reason}") from error
+
+
+def _load(path: Path, options: Mapping[str, str]) -> Any:
+    program = _read(path)
+    # Python's text, for calls of the program by PyTorch: it would be compiled, and run.
+    program._guards_code = []
+    return import_program(program, options.get("entry", path.name.split(".")[0]))
+
+
+def _missing() -> str | None:
+    packages = ("torch", "torch_mlir")
+    return None if all(map(importlib.util.find_spec, packages)) else _HINT
+
+
+FRONTEND = Frontend(
+    "torch",
+    (".pt2",),
+    _load,
+    "what torch.export saved",
+    {"entry": "the entry's name (default: the file's)"},
+    _missing,
+    is_extended=has_packages,
+)
