@@ -15,6 +15,7 @@ from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.frontends.torch_mlir.integers import keep_integers
 from aotc.frontends.torch_mlir.nans import propagate_nans
 from aotc.frontends.torch_mlir.passes import run_passes
+from aotc.frontends.torch_mlir.reads import check_reads
 from aotc.frontends.torch_mlir.shifts import bound_shifts
 from aotc.frontends.torch_mlir.widening import widen_elements
 
@@ -50,6 +51,7 @@ def import_model(model: Any, name: str) -> Any:
     propagate_nans(module)
     bound_shifts(module)
     check_divisors(module)
+    check_reads(module)
     unsigned = [
         number
         for number, value in enumerate(model.graph.output)

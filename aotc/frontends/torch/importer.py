@@ -28,10 +28,11 @@ from aotc.frontends.torch.views import decompose_views, make_views
 from aotc.frontends.torch.weights import weights_hook
 from aotc.frontends.torch_mlir.divisions import check_divisors
 from aotc.frontends.torch_mlir.entry import make_entry
-from aotc.frontends.torch_mlir.indices import count_from_start
+from aotc.frontends.torch_mlir.indices import normalize_indices
 from aotc.frontends.torch_mlir.integers import keep_integers
 from aotc.frontends.torch_mlir.nans import propagate_nans
 from aotc.frontends.torch_mlir.passes import run_passes, without_verification
+from aotc.frontends.torch_mlir.reads import check_reads
 from aotc.frontends.torch_mlir.rows import assign_rows
 from aotc.frontends.torch_mlir.shifts import bound_shifts
 from aotc.frontends.torch_mlir.widening import widen_elements
@@ -98,7 +99,7 @@ def import_program(program: Any, name: str) -> Any:
     functions = call_functions(module, known)
     assign_rows(module)
     check_operators(module)
-    count_from_start(module)
+    normalize_indices(module)
     keep_integers(module)
     widen_elements(module)
     to_backend, to_linalg = _PIPELINES
@@ -110,6 +111,7 @@ def import_program(program: Any, name: str) -> Any:
     propagate_nans(module)
     bound_shifts(module)
     check_divisors(module)
+    check_reads(module)
     inputs = list(program.graph_signature.user_inputs)
     unsigned = [len(changes) + number for number in unsigned_results(call)]
     make_entry(module, name, inputs, call=call_text(call), unsigned=unsigned)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.rewrites.checks import create_check
 
 _DIVISIONS = (
     *("arith.divsi", "arith.divui", "arith.remsi", "arith.remui"),
@@ -37,10 +38,7 @@ def _check(division: Any) -> None:
         one = ops.constant(type_, 1)
         if known != -1:
             is_there = ops.compare(_NE, divisor, ops.constant(type_, 0))
-            message = {"msg": ir.StringAttr.get(_MESSAGE)}
-            ops.create("cf.assert", [is_there], attributes=message)
-            # What follows the assertion is computed, too.
-            divisor = _select(is_there, divisor, one)
+            divisor = create_check(is_there, divisor, one, ir.StringAttr.get(_MESSAGE))
         if isinstance(type_, ir.IntegerType) and division.name.endswith("si"):
             least = ops.constant(type_, 1 << (type_.width - 1))
             overflows = ops.binary(

@@ -1,7 +1,8 @@
-"""Indices of assignments in torch-mlir's torch dialect are counted from the start.
+"""Indices in torch-mlir's torch dialect as its lowering takes them.
 
 PyTorch counts a negative index from the end of its dimension. torch-mlir's lowering takes it so in
-reads (`x[i]`), and not in writes (`x[i] = y`).
+reads (`x[i]`), and not in writes (`x[i] = y`). In reads it compares an index of 32 bits with one of
+64, which no pass accepts.
 """
 
 from __future__ import annotations
@@ -9,29 +10,41 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.frontends.torch_mlir.dialect import create, element_of, integer, with_element
+from aotc.frontends.torch_mlir.dialect import converted, create, element_of, integer, with_element
 
+_READS = (
+    *("torch.aten.index.Tensor", "torch.aten.index.Tensor_hacked_twin"),
+    "torch.aten._unsafe_index.Tensor",
+)
 _WRITES = ("torch.aten.index_put", "torch.aten.index_put.hacked_twin")
+_INT64 = 4  # PyTorch's number
 
 
-def count_from_start(module: Any) -> None:
-    """Changes the indices of `index_put` in `module`, of the torch dialect, in place."""
+def normalize_indices(module: Any) -> None:
+    """Changes the indices of reads and writes in `module`, of the torch dialect, in place."""
     from torch_mlir import ir
 
     with module.context:
-        for write in ops.find(module.operation, *_WRITES):
-            indices = ops.defining(write.operands[1])
+        for operation in ops.find(module.operation, *_READS, *_WRITES):
+            indices = ops.defining(operation.operands[1])
             if indices is None or indices.name != "torch.prim.ListConstruct":
                 continue
-            with write.location, ir.InsertionPoint(write):
-                counted = [
-                    _counted(write.operands[0], dimension, index)
+            change = _counted if operation.name in _WRITES else _widened
+            with operation.location, ir.InsertionPoint(operation):
+                changed = [
+                    change(operation.operands[0], dimension, index)
                     if (element_of(index) or "").startswith("si")
                     else index
                     for dimension, index in enumerate(indices.operands)
                 ]
-                made = ops.create(indices.name, counted, [indices.results[0].type])
-                write.operands[1] = made.result
+                made = ops.create(indices.name, changed, [indices.results[0].type])
+                operation.operands[1] = made.result
+
+
+def _widened(_tensor: Any, _dimension: int, index: Any) -> Any:
+    if element_of(index) == "si64":
+        return index
+    return converted(index, _INT64, with_element(index.type, "si64"))
 
 
 def _counted(tensor: Any, dimension: int, index: Any) -> Any:

@@ -16,6 +16,7 @@ from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
 from aotc.lower.passes.decompose import Decompose
 from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
+from aotc.lower.passes.expand_checks import ExpandChecks
 from aotc.lower.passes.expand_copies import ExpandCopies
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
@@ -67,6 +68,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     UnifySizes,
     ParallelizeLoops,
     MapParallelLoops,
+    ExpandChecks,
     HoistGlobals,
     SinkVectors,
     MergeKernels,

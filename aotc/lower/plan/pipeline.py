@@ -17,6 +17,7 @@ from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
 from aotc.lower.passes.decompose import Decompose
 from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
 from aotc.lower.passes.erase_schedules import EraseSchedules
+from aotc.lower.passes.expand_checks import ExpandChecks
 from aotc.lower.passes.expand_copies import ExpandCopies
 from aotc.lower.passes.expand_reshapes import ExpandReshapes
 from aotc.lower.passes.expand_switches import ExpandSwitches
@@ -210,7 +211,7 @@ def plan_for(
         passes += _TENSORS
     if has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
         passes += _LINALG
-    passes += (*_LOOPS, MapParallelLoops(block=block), _CANONICALIZE, _CSE)
+    passes += (*_LOOPS, MapParallelLoops(block=block), _CANONICALIZE, _CSE, ExpandChecks())
     return (*passes, *_OUTLINING, *_placement(memory))
 
 

@@ -16,6 +16,7 @@ from aotc.analysis.generics import RESHAPES, body_of, has_reduction, origin, tur
 from aotc.lower.tensors.known import SMALL, KnownTensors, compact, packed
 from aotc.lower.tensors.spread import create_spread
 from aotc.mlir import ir
+from aotc.rewrites.checks import CHECK
 from aotc.sizes import dense_bytes
 
 
@@ -49,6 +50,11 @@ def fold_constants(module: Any) -> None:
             # Also what asserts something: it holds.
             if known.has(generic.results[0]) and not any(map(_is_used, generic.results)):
                 _erase(generic)
+            else:
+                for select in ops.find(generic, "arith.select"):
+                    if CHECK in select.attributes and known.is_true(select.operands[0]):
+                        select.results[0].replace_all_uses_with(select.operands[1])
+                        ops.erase(select)
 
 
 def _takes_tensors(generic: Any) -> bool:

@@ -86,53 +86,71 @@ class KnownTensors:
             return None
         return array.reshape(type_.shape)
 
+    def is_true(self, condition: Any) -> bool:
+        """Whether an i1 in a `linalg.generic` is known to be true in each of its iterations, also
+        where what the loop computes is not known."""
+        operation = ops.defining(condition)
+        generic = operation and ops.enclosing(operation, "linalg.generic")
+        loops = _Loops.of(generic) if generic else None
+        if loops is None:
+            return False
+        with np.errstate(all="ignore"):
+            values = self._run(loops, self._inputs(loops, generic))
+        array = values.get(condition)
+        return array is not None and bool(array.all())
+
+    def _inputs(self, loops: _Loops, generic: Any) -> dict[Any, np.ndarray]:
+        """By the arguments of its block that are used: the operands that are known."""
+        inputs, _ = ops.operand_groups(generic)
+        values: dict[Any, np.ndarray] = {}
+        for argument, operand, map_ in zip(loops.arguments, inputs, loops.input_maps, strict=False):
+            array = self.of(operand) if list(argument.uses) else None
+            array = None if array is None else loops.along(array, map_)
+            if array is not None:
+                values[argument] = array
+        return values
+
     def _computed(self, generic: Any) -> list[np.ndarray] | None:
         """The results of a `linalg.generic` whose elements are computed each on its own."""
         loops = _Loops.of(generic)
         if loops is None:
             return None
-        inputs, _ = ops.operand_groups(generic)
-        values: dict[Any, np.ndarray] = {}
-        for argument, operand, map_ in zip(loops.arguments, inputs, loops.input_maps, strict=False):
-            if not list(argument.uses):
-                continue
-            array = self.of(operand)
-            array = None if array is None else loops.along(array, map_)
-            if array is None:
-                return None
-            values[argument] = array
+        values = self._inputs(loops, generic)
+        if any(list(argument.uses) and argument not in values for argument in loops.arguments):
+            return None
         indices = [loops.index(op) for op in loops.body if op.name == "linalg.index"]
         shape = np.broadcast_shapes(*(array.shape for array in [*values.values(), *indices]))
         given = max((array.nbytes for array in values.values()), default=0)
         made = math.prod(shape) * max(_bytes_of(result.type) for result in generic.results)
         if made > max(SMALL, given) and not loops.only_moves:
             return None
-        return self._run(loops, values)
+        self._run(loops, values)
+        *body, end = loops.body
+        results = [self._value(values, operand) for operand in end.operands]
+        asserted = [op.operands[0] for op in body if op.name == "cf.assert"]
+        conditions = [self._value(values, condition) for condition in asserted]
+        if not all(condition is not None and condition.all() for condition in conditions):
+            return None
+        arrays = [loops.result(array, i) for i, array in enumerate(results) if array is not None]
+        return arrays if len(arrays) == len(results) else None
 
-    def _run(self, loops: _Loops, values: dict[Any, np.ndarray]) -> list[np.ndarray] | None:
-        for operation in loops.body:
+    def _run(self, loops: _Loops, values: dict[Any, np.ndarray]) -> dict[Any, np.ndarray]:
+        """Adds to `values` those of the body that are computed from them."""
+        for operation in loops.body[:-1]:
             if operation.name == "linalg.index":
                 values[operation.results[0]] = loops.index(operation)
                 continue
-            operands = []
-            for operand in operation.operands:
-                array = values.get(operand)
-                if array is None:
-                    array = self.of(operand)
-                if array is None:
-                    return None
-                operands.append(array)
-            if operation.name == "linalg.yield":
-                return [loops.result(array, i) for i, array in enumerate(operands)]
-            if operation.name == "cf.assert":
-                if not operands[0].all():
-                    return None
-                continue
-            array = _apply(operation, operands)
-            if array is None:
-                return None
-            values[operation.results[0]] = array
-        return None
+            operands = [self._value(values, operand) for operand in operation.operands]
+            known = [array for array in operands if array is not None]
+            if len(operation.results) == 1 and known and len(known) == len(operands):
+                array = _apply(operation, known)
+                if array is not None:
+                    values[operation.results[0]] = array
+        return values
+
+    def _value(self, values: dict[Any, np.ndarray], value: Any) -> np.ndarray | None:
+        array = values.get(value)
+        return self.of(value) if array is None else array
 
 
 def _bytes_of(type_: Any) -> int:
@@ -289,12 +307,28 @@ def _apply(operation: Any, operands: list[np.ndarray]) -> np.ndarray | None:
         return operands[0].astype(result)
     if operation.name == "arith.select":
         return np.where(*operands)
+    if operation.name == "arith.fptosi":
+        return _to_integers(operands[0], result)
     if operation.name in ("arith.cmpf", "arith.cmpi"):
         return _compare(operation, *operands)
     if operation.name == "math.rsqrt":
         # Rounded twice, and so right but for one in many millions: the device's is no nearer.
         return (1 / np.sqrt(operands[0].astype(np.float64))).astype(result)
     return None
+
+
+def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
+    """Cut to integers, if all of them have the type's value: NumPy gives others something, too."""
+    limit = -float(np.iinfo(type_).min)
+    cut = np.trunc(array)
+    # False for NaN, too.
+    is_within = (cut >= -limit) & (cut < limit)
+    return cut.astype(type_) if is_within.all() else None
+
+
+def _maximum(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """IEEE 754's maximum, of which NumPy leaves the sign of 0 open."""
+    return np.where((left == 0) & (right == 0), left + right, np.maximum(left, right))
 
 
 _Function = Callable[..., np.ndarray]
@@ -310,7 +344,14 @@ _SAME: dict[str, _Function] = {
     "arith.andi": np.bitwise_and,
     "arith.ori": np.bitwise_or,
     "arith.xori": np.bitwise_xor,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.maximumf": _maximum,
+    "arith.minimumf": lambda left, right: -_maximum(-left, -right),
     "math.absf": np.abs,
+    "math.ceil": np.ceil,
+    "math.floor": np.floor,
+    "math.roundeven": np.rint,
     "math.sqrt": np.sqrt,
 }
 _OF_BITS = ("arith.andi", "arith.ori", "arith.xori")
@@ -320,7 +361,7 @@ _CASTS = (
     *("arith.extf", "arith.truncf", "arith.sitofp", "arith.extsi", "arith.trunci"),
     "arith.index_cast",
 )
-# By the number of a predicate of arith.cmpi; the unsigned ones are left out.
+# By the number of a predicate of arith.cmpi; 4 further on are the unsigned ones.
 _INTEGERS: dict[int, _Function] = {
     0: np.equal,
     1: np.not_equal,
@@ -344,8 +385,12 @@ _ORDERED, _UNORDERED = 7, 14
 def _compare(operation: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
     predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
     if operation.name == "arith.cmpi":
-        function = None if left.dtype.kind == _BIT else _INTEGERS.get(predicate)
-        return None if function is None else function(left, right)
+        if left.dtype.kind == _BIT:
+            return None
+        if predicate in _INTEGERS:
+            return _INTEGERS[predicate](left, right)
+        unsigned = np.dtype(f"u{left.dtype.itemsize}")
+        return _INTEGERS[predicate - 4](left.view(unsigned), right.view(unsigned))
     numbers: np.ndarray = ~(np.isnan(left) | np.isnan(right))
     found = numbers
     if predicate in _FLOATS:

@@ -21,6 +21,7 @@ from aotc.rewrites.memory_spaces import number_workgroup_space
 from aotc.rewrites.points import take_points_together
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_group, run_passes
 from aotc.rewrites.tensor_maps import lower_tensor_maps
+from aotc.targets.cuda.assertions import join_assertions
 from aotc.targets.cuda.exchanges import expand_exchanges
 from aotc.targets.cuda.matrices import replace_elementwise
 from aotc.targets.cuda.tanh import replace_narrow_tanh
@@ -102,6 +103,7 @@ def lower_device(
         expand_atomic_products(device)
         _call_powers(device, watch)
         expand_exchanges(device, source)
+        join_assertions(device, source)
         replace_elementwise(device, source)
         replace_wide_products(device)
         has_tiles = _has_tiles(device)

@@ -33,3 +33,36 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
         left = str(module)
     assert "linalg.generic" not in left
     assert "shape" not in left
+
+
+def test_checks_that_always_hold_are_gone() -> None:
+    """Also of a loop that reads what is not known; one that does not hold stays, to fail."""
+    maps = f"[{_MAP}, {_MAP}]"
+    text = f"""
+func.func @f(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) {{
+  %good = arith.constant dense<[3, 0]> : tensor<2xi64>
+  %bad = arith.constant dense<[3, 4]> : tensor<2xi64>
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %e = tensor.empty() : tensor<2xf32>
+"""
+    for name in ("good", "bad"):
+        text += f"""
+  %of_{name} = linalg.generic {{indexing_maps = {maps}, iterator_types = ["parallel"]}}
+      ins(%{name} : tensor<2xi64>) outs(%e : tensor<2xf32>) {{
+  ^bb0(%a: i64, %b: f32):
+    %i = arith.index_cast %a : i64 to index
+    %is_within = arith.cmpi ult, %i, %c4 : index
+    %checked = arith.select %is_within, %i, %c0 {{aotc.check = "{name}"}} : index
+    %v = tensor.extract %x[%checked] : tensor<4xf32>
+    linalg.yield %v : f32
+  }} -> tensor<2xf32>
+"""
+    text += "  return %of_good, %of_bad : tensor<2xf32>, tensor<2xf32>\n}"
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        fold_constants(module)
+        assert module.operation.verify()
+        left = str(module)
+    assert 'aotc.check = "good"' not in left
+    assert 'aotc.check = "bad"' in left

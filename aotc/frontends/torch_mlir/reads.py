@@ -1,0 +1,57 @@
+"""Reads at an index that is an element of a tensor: within bounds, or an error of the call.
+
+torch-mlir checks the indices of some operators (`aten.gather`, `aten.embedding`), from below and
+from above, and not those of others (`aten.index`, `aten.index_select`, ONNX's Gather). Here each
+index is compared once. What is computed from positions alone is the importer's own, and right.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.rewrites.checks import create_check
+
+OUT_OF_BOUNDS = "an index is out of bounds"
+_ULT = 6  # arith.cmpi's number
+_CHECKS = ("index must be smaller than dim size", "index must be larger or equal to 0")
+
+
+def check_reads(module: Any) -> None:
+    """Checks the index of each `tensor.extract` in the bodies of the module's `linalg.generic`
+    that depends on an element."""
+    from torch_mlir import ir
+
+    for generic in ops.find(module.operation, "linalg.generic"):
+        for assertion in ops.find(generic, "cf.assert"):
+            if ir.StringAttr(assertion.attributes["msg"]).value in _CHECKS:
+                ops.erase(assertion)
+        for read in ops.find(generic, "tensor.extract"):
+            _check(read)
+
+
+def _check(read: Any) -> None:
+    from torch_mlir import ir
+
+    tensor, *indices = read.operands
+    with read.location, ir.InsertionPoint(read):
+        for dimension, index in enumerate(indices):
+            if not _is_of_element(index, read.block):
+                continue
+            place = ops.constant_index(dimension)
+            size = ops.create("tensor.dim", [tensor, place], [index.type]).result
+            message = ir.StringAttr.get(OUT_OF_BOUNDS)
+            read.operands[1 + dimension] = create_check(
+                ops.compare(_ULT, index, size), index, ops.constant_index(0), message
+            )
+
+
+def _is_of_element(value: Any, block: Any) -> bool:
+    """Whether what the value is computed from has an argument of the block in it."""
+    operation = ops.defining(value)
+    if operation is None:
+        return bool(value.owner == block)
+    return operation.block == block and (
+        operation.name == "tensor.extract"
+        or any(_is_of_element(operand, block) for operand in operation.operands)
+    )

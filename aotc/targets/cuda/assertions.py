@@ -1,0 +1,50 @@
+"""Assertions in kernels: as few branches as there can be, and what the driver prints of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aotc import ops
+from aotc.analysis.effects import is_pure
+from aotc.input.source import Source
+from aotc.mlir import ir
+
+
+def join_assertions(device: Any, source: Source) -> None:
+    """One assertion stands for those of one message and place behind each other.
+
+    Where a thread has several elements, it asks for all of them first, rather than wait for each.
+    MLIR's lowering knows the file and line of an assertion whose location is nothing else, and
+    prints "(unknown)" for that of a call or a name: each gets the first file place in its own. A
+    file is named without its folder, as artifacts are the same wherever the input lies.
+    """
+    blocks = dict.fromkeys(assertion.block for assertion in ops.find(device, "cf.assert"))
+    for block in blocks:
+        before = None
+        for operation in [op.operation for op in block.operations]:
+            if operation.name == "cf.assert":
+                _place(operation, source)
+                if before is not None and _says_the_same(before, operation):
+                    _join(before, operation)
+                before = operation
+            elif not is_pure(operation):
+                before = None
+
+
+def _place(assertion: Any, source: Source) -> None:
+    place = source.place(assertion.location)
+    if place is not None:
+        file = Path(place.file).name
+        assertion.location = ir.Location.file(file, place.line, place.column)
+
+
+def _says_the_same(one: Any, other: Any) -> bool:
+    return bool(one.attributes["msg"] == other.attributes["msg"] and one.location == other.location)
+
+
+def _join(one: Any, other: Any) -> None:
+    """Has `other`, the later one, assert what both do."""
+    with other.location, ir.InsertionPoint(other):
+        other.operands[0] = ops.binary("arith.andi", one.operands[0], other.operands[0])
+    ops.erase(one)
