@@ -328,7 +328,8 @@ def _to_integers(array: np.ndarray, type_: np.dtype[Any]) -> np.ndarray | None:
 
 def _maximum(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """IEEE 754's maximum, of which NumPy leaves the sign of 0 open."""
-    return np.where((left == 0) & (right == 0), left + right, np.maximum(left, right))
+    larger: np.ndarray = np.maximum(left, right)
+    return np.where((left == 0) & (right == 0), left + right, larger)
 
 
 _Function = Callable[..., np.ndarray]
@@ -390,7 +391,8 @@ def _compare(operation: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray 
         if predicate in _INTEGERS:
             return _INTEGERS[predicate](left, right)
         unsigned = np.dtype(f"u{left.dtype.itemsize}")
-        return _INTEGERS[predicate - 4](left.view(unsigned), right.view(unsigned))
+        compared: np.ndarray = _INTEGERS[predicate - 4](left.view(unsigned), right.view(unsigned))
+        return compared
     numbers: np.ndarray = ~(np.isnan(left) | np.isnan(right))
     found = numbers
     if predicate in _FLOATS:

@@ -38,8 +38,8 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
 def test_checks_that_always_hold_are_gone() -> None:
     """Also of a loop that reads what is not known; one that does not hold stays, to fail."""
     maps = f"[{_MAP}, {_MAP}]"
-    text = f"""
-func.func @f(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) {{
+    text = """
+func.func @f(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   %good = arith.constant dense<[3, 0]> : tensor<2xi64>
   %bad = arith.constant dense<[3, 4]> : tensor<2xi64>
   %c0 = arith.constant 0 : index
