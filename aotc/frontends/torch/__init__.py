@@ -43,8 +43,6 @@ def _read(path: Path) -> Any:
 
 def _load(path: Path, options: Mapping[str, str]) -> Any:
     program = _read(path)
-    # Python's text, for calls of the program by PyTorch: it would be compiled, and run.
-    program._guards_code = []
     return import_program(program, options.get("entry", path.name.split(".")[0]))
 
 

@@ -11,6 +11,7 @@ from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_r
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
 from aotc.frontends.torch.decompositions import decompositions
+from aotc.frontends.torch.guards import guards_of, made_conditions, noted_conditions
 from aotc.frontends.torch.logs import kept_logs, reason_of
 from aotc.frontends.torch.operators import (
     call_functions,
@@ -21,6 +22,7 @@ from aotc.frontends.torch.operators import (
 from aotc.frontends.torch.places import place_of_node
 from aotc.frontends.torch.refusals import check_effects, check_operators
 from aotc.frontends.torch.scalars import wrap_scalars
+from aotc.frontends.torch.size_numbers import import_size_numbers
 from aotc.frontends.torch.sizes import unify_sizes
 from aotc.frontends.torch.splats import fold_splats
 from aotc.frontends.torch.state import mark_changes, name_buffers_once, take_state
@@ -67,7 +69,10 @@ def import_program(program: Any, name: str) -> Any:
             known = lowerings()
             program = name_buffers_once(program)
             table = {**decompositions(), **decompositions_of(known)}
+            conditions = noted_conditions(program)
+            noted = len(guards_of(program))
             program = program.run_decompositions(with_complex_numbers(table))
+            conditions += made_conditions(guards_of(program)[noted:])
             put_constants(program)
             remove_complex_numbers(program)
             _check_sizes(program)
@@ -80,6 +85,7 @@ def import_program(program: Any, name: str) -> Any:
             _take_weights_out_of_lists(program)
             fold_splats(program)
             wrap_scalars(program)
+            import_size_numbers(program)
             make_views(program)
             decompose_views(program)
             module = fx.export_and_import(
@@ -116,7 +122,7 @@ def import_program(program: Any, name: str) -> Any:
     unsigned = [len(changes) + number for number in unsigned_results(call)]
     make_entry(module, name, inputs, call=call_text(call), unsigned=unsigned)
     mark_changes(module, changes, inputs)
-    unify_sizes(module, program)
+    unify_sizes(module, program, conditions)
     define_functions(module, functions)
     return module
 

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.frontends.torch.guards import Conditions
 
 _EQ, _SLE = 0, 3
 # PyTorch takes no size for 0 or 1 unless it is told to, and says so by a least size of 2; its
@@ -40,9 +41,10 @@ def places_of(program: Any) -> list[Place]:
     ]
 
 
-def unify_sizes(module: Any, program: Any) -> None:
+def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
     """Changes a module of torch-mlir's with one entry in place: what asks for one of several sizes
-    with one symbol is given the first, and assertions tell what the program expects of them."""
+    with one symbol is given the first, and assertions tell what the program expects of them:
+    `conditions` too, which are expressions of the symbols."""
     from torch_mlir import ir  # type: ignore[import-not-found, unused-ignore]
 
     (function,) = (one for one in ops.find(module.operation, "func.func") if one.regions[0].blocks)
@@ -68,6 +70,22 @@ def unify_sizes(module: Any, program: Any) -> None:
                 _expect(ir, _SLE, _number(ir, least), value)
             if value is not None and greatest is not None:
                 _expect(ir, _SLE, value, _number(ir, greatest))
+        writer = Conditions(symbols)
+        names = _names(program, places)
+        for condition in dict.fromkeys(conditions):
+            _assert(ir, writer.value(condition), f": PyTorch expected {condition.subs(names)}")
+
+
+def _names(program: Any, places: Sequence[Place]) -> dict[Any, Any]:
+    """What messages call the symbols: sizes of arguments."""
+    import sympy  # type: ignore[import-untyped, unused-ignore]
+
+    inputs = program.graph_signature.user_inputs
+    return {
+        place.expression: sympy.Symbol(f"{inputs[place.argument]}.shape[{place.dimension}]")
+        for place in reversed(places)
+        if place.expression.is_Symbol
+    }
 
 
 def _symbols(ir: Any, block: Any, places: Sequence[Place]) -> Iterator[tuple[Any, Any]]:
@@ -142,8 +160,12 @@ def _expect(ir: Any, predicate: int, left: Any, right: Any) -> None:
         operands=[left, right],
         attributes={"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)},
     ).result
-    attributes = {"msg": ir.StringAttr.get("the sizes of the arguments do not fit")}
-    ir.Operation.create("cf.assert", operands=[holds], attributes=attributes)
+    _assert(ir, holds)
+
+
+def _assert(ir: Any, condition: Any, why: str = "") -> None:
+    attributes = {"msg": ir.StringAttr.get(f"the sizes of the arguments do not fit{why}")}
+    ir.Operation.create("cf.assert", operands=[condition], attributes=attributes)
 
 
 def _give(ir: Any, asked: Sequence[Any], block: Any, place: Place, size: Any) -> None:

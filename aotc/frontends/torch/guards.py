@@ -1,0 +1,285 @@
+"""Conditions on sizes that PyTorch branched on: what its program was made for, to be checked.
+
+`torch.export` notes those of the user's code as Python's text, which `ExportedProgram.module()`
+checks; decompositions, which run later, note theirs among the guards of the program's symbols.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from aotc import ops
+from aotc.errors import InputError
+
+_BINARY: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.And: operator.and_,
+    ast.Or: operator.or_,
+}
+
+
+def noted_conditions(program: Any) -> list[Any]:
+    """Those of the user's code, as expressions of the program's symbols (SymPy's relations)."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    texts = getattr(program, "_guards_code", None) or ()
+    given = _given(program) if texts else {}
+    conditions = []
+    for text in texts:
+        try:
+            condition = _evaluated(ast.parse(text, mode="eval").body, given)
+        except (KeyError, IndexError, SyntaxError, TypeError, AttributeError) as error:
+            raise InputError(f"A condition on sizes cannot be checked: {text}") from error
+        if isinstance(condition, torch.SymBool):
+            conditions.append(condition.node.expr)
+    return [one for one in conditions if not _is_true(one) and not _is_of_one(one)]
+
+
+def guards_of(program: Any) -> list[Any]:
+    """The guards of the program's symbols; those of decompositions are added behind."""
+    for node in program.graph.nodes:
+        environment = getattr(getattr(node.meta.get("val"), "fake_mode", None), "shape_env", None)
+        if environment is not None:
+            return [guard.expr for guard in environment.guards]
+    return []
+
+
+def made_conditions(guards: Sequence[Any]) -> list[Any]:
+    """Of guards of decompositions, those without which their result is another: where sizes are
+    equal that were said to differ, or 1, the general case holds as well. A remainder is no size."""
+    return [
+        one
+        for one in guards
+        if not _is_true(one)
+        and not _is_of_one(one)
+        and (one.func.__name__ != "Unequality" or _has_remainder(one))
+    ]
+
+
+def _is_true(condition: Any) -> bool:
+    return bool(condition.func.__name__ == "BooleanTrue")
+
+
+def _has_remainder(condition: Any) -> bool:
+    return any(side.func.__name__ in ("Mod", "PythonMod") for side in condition.args)
+
+
+def _is_of_one(condition: Any) -> bool:
+    """Whether it says that a size is not 0 or 1: PyTorch assumes so of all that are not known."""
+    if _has_remainder(condition):
+        return False
+    left, right = (*condition.args, None, None)[:2]
+    least = {"Unequality": 1, "StrictGreaterThan": 1, "GreaterThan": 2}
+    if left is not None and getattr(right, "is_Integer", False):
+        return bool(right <= least.get(condition.func.__name__, -1))
+    mirrored = {"Unequality": 1, "StrictLessThan": 1, "LessThan": 2}
+    if right is not None and getattr(left, "is_Integer", False):
+        return bool(left <= mirrored.get(condition.func.__name__, -1))
+    return False
+
+
+def _given(program: Any) -> dict[str, Any]:
+    """What the parameters of `forward` are, by their names: of several, tuples."""
+    from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
+
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    leaves = [
+        values.get(getattr(spec.arg, "name", None), getattr(spec.arg, "value", None))
+        for spec in program.graph_signature.input_specs
+        if spec.kind.name == "USER_INPUT"
+    ]
+    positional, named = _pytree.tree_unflatten(leaves, program.call_spec.in_spec)
+    names = program.module_call_graph[0].signature.forward_arg_names or ()
+    given = {**dict(zip(names, positional, strict=False)), **named}
+    for name in names:
+        # `*rest` is `rest_0`, `rest_1`, ...
+        several = re.fullmatch(r"(.+)_\d+", name)
+        if several and name in given:
+            given.setdefault(several[1], []).append(given[name])
+    return given
+
+
+def _functions() -> dict[str, Callable[..., Any]]:
+    import torch
+
+    return {
+        **{f"math.{name}": getattr(math, name) for name in ("trunc", "floor", "ceil", "sqrt")},
+        **{f"torch.sym_{name}": getattr(torch, f"sym_{name}") for name in _SYMBOLIC},
+        "int": torch.sym_int,
+        "float": torch.sym_float,
+        "round": round,
+        "neg": operator.neg,
+        "not": torch.sym_not,
+        "max": lambda *values: functools.reduce(torch.sym_max, values),
+        "min": lambda *values: functools.reduce(torch.sym_min, values),
+    }
+
+
+_SYMBOLIC = ("float", "int", "max", "min")
+
+
+def _evaluated(node: ast.expr, given: dict[str, Any]) -> Any:
+    """The value of Python's text, of which these operations alone are taken: a file may have any
+    text."""
+    value: Any
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str()):
+            value = node.value
+        case ast.Subscript(value=ast.Name(id="L"), slice=key):
+            value = given[_evaluated(key, given)]
+        case ast.Subscript():
+            value = _evaluated(node.value, given)[_evaluated(node.slice, given)]
+        case ast.Call(func=ast.Attribute(attr="size" | "stride" | "storage_offset"), args=[]):
+            assert isinstance(node.func, ast.Attribute)
+            tensor = _evaluated(node.func.value, given)
+            value = getattr(tensor, node.func.attr)()
+        case ast.Call(keywords=[]):
+            function = _functions()[ast.unparse(node.func)]
+            value = function(*(_evaluated(argument, given) for argument in node.args))
+        case ast.UnaryOp():
+            name = {ast.USub: "neg", ast.Not: "not"}[type(node.op)]
+            value = _functions()[name](_evaluated(node.operand, given))
+        case ast.BinOp():
+            left, right = _evaluated(node.left, given), _evaluated(node.right, given)
+            value = _BINARY[type(node.op)](left, right)
+        case ast.BoolOp():
+            terms = [_evaluated(one, given) for one in node.values]
+            value = functools.reduce(_BINARY[type(node.op)], terms)
+        case ast.Compare():
+            terms = [_evaluated(one, given) for one in (node.left, *node.comparators)]
+            relations = [_BINARY[type(one)] for one in node.ops]
+            pairs = zip(relations, pairwise(terms), strict=True)
+            value = functools.reduce(operator.and_, (relation(*pair) for relation, pair in pairs))
+        case _:
+            raise KeyError(type(node).__name__)
+    return value
+
+
+# SymPy's and PyTorch's functions → operations of the arith and math dialects, by whether the
+# operands are of floats.
+_OPERATIONS: dict[str, tuple[str | None, str | None]] = {
+    "Add": ("arith.addi", "arith.addf"),
+    "Mul": ("arith.muli", "arith.mulf"),
+    "Max": ("arith.maxsi", "arith.maximumf"),
+    "Min": ("arith.minsi", "arith.minimumf"),
+    "FloorDiv": ("arith.floordivsi", None),
+    "CleanDiv": ("arith.divsi", None),
+    "Mod": ("arith.remsi", None),
+    "PythonMod": ("arith.remsi", None),
+    "FloatTrueDiv": (None, "arith.divf"),
+    "IntTrueDiv": (None, "arith.divf"),
+    "FloatPow": (None, "math.powf"),
+    "PowByNatural": ("math.ipowi", None),
+    "Pow": ("math.ipowi", "math.powf"),
+    "And": ("arith.andi", None),
+    "Or": ("arith.ori", None),
+}
+_DIVISIONS = ("arith.floordivsi", "arith.divsi", "arith.remsi")
+_NE = 1  # arith.cmpi's number
+# Of arith.cmpi, with signs, and of arith.cmpf.
+_RELATIONS = {
+    "Equality": (0, 1),
+    "Unequality": (1, 6),
+    "StrictLessThan": (2, 4),
+    "LessThan": (3, 5),
+    "StrictGreaterThan": (4, 2),
+    "GreaterThan": (5, 3),
+}
+_TO_INTEGERS = {"TruncToInt": None, "FloorToInt": "math.floor", "CeilToInt": "math.ceil"}
+
+
+class Conditions:
+    """Writes conditions at the insertion point, of symbols whose values are there as indices."""
+
+    def __init__(self, symbols: dict[Any, Any]) -> None:
+        from torch_mlir import ir  # type: ignore[import-not-found, unused-ignore]
+
+        self._symbols = symbols
+        self._ir = ir
+        self._i64, self._f64 = ir.IntegerType.get_signless(64), ir.F64Type.get()
+
+    def value(self, condition: Any) -> Any:
+        """An i1. Raises InputError for one that has no lowering."""
+        try:
+            return self._value(condition)
+        except KeyError as error:
+            raise InputError(
+                "The program is for sizes of which a condition holds that cannot be checked: "
+                f"{condition} ({error.args[0]})"
+            ) from None
+
+    def _value(self, expression: Any) -> Any:
+        name = expression.func.__name__
+        if expression.is_Symbol:
+            size = self._symbols[expression]
+            return ops.create("arith.index_cast", [size], [self._i64]).result
+        if expression.is_Integer:
+            return self._constant(self._i64, int(expression))
+        if expression.is_number:
+            return self._constant(self._f64, float(expression))
+        operands = [self._value(one) for one in expression.args]
+        if name in _RELATIONS:
+            return self._compared(*_RELATIONS[name], operands)
+        if name in ("ToFloat", "Identity"):
+            return self._float(operands[0]) if name == "ToFloat" else operands[0]
+        if name in _TO_INTEGERS:
+            rounding = _TO_INTEGERS[name]
+            rounded = ops.unary(rounding, operands[0], self._f64) if rounding else operands[0]
+            return ops.unary("arith.fptosi", rounded, self._i64)
+        if name == "Not":
+            true = self._constant(operands[0].type, 1)
+            return ops.binary("arith.xori", operands[0], true)
+        of_integers, of_floats = _OPERATIONS[name]
+        is_of_floats = of_integers is None or any(one.type == self._f64 for one in operands)
+        operation = of_floats if is_of_floats else of_integers
+        if operation is None:
+            raise KeyError(name)
+        first, *others = map(self._float, operands) if is_of_floats else operands
+        for other in others:
+            if operation in _DIVISIONS:
+                other = self._not_zero(other)
+            first = ops.binary(operation, first, other)
+        return first
+
+    def _compared(self, of_integers: int, of_floats: int, operands: Sequence[Any]) -> Any:
+        if all(one.type != self._f64 for one in operands):
+            return ops.compare(of_integers, *operands)
+        attributes = {
+            "predicate": self._ir.IntegerAttr.get(self._i64, of_floats),
+            "fastmath": self._ir.Attribute.parse("#arith.fastmath<none>"),
+        }
+        i1 = self._ir.IntegerType.get_signless(1)
+        return ops.create("arith.cmpf", [*map(self._float, operands)], [i1], attributes).result
+
+    def _not_zero(self, divisor: Any) -> Any:
+        """Processors end the process; another condition says that it is not 0."""
+        one, zero = self._constant(self._i64, 1), self._constant(self._i64, 0)
+        is_there = ops.compare(_NE, divisor, zero)
+        return ops.create("arith.select", [is_there, divisor, one], [self._i64]).result
+
+    def _float(self, value: Any) -> Any:
+        return value if value.type == self._f64 else ops.unary("arith.sitofp", value, self._f64)
+
+    def _constant(self, type_: Any, number: float) -> Any:
+        of = self._ir.FloatAttr if type_ == self._f64 else self._ir.IntegerAttr
+        value = of.get(type_, number)
+        return ops.create("arith.constant", results=[type_], attributes={"value": value}).result

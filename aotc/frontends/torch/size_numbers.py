@@ -1,0 +1,76 @@
+"""Numbers that are computed from sizes → operators that torch-mlir's importer takes.
+
+PyTorch's decompositions of operators on tensors of any size compute with symbols:
+`sym_float(size)`, `aten.sub.Tensor(size - 1, tensor)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+
+def import_size_numbers(program: Any) -> None:
+    """Changes the graph of a `torch.export.ExportedProgram` in place."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    functions = _functions()
+    for node in program.graph.nodes:
+        if node.op != "call_function":
+            continue
+        if node.target in functions:
+            node.target = functions[node.target]
+        elif isinstance(node.target, torch._ops.OpOverload):
+            _make_tensors(program.graph, node)
+
+
+def _functions() -> dict[Callable[..., Any], Any]:
+    """Python's functions of numbers, and operators of TorchScript that are the same."""
+    import torch
+
+    aten = torch.ops.aten
+    return {
+        torch.sym_float: aten.Float.Scalar,
+        torch.sym_int: aten.Int.Scalar,
+        math.trunc: aten.Int.Scalar,
+        math.ceil: aten.ceil.Scalar,
+        math.floor: aten.floor.Scalar,
+        torch.sym_max: torch.ops.prim.max.int,
+        torch.sym_min: torch.ops.prim.min.int,
+    }
+
+
+def _make_tensors(graph: Any, node: Any) -> None:
+    """Of an argument that is a number where the operator has a tensor: a tensor of rank 0."""
+    import torch
+
+    for i, (given, expected) in enumerate(
+        zip(node.args, node.target._schema.arguments, strict=False)
+    ):
+        value = getattr(given, "meta", {}).get("val")
+        if not isinstance(value, torch.SymInt | torch.SymFloat) or str(expected.type) != "Tensor":
+            continue
+        type_ = _type_beside(node, value)
+        with graph.inserting_before(node):
+            tensor = graph.call_function(
+                torch.ops.aten.full.default,
+                ([], given),
+                {"dtype": type_, "device": torch.device("cpu")},
+            )
+        with node.meta["val"].fake_mode:
+            tensor.meta = {"val": torch.empty((), dtype=type_)}
+        if "stack_trace" in node.meta:
+            tensor.meta["stack_trace"] = node.meta["stack_trace"]
+        node.update_arg(i, tensor)
+
+
+def _type_beside(node: Any, value: Any) -> Any:
+    """The type that a number has beside the tensors of an operator."""
+    import torch
+
+    number = 1 if isinstance(value, torch.SymInt) else 1.0
+    tensors = (one.meta.get("val") for one in node.all_input_nodes)
+    others = [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
+    # A number is of less weight than any tensor.
+    return torch.result_type(torch.empty((1,), dtype=others[0].dtype), number) if others else None
