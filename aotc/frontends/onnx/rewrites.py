@@ -6,35 +6,27 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
+from aotc.frontends.onnx.bitcasts import BITCAST_REWRITES
+from aotc.frontends.onnx.bodies import Rewrite, constant, scalar
+from aotc.frontends.onnx.fourier import FOURIER_REWRITES
+from aotc.frontends.onnx.functions import kind_of
+from aotc.frontends.onnx.layers import LAYER_REWRITES
+from aotc.frontends.onnx.narrow_types import QUANTIZED_REWRITES
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
+from aotc.frontends.onnx.optimizers import OPTIMIZER_REWRITES
+from aotc.frontends.onnx.runtime_values import RUNTIME_REWRITES, slice_by_indices
+from aotc.frontends.onnx.sampling import SAMPLING_REWRITES
+from aotc.frontends.onnx.scans import SCAN_REWRITES
+from aotc.frontends.onnx.selections import SELECTION_REWRITES
 
 _DOMAIN = "aotc"
 # `TensorProto.UINT8`
 _UINT8 = 2
-# Operators whose place a function takes that ONNX defines.
-_FUNCTIONS = (
-    "Attention",
-    "CausalConvWithState",
-    "LinearAttention",
-    "MeanVarianceNormalization",
-    "SwiGLU",
-    "Swish",
-)
-
-
-class Rewrite(Struct, frozen=True):
-    """A function for an operator: its inputs and results, and the text of its body for a node: None
-    where torch-mlir has the node right."""
-
-    operator: str
-    signature: str
-    body: Callable[[Node], str | None]
 
 
 def label_nodes(model: Any) -> None:
@@ -46,71 +38,51 @@ def label_nodes(model: Any) -> None:
         node.proto.name = f"onnx.{domain}{node.operator}{name}"
 
 
-def has_functions(model: Any) -> bool:
-    """Whether there are calls of functions that `expand_functions` has to replace."""
-    return bool(model.functions) or any(map(_is_expanded, walk(model)))
-
-
-def bind_defaults(model: Any) -> None:
-    """Gives the nodes that a function takes the place of the attributes that have a default: onnx
-    forgets those in a function's body."""
-    from onnx import defs
-
-    for node in walk(model):
-        if not _is_expanded(node):
-            continue
-        given = {attribute.name for attribute in node.proto.attribute}
-        for name, attribute in defs.get_schema(node.operator, node.opset).attributes.items():
-            if name not in given and attribute.default_value.name:
-                node.proto.attribute.append(attribute.default_value)
-
-
 def expand_functions(model: Any) -> Any:
-    """The model with the model's own functions, and some of ONNX's, in the place of their calls."""
+    """The model with its own functions in the place of their calls."""
     from onnx import helper, inliner
 
-    # ONNX makes some of its functions for the types of the inputs, and looks for them there alone:
-    # for those of inputs that are left out, too.
     model.graph.value_info.add(name="")
     model.graph.value_info.extend(
         helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
         for tensor in model.graph.initializer
     )
-    own = [(function.domain, function.name) for function in model.functions]
-    chosen = [*own, *(("", name) for name in _FUNCTIONS)]
+    chosen = [(function.domain, function.name) for function in model.functions]
     return _labelled(inliner.inline_selected_functions(model, chosen, False, True), model)
 
 
-def _is_expanded(node: Node) -> bool:
-    return not node.proto.domain and node.operator in _FUNCTIONS
-
-
-def rewrite(model: Any) -> Any:
-    """The model with others in the place of operators that torch-mlir has wrong."""
+def rewrite(
+    model: Any, rewrites: Sequence[Rewrite] | None = None, kinds: Set[str] = frozenset()
+) -> Any:
+    """The model with others in the place of operators that torch-mlir has wrong, or of nodes of
+    these kinds, which it has not."""
     from onnx import helper, inliner, parser
 
     opset = f'<domain: "{_DOMAIN}", opset_import: ["" : {opset_of(model)}]>'
     functions: list[Any] = []
-    for node, one in list(_rewritable(model)):
-        text = one.body(node)
+    for node, one in list(_rewritable(model, REWRITES if rewrites is None else rewrites)):
+        if one.is_last and kind_of(node) not in kinds:
+            continue
+        text = None if node.proto.domain == _DOMAIN else one.body(node)
         if text is not None:
             name = f"{node.operator}_{len(functions)}"
-            body = f"{opset}\n{name} {one.signature} {{\n{text}\n}}"
+            body = f"{opset}\n{name} {one.signed(node)} {{\n{text}\n}}"
             functions.append(parser.parse_function(body))
             node.proto.op_type, node.proto.domain = name, _DOMAIN
             del node.proto.attribute[:]
     if not functions:
         return model
     model.functions.extend(functions)
-    model.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
+    if all(one.domain != _DOMAIN for one in model.opset_import):
+        model.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
     chosen = [(_DOMAIN, function.name) for function in functions]
     return _labelled(inliner.inline_selected_functions(model, chosen), model)
 
 
-def _rewritable(model: Any) -> Iterator[tuple[Node, Rewrite]]:
+def _rewritable(model: Any, rewrites: Sequence[Rewrite]) -> Iterator[tuple[Node, Rewrite]]:
     for node in walk(model):
-        for one in REWRITES:
-            if one.operator == node.operator and not node.proto.domain:
+        for one in rewrites:
+            if one.operator == node.operator and node.proto.domain == one.domain:
                 yield node, one
 
 
@@ -128,20 +100,6 @@ def _labelled(model: Any, before: Any) -> Any:
     return model
 
 
-def _constant(name: str, values: Sequence[int]) -> str:
-    """A vector of 64-bit integers."""
-    text = ", ".join(map(str, values))
-    return f"{name} = Constant <value: tensor = int64[{len(values)}] {{{text}}}> ()"
-
-
-def _scalar(name: str, value: float, element: int) -> str:
-    """A scalar of an element type that need not have a text form."""
-    return (
-        f"{name}_f = Constant <value: tensor = float {{{value}}}> ()\n"
-        f"{name} = Cast <to: int = {element}> ({name}_f)"
-    )
-
-
 def _dequantize(node: Node) -> str | None:
     """Scales along an axis."""
     shape, scales = node.shape(0), node.shape(1)
@@ -152,7 +110,7 @@ def _dequantize(node: Node) -> str | None:
     axis = node.attribute("axis", 1) % len(shape)
     element = node.attribute("output_dtype", 0) or node.element(1)
     lines = [
-        _constant("along", [-1 if i == axis else 1 for i in range(len(shape))]),
+        constant("along", [-1 if i == axis else 1 for i in range(len(shape))]),
         "wide = Cast <to: int = 1> (x)",
         "scale_1d = Cast <to: int = 1> (x_scale)",
         "scale = Reshape (scale_1d, along)",
@@ -183,7 +141,7 @@ def _quantize(node: Node) -> str | None:
     if shape and scales not in ((), (1,)):
         along[node.attribute("axis", 1) % len(shape)] = -1
     lines = [
-        _constant("along", along),
+        constant("along", along),
         f"wide = Cast <to: int = {node.element(1)}> (x)",
         "scale = Reshape (y_scale, along)",
         "scaled = Div (wide, scale)",
@@ -258,8 +216,8 @@ def _quantized_convolution(node: Node) -> str | None:
             options.append(f"{name}: ints = [{', '.join(map(str, numbers))}]")
     return "\n".join(
         [
-            _constant("filters", [-1] + [1] * (rank - 1)),
-            _constant("channels", [1, -1] + [1] * (rank - 2)),
+            constant("filters", [-1] + [1] * (rank - 1)),
+            constant("channels", [1, -1] + [1] * (rank - 2)),
             *_as_floats("x", "x_zero"),
             "x_moved = Sub (x_f, x_zero_f)",
             *_as_floats("w", "w_zero"),
@@ -292,7 +250,7 @@ def _column(name: str, shape: Any, element: int, is_column: bool) -> list[str]:
         return [f"{name}_c = {cast}"]
     return [
         f"{name}_r = {cast}",
-        _constant(f"{name}_s", [-1, 1]),
+        constant(f"{name}_s", [-1, 1]),
         f"{name}_c = Reshape ({name}_r, {name}_s)",
     ]
 
@@ -303,7 +261,7 @@ def _reduced(name: str, operator: str, value: str, axes: Sequence[int], opset: i
         listed = ", ".join(map(str, axes))
         return [f"{name} = {operator} <axes: ints = [{listed}], keepdims: int = 1> ({value})"]
     return [
-        _constant(f"{name}_axes", axes),
+        constant(f"{name}_axes", axes),
         f"{name} = {operator} <keepdims: int = 1> ({value}, {name}_axes)",
     ]
 
@@ -321,11 +279,11 @@ def _instance_normalization(node: Node) -> str | None:
             "moved = Sub (x, mean)",
             "square = Mul (moved, moved)",
             *_reduced("variance", "ReduceMean", "square", axes, node.opset),
-            _scalar("epsilon", epsilon, node.element(0)),
+            scalar("epsilon", epsilon, node.element(0)),
             "above = Add (variance, epsilon)",
             "deviation = Sqrt (above)",
             "normal = Div (moved, deviation)",
-            _constant("along", [-1, *(1 for axis in axes)]),
+            constant("along", [-1, *(1 for axis in axes)]),
             "scale_c = Reshape (scale, along)",
             "bias_c = Reshape (bias, along)",
             "scaled = Mul (normal, scale_c)",
@@ -340,8 +298,8 @@ def _lp_normalization(node: Node) -> str:
     return "\n".join(
         [
             *_reduced("norm", f"ReduceL{node.attribute('p', 2)}", "x", [axis], node.opset),
-            _scalar("zero", 0, node.element(0)),
-            _scalar("one", 1, node.element(0)),
+            scalar("zero", 0, node.element(0)),
+            scalar("one", 1, node.element(0)),
             "is_zero = Equal (norm, zero)",
             "divisor = Where (is_zero, one, norm)",
             "y = Div (x, divisor)",
@@ -352,6 +310,11 @@ def _lp_normalization(node: Node) -> str:
 def _reversed_slice(node: Node) -> str | None:
     """A start past the end is moved to the last element, where the step is negative."""
     steps, starts, ends, shape = node.constant(4), node.constant(1), node.constant(2), node.shape(0)
+    axes = node.constant(3) if node.has(3) else ()
+    if axes is None or (
+        node.has(4) and (steps is None or (steps.min() < 0 and (starts is None or ends is None)))
+    ):
+        return slice_by_indices(node)
     if steps is None or starts is None or ends is None or shape is None or steps.min() > 0:
         return None
     axes = range(len(steps)) if not node.has(3) else node.constant(3)
@@ -370,10 +333,10 @@ def _reversed_slice(node: Node) -> str | None:
         last.append(int(end))
     return "\n".join(
         [
-            _constant("first", first),
-            _constant("last", last),
-            _constant("along", list(axes)),
-            _constant("by", list(steps)),
+            constant("first", first),
+            constant("last", last),
+            constant("along", list(axes)),
+            constant("by", list(steps)),
             "y = Slice (x, first, last, along, by)",
         ]
     )
@@ -385,7 +348,7 @@ def _range(node: Node) -> str | None:
         return None
     return "\n".join(
         [
-            _scalar("zero", 0, node.element(0)),
+            scalar("zero", 0, node.element(0)),
             "is_up = Less (start, limit)",
             "steps_up = Less (zero, delta)",
             "is_down = Less (limit, start)",
@@ -424,7 +387,7 @@ def _space_to_depth(node: Node) -> str | None:
     return "\n".join(
         [
             f"other = SpaceToDepth <blocksize: int = {block}> (x)",
-            _constant("order", order),
+            constant("order", order),
             "y = Gather <axis: int = 1> (other, order)",
         ]
     )
@@ -438,6 +401,15 @@ def _numpy_type(element: int) -> np.dtype[Any]:
 
 
 REWRITES = (
+    *RUNTIME_REWRITES,
+    *QUANTIZED_REWRITES,
+    *SAMPLING_REWRITES,
+    *SCAN_REWRITES,
+    *FOURIER_REWRITES,
+    *SELECTION_REWRITES,
+    *BITCAST_REWRITES,
+    *LAYER_REWRITES,
+    *OPTIMIZER_REWRITES,
     Rewrite("DequantizeLinear", "(x, x_scale, x_zero_point) => (y)", _dequantize),
     Rewrite("InstanceNormalization", "(x, scale, bias) => (y)", _instance_normalization),
     Rewrite("LpNormalization", "(x) => (y)", _lp_normalization),
@@ -459,3 +431,10 @@ REWRITES = (
     Rewrite("SpaceToDepth", "(x) => (y)", _space_to_depth),
     Rewrite("Slice", "(x, starts, ends, axes, steps) => (y)", _reversed_slice),
 )
+
+_LAST = frozenset((one.domain, one.operator) for one in REWRITES if one.is_last)
+
+
+def has_last_rewrite(node: Node) -> bool:
+    """Whether there is a body for nodes of the operator that torch-mlir refuses."""
+    return (node.proto.domain, node.operator) in _LAST
