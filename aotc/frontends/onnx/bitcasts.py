@@ -1,4 +1,4 @@
-"""BitCast: the conversion of numbers that torch-mlir makes of it becomes one of bits."""
+"""BitCast: the conversion of numbers that `rewrites.bitcasts` makes of it becomes one of bits."""
 
 from __future__ import annotations
 
@@ -6,26 +6,11 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.frontends.onnx.bodies import Body, Rewrite
-from aotc.frontends.onnx.nodes import Node, walk
+from aotc.frontends.onnx.nodes import walk
+from aotc.frontends.onnx.rewrites.bitcasts import INTEGERS
 
 _LABEL = "onnx.BitCast"
-_FLOATS = {1: 6, 10: 5, 11: 7, 16: 5}  # with the integers of as many bits
-_UNSIGNED = {4: 5, 12: 6, 13: 7}
 _CONVERSIONS = ("arith.sitofp", "arith.fptosi")
-
-
-def _bitcast(node: Node) -> str | None:
-    source, target = node.element(0), node.attribute("to", 0)
-    body = Body(node.opset)
-    value = "x"
-    if source in _FLOATS and target not in _FLOATS:
-        value = body.cast(value, _FLOATS[source])
-    if source not in _FLOATS and target in _FLOATS and source in _UNSIGNED:
-        value = body.cast(value, _UNSIGNED[source])
-    if source in _FLOATS and target in _FLOATS and source != target:
-        value = body.cast(body.cast(value, _FLOATS[source]), target)
-    return body.end(y=body.cast(value, target))
 
 
 def count_bitcasts(model: Any) -> int:
@@ -35,7 +20,7 @@ def count_bitcasts(model: Any) -> int:
         for node in walk(model)
         if node.operator == "Cast"
         and node.proto.name.startswith(_LABEL)
-        and (node.element(0) in _FLOATS) != (node.attribute("to", 0) in _FLOATS)
+        and (node.element(0) in INTEGERS) != (node.attribute("to", 0) in INTEGERS)
     )
 
 
@@ -60,6 +45,3 @@ def lower_bitcasts(function: Any, count: int) -> None:
             )
         conversion.results[0].replace_all_uses_with(made.result)
         ops.erase(conversion)
-
-
-BITCAST_REWRITES = (Rewrite("BitCast", "(x) => (y)", _bitcast),)

@@ -11,8 +11,12 @@ import numpy as np
 from msgspec import Struct
 
 from aotc.errors import InputError
+from aotc.frontends.onnx.elements import (
+    FLOAT8E4M3FN,
+    FLOAT8E5M2,
+)
 from aotc.frontends.onnx.nodes import Node, sizes, walk
-from aotc.frontends.onnx.runtime_values import REDUCTIONS
+from aotc.frontends.onnx.rewrites.runtime_values import REDUCTIONS
 
 # What an address has bits for.
 _MOST_BYTES = 1 << 47
@@ -26,8 +30,7 @@ _ELEMENTS = frozenset(
     "BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 FLOAT16 BFLOAT16 FLOAT DOUBLE "
     "FLOAT8E4M3FN FLOAT8E5M2".split()
 )
-# `TensorProto.FLOAT8E4M3FN` and `FLOAT8E5M2`
-_F8 = (17, 19)
+_F8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 # torch-mlir knows operators by their names alone, in whatever domain: here are those that it means.
 _MICROSOFT = frozenset(
     "FusedMatMul GroupQueryAttention QLinearAdd QLinearAveragePool QLinearConcat "

@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from aotc import ops
-from aotc.frontends.onnx.bodies import EXPECTED
 from aotc.frontends.onnx.nodes import Node, sizes, walk
+from aotc.frontends.onnx.rewrites.body import EXPECTED
 from aotc.frontends.torch_mlir.dialect import converted, create, element_of, integer
 
 # Of a node: for each size of its result what it is, or how it is known.

@@ -11,8 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from aotc.frontends.onnx.bodies import EXPECTED
+from aotc.frontends.onnx.elements import (
+    BOOL,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+)
 from aotc.frontends.onnx.nodes import Node, constant_of, opset_of, sizes
+from aotc.frontends.onnx.rewrites.body import EXPECTED
 
 # Operators whose reference evaluation is what ONNX says, for integers and booleans.
 _FOLDED = frozenset(
@@ -23,8 +35,8 @@ _FOLDED = frozenset(
 )
 # Elements of a result that is computed here, at most.
 _MOST = 1 << 12
-# `TensorProto.DataType`: the integers of 8 bits and more, and BOOL.
-_INTEGERS = frozenset((2, 3, 4, 5, 6, 7, 9, 12, 13))
+# Integers of 8 bits and more, and booleans.
+_INTEGERS = frozenset((UINT8, INT8, UINT16, INT16, INT32, INT64, BOOL, UINT32, UINT64))
 
 
 def fold(model: Any) -> bool:
@@ -180,7 +192,7 @@ def _constant(node: Node) -> np.ndarray[Any, Any] | None:
     from onnx import numpy_helper
 
     tensor = constant_of(node.proto)
-    if tensor is None or tensor.data_type == 8 or np.prod(tensor.dims) > _MOST:
+    if tensor is None or tensor.data_type == STRING or np.prod(tensor.dims) > _MOST:
         return None
     if tensor.data_location == tensor.EXTERNAL:
         return None

@@ -12,7 +12,7 @@ from aotc.frontends.onnx.checks import has_problems
 from aotc.frontends.onnx.expands import lower_expands, note_sizes
 from aotc.frontends.onnx.functions import has_body, kind_of
 from aotc.frontends.onnx.nodes import Node, walk
-from aotc.frontends.onnx.rewrites import has_last_rewrite
+from aotc.frontends.onnx.rewrites.apply import has_last_rewrite
 from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
 from aotc.frontends.torch_mlir.divisions import check_divisors
 from aotc.frontends.torch_mlir.entry import check_dialects, make_entry

@@ -137,3 +137,20 @@ def _type_of(tensor: Any) -> Any:
     from onnx import helper
 
     return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+
+
+def known_result(node: Node, index: int = 0) -> tuple[int, ...] | None:
+    """The sizes of a result, if all are known."""
+    tensor = node.tensor(node.proto.output[index])
+    found = None if tensor is None else sizes(tensor)
+    if found is None or None in found:
+        return None
+    return tuple(size for size in found if size is not None)
+
+
+def known_input(node: Node, index: int) -> tuple[int, ...] | None:
+    """The sizes of an input, if all are known."""
+    found = node.shape(index)
+    if found is None or None in found:
+        return None
+    return tuple(size for size in found if size is not None)

@@ -10,10 +10,15 @@ import numpy as np
 from aotc.errors import InputError
 from aotc.frontends.onnx.folding import fold
 from aotc.frontends.onnx.functions import EXPANDED, bind_defaults, expand, kind_of
-from aotc.frontends.onnx.narrow_types import widened
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
-from aotc.frontends.onnx.rewrites import expand_functions, has_last_rewrite, label_nodes, rewrite
-from aotc.frontends.onnx.runtime_values import EARLY_REWRITES
+from aotc.frontends.onnx.rewrites.apply import (
+    expand_functions,
+    has_last_rewrite,
+    label_nodes,
+    rewrite,
+)
+from aotc.frontends.onnx.rewrites.narrow_types import widened
+from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
 
 # Weights of more bytes are set aside while the model is looked at: each step copies the model.
 _LARGE = 1 << 20

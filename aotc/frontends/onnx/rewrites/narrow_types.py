@@ -14,15 +14,28 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from aotc.frontends.onnx.bodies import Rewrite, constant
-from aotc.frontends.onnx.nodes import Node, walk
-
-# `TensorProto.DataType`
-_FLOAT, _UINT8, _INT8, _INT32, _INT64, _BOOL, _FLOAT16, _DOUBLE, _BFLOAT16 = (
-    *(1, 2, 3, 6, 7, 9),
-    *(10, 11, 16),
+from aotc.frontends.onnx.elements import (
+    DOUBLE,
+    FLOAT,
+    FLOAT4E2M1,
+    FLOAT8E4M3FN,
+    FLOAT8E4M3FNUZ,
+    FLOAT8E5M2,
+    FLOAT8E5M2FNUZ,
+    FLOAT8E8M0,
+    INT2,
+    INT4,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT2,
+    UINT4,
+    UINT8,
+    UINT16,
 )
-_FLOATS = (_FLOAT, _FLOAT16, _DOUBLE, _BFLOAT16)
+from aotc.frontends.onnx.nodes import Node, walk
+from aotc.frontends.onnx.rewrites.body import Rewrite, constant
 
 
 class Integers(Struct, frozen=True):
@@ -34,7 +47,7 @@ class Integers(Struct, frozen=True):
     @property
     def storage(self) -> int:
         """The element type that stands for them."""
-        return _INT8 if self.least else _UINT8
+        return INT8 if self.least else UINT8
 
 
 class Floats(Struct, frozen=True):
@@ -49,7 +62,7 @@ class Floats(Struct, frozen=True):
     # Whether minus zero is no number of it.
     has_one_zero: bool = False
 
-    storage = _UINT8
+    storage = UINT8
 
     @property
     def values(self) -> np.ndarray[Any, Any]:
@@ -63,23 +76,23 @@ class Floats(Struct, frozen=True):
 
 
 KINDS: dict[int, Integers | Floats] = {
-    17: Floats("float8_e4m3fn", 0x7E, 0x7F, 0x7F, 0x80),
-    18: Floats("float8_e4m3fnuz", 0x7F, 0x80, 0x80, 0x80, has_one_zero=True),
-    19: Floats("float8_e5m2", 0x7B, 0x7C, 0x7E, 0x80),
-    20: Floats("float8_e5m2fnuz", 0x7F, 0x80, 0x80, 0x80, has_one_zero=True),
-    21: Integers(0, 15),
-    22: Integers(-8, 7),
-    23: Floats("float4_e2m1fn", 0x7, 0x7, 0x8, 0x8),
-    24: Floats("float8_e8m0fnu", 0xFE, 0xFF, 0xFF, 0),
-    25: Integers(0, 3),
-    26: Integers(-2, 1),
+    FLOAT8E4M3FN: Floats("float8_e4m3fn", 0x7E, 0x7F, 0x7F, 0x80),
+    FLOAT8E4M3FNUZ: Floats("float8_e4m3fnuz", 0x7F, 0x80, 0x80, 0x80, has_one_zero=True),
+    FLOAT8E5M2: Floats("float8_e5m2", 0x7B, 0x7C, 0x7E, 0x80),
+    FLOAT8E5M2FNUZ: Floats("float8_e5m2fnuz", 0x7F, 0x80, 0x80, 0x80, has_one_zero=True),
+    UINT4: Integers(0, 15),
+    INT4: Integers(-8, 7),
+    FLOAT4E2M1: Floats("float4_e2m1fn", 0x7, 0x7, 0x8, 0x8),
+    FLOAT8E8M0: Floats("float8_e8m0fnu", 0xFE, 0xFF, 0xFF, 0),
+    UINT2: Integers(0, 3),
+    INT2: Integers(-2, 1),
 }
 # Of the floats of 4 bits.
 _F4_SIGN = 8
 # UINT16 and INT16, which torch-mlir does not dequantize.
-_SIXTEEN = (4, 5)
+_SIXTEEN = (UINT16, INT16)
 # Those that aotc reads.
-_READ = (17, 19)
+_READ = (FLOAT8E4M3FN, FLOAT8E5M2)
 # Operators that move elements, and do not look at them.
 _MOVED = frozenset(
     "Concat Expand Flatten Gather Identity Reshape Shape Size Slice Split Squeeze Transpose "
@@ -218,7 +231,7 @@ def _quantize(node: Node, stored: frozenset[int]) -> str | None:
         f"x_wide = Cast <to: int = {element}> (x)",
         f"scale_wide = Cast <to: int = {element}> (scale)",
         "ratio = Div (x_wide, scale_wide)",
-        "scaled = Cast <to: int = 1> (ratio)",
+        f"scaled = Cast <to: int = {FLOAT}> (ratio)",
     ]
     kind = KINDS.get(target)
     if isinstance(kind, Floats):
@@ -231,7 +244,7 @@ def _quantize(node: Node, stored: frozenset[int]) -> str | None:
             lines += [*zero, "moved = Add (scaled, zero_f)"]
             moved = "moved"
         saturated = bool(node.attribute("saturate", 1))
-        return "\n".join([*lines, *_encoded("y", moved, _FLOAT, target, saturated, "up")])
+        return "\n".join([*lines, *_encoded("y", moved, FLOAT, target, saturated, "up")])
     least, most = _limits(target)
     lines += ["rounded = Round (scaled)"]
     if node.has(2):
@@ -249,7 +262,7 @@ def _quantize(node: Node, stored: frozenset[int]) -> str | None:
             "above = Max (moved, least)",
             "inside = Min (above, most)",
             # torch-mlir has no conversion of floats to integers of 16 bits without sign.
-            f"whole = Cast <to: int = {_INT32}> (inside)",
+            f"whole = Cast <to: int = {INT32}> (inside)",
             f"y = Cast <to: int = {kind.storage if kind else target}> (whole)",
         ]
     )
@@ -262,7 +275,7 @@ def _dequantize(node: Node, stored: frozenset[int]) -> str | None:
     if lines is None or (0 not in stored and not is_wide):
         return None
     value, decoded = _decoded("x", source, 0 in stored)
-    lines += [*decoded, f"wide = Cast <to: int = 1> ({value})"]
+    lines += [*decoded, f"wide = Cast <to: int = {FLOAT}> ({value})"]
     if node.has(2):
         zero = _zero_lines(node, "x_zero_point", stored)
         if zero is None:
@@ -274,7 +287,7 @@ def _dequantize(node: Node, stored: frozenset[int]) -> str | None:
     return "\n".join(
         [
             *lines,
-            "scale_f = Cast <to: int = 1> (scale)",
+            f"scale_f = Cast <to: int = {FLOAT}> (scale)",
             "scaled = Mul (moved, scale_f)",
             f"y = Cast <to: int = {element}> (scaled)",
         ]
@@ -287,7 +300,7 @@ def _zero_lines(node: Node, name: str, stored: frozenset[int]) -> list[str] | No
     spread = _spread(node, 2, zero, "zero")
     if spread is None:
         return None
-    return [*decoded, *spread, "zero_f = Cast <to: int = 1> (zero)"]
+    return [*decoded, *spread, f"zero_f = Cast <to: int = {FLOAT}> (zero)"]
 
 
 def _limits(element: int) -> tuple[int, int]:
@@ -341,12 +354,12 @@ def _decoded(name: str, element: int, is_stored: bool) -> tuple[str, list[str]]:
     kind = KINDS.get(element) if is_stored else None
     if isinstance(kind, Floats):
         return f"{name}_v", [
-            f"{name}_i = Cast <to: int = {_INT64}> ({name})",
+            f"{name}_i = Cast <to: int = {INT64}> ({name})",
             _table(f"{name}_t", kind.values, "float"),
             f"{name}_v = Gather ({name}_t, {name}_i)",
         ]
     if element in _READ:
-        return f"{name}_v", [f"{name}_v = Cast <to: int = {_FLOAT}> ({name})"]
+        return f"{name}_v", [f"{name}_v = Cast <to: int = {FLOAT}> ({name})"]
     return name, []
 
 
@@ -365,7 +378,7 @@ def _encoded(
     if isinstance(kind, Integers):
         bits = kind.most - kind.least + 1
         return [
-            f"{name}_i = Cast <to: int = {_INT32}> ({value})",
+            f"{name}_i = Cast <to: int = {INT32}> ({value})",
             f"{name}_o = Constant <value: tensor = int32 {{{-kind.least}}}> ()",
             f"{name}_b = Constant <value: tensor = int32 {{{bits}}}> ()",
             f"{name}_a = Add ({name}_i, {name}_o)",
@@ -373,8 +386,8 @@ def _encoded(
             f"{name}_w = Sub ({name}_m, {name}_o)",
             f"{name} = Cast <to: int = {kind.storage}> ({name}_w)",
         ]
-    element = "double" if source == _DOUBLE else "float"
-    number = _DOUBLE if source == _DOUBLE else _FLOAT
+    element = "double" if source == DOUBLE else "float"
+    number = DOUBLE if source == DOUBLE else FLOAT
     starts = _starts(target, element, round_mode)
     last = kind.last if is_saturated else kind.last + 1
     lines = [
@@ -384,7 +397,7 @@ def _encoded(
         f"{name}_z = Constant <value: tensor = int64 {{0}}> ()",
         # The code is found bit by bit: the last one whose first number is not above this.
         f"{name}_is = IsNaN ({name}_abs)",
-        f"{name}_is_i = Cast <to: int = {_INT64}> ({name}_is)",
+        f"{name}_is_i = Cast <to: int = {INT64}> ({name}_is)",
         f"{name}_code_0 = Mul ({name}_is_i, {name}_z)",
     ]
     step, count = len(starts) // 2, 0
@@ -442,7 +455,7 @@ def _encoded(
         *nans,
         f"{name}_nan = Constant <value: tensor = int64 {{{kind.nan}}}> ()",
         f"{name}_all = Where ({name}_no, {name}_nan, {name}_signed)",
-        f"{name} = Cast <to: int = {_UINT8}> ({name}_all)",
+        f"{name} = Cast <to: int = {UINT8}> ({name}_all)",
     ]
 
 

@@ -1,5 +1,5 @@
-"""Resize and GridSample: where each element of the result is in the input, and with what weights
-its neighbours add up to it. Along each axis alone for Resize, which is separable.
+"""Resize, GridSample and RoiAlign: where each element of the result is in the input, and with what
+weights its neighbours add up to it. Along each axis alone for Resize, which is separable.
 
 Places are computed in f64, as an error of one unit moves an element to its neighbour.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from itertools import product
 
-from aotc.frontends.onnx.bodies import Body, Rewrite
-from aotc.frontends.onnx.nodes import Node
-from aotc.frontends.onnx.runtime_values import known_input, known_result
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT64
+from aotc.frontends.onnx.nodes import Node, known_input, known_result
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-_FLOAT, _INT64, _DOUBLE = 1, 7, 11
 # Neighbours of an element that are added up, at most, where antialiasing takes many.
 _MOST_TAPS = 64
 
@@ -36,10 +35,10 @@ def _resize(node: Node) -> str | None:
     ):
         return None
     is_float = mode != "nearest"
-    if is_float and element != _DOUBLE:
-        value = body.cast(value, _FLOAT)
-    compute = element if element == _DOUBLE else _FLOAT
-    one = body.numbers(1.0, _DOUBLE)
+    if is_float and element != DOUBLE:
+        value = body.cast(value, FLOAT)
+    compute = element if element == DOUBLE else FLOAT
+    one = body.numbers(1.0, DOUBLE)
     outsides = []
     for place, axis in enumerate(axes):
         scale = scales[place]
@@ -47,7 +46,7 @@ def _resize(node: Node) -> str | None:
             continue
         at = _coordinate(node, body, given[axis], made[axis], scale, place, len(axes))
         if node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
-            zero, last = body.numbers(0.0, _DOUBLE), body.numbers(given[axis] - 1.0, _DOUBLE)
+            zero, last = body.numbers(0.0, DOUBLE), body.numbers(given[axis] - 1.0, DOUBLE)
             outside = body("Or", body("Less", at, zero), body("Greater", at, last))
             shape = [1] * rank
             shape[axis] = made[axis]
@@ -79,7 +78,7 @@ def _scales(
     """The scale of each of the axes as a scalar of f64; None where nothing is to be done."""
     if node.has(2) and known_input(node, 2) != (0,):
         constant = node.constant(2)
-        scales = body.cast("scales", _DOUBLE)
+        scales = body.cast("scales", DOUBLE)
         return [
             None
             if constant is not None and constant[place] == 1 and given[axis] == made[axis]
@@ -90,11 +89,11 @@ def _scales(
     ratios = [made[axis] / given[axis] for axis in axes]
     if policy == "stretch":
         return [
-            None if made[axis] == given[axis] else body.numbers(ratio, _DOUBLE)
+            None if made[axis] == given[axis] else body.numbers(ratio, DOUBLE)
             for axis, ratio in zip(axes, ratios, strict=True)
         ]
-    asked = body.cast("sizes", _DOUBLE)
-    own = body.numbers([float(given[axis]) for axis in axes], _DOUBLE)
+    asked = body.cast("sizes", DOUBLE)
+    own = body.numbers([float(given[axis]) for axis in axes], DOUBLE)
     operator = "ReduceMin" if policy == "not_larger" else "ReduceMax"
     return [body(operator, body("Div", asked, own), keepdims=0)] * len(axes)
 
@@ -104,12 +103,12 @@ def _coordinate(
 ) -> str:
     """Where the elements of the result are along an axis of the input."""
     mode = node.attribute("coordinate_transformation_mode", "half_pixel")
-    steps = body.numbers([float(step) for step in range(made)], _DOUBLE)
-    half, one = body.numbers(0.5, _DOUBLE), body.numbers(1.0, _DOUBLE)
-    zero = body.numbers(0.0, _DOUBLE)
+    steps = body.numbers([float(step) for step in range(made)], DOUBLE)
+    half, one = body.numbers(0.5, DOUBLE), body.numbers(1.0, DOUBLE)
+    zero = body.numbers(0.0, DOUBLE)
     # The size before it is rounded down.
-    wide = body("Mul", scale, body.numbers(float(size), _DOUBLE))
-    last = body.numbers(size - 1.0, _DOUBLE)
+    wide = body("Mul", scale, body.numbers(float(size), DOUBLE))
+    last = body.numbers(size - 1.0, DOUBLE)
     if mode == "asymmetric":
         return body("Div", steps, scale)
     if mode == "align_corners":
@@ -119,7 +118,7 @@ def _coordinate(
         moved = body("Div", body("Mul", steps, last), safe)
         return body("Where", is_one, zero, moved)
     if mode == "tf_crop_and_resize":
-        region = body.cast("roi", _DOUBLE)
+        region = body.cast("roi", DOUBLE)
         start, end = (
             body.reshape(body("Gather", region, body.ints([index])), [])
             for index in (place, place + count)
@@ -137,22 +136,22 @@ def _coordinate(
         return body("Where", is_one, none, centre)
     if mode == "half_pixel_symmetric":
         # The width that is there, of the one that would be.
-        kept = body("Div", body.numbers(float(made), _DOUBLE), wide)
-        offset = body("Mul", body.numbers(size / 2, _DOUBLE), body("Sub", one, kept))
+        kept = body("Div", body.numbers(float(made), DOUBLE), wide)
+        offset = body("Mul", body.numbers(size / 2, DOUBLE), body("Sub", one, kept))
         return body("Add", offset, centre)
     return centre
 
 
 def _nearest(node: Node, body: Body, at: str, size: int) -> str:
     mode = node.attribute("nearest_mode", "round_prefer_floor")
-    half = body.numbers(0.5, _DOUBLE)
+    half = body.numbers(0.5, DOUBLE)
     rounded = {
         "round_prefer_floor": lambda: body("Ceil", body("Sub", at, half)),
         "round_prefer_ceil": lambda: body("Floor", body("Add", at, half)),
         "floor": lambda: body("Floor", at),
         "ceil": lambda: body("Ceil", at),
     }[mode]()
-    return _inside(body, body.cast(rounded, _INT64), size)
+    return _inside(body, body.cast(rounded, INT64), size)
 
 
 def _inside(body: Body, index: str, size: int) -> str:
@@ -187,11 +186,11 @@ def _interpolated(
     before = body("Floor", at)
     shape = [1] * len(given)
     shape[axis] = made[axis]
-    zero, one = body.numbers(0.0, _DOUBLE), body.numbers(1.0, _DOUBLE)
-    last = body.numbers(size - 1.0, _DOUBLE)
+    zero, one = body.numbers(0.0, DOUBLE), body.numbers(1.0, DOUBLE)
+    last = body.numbers(size - 1.0, DOUBLE)
     weights, indices = [], []
     for tap in taps:
-        index = body("Add", before, body.numbers(float(tap), _DOUBLE))
+        index = body("Add", before, body.numbers(float(tap), DOUBLE))
         distance = body("Abs", body("Mul", body("Sub", at, index), shrink))
         weight = _cubic(node, body, distance) if mode == "cubic" else _linear(body, distance)
         if node.attribute("exclude_outside", 0):
@@ -200,7 +199,7 @@ def _interpolated(
             )
             weight = body("Where", is_in, weight, zero)
         weights.append(weight)
-        indices.append(_inside(body, body.cast(index, _INT64), size))
+        indices.append(_inside(body, body.cast(index, INT64), size))
     if node.attribute("exclude_outside", 0) or node.attribute("antialias", 0):
         total = weights[0]
         for weight in weights[1:]:
@@ -216,9 +215,7 @@ def _interpolated(
 
 
 def _linear(body: Body, distance: str) -> str:
-    return body(
-        "Max", body("Sub", body.numbers(1.0, _DOUBLE), distance), body.numbers(0.0, _DOUBLE)
-    )
+    return body("Max", body("Sub", body.numbers(1.0, DOUBLE), distance), body.numbers(0.0, DOUBLE))
 
 
 def _cubic(node: Node, body: Body, distance: str) -> str:
@@ -229,7 +226,7 @@ def cubic(body: Body, distance: str, factor: float) -> str:
     """The weights of cubic interpolation, for distances up to 2."""
 
     def number(value: float) -> str:
-        return body.numbers(value, _DOUBLE)
+        return body.numbers(value, DOUBLE)
 
     def polynomial(*factors: float) -> str:
         value = number(factors[0])
@@ -252,10 +249,10 @@ def _grid_sample(node: Node) -> str | None:
         node.attribute("mode", "linear"), node.attribute("mode", "linear")
     )
     element = node.element(0)
-    compute = element if element == _DOUBLE else _FLOAT
+    compute = element if element == DOUBLE else FLOAT
     spatial, batch, channels = given[2:], given[0], given[1]
     count = len(spatial)
-    places = body.reshape(body.cast("grid", _DOUBLE), [batch, -1, count])
+    places = body.reshape(body.cast("grid", DOUBLE), [batch, -1, count])
     number = 1
     for size in grid[1:-1]:
         number *= size
@@ -301,11 +298,11 @@ def _grid_sample(node: Node) -> str | None:
 
 def _unnormalized(node: Node, body: Body, place: str, size: int) -> str:
     """A coordinate from -1 to 1 as one of elements."""
-    one = body("Add", place, body.numbers(1.0, _DOUBLE))
+    one = body("Add", place, body.numbers(1.0, DOUBLE))
     if node.attribute("align_corners", 0):
-        return body("Mul", one, body.numbers((size - 1) / 2, _DOUBLE))
-    wide = body("Mul", one, body.numbers(float(size), _DOUBLE))
-    return body("Mul", body("Sub", wide, body.numbers(1.0, _DOUBLE)), body.numbers(0.5, _DOUBLE))
+        return body("Mul", one, body.numbers((size - 1) / 2, DOUBLE))
+    wide = body("Mul", one, body.numbers(float(size), DOUBLE))
+    return body("Mul", body("Sub", wide, body.numbers(1.0, DOUBLE)), body.numbers(0.5, DOUBLE))
 
 
 def _neighbours(
@@ -322,7 +319,7 @@ def _neighbours(
     before = body("Floor", at)
     found = []
     for tap in (-1, 0, 1, 2) if mode == "cubic" else (0, 1):
-        index = body("Add", before, body.numbers(float(tap), _DOUBLE))
+        index = body("Add", before, body.numbers(float(tap), DOUBLE))
         distance = body("Abs", body("Sub", at, index))
         weight = cubic(body, distance, -0.75) if mode == "cubic" else _linear(body, distance)
         found.append(_placed(node, body, index, size, weight))
@@ -332,36 +329,85 @@ def _neighbours(
 def _placed(node: Node, body: Body, index: str, size: int, weight: str) -> tuple[str, str, str]:
     is_in = ""
     if node.attribute("padding_mode", "zeros") == "zeros":
-        zero, last = body.numbers(0.0, _DOUBLE), body.numbers(size - 1.0, _DOUBLE)
+        zero, last = body.numbers(0.0, DOUBLE), body.numbers(size - 1.0, DOUBLE)
         is_in = body("And", body("GreaterOrEqual", index, zero), body("LessOrEqual", index, last))
     else:
         index = _padded(node, body, index, size)
     # What is no number is at no place.
-    limit = body.numbers(float(size), _DOUBLE)
-    low = body("Max", index, body.numbers(-1.0, _DOUBLE))
+    limit = body.numbers(float(size), DOUBLE)
+    low = body("Max", index, body.numbers(-1.0, DOUBLE))
     bounded = body("Min", low, limit)
-    safe = body("Where", body("IsNaN", index), body.numbers(0.0, _DOUBLE), bounded)
-    return _inside(body, body.cast(safe, _INT64), size), weight, is_in
+    safe = body("Where", body("IsNaN", index), body.numbers(0.0, DOUBLE), bounded)
+    return _inside(body, body.cast(safe, INT64), size), weight, is_in
 
 
 def _padded(node: Node, body: Body, at: str, size: int) -> str:
     """A place outside of the input as one inside."""
-    zero, last = body.numbers(0.0, _DOUBLE), body.numbers(size - 1.0, _DOUBLE)
+    zero, last = body.numbers(0.0, DOUBLE), body.numbers(size - 1.0, DOUBLE)
     if node.attribute("padding_mode", "zeros") == "border":
         return body("Min", body("Max", at, zero), last)
     low, high = (0.0, size - 1.0) if node.attribute("align_corners", 0) else (-0.5, size - 0.5)
     span = high - low
     if not span:
         return body("Mul", at, zero)
-    period = body.numbers(2 * span, _DOUBLE)
-    moved = body("Sub", at, body.numbers(low, _DOUBLE))
+    period = body.numbers(2 * span, DOUBLE)
+    moved = body("Sub", at, body.numbers(low, DOUBLE))
     turns = body("Floor", body("Div", moved, period))
     inside = body("Sub", moved, body("Mul", turns, period))
     back = body("Min", inside, body("Sub", period, inside))
-    return body("Add", back, body.numbers(low, _DOUBLE))
+    return body("Add", back, body.numbers(low, DOUBLE))
+
+
+def _aligned(node: Node) -> str | None:
+    """Means of samples, which are products with the weights of rows and of columns."""
+    given, made = known_input(node, 0), known_result(node)
+    ratio = node.attribute("sampling_ratio", 0)
+    if given is None or made is None or 0 in given or 0 in made or ratio < 1:
+        return None
+    if node.attribute("mode", "avg") != "avg":
+        return None
+    body = Body(node.opset)
+    element = node.element(0)
+    compute = DOUBLE if element == DOUBLE else FLOAT
+    regions, channels, height, width = made
+    mode = node.attribute(
+        "coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "output_half_pixel"
+    )
+    scale = body.numbers(float(node.attribute("spatial_scale", 1.0)), compute)
+    rois = body("Mul", body.cast("rois", compute), scale)
+    if mode == "half_pixel":
+        rois = body("Sub", rois, body.numbers(0.5, compute))
+    weights = []
+    for start, size, count in ((1, given[2], height), (0, given[3], width)):
+        first = body.part(rois, start, start + 1, 1)
+        span = body("Sub", body.part(rois, start + 2, start + 3, 1), first)
+        if mode != "half_pixel":
+            span = body("Max", span, body.numbers(1.0, compute))
+        steps = body.numbers(
+            [[(place + 0.5) / (count * ratio) for place in range(count * ratio)]], compute
+        )
+        at = body("Add", first, body("Mul", span, steps))
+        below = body("Less", at, body.numbers(-1.0, compute))
+        above = body("Greater", at, body.numbers(float(size), compute))
+        zero = body.numbers(0.0, compute)
+        inside = body("Min", body("Max", at, zero), body.numbers(size - 1.0, compute))
+        rows = body.numbers([[[float(place) for place in range(size)]]], compute)
+        wide = body.reshape(inside, [regions, count * ratio, 1])
+        distance = body("Abs", body("Sub", wide, rows))
+        weight = body("Max", body("Sub", body.numbers(1.0, compute), distance), zero)
+        outside = body.reshape(body("Or", below, above), [regions, count * ratio, 1])
+        weights.append(body("Where", outside, zero, weight))
+    chosen = body("Gather", body.cast("x", compute), "batches", axis=0)
+    rows = body.reshape(weights[0], [regions, 1, height * ratio, given[2]])
+    columns = body("Transpose", weights[1], perm=[0, 2, 1])
+    columns = body.reshape(columns, [regions, 1, given[3], width * ratio])
+    samples = body("MatMul", body("MatMul", rows, chosen), columns)
+    samples = body.reshape(samples, [regions, channels, height, ratio, width, ratio])
+    return body.end(y=body.cast(body.reduce("ReduceMean", samples, [3, 5]), element))
 
 
 SAMPLING_REWRITES = (
     Rewrite("GridSample", "(x, grid) => (y)", _grid_sample),
+    Rewrite("RoiAlign", "(x, rois, batches) => (y)", _aligned, is_last=True),
     Rewrite("Resize", "(x, roi, scales, sizes) => (y)", _resize, is_last=True),
 )

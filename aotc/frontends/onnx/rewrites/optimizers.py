@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aotc.frontends.onnx.bodies import Body, Rewrite
+from aotc.frontends.onnx.elements import DOUBLE
 from aotc.frontends.onnx.nodes import Node
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
 _DOMAIN = "ai.onnx.preview.training"
 
@@ -20,7 +21,7 @@ class _Step:
         return self.number(self._node.attribute(name, default))
 
     def number(self, value: float) -> str:
-        return self._body.cast(self._body.numbers(float(value), 11), self.element)
+        return self._body.cast(self._body.numbers(float(value), DOUBLE), self.element)
 
     def add(self, one: str, other: str) -> str:
         return self._body("Add", one, other)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT64
 from aotc.frontends.onnx.nodes import Node
 
 # The attribute of an Identity of a 64-bit integer that has to be 1 when the entry is called: what
@@ -15,8 +16,6 @@ from aotc.frontends.onnx.nodes import Node
 EXPECTED = "aotc_expected"
 # The opset that has LessOrEqual and GreaterOrEqual first.
 _FIRST_OR_EQUAL = 12
-# `TensorProto.DOUBLE`
-_DOUBLE = 11
 
 
 class Rewrite(Struct, frozen=True):
@@ -55,7 +54,7 @@ def scalar(name: str, value: float, element: int) -> str:
 def is_true(name: str, value: str, message: str) -> list[str]:
     """That all of a tensor of booleans is true, which is found when the entry is called."""
     return [
-        f"{name}_all = Cast <to: int = 7> ({value})",
+        f"{name}_all = Cast <to: int = {INT64}> ({value})",
         f"{name}_least = ReduceMin <keepdims: int = 0> ({name}_all)",
         f'{name} = Identity <{EXPECTED}: string = "{message}"> ({name}_least)',
     ]
@@ -98,12 +97,12 @@ class Body:
         """A scalar of 64 bits."""
         return self._constant("int64", [], [value])
 
-    def numbers(self, values: Any, element: int = 1) -> str:
+    def numbers(self, values: Any, element: int = FLOAT) -> str:
         """A constant of floats, with the shape that an array has."""
         array = np.asarray(values)
-        kind = "double" if element == _DOUBLE else "float"
+        kind = "double" if element == DOUBLE else "float"
         text = self._constant(kind, array.shape, map(float, array.reshape(-1)))
-        return text if element in (1, _DOUBLE) else self.cast(text, element)
+        return text if element in (FLOAT, DOUBLE) else self.cast(text, element)
 
     def cast(self, value: str, element: int) -> str:
         """A value as elements of a type."""
@@ -133,7 +132,7 @@ class Body:
 
     def expect(self, condition: str, message: str) -> None:
         """That all of a tensor of booleans is true, which is found when the entry is called."""
-        least = self("ReduceMin", self.cast(condition, 7), keepdims=0)
+        least = self("ReduceMin", self.cast(condition, INT64), keepdims=0)
         self("Identity", least, **{EXPECTED: message})
 
     def _constant(self, kind: str, shape: Sequence[int], values: Iterable[float]) -> str:

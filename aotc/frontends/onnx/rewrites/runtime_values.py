@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from aotc.frontends.onnx.bodies import Rewrite, constant, is_true
-from aotc.frontends.onnx.nodes import Node, sizes
+from aotc.frontends.onnx.elements import BOOL, INT64
+from aotc.frontends.onnx.nodes import Node, known_input, known_result
+from aotc.frontends.onnx.rewrites.body import Rewrite, constant, is_true
 
 REDUCTIONS = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
@@ -16,23 +17,6 @@ REDUCTIONS = (
 ).split()
 # Sets of axes of which one is chosen when the entry is called: each is a reduction.
 _MOST_CHOICES = 8
-
-
-def known_result(node: Node, index: int = 0) -> tuple[int, ...] | None:
-    """The sizes of a result, if all are known."""
-    tensor = node.tensor(node.proto.output[index])
-    found = None if tensor is None else sizes(tensor)
-    if found is None or None in found:
-        return None
-    return tuple(size for size in found if size is not None)
-
-
-def known_input(node: Node, index: int) -> tuple[int, ...] | None:
-    """The sizes of an input, if all are known."""
-    found = node.shape(index)
-    if found is None or None in found:
-        return None
-    return tuple(size for size in found if size is not None)
 
 
 def _reduction(node: Node) -> str | None:
@@ -63,7 +47,7 @@ def _reduction(node: Node) -> str | None:
         constant("column", [rank, 1]),
         "all_c = Reshape (all, column)",
         "hits = Equal (all_c, places)",
-        "counts = Cast <to: int = 7> (hits)",
+        f"counts = Cast <to: int = {INT64}> (hits)",
         constant("last", [1]),
         *_summed("mask", "counts", node.opset),
     ]
@@ -71,9 +55,9 @@ def _reduction(node: Node) -> str | None:
         lines += [
             constant(f"mask_{number}", [int(axis in axes) for axis in range(rank)]),
             f"same_{number} = Equal (mask, mask_{number})",
-            f"same_i_{number} = Cast <to: int = 7> (same_{number})",
+            f"same_i_{number} = Cast <to: int = {INT64}> (same_{number})",
             f"is_i_{number} = ReduceMin <keepdims: int = 0> (same_i_{number})",
-            f"is_{number} = Cast <to: int = 9> (is_i_{number})",
+            f"is_{number} = Cast <to: int = {BOOL}> (is_i_{number})",
             constant(f"axes_{number}", axes),
             f"y_{number} = {node.operator} {options} (x, axes_{number})",
         ]
@@ -149,7 +133,7 @@ def _by_axis(rank: int) -> list[str]:
         constant("all", range(rank)),
         "all_c = Reshape (all, column)",
         f"rank = Constant <value: tensor = int64 {{{rank}}}> ()",
-        "axes_l = Cast <to: int = 7> (along)",
+        f"axes_l = Cast <to: int = {INT64}> (along)",
         "zero = Constant <value: tensor = int64 {0}> ()",
         "one = Constant <value: tensor = int64 {1}> ()",
         "is_negative = Less (axes_l, zero)",
@@ -182,7 +166,7 @@ def slice_by_indices(node: Node) -> str | None:
         "by = Identity (steps)" if node.has(4) else constant("by", [1] * number),
         *_by_axis(rank),
         constant("size", given),
-        *(f"{name}_l = Cast <to: int = 7> ({name})" for name in ("starts", "ends", "by")),
+        *(f"{name}_l = Cast <to: int = {INT64}> ({name})" for name in ("starts", "ends", "by")),
         *_chosen("start_a", "starts_l", "zero", node.opset),
         *_chosen("step_a", "by_l", "one", node.opset),
         # An end has another default for each axis: it is counted from behind.

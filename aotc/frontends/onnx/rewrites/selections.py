@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 
-from aotc.frontends.onnx.bodies import Body, Rewrite
-from aotc.frontends.onnx.nodes import Node
-from aotc.frontends.onnx.runtime_values import known_input, known_result
+from aotc.frontends.onnx.elements import BOOL, FLOATS, INT64
+from aotc.frontends.onnx.nodes import Node, known_input, known_result
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-_BOOL, _INT64 = 9, 7
-_FLOATS = (1, 10, 11, 16)
 # Elements that are compared with each other, at most; and boxes, one after another.
 _MOST, _MOST_BOXES = 1024, 64
 
@@ -20,14 +18,14 @@ _MOST, _MOST_BOXES = 1024, 64
 def _positions(body: Body, flags: str, size: int, count: int) -> str:
     """The places of those of a vector of 0 and 1 that are 1, which have to be so many."""
     row, column = body.ints(range(size), [1, size]), body.ints(range(size), [size, 1])
-    before = body.cast(body("LessOrEqual", row, column), _INT64)
+    before = body.cast(body("LessOrEqual", row, column), INT64)
     sums = body.reduce("ReduceSum", body("Mul", before, flags), [1])
     total = body.reduce("ReduceSum", flags, [0])
     body.expect(
         body("Equal", total, body.integer(count)), "their number is not that of the result's sizes"
     )
     wanted = body.ints(range(count), [count, 1])
-    earlier = body.cast(body("LessOrEqual", body.reshape(sums, [1, size]), wanted), _INT64)
+    earlier = body.cast(body("LessOrEqual", body.reshape(sums, [1, size]), wanted), INT64)
     found = body.reduce("ReduceSum", earlier, [1])
     return body.clamp(found, 0, max(0, size - 1))
 
@@ -45,7 +43,7 @@ def _compress(node: Node) -> str | None:
     size = min(flags[0], given[axis])
     if size > _MOST:
         return None
-    condition = body.part(body.cast("condition", _INT64), 0, size, 0)
+    condition = body.part(body.cast("condition", INT64), 0, size, 0)
     places = _positions(body, condition, size, made[axis])
     return body.end(y=body("Gather", value, places, axis=axis))
 
@@ -56,7 +54,7 @@ def _non_zero(node: Node) -> str | None:
         return None
     body = Body(node.opset)
     size = math.prod(given)
-    flags = body.cast(body.cast(body.reshape("x", [-1]), _BOOL), _INT64)
+    flags = body.cast(body.cast(body.reshape("x", [-1]), BOOL), INT64)
     places = _positions(body, flags, size, made[1])
     return body.end(y=_unravelled(body, places, given, made[1]))
 
@@ -77,7 +75,7 @@ def _is_before(body: Body, element: int, one: str, other: str, *, largest: bool)
     than all numbers, and equal to its like."""
     before = body("Greater" if largest else "Less", one, other)
     equal = body("Equal", one, other)
-    if element in _FLOATS:
+    if element in FLOATS:
         is_nan, other_nan = body("IsNaN", one), body("IsNaN", other)
         first, last = (is_nan, other_nan) if largest else (other_nan, is_nan)
         before = body("Or", before, body("And", first, body("Not", last)))
@@ -95,7 +93,7 @@ def _top_k(node: Node) -> str | None:
         return None
     body = Body(node.opset)
     body.expect(
-        body("Equal", body.cast("k", _INT64), body.integer(count)),
+        body("Equal", body.cast("k", INT64), body.integer(count)),
         "k does not lead to the sizes of the result",
     )
     rank = len(given)
@@ -109,9 +107,9 @@ def _top_k(node: Node) -> str | None:
     )
     earlier = body("Less", body.ints(range(size), [1, size]), body.ints(range(size), [size, 1]))
     before = body("Or", before, body("And", equal, earlier))
-    ranks = body.reduce("ReduceSum", body.cast(before, _INT64), [rank])
+    ranks = body.reduce("ReduceSum", body.cast(before, INT64), [rank])
     ranks = body("Unsqueeze", ranks, body.ints([-2]))
-    hits = body.cast(body("Equal", ranks, body.ints(range(count), [count, 1])), _INT64)
+    hits = body.cast(body("Equal", ranks, body.ints(range(count), [count, 1])), INT64)
     indices = body.reduce("ReduceSum", body("Mul", hits, body.ints(range(size))), [rank])
     values = body("GatherElements", value, indices, axis=rank - 1)
     return body.end(
@@ -140,26 +138,26 @@ def _unique(node: Node) -> str | None:
     # [i, j, p]: whether row j is before row i at place p, if they are equal up to there.
     own, other = body.reshape(table, [rows, 1, width]), body.reshape(table, [1, rows, width])
     before, equal = _is_before(body, node.element(0), other, own, largest=False)
-    differs = body("Sub", body.integer(1), body.cast(equal, _INT64))
-    before_i = body.cast(before, _INT64)
+    differs = body("Sub", body.integer(1), body.cast(equal, INT64))
+    before_i = body.cast(before, INT64)
     earlier = body.cast(
         body("Less", body.ints(range(width), [1, width]), body.ints(range(width), [width, 1])),
-        _INT64,
+        INT64,
     )
     # [i, j, p]: the places before p at which the rows differ.
     wide = body.reshape(differs, [rows, rows, 1, width])
     others = body.reduce("ReduceSum", body("Mul", wide, earlier), [3])
-    is_first = body.cast(body("Equal", others, body.integer(0)), _INT64)
+    is_first = body.cast(body("Equal", others, body.integer(0)), INT64)
     is_less = body.reduce("ReduceSum", body("Mul", is_first, before_i), [2])
     is_same = body.cast(
-        body("Equal", body.reduce("ReduceSum", differs, [2]), body.integer(0)), _INT64
+        body("Equal", body.reduce("ReduceSum", differs, [2]), body.integer(0)), INT64
     )
     sooner = body.cast(
-        body("Less", body.ints(range(rows), [1, rows]), body.ints(range(rows), [rows, 1])), _INT64
+        body("Less", body.ints(range(rows), [1, rows]), body.ints(range(rows), [rows, 1])), INT64
     )
     twins = body.reduce("ReduceSum", body("Mul", is_same, sooner), [1])
     # Whether a row is the first of its like.
-    leads = body.cast(body("Equal", twins, body.integer(0)), _INT64)
+    leads = body.cast(body("Equal", twins, body.integer(0)), INT64)
     total = body.reduce("ReduceSum", leads, [0])
     body.expect(
         body("Equal", total, body.integer(count)), "their number is not that of the result's sizes"
@@ -171,10 +169,10 @@ def _unique(node: Node) -> str | None:
         places = body.ints(range(rows), [1, rows])
         mine = body("Mul", is_same, body.reshape(leads, [1, rows]))
         firsts = body.reduce("ReduceSum", body("Mul", mine, places), [1])
-        fewer = body.cast(body("Less", places, body.reshape(firsts, [rows, 1])), _INT64)
+        fewer = body.cast(body("Less", places, body.reshape(firsts, [rows, 1])), INT64)
         ranks = body.reduce("ReduceSum", body("Mul", fewer, body.reshape(leads, [1, rows])), [1])
     hits = body.cast(
-        body("Equal", body.reshape(ranks, [1, rows]), body.ints(range(count), [count, 1])), _INT64
+        body("Equal", body.reshape(ranks, [1, rows]), body.ints(range(count), [count, 1])), INT64
     )
     counts = body.reduce("ReduceSum", hits, [1])
     led = body("Mul", hits, body.reshape(leads, [1, rows]))
@@ -232,7 +230,7 @@ def _non_max_suppression(node: Node) -> str | None:
     limit = body.reshape("iou", [1]) if node.has(3) else body.numbers([0.0])
     is_some = body("Greater", union, body.numbers(0.0))
     overlaps = body("And", is_some, body("Greater", body("Div", common, union), limit))
-    overlaps = body.cast(overlaps, _INT64)
+    overlaps = body.cast(overlaps, INT64)
     remaining = "scores"
     if node.has(4):
         passes = body("Greater", remaining, body.reshape("threshold", [1]))
@@ -247,12 +245,12 @@ def _non_max_suppression(node: Node) -> str | None:
         candidates = body("Where", is_best, places, body.integer(size - 1))
         index = body.reduce("ReduceMin", candidates, [2], keeps=True)
         chosen.append(index)
-        flags.append(body.cast(is_valid, _INT64))
-        hit = body.cast(body("Equal", places, index), _INT64)
+        flags.append(body.cast(is_valid, INT64))
+        hit = body.cast(body("Equal", places, index), INT64)
         near = body.reduce(
             "ReduceSum", body("Mul", overlaps, body.reshape(hit, [batch, classes, size, 1])), [2]
         )
-        gone = body.cast(body("Add", near, hit), _BOOL)
+        gone = body.cast(body("Add", near, hit), BOOL)
         remaining = body("Where", gone, least, remaining)
     total = batch * classes * size
     index = body.reshape(body("Concat", *chosen, axis=2) if size > 1 else chosen[0], [total])

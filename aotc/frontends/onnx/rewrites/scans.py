@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aotc.frontends.onnx.bodies import Body, Rewrite
-from aotc.frontends.onnx.nodes import Node
-from aotc.frontends.onnx.runtime_values import known_input
+from aotc.frontends.onnx.elements import INT64
+from aotc.frontends.onnx.nodes import Node, known_input
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
 
 def _scan(node: Node) -> str | None:
@@ -16,7 +16,7 @@ def _scan(node: Node) -> str | None:
     if constant is not None:
         return body.end(y=_along(node, body, given, int(constant.reshape(-1)[0]) % len(given)))
     rank = len(given)
-    axis = body.reshape(body.cast("axis", 7), [])
+    axis = body.reshape(body.cast("axis", INT64), [])
     wrapped = body("Add", axis, body.integer(rank))
     axis = body("Where", body("Less", axis, body.integer(0)), wrapped, axis)
     chosen = _along(node, body, given, 0)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from aotc.frontends.onnx.bodies import Body, Rewrite
-from aotc.frontends.onnx.nodes import Node
-from aotc.frontends.onnx.runtime_values import known_input, known_result
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT64
+from aotc.frontends.onnx.nodes import Node, known_input, known_result
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
-_FLOAT, _DOUBLE = 1, 11
 # Numbers of a matrix of sines, at most.
 _MOST = 1 << 20
 
@@ -26,7 +25,7 @@ def _dft(node: Node) -> str | None:
     if constant is not None:
         axis = int(constant.reshape(-1)[0]) % rank
         return _ended(node, body, _dft_along(node, body, given, made, axis))
-    asked = body.reshape(body.cast("axis", 7), [])
+    asked = body.reshape(body.cast("axis", INT64), [])
     wrapped = body("Add", asked, body.integer(rank))
     asked = body("Where", body("Less", asked, body.integer(0)), wrapped, asked)
     chosen = known = ""
@@ -64,7 +63,7 @@ def _length(
     if node.attribute("onesided", 0) and not node.attribute("inverse", 0):
         return None
     length = made[axis]
-    is_equal = body("Equal", body.cast("length", 7), body.integer(length))
+    is_equal = body("Equal", body.cast("length", INT64), body.integer(length))
     body.expect(is_equal, "the length does not lead to the sizes of the result")
     return length
 
@@ -75,7 +74,7 @@ def _dft_along(
     length = _length(node, body, given, made, axis)
     if length is None or given[axis] * made[axis] > _MOST:
         return None
-    compute = _DOUBLE if node.element(0) == _DOUBLE else _FLOAT
+    compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
     rank = len(given)
     inverse, onesided = node.attribute("inverse", 0), node.attribute("onesided", 0)
     is_real_result = bool(inverse and onesided)
@@ -134,11 +133,11 @@ def _stft(node: Node) -> str | None:
     if length * made[2] > _MOST or length > given[1]:
         return None
     body = Body(node.opset)
-    compute = _DOUBLE if node.element(0) == _DOUBLE else _FLOAT
+    compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
     batch, frames, bins, _ = made
-    step = body.reshape(body.cast("step", 7), [])
+    step = body.reshape(body.cast("step", INT64), [])
     if node.has(3):
-        is_equal = body("Equal", body.cast("length", 7), body.integer(length))
+        is_equal = body("Equal", body.cast("length", INT64), body.integer(length))
         body.expect(is_equal, "the length does not lead to the sizes of the result")
     count = body("Add", body("Div", body.integer(given[1] - length), step), body.integer(1))
     body.expect(
