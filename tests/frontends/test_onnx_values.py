@@ -188,7 +188,7 @@ def test_the_largest_are_in_order(chosen: Any) -> None:
         ((0, 0, 2, 0, 1), "the axes do not lead to the sizes of the result"),
         ((1, 0, 3, 0, 1), "the slice does not have the sizes of the result"),
         ((1, 0, 2, 1, 1), "the slice does not have the sizes of the result"),
-        ((1, 0, 2, 0, 1, 4), "k does not lead to the sizes of the result"),
+        ((1, 0, 2, 0, 1, 4), "the input 'k' does not lead to the sizes of the result"),
     ],
 )
 def test_values_that_do_not_fit_are_an_error(

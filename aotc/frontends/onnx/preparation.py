@@ -12,11 +12,13 @@ from aotc.frontends.onnx.folding import fold
 from aotc.frontends.onnx.functions import EXPANDED, bind_defaults, expand, kind_of
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
 from aotc.frontends.onnx.rewrites.apply import (
+    check_values,
     expand_functions,
     has_last_rewrite,
     label_nodes,
     rewrite,
 )
+from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VALUES
 from aotc.frontends.onnx.rewrites.narrow_types import widened
 from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
 
@@ -38,8 +40,10 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     label_nodes(model)
     _bound_steps(model)
     bind_defaults(model)
+    model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
     model = _with_its_types(model, lambda inferred: rewrite(inferred, EARLY_REWRITES))
     model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
+    model = _folded(_with_its_types(model, lambda inferred: check_values(inferred, IMPLIED_VALUES)))
     _bound_steps(model)
     model = _infer(widened(model, rewrite))
     model = rewrite(model, kinds=kinds)

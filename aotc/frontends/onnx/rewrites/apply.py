@@ -6,7 +6,7 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from aotc.frontends.onnx.functions import kind_of
@@ -16,6 +16,7 @@ from aotc.frontends.onnx.rewrites.bitcasts import BITCAST_REWRITES
 from aotc.frontends.onnx.rewrites.body import Rewrite
 from aotc.frontends.onnx.rewrites.convolutions import CONVOLUTION_REWRITES
 from aotc.frontends.onnx.rewrites.fourier import FOURIER_REWRITES
+from aotc.frontends.onnx.rewrites.implied_values import ImpliedValue
 from aotc.frontends.onnx.rewrites.movement import MOVEMENT_REWRITES
 from aotc.frontends.onnx.rewrites.narrow_types import QUANTIZED_REWRITES
 from aotc.frontends.onnx.rewrites.normalizations import NORMALIZATION_REWRITES
@@ -58,9 +59,6 @@ def rewrite(
 ) -> Any:
     """The model with others in the place of operators that torch-mlir has wrong, or of nodes of
     these kinds, which it has not."""
-    from onnx import helper, inliner, parser
-
-    opset = f'<domain: "{_DOMAIN}", opset_import: ["" : {opset_of(model)}]>'
     functions: list[Any] = []
     for node, one in list(_rewritable(model, REWRITES if rewrites is None else rewrites)):
         if one.is_last and kind_of(node) not in kinds:
@@ -68,12 +66,62 @@ def rewrite(
         text = None if node.proto.domain == _DOMAIN else one.body(node)
         if text is not None:
             name = f"{node.operator}_{len(functions)}"
-            body = f"{opset}\n{name} {one.signed(node)} {{\n{text}\n}}"
-            functions.append(parser.parse_function(body))
+            functions.append(_function(model, name, one.signed(node), text))
             node.proto.op_type, node.proto.domain = name, _DOMAIN
             del node.proto.attribute[:]
+    return _inlined(model, functions) if functions else model
+
+
+def check_values(model: Any, values: Sequence[ImpliedValue]) -> Any:
+    """The model with checks before the nodes whose values of a call determine sizes; the same
+    object where there are none."""
+    from onnx import helper
+
+    functions: list[Any] = []
+    calls: dict[str, list[Any]] = {}
+    for node in walk(model):
+        for one in values:
+            text = one.body(node) if one.applies(node) else None
+            if text is None:
+                continue
+            name = f"Check{node.operator}_{len(functions)}"
+            functions.append(_function(model, name, f"({one.inputs}) => (y)", text))
+            checked = f"{node.proto.output[0]}_{name}"
+            call = helper.make_node(
+                name, list(node.proto.input), [checked], node.proto.name, domain=_DOMAIN
+            )
+            node.proto.input[one.index] = checked
+            calls.setdefault(node.proto.output[0], []).append(call)
     if not functions:
         return model
+    _insert(model.graph, calls)
+    return _inlined(model, functions)
+
+
+def _insert(graph: Any, calls: Mapping[str, list[Any]]) -> None:
+    """Puts nodes before those that make the results that they are listed for."""
+    protos = []
+    for proto in graph.node:
+        protos += [*calls.get(proto.output[0] if proto.output else "", ()), proto]
+        for attribute in proto.attribute:
+            for nested in (attribute.g, *attribute.graphs):
+                _insert(nested, calls)
+    copies = [type(proto).FromString(proto.SerializeToString()) for proto in protos]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _function(model: Any, name: str, signature: str, text: str) -> Any:
+    from onnx import parser
+
+    opset = f'<domain: "{_DOMAIN}", opset_import: ["" : {opset_of(model)}]>'
+    return parser.parse_function(f"{opset}\n{name} {signature} {{\n{text}\n}}")
+
+
+def _inlined(model: Any, functions: list[Any]) -> Any:
+    """The model with functions of ours in the place of their calls."""
+    from onnx import helper, inliner
+
     model.functions.extend(functions)
     if all(one.domain != _DOMAIN for one in model.opset_import):
         model.opset_import.append(helper.make_opsetid(_DOMAIN, 1))

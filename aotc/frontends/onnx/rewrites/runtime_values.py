@@ -154,15 +154,17 @@ def _chosen(name: str, values: str, default: str, opset: int) -> list[str]:
     ]
 
 
-def slice_by_indices(node: Node) -> str | None:
-    """A slice of steps of any sign: each dimension is looked up."""
+def _slice_checks(node: Node) -> list[str] | None:
+    """What makes `start` and `step` for each axis, and checks that they lead to the sizes of the
+    result; None where these are not known."""
     given, made = known_input(node, 0), known_result(node)
     count = known_input(node, 1)
     if not given or made is None or count is None:
         return None
     rank, (number,) = len(given), count
     lines = ["along = Identity (axes)" if node.has(3) else constant("along", range(number))]
-    lines += [
+    return [
+        *lines,
         "by = Identity (steps)" if node.has(4) else constant("by", [1] * number),
         *_by_axis(rank),
         constant("size", given),
@@ -207,6 +209,25 @@ def slice_by_indices(node: Node) -> str | None:
         "is_equal = Equal (length, made)",
         *is_true("fits", "is_equal", "the slice does not have the sizes of the result"),
     ]
+
+
+def checked_starts(node: Node) -> str | None:
+    """The starts of a Slice forward, whose length is checked."""
+    steps = node.constant(4)
+    if node.has(3) and node.constant(3) is None:
+        return None
+    if node.has(4) and (steps is None or steps.min() < 0):
+        return None
+    lines = _slice_checks(node)
+    return None if lines is None else "\n".join([*lines, "y = Identity (starts)"])
+
+
+def slice_by_indices(node: Node) -> str | None:
+    """A slice of steps of any sign: each dimension is looked up."""
+    made, lines = known_result(node), _slice_checks(node)
+    if made is None or lines is None:
+        return None
+    rank = len(made)
     if 0 in made:
         lines += [constant("none", [0] * rank)]
         return "\n".join([*lines, "y = Slice (x, none, made, all)"])
@@ -232,9 +253,38 @@ def _pad(node: Node) -> str | None:
         return None
     if not _is_looked_up(node, mode, given):
         return None
-    rank, number = len(given), count[0] // 2
+    rank, lines = len(given), _pad_checks(node, given, made, count[0] // 2)
+    for axis, size in enumerate(made):
+        name = f"index_{axis}"
+        lines += [
+            constant(f"axis_{axis}", [axis]),
+            f"begin_{axis} = Gather (begin, axis_{axis})",
+            constant(f"steps_{axis}", range(size)),
+            f"at_{axis} = Sub (steps_{axis}, begin_{axis})",
+            *_PLACES[mode](name, f"at_{axis}", given[axis]),
+            f"y_{axis} = Gather <axis: int = {axis}> ({f'y_{axis - 1}' if axis else 'x'}, {name})",
+        ]
+    return "\n".join([*lines, f"y = Identity (y_{rank - 1})"])
+
+
+def checked_pads(node: Node) -> str | None:
+    """The pads of a Pad by a constant, whose sums are checked."""
+    given, made, count = known_input(node, 0), known_result(node), known_input(node, 1)
+    mode = node.attribute("mode", "constant")
+    if mode != "constant" or given is None or made is None or count is None:
+        return None
+    lines = _pad_checks(node, given, made, count[0] // 2)
+    return "\n".join([*lines, "y = Identity (pads)"])
+
+
+def _pad_checks(
+    node: Node, given: tuple[int, ...], made: tuple[int, ...], number: int
+) -> list[str]:
+    """What makes `begin` for each axis, and checks the padding of so many axes."""
+    rank = len(given)
     lines = ["along = Identity (axes)" if node.has(3) else constant("along", range(number))]
-    lines += [
+    return [
+        *lines,
         *_by_axis(rank),
         constant("begins_at", range(number)),
         constant("ends_at", range(number, 2 * number)),
@@ -249,17 +299,6 @@ def _pad(node: Node) -> str | None:
         "is_equal = Equal (length, made)",
         *is_true("fits", "is_equal", "the padding does not lead to the sizes of the result"),
     ]
-    for axis, size in enumerate(made):
-        name = f"index_{axis}"
-        lines += [
-            constant(f"axis_{axis}", [axis]),
-            f"begin_{axis} = Gather (begin, axis_{axis})",
-            constant(f"steps_{axis}", range(size)),
-            f"at_{axis} = Sub (steps_{axis}, begin_{axis})",
-            *_PLACES[mode](name, f"at_{axis}", given[axis]),
-            f"y_{axis} = Gather <axis: int = {axis}> ({f'y_{axis - 1}' if axis else 'x'}, {name})",
-        ]
-    return "\n".join([*lines, f"y = Identity (y_{rank - 1})"])
 
 
 def _is_looked_up(node: Node, mode: str, given: tuple[int, ...]) -> bool:
