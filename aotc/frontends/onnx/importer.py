@@ -146,9 +146,11 @@ def _of_one_node(model: Any) -> InputError | None:
 
 def _alone(node: Node, model: Any) -> Any:
     """A model of one node; None if it has graphs of its own."""
-    from onnx import TensorProto, helper
+    from onnx import AttributeProto, TensorProto, helper
 
-    if any(attribute.HasField("g") for attribute in node.proto.attribute):
+    # onnx's inliner leaves an empty graph in attributes of other types.
+    of_graphs = AttributeProto.GRAPH, AttributeProto.GRAPHS
+    if any(attribute.type in of_graphs for attribute in node.proto.attribute):
         return None
     read, made = (
         [helper.make_value_info(name, node.types[name]) for name in dict.fromkeys(names) if name]

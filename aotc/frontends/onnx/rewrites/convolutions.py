@@ -1,4 +1,4 @@
-"""Col2Im, ConvTranspose of several groups, DeformConv, LpPool and MaxUnpool."""
+"""Convolutions and pooling: Col2Im, ConvTranspose, DeformConv, LpPool, MaxPool and MaxUnpool."""
 
 from __future__ import annotations
 
@@ -38,12 +38,30 @@ def _column_to_image(node: Node) -> str | None:
     constant = node.constant(2)
     if constant is not None:
         fitting = [one for one in fitting if one[0] == tuple(constant)]
-    if len(fitting) != 1 or math.prod(fitting[0][0]) > _MOST_PARTS:
+    if not fitting or sum(math.prod(block) for block, _ in fitting) > _MOST_PARTS:
         return None
-    ((block, grid),) = fitting
-    for name, sizes in (("image_shape", image), ("block_shape", block)):
-        is_equal = body("Equal", body.cast(name, INT64), body.ints(sizes))
-        body.expect(is_equal, f"{name} does not lead to the sizes of the result")
+    is_equal = body("Equal", body.cast("image_shape", INT64), body.ints(image))
+    body.expect(is_equal, "image_shape does not lead to the sizes of the result")
+    result = known = ""
+    for block, grid in fitting:
+        value = _overlapped(node, body, made, block, grid)
+        same = body("Equal", body.cast("block_shape", INT64), body.ints(block))
+        least = body("ReduceMin", body.cast(same, INT64), keepdims=0)
+        is_this = body("Equal", least, body.integer(1))
+        result = body("Where", is_this, value, result) if result else value
+        known = body("Or", known, is_this) if known else is_this
+    body.expect(known, "block_shape does not lead to the sizes of the result")
+    return body.end(y=result)
+
+
+def _overlapped(
+    node: Node, body: Body, made: tuple[int, ...], block: tuple[int, ...], grid: list[int]
+) -> str:
+    """The sum of blocks that stand on a grid of the image."""
+    image, rank = made[2:], len(made) - 2
+    pads = list(node.attribute("pads", [0] * (2 * rank)))
+    strides = list(node.attribute("strides", [1] * rank))
+    dilations = list(node.attribute("dilations", [1] * rank))
     columns = body.reshape("x", [made[0], made[1], math.prod(block), *grid])
     element = node.element(0)
     none = body.cast(body.numbers(0.0), element)
@@ -66,7 +84,7 @@ def _column_to_image(node: Node) -> str | None:
             mask = body.cast(body.ints(is_in, shape), BOOL)
             term = body("Where", mask, term, none)
         result = body("Add", result, term) if result else term
-    return body.end(y=result)
+    return result
 
 
 def _factorizations(number: int, count: int) -> list[tuple[int, ...]]:
@@ -170,6 +188,53 @@ def _bilinear(
         term = body("Where", body("Gather", is_in, owners, axis=1), term, zero)
         result = body("Add", result, term) if result else term
     return result
+
+
+def _transpose(node: Node) -> str | None:
+    """A convolution for each group; or one without padding, of whose result the padding is cut."""
+    return _grouped_transpose(node) or _padded_transpose(node)
+
+
+def _padded_transpose(node: Node) -> str | None:
+    given, weights = known_input(node, 0), known_input(node, 1)
+    if given is None or weights is None or 0 in given or 0 in weights:
+        return None
+    rank = len(given) - 2
+    mode = node.attribute("auto_pad", "NOTSET")
+    strides = list(node.attribute("strides", [1] * rank))
+    dilations = list(node.attribute("dilations", [1] * rank))
+    extra = list(node.attribute("output_padding", [0] * rank))
+    full = [
+        strides[i] * (given[i + 2] - 1) + extra[i] + (weights[i + 2] - 1) * dilations[i] + 1
+        for i in range(rank)
+    ]
+    asked = list(node.attribute("output_shape", ()))[-rank:]
+    if not asked and not mode.startswith("SAME"):
+        pads = list(node.attribute("pads", [0] * (2 * rank)))
+        if mode == "VALID" or not any(pads):
+            return None
+        begins, ends = pads[:rank], pads[rank:]
+    else:
+        sizes = asked or [given[i + 2] * strides[i] for i in range(rank)]
+        totals = [whole - size for whole, size in zip(full, sizes, strict=True)]
+        if min(totals) < 0:
+            return None
+        halves = [total // 2 for total in totals]
+        rests = [total - half for total, half in zip(totals, halves, strict=True)]
+        begins, ends = (halves, rests) if mode == "SAME_UPPER" else (rests, halves)
+    body = Body(node.opset)
+    values = ["x", "w", *(["b"] if node.has(2) else [])]
+    attributes = {"strides": strides, "dilations": dilations, "output_padding": extra}
+    made = body(
+        "ConvTranspose",
+        *values,
+        **attributes,
+        group=node.attribute("group", 1),
+        kernel_shape=list(weights[2:]),
+    )
+    for i, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        made = body.part(made, begin, full[i] - end, i + 2)
+    return body.end(y=made)
 
 
 def _grouped_transpose(node: Node) -> str | None:
@@ -305,10 +370,35 @@ def _max_unpool(node: Node) -> str | None:
     return body.end(y=body.reshape(value, made))
 
 
+def _column_major_pool(node: Node) -> str | None:
+    """Indices of column-major images, computed of row-major ones."""
+    given = known_input(node, 0)
+    if not node.attribute("storage_order", 0) or given is None or 0 in given:
+        return None
+    body = Body(node.opset)
+    attributes = {
+        name: found if isinstance(found, (int, str)) else list(found)
+        for name in ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
+        if (found := node.attribute(name)) is not None
+    }
+    value, indices = body.several(2, "MaxPool", "x", **attributes)
+    spatial = given[2:]
+    whole = body.integer(math.prod(spatial))
+    moved = body("Sub", indices, body("Mod", indices, whole))
+    factor = 1
+    for axis, size in enumerate(spatial):
+        place = body("Div", indices, body.integer(math.prod(spatial[axis + 1 :])))
+        place = body("Mod", place, body.integer(size))
+        moved = body("Add", moved, body("Mul", place, body.integer(factor)))
+        factor *= size
+    return body.end(y=value, indices=moved)
+
+
 CONVOLUTION_REWRITES = (
     Rewrite("Col2Im", "(x, image_shape, block_shape) => (y)", _column_to_image, is_last=True),
-    Rewrite("ConvTranspose", "(x, w, b) => (y)", _grouped_transpose, is_last=True),
+    Rewrite("ConvTranspose", "(x, w, b) => (y)", _transpose, is_last=True),
     Rewrite("DeformConv", "(x, w, offset, bias, mask) => (y)", _deformed, is_last=True),
+    Rewrite("MaxPool", "(x) => (y, indices)", _column_major_pool, is_last=True),
     Rewrite("LpPool", "(x) => (y)", _norm_pool, is_last=True),
     Rewrite("MaxUnpool", "(x, indices, output_shape) => (y)", _max_unpool, is_last=True),
 )

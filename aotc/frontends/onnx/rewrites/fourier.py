@@ -10,6 +10,8 @@ from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
 # Numbers of a matrix of sines, at most.
 _MOST = 1 << 20
+# Of a signal with real and imaginary parts, and of its last dimension.
+_RANK, _COMPLEX = 3, 2
 
 
 def _dft(node: Node) -> str | None:
@@ -33,10 +35,10 @@ def _dft(node: Node) -> str | None:
         others = [place for place in range(rank - 1) if place != axis]
         if any(given[place] != made[place] for place in others):
             continue
-        value = _dft_along(node, body, given, made, axis)
+        is_this = body("Equal", asked, body.integer(axis))
+        value = _dft_along(node, body, given, made, axis, is_this)
         if value is None:
             continue
-        is_this = body("Equal", asked, body.integer(axis))
         chosen = body("Where", is_this, value, chosen) if chosen else value
         known = body("Or", known, is_this) if known else is_this
     if not chosen:
@@ -50,9 +52,9 @@ def _ended(node: Node, body: Body, value: str | None) -> str | None:
 
 
 def _length(
-    node: Node, body: Body, given: tuple[int, ...], made: tuple[int, ...], axis: int
+    node: Node, body: Body, given: tuple[int, ...], made: tuple[int, ...], axis: int, chosen: str
 ) -> int | None:
-    """The number of points of the transform."""
+    """The number of points of the transform, which is checked if the axis is the chosen one."""
     if not node.has(1):
         if node.attribute("onesided", 0) and node.attribute("inverse", 0):
             return made[axis]
@@ -63,15 +65,23 @@ def _length(
     if node.attribute("onesided", 0) and not node.attribute("inverse", 0):
         return None
     length = made[axis]
-    is_equal = body("Equal", body.cast("length", INT64), body.integer(length))
-    body.expect(is_equal, "the length does not lead to the sizes of the result")
+    fits = body("Equal", body.cast("length", INT64), body.integer(length))
+    if chosen:
+        fits = body("Or", fits, body("Not", chosen))
+    body.expect(fits, "the length does not lead to the sizes of the result")
     return length
 
 
 def _dft_along(
-    node: Node, body: Body, given: tuple[int, ...], made: tuple[int, ...], axis: int
+    node: Node,
+    body: Body,
+    given: tuple[int, ...],
+    made: tuple[int, ...],
+    axis: int,
+    chosen: str = "",
 ) -> str | None:
-    length = _length(node, body, given, made, axis)
+    """The transform along an axis. `chosen`: whether the call asks for this axis."""
+    length = _length(node, body, given, made, axis, chosen)
     if length is None or given[axis] * made[axis] > _MOST:
         return None
     compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
@@ -112,50 +122,70 @@ def _part_of(body: Body, value: str, index: int) -> str:
 
 def _stft(node: Node) -> str | None:
     given, made = known_input(node, 0), known_result(node)
-    if (
-        given is None
-        or made is None
-        or 0 in given
-        or 0 in made
-        or (len(given) > 2 and given[2] == 2)
-    ):
+    if given is None or made is None or 0 in given or 0 in made:
         return None
-    window = known_input(node, 2)
-    constant = node.constant(3)
-    if window is not None:
-        length = window[0]
-    elif constant is not None:
-        length = int(constant.reshape(-1)[0])
-    elif not node.attribute("onesided", 1):
-        length = made[2]
-    else:
+    if len(given) > _RANK - 1 and given[2] == _COMPLEX:
         return None
-    if length * made[2] > _MOST or length > given[1]:
+    lengths = [
+        length
+        for length in _frame_lengths(node, made[2])
+        if length <= given[1] and length * made[2] <= _MOST
+    ]
+    if not lengths:
         return None
     body = Body(node.opset)
     compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
-    batch, frames, bins, _ = made
+    signal = body.reshape(body.cast("signal", compute), [made[0], given[1]])
     step = body.reshape(body.cast("step", INT64), [])
-    if node.has(3):
-        is_equal = body("Equal", body.cast("length", INT64), body.integer(length))
-        body.expect(is_equal, "the length does not lead to the sizes of the result")
-    count = body("Add", body("Div", body.integer(given[1] - length), step), body.integer(1))
-    body.expect(
-        body("Equal", count, body.integer(frames)),
-        "the step does not lead to the sizes of the result",
-    )
-    starts = body("Mul", body.ints(range(frames), [frames, 1]), step)
-    places = body("Add", starts, body.ints(range(length), [1, length]))
-    signal = body.reshape(body.cast("signal", compute), [batch, given[1]])
-    framed = body("Gather", signal, places, axis=1)
+    asked = body.reshape(body.cast("length", INT64), []) if node.has(3) else ""
+    result = known = ""
+    for length in lengths:
+        count = body("Add", body("Div", body.integer(given[1] - length), step), body.integer(1))
+        is_this = body("Equal", count, body.integer(made[1]))
+        if asked:
+            is_this = body("And", is_this, body("Equal", asked, body.integer(length)))
+        value = _framed(node, body, signal, step, (given[1], length), made, compute)
+        result = body("Where", is_this, value, result) if result else value
+        known = body("Or", known, is_this) if known else is_this
+    body.expect(known, "the step and the length do not lead to the sizes of the result")
+    return body.end(y=body.cast(result, node.element(0)))
+
+
+def _frame_lengths(node: Node, bins: int) -> list[int]:
+    """The lengths of a frame that lead to so many frequencies."""
+    window, constant = known_input(node, 2), node.constant(3)
     if window is not None:
+        return [window[0]]
+    if constant is not None:
+        return [int(constant.reshape(-1)[0])]
+    if not node.attribute("onesided", 1):
+        return [bins]
+    return [2 * bins - 2, 2 * bins - 1] if bins > 1 else [1]
+
+
+def _framed(
+    node: Node,
+    body: Body,
+    signal: str,
+    step: str,
+    sizes: tuple[int, int],
+    made: tuple[int, ...],
+    compute: int,
+) -> str:
+    """The transforms of the frames of a signal; `sizes` are the signal's and a frame's."""
+    whole, length = sizes
+    starts = body("Mul", body.ints(range(made[1]), [made[1], 1]), step)
+    places = body("Add", starts, body.ints(range(length), [1, length]))
+    # Where another length is the one that is asked for, places may be outside.
+    framed = body("Gather", signal, body.clamp(places, 0, whole - 1), axis=1)
+    if node.has(2):
         framed = body("Mul", framed, body.cast("window", compute))
-    angles = np.outer(np.arange(length), np.arange(bins)) % length * (2 * np.pi / length)
+    angles = np.outer(np.arange(length), np.arange(made[2])) % length * (2 * np.pi / length)
     parts = [
         body("Unsqueeze", body("MatMul", framed, body.numbers(matrix, compute)), body.ints([-1]))
         for matrix in (np.cos(angles), -np.sin(angles))
     ]
-    return body.end(y=body.cast(body("Concat", *parts, axis=-1), node.element(0)))
+    return body("Concat", *parts, axis=-1)
 
 
 FOURIER_REWRITES = (

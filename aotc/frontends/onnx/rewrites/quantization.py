@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from aotc.frontends.onnx.elements import FLOAT, INT32, UINT8
-from aotc.frontends.onnx.nodes import Node
-from aotc.frontends.onnx.rewrites.body import Rewrite, constant
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT32, UINT8
+from aotc.frontends.onnx.nodes import Node, known_input
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant
+
+# The largest difference of two integers of 8 bits, and the first integer that f32 may not have.
+_MOST_OF_8_BITS, _FIRST_WITHOUT_FLOAT = 255, 1 << 24
 
 
 def _dequantize(node: Node) -> str | None:
@@ -150,6 +154,33 @@ def _quantized_convolution(node: Node) -> str | None:
     )
 
 
+def _integer_convolution(node: Node) -> str | None:
+    """torch-mlir has no padding of it. The sums are exact in floats of enough bits."""
+    shape, weights = node.shape(0), known_input(node, 1)
+    if shape is None or weights is None:
+        return None
+    element = _exact(weights)
+    body = Body(node.opset)
+    attributes = {
+        name: found if isinstance(found, (int, str)) else list(found)
+        for name in ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+        if (found := node.attribute(name)) is not None
+    }
+    x, w = body.cast("x", element), body.cast("w", element)
+    if node.has(2):
+        x = body("Sub", x, body.reshape(body.cast("x_zero", element), []))
+    if node.has(3):
+        along = [-1] + [1] * (len(shape) - 1)
+        w = body("Sub", w, body.reshape(body.cast("w_zero", element), along))
+    return body.end(y=body.cast(body("Conv", x, w, **attributes), INT32))
+
+
+def _exact(weights: tuple[int, ...]) -> int:
+    """Floats that have every sum of products of 8-bit integers, for weights of these sizes."""
+    most = math.prod(weights[1:]) * (_MOST_OF_8_BITS**2)
+    return FLOAT if most < _FIRST_WITHOUT_FLOAT else DOUBLE
+
+
 def _as_floats(*names: str) -> list[str]:
     return [f"{name}_f = Cast <to: int = {FLOAT}> ({name})" for name in names]
 
@@ -174,6 +205,7 @@ def _numpy_type(element: int) -> np.dtype[Any]:
 
 
 QUANTIZATION_REWRITES = (
+    Rewrite("ConvInteger", "(x, w, x_zero, w_zero) => (y)", _integer_convolution, is_last=True),
     Rewrite("DequantizeLinear", "(x, x_scale, x_zero_point) => (y)", _dequantize),
     Rewrite(
         "QLinearConv",

@@ -27,13 +27,6 @@ def _resize(node: Node) -> str | None:
     scales = _scales(node, body, given, made, axes)
     value = "x"
     element = node.element(0)
-    if (
-        mode != "nearest"
-        and node.has(2)
-        and node.constant(2) is None
-        and node.attribute("antialias", 0)
-    ):
-        return None
     is_float = mode != "nearest"
     if is_float and element != DOUBLE:
         value = body.cast(value, FLOAT)
