@@ -223,7 +223,7 @@ OPERATORS: dict[str, tuple[str, dict[str, Any], list[int], bool]] = {
 TYPES = {"uint8": 2, "uint16": 4, "uint32": 12, "uint64": 13}
 # What torch-mlir has no conversion for.
 REFUSED = {
-    "uint64": {"clipped", "as floats", "as doubles"},
+    "uint64": {"as floats", "as doubles"},
 }
 
 

@@ -197,3 +197,107 @@ def test_values_that_do_not_fit_are_an_error(
     _, _, call = chosen
     with pytest.raises(AotcError, match=message):
         call(*arguments)
+
+
+def _case(operator: str) -> tuple[Any, Any, Any, list[Any], list[Any]]:
+    """Names and types of inputs, those of results, attributes; values that fit, and that do not."""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+    def ints(*values: int) -> np.ndarray[Any, Any]:
+        return np.array(values, np.int64)
+
+    given = {"x": (1, [3, 4])}
+    vector = given | {"v": (7, [2])}
+    if operator == "Pad":
+        return given | {"v": (7, [4])}, [5, 4], {}, [x, ints(1, 0, 1, 0)], [x, ints(2, 0, 1, 0)]
+    if operator == "Reshape":
+        return vector, [6, 2], {}, [x, ints(-1, 2)], [x, ints(2, 6)]
+    if operator == "Tile":
+        return vector, [6, 4], {}, [x, ints(2, 1)], [x, ints(3, 1)]
+    if operator == "Unsqueeze":
+        one = given | {"v": (7, [1])}
+        return one, [1, 3, 4], {}, [x, ints(-3)], [x, ints(1)]
+    if operator == "ConstantOfShape":
+        return {"v": (7, [2])}, [2, 3], {}, [ints(2, 3)], [ints(3, 2)]
+    if operator == "Range":
+        limits = {name: (7, []) for name in "abc"}
+        numbers = [np.array(one, np.int64) for one in (0, 4, 1)]
+        return limits, [4], {}, numbers, [*numbers[:2], np.array(2, np.int64)]
+    assert operator == "DFT"
+    signal = np.arange(8, dtype=np.float32).reshape(1, 8, 1)
+    types = {"x": (1, [1, 8, 1]), "n": (7, []), "axis": (7, [])}
+    axis = np.array(1, np.int64)
+    return (
+        types,
+        [1, 8, 2],
+        {},
+        [signal, np.array(8, np.int64), axis],
+        [signal, np.array(6, np.int64), axis],
+    )
+
+
+@pytest.mark.parametrize(
+    "operator", ["ConstantOfShape", "DFT", "Pad", "Range", "Reshape", "Tile", "Unsqueeze"]
+)
+def test_values_lead_to_the_declared_sizes(operator: str, tmp_path: Path) -> None:
+    """A call with values that lead to other sizes than the model declares is an error."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    inputs, made, attributes, good, bad = _case(operator)
+    node = helper.make_node(operator, list(inputs), ["y"], **attributes)
+    element = 7 if operator == "Range" else 1
+    net = _build(tmp_path, [node], inputs, {"y": (element, made)})
+    types = [helper.make_tensor_value_info(name, *type_) for name, type_ in inputs.items()]
+    graph = helper.make_graph(
+        [node], "net", types, [helper.make_tensor_value_info("y", element, None)]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+    (expected,) = ReferenceEvaluator(model).run(None, dict(zip(inputs, good, strict=True)))
+    result = np.zeros(made, np.int64 if element == 7 else np.float32)
+    net(*good, result)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(AotcError, match=r"lead to the size|do not fit"):
+        net(*bad, result)
+
+
+def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:
+    """They are those of what the elements stand for."""
+    import ml_dtypes
+    import onnx
+    from onnx import helper, numpy_helper
+
+    dtype = ml_dtypes.float8_e4m3fn
+    generator = np.random.default_rng(0)
+    a, b = (generator.normal(size=shape).astype(dtype) for shape in ((4, 8), (8, 3)))
+    given = ("a", a), ("b", b)
+    weights = {
+        "a_scale": np.float32(0.5),
+        "a_zero": np.array(0, dtype),
+        "b_scale": np.array([0.5, 1, 2], np.float32),
+        "b_zero": np.zeros(3, dtype),
+        "y_scale": np.float32(0.25),
+        "y_zero": np.array(0, dtype),
+    }
+    names = ["a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "y_scale", "y_zero"]
+    graph = helper.make_graph(
+        [helper.make_node("QLinearMatMul", names, ["y"])],
+        "net",
+        [
+            helper.make_tensor_value_info(n, F8["float8_e4m3fn"], s)
+            for n, s in (("a", [4, 8]), ("b", [8, 3]))
+        ],
+        [helper.make_tensor_value_info("y", F8["float8_e4m3fn"], [4, 3])],
+        [numpy_helper.from_array(np.asarray(one), name) for name, one in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+    path = tmp_path / "net.onnx"
+    onnx.save(model, path)
+    options: Any = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80", "optimization": 1}
+    library = aotc.load(aotc.build(path, **options))
+    library.set_device("cpu")
+    result = np.zeros((4, 3), np.uint8)
+    library["net"](a.view(np.uint8), b.view(np.uint8), result)
+    exact = (a.astype(np.float32) * 0.5) @ (b.astype(np.float32) * weights["b_scale"])
+    expected = (exact / 0.25).astype(dtype).astype(np.float32)
+    np.testing.assert_allclose(result.view(dtype).astype(np.float32), expected, rtol=0.07)

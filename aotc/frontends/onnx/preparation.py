@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from aotc.errors import InputError
+from aotc.frontends.onnx.elements import INT16, UINT16
 from aotc.frontends.onnx.folding import fold
 from aotc.frontends.onnx.functions import EXPANDED, bind_defaults, expand, kind_of
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
@@ -19,9 +20,11 @@ from aotc.frontends.onnx.rewrites.apply import (
     rewrite,
 )
 from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VALUES
-from aotc.frontends.onnx.rewrites.narrow_types import widened
+from aotc.frontends.onnx.rewrites.narrow_types import NARROW_REWRITES, widened
 from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
 
+# Rewrites of what the later steps do not know, or have to know more of.
+_EARLY = (*EARLY_REWRITES, *NARROW_REWRITES)
 # Weights of more bytes are set aside while the model is looked at: each step copies the model.
 _LARGE = 1 << 20
 # Foldings of a model, each of which has sizes from the one before.
@@ -37,11 +40,12 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     these kinds, which torch-mlir refuses, are replaced by the body that ONNX defines, or by ours.
     Raises InputError for shapes that do not fit."""
     _use_one_domain(model)
+    _use_raw_data(model)
     label_nodes(model)
     _bound_steps(model)
     bind_defaults(model)
     model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
-    model = _with_its_types(model, lambda inferred: rewrite(inferred, EARLY_REWRITES))
+    model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
     model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
     model = _folded(_with_its_types(model, lambda inferred: check_values(inferred, IMPLIED_VALUES)))
     _bound_steps(model)
@@ -127,6 +131,18 @@ def _use_one_domain(model: Any) -> None:
     for named in (*model.opset_import, *(node.proto for node in walk(model))):
         if named.domain == "ai.onnx":
             named.domain = ""
+
+
+def _use_raw_data(model: Any) -> None:
+    """Writes constants of 16 bits as their bytes: torch-mlir does not read those that stand as
+    integers of 32 bits."""
+    from onnx import numpy_helper
+
+    attributes = (one for node in walk(model) for one in node.proto.attribute)
+    constants = [one.t for one in attributes if one.HasField("t")]
+    for tensor in (*model.graph.initializer, *constants):
+        if tensor.data_type in (UINT16, INT16) and tensor.int32_data:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
 
 
 def _bound_steps(model: Any) -> None:

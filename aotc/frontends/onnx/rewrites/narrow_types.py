@@ -495,5 +495,28 @@ def _powers(dtype: Any, round_mode: str) -> list[Any]:
     return [dtype(0), np.nextafter(dtype(0), infinite), *after]
 
 
+def _matmul(node: Node) -> str | None:
+    """A product of matrices of narrow elements, in terms of the operators above."""
+    elements = {node.element(index) for index in (0, 3, 7)}
+    ranks = [len(node.shape(index) or ()) for index in (0, 3)]
+    if not elements & set(KINDS) or min(ranks) < 1:
+        return None
+    # A scale for each row of the first, and for each column of the second.
+    axes = [max(0, ranks[0] - 2), ranks[1] - 1]
+    return "\n".join(
+        [
+            f"a_f = DequantizeLinear <axis: int = {axes[0]}> (a, a_scale, a_zero)",
+            f"b_f = DequantizeLinear <axis: int = {axes[1]}> (b, b_scale, b_zero)",
+            "product = MatMul (a_f, b_f)",
+            "y = QuantizeLinear (product, y_scale, y_zero)",
+        ]
+    )
+
+
+NARROW_REWRITES = (
+    Rewrite(
+        "QLinearMatMul", "(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) => (y)", _matmul
+    ),
+)
 # What torch-mlir has not of other integers: 16 bits, and scales of blocks.
 QUANTIZED_REWRITES = _rewrites(frozenset())[2:]
