@@ -284,8 +284,8 @@ def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:
         [helper.make_node("QLinearMatMul", names, ["y"])],
         "net",
         [
-            helper.make_tensor_value_info(n, F8["float8_e4m3fn"], s)
-            for n, s in (("a", [4, 8]), ("b", [8, 3]))
+            helper.make_tensor_value_info(name, F8["float8_e4m3fn"], one.shape)
+            for name, one in given
         ],
         [helper.make_tensor_value_info("y", F8["float8_e4m3fn"], [4, 3])],
         [numpy_helper.from_array(np.asarray(one), name) for name, one in weights.items()],

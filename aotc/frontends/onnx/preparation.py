@@ -19,12 +19,19 @@ from aotc.frontends.onnx.rewrites.apply import (
     label_nodes,
     rewrite,
 )
+from aotc.frontends.onnx.rewrites.estimators import ESTIMATOR_REWRITES
 from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VALUES
 from aotc.frontends.onnx.rewrites.narrow_types import NARROW_REWRITES, widened
 from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
+from aotc.frontends.onnx.rewrites.scores import DOMAIN as ESTIMATORS_DOMAIN
+from aotc.frontends.onnx.rewrites.trees import TREE_REWRITES
 
 # Rewrites of what the later steps do not know, or have to know more of.
 _EARLY = (*EARLY_REWRITES, *NARROW_REWRITES)
+_ESTIMATORS = (*ESTIMATOR_REWRITES, *TREE_REWRITES)
+# Rounds of these: onnx knows the types of what such an operator makes only when it is rewritten,
+# and the next one may need them.
+_MOST_ROUNDS = 16
 # Weights of more bytes are set aside while the model is looked at: each step copies the model.
 _LARGE = 1 << 20
 # Foldings of a model, each of which has sizes from the one before.
@@ -44,6 +51,7 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     label_nodes(model)
     _bound_steps(model)
     bind_defaults(model)
+    model = _without_estimators(model)
     model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
     model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
     model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
@@ -57,6 +65,18 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     return _infer(model)
 
 
+def _without_estimators(model: Any) -> Any:
+    """The model with others in the place of operators of ai.onnx.ml."""
+    if all(one.domain != ESTIMATORS_DOMAIN for one in model.opset_import):
+        return model
+    for _ in range(_MOST_ROUNDS):
+        made = _with_its_types(model, lambda inferred: rewrite(inferred, _ESTIMATORS), strict=False)
+        if made is model:
+            break
+        model = made
+    return model
+
+
 def _drop_unread(model: Any) -> None:
     """Takes weights out of the model that no node reads any more."""
     read = {name for node in walk(model) for name in node.proto.input}
@@ -68,10 +88,10 @@ def _drop_unread(model: Any) -> None:
         model.graph.initializer.extend(copies)
 
 
-def _with_its_types(model: Any, changed: Callable[[Any], Any]) -> Any:
+def _with_its_types(model: Any, changed: Callable[[Any], Any], *, strict: bool = True) -> Any:
     """What is made of a model with inferred types, with the types that it has itself: of a call of
     a function, onnx takes sizes that it does not know for 0."""
-    inferred = _infer(model)
+    inferred = _infer(model, strict=strict)
     made = changed(inferred)
     if made is inferred:
         return model
@@ -131,6 +151,13 @@ def _use_one_domain(model: Any) -> None:
     for named in (*model.opset_import, *(node.proto for node in walk(model))):
         if named.domain == "ai.onnx":
             named.domain = ""
+    # Both may stand in a model; its operators are those of the newer.
+    newest = opset_of(model)
+    kept = [one for one in model.opset_import if one.domain]
+    imports = [(one.domain, one.version) for one in kept]
+    del model.opset_import[:]
+    for domain, version in [("", newest), *imports]:
+        model.opset_import.add(domain=domain, version=version)
 
 
 def _use_raw_data(model: Any) -> None:
@@ -167,12 +194,13 @@ def _bound_steps(model: Any) -> None:
         node.proto.input[4] = name
 
 
-def _infer(model: Any) -> Any:
-    """The model with the shapes that onnx infers."""
+def _infer(model: Any, *, strict: bool = True) -> Any:
+    """The model with the shapes that onnx infers. Raises InputError for shapes that do not fit, if
+    `strict`."""
     import onnx
 
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
     # The others are what C++'s library throws: for attributes that are no number of anything.
     except (onnx.shape_inference.InferenceError, ValueError, IndexError, RuntimeError) as error:
         raise InputError(f"The shapes of this model do not fit: {str(error).strip()}") from None
