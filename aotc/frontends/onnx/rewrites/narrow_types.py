@@ -67,7 +67,7 @@ class Floats(Struct, frozen=True):
     @property
     def values(self) -> np.ndarray[Any, Any]:
         """The value of each code, in f64."""
-        import ml_dtypes
+        import ml_dtypes  # type: ignore[import-not-found, unused-ignore]
 
         count = 16 if self.sign == 8 else 256
         codes = np.arange(count, dtype=np.uint8)
