@@ -148,6 +148,12 @@ def known_result(node: Node, index: int = 0) -> tuple[int, ...] | None:
     return tuple(size for size in found if size is not None)
 
 
+def result_sizes(node: Node, index: int = 0) -> tuple[int | None, ...] | None:
+    """The sizes of a result, None for one that is not known; None if the rank is not known."""
+    tensor = node.tensor(node.proto.output[index])
+    return None if tensor is None else sizes(tensor)
+
+
 def known_input(node: Node, index: int) -> tuple[int, ...] | None:
     """The sizes of an input, if all are known."""
     found = node.shape(index)

@@ -13,7 +13,7 @@ from itertools import combinations
 from msgspec import Struct
 
 from aotc.frontends.onnx.elements import DOUBLE, FLOAT, FLOATS, INT64
-from aotc.frontends.onnx.nodes import Node, known_input, known_result
+from aotc.frontends.onnx.nodes import Node, known_input, known_result, result_sizes
 from aotc.frontends.onnx.rewrites.body import Body
 from aotc.frontends.onnx.rewrites.runtime_values import checked_pads, checked_starts
 
@@ -44,16 +44,25 @@ class ImpliedValue(Struct, frozen=True):
         )
 
 
-def _implied(body: Body, node: Node, index: int, name: str, values: list[int]) -> str | None:
-    """The text that compares an input with the only values that it may have."""
+def _implied(body: Body, node: Node, index: int, name: str, values: list[int | None]) -> str | None:
+    """The text that compares an input with the only values that it may have, of which some may be
+    unknown."""
     shape = known_input(node, index)
     if shape is None or math.prod(shape) != len(values):
         return None
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
     given = body.reshape(body.cast(name, INT64), [len(values)])
-    is_equal = body("Equal", given, body.ints(values))
+    if len(known) < len(values):
+        places = [place for place, value in enumerate(values) if value is not None]
+        given = body("Gather", given, body.ints(places))
+    is_equal = body("Equal", given, body.ints(known))
     body.expect(is_equal, f"the input '{name}' does not lead to the sizes of the result")
-    known = body.ints(values) if shape else body.integer(values[0])
-    return body.end(y=body.cast(known, node.element(index)))
+    if len(known) < len(values):
+        return body.end(y=name)
+    made = body.ints(known) if shape else body.integer(known[0])
+    return body.end(y=body.cast(made, node.element(index)))
 
 
 def _shape_of_reshape(node: Node) -> str | None:
@@ -76,20 +85,23 @@ def _shape_of_reshape(node: Node) -> str | None:
 
 
 def _shape_of_constant(node: Node) -> str | None:
-    made = known_result(node)
+    made = result_sizes(node)
     return _implied(Body(node.opset), node, 0, "shape", list(made)) if made else None
 
 
 def _sizes_of_resize(node: Node) -> str | None:
-    given, made = known_input(node, 0), known_result(node)
-    if given is None or made is None:
+    some = result_sizes(node)
+    if some is None:
         return None
-    rank = len(given)
+    rank = len(some)
     axes = [axis % rank for axis in node.attribute("axes", range(rank))]
     body = Body(node.opset)
     policy = node.attribute("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
-        return _implied(body, node, 3, "sizes", [made[axis] for axis in axes])
+        return _implied(body, node, 3, "sizes", [some[axis] for axis in axes])
+    given, made = known_input(node, 0), known_result(node)
+    if given is None or made is None:
+        return None
     if known_input(node, 3) != (len(axes),) or 0 in given:
         return None
     own = body.numbers([float(given[axis]) for axis in axes], DOUBLE)
@@ -128,11 +140,18 @@ def _scales_of_resize(node: Node) -> str | None:
 
 
 def _k_of_top_k(node: Node) -> str | None:
-    given, made = known_input(node, 0), known_result(node)
-    if not given or made is None:
+    made = result_sizes(node)
+    if not made:
         return None
-    count = made[node.attribute("axis", -1) % len(given)]
-    return _implied(Body(node.opset), node, 1, "k", [count])
+    axis = node.attribute("axis", -1) % len(made)
+    body = Body(node.opset)
+    if made[axis] is not None:
+        return _implied(body, node, 1, "k", [made[axis]])
+    size = body("Gather", body("Shape", "x"), body.ints([axis]))
+    is_less = body("LessOrEqual", body.cast("k", INT64), size)
+    is_number = body("GreaterOrEqual", body.cast("k", INT64), body.integer(0))
+    body.expect(body("And", is_less, is_number), "the input 'k' is beyond the size of the axis")
+    return body.end(y="k")
 
 
 def _axes_of_unsqueeze(node: Node) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import combinations
 
 from aotc.frontends.onnx.elements import BOOL, INT64
-from aotc.frontends.onnx.nodes import Node, known_input, known_result
+from aotc.frontends.onnx.nodes import Node, known_input, known_result, result_sizes
 from aotc.frontends.onnx.rewrites.body import Rewrite, constant, is_true
 
 REDUCTIONS = (
@@ -144,6 +144,23 @@ def _by_axis(rank: int) -> list[str]:
     ]
 
 
+def _size(given: tuple[int | None, ...]) -> str:
+    """`size`: the sizes of the input `x`."""
+    known = [size for size in given if size is not None]
+    return constant("size", known) if len(known) == len(given) else "size = Shape (x)"
+
+
+def _compared(made: tuple[int | None, ...]) -> list[str]:
+    """`is_equal`: whether `length` has the sizes of the result that are known."""
+    places = [axis for axis, size in enumerate(made) if size is not None]
+    return [
+        constant("places_m", places),
+        constant("made", [size for size in made if size is not None]),
+        "length_m = Gather (length, places_m)",
+        "is_equal = Equal (length_m, made)",
+    ]
+
+
 def _chosen(name: str, values: str, default: str, opset: int) -> list[str]:
     """For each axis, the number that is given for it, or the default."""
     return [
@@ -157,7 +174,7 @@ def _chosen(name: str, values: str, default: str, opset: int) -> list[str]:
 def _slice_checks(node: Node) -> list[str] | None:
     """What makes `start` and `step` for each axis, and checks that they lead to the sizes of the
     result; None where these are not known."""
-    given, made = known_input(node, 0), known_result(node)
+    given, made = node.shape(0), result_sizes(node)
     count = known_input(node, 1)
     if not given or made is None or count is None:
         return None
@@ -167,7 +184,7 @@ def _slice_checks(node: Node) -> list[str] | None:
         *lines,
         "by = Identity (steps)" if node.has(4) else constant("by", [1] * number),
         *_by_axis(rank),
-        constant("size", given),
+        _size(given),
         *(f"{name}_l = Cast <to: int = {INT64}> ({name})" for name in ("starts", "ends", "by")),
         *_chosen("start_a", "starts_l", "zero", node.opset),
         *_chosen("step_a", "by_l", "one", node.opset),
@@ -205,8 +222,7 @@ def _slice_checks(node: Node) -> list[str] | None:
         "less = Sub (more, one)",
         "parts = Div (less, stride)",
         "length = Max (parts, zero)",
-        constant("made", made),
-        "is_equal = Equal (length, made)",
+        *_compared(made),
         *is_true("fits", "is_equal", "the slice does not have the sizes of the result"),
     ]
 
@@ -218,14 +234,19 @@ def checked_starts(node: Node) -> str | None:
         return None
     if node.has(4) and (steps is None or steps.min() < 0):
         return None
+    made = result_sizes(node)
+    axes = node.constant(3) if node.has(3) else range(len(made or ()))
+    if made is None or all(made[axis] is None for axis in axes):
+        return None
     lines = _slice_checks(node)
     return None if lines is None else "\n".join([*lines, "y = Identity (starts)"])
 
 
 def slice_by_indices(node: Node) -> str | None:
     """A slice of steps of any sign: each dimension is looked up."""
-    made, lines = known_result(node), _slice_checks(node)
-    if made is None or lines is None:
+    given, made = known_input(node, 0), known_result(node)
+    lines = _slice_checks(node)
+    if given is None or made is None or lines is None:
         return None
     rank = len(made)
     if 0 in made:
@@ -269,16 +290,19 @@ def _pad(node: Node) -> str | None:
 
 def checked_pads(node: Node) -> str | None:
     """The pads of a Pad by a constant, whose sums are checked."""
-    given, made, count = known_input(node, 0), known_result(node), known_input(node, 1)
+    given, made, count = node.shape(0), result_sizes(node), known_input(node, 1)
     mode = node.attribute("mode", "constant")
-    if mode != "constant" or given is None or made is None or count is None:
+    if mode != "constant" or not given or made is None or count is None:
+        return None
+    axes = node.constant(3) if node.has(3) else range(len(made))
+    if axes is not None and all(made[axis] is None for axis in axes):
         return None
     lines = _pad_checks(node, given, made, count[0] // 2)
     return "\n".join([*lines, "y = Identity (pads)"])
 
 
 def _pad_checks(
-    node: Node, given: tuple[int, ...], made: tuple[int, ...], number: int
+    node: Node, given: tuple[int | None, ...], made: tuple[int | None, ...], number: int
 ) -> list[str]:
     """What makes `begin` for each axis, and checks the padding of so many axes."""
     rank = len(given)
@@ -292,11 +316,10 @@ def _pad_checks(
         "ends = Gather (pads, ends_at)",
         *_chosen("begin", "begins", "zero", node.opset),
         *_chosen("end", "ends", "zero", node.opset),
-        constant("size", given),
-        constant("made", made),
+        _size(given),
         "padding = Add (begin, end)",
         "length = Add (padding, size)",
-        "is_equal = Equal (length, made)",
+        *_compared(made),
         *is_true("fits", "is_equal", "the padding does not lead to the sizes of the result"),
     ]
 
