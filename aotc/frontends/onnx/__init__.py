@@ -25,9 +25,8 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped, unused-ignore]
 
     # They load NumPy, which other front ends' files need not wait for.
-    from aotc.frontends.onnx.checks import check_weights
-    from aotc.frontends.onnx.importer import import_model
-    from aotc.frontends.onnx.preparation import prepare, put_weights, take_weights
+    from aotc.frontends.onnx.checks import PROBLEMS, check_weights
+    from aotc.frontends.onnx.preparation import take_weights
 
     try:
         model = onnx.load(path)
@@ -38,17 +37,40 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     check_weights(model)
     weights = take_weights(model)
     original = copy.deepcopy(model)
-    prepared = prepare(model)
-    put_weights(prepared, weights)
     try:
-        return import_model(prepared, name)
-    except InputError:
-        newer = _newer(original)
+        return _imported(model, weights, name)
+    except InputError as error:
+        # What has no lowering in its own version is not to get another meaning in a newer one.
+        newer = None if error.message.startswith(PROBLEMS) else _newer(original)
         if newer is None:
             raise
-    prepared = prepare(newer)
-    put_weights(prepared, weights)
-    return import_model(prepared, name)
+    return _imported(newer, weights, name)
+
+
+def _imported(model: Any, weights: Mapping[str, bytes], name: str) -> Any:
+    """The module of a model. Where a node is refused for which ONNX defines a body, that is tried
+    in its place."""
+    from aotc.frontends.onnx.checks import check_model
+    from aotc.frontends.onnx.importer import import_model, refused_kinds
+    from aotc.frontends.onnx.nodes import opset_of
+    from aotc.frontends.onnx.preparation import prepare, put_weights
+
+    expanded: set[str] = set()
+    first: InputError | None = None
+    while True:
+        # Preparing changes the model, and an import that of the weights.
+        prepared = prepare(copy.deepcopy(model), expanded)
+        try:
+            check_model(prepared)
+            tried = copy.deepcopy(prepared)
+            put_weights(tried, weights)
+            return import_model(tried, name)
+        except InputError as error:
+            first = first or error
+        more = refused_kinds(prepared) - expanded
+        if not more:
+            raise InputError(f"{first.message}\n  (opset {opset_of(model)})")
+        expanded |= more
 
 
 def _newer(model: Any) -> Any:

@@ -11,10 +11,17 @@ import numpy as np
 from msgspec import Struct
 
 from aotc.errors import InputError
+from aotc.frontends.onnx.elements import (
+    FLOAT8E4M3FN,
+    FLOAT8E5M2,
+)
 from aotc.frontends.onnx.nodes import Node, sizes, walk
+from aotc.frontends.onnx.rewrites.runtime_values import REDUCTIONS
 
 # What an address has bits for.
 _MOST_BYTES = 1 << 47
+# How the message begins that lists what has no lowering.
+PROBLEMS = "This model cannot be lowered:"
 # Problems that one message lists.
 _MOST_PROBLEMS = 20
 _LARGEST_SCALE = 1 << 31
@@ -23,18 +30,13 @@ _ELEMENTS = frozenset(
     "BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 FLOAT16 BFLOAT16 FLOAT DOUBLE "
     "FLOAT8E4M3FN FLOAT8E5M2".split()
 )
-# `TensorProto.FLOAT8E4M3FN` and `FLOAT8E5M2`
-_F8 = (17, 19)
+_F8 = (FLOAT8E4M3FN, FLOAT8E5M2)
 # torch-mlir knows operators by their names alone, in whatever domain: here are those that it means.
 _MICROSOFT = frozenset(
     "FusedMatMul GroupQueryAttention QLinearAdd QLinearAveragePool QLinearConcat "
     "QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearSigmoid RotaryEmbedding "
     "SimplifiedLayerNormalization SkipSimplifiedLayerNormalization".split()
 )
-_REDUCTIONS = (
-    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
-    "ReduceSum ReduceSumSquare"
-).split()
 
 
 class Refusal(Struct, frozen=True):
@@ -199,11 +201,6 @@ REFUSALS = (
     ),
     Refusal("Det", lambda node: True, "determinants have no lowering that exchanges rows"),
     Refusal("Einsum", _is_of_scalars, "equations without a dimension have no lowering"),
-    Refusal(
-        "GridSample",
-        lambda node: True,
-        "samples outside of the input, which are read there, and ties have no lowering",
-    ),
     Refusal("LSTM", _is_given(7), "peepholes (the input P) have no lowering"),
     *(
         Refusal(name, applies, reason)
@@ -232,7 +229,7 @@ REFUSALS = (
     Refusal("Pad", _is("mode", "wrap"), "mode 'wrap' has no lowering"),
     *(
         Refusal(name, _is_computed(1), "axes that are known at run time alone have no lowering")
-        for name in _REDUCTIONS
+        for name in REDUCTIONS
     ),
     Refusal("Reshape", _has_no_elements, "allowzero with a size of 0 has no lowering"),
     Refusal(
@@ -291,7 +288,7 @@ def check_model(model: Any) -> None:
         more = len(problems) - _MOST_PROBLEMS
         tail = [f"and {more} more"] if more > 0 else []
         text = "\n  ".join([*problems[:_MOST_PROBLEMS], *tail])
-        raise InputError(f"This model cannot be lowered:\n  {text}")
+        raise InputError(f"{PROBLEMS}\n  {text}")
 
 
 def check_weights(model: Any) -> None:
@@ -338,6 +335,12 @@ def _check_data(tensor: Any) -> None:
             raise InputError(
                 f"{what} does not fit its shape {list(tensor.dims)}: {error}."
             ) from None
+
+
+def has_problems(node: Node, model: Any) -> bool:
+    """Whether a node of the model has no lowering, as `check_model` finds."""
+    ends = {value.name for value in (*model.graph.input, *model.graph.output)}
+    return any(True for _ in _problems_of(node, ends))
 
 
 def _problems(model: Any) -> Iterator[str]:

@@ -11,7 +11,15 @@ from typing import Any
 
 from aotc import ops
 from aotc.frontends.onnx.nodes import Node, sizes, walk
-from aotc.frontends.torch_mlir.dialect import create, integer
+from aotc.frontends.onnx.rewrites.body import EXPECTED
+from aotc.frontends.torch_mlir.dialect import (
+    converted,
+    create,
+    element_of,
+    integer,
+    load_casts,
+    reinterpreted,
+)
 
 # Of a node: for each size of its result what it is, or how it is known.
 _SIZES = "aotc_sizes"
@@ -21,6 +29,9 @@ _KEPT = -1
 _ALIKE = -2
 # What the shape has, or the input's, if that is 1.
 _ASKED = -3
+# Integers of 16 bits, as PyTorch numbers its types of elements.
+_SHORT = {"si16": 2, "ui16": 27}
+_LONG = {"si64", "ui64"}
 _MESSAGE = "the sizes of the input and of the shape do not fit"
 
 
@@ -56,11 +67,65 @@ def _noted(node: Node, place: int) -> int:
 
 
 def lower_expands(module: Any) -> None:
-    """Replaces what the importer made of the nodes that have been noted."""
+    """Replaces what the importer made of the nodes that have been noted, and of what is expected of
+    values."""
     with module.context:
         for operation in ops.find(module.operation, "torch.operator"):
             if f"torch.onnx.{_SIZES}" in operation.attributes:
                 _Expand(operation).lower()
+            elif _is_short_cast(operation):
+                _lower_short_cast(operation)
+            elif _is_sign_cast(operation):
+                _lower_sign_cast(operation)
+            elif f"torch.onnx.{EXPECTED}" in operation.attributes:
+                _lower_expected(operation)
+
+
+def _is_short_cast(operation: Any) -> bool:
+    """Whether it is a Cast to integers of 16 bits, which torch-mlir has of PyTorch alone."""
+    is_cast = str(operation.attributes["name"]).strip('"') == "onnx.Cast"
+    return is_cast and element_of(operation.results[0]) in _SHORT
+
+
+def _is_sign_cast(operation: Any) -> bool:
+    """Whether it is a Cast of integers of 64 bits to ones with the same bits, which torch-mlir has
+    not: it only reads or gives the highest bit as a sign."""
+    is_cast = str(operation.attributes["name"]).strip('"') == "onnx.Cast"
+    values = (*operation.operands, *operation.results)
+    return is_cast and {element_of(value) for value in values} == _LONG
+
+
+def _lower_sign_cast(cast: Any) -> None:
+    from torch_mlir import ir
+
+    result = cast.results[0]
+    load_casts(cast.context)
+    with cast.location, ir.InsertionPoint(cast):
+        made = reinterpreted(cast.operands[0], result.type)
+    result.replace_all_uses_with(made)
+    ops.erase(cast)
+
+
+def _lower_short_cast(cast: Any) -> None:
+    from torch_mlir import ir
+
+    result = cast.results[0]
+    with cast.location, ir.InsertionPoint(cast):
+        made = converted(cast.operands[0], _SHORT[str(element_of(result))], result.type)
+    result.replace_all_uses_with(made)
+    ops.erase(cast)
+
+
+def _lower_expected(identity: Any) -> None:
+    from torch_mlir import ir
+
+    (value,) = identity.operands
+    with identity.location, ir.InsertionPoint(identity):
+        is_one = create("aten.eq.int", "bool", create("aten.item", "int", value), integer(1))
+        message = {"message": identity.attributes[f"torch.onnx.{EXPECTED}"]}
+        ir.Operation.create("torch.runtime.assert", [], [is_one], message)
+    identity.results[0].replace_all_uses_with(value)
+    ops.erase(identity)
 
 
 class _Expand:

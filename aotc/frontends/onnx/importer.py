@@ -7,11 +7,15 @@ import warnings
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.frontends.onnx.bitcasts import count_bitcasts, lower_bitcasts
+from aotc.frontends.onnx.checks import has_problems
 from aotc.frontends.onnx.expands import lower_expands, note_sizes
+from aotc.frontends.onnx.functions import has_body, kind_of
 from aotc.frontends.onnx.nodes import Node, walk
+from aotc.frontends.onnx.rewrites.apply import has_last_rewrite
 from aotc.frontends.onnx.sizes import check_batches, check_repeats, check_sizes
 from aotc.frontends.torch_mlir.divisions import check_divisors
-from aotc.frontends.torch_mlir.entry import make_entry
+from aotc.frontends.torch_mlir.entry import check_dialects, make_entry
 from aotc.frontends.torch_mlir.integers import keep_integers
 from aotc.frontends.torch_mlir.nans import propagate_nans
 from aotc.frontends.torch_mlir.passes import run_passes
@@ -39,12 +43,14 @@ def import_model(model: Any, name: str) -> Any:
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in weights]
     note_sizes(model)
+    bitcasts = count_bitcasts(model)
     try:
         module = _lower(model)
     except InputError as error:
         if "onnx." in error.message:
             raise
         raise _of_one_node(model) or error from None
+    lower_bitcasts(module.operation, bitcasts)
     check_sizes(module.operation)
     check_batches(module.operation)
     check_repeats(module.operation)
@@ -90,25 +96,51 @@ def _lower(model: Any) -> Any:
     module = run_passes(module, _TO_TORCH, explained)
     keep_integers(module)
     widen_elements(module)
-    return run_passes(module, _PIPELINE, explained)
+    module = run_passes(module, _PIPELINE, explained)
+    with module.context:
+        check_dialects(module.operation)
+    return module
+
+
+def refused_kinds(model: Any) -> set[str]:
+    """The kinds of nodes that are refused, of those for which there is a body."""
+    found = set()
+    tried: set[str] = set()
+    for node in walk(model):
+        kind = kind_of(node)
+        if kind in found or kind in tried or len(tried) == _MOST_TRIED:
+            continue
+        if not has_body(node) and not has_last_rewrite(node):
+            continue
+        if has_problems(node, model):
+            found.add(kind)
+            continue
+        tried.add(kind)
+        alone = _alone(node, model)
+        if alone is not None and _error_of(alone) is not None:
+            found.add(kind)
+    return found
+
+
+def _error_of(model: Any) -> InputError | None:
+    try:
+        _lower(model)
+    except InputError as error:
+        return error
+    return None
 
 
 def _of_one_node(model: Any) -> InputError | None:
     """The error of the first node that cannot be lowered alone; None if there is none."""
-    tried: set[tuple[str, ...]] = set()
+    tried: set[tuple[str, str]] = set()
     for node in walk(model):
         alone = _alone(node, model)
-        kind = (
-            node.operator,
-            str(node.proto.attribute),
-            str([*map(node.shape, range(len(node.proto.input)))]),
-        )
+        kind = (kind_of(node), str([*map(node.shape, range(len(node.proto.input)))]))
         if alone is None or len(tried) == _MOST_TRIED or kind in tried:
             continue
         tried.add(kind)
-        try:
-            _lower(alone)
-        except InputError as error:
+        error = _error_of(alone)
+        if error is not None:
             reason = error.message.removeprefix(_CANNOT)
             return InputError(f"{_CANNOT}{node.proto.name}: {reason}")
     return None
@@ -116,9 +148,11 @@ def _of_one_node(model: Any) -> InputError | None:
 
 def _alone(node: Node, model: Any) -> Any:
     """A model of one node; None if it has graphs of its own."""
-    from onnx import TensorProto, helper
+    from onnx import AttributeProto, TensorProto, helper
 
-    if any(attribute.HasField("g") for attribute in node.proto.attribute):
+    # onnx's inliner leaves an empty graph in attributes of other types.
+    of_graphs = AttributeProto.GRAPH, AttributeProto.GRAPHS
+    if any(attribute.type in of_graphs for attribute in node.proto.attribute):
         return None
     read, made = (
         [helper.make_value_info(name, node.types[name]) for name in dict.fromkeys(names) if name]
@@ -139,7 +173,10 @@ def _reason(error: Exception) -> str:
     found = [_said(diagnostic) for diagnostic in getattr(error, "error_diagnostics", ())]
     # Some are of operations without a place, because of one that has one.
     placed = [text for text in found if text.startswith("onnx.")]
-    return [*placed, *found, str(error) or type(error).__name__][0]
+    said = [*placed, *found, str(error) or type(error).__name__][0]
+    # The operation of MLIR at which it stopped is none of the model's, and often a constant.
+    what = "torch-mlir has no lowering for it with these types and attributes"
+    return re.sub(r"failed to legalize operation '[^']*'.*", what, said, flags=re.DOTALL)
 
 
 def _said(diagnostic: Any) -> str:

@@ -94,7 +94,8 @@ def opset_of(model: Any) -> int:
 def _walk(
     graph: Any, opset: int, types: Mapping[str, Any], constants: Mapping[str, Any]
 ) -> Iterator[Node]:
-    declared = (*graph.input, *graph.output, *graph.value_info)
+    # onnx has the results of a nested graph among its values, too, without their sizes.
+    declared = (*graph.value_info, *graph.input, *graph.output)
     weights = {tensor.name: tensor for tensor in graph.initializer}
     types = {
         **types,
@@ -104,11 +105,21 @@ def _walk(
     constants = {**constants, **weights}
     for proto in graph.node:
         yield Node(proto, opset, types, constants)
+        constant = constant_of(proto)
+        if constant is not None:
+            constants[proto.output[0]] = constant
         for attribute in proto.attribute:
-            if proto.op_type == "Constant" and attribute.name in _CONSTANTS:
-                constants[proto.output[0]] = _tensor_of(attribute)
             for nested in (attribute.g, *attribute.graphs):
                 yield from _walk(nested, opset, types, constants)
+
+
+def constant_of(proto: Any) -> Any:
+    """The tensor that a Constant node has; None for other nodes, and other values."""
+    if proto.op_type == "Constant" and not proto.domain:
+        for attribute in proto.attribute:
+            if attribute.name in _CONSTANTS:
+                return _tensor_of(attribute)
+    return None
 
 
 def _tensor_of(attribute: Any) -> Any:
@@ -126,3 +137,26 @@ def _type_of(tensor: Any) -> Any:
     from onnx import helper
 
     return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+
+
+def known_result(node: Node, index: int = 0) -> tuple[int, ...] | None:
+    """The sizes of a result, if all are known."""
+    tensor = node.tensor(node.proto.output[index])
+    found = None if tensor is None else sizes(tensor)
+    if found is None or None in found:
+        return None
+    return tuple(size for size in found if size is not None)
+
+
+def result_sizes(node: Node, index: int = 0) -> tuple[int | None, ...] | None:
+    """The sizes of a result, None for one that is not known; None if the rank is not known."""
+    tensor = node.tensor(node.proto.output[index])
+    return None if tensor is None else sizes(tensor)
+
+
+def known_input(node: Node, index: int) -> tuple[int, ...] | None:
+    """The sizes of an input, if all are known."""
+    found = node.shape(index)
+    if found is None or None in found:
+        return None
+    return tuple(size for size in found if size is not None)

@@ -2,52 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 import numpy as np
 
 from aotc.errors import InputError
-from aotc.frontends.onnx.checks import check_model
-from aotc.frontends.onnx.nodes import walk
-from aotc.frontends.onnx.rewrites import (
-    bind_defaults,
+from aotc.frontends.onnx.elements import INT16, UINT16
+from aotc.frontends.onnx.folding import fold
+from aotc.frontends.onnx.functions import EXPANDED, bind_defaults, expand, kind_of
+from aotc.frontends.onnx.nodes import Node, opset_of, walk
+from aotc.frontends.onnx.rewrites.apply import (
+    check_values,
     expand_functions,
-    has_functions,
+    has_last_rewrite,
     label_nodes,
     rewrite,
 )
+from aotc.frontends.onnx.rewrites.estimators import ESTIMATOR_REWRITES
+from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VALUES
+from aotc.frontends.onnx.rewrites.narrow_types import NARROW_REWRITES, widened
+from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
+from aotc.frontends.onnx.rewrites.scores import DOMAIN as ESTIMATORS_DOMAIN
+from aotc.frontends.onnx.rewrites.trees import TREE_REWRITES
 
+# Rewrites of what the later steps do not know, or have to know more of.
+_EARLY = (*EARLY_REWRITES, *NARROW_REWRITES)
+_ESTIMATORS = (*ESTIMATOR_REWRITES, *TREE_REWRITES)
+# Rounds of these: onnx knows the types of what such an operator makes only when it is rewritten,
+# and the next one may need them.
+_MOST_ROUNDS = 16
 # Weights of more bytes are set aside while the model is looked at: each step copies the model.
 _LARGE = 1 << 20
+# Foldings of a model, each of which has sizes from the one before.
+_MOST_FOLDS = 6
+# ONNX's own operators for a model that has none.
+_OPSET = 18
 # Of Slice. onnx counts in 32 bits what some larger ones leave.
 _LARGEST_STEP = 1 << 31
 
 
-def prepare(model: Any) -> Any:
-    """The model of operators that torch-mlir has right, with the types of values. Raises InputError
-    for others."""
+def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
+    """The model of operators that torch-mlir has right, with the types of values. Nodes of
+    these kinds, which torch-mlir refuses, are replaced by the body that ONNX defines, or by ours.
+    Raises InputError for shapes that do not fit."""
     _use_one_domain(model)
+    _use_raw_data(model)
     label_nodes(model)
     _bound_steps(model)
-    model = _infer(_expand(model))
+    bind_defaults(model)
+    model = _without_estimators(model)
+    model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
+    model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
+    model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
+    model = _folded(_with_its_types(model, lambda inferred: check_values(inferred, IMPLIED_VALUES)))
     _bound_steps(model)
-    model = _infer(rewrite(model))
-    check_model(model)
+    model = _infer(widened(model, rewrite))
+    model = rewrite(model, kinds=kinds)
+    # A body may call a function of ONNX's that torch-mlir refuses.
+    model = _with_its_types(model, lambda inferred: _expanded(inferred, kinds))
+    _drop_unread(model)
+    return _infer(model)
+
+
+def _without_estimators(model: Any) -> Any:
+    """The model with others in the place of operators of ai.onnx.ml."""
+    if all(one.domain != ESTIMATORS_DOMAIN for one in model.opset_import):
+        return model
+    for _ in range(_MOST_ROUNDS):
+        made = _with_its_types(model, lambda inferred: rewrite(inferred, _ESTIMATORS), strict=False)
+        if made is model:
+            break
+        model = made
     return model
 
 
-def _expand(model: Any) -> Any:
-    """The model without calls of functions, with the types that it was given: functions are chosen
-    by types that onnx infers of their calls, where it takes sizes that it does not know for 0."""
-    if not has_functions(model):
+def _drop_unread(model: Any) -> None:
+    """Takes weights out of the model that no node reads any more."""
+    read = {name for node in walk(model) for name in node.proto.input}
+    ends = {value.name for value in (*model.graph.input, *model.graph.output)}
+    kept = [one for one in model.graph.initializer if one.name in read or one.name in ends]
+    if len(kept) < len(model.graph.initializer):
+        copies = [type(one).FromString(one.SerializeToString()) for one in kept]
+        del model.graph.initializer[:]
+        model.graph.initializer.extend(copies)
+
+
+def _with_its_types(model: Any, changed: Callable[[Any], Any], *, strict: bool = True) -> Any:
+    """What is made of a model with inferred types, with the types that it has itself: of a call of
+    a function, onnx takes sizes that it does not know for 0."""
+    inferred = _infer(model, strict=strict)
+    made = changed(inferred)
+    if made is inferred:
         return model
-    bind_defaults(model)
-    expanded = expand_functions(_infer(model))
     for name in ("output", "value_info"):
-        expanded.graph.ClearField(name)
-        getattr(expanded.graph, name).extend(getattr(model.graph, name))
-    return expanded
+        kept = [type(one).FromString(one.SerializeToString()) for one in getattr(model.graph, name)]
+        made.graph.ClearField(name)
+        getattr(made.graph, name).extend(kept)
+    return made
+
+
+def _is_expanded(node: Node, kinds: Set[str]) -> bool:
+    if node.operator in EXPANDED:
+        return True
+    return kind_of(node) in kinds and not has_last_rewrite(node)
+
+
+def _expanded(model: Any, kinds: Set[str]) -> Any:
+    """The model without calls of functions; the same object where there are none."""
+    if model.functions:
+        model = _infer(expand_functions(model))
+    return expand(model, lambda node: _is_expanded(node, kinds), _infer)
+
+
+def _folded(model: Any) -> Any:
+    """The model with what is known of its sizes as constants, from which onnx infers more sizes."""
+    for _ in range(_MOST_FOLDS):
+        model = _infer(model)
+        if not fold(model):
+            break
+    return model
 
 
 def take_weights(model: Any) -> dict[str, bytes]:
@@ -71,9 +145,31 @@ def put_weights(model: Any, weights: Mapping[str, bytes]) -> None:
 
 def _use_one_domain(model: Any) -> None:
     """ONNX's own domain has two names."""
+    if not opset_of(model):
+        # Of operators of other domains alone, which are written in terms of ONNX's own.
+        model.opset_import.add(domain="", version=_OPSET)
     for named in (*model.opset_import, *(node.proto for node in walk(model))):
         if named.domain == "ai.onnx":
             named.domain = ""
+    # Both may stand in a model; its operators are those of the newer.
+    newest = opset_of(model)
+    kept = [one for one in model.opset_import if one.domain]
+    imports = [(one.domain, one.version) for one in kept]
+    del model.opset_import[:]
+    for domain, version in [("", newest), *imports]:
+        model.opset_import.add(domain=domain, version=version)
+
+
+def _use_raw_data(model: Any) -> None:
+    """Writes constants of 16 bits as their bytes: torch-mlir does not read those that stand as
+    integers of 32 bits."""
+    from onnx import numpy_helper
+
+    attributes = (one for node in walk(model) for one in node.proto.attribute)
+    constants = [one.t for one in attributes if one.HasField("t")]
+    for tensor in (*model.graph.initializer, *constants):
+        if tensor.data_type in (UINT16, INT16) and tensor.int32_data:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
 
 
 def _bound_steps(model: Any) -> None:
@@ -98,12 +194,32 @@ def _bound_steps(model: Any) -> None:
         node.proto.input[4] = name
 
 
-def _infer(model: Any) -> Any:
-    """The model with the shapes that onnx infers."""
+def _infer(model: Any, *, strict: bool = True) -> Any:
+    """The model with the shapes that onnx infers. Raises InputError for shapes that do not fit, if
+    `strict`."""
     import onnx
 
     try:
-        return onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
     # The others are what C++'s library throws: for attributes that are no number of anything.
     except (onnx.shape_inference.InferenceError, ValueError, IndexError, RuntimeError) as error:
         raise InputError(f"The shapes of this model do not fit: {str(error).strip()}") from None
+    for node in inferred.graph.node:
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                _forget_twice_known(graph)
+    return inferred
+
+
+def _forget_twice_known(graph: Any) -> None:
+    """onnx has the results of a nested graph among its values, too, without their sizes."""
+    results = {value.name for value in graph.output}
+    kept = [value for value in graph.value_info if value.name not in results]
+    if len(kept) < len(graph.value_info):
+        copies = [type(value).FromString(value.SerializeToString()) for value in kept]
+        del graph.value_info[:]
+        graph.value_info.extend(copies)
+    for node in graph.node:
+        for attribute in node.attribute:
+            for nested in (attribute.g, *attribute.graphs):
+                _forget_twice_known(nested)

@@ -39,6 +39,16 @@ def builtin_type(type_: Any) -> str:
     return f"tensor<{'x'.join([*sizes, element])}>"
 
 
+def reinterpreted(value: Any, type_: Any) -> Any:
+    """The same bits as elements of a type that MLIR's own dialects do not distinguish. The casts
+    have to be loaded (`load_casts`)."""
+    from torch_mlir import ir
+
+    builtin = ir.Type.parse(builtin_type(value.type))
+    bits = ops.create("torch_c.to_builtin_tensor", [value], [builtin]).result
+    return ops.create("torch_c.from_builtin_tensor", [bits], [type_]).result
+
+
 def known_tensor(value: Any) -> tuple[tuple[int, ...], str] | None:
     """The shape and the element type of a tensor; None if a size is not known."""
     found = _SHAPE.fullmatch(str(value.type))

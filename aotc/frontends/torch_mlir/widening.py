@@ -16,20 +16,29 @@ from typing import Any
 
 from aotc import ops
 from aotc.errors import InputError
-from aotc.frontends.torch_mlir.dialect import converted, create, element_of, integer, with_element
+from aotc.frontends.torch_mlir.dialect import (
+    converted,
+    create,
+    element_of,
+    integer,
+    load_casts,
+    reinterpreted,
+    with_element,
+)
 from aotc.input.source import find_place
 
 # By element type: the signed one that has all its values, PyTorch's numbers of both, and a mask.
-# (torch-mlir has no conversion to ui16, and there is nothing wider than ui64.)
+# (There is nothing wider than ui64.)
 _WIDER = {
     "ui8": ("si32", 0, 3, 0xFF),
-    "ui16": ("si32", None, 3, 0xFFFF),
+    "ui16": ("si32", 27, 3, 0xFFFF),
     "ui32": ("si64", 28, 4, 0xFFFFFFFF),
     "si8": ("si32", 1, 3, None),
     "i1": ("si64", None, 4, None),
     "f16": ("f32", 5, 6, None),
     "bf16": ("f32", 15, 6, None),
 }
+_SHORT = 2  # PyTorch's number of si16
 _UNSIGNED = frozenset({"ui8", "ui16", "ui32", "ui64"})
 # Of the other element types, the operations that are to have a wider one.
 _ON_INT8 = frozenset(
@@ -104,6 +113,7 @@ def widen_elements(module: Any) -> None:
 
     Raises InputError for operations on unsigned integers that no signed type here is wider than.
     """
+    load_casts(module.context)
     with module.context:
         cut: dict[Any, Any] = {}  # values that were cut off, to what they were
         for operation in ops.walk(module.operation):
@@ -133,7 +143,6 @@ class _Widening:
         if operation.name == "torch.aten.cat" and len({*given, *made}) == 1:
             return
         missing = [one for one in taken if one not in _WIDER]
-        missing += [one for one in made if one in _WIDER and _WIDER[one][1] is None]
         if not missing:
             self._replace()
         elif operation.name not in _RIGHT:
@@ -212,7 +221,12 @@ class _Widening:
             return wide
         number = _WIDER[element][1]
         assert number is not None
-        made = converted(wide, number, old.type)
+        if element == "ui16":
+            # torch-mlir has a conversion to the signed type alone, whose bits are the same.
+            short = converted(wide, _SHORT, with_element(old.type, "si16"))
+            made = reinterpreted(short, old.type)
+        else:
+            made = converted(wide, number, old.type)
         self._cut[made] = wide
         return made
 

@@ -1,0 +1,223 @@
+"""The bodies that ONNX itself defines for operators, in the place of their calls.
+
+onnx's own inliner does not make the bodies that depend on the types of optional inputs, and stops
+at an assertion for some others. Here a body is put in node by node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from aotc.frontends.onnx.nodes import Node, walk
+
+# How the names of the values of bodies begin; a number follows.
+_PREFIX = "aotc_"
+# The deepest nesting of functions in functions.
+_DEEPEST = 8
+# Operators in whose place a body is put, as torch-mlir has them wrong or not at all.
+EXPANDED = frozenset(
+    "AffineGrid Attention Bernoulli BlackmanWindow CausalConvWithState CenterCropPad "
+    "DynamicQuantizeLinear FlexAttention HammingWindow HannWindow LinearAttention "
+    "MeanVarianceNormalization RMSNormalization RotaryEmbedding SwiGLU Swish".split()
+)
+
+
+def kind_of(node: Node) -> str:
+    """What nodes have in common of which all or none are replaced."""
+    attributes = sorted(str(attribute) for attribute in node.proto.attribute)
+    elements = [node.element(index) for index in range(len(node.proto.input))]
+    return f"{node.proto.domain} {node.operator} {elements} {attributes}"
+
+
+def has_body(node: Node) -> bool:
+    """Whether ONNX defines a body for the operator of a node."""
+    schema = _schema(node)
+    return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def bind_defaults(model: Any) -> None:
+    """Gives the nodes that a body always takes the place of the attributes that have a default:
+    onnx forgets those when it infers the types of a body."""
+    for node in walk(model):
+        schema = _schema(node) if node.operator in EXPANDED else None
+        if schema is None:
+            continue
+        given = {attribute.name for attribute in node.proto.attribute}
+        for name, attribute in schema.attributes.items():
+            if name not in given and attribute.default_value.name:
+                node.proto.attribute.append(attribute.default_value)
+
+
+def expand(model: Any, is_chosen: Callable[[Node], bool], infer: Callable[[Any], Any]) -> Any:
+    """The model with bodies in the place of the chosen nodes, and of those in the bodies that are
+    chosen; the same object where there is none, another one else. `infer` gives a model the types
+    of its values, which this one has."""
+    is_changed, number = False, _first_number(model)
+    for _ in range(_DEEPEST):
+        if is_changed:
+            model = infer(model)
+        bodies = {}
+        for node in walk(model):
+            if has_body(node) and is_chosen(node):
+                body = body_of(node)
+                if body is not None:
+                    bodies[_key(node.proto)] = node, body
+        if not bodies:
+            break
+        is_changed = True
+        number = _replace(model.graph, bodies, number)
+        for opset in {one.domain: one for _, body in bodies.values() for one in body.opset_import}:
+            if opset and opset not in {one.domain for one in model.opset_import}:
+                model.opset_import.add(domain=opset, version=1)
+    return model
+
+
+def _first_number(model: Any) -> int:
+    """The first of those that name the values of bodies that no value of the model has."""
+    names = (name for node in walk(model) for name in (*node.proto.output, *node.proto.input))
+    found = [re.match(rf"{_PREFIX}(\d+)_", name) for name in names]
+    return 1 + max((int(one[1]) for one in found if one), default=-1)
+
+
+def _key(proto: Any) -> tuple[str, ...]:
+    """What names a node of a graph: its results."""
+    return (proto.op_type, *proto.output)
+
+
+def _schema(node: Node) -> Any:
+    from onnx import defs
+
+    version = node.opset if not node.proto.domain else 1
+    try:
+        return defs.get_schema(node.operator, version, node.proto.domain)
+    except defs.SchemaError:
+        return None
+
+
+def body_of(node: Node) -> Any:
+    """The body for a node, as a FunctionProto; None if there is none for its types, or none of
+    operators that its opset has."""
+    import onnx
+
+    schema = _schema(node)
+    versions = [*schema.function_opset_versions, *schema.context_dependent_function_opset_versions]
+    types = [
+        node.types[name].SerializeToString() if name in node.types else b""
+        for name in node.proto.input
+    ]
+    for version in sorted(set(versions), reverse=True):
+        if version > node.opset and not node.proto.domain:
+            continue
+        if version in schema.function_opset_versions:
+            text = schema.get_function_with_opset_version(version)
+        else:
+            text = schema.get_context_dependent_function_with_opset_version(
+                version, node.proto.SerializeToString(), types
+            )
+        if not text:
+            continue
+        body = onnx.FunctionProto()
+        body.ParseFromString(text)
+        bind(body, node, schema)
+        if all(_is_known(proto, node.opset) for proto in _all(body.node)):
+            return body
+    return None
+
+
+def _is_known(proto: Any, opset: int) -> bool:
+    """Whether a node of a body is one of the opset: of a newer body, or an older one, attributes
+    may have become inputs."""
+    from onnx import defs
+
+    if proto.domain:
+        return True
+    try:
+        schema = defs.get_schema(proto.op_type, opset, "")
+    except defs.SchemaError:
+        return False
+    given = {attribute.name for attribute in proto.attribute}
+    return given <= set(schema.attributes) and len(proto.input) <= schema.max_input
+
+
+def bind(body: Any, node: Node, schema: Any) -> None:
+    """Gives the nodes of a body the attributes of the call, or their defaults."""
+    values = {attribute.name: attribute for attribute in node.proto.attribute}
+    for name, attribute in schema.attributes.items():
+        if name not in values and attribute.default_value.name:
+            values[name] = attribute.default_value
+    for proto in _all(body.node):
+        bound = []
+        for attribute in proto.attribute:
+            if attribute.ref_attr_name:
+                if attribute.ref_attr_name in values:
+                    copy = type(attribute)()
+                    copy.CopyFrom(values[attribute.ref_attr_name])
+                    copy.name = attribute.name
+                    bound.append(copy)
+            else:
+                bound.append(attribute)
+        kept = [type(one).FromString(one.SerializeToString()) for one in bound]
+        del proto.attribute[:]
+        proto.attribute.extend(kept)
+
+
+def _all(protos: Iterable[Any]) -> Iterator[Any]:
+    """Nodes, and those of their graphs."""
+    for proto in protos:
+        yield proto
+        for attribute in proto.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _all(graph.node)
+
+
+def _replace(graph: Any, bodies: Mapping[tuple[str, ...], tuple[Node, Any]], number: int) -> int:
+    """Puts bodies into a graph and those in it. Gives the number of those that were put in."""
+    protos = []
+    for proto in graph.node:
+        found = bodies.get(_key(proto))
+        if found is None:
+            for attribute in proto.attribute:
+                for nested in (attribute.g, *attribute.graphs):
+                    number = _replace(nested, bodies, number)
+            protos.append(proto)
+        else:
+            protos += inlined(found[1], proto, f"{_PREFIX}{number}_")
+            number += 1
+    copies = [type(proto).FromString(proto.SerializeToString()) for proto in protos]
+    del graph.node[:]
+    graph.node.extend(copies)
+    return number
+
+
+def inlined(body: Any, call: Any, prefix: str) -> list[Any]:
+    """The nodes of a body, with the values of a call. They are called as it is."""
+    names = {"": ""}
+    given = [*call.input, *[""] * (len(body.input) - len(call.input))]
+    names.update(zip(body.input, given, strict=False))
+    names.update(
+        (inner, outer) for inner, outer in zip(body.output, call.output, strict=False) if outer
+    )
+    # A result that is an input as it stands has a node of its own.
+    passed = set(body.input) & set(body.output)
+    nodes = [type(one).FromString(one.SerializeToString()) for one in body.node]
+    assert not passed
+    _rename(nodes, names, prefix, call.name)
+    return nodes
+
+
+def _rename(nodes: Iterable[Any], names: dict[str, str], prefix: str, label: str) -> None:
+    for proto in nodes:
+        proto.name = label
+        for place, name in enumerate(proto.input):
+            proto.input[place] = names.setdefault(name, prefix + name)
+        for attribute in proto.attribute:
+            for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+                for value in (*graph.input, *graph.initializer):
+                    value.name = names.setdefault(value.name, prefix + value.name)
+                _rename(graph.node, names, prefix, label)
+                for value in (*graph.output, *graph.value_info):
+                    value.name = names.setdefault(value.name, prefix + value.name)
+        for place, name in enumerate(proto.output):
+            proto.output[place] = names.setdefault(name, prefix + name)

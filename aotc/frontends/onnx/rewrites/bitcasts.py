@@ -1,0 +1,38 @@
+"""BitCast, as the conversions of numbers that `aotc.frontends.onnx.bitcasts` makes ones of bits."""
+
+from __future__ import annotations
+
+from aotc.frontends.onnx.elements import (
+    BFLOAT16,
+    DOUBLE,
+    FLOAT,
+    FLOAT16,
+    INT16,
+    INT32,
+    INT64,
+    UINT16,
+    UINT32,
+    UINT64,
+)
+from aotc.frontends.onnx.nodes import Node
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite
+
+# Floats, with the integers of as many bits.
+INTEGERS = {FLOAT: INT32, FLOAT16: INT16, DOUBLE: INT64, BFLOAT16: INT16}
+_SIGNED = {UINT16: INT16, UINT32: INT32, UINT64: INT64}
+
+
+def _bitcast(node: Node) -> str | None:
+    source, target = node.element(0), node.attribute("to", 0)
+    body = Body(node.opset)
+    value = "x"
+    if source in INTEGERS and target not in INTEGERS:
+        value = body.cast(value, INTEGERS[source])
+    if source not in INTEGERS and target in INTEGERS and source in _SIGNED:
+        value = body.cast(value, _SIGNED[source])
+    if source in INTEGERS and target in INTEGERS and source != target:
+        value = body.cast(body.cast(value, INTEGERS[source]), target)
+    return body.end(y=body.cast(value, target))
+
+
+BITCAST_REWRITES = (Rewrite("BitCast", "(x) => (y)", _bitcast),)

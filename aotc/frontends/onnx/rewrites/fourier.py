@@ -1,0 +1,194 @@
+"""DFT and STFT by matmuls with sines and cosines, each of which is computed in f64."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT64
+from aotc.frontends.onnx.nodes import Node, known_input, known_result
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite
+
+# Numbers of a matrix of sines, at most.
+_MOST = 1 << 20
+# Of a signal with real and imaginary parts, and of its last dimension.
+_RANK, _COMPLEX = 3, 2
+
+
+def _dft(node: Node) -> str | None:
+    given, made = known_input(node, 0), known_result(node)
+    if given is None or made is None or 0 in given or 0 in made:
+        return None
+    body = Body(node.opset)
+    rank = len(given)
+    if node.opset < 20 or not node.has(2):
+        axis = node.attribute("axis", 1 if node.opset < 20 else -2) % rank
+        return _ended(node, body, _dft_along(node, body, given, made, axis))
+    constant = node.constant(2)
+    if constant is not None:
+        axis = int(constant.reshape(-1)[0]) % rank
+        return _ended(node, body, _dft_along(node, body, given, made, axis))
+    asked = body.reshape(body.cast("axis", INT64), [])
+    wrapped = body("Add", asked, body.integer(rank))
+    asked = body("Where", body("Less", asked, body.integer(0)), wrapped, asked)
+    chosen = known = ""
+    for axis in range(rank - 1):
+        others = [place for place in range(rank - 1) if place != axis]
+        if any(given[place] != made[place] for place in others):
+            continue
+        is_this = body("Equal", asked, body.integer(axis))
+        value = _dft_along(node, body, given, made, axis, is_this)
+        if value is None:
+            continue
+        chosen = body("Where", is_this, value, chosen) if chosen else value
+        known = body("Or", known, is_this) if known else is_this
+    if not chosen:
+        return None
+    body.expect(known, "the axis does not lead to the sizes of the result")
+    return _ended(node, body, chosen)
+
+
+def _ended(node: Node, body: Body, value: str | None) -> str | None:
+    return None if value is None else body.end(y=body.cast(value, node.element(0)))
+
+
+def _length(
+    node: Node, body: Body, given: tuple[int, ...], made: tuple[int, ...], axis: int, chosen: str
+) -> int | None:
+    """The number of points of the transform, which is checked if the axis is the chosen one."""
+    if not node.has(1):
+        if node.attribute("onesided", 0) and node.attribute("inverse", 0):
+            return made[axis]
+        return given[axis]
+    constant = node.constant(1)
+    if constant is not None:
+        return int(constant.reshape(-1)[0])
+    if node.attribute("onesided", 0) and not node.attribute("inverse", 0):
+        return None
+    length = made[axis]
+    fits = body("Equal", body.cast("length", INT64), body.integer(length))
+    if chosen:
+        fits = body("Or", fits, body("Not", chosen))
+    body.expect(fits, "the length does not lead to the sizes of the result")
+    return length
+
+
+def _dft_along(
+    node: Node,
+    body: Body,
+    given: tuple[int, ...],
+    made: tuple[int, ...],
+    axis: int,
+    chosen: str = "",
+) -> str | None:
+    """The transform along an axis. `chosen`: whether the call asks for this axis."""
+    length = _length(node, body, given, made, axis, chosen)
+    if length is None or given[axis] * made[axis] > _MOST:
+        return None
+    compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
+    rank = len(given)
+    inverse, onesided = node.attribute("inverse", 0), node.attribute("onesided", 0)
+    is_real_result = bool(inverse and onesided)
+    used = min(given[axis], length // 2 + 1 if is_real_result else length)
+    value = body.part(body.cast("x", compute), 0, used, axis)
+    # The axis is the last one but that of the parts.
+    order = [*(place for place in range(rank - 1) if place != axis), axis]
+    value = body("Transpose", value, perm=[rank - 1, *order])
+    angles = np.outer(np.arange(used), np.arange(made[axis])) % length * (2 * np.pi / length)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    if inverse:
+        cosines, sines = cosines / length, -sines / length
+    if is_real_result:
+        # Of a half that stands for both.
+        factors = np.array([1 if 2 * k in (0, length) else 2 for k in range(used)])[:, None]
+        cosines, sines = cosines * factors, sines * factors
+    cosine, sine = body.numbers(cosines, compute), body.numbers(sines, compute)
+    real = _part_of(body, value, 0)
+    new_real = body("MatMul", real, cosine)
+    new_imaginary = body("Neg", body("MatMul", real, sine))
+    if given[-1] == 2:
+        imaginary = _part_of(body, value, 1)
+        new_real = body("Add", new_real, body("MatMul", imaginary, sine))
+        new_imaginary = body("Add", new_imaginary, body("MatMul", imaginary, cosine))
+    parts = [new_real] if made[-1] == 1 else [new_real, new_imaginary]
+    parts = [body("Unsqueeze", part, body.ints([-1])) for part in parts]
+    joined = body("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]
+    back = [order.index(place) for place in range(rank - 1)]
+    return body("Transpose", joined, perm=[*back, rank - 1])
+
+
+def _part_of(body: Body, value: str, index: int) -> str:
+    return body("Squeeze", body.part(value, index, index + 1, 0), body.ints([0]))
+
+
+def _stft(node: Node) -> str | None:
+    given, made = known_input(node, 0), known_result(node)
+    if given is None or made is None or 0 in given or 0 in made:
+        return None
+    if len(given) > _RANK - 1 and given[2] == _COMPLEX:
+        return None
+    lengths = [
+        length
+        for length in _frame_lengths(node, made[2])
+        if length <= given[1] and length * made[2] <= _MOST
+    ]
+    if not lengths:
+        return None
+    body = Body(node.opset)
+    compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
+    signal = body.reshape(body.cast("signal", compute), [made[0], given[1]])
+    step = body.reshape(body.cast("step", INT64), [])
+    asked = body.reshape(body.cast("length", INT64), []) if node.has(3) else ""
+    result = known = ""
+    for length in lengths:
+        count = body("Add", body("Div", body.integer(given[1] - length), step), body.integer(1))
+        is_this = body("Equal", count, body.integer(made[1]))
+        if asked:
+            is_this = body("And", is_this, body("Equal", asked, body.integer(length)))
+        value = _framed(node, body, signal, step, (given[1], length), made, compute)
+        result = body("Where", is_this, value, result) if result else value
+        known = body("Or", known, is_this) if known else is_this
+    body.expect(known, "the step and the length do not lead to the sizes of the result")
+    return body.end(y=body.cast(result, node.element(0)))
+
+
+def _frame_lengths(node: Node, bins: int) -> list[int]:
+    """The lengths of a frame that lead to so many frequencies."""
+    window, constant = known_input(node, 2), node.constant(3)
+    if window is not None:
+        return [window[0]]
+    if constant is not None:
+        return [int(constant.reshape(-1)[0])]
+    if not node.attribute("onesided", 1):
+        return [bins]
+    return [2 * bins - 2, 2 * bins - 1] if bins > 1 else [1]
+
+
+def _framed(
+    node: Node,
+    body: Body,
+    signal: str,
+    step: str,
+    sizes: tuple[int, int],
+    made: tuple[int, ...],
+    compute: int,
+) -> str:
+    """The transforms of the frames of a signal; `sizes` are the signal's and a frame's."""
+    whole, length = sizes
+    starts = body("Mul", body.ints(range(made[1]), [made[1], 1]), step)
+    places = body("Add", starts, body.ints(range(length), [1, length]))
+    # Where another length is the one that is asked for, places may be outside.
+    framed = body("Gather", signal, body.clamp(places, 0, whole - 1), axis=1)
+    if node.has(2):
+        framed = body("Mul", framed, body.cast("window", compute))
+    angles = np.outer(np.arange(length), np.arange(made[2])) % length * (2 * np.pi / length)
+    parts = [
+        body("Unsqueeze", body("MatMul", framed, body.numbers(matrix, compute)), body.ints([-1]))
+        for matrix in (np.cos(angles), -np.sin(angles))
+    ]
+    return body("Concat", *parts, axis=-1)
+
+
+FOURIER_REWRITES = (
+    Rewrite("DFT", "(x, length, axis) => (y)", _dft, is_last=True),
+    Rewrite("STFT", "(signal, step, window, length) => (y)", _stft, is_last=True),
+)

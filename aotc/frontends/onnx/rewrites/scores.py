@@ -1,0 +1,33 @@
+"""Scores of classes (ai.onnx.ml): their transforms, and the labels that they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aotc.frontends.onnx.rewrites.body import Body
+
+DOMAIN = "ai.onnx.ml"
+
+
+def transformed(body: Body, scores: str, transform: str) -> str | None:
+    """Scores [rows, classes] after a `post_transform`; None for one that has no lowering."""
+    if transform == "NONE":
+        return scores
+    if transform == "LOGISTIC":
+        return body("Sigmoid", scores)
+    if transform == "SOFTMAX":
+        return body("Softmax", scores, axis=1)
+    return None
+
+
+def binary_scores(body: Body, score: str, *, is_opposite: bool) -> str:
+    """The scores of two classes, of which one [rows, 1] is known: the other is its opposite, or
+    what it lacks of 1."""
+    other = body("Neg", score) if is_opposite else body("Sub", body.numbers(1.0), score)
+    return body("Concat", other, score, axis=1)
+
+
+def labels_of(body: Body, scores: str, classes: Sequence[int]) -> str:
+    """The label of the largest score of each row."""
+    best = body("ArgMax", scores, axis=1, keepdims=0)
+    return body("Gather", body.ints(list(classes)), best, axis=0)

@@ -1,0 +1,232 @@
+"""Models of ai.onnx.ml: linear ones, trees, and what prepares features, as ONNX's reference and
+scikit-learn compute them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
+
+import onnx
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+import aotc
+
+X = np.array(
+    [[0.5, -1, 2], [1, 0, 3], [np.nan, 2, 4], [2, np.nan, -1], [0.25, 0.25, 0.25]], np.float32
+)
+# Two trees, of all comparisons, of which one sends NaN to the first child.
+TREES = {
+    "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1],
+    "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 6],
+    "nodes_featureids": [0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0],
+    "nodes_modes": [
+        *("BRANCH_LEQ", "BRANCH_LT", "LEAF", "LEAF", "LEAF"),
+        *("BRANCH_GT", "BRANCH_NEQ", "BRANCH_EQ", "LEAF", "LEAF", "LEAF", "LEAF"),
+    ],
+    "nodes_values": [1.0, 0.25, 0, 0, 0, 2.0, 0.0, 0.25, 0, 0, 0, 0],
+    "nodes_truenodeids": [1, 3, 0, 0, 0, 1, 3, 5, 0, 0, 0, 0],
+    "nodes_falsenodeids": [2, 4, 0, 0, 0, 2, 4, 6, 0, 0, 0, 0],
+    "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
+}
+LEAVES = [(0, 2), (0, 3), (0, 4), (1, 3), (1, 4), (1, 5), (1, 6)]
+
+
+def _leaves(kind: str, ids: list[int]) -> dict[str, Any]:
+    return {
+        f"{kind}_treeids": [tree for tree, _ in LEAVES],
+        f"{kind}_nodeids": [node for _, node in LEAVES],
+        f"{kind}_ids": ids,
+        f"{kind}_weights": [0.5, -1.0, 0.75, 0.25, 1.5, -0.125, 2.0],
+    }
+
+
+# By name: the operator, its attributes, an input, and the element types of the results.
+NODES: dict[str, tuple[str, dict[str, Any], Any, list[int]]] = {
+    "regression": (
+        "TreeEnsembleRegressor",
+        {**TREES, **_leaves("target", [0, 1, 0, 1, 0, 1, 0]), "n_targets": 2},
+        X,
+        [1],
+    ),
+    "average": (
+        "TreeEnsembleRegressor",
+        {
+            **TREES,
+            **_leaves("target", [0] * 7),
+            "n_targets": 1,
+            "aggregate_function": "AVERAGE",
+            "base_values": [3.0],
+        },
+        X,
+        [1],
+    ),
+    "least": (
+        "TreeEnsembleRegressor",
+        {**TREES, **_leaves("target", [0] * 7), "n_targets": 1, "aggregate_function": "MIN"},
+        X,
+        [1],
+    ),
+    "classes": (
+        "TreeEnsembleClassifier",
+        {
+            **TREES,
+            **_leaves("class", [0, 1, 2, 1, 0, 1, 2]),
+            "classlabels_int64s": [7, -3, 5],
+            "post_transform": "SOFTMAX",
+        },
+        X,
+        [7, 1],
+    ),
+    "two classes": (
+        "TreeEnsembleClassifier",
+        {
+            **TREES,
+            **_leaves("class", [0] * 7),
+            "classlabels_int64s": [4, 9],
+            "post_transform": "LOGISTIC",
+        },
+        X,
+        [7, 1],
+    ),
+    "linear classes": (
+        "LinearClassifier",
+        {
+            "coefficients": [1.0, 2, 3, -1, 0, 1, 0.5, 0.5, -2],
+            "intercepts": [0.5, 0, -0.5],
+            "classlabels_ints": [3, 1, 2],
+            "post_transform": "SOFTMAX",
+        },
+        X[[0, 1, 4]],
+        [7, 1],
+    ),
+    "two linear classes": (
+        "LinearClassifier",
+        {
+            "coefficients": [1.0, 2, 3],
+            "intercepts": [-1.0],
+            "classlabels_ints": [3, 1],
+            "post_transform": "LOGISTIC",
+        },
+        X[[0, 1, 4]],
+        [7, 1],
+    ),
+    "linear": (
+        "LinearRegressor",
+        {"coefficients": [1.0, 2, 3, 4, 5, 6], "intercepts": [1.0, 2], "targets": 2},
+        X[[0, 1, 4]],
+        [1],
+    ),
+    "scaled": ("Scaler", {"offset": [1.0, 2, 3], "scale": [2.0, 3, 4]}, X, [1]),
+    "of norm 1": ("Normalizer", {"norm": "L1"}, X[[0, 1, 4]], [1]),
+    "of norm 2": ("Normalizer", {"norm": "L2"}, X[[0, 1, 4]] * 0, [1]),
+    "binary": ("Binarizer", {"threshold": 0.25}, X, [1]),
+    "imputed": (
+        "Imputer",
+        {"imputed_value_floats": [7.0, 8, 9], "replaced_value_float": float("nan")},
+        X,
+        [1],
+    ),
+    "one hot": (
+        "OneHotEncoder",
+        {"cats_int64s": [3, -1, 2], "zeros": 1},
+        np.array([[3, 2], [-1, 5]]),
+        [1],
+    ),
+    "encoded": (
+        "LabelEncoder",
+        {"keys_int64s": [3, -1], "values_floats": [0.5, 1.5], "default_float": -2.0},
+        np.array([-1, 3, 4]),
+        [1],
+    ),
+}
+
+
+def _build(model: Any, folder: Path) -> Any:
+    path = folder / "net.onnx"
+    onnx.save(model, path)
+    options: dict[str, Any] = {"emit": "shared", "chips": "sm_80", "optimization": 1}
+    library = aotc.load(aotc.build(path, out=f"{folder}/", **options))
+    library.set_device("cpu")
+    return library["net"]
+
+
+def _results(net: Any, value: Any) -> list[Any]:
+    """Results of any number of rows are returned."""
+    found = net(value)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_a_node_is_onnx_s(name: str, tmp_path: Path) -> None:
+    operator, attributes, value, elements = NODES[name]
+    names = ["y", "scores"][: len(elements)]
+    node = helper.make_node(operator, ["x"], names, domain="ai.onnx.ml", **attributes)
+    element = helper.np_dtype_to_tensor_dtype(value.dtype)
+    rank = {"one hot": 3, "encoded": 1}.get(name, 2)
+    ranks = [1, 2] if len(elements) > 1 else [rank]
+    graph = helper.make_graph(
+        [node],
+        "net",
+        [helper.make_tensor_value_info("x", element, ["rows", *value.shape[1:]])],
+        [
+            helper.make_tensor_value_info(one, type_, [None] * count)
+            for one, type_, count in zip(names, elements, ranks, strict=True)
+        ],
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    expected = ReferenceEvaluator(model).run(None, {"x": value})
+    found = _results(_build(model, tmp_path), value)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+ESTIMATORS = ["forest", "boosted classes", "boosted", "logistic", "perceptron"]
+
+
+def _estimator(name: str) -> Any:
+    from sklearn.ensemble import (
+        GradientBoostingClassifier,
+        GradientBoostingRegressor,
+        RandomForestClassifier,
+    )
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return {
+        "forest": lambda: RandomForestClassifier(5, max_depth=4, random_state=0),
+        "boosted classes": lambda: GradientBoostingClassifier(n_estimators=5, random_state=0),
+        "boosted": lambda: GradientBoostingRegressor(n_estimators=5, random_state=0),
+        "logistic": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+        "perceptron": lambda: MLPClassifier((8,), max_iter=50, random_state=0),
+    }[name]()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.filterwarnings("ignore")
+def test_an_estimator_is_scikit_learn_s(name: str, tmp_path: Path) -> None:
+    skl2onnx = pytest.importorskip("skl2onnx", reason="pip install skl2onnx scikit-learn")
+    from sklearn.datasets import load_iris
+
+    features, labels = load_iris(return_X_y=True)
+    features = features.astype(np.float32)
+    estimator = _estimator(name).fit(features, labels)
+    options = None
+    expected = [estimator.predict(features)]
+    if name == "boosted":
+        expected = [expected[0].reshape(-1, 1)]
+    else:
+        options = {id(estimator): {"zipmap": False}}
+        expected.append(estimator.predict_proba(features))
+    model = skl2onnx.to_onnx(estimator, features[:1], options=options)
+    found = _results(_build(model, tmp_path), features)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,303 @@
+"""Values at the edges of what ONNX's operators are written in terms of others for: one library has
+all of a kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
+
+import aotc
+from aotc.errors import AotcError
+
+OPSET = 24
+# Integers of 8 bits that an entry has for narrower elements, and their numbers in ONNX.
+F8 = {
+    "float8_e4m3fn": 17,
+    "float8_e4m3fnuz": 18,
+    "float8_e5m2": 19,
+    "float8_e5m2fnuz": 20,
+    "float4_e2m1fn": 23,
+}
+
+
+def _build(folder: Path, nodes: list[Any], inputs: Any, outputs: Any) -> Any:
+    """An entry `net` of these nodes; inputs and outputs are (element type, shape) by name."""
+    import onnx
+    from onnx import helper
+
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info(name, *type_) for name, type_ in inputs.items()],
+        [helper.make_tensor_value_info(name, *type_) for name, type_ in outputs.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+    path = folder / "net.onnx"
+    onnx.save(model, path)
+    library = aotc.load(
+        aotc.build(path, emit="shared", out=f"{folder}/", chips="sm_80", optimization=1)
+    )
+    library.set_device("cpu")
+    return library["net"]
+
+
+def _numbers() -> np.ndarray[Any, Any]:
+    """Numbers around each of those that 8 bits have: these, what is halfway between two, and the
+    next ones above and below; and what is no number, or none of these."""
+    import ml_dtypes
+
+    found = [np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e-30, -1e-30, 1e30, 65504, 3e38])]
+    for name in F8:
+        codes = np.arange(256 if "8" in name else 16, dtype=np.uint8)
+        values = codes.view(getattr(ml_dtypes, name)).astype(np.float64)
+        values = np.unique(values[np.isfinite(values)])
+        found += [values, (values[1:] + values[:-1]) / 2]
+    numbers = np.unique(np.concatenate(found).astype(np.float32))
+    around = [np.nextafter(numbers, np.float32(side)) for side in (-np.inf, np.inf)]
+    signed_zeros = np.array([0.0, -0.0], np.float32)
+    return np.concatenate([numbers, *around, signed_zeros]).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def casts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What casts make of `_numbers`, with and without saturation, by name."""
+    from onnx import helper
+
+    numbers = _numbers()
+    nodes, outputs = [], {}
+    for name, element in F8.items():
+        for saturate in (0, 1):
+            result = f"{name}_{saturate}"
+            options = {} if name == "float4_e2m1fn" else {"saturate": saturate}
+            nodes.append(helper.make_node("Cast", ["x"], [result], to=element, **options))
+            outputs[result] = element, [len(numbers)]
+    net = _build(tmp_path_factory.mktemp("casts"), nodes, {"x": (1, [len(numbers)])}, outputs)
+    results = [np.zeros(len(numbers), np.uint8) for _ in outputs]
+    net(numbers, *results)
+    return dict(zip(outputs, results, strict=True))
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("name", F8)
+def test_casts_to_floats_of_8_bits_round_to_even(
+    casts: dict[str, Any], name: str, saturate: int
+) -> None:
+    """Each number becomes the nearest, of two the even one; as the largest, or as none, ends what
+    is beyond."""
+    import ml_dtypes
+
+    numbers, dtype = _numbers(), getattr(ml_dtypes, name)
+    expected = numbers
+    if saturate:
+        limit = np.float32(ml_dtypes.finfo(dtype).max)
+        expected = np.clip(numbers, -limit, limit)
+    expected = expected.astype(dtype).astype(np.float32)
+    given = casts[f"{name}_{saturate}"].view(dtype).astype(np.float32)
+    if name == "float4_e2m1fn":
+        # It has nothing that is no number.
+        expected, given, numbers = (one[~np.isnan(numbers)] for one in (expected, given, numbers))
+    np.testing.assert_array_equal(given, expected)
+    np.testing.assert_array_equal(np.signbit(given), np.signbit(expected))
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from onnx import helper
+
+    nodes = [
+        helper.make_node("ReduceSum", ["x", "axes"], ["sums"], keepdims=0),
+        helper.make_node("Slice", ["x", "starts", "ends", "along", "steps"], ["part"]),
+        helper.make_node("TopK", ["row", "k"], ["best", "places"]),
+        helper.make_node("CumSum", ["row", "axis"], ["added"], reverse=1),
+    ]
+    inputs = {
+        "x": (1, [3, 2, 2]),
+        "axes": (7, [1]),
+        "starts": (7, [1]),
+        "ends": (7, [1]),
+        "along": (7, [1]),
+        "steps": (7, [1]),
+        "row": (1, [7]),
+        "k": (7, [1]),
+        "axis": (7, []),
+    }
+    outputs = {
+        "sums": (1, [3, 2]),
+        "part": (1, [2, 2, 2]),
+        "best": (1, [5]),
+        "places": (7, [5]),
+        "added": (1, [7]),
+    }
+    net = _build(tmp_path_factory.mktemp("chosen"), nodes, inputs, outputs)
+    x = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
+    row = np.array([1, np.nan, np.inf, -np.inf, 1, np.nan, 2], np.float32)
+
+    def call(axes: int, start: int, end: int, along: int, step: int, k: int = 5) -> list[Any]:
+        results = [
+            np.zeros(shape, np.int64 if element == 7 else np.float32)
+            for element, shape in outputs.values()
+        ]
+        vectors = [np.array([one], np.int64) for one in (axes, start, end, along, step)]
+        net(x, *vectors, row, np.array([k], np.int64), np.array(-1, np.int64), *results)
+        return results
+
+    return x, row, call
+
+
+@pytest.mark.parametrize("axes", [1, 2, -1, -2])
+def test_axes_of_a_reduction_are_chosen_in_the_call(chosen: Any, axes: int) -> None:
+    x, _, call = chosen
+    np.testing.assert_array_equal(call(axes, 0, 2, 0, 1)[0], x.sum(axis=axes))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "along", "step"),
+    [
+        (0, 2, 0, 1),
+        (1, 2**63 - 1, 0, 1),
+        (-2, 3, -3, 1),
+        (2**63 - 1, -(2**63), 0, -2),
+        (-1, 0, 0, -1),
+        (0, 9, 0, 2),
+    ],
+)
+def test_slices_are_what_python_has(
+    chosen: Any, start: int, end: int, along: int, step: int
+) -> None:
+    x, _, call = chosen
+    np.testing.assert_array_equal(call(1, start, end, along, step)[1], x[start:end:step])
+
+
+def test_the_largest_are_in_order(chosen: Any) -> None:
+    """What is no number is larger than all; of equal ones, the first comes first."""
+    _, row, call = chosen
+    _, _, best, places, added = call(1, 0, 2, 0, 1)
+    np.testing.assert_array_equal(best, [np.nan, np.nan, np.inf, 2, 1])
+    np.testing.assert_array_equal(places, [1, 5, 2, 6, 0])
+    np.testing.assert_array_equal(added, np.cumsum(row[::-1])[::-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 0, 2, 0, 1), "the axes do not lead to the sizes of the result"),
+        ((1, 0, 3, 0, 1), "the slice does not have the sizes of the result"),
+        ((1, 0, 2, 1, 1), "the slice does not have the sizes of the result"),
+        ((1, 0, 2, 0, 1, 4), "the input 'k' does not lead to the sizes of the result"),
+    ],
+)
+def test_values_that_do_not_fit_are_an_error(
+    chosen: Any, arguments: tuple[int, ...], message: str
+) -> None:
+    _, _, call = chosen
+    with pytest.raises(AotcError, match=message):
+        call(*arguments)
+
+
+def _case(operator: str) -> tuple[Any, Any, Any, list[Any], list[Any]]:
+    """Names and types of inputs, those of results, attributes; values that fit, and that do not."""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+    def ints(*values: int) -> np.ndarray[Any, Any]:
+        return np.array(values, np.int64)
+
+    given = {"x": (1, [3, 4])}
+    vector = given | {"v": (7, [2])}
+    if operator == "Pad":
+        return given | {"v": (7, [4])}, [5, 4], {}, [x, ints(1, 0, 1, 0)], [x, ints(2, 0, 1, 0)]
+    if operator == "Reshape":
+        return vector, [6, 2], {}, [x, ints(-1, 2)], [x, ints(2, 6)]
+    if operator == "Tile":
+        return vector, [6, 4], {}, [x, ints(2, 1)], [x, ints(3, 1)]
+    if operator == "Unsqueeze":
+        one = given | {"v": (7, [1])}
+        return one, [1, 3, 4], {}, [x, ints(-3)], [x, ints(1)]
+    if operator == "ConstantOfShape":
+        return {"v": (7, [2])}, [2, 3], {}, [ints(2, 3)], [ints(3, 2)]
+    if operator == "Range":
+        limits = {name: (7, []) for name in "abc"}
+        numbers = [np.array(one, np.int64) for one in (0, 4, 1)]
+        return limits, [4], {}, numbers, [*numbers[:2], np.array(2, np.int64)]
+    assert operator == "DFT"
+    signal = np.arange(8, dtype=np.float32).reshape(1, 8, 1)
+    types = {"x": (1, [1, 8, 1]), "n": (7, []), "axis": (7, [])}
+    axis = np.array(1, np.int64)
+    return (
+        types,
+        [1, 8, 2],
+        {},
+        [signal, np.array(8, np.int64), axis],
+        [signal, np.array(6, np.int64), axis],
+    )
+
+
+@pytest.mark.parametrize(
+    "operator", ["ConstantOfShape", "DFT", "Pad", "Range", "Reshape", "Tile", "Unsqueeze"]
+)
+def test_values_lead_to_the_declared_sizes(operator: str, tmp_path: Path) -> None:
+    """A call with values that lead to other sizes than the model declares is an error."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    inputs, made, attributes, good, bad = _case(operator)
+    node = helper.make_node(operator, list(inputs), ["y"], **attributes)
+    element = 7 if operator == "Range" else 1
+    net = _build(tmp_path, [node], inputs, {"y": (element, made)})
+    types = [helper.make_tensor_value_info(name, *type_) for name, type_ in inputs.items()]
+    graph = helper.make_graph(
+        [node], "net", types, [helper.make_tensor_value_info("y", element, None)]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+    (expected,) = ReferenceEvaluator(model).run(None, dict(zip(inputs, good, strict=True)))
+    result = np.zeros(made, np.int64 if element == 7 else np.float32)
+    net(*good, result)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(AotcError, match=r"lead to the size|do not fit"):
+        net(*bad, result)
+
+
+def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:
+    """They are those of what the elements stand for."""
+    import ml_dtypes
+    import onnx
+    from onnx import helper, numpy_helper
+
+    dtype = ml_dtypes.float8_e4m3fn
+    generator = np.random.default_rng(0)
+    a, b = (generator.normal(size=shape).astype(dtype) for shape in ((4, 8), (8, 3)))
+    given = ("a", a), ("b", b)
+    weights = {
+        "a_scale": np.float32(0.5),
+        "a_zero": np.array(0, dtype),
+        "b_scale": np.array([0.5, 1, 2], np.float32),
+        "b_zero": np.zeros(3, dtype),
+        "y_scale": np.float32(0.25),
+        "y_zero": np.array(0, dtype),
+    }
+    names = ["a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "y_scale", "y_zero"]
+    graph = helper.make_graph(
+        [helper.make_node("QLinearMatMul", names, ["y"])],
+        "net",
+        [
+            helper.make_tensor_value_info(name, F8["float8_e4m3fn"], one.shape)
+            for name, one in given
+        ],
+        [helper.make_tensor_value_info("y", F8["float8_e4m3fn"], [4, 3])],
+        [numpy_helper.from_array(np.asarray(one), name) for name, one in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=11)
+    path = tmp_path / "net.onnx"
+    onnx.save(model, path)
+    options: Any = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80", "optimization": 1}
+    library = aotc.load(aotc.build(path, **options))
+    library.set_device("cpu")
+    result = np.zeros((4, 3), np.uint8)
+    library["net"](a.view(np.uint8), b.view(np.uint8), result)
+    exact = (a.astype(np.float32) * 0.5) @ (b.astype(np.float32) * weights["b_scale"])
+    expected = (exact / 0.25).astype(dtype).astype(np.float32)
+    np.testing.assert_allclose(result.view(dtype).astype(np.float32), expected, rtol=0.07)
