@@ -37,6 +37,7 @@ from aotc.lower.passes.rename_kernels import RenameKernels
 from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
+from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.sink_vectors import SinkVectors
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
@@ -91,6 +92,7 @@ _TENSORS: tuple[Pass, ...] = (
     _CSE,
     SimplifySizes(),
     _CANONICALIZE,
+    SizeResults(),
     TrimWindows(),
     *_upstream(
         "named operations become linalg.generic, without loops of one iteration",
