@@ -208,8 +208,7 @@ def plan_for(
     if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
         passes.append(Decompose())
     passes.append(CheckSizes())
-    if Level.TENSORS in has:
-        passes += _TENSORS
+    passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
     if has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
         passes += _LINALG
     passes += (*_LOOPS, MapParallelLoops(block=block), _CANONICALIZE, _CSE)
