@@ -15,6 +15,14 @@ func.func @joined(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %n: index) -> (tenso
   return %xy, %filled, %padded : tensor<?x4xf32>, tensor<?x3xf32>, tensor<?xf32>
 }
 
+// CHECK-LABEL: func.func @aotc_result_sizes_joined(
+// CHECK-SAME:    %[[X:.*]]: index, %[[Y:.*]]: index, %[[N:.*]]: index) -> (index, index, index, index, index)
+// CHECK:         cf.assert {{.*}}, "sizes that depend on values do not fit tensor.empty"
+// CHECK:         %[[ROWS:.*]] = arith.addi %[[X]], %[[Y]] : index
+// CHECK:         %[[LOW:.*]], %[[HIGH:.*]] = arith.mulsi_extended %[[X]], %[[FOUR:.*]] : index
+// CHECK:         cf.assert {{.*}}, "there is no memory for results of these sizes" {aotc.for_memory}
+// CHECK:         return %[[ROWS]], %[[FOUR]], %[[N]], %{{.*}}, %{{.*}} :
+
 // Elements are not read: a size that depends on them is unknown, and so is what is asserted of it.
 func.func @counted(%x: tensor<?xindex>) -> tensor<?xf32> attributes {llvm.emit_c_interface} {
   %c0 = arith.constant 0 : index
@@ -22,6 +30,12 @@ func.func @counted(%x: tensor<?xindex>) -> tensor<?xf32> attributes {llvm.emit_c
   %empty = tensor.empty(%n) : tensor<?xf32>
   return %empty : tensor<?xf32>
 }
+
+// CHECK-LABEL: func.func @aotc_result_sizes_counted(%{{.*}}: index) -> index
+// CHECK-NOT:     cf.assert
+// CHECK:         %[[UNKNOWN:.*]] = arith.constant -9223372036854775808 : index
+// CHECK-NOT:     cf.assert
+// CHECK:         return %[[UNKNOWN]] : index
 
 // What a loop carries has the size that it began with.
 func.func @carried(%x: tensor<?x4xf32>, %n: index, %which: i1) -> tensor<?x4xf32> attributes {llvm.emit_c_interface} {
@@ -39,8 +53,14 @@ func.func @carried(%x: tensor<?x4xf32>, %n: index, %which: i1) -> tensor<?x4xf32
   return %r : tensor<?x4xf32>
 }
 
+// CHECK-LABEL: func.func @aotc_result_sizes_carried(
+// CHECK-SAME:    %[[X:.*]]: index, %{{.*}}: index, %{{.*}}: i1) -> (index, index)
+// CHECK:         return %[[X]], %{{.*}} : index, index
+
 // The caller knows these sizes.
 func.func @fixed(%x: tensor<?x4xf32>) -> tensor<4xf32> attributes {llvm.emit_c_interface} {
   %empty = tensor.empty() : tensor<4xf32>
   return %empty : tensor<4xf32>
 }
+
+// CHECK-NOT: aotc_result_sizes_fixed
