@@ -119,9 +119,9 @@ AOTC_API aotc_status aotc_entry_enqueue(const aotc_entry *entry, void **values, 
 AOTC_API aotc_status aotc_device_set(int32_t ordinal);
 
 // Computes the sizes of the memrefs that an entry with `size_results` would return. It reads no
-// element, launches nothing and needs no device. given[i] is the address of scalar argument i, or of
-// as many numbers as memref i has dynamic dimensions (NULL where it has none). `sizes` is room for
-// the sizes of all of these results. out_shapes[i] gets those of result i: -1 for a size that
+// element, launches nothing and needs no device. given[i] is the address of scalar argument i, or
+// of as many numbers as memref i has dynamic dimensions (NULL where it has none). `sizes` is room
+// for the sizes of all of these results. out_shapes[i] gets those of result i: -1 for a size that
 // depends on elements. It may be NULL, and is not looked at for scalars.
 //
 // Refused as by aotc_entry_call: sizes of arguments that are negative or overflow

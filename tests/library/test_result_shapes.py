@@ -225,7 +225,12 @@ def test_a_size_that_depends_on_elements(library: aotc.Library) -> None:
         ("flattened", [(2**30, 2**30, 3)], "INVALID_ARGUMENT", "more elements than memory"),
         ("outer", [(2**30,), (2**30,)], "OUT_OF_MEMORY", r"no memory for a memref<\?x\?xf32>"),
         ("outer", [(2**40,), (2**40,)], "OUT_OF_MEMORY", "no memory for results of these sizes"),
-        ("joined", [(2**52, 4), (2**52, 4), 1], "OUT_OF_MEMORY", r"no memory for a memref<\?x4xf32"),
+        (
+            "joined",
+            [(2**52, 4), (2**52, 4), 1],
+            "OUT_OF_MEMORY",
+            r"no memory for a memref<\?x4xf32",
+        ),
     ],
 )
 def test_sizes_that_are_refused(

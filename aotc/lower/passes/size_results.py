@@ -1,4 +1,4 @@
-"""`aotc-size-results`: functions that compute the sizes of entries' results from their arguments'."""
+"""`aotc-size-results`: functions that compute the sizes of what entries return."""
 
 from __future__ import annotations
 

@@ -166,7 +166,9 @@ class _Sizes:
         ops.create("cf.assert", [fit], attributes=attributes)
 
     def constant(self, type_: Any, number: int) -> Any:
-        return self._make("arith.constant", [], [type_], {"value": ir.IntegerAttr.get(type_, number)})
+        return self._make(
+            "arith.constant", [], [type_], {"value": ir.IntegerAttr.get(type_, number)}
+        )
 
     def _make(
         self,
@@ -236,9 +238,7 @@ class _Sizes:
             blocks = [region.blocks[0] for region in owner.regions if len(region.blocks) == 1]
             if len(blocks) != len(_EITHER[owner.name]):
                 return None
-            values = [
-                list(block.operations)[-1].operation.operands[number] for block in blocks
-            ]
+            values = [list(block.operations)[-1].operation.operands[number] for block in blocks]
         found = []
         for value in values:
             found.append((yield value, dimension))

@@ -43,8 +43,7 @@ int main(void) {
   CHECK(add_result_shapes(3, 4, added) == AOTC_ASSERTION_FAILED && added[0] == 0);
   CHECK(strstr(sizes_last_error(), "'y' has another size in dimension 0 than 'x'") != NULL);
   CHECK(add_result_shapes(-1, -1, added) == AOTC_INVALID_ARGUMENT);
-  CHECK(join_result_shapes(0, 1, 1, INT64_MAX, true, joined, filled, NULL) ==
-        AOTC_OUT_OF_MEMORY);
+  CHECK(join_result_shapes(0, 1, 1, INT64_MAX, true, joined, filled, NULL) == AOTC_OUT_OF_MEMORY);
   CHECK(strstr(sizes_last_error(), "there is no memory for a memref<?xf32>") != NULL);
   CHECK(add_result_shapes(3, 3, added) == AOTC_OK && strcmp(sizes_last_error(), "") == 0);
   printf("failures: %d\n", failures);
