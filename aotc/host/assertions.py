@@ -24,7 +24,7 @@ from aotc.host.llvm_dialect import (
 )
 from aotc.manifest import Entry
 from aotc.mlir import ir
-from aotc.module_names import CHECK, GOES_ON, MESSAGE, RESULT_SIZES
+from aotc.module_names import CHECK, GOES_ON, MESSAGE
 from aotc.ops import symbol_of
 from aotc.rewrites.allocations import FOR_MEMORY
 
@@ -105,7 +105,6 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
         return
     _append_failures(host, calls, question)
     exported = {entry.symbol for entry in entries}
-    exported |= {f"{RESULT_SIZES}{entry.name}" for entry in entries}
     messages: dict[str, str] = {}
     for name, inside in calls.items():
         function = functions[name]

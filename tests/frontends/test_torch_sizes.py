@@ -111,6 +111,8 @@ def refuses(program: Any, given: Any, shapes: Any, wrong: Any, message: str, fol
     library = aotc.load(artifact)
     with pytest.raises(aotc.LibraryError, match=message):
         library.net(*[x.numpy() for x in wrong])
+    with pytest.raises(aotc.LibraryError, match=message):
+        library.net.result_shapes(*[x.numpy() for x in wrong])
 
 
 @pytest.mark.parametrize(
