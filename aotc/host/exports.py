@@ -122,7 +122,7 @@ def add_packed_calls(host: Any, entries: Sequence[Entry]) -> None:
     for entry in entries:
         _add_packed_call(host, entry, functions.get(entry.symbol))
         if RESULT_SHAPES in entry.functions:
-            _add_size_call(host, entry, functions[f"{RESULT_SIZES}{entry.name}"])
+            _add_size_call(host, entry, functions[f"{entry.name}{RESULT_SIZES}"])
 
 
 def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:

@@ -237,7 +237,7 @@ def sized_entries(source: Source, entries: tuple[Entry, ...]) -> frozenset[str]:
     functions = {symbol_of(function): function for function in functions_of(source.module)}
     found = set()
     for entry in entries:
-        function = functions.get(f"{RESULT_SIZES}{entry.name}")
+        function = functions.get(f"{entry.name}{RESULT_SIZES}")
         ranks = [len(value.shape) for value in entry.results if value.shape is not None]
         if function is None or function.name != "func.func":
             continue

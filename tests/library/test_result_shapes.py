@@ -274,3 +274,13 @@ def test_a_library_without_such_functions(tmp_path: Path) -> None:
     manifest.write_text(manifest.read_text().replace('"result_shapes"', '"other"'))
     library = aotc.load(artifact.path)
     assert library.joined.result_shapes((3, 4), (5, 4), 1.0) == ((-1, 4), (), (2,))
+
+
+def test_a_module_that_was_outlined_before(tmp_path: Path) -> None:
+    """`--emit mlir` has the functions: what is built of it has them, too."""
+    options = {"name": "s", "chips": "sm_80"}
+    outlined = aotc.build(PROGRAM, emit="mlir", out=tmp_path / "s.mlir", **options)
+    library = build(Path(outlined.path).read_text(), tmp_path)
+    assert library.joined.result_shapes((3, 4), (5, 4), 1.0)[0] == (8, 4)
+    with pytest.raises(aotc.LibraryError, match="'y' has another size"):
+        library.added.result_shapes((3,), (4,))

@@ -15,7 +15,7 @@ func.func @joined(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>, %n: index) -> (tenso
   return %xy, %filled, %padded : tensor<?x4xf32>, tensor<?x3xf32>, tensor<?xf32>
 }
 
-// CHECK-LABEL: func.func @aotc_result_sizes_joined(
+// CHECK-LABEL: func.func @joined.result_sizes(
 // CHECK-SAME:    %[[X:.*]]: index, %[[Y:.*]]: index, %[[N:.*]]: index) -> (index, index, index, index, index)
 // CHECK:         cf.assert {{.*}}, "sizes that depend on values do not fit tensor.empty"
 // CHECK:         %[[ROWS:.*]] = arith.addi %[[X]], %[[Y]] : index
@@ -31,7 +31,7 @@ func.func @counted(%x: tensor<?xindex>) -> tensor<?xf32> attributes {llvm.emit_c
   return %empty : tensor<?xf32>
 }
 
-// CHECK-LABEL: func.func @aotc_result_sizes_counted(%{{.*}}: index) -> index
+// CHECK-LABEL: func.func @counted.result_sizes(%{{.*}}: index) -> index
 // CHECK-NOT:     cf.assert
 // CHECK:         %[[UNKNOWN:.*]] = arith.constant -9223372036854775808 : index
 // CHECK-NOT:     cf.assert
@@ -53,7 +53,7 @@ func.func @carried(%x: tensor<?x4xf32>, %n: index, %which: i1) -> tensor<?x4xf32
   return %r : tensor<?x4xf32>
 }
 
-// CHECK-LABEL: func.func @aotc_result_sizes_carried(
+// CHECK-LABEL: func.func @carried.result_sizes(
 // CHECK-SAME:    %[[X:.*]]: index, %{{.*}}: index, %{{.*}}: i1) -> (index, index)
 // CHECK:         return %[[X]], %{{.*}} : index, index
 
@@ -63,4 +63,4 @@ func.func @fixed(%x: tensor<?x4xf32>) -> tensor<4xf32> attributes {llvm.emit_c_i
   return %empty : tensor<4xf32>
 }
 
-// CHECK-NOT: aotc_result_sizes_fixed
+// CHECK-NOT: fixed.result_sizes

@@ -1,6 +1,6 @@
 """Entries whose results have sizes that the caller does not know → functions that compute these.
 
-`aotc_result_sizes_NAME` takes the dynamic sizes of the entry's arguments, and its numbers, in their
+`NAME.result_sizes` takes the dynamic sizes of the entry's arguments, and its numbers, in their
 order, and returns all sizes of its results, one behind the other. It has no argument in memory, so
 it cannot read an element. It asserts what the entry asserts of sizes. A size that depends on
 elements is `UNKNOWN_SIZE`.
@@ -40,8 +40,13 @@ _Computation = Generator[_Question, Any, Any]
 def size_results(module: Any) -> None:
     """Adds the functions to a module whose entries are on tensors or on memrefs."""
     with module.context:
-        for function in functions_of(module):
+        functions = functions_of(module)
+        # What aotc made of a module may be given to it again.
+        known = set(map(ops.symbol_of, functions))
+        for function in functions:
             if function.name != "func.func" or ENTRY_ATTRIBUTE not in function.attributes:
+                continue
+            if f"{ops.symbol_of(function)}{RESULT_SIZES}" in known:
                 continue
             results = _results_of(function)
             if any(not type_.has_static_shape for type_ in results.values()):
@@ -72,7 +77,7 @@ def _add_function(entry: Any, results: dict[int, Any]) -> None:
             inputs.append(type_)
     outputs = [ops.index()] * sum(type_.rank for type_ in results.values())
     attributes = {
-        "sym_name": ir.StringAttr.get(f"{RESULT_SIZES}{ops.symbol_of(entry)}"),
+        "sym_name": ir.StringAttr.get(f"{ops.symbol_of(entry)}{RESULT_SIZES}"),
         "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
     }
     function = ops.create("func.func", attributes=attributes, regions=1)
@@ -124,7 +129,8 @@ class _Sizes:
         self._known: dict[_Question, Any] = {}
         # Equal operations are one, so that equal sizes are seen to be.
         self._made: dict[Any, Any] = {}
-        self._fits: list[Any] = []
+        # Whether an index can count each of the products, as a set in order.
+        self._fits: dict[Any, None] = {}
         rest = iter(given)
         for argument in self._block.arguments:
             type_ = argument.type
@@ -157,13 +163,9 @@ class _Sizes:
 
     def assert_that_products_fit(self) -> None:
         """As the entry refuses to allocate what is so large."""
-        if not self._fits:
-            return
-        fit = self._fits[0]
-        for one in self._fits[1:]:
-            fit = ops.binary("arith.andi", fit, one)
-        attributes = {"msg": ir.StringAttr.get(_OVERFLOW), FOR_MEMORY: ir.UnitAttr.get()}
-        ops.create("cf.assert", [fit], attributes=attributes)
+        for fits in self._fits:
+            attributes = {"msg": ir.StringAttr.get(_OVERFLOW), FOR_MEMORY: ir.UnitAttr.get()}
+            ops.create("cf.assert", [fits], attributes=attributes)
 
     def constant(self, type_: Any, number: int) -> Any:
         return self._make(
@@ -202,8 +204,7 @@ class _Sizes:
         sign = self._index_op("arith.shrsi", low, self.constant(left.type, _SIGN))
         predicate = {"predicate": ir.IntegerAttr.get(ops.integer(64), _EQ)}
         fits = self._make("arith.cmpi", [high, sign], [ops.integer(1)], predicate)
-        if fits not in self._fits:
-            self._fits.append(fits)
+        self._fits[fits] = None
         return low
 
     def _computed(self, question: _Question) -> _Computation:
