@@ -440,6 +440,7 @@ _GIVEN = {
     "tensor.splat": 1,
     "tensor.expand_shape": 1,
     "memref.expand_shape": 1,
+    "memref.view": 2,
 }
 _RULES: dict[str, Callable[[_Sizes, Any, int], _Computation]] = {
     "bufferization.alloc_tensor": _Sizes._allocated,
@@ -447,6 +448,7 @@ _RULES: dict[str, Callable[[_Sizes, Any, int], _Computation]] = {
     "memref.alloca": _Sizes._allocated,
     "tensor.extract_slice": _Sizes._sliced,
     "memref.subview": _Sizes._sliced,
+    "memref.reinterpret_cast": _Sizes._sliced,
     "tensor.collapse_shape": _Sizes._collapsed,
     "memref.collapse_shape": _Sizes._collapsed,
     "tensor.concat": _Sizes._joined,
@@ -456,6 +458,7 @@ _RULES: dict[str, Callable[[_Sizes, Any, int], _Computation]] = {
 # Operation → the operand whose sizes its result has.
 _LIKE_OPERAND = {
     "tensor.cast": 0,
+    "tensor.bitcast": 0,
     "memref.cast": 0,
     "memref.memory_space_cast": 0,
     "bufferization.to_tensor": 0,
