@@ -20,6 +20,8 @@ from aotc.errors import InputError
 from aotc.pipes import read_file
 
 SCHEMA_VERSION = 2
+# Among the C functions of an entry, the one that tells the sizes of what the entry returns.
+RESULT_SHAPES = "result_shapes"
 
 
 class Dtype(Enum):
@@ -116,9 +118,10 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     """A function that other programs call.
 
     `functions` are its C functions in a library, by what they do: `call`, `async` (unless
-    `why_not_async` says why there is none), `memref`, `c_interface`. `state` is the C type of the
-    object that callers give in place of the arguments that are state, if there are any. `call` is
-    there for a module of PyTorch.
+    `why_not_async` says why there is none), `memref`, `c_interface`, and `result_shapes` where it
+    returns memrefs whose sizes are not known. `state` is the C type of the object that callers give
+    in place of the arguments that are state, if there are any. `call` is there for a module of
+    PyTorch.
     """
 
     name: str

@@ -25,3 +25,7 @@ CHECK = "aotc_check"
 MESSAGE = "aotc.message"
 # Another: whether the function that was called last came to its end.
 GOES_ON = "aotc_task_goes_on"
+# Behind the name of an entry: the function that computes the sizes of what the entry returns.
+RESULT_SIZES = ".result_sizes"
+# The types of the numbers among its arguments: what sizes are computed from.
+SIZE_NUMBERS = frozenset(("index", "i1", "i8", "i16", "i32", "i64", "f32", "f64"))

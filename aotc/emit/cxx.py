@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from aotc.emit.c_text import c_identifier, c_name, c_string
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
-from aotc.emit.signatures import STATE, STREAM, dynamic_dimensions, parameter_name
-from aotc.manifest import Entry, Manifest, Value
+from aotc.emit.signatures import (
+    STATE,
+    STREAM,
+    dynamic_dimensions,
+    parameter_name,
+    shape_name,
+)
+from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Value
 from aotc.toolchain.data import data_dir
 
 # What is in namespace aotc for all libraries, whose own namespaces are beside it.
@@ -38,7 +44,11 @@ inline ::aotc::v1::status unload() noexcept {{
     entries = "\n".join(
         text
         for entry in manifest.entries
-        for text in (_call(entry), _enqueue(entry) if "async" in entry.functions else "")
+        for text in (
+            _call(entry),
+            _enqueue(entry) if "async" in entry.functions else "",
+            _result_shapes(entry) if RESULT_SHAPES in entry.functions else "",
+        )
         if text
     )
     name = c_name(manifest.library)
@@ -52,7 +62,13 @@ inline ::aotc::v1::status unload() noexcept {{
 
 
 def _parameters(entry: Entry) -> list[str]:
-    parameters = [] if entry.state is None else [f"::{entry.state} *{STATE}"]
+    results = [f"{result_type(value)} &{parameter_name(value)}" for value in entry.results]
+    state = [] if entry.state is None else [f"::{entry.state} *{STATE}"]
+    return [*state, *_given(entry), *results]
+
+
+def _given(entry: Entry) -> list[str]:
+    parameters = []
     for value in entry.given:
         if value.is_scalar:
             parameters.append(f"{scalar_type(value.dtype)} {parameter_name(value)}")
@@ -63,8 +79,7 @@ def _parameters(entry: Entry) -> list[str]:
         parameters.append(
             f"::aotc::v1::buffer<{element}, {len(value.shape)}> {parameter_name(value)}"
         )
-    results = [f"{result_type(value)} &{parameter_name(value)}" for value in entry.results]
-    return [*parameters, *results]
+    return parameters
 
 
 def _state(entry: Entry) -> list[str]:
@@ -108,6 +123,26 @@ def _enqueue(entry: Entry) -> str:
         f"inline ::aotc::v1::status {c_identifier(entry.name)}_async({parameters}) noexcept {{\n"
         f"{_descriptors(entry)}{checks}"
         f"  return made(::{entry.functions['async']}({', '.join(arguments)}));\n}}\n"
+    )
+
+
+def _result_shapes(entry: Entry) -> str:
+    """Of the buffers, the sizes alone are looked at: their pointers may be null."""
+    returned = [value for value in entry.results if value.shape is not None]
+    parameters = _given(entry) + [
+        f"std::array<int64_t, {len(value.shape or ())}> &{shape_name(value)}" for value in returned
+    ]
+    arguments = []
+    for i, value in enumerate(entry.given):
+        if value.is_scalar:
+            arguments.append(parameter_name(value))
+        arguments += [f"m{i}.sizes[{dimension}]" for dimension in dynamic_dimensions(value)]
+    arguments += [f"{shape_name(value)}.data()" for value in returned]
+    return (
+        f"inline ::aotc::v1::status {c_identifier(entry.name)}_result_shapes"
+        f"({', '.join(parameters)}) noexcept {{\n"
+        f"{_descriptors(entry)}"
+        f"  return made(::{entry.functions[RESULT_SHAPES]}({', '.join(arguments)}));\n}}\n"
     )
 
 

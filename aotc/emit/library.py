@@ -15,10 +15,12 @@ from aotc.emit.signatures import (
     parameter_list,
     parameter_name,
     plain_parameters,
+    shape_name,
+    shape_parameters,
     size_name,
 )
 from aotc.emit.table import entry_tables
-from aotc.manifest import Entry, Manifest, Value
+from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Value
 
 _OWN = """\
 int32_t {status}(void) {
@@ -140,9 +142,31 @@ def _functions(entry: Entry, index: int, fields: Sequence[str]) -> str:
             f"int32_t {entry.functions['async']}({enqueued}) {{\n"
             f"{descriptors}{by_pointer}{enqueue}\n"
         )
-    return text + (
+    text += (
         f"int32_t {entry.functions['memref']}({parameter_list(memref_parameters(entry))}) {{\n"
         f"{by_memref}{call}"
+    )
+    return text + (f"\n{_result_shapes(entry, index)}" if RESULT_SHAPES in entry.functions else "")
+
+
+def _result_shapes(entry: Entry, index: int) -> str:
+    given = []
+    for value in entry.arguments:
+        sizes = [size_name(value, dimension) for dimension in dynamic_dimensions(value)]
+        if value.is_scalar:
+            given.append(f"&{parameter_name(value)}")
+        else:
+            given.append(f"(const int64_t[]){{{', '.join(sizes)}}}" if sizes else "NULL")
+    shapes = ["NULL" if value.is_scalar else shape_name(value) for value in entry.results]
+    count = sum(len(value.shape) for value in entry.results if value.shape is not None)
+    parameters = parameter_list(shape_parameters(entry))
+    return (
+        f"int32_t {entry.functions[RESULT_SHAPES]}({parameters}) {{\n"
+        # C has no empty arrays.
+        f"  const void *const given[] = {{{', '.join(given) or 'NULL'}}};\n"
+        f"  int64_t *const shapes[] = {{{', '.join(shapes)}}};\n"
+        f"  int64_t sizes[{count}];\n"
+        f"  return (int32_t)aotc_entry_size_results(&entries[{index}], given, sizes, shapes);\n}}\n"
     )
 
 

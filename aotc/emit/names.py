@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
 from aotc.emit.c_text import c_identifier, c_name
 from aotc.errors import InputError
 from aotc.input.entries import RUNTIME_PREFIXES
-from aotc.manifest import Entry, Manifest
+from aotc.manifest import RESULT_SHAPES, Entry, Manifest
 
 # What the runtime calls: an entry of this name would be called in its place.
 CALLED = frozenset(
@@ -54,8 +54,11 @@ def _own_name(name: str, prefix: str, word: str) -> str:
     return f"{prefix or f'{c_identifier(name)}_'}{word}"
 
 
-def name_functions(entries: Iterable[Entry], prefix: str, state: str) -> tuple[Entry, ...]:
-    """The entries with their C functions' names; `state` is the type of what they take as such."""
+def name_functions(
+    entries: Iterable[Entry], prefix: str, state: str, sized: Collection[str] = ()
+) -> tuple[Entry, ...]:
+    """The entries with their C functions' names; `state` is the type of what they take as such,
+    `sized` names those that have a function for the sizes of their results."""
     named = []
     for entry in entries:
         name = c_identifier(f"{prefix}{entry.name}")
@@ -64,6 +67,7 @@ def name_functions(entries: Iterable[Entry], prefix: str, state: str) -> tuple[E
             **({"async": f"{name}_async"} if entry.why_not_async is None else {}),
             "memref": f"{name}_memref",
             "c_interface": f"_mlir_ciface_{prefix}{entry.name}",
+            **({RESULT_SHAPES: f"{name}_result_shapes"} if entry.name in sized else {}),
         }
         takes_state = len(entry.given) < len(entry.arguments)
         named.append(replace(entry, functions=functions, state=state if takes_state else None))

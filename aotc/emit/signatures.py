@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from aotc.emit.c_text import c_identifier
 from aotc.emit.c_types import element_type, memref_type, result_type, scalar_type
-from aotc.manifest import Entry, Value
+from aotc.manifest import RESULT_SHAPES, Entry, Value
 
 # The stream of `async`, and the state; no argument's name ends without `_`.
 STREAM = "aotc_stream"
@@ -27,6 +27,10 @@ def dynamic_dimensions(value: Value) -> list[int]:
 
 def size_name(value: Value, dimension: int) -> str:
     return f"size{dimension}_of_{c_identifier(value.name)}_"
+
+
+def shape_name(value: Value) -> str:
+    return f"shape_of_{c_identifier(value.name)}_"
 
 
 def signature(entry: Entry) -> str:
@@ -46,6 +50,7 @@ def prototypes(entry: Entry) -> dict[str, str]:
         "call": plain,
         "async": [*plain, f"void *{STREAM}"],
         "memref": memref_parameters(entry),
+        RESULT_SHAPES: shape_parameters(entry),
     }
     return {
         kind: f"int32_t {entry.functions[kind]}({parameter_list(of_kind)});"
@@ -77,6 +82,21 @@ def memref_parameters(entry: Entry) -> list[str]:
         for value in entry.given
     ]
     return [*_state(entry), *arguments, *_results(entry)]
+
+
+def shape_parameters(entry: Entry) -> list[str]:
+    """The parameters of `result_shapes`: of a memref the sizes alone, and no state, whose sizes are
+    known; for each memref that is returned, where its sizes go."""
+    parameters = []
+    for value in entry.given:
+        if value.is_scalar:
+            parameters.append(f"{scalar_type(value.dtype)} {parameter_name(value)}")
+        parameters += [f"int64_t {size_name(value, i)}" for i in dynamic_dimensions(value)]
+    return parameters + [
+        f"int64_t {shape_name(value)}[{len(value.shape) or 1}]"
+        for value in entry.results
+        if value.shape is not None
+    ]
 
 
 def _state(entry: Entry) -> list[str]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.emit.c_text import c_bool, c_identifier, c_string
-from aotc.manifest import Dtype, Entry, Field, Manifest, Memory, Value, built_for_text
+from aotc.manifest import (
+    RESULT_SHAPES,
+    Dtype,
+    Entry,
+    Field,
+    Manifest,
+    Memory,
+    Value,
+    built_for_text,
+)
 
 _DTYPES = {dtype: f"AOTC_DTYPE_{dtype.name}" for dtype in Dtype}
 _MEMORIES = {
@@ -20,12 +29,22 @@ def packed_symbol(entry: Entry) -> str:
     return f"aotc_call_{c_identifier(entry.name)}"
 
 
+def size_symbol(entry: Entry) -> str:
+    """The function that computes the sizes of what an entry returns."""
+    return f"aotc_size_{c_identifier(entry.name)}"
+
+
 def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
     """`entries`: an aotc_entry for each entry, with what it refers to; data only.
 
     They have the names of the module, or (`in_c`) those of the library's functions.
     """
     parts = [f"void {packed_symbol(entry)}(void **values);\n" for entry in manifest.entries]
+    parts += [
+        f"void {size_symbol(entry)}(const void *const *given, int64_t *out_sizes);\n"
+        for entry in manifest.entries
+        if in_c and RESULT_SHAPES in entry.functions
+    ]
     for i, entry in enumerate(manifest.entries):
         parts.append(_values(f"arguments_{i}", entry.arguments))
         parts.append(_values(f"results_{i}", entry.results))
@@ -37,7 +56,13 @@ def entry_tables(manifest: Manifest, *, in_c: bool = False) -> str:
         f"     .results = {_reference(f'results_{i}', entry.results)},\n"
         f"     .call = {packed_symbol(entry)},\n"
         f"     .touches_memory_on_host = {c_bool(entry.touches_memory_on_host)},\n"
-        f"     .why_not_async = {_optional(entry.why_not_async)}}},\n"
+        f"     .why_not_async = {_optional(entry.why_not_async)}"
+        + (
+            f",\n     .size_results = {size_symbol(entry)}"
+            if in_c and RESULT_SHAPES in entry.functions
+            else ""
+        )
+        + "},\n"
         for i, entry in enumerate(manifest.entries)
     ]
     parts.append(_array("aotc_entry", "entries", rows))

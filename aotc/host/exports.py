@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.emit.table import packed_symbol
+from aotc.emit.table import packed_symbol, size_symbol
 from aotc.errors import InputError
 from aotc.host.llvm_dialect import (
     append_with_declarations,
@@ -19,8 +19,9 @@ from aotc.host.llvm_dialect import (
     signature,
 )
 from aotc.input.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN, refuse_main
-from aotc.manifest import Entry, Value
+from aotc.manifest import RESULT_SHAPES, Entry, Value
 from aotc.mlir import ir
+from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS
 from aotc.ops import symbol_of
 
 _USER_MAIN = "aotc_user_main"
@@ -120,6 +121,8 @@ def add_packed_calls(host: Any, entries: Sequence[Entry]) -> None:
     }
     for entry in entries:
         _add_packed_call(host, entry, functions.get(entry.symbol))
+        if RESULT_SHAPES in entry.functions:
+            _add_size_call(host, entry, functions[f"{entry.name}{RESULT_SIZES}"])
 
 
 def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
@@ -182,6 +185,51 @@ def _add_packed_call(host: Any, entry: Entry, function: Any | None) -> None:
         host,
         f"{alias}\nllvm.func hidden @{packed_symbol(entry)}(%values: !llvm.ptr) {{\n  {body}\n}}",
         {symbol: declaration(symbol, parameters, "void" if result == "void" else result_mlir)},
+    )
+
+
+def _add_size_call(host: Any, entry: Entry, function: Any) -> None:
+    """`aotc_size_NAME(given, out_sizes)`: given[i] is the address of scalar argument i, or of the
+    dynamic sizes of memref i; the sizes of the results go to `out_sizes`, one behind the other."""
+    parameters, result = signature(function)
+    lines: list[str] = []
+    arguments: list[str] = []
+    for i, value in enumerate(entry.arguments):
+        places = range(1 if value.shape is None else value.shape.count(None))
+        if value.is_scalar and value.type not in SIZE_NUMBERS:
+            continue
+        if places:
+            lines.append(
+                f"%q{i} = llvm.getelementptr %given[{i}] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr"
+            )
+            lines.append(f"%p{i} = llvm.load %q{i} : !llvm.ptr -> !llvm.ptr")
+        for place in places:
+            name, type_ = f"{i}_{place}", parameters[len(arguments)]
+            lines.append(
+                f"%a{name} = llvm.getelementptr %p{i}[{place}] : (!llvm.ptr) -> !llvm.ptr, i64"
+            )
+            lines.append(f"%v{name} = llvm.load %a{name} : !llvm.ptr -> {type_}")
+            arguments.append(f"%v{name}")
+    count = sum(len(value.shape) for value in entry.results if value.shape is not None)
+    result_mlir = result if count == 1 else f"!llvm.{result}"
+    symbol = symbol_of(function)
+    lines.append(
+        f'%sizes = llvm.call @"{symbol}"({", ".join(arguments)}) : ({", ".join(parameters)})'
+        f" -> {result_mlir}"
+    )
+    for i in range(count):
+        size = "%sizes" if count == 1 else f"%s{i}"
+        if count > 1:
+            lines.append(f"{size} = llvm.extractvalue %sizes[{i}] : {result_mlir}")
+        lines.append(f"%o{i} = llvm.getelementptr %out[{i}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        lines.append(f"llvm.store {size}, %o{i} : i64, !llvm.ptr")
+    lines.append("llvm.return")
+    body = "\n  ".join(lines)
+    append_with_declarations(
+        host,
+        f"llvm.func hidden @{size_symbol(entry)}(%given: !llvm.ptr, %out: !llvm.ptr) {{\n"
+        f"  {body}\n}}",
+        {symbol: declaration(symbol, parameters, result_mlir)},
     )
 
 

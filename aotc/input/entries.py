@@ -15,6 +15,7 @@ from aotc.errors import InputError, near_names
 from aotc.input.source import Problem, Source, input_error
 from aotc.manifest import Call, Dtype, Entry, Value, parse_call
 from aotc.mlir import ir
+from aotc.module_names import RESULT_SIZES
 from aotc.ops import body_of_module, is_declaration, symbol_of
 
 ENTRY_ATTRIBUTE = "llvm.emit_c_interface"
@@ -228,6 +229,22 @@ def describe_again(source: Source, entries: tuple[Entry, ...]) -> tuple[Entry, .
     if problems:
         raise input_error(source, problems)
     return again
+
+
+def sized_entries(source: Source, entries: tuple[Entry, ...]) -> frozenset[str]:
+    """The names of the entries for whose results a lowering has left a function that computes the
+    sizes, all of them."""
+    functions = {symbol_of(function): function for function in functions_of(source.module)}
+    found = set()
+    for entry in entries:
+        function = functions.get(f"{entry.name}{RESULT_SIZES}")
+        ranks = [len(value.shape) for value in entry.results if value.shape is not None]
+        if function is None or function.name != "func.func":
+            continue
+        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        if len(type_.results) == sum(ranks):
+            found.add(entry.name)
+    return frozenset(found)
 
 
 def _with_results(before: Entry, after: Entry) -> Entry:

@@ -15,7 +15,7 @@ from aotc.library.frameworks import Framework
 from aotc.library.outputs import MADE, Outputs, check_overlaps
 from aotc.library.results import give_back
 from aotc.library.state import State
-from aotc.manifest import Entry, Manifest, Value, read_manifest
+from aotc.manifest import RESULT_SHAPES, Entry, Manifest, Value, read_manifest
 
 # By status, as the header has them.
 _STATUSES = (
@@ -58,6 +58,9 @@ class Function:
         self._enqueues = None
         if "async" in entry.functions:
             self._enqueues = library.function(entry.functions["async"])
+        self._shapes = None
+        if RESULT_SHAPES in entry.functions:
+            self._shapes = library.function(entry.functions[RESULT_SHAPES])
 
     @property
     def library(self) -> Library:
@@ -84,6 +87,50 @@ class Function:
         if not found:
             return None
         return found[0] if len(found) == 1 else tuple(found)
+
+    def result_shapes(self, *positional: Any, **named: Any) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the results that a call with these arguments would give, in the module's
+        order; those of numbers are (). An array may be given as its shape, a tuple or a list, and
+        results and the state be left out. Nothing is computed, and no element is read.
+
+        A size that depends on elements is -1, and so is each that the module does not tell before
+        the call: one that arrived on memrefs from other functions, say. Raises InputError for
+        shapes that do not fit the types, and LibraryError for those that the entry would refuse.
+        """
+        if self.entry.state is not None:
+            named.pop("state", None)
+        given = self._bind(positional, named)
+        values: list[Any] = []
+        for value, thing in zip(self.entry.given, given, strict=True):
+            if value.shape is None:
+                values.append(to_scalar(value, thing))
+            elif value.result is None or thing is not MADE:
+                sizes = zip(self._shape(value, thing), value.shape, strict=True)
+                values += [ctypes.c_int64(size) for size, known in sizes if known is None]
+        returned = [value for value in self.entry.results if value.shape is not None]
+        shapes = [(ctypes.c_int64 * len(value.shape or ()))() for value in returned]
+        if self._shapes is not None:
+            self._library.check(self._shapes(*values, *shapes))
+            known = {id(one): tuple(shape) for one, shape in zip(returned, shapes, strict=True)}
+        else:
+            known = {}
+        every = [
+            value for value in (*self.entry.given, *self.entry.results) if value.result is not None
+        ]
+        return tuple(
+            known.get(id(value), tuple(-1 if n is None else n for n in value.shape or ()))
+            for value in sorted(every, key=lambda value: value.result or 0)
+        )
+
+    def _shape(self, value: Value, thing: Any) -> tuple[int, ...]:
+        """The shape that an argument has, or is."""
+        shape = tuple(thing if isinstance(thing, tuple | list) else getattr(thing, "shape", ()))
+        assert value.shape is not None
+        if not all(hasattr(size, "__index__") for size in shape) or not _fits(shape, value.shape):
+            raise InputError(
+                f"{self.entry.name}: argument '{value.name}' ({value.type}): its shape is {shape}."
+            )
+        return tuple(size.__index__() for size in shape)
 
     def results(
         self,

@@ -21,6 +21,7 @@ from aotc.input.entries import (
     has_program_main,
     lowered_entries,
     mark_entries,
+    sized_entries,
 )
 from aotc.input.kernels import mark_kernels
 from aotc.input.source import Source, adopt_module, parse_source, read_source
@@ -104,7 +105,10 @@ def outline_module(build: Build, loaded: Loaded) -> Outlined:
     check_kernels(source)
     given = tuple(binary for target in TARGETS for binary in target.given_binaries(source))
     entries = name_functions(
-        describe_accesses(source.module, entries), r.prefix, state_type(r.name, r.prefix)
+        describe_accesses(source.module, entries),
+        r.prefix,
+        state_type(r.name, r.prefix),
+        sized_entries(source, entries),
     )
     modules = gpu_modules(source.module)
     for gpu_module in modules:

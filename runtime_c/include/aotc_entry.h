@@ -68,6 +68,9 @@ typedef struct aotc_entry {
   void (*call)(void **values);
   bool touches_memory_on_host; // then the caller's stream must synchronize inside the entry
   const char *why_not_async;   // NULL: aotc_entry_enqueue can call it
+  // Computes the sizes of the memrefs that the entry returns, one behind the other: AOTC_DYNAMIC
+  // for what depends on elements. `given` is as in aotc_entry_size_results. NULL: there is none.
+  void (*size_results)(const void *const *given, int64_t *out_sizes);
 } aotc_entry;
 
 // Fills the descriptor of a memref at `pointer`: `sizes` has one number for each dynamic dimension,
@@ -114,6 +117,18 @@ AOTC_API aotc_status aotc_entry_enqueue(const aotc_entry *entry, void **values, 
 // too, where the CPU was requested or is in use. AOTC_DEVICE=cuda:N outranks it.
 #define AOTC_CPU (-1)
 AOTC_API aotc_status aotc_device_set(int32_t ordinal);
+
+// Computes the sizes of the memrefs that an entry with `size_results` would return. It reads no
+// element, launches nothing and needs no device. given[i] is the address of scalar argument i, or
+// of as many numbers as memref i has dynamic dimensions (NULL where it has none). `sizes` is room
+// for the sizes of all of these results. out_shapes[i] gets those of result i: -1 for a size that
+// depends on elements. It may be NULL, and is not looked at for scalars.
+//
+// Refused as by aotc_entry_call: sizes of arguments that are negative or overflow
+// (AOTC_INVALID_ARGUMENT), that the entry asserts not to be (AOTC_ASSERTION_FAILED), and results
+// that no memory can hold (AOTC_OUT_OF_MEMORY). After a failure, all sizes are 0.
+AOTC_API aotc_status aotc_entry_size_results(const aotc_entry *entry, const void *const *given,
+                                             int64_t *sizes, int64_t *const *out_shapes);
 
 // Frees the allocated pointer of a result that the caller owns, wherever it is; NULL is fine. The
 // message of an earlier failure stays, unless this fails.

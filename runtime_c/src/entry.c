@@ -514,11 +514,9 @@ static void run_on_stream(call *c, void *stream, const surroundings *before) {
 
 typedef enum manner { AND_WAIT, ON_STREAM } manner;
 
-// What the caller is told does not stop what this thread does next.
-static aotc_status tell(aotc_rt_thread *thread, const aotc_entry *entry, void **values) {
+aotc_status aotc_rt_entry_tell(aotc_rt_thread *thread) {
   aotc_status status = thread->error.status;
   if (status != AOTC_OK) {
-    zero_results(entry, values);
     thread->told = thread->error;
     thread->error.status = AOTC_OK;
     thread->error.message[0] = '\0';
@@ -555,7 +553,10 @@ static aotc_status run(const aotc_entry *entry, void **values, manner how, void 
   if (c.pieces != small) {
     free(c.pieces);
   }
-  return tell(thread, entry, values);
+  if (thread->error.status != AOTC_OK) {
+    zero_results(entry, values);
+  }
+  return aotc_rt_entry_tell(thread);
 }
 
 aotc_status aotc_entry_call(const aotc_entry *entry, void **values) {

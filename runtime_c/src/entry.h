@@ -29,6 +29,16 @@ size_t aotc_rt_value_bytes(const aotc_value *value); // of the scalar, or of the
 bool aotc_rt_entry_check(const aotc_entry *entry, void **values, bool are_described,
                          aotc_rt_piece *out_pieces);
 
+// Checks the sizes of every argument, without their memory. `given` is as in
+// aotc_entry_size_results.
+bool aotc_rt_entry_check_sizes(const aotc_entry *entry, const void *const *given);
+
+// Whether a memref of these sizes, which may be AOTC_DYNAMIC, has no more bytes than memory can.
+bool aotc_rt_fits_memory(const aotc_value *value, const int64_t *sizes);
+
+// Ends a call: what the caller is told does not stop what this thread does next.
+aotc_status aotc_rt_entry_tell(aotc_rt_thread *thread);
+
 // Records a failure of argument `index`.
 __attribute__((format(printf, 4, 5))) aotc_status aotc_rt_fail_argument(aotc_status status,
                                                                         const aotc_entry *entry,

@@ -88,12 +88,19 @@ typedef struct check {
 #define REFUSE(c, ...)                                                                             \
   (aotc_rt_fail_argument(AOTC_INVALID_ARGUMENT, (c)->entry, (c)->index, __VA_ARGS__), false)
 
+static bool check_size(const check *c, int32_t i, int64_t size) {
+  if (size < 0) {
+    return REFUSE(c, "dimension %d has the negative size %lld", (int)i, (long long)size);
+  }
+  return true;
+}
+
 static bool check_sizes(const check *c, bool *out_has_elements) {
   *out_has_elements = true;
   for (int32_t i = 0; i < c->value->rank; ++i) {
     int64_t size = c->memref->sizes_and_strides[i];
-    if (size < 0) {
-      return REFUSE(c, "dimension %d has the negative size %lld", (int)i, (long long)size);
+    if (!check_size(c, i, size)) {
+      return false;
     }
     if (size != c->value->shape[i] && c->value->shape[i] != AOTC_DYNAMIC) {
       return REFUSE(c, "dimension %d has size %lld, the type says %lld", (int)i, (long long)size,
@@ -204,6 +211,43 @@ bool aotc_rt_entry_check(const aotc_entry *entry, void **values, bool are_descri
                 (has_elements &&
                  (!check_layout(&c, &count) || !check_memory(&c, count, &out_pieces[i]))))) {
       return false;
+    }
+  }
+  return true;
+}
+
+// -------------------------------------------------------------------------------------------------
+// Sizes alone
+
+bool aotc_rt_fits_memory(const aotc_value *value, const int64_t *sizes) {
+  int64_t bytes = (int64_t)elements[value->dtype].bytes;
+  bool fits = true;
+  for (int32_t i = 0; i < value->rank; ++i) {
+    if (sizes[i] == 0) {
+      return true;
+    }
+    fits = fits && (sizes[i] == AOTC_DYNAMIC || !__builtin_mul_overflow(bytes, sizes[i], &bytes));
+  }
+  return fits && (uint64_t)bytes <= MAX_BYTES;
+}
+
+bool aotc_rt_entry_check_sizes(const aotc_entry *entry, const void *const *given) {
+  for (int32_t i = 0; i < entry->argument_count; ++i) {
+    const check c = {entry, i, &entry->arguments[i], NULL};
+    const int64_t *sizes = given[i];
+    int64_t bytes = (int64_t)elements[c.value->dtype].bytes;
+    bool fits = true;
+    bool has_elements = true;
+    for (int32_t k = 0; k < c.value->rank; ++k) {
+      int64_t size = c.value->shape[k] == AOTC_DYNAMIC ? *sizes++ : c.value->shape[k];
+      if (!check_size(&c, k, size)) {
+        return false;
+      }
+      has_elements = has_elements && size > 0;
+      fits = fits && !__builtin_mul_overflow(bytes, size, &bytes);
+    }
+    if (has_elements && (!fits || (uint64_t)bytes > MAX_BYTES)) {
+      return REFUSE(&c, "it has more elements than memory can hold");
     }
   }
   return true;

@@ -30,10 +30,14 @@ def _build(path: Path) -> aotc.Artifact:
     return aotc.build(path, emit="shared", out=f"{path.parent}/", chips=CHIP)
 
 
-def _check(artifact: aotc.Artifact, path: Path, inputs: list[Any]) -> None:
+def _results(path: Path, inputs: list[Any]) -> list[Any]:
     session = onnxruntime.InferenceSession(path)
     names = [value.name for value in session.get_inputs()]
-    results = session.run(None, dict(zip(names, inputs, strict=True)))
+    return list(session.run(None, dict(zip(names, inputs, strict=True))))
+
+
+def _check(artifact: aotc.Artifact, path: Path, inputs: list[Any]) -> None:
+    results = _results(path, inputs)
     got = call(artifact, path.stem, inputs, results)
     for ours, theirs in zip(got, results, strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
@@ -138,8 +142,51 @@ def test_models_that_pytorch_exports(name: str, dtype: str, batch: int, tmp_path
 def test_a_batch_of_any_size(name: str, tmp_path: Path) -> None:
     path, inputs = _exported(name, "f32", 3, tmp_path, dynamic_shapes=({0: "batch"},))
     artifact = _build(path)
+    entry = aotc.load(artifact)[path.stem]
     for batch in (1, 2, 8):
         _check(artifact, path, inputs(batch))
+        shapes = [result.shape for result in _results(path, inputs(batch))]
+        assert entry.result_shapes(*inputs(batch)) == tuple(shapes)
+
+
+def test_shapes_of_results(tmp_path: Path) -> None:
+    """Of a Reshape, a Pad of a Concat, a Slice and a Transpose of sizes that are not known."""
+    helper, floats = onnx.helper, onnx.TensorProto.FLOAT
+    numbers = {
+        "rows": np.array([-1, 3], np.int64),
+        "pads": np.array([0, 1, 2, 0], np.int64),
+        "first": np.array([1], np.int64),
+        "last": np.array([-1], np.int64),
+        "axis": np.array([0], np.int64),
+    }
+    nodes = [
+        helper.make_node("Add", ["x", "z"], ["sum"]),
+        helper.make_node("Reshape", ["sum", "rows"], ["parted"]),
+        helper.make_node("Concat", ["x", "y"], ["joined"], axis=0),
+        helper.make_node("Pad", ["joined", "pads"], ["padded"]),
+        helper.make_node("Slice", ["x", "first", "last", "axis"], ["sliced"]),
+        helper.make_node("Transpose", ["y"], ["turned"]),
+    ]
+    given = {"x": ["n", 6], "y": ["k", 6], "z": ["n", 6]}
+    outputs = {"parted": ["r", 3], "padded": ["p", 7], "sliced": ["t", 6], "turned": [6, "k"]}
+    values = [
+        [helper.make_tensor_value_info(name, floats, shape) for name, shape in some.items()]
+        for some in (given, outputs)
+    ]
+    constants = [onnx.numpy_helper.from_array(value, name) for name, value in numbers.items()]
+    path = tmp_path / "shapes.onnx"
+    graph = helper.make_graph(nodes, "shapes", *values, constants)
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    entry = aotc.load(_build(path)).shapes
+    for n, k in ((4, 2), (3, 1), (6, 5)):
+        inputs = [np.full((rows, 6), rows, np.float32) for rows in (n, k, n)]
+        results = _results(path, inputs)
+        assert entry.result_shapes((n, 6), (k, 6), (n, 6)) == tuple(one.shape for one in results)
+        for ours, theirs in zip(entry(*inputs), results, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(aotc.LibraryError, match="'z' has another size in dimension 0 than 'x'"):
+        entry.result_shapes((4, 6), (2, 6), (5, 6))
 
 
 @pytest.mark.parametrize("opset", [18, 20])

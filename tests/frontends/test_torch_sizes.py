@@ -33,6 +33,7 @@ def check(program: Any, shapes: Any, inputs: Any, sizes: Any, folder: Path) -> N
     made = [inputs(*some) for some in sizes]
     options = {"emit": "shared", "out": f"{folder}/", "chips": "sm_75", "name": "net"}
     artifact = aotc.torch.build(program, made[0], dynamic_shapes={"x": shapes}, **options)
+    library = aotc.load(artifact)
     for some, given in zip(sizes, made, strict=True):
         with torch.no_grad():
             wide = [x.double() if x.is_floating_point() else x for x in given]
@@ -40,6 +41,7 @@ def check(program: Any, shapes: Any, inputs: Any, sizes: Any, folder: Path) -> N
             program.float()
         (got,) = call(artifact, "net", [x.numpy() for x in given], [expected])
         assert got.shape == expected.shape, some
+        assert library.net.result_shapes(*[tuple(x.shape) for x in given]) == (got.shape,), some
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, err_msg=str(some))
 
 
@@ -109,6 +111,8 @@ def refuses(program: Any, given: Any, shapes: Any, wrong: Any, message: str, fol
     library = aotc.load(artifact)
     with pytest.raises(aotc.LibraryError, match=message):
         library.net(*[x.numpy() for x in wrong])
+    with pytest.raises(aotc.LibraryError, match=message):
+        library.net.result_shapes(*[x.numpy() for x in wrong])
 
 
 @pytest.mark.parametrize(

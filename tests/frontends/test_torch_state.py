@@ -248,3 +248,26 @@ def test_changed_inputs(is_dynamic: bool, tmp_path: Path) -> None:
     expected = Changed()(x, y, z)
     for got, tensor in zip([*arrays, *results], [x, y, z, *expected], strict=True):
         np.testing.assert_allclose(got, tensor.numpy(), rtol=1e-6)
+
+
+def test_shapes_of_results_beside_a_state(tmp_path: Path) -> None:
+    """The state has known sizes: it may be given, or left out."""
+
+    class Cached(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, x: Any) -> Any:
+            self.total += x.sum(0)
+            return torch.cat([self.total[None], x]).flatten(), self.total * 2
+
+    shapes = {"x": {0: torch.export.Dim("rows")}}
+    library = _load(Cached(), (torch.ones(3, 4),), tmp_path, "net", dynamic_shapes=shapes)
+    state = library.state()
+    for rows in (1, 3, 5):
+        given = np.ones((rows, 4), np.float32)
+        assert library.net.result_shapes((rows, 4)) == ((4 * rows + 4,), (4,))
+        assert library.net.result_shapes(given, state=state) == ((4 * rows + 4,), (4,))
+        assert tuple(map(np.shape, library.net(given, state=state))) == ((4 * rows + 4,), (4,))
+    assert state.read("total").tolist() == [9, 9, 9, 9]

@@ -39,6 +39,7 @@ from aotc.lower.passes.return_in_arguments import ReturnInArguments
 from aotc.lower.passes.separate_fills import SeparateFills
 from aotc.lower.passes.simplify_sizes import SimplifySizes
 from aotc.lower.passes.sink_vectors import SinkVectors
+from aotc.lower.passes.size_results import SizeResults
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 from aotc.lower.passes.write_into_arguments import WriteIntoArguments
@@ -92,6 +93,7 @@ _TENSORS: tuple[Pass, ...] = (
     _CSE,
     SimplifySizes(),
     _CANONICALIZE,
+    SizeResults(),
     TrimWindows(),
     *_upstream(
         "named operations become linalg.generic, without loops of one iteration",
@@ -207,8 +209,7 @@ def plan_for(
     if has & {Level.TENSORS, Level.LINALG, Level.VECTOR}:
         passes.append(Decompose())
     passes.append(CheckSizes())
-    if Level.TENSORS in has:
-        passes += _TENSORS
+    passes += _TENSORS if Level.TENSORS in has else (SizeResults(),)
     if has & {Level.TENSORS, Level.LINALG, Level.TOSA}:
         passes += _LINALG
     passes += (*_LOOPS, MapParallelLoops(block=block), _CANONICALIZE, _CSE, ExpandChecks())

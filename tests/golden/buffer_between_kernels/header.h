@@ -15,6 +15,12 @@
 //                         and may be captured into a graph. Pointers are the GPU's, or managed or
 //                         pinned memory, and must stay valid until the work is done.
 //   f_memref(&a, ...)     like f, with MLIR's memref descriptors: strides, offsets, sizes.
+//   f_result_shapes(n, ..., shape)
+//                         stores the sizes of the memrefs that f would return, if their types leave
+//                         some open. It takes the sizes that stand behind f's pointers, and f's
+//                         numbers; `shape` has room for all sizes of one result, or is NULL. A size
+//                         that depends on elements is -1. No element is read, nothing is allocated,
+//                         and no device is needed. Sizes that f refuses are refused here, too.
 //   _mlir_ciface_f(&a..)  MLIR's own C interface: nothing is copied, nothing is checked, a failure
 //                         is found in buffer_between_kernels_status() until buffer_between_kernels_clear_error().
 //

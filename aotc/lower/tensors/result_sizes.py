@@ -1,0 +1,486 @@
+"""Entries whose results have sizes that the caller does not know → functions that compute these.
+
+`NAME.result_sizes` takes the dynamic sizes of the entry's arguments, and its numbers, in their
+order, and returns all sizes of its results, one behind the other. It has no argument in memory, so
+it cannot read an element. It asserts what the entry asserts of sizes. A size that depends on
+elements is `UNKNOWN_SIZE`.
+
+Sizes are computed from the results backwards. What depends on elements is found on the way, and
+left out; a copy of the whole entry would have to be lowered first, to see what is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from aotc import ops
+from aotc.input.entries import ENTRY_ATTRIBUTE, functions_of
+from aotc.input.state import targets_of
+from aotc.lower.tensors.size_products import asked_sizes
+from aotc.lower.tensors.size_values import groups_of
+from aotc.mlir import ir
+from aotc.module_names import RESULT_SIZES, SIZE_NUMBERS
+from aotc.rewrites.allocations import FOR_MEMORY
+
+# AOTC_DYNAMIC of runtime_c/include/aotc_entry.h
+UNKNOWN_SIZE = -(1 << 63)
+_SHAPED = (ir.RankedTensorType, ir.MemRefType)
+_EQ = 0
+_SIGN = 63  # the bit of an index
+_OVERFLOW = "there is no memory for results of these sizes"
+
+# Of a value, or of a size of a tensor (a dimension); what computes it; and the answer: a value of
+# the new function, None for what the sizes and numbers of the arguments do not say. A computation
+# asks for what it needs, rather than calling: programs are deeper than Python's stack.
+_Question = tuple[Any, int | None]
+_Computation = Generator[_Question, Any, Any]
+
+
+def size_results(module: Any) -> None:
+    """Adds the functions to a module whose entries are on tensors or on memrefs."""
+    with module.context:
+        functions = functions_of(module)
+        # What aotc made of a module may be given to it again.
+        known = set(map(ops.symbol_of, functions))
+        for function in functions:
+            if function.name != "func.func" or ENTRY_ATTRIBUTE not in function.attributes:
+                continue
+            if f"{ops.symbol_of(function)}{RESULT_SIZES}" in known:
+                continue
+            results = _results_of(function)
+            if any(not type_.has_static_shape for type_ in results.values()):
+                with function.location, ir.InsertionPoint.after(function):
+                    _add_function(function, results)
+
+
+def _type_of(function: Any) -> Any:
+    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+
+def _results_of(function: Any) -> dict[int, Any]:
+    """The types of the results that the entry returns in memory, by their numbers."""
+    written = targets_of(function)
+    return {
+        i: type_
+        for i, type_ in enumerate(_type_of(function).results)
+        if isinstance(type_, _SHAPED) and i not in written
+    }
+
+
+def _add_function(entry: Any, results: dict[int, Any]) -> None:
+    inputs = []
+    for type_ in _type_of(entry).inputs:
+        if isinstance(type_, _SHAPED):
+            inputs += [ops.index()] * sum(map(type_.is_dynamic_dim, range(type_.rank)))
+        elif str(type_) in SIZE_NUMBERS:
+            inputs.append(type_)
+    outputs = [ops.index()] * sum(type_.rank for type_ in results.values())
+    attributes = {
+        "sym_name": ir.StringAttr.get(f"{ops.symbol_of(entry)}{RESULT_SIZES}"),
+        "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, outputs)),
+    }
+    function = ops.create("func.func", attributes=attributes, regions=1)
+    locations = [entry.location] * len(inputs)
+    block = function.regions[0].blocks.append(*inputs, arg_locs=locations)
+    with ir.InsertionPoint(block):
+        sizes = _Sizes(entry, list(block.arguments))
+        for assertion in ops.find(entry, "cf.assert"):
+            # Others depend on branches and loops, which ask again.
+            if assertion.block == entry.regions[0].blocks[0]:
+                _assert_again(assertion, sizes)
+        found = _returned_sizes(entry, results, sizes)
+        sizes.assert_that_products_fit()
+        unknown = sizes.constant(ops.index(), UNKNOWN_SIZE)
+        ops.create("func.return", [unknown if one is None else one for one in found])
+
+
+def _assert_again(assertion: Any, sizes: _Sizes) -> None:
+    with assertion.location:
+        condition = sizes.find(assertion.operands[0])
+        if condition is not None:
+            ops.create("cf.assert", [condition], attributes=_attributes_of(assertion))
+
+
+def _returned_sizes(entry: Any, results: dict[int, Any], sizes: _Sizes) -> list[Any]:
+    returns = ops.find(entry, "func.return")
+    found: list[Any] = []
+    for number, type_ in results.items():
+        for dimension in range(type_.rank):
+            if not type_.is_dynamic_dim(dimension):
+                found.append(sizes.constant(ops.index(), type_.get_dim_size(dimension)))
+            elif len(returns) == 1:
+                found.append(sizes.find(returns[0].operands[number], dimension))
+            else:
+                found.append(None)
+    return found
+
+
+def _attributes_of(operation: Any) -> dict[str, Any]:
+    return {name: operation.attributes[name] for name in operation.attributes}
+
+
+class _Sizes:
+    """Computes values of an entry, and sizes of its tensors, at the current insertion point.
+    `given` are the arguments of the function that it is in."""
+
+    def __init__(self, entry: Any, given: Sequence[Any]) -> None:
+        self._block = entry.regions[0].blocks[0]
+        self._known: dict[_Question, Any] = {}
+        # Equal operations are one, so that equal sizes are seen to be.
+        self._made: dict[Any, Any] = {}
+        # Whether an index can count each of the products, as a set in order.
+        self._fits: dict[Any, None] = {}
+        rest = iter(given)
+        for argument in self._block.arguments:
+            type_ = argument.type
+            if not isinstance(type_, _SHAPED):
+                self._known[argument, None] = next(rest) if str(type_) in SIZE_NUMBERS else None
+                continue
+            for dimension in range(type_.rank):
+                if type_.is_dynamic_dim(dimension):
+                    self._known[argument, dimension] = next(rest)
+
+    def find(self, value: Any, dimension: int | None = None) -> Any:
+        """The value, or the size of a tensor along the dimension; None if it is not known."""
+        question: _Question = (value, dimension)
+        if question in self._known:
+            return self._known[question]
+        pending = [(question, self._computed(question))]
+        answer = None
+        while pending:
+            question, computation = pending[-1]
+            try:
+                asked = computation.send(answer)
+            except StopIteration as end:
+                answer = self._known[question] = end.value
+                pending.pop()
+                continue
+            answer = self._known.get(asked)
+            if asked not in self._known:
+                pending.append((asked, self._computed(asked)))
+        return answer
+
+    def assert_that_products_fit(self) -> None:
+        """As the entry refuses to allocate what is so large."""
+        for fits in self._fits:
+            attributes = {"msg": ir.StringAttr.get(_OVERFLOW), FOR_MEMORY: ir.UnitAttr.get()}
+            ops.create("cf.assert", [fits], attributes=attributes)
+
+    def constant(self, type_: Any, number: int) -> Any:
+        return self._make(
+            "arith.constant", [], [type_], {"value": ir.IntegerAttr.get(type_, number)}
+        )
+
+    def _make(
+        self,
+        name: str,
+        operands: Sequence[Any],
+        results: Sequence[Any],
+        attributes: dict[str, Any] | None = None,
+        number: int = 0,
+    ) -> Any:
+        """Result `number` of the operation, which is made once."""
+        attributes = attributes or {}
+        key = (name, *operands, *results, *attributes.items())
+        if key not in self._made:
+            self._made[key] = ops.create(name, operands, results, attributes)
+        return self._made[key].results[number]
+
+    def _index_op(self, name: str, left: Any, right: Any) -> Any:
+        return self._make(name, [left, right], [left.type])
+
+    def _product(self, left: Any, right: Any) -> Any:
+        """The product of two sizes, of which is noted whether an index can count it."""
+        numbers = [ops.known_index(one) for one in (left, right)]
+        if None not in numbers or str(left.type) not in ("index", "i64"):
+            return self._index_op("arith.muli", left, right)
+        if 1 in numbers:
+            return left if numbers[1] == 1 else right
+        types = [left.type, left.type]
+        low, high = (
+            self._make("arith.mulsi_extended", [left, right], types, number=i) for i in range(2)
+        )
+        sign = self._index_op("arith.shrsi", low, self.constant(left.type, _SIGN))
+        predicate = {"predicate": ir.IntegerAttr.get(ops.integer(64), _EQ)}
+        fits = self._make("arith.cmpi", [high, sign], [ops.integer(1)], predicate)
+        self._fits[fits] = None
+        return low
+
+    def _computed(self, question: _Question) -> _Computation:
+        value, dimension = question
+        if dimension is not None:
+            if not isinstance(value.type, _SHAPED):
+                return _answer(None)
+            if not value.type.is_dynamic_dim(dimension):
+                return _answer(self.constant(ops.index(), value.type.get_dim_size(dimension)))
+        owner = ops.defining(value)
+        if owner is None:
+            return _answer(None) if dimension is None else self._carried(value, dimension)
+        if owner.name in _EITHER:
+            return self._either(owner, list(owner.results).index(value), dimension)
+        if dimension is None:
+            return self._number(owner, value)
+        return self._size(owner, value, dimension)
+
+    def _carried(self, value: Any, dimension: int) -> _Computation:
+        """A tensor that is a block's argument: what a loop carries may keep its sizes."""
+        loop = value.owner.owner.operation
+        if loop.name != "scf.for":
+            return None
+        return (yield loop.results[value.arg_number - 1], dimension)
+
+    def _either(self, owner: Any, number: int, dimension: int | None) -> _Computation:
+        """What is the same on both ways, or the one that the condition says."""
+        if owner.name == "arith.select":
+            condition, *values = owner.operands
+        else:
+            condition = owner.operands[0]
+            blocks = [region.blocks[0] for region in owner.regions if len(region.blocks) == 1]
+            if len(blocks) != len(_EITHER[owner.name]):
+                return None
+            values = [list(block.operations)[-1].operation.operands[number] for block in blocks]
+        found = []
+        for value in values:
+            found.append((yield value, dimension))
+        one, other = found
+        if one is None or other is None:
+            return None
+        if one == other:
+            return one
+        is_one = yield condition, None
+        if is_one is None:
+            return None
+        return self._make("arith.select", [is_one, one, other], [one.type])
+
+    # ---- numbers
+
+    def _number(self, owner: Any, value: Any) -> _Computation:
+        if owner.name in ("tensor.dim", "memref.dim"):
+            return self._asked_size(owner)
+        if owner.name in _AFFINE:
+            return self._affine(owner)
+        if owner.name == "arith.muli":
+            return self._multiplied(owner)
+        if owner.name.startswith(_PURE) and not list(owner.regions):
+            return self._copied(owner, list(owner.results).index(value))
+        return _answer(None)
+
+    def _asked_size(self, dim: Any) -> _Computation:
+        dimension = ops.known_dimension(dim)
+        if dimension is None:
+            return None
+        return (yield dim.operands[0], dimension)
+
+    def _operands(self, owner: Any) -> Generator[_Question, Any, list[Any] | None]:
+        found = []
+        for operand in owner.operands:
+            found.append((yield operand, None))
+            if found[-1] is None:
+                return None
+        return found
+
+    def _multiplied(self, owner: Any) -> _Computation:
+        operands = yield from self._operands(owner)
+        return None if operands is None else self._product(*operands)
+
+    def _copied(self, owner: Any, number: int) -> _Computation:
+        types = [result.type for result in owner.results]
+        if any(isinstance(type_, ir.ShapedType | ir.VectorType) for type_ in types):
+            return None
+        if "div" in owner.name or "rem" in owner.name:
+            # In a branch, the condition may be that it is not 0.
+            is_safe = owner.block == self._block or bool(ops.known_index(owner.operands[1]))
+            if not is_safe:
+                return None
+        operands = yield from self._operands(owner)
+        if operands is None:
+            return None
+        return self._make(owner.name, operands, types, _attributes_of(owner), number)
+
+    def _affine(self, owner: Any) -> _Computation:
+        operands = yield from self._operands(owner)
+        if operands is None:
+            return None
+        map_ = ir.AffineMapAttr(owner.attributes["map"]).value
+        dims, symbols = operands[: map_.n_dims], operands[map_.n_dims :]
+        total, *others = (self._expression(one, dims, symbols) for one in map_.results)
+        for other in others:
+            total = self._index_op(_AFFINE[owner.name], total, other)
+        return total
+
+    def _expression(self, expression: Any, dims: list[Any], symbols: list[Any]) -> Any:
+        if isinstance(expression, ir.AffineConstantExpr):
+            return self.constant(ops.index(), expression.value)
+        if isinstance(expression, ir.AffineDimExpr):
+            return dims[int(expression.position)]
+        if isinstance(expression, ir.AffineSymbolExpr):
+            return symbols[int(expression.position)]
+        left, right = (
+            self._expression(one, dims, symbols) for one in (expression.lhs, expression.rhs)
+        )
+        if isinstance(expression, ir.AffineMulExpr):
+            return self._product(left, right)
+        if isinstance(expression, ir.AffineAddExpr):
+            return self._index_op("arith.addi", left, right)
+        if isinstance(expression, ir.AffineFloorDivExpr):
+            return self._index_op("arith.floordivsi", left, right)
+        if isinstance(expression, ir.AffineCeilDivExpr):
+            return self._index_op("arith.ceildivsi", left, right)
+        # Never negative, as that of floordivsi.
+        whole = self._index_op("arith.floordivsi", left, right)
+        return self._index_op("arith.subi", left, self._index_op("arith.muli", whole, right))
+
+    # ---- sizes of tensors
+
+    def _size(self, owner: Any, tensor: Any, dimension: int) -> _Computation:
+        type_, name = tensor.type, owner.name
+        if name in _RULES:
+            return (yield from _RULES[name](self, owner, dimension))
+        if name in _GIVEN:
+            # One operand for each size that is not known, behind others.
+            number = sum(map(type_.is_dynamic_dim, range(dimension)))
+            return (yield owner.operands[_GIVEN[name] + number], None)
+        result = list(owner.results).index(tensor)
+        if name == "scf.for":
+            return (yield from self._looped(owner, dimension, result))
+        like = _like(owner, result)
+        if like is None or not isinstance(like.type, _SHAPED):
+            return None
+        return (yield like, dimension)
+
+    def _allocated(self, owner: Any, dimension: int) -> _Computation:
+        sizes, *others = ops.operand_groups(owner)
+        copied = others[0] if owner.name == "bufferization.alloc_tensor" else []
+        if copied:
+            return (yield copied[0], dimension)
+        number = sum(map(owner.results[0].type.is_dynamic_dim, range(dimension)))
+        return (yield sizes[number], None)
+
+    def _sliced(self, owner: Any, dimension: int) -> _Computation:
+        # Dimensions that are dropped have size 1, which is known.
+        number = sum(map(owner.results[0].type.is_dynamic_dim, range(dimension)))
+        return (yield ops.operand_groups(owner)[2][number], None)
+
+    def _collapsed(self, owner: Any, dimension: int) -> _Computation:
+        total = None
+        for one in groups_of(owner)[dimension]:
+            size = yield owner.operands[0], one
+            if size is None:
+                return None
+            total = size if total is None else self._product(total, size)
+        return total
+
+    def _joined(self, owner: Any, dimension: int) -> _Computation:
+        if ir.IntegerAttr(owner.attributes["dim"]).value != dimension:
+            return (yield owner.operands[0], dimension)
+        total = None
+        for operand in owner.operands:
+            size = yield operand, dimension
+            if size is None:
+                return None
+            total = size if total is None else self._index_op("arith.addi", total, size)
+        return total
+
+    def _padded(self, owner: Any, dimension: int) -> _Computation:
+        total = yield owner.operands[0], dimension
+        dynamic = ir.ShapedType.get_dynamic_size()
+        for place, name in ((1, "static_low"), (2, "static_high")):
+            static = list(ir.DenseI64ArrayAttr(owner.attributes[name]))
+            if static[dimension] != dynamic:
+                added = self.constant(ops.index(), static[dimension])
+            else:
+                number = static[:dimension].count(dynamic)
+                added = yield ops.operand_groups(owner)[place][number], None
+            if total is None or added is None:
+                return None
+            total = self._index_op("arith.addi", total, added)
+        return total
+
+    def _reshaped(self, owner: Any, dimension: int) -> _Computation:
+        asked = asked_sizes(owner)
+        size = None if asked is None else (yield asked[dimension], None)
+        if size is None or isinstance(size.type, ir.IndexType):
+            return size
+        return self._make("arith.index_cast", [size], [ops.index()])
+
+    def _looped(self, owner: Any, dimension: int, number: int) -> _Computation:
+        """What a loop carries has the size that it began with, if each iteration gives what it is
+        given that size."""
+        body = owner.regions[0].blocks[0]
+        first = yield owner.operands[3 + number], dimension
+        count = len(self._known)
+        self._known[body.arguments[1 + number], dimension] = first
+        yielded = list(body.operations)[-1].operation.operands[number]
+        next_one = yield yielded, dimension
+        if first is None or next_one is None or next_one != first:
+            # What was found meanwhile may depend on that.
+            for question in list(self._known)[count:]:
+                del self._known[question]
+            return None
+        return first
+
+
+def _answer(value: Any) -> _Computation:
+    """What needs nothing else."""
+    yield from ()
+    return value
+
+
+# Operations that give one of two things, and their regions or values.
+_EITHER = {"arith.select": ("true", "false"), "scf.if": ("then", "else")}
+# Operations on numbers that may be computed anywhere.
+_PURE = ("arith.", "math.", "index.")
+# How the results of the map come to one.
+_AFFINE = {"affine.apply": "", "affine.min": "arith.minsi", "affine.max": "arith.maxsi"}
+# Operations whose operands, from this one on, are the sizes of what they make.
+_GIVEN = {
+    "tensor.empty": 0,
+    "tensor.generate": 0,
+    "tensor.splat": 1,
+    "tensor.expand_shape": 1,
+    "memref.expand_shape": 1,
+    "memref.view": 2,
+}
+_RULES: dict[str, Callable[[_Sizes, Any, int], _Computation]] = {
+    "bufferization.alloc_tensor": _Sizes._allocated,
+    "memref.alloc": _Sizes._allocated,
+    "memref.alloca": _Sizes._allocated,
+    "tensor.extract_slice": _Sizes._sliced,
+    "memref.subview": _Sizes._sliced,
+    "memref.reinterpret_cast": _Sizes._sliced,
+    "tensor.collapse_shape": _Sizes._collapsed,
+    "memref.collapse_shape": _Sizes._collapsed,
+    "tensor.concat": _Sizes._joined,
+    "tensor.pad": _Sizes._padded,
+    "tensor.reshape": _Sizes._reshaped,
+}
+# Operation → the operand whose sizes its result has.
+_LIKE_OPERAND = {
+    "tensor.cast": 0,
+    "tensor.bitcast": 0,
+    "memref.cast": 0,
+    "memref.memory_space_cast": 0,
+    "bufferization.to_tensor": 0,
+    "bufferization.to_buffer": 0,
+    "bufferization.clone": 0,
+    "tensor.insert": 1,
+    "tensor.insert_slice": 1,
+    "tensor.scatter": 1,
+    "vector.transfer_write": 1,
+    "bufferization.materialize_in_destination": 1,
+    "linalg.pack": 1,
+    "linalg.unpack": 1,
+}
+
+
+def _like(owner: Any, number: int) -> Any | None:
+    """A tensor that has the sizes of the operation's result `number`."""
+    if owner.name in _LIKE_OPERAND:
+        return owner.operands[_LIKE_OPERAND[owner.name]]
+    if owner.name == "scf.forall":
+        return ops.operand_groups(owner)[3][number]
+    if owner.name.startswith("linalg.") and len(owner.operands) >= len(owner.results):
+        # It writes into the last ones of its operands.
+        return owner.operands[len(owner.operands) - len(owner.results) + number]
+    return None
