@@ -12,6 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.frontends.torch.bags import bag_decompositions
+from aotc.frontends.torch.data_dependent import (
+    data_dependent_decompositions,
+    index_by_masks,
+    is_mask,
+)
 from aotc.frontends.torch.extrema import extremum_decompositions
 from aotc.frontends.torch.special import special_functions
 
@@ -32,6 +37,7 @@ def decompositions() -> dict[Any, Any]:
         **special_functions(aten),
         **extremum_decompositions(aten),
         **bag_decompositions(aten),
+        **data_dependent_decompositions(aten),
         aten.rms_norm.default: rms_norm,
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,
@@ -399,6 +405,8 @@ def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     one, of the dimensions put together. An index out of bounds stays out of bounds."""
     import torch
 
+    if any(map(is_mask, indices)):
+        return index_by_masks(x, indices)
     places = [place for place, index in enumerate(indices) if index is not None]
     given = [index for index in indices if index is not None]
     first, count = places[0], len(places)
