@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.torch.operators import OperatorCall, OperatorLowering
 from aotc.frontends.torch.places import place_of_tracing
 
 Tensor = Any
@@ -27,6 +26,7 @@ def data_dependent_decompositions(aten: Any) -> dict[Any, Any]:
         aten.where.default: _nonzero_as_tuple,
         aten.argwhere.default: _nonzero,
         aten.masked_select.default: _masked_select,
+        aten.masked_scatter.default: _masked_scatter,
         aten.index_put.default: _index_put,
         aten.repeat_interleave.Tensor: _repeat_interleave,
         aten.repeat_interleave.self_Tensor: _repeat_interleave_of_tensor,
@@ -46,7 +46,7 @@ def _repeated(counts: Tensor, size: Any = None) -> Tensor:
     """Place i of a row of counts `counts[i]` times, for each i, in their order. `size`: the sum of
     the counts, of rank 0."""
     ends = counts.cumsum(0)
-    return _operator()(ends, counts.sum() if size is None else size)
+    return _operators().repeat_interleave.default(ends, counts.sum() if size is None else size)
 
 
 def positions(mask: Tensor) -> Tensor:
@@ -115,12 +115,38 @@ def _index_put(
     if mask is None:
         places = _places_of_masks(indices)
         return torch.ops.aten.index_put.default(x, places, values, accumulate)
-    if not accumulate and all(isinstance(size, int) and size == 1 for size in values.shape):
-        behind = [1] * (x.dim() - first - mask.dim())
-        return torch.where(mask.reshape(*mask.shape, *behind), values.reshape(()), x)
-    row = _put_together(x, first, mask.dim())
-    places = [*indices[:first], positions(mask.reshape(-1))]
-    return torch.ops.aten.index_put.default(row, places, values, accumulate).reshape(x.shape)
+    # What is chosen is one dimension of the values, in the place of the mask's.
+    rank = x.dim() - mask.dim() + 1
+    values = values.reshape(*[1] * (rank - values.dim()), *values.shape)
+    count = values.shape[first]
+    if isinstance(count, int) and count == 1:
+        before, behind = values.shape[:first], values.shape[first + 1 :]
+        mask = mask.reshape(*mask.shape, *[1] * len(behind))
+        values = values.reshape(*before, *[1] * (x.dim() - rank + 1), *behind)
+        return torch.where(mask, x + values if accumulate else values, x)
+    row = _put_together(x, first, mask.dim()).movedim(first, 0)
+    values = values.movedim(first, 0).expand(count, *row.shape[1:])
+    into = torch.zeros_like(row) if accumulate else row
+    found = _scattered(into, mask.reshape(-1), values, is_exact=True)
+    return (row + found if accumulate else found).movedim(0, first).reshape(x.shape)
+
+
+def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    import torch
+
+    x, mask = torch.broadcast_tensors(x, mask)
+    found = _scattered(x.reshape(-1), mask.reshape(-1), source.reshape(-1), is_exact=False)
+    return found.reshape(x.shape)
+
+
+def _scattered(x: Tensor, mask: Tensor, source: Tensor, *, is_exact: bool) -> Tensor:
+    """The rows of `x`, and in the places that the row `mask` has, those of `source` in their order.
+    `is_exact`: `source` has none that are left."""
+    import torch
+
+    counts = mask.to(torch.int64)
+    scatter = _operators().masked_scatter.default
+    return scatter(x, mask, counts.cumsum(0), counts.sum(), source, is_exact)
 
 
 def _only_mask(indices: Sequence[Tensor | None]) -> tuple[int, Tensor | None]:
@@ -195,9 +221,7 @@ def _unique2(
     return found, inverse, counts
 
 
-def _unique(
-    x: Tensor, sorted: bool = True, return_inverse: bool = False
-) -> tuple[Tensor, Tensor]:
+def _unique(x: Tensor, sorted: bool = True, return_inverse: bool = False) -> tuple[Tensor, Tensor]:
     values, inverse, _ = _unique2(x, sorted, return_inverse)
     return values, inverse
 
@@ -319,76 +343,41 @@ def _bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> T
 
 def _repeated_once(size: Tensor) -> Tensor:
     """As many numbers as `size` says, of rank 0."""
-    return _operator()(size.reshape(1), size)
+    return _operators().repeat_interleave.default(size.reshape(1), size)
 
 
-# --- The operator ---------------------------------------------------------------------------------
+# --- aotc's operators -----------------------------------------------------------------------------
 
 
-def _operator() -> Any:
-    _, operator = _library()
-    return operator
+def _operators() -> Any:
+    _, operators = _library()
+    return operators
 
 
 @functools.cache
 def _library() -> tuple[Any, Any]:
-    """PyTorch's library that has the operator, and lives as long, and it."""
+    """PyTorch's library that has the operators, and lives as long, and they."""
     import torch
 
     module: Any = torch.library
     library = module.Library("aotc", "FRAGMENT")
     library.define("repeat_interleave(Tensor ends, Tensor size) -> Tensor")
-    module.register_fake("aotc::repeat_interleave", _unknown, lib=library)
-    return library, torch.ops.aotc.repeat_interleave.default
+    library.define(
+        "masked_scatter(Tensor x, Tensor mask, Tensor ends, Tensor size, Tensor source, "
+        "bool is_exact) -> Tensor"
+    )
+    module.register_fake("aotc::repeat_interleave", _of_unknown_size, lib=library)
+    module.register_fake("aotc::masked_scatter", _of_same_size, lib=library)
+    return library, torch.ops.aotc
 
 
-def _unknown(ends: Tensor, size: Tensor) -> Tensor:
+def _of_unknown_size(ends: Tensor, size: Tensor) -> Tensor:
     import torch
 
     del size
     return ends.new_empty(torch.library.get_ctx().new_dynamic_size())
 
 
-def _text(call: OperatorCall) -> str:
-    """Each number writes its run. Runs do not overlap, so that threads may write them."""
-    ends, size = call.operands
-    (result,) = call.results
-    return f"""
-func.func @repeat_interleave(%ends: {ends}, %size: {size}) -> {result} {{
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant 0 : i64
-  %count = tensor.extract %size[] : {size}
-  %is_size = arith.cmpi sge, %count, %zero : i64
-  cf.assert %is_size, "a count is negative"
-  %some = arith.maxsi %count, %zero : i64
-  %length = arith.index_cast %some : i64 to index
-  %n = tensor.dim %ends, %c0 : {ends}
-  %empty = tensor.empty(%length) : {result}
-  %made = scf.forall (%i) in (%n) shared_outs(%shared = %empty) -> ({result}) {{
-    %number = arith.index_cast %i : index to i64
-    %end_ = tensor.extract %ends[%i] : {ends}
-    %is_first = arith.cmpi eq, %i, %c0 : index
-    %less = arith.subi %i, %c1 : index
-    %before = arith.select %is_first, %c0, %less : index
-    %before_ = tensor.extract %ends[%before] : {ends}
-    %begin_ = arith.select %is_first, %zero, %before_ : i64
-    %begin = arith.index_cast %begin_ : i64 to index
-    %end = arith.index_cast %end_ : i64 to index
-    %own = arith.subi %end, %begin : index
-    %slice = tensor.extract_slice %shared[%begin] [%own] [1] : {result} to tensor<?xi64>
-    %whole = scf.for %k = %c0 to %own step %c1 iter_args(%to = %slice) -> (tensor<?xi64>) {{
-      %put = tensor.insert %number into %to[%k] : tensor<?xi64>
-      scf.yield %put : tensor<?xi64>
-    }}
-    scf.forall.in_parallel {{
-      tensor.parallel_insert_slice %whole into %shared[%begin] [%own] [1]
-          : tensor<?xi64> into {result}
-    }}
-  }}
-  return %made : {result}
-}}
-"""
-
-
-LOWERING = OperatorLowering("aotc::repeat_interleave", to_mlir=_text)
+def _of_same_size(x: Tensor, *arguments: Any) -> Tensor:
+    del arguments
+    return x.new_empty(x.shape)

@@ -9,9 +9,9 @@ from typing import Any
 from aotc.errors import InputError
 from aotc.frontends.torch.assertions import simplify_assertions
 from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
+from aotc.frontends.torch.compaction import LOWERINGS
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
-from aotc.frontends.torch.data_dependent import LOWERING
 from aotc.frontends.torch.decompositions import decompositions
 from aotc.frontends.torch.logs import kept_logs, reason_of
 from aotc.frontends.torch.operators import (
@@ -64,7 +64,7 @@ def import_program(program: Any, name: str) -> Any:
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            known = {**lowerings(), LOWERING.symbol: LOWERING}
+            known = {**lowerings(), **LOWERINGS}
             program = name_buffers_once(program)
             table = {**decompositions(), **decompositions_of(known)}
             program = program.run_decompositions(with_complex_numbers(table))
