@@ -88,7 +88,8 @@ def _nonzero_as_tuple(x: Tensor) -> list[Tensor]:
 def _masked_select(x: Tensor, mask: Tensor) -> Tensor:
     import torch
 
-    x, mask = torch.broadcast_tensors(x, mask)
+    broadcast: Any = torch.broadcast_tensors
+    x, mask = broadcast(x, mask)
     return x.reshape(-1).index_select(0, positions(mask.reshape(-1)))
 
 
@@ -110,7 +111,7 @@ def _index_put(
     import torch
 
     if not any(map(is_mask, indices)):
-        return NotImplemented
+        return _put_at_unknown(x, indices, values, accumulate)
     first, mask = _only_mask(indices)
     if mask is None:
         places = _places_of_masks(indices)
@@ -131,10 +132,56 @@ def _index_put(
     return (row + found if accumulate else found).movedim(0, first).reshape(x.shape)
 
 
+def _put_at_unknown(
+    x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
+) -> Tensor:
+    """`x[index] = values` for a row of indices whose number depends on values: torch-mlir takes it
+    for one at least."""
+
+    if not all(
+        index is not None and index.dim() == 1 and _depends_on_values(index.shape[0])
+        for index in indices
+    ):
+        return NotImplemented
+    index, whole = one_index(indices, x.shape[: len(indices)])
+    row = x.reshape(whole, *x.shape[len(indices) :])
+    shape = [index.shape[0], *row.shape[1:]]
+    places = index.reshape(-1, *[1] * (row.dim() - 1)).expand(shape)
+    values = values.expand(shape)
+    put = row.scatter_add if accumulate else row.scatter
+    return put(0, places, values).reshape(x.shape)
+
+
+def one_index(indices: Sequence[Tensor | None], sizes: Sequence[Any]) -> tuple[Tensor, Any]:
+    """Indices of dimensions of these sizes as one, of the dimensions put together, and the size of
+    these. What is out of bounds stays out of bounds."""
+    import torch
+
+    together: Any = 0
+    is_inside: Any = True
+    whole: Any = 1
+    for index, size in zip(indices, sizes, strict=True):
+        assert index is not None
+        index = index.to(torch.int64)
+        index = torch.where(index < 0, index + size, index)
+        is_inside = (index >= 0) & (index < size) & is_inside
+        together, whole = together * size + index, whole * size
+    return torch.where(is_inside, together, whole), whole
+
+
+def _depends_on_values(size: Any) -> bool:
+    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
+        free_unbacked_symbols,
+    )
+
+    return not isinstance(size, int) and bool(free_unbacked_symbols(size))
+
+
 def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     import torch
 
-    x, mask = torch.broadcast_tensors(x, mask)
+    broadcast: Any = torch.broadcast_tensors
+    x, mask = broadcast(x, mask)
     found = _scattered(x.reshape(-1), mask.reshape(-1), source.reshape(-1), is_exact=False)
     return found.reshape(x.shape)
 

@@ -16,6 +16,7 @@ from aotc.frontends.torch.data_dependent import (
     data_dependent_decompositions,
     index_by_masks,
     is_mask,
+    one_index,
 )
 from aotc.frontends.torch.extrema import extremum_decompositions
 from aotc.frontends.torch.special import special_functions
@@ -417,16 +418,7 @@ def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
         or all(isinstance(size, int) for index in given for size in index.shape)
     ):
         return NotImplemented
-    sizes, whole = x.shape[first : first + count], 1
-    together: Any = 0
-    is_inside: Any = None
-    for index, size in zip(given, sizes, strict=True):
-        index = index.to(torch.int64)
-        index = torch.where(index < 0, index + size, index)
-        is_here = (index >= 0) & (index < size)
-        is_inside = is_here if is_inside is None else is_inside & is_here
-        together, whole = together * size + index, whole * size
-    row = torch.where(is_inside, together, whole)
+    row, whole = one_index(given, x.shape[first : first + count])
     shape = (*x.shape[:first], whole, *x.shape[first + count :])
     return x.reshape(shape)[(slice(None),) * first + (row,)]
 
