@@ -52,7 +52,7 @@ def _some(dtype: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("name", ["bool", "int8", "uint8", "int64", "float16", "float32"])
+@pytest.mark.parametrize("name", ["bool", "uint8", "int64", "float32"])
 def test_rows_of_any_length(name: str) -> None:
     """Of some elements, one, none, and more than a chunk of a scan has."""
     dtype = getattr(torch, name)
@@ -101,7 +101,7 @@ def _groups(x: Any) -> Any:
 
 def _checked(x: Any) -> Any:
     y = _rows(x)
-    torch._check(y.shape[0] <= 1000)
+    torch._check(y.shape[0] <= 10000)
     return y.view(y.shape[0] * 5), torch.zeros(y.shape[0]) + y[:, 0], y.new_ones(y.shape[0], 2)
 
 
@@ -127,13 +127,13 @@ FOLLOWING: dict[str, Callable[[Any], Any]] = {
     "running sum": lambda x: x[x > 0].cumsum(0),
     "reversed": lambda x: x[x > 0].flip(0),
     "gathered": lambda x: x[torch.where(x > 0)],
-    "rows and columns": lambda x: _rows(x)[:, x[0] > 0],
-    "columns": lambda x: x[:, x[0] > 0],
+    "rows and columns": lambda x: _rows(x)[:, x.sum(0) > 0],
+    "columns": lambda x: x[:, x.sum(0) > 0],
     "mask and index": lambda x: x[x[:, 0] > 0, 1],
     "of rank 0": lambda x: (x.sum() > 0).nonzero(),
     "assignment": lambda x: _assigned(x, x > 0, lambda y: y * 3),
     "assignment to rows": lambda x: _assigned(x, x[:, 0] > 0, lambda y: y * 3),
-    "assignment to columns": lambda x: _assigned(x, (slice(None), x[0] > 0), lambda y: y * 3),
+    "assignment to columns": lambda x: _assigned(x, (slice(None), x.sum(0) > 0), lambda y: y * 3),
     "assignment of a number": lambda x: _assigned(x, x > 0, lambda y: 7.0),
     "assignment of a row": lambda x: _assigned(x, x[:, 0] > 0, lambda y: torch.arange(5.0)),
     "assignment to positions": lambda x: _assigned(x, torch.where(x > 0), lambda y: y * 3),
@@ -149,13 +149,9 @@ FOLLOWING: dict[str, Callable[[Any], Any]] = {
 def test_operators_that_follow() -> None:
     """For some rows, one, none of which the mask is true, and none at all."""
     x = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
-    some = [name for name in FOLLOWING if name not in ("rows and columns", "columns")]
-    calls = [(x,), (x.abs()[:1],), (-x.abs(),), (x.repeat(300, 1),)]
+    calls = [(x,), (x.abs()[:1],), (-x.abs(),), (x.repeat(300, 1),), (x[:0],)]
     verdicts = judge(Trial(FOLLOWING, calls, ({0: AUTO},)))
-    of_none = Trial(FOLLOWING, [(x,), (x[:0],)], ({0: AUTO},)).part(
-        [name for name in some if "assignment to columns" not in name]
-    )
-    assert [one for one in [*verdicts, *judge(of_none)] if one.kind != "right"] == []
+    assert [one for one in verdicts if one.kind != "right"] == []
 
 
 class _Calls(torch.nn.Module):

@@ -11,18 +11,26 @@ def _repeat_interleave(call: OperatorCall) -> str:
     its run. Runs do not overlap, so that threads may write them."""
     ends, size = call.operands
     (result,) = call.results
+    (known,) = call.constants
+    if known is None:
+        is_size, length = "sge, %count, %zero", "%length"
+        message = "a number to count, or a count, is negative"
+    else:
+        is_size, length = "eq, %count, %known", ""
+        message = f"the counts are negative, or their sum is not {known}"
     return f"""
 func.func @repeat_interleave(%ends: {ends}, %size: {size}) -> {result} {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0 : i64
   %count = tensor.extract %size[] : {size}
-  %is_size = arith.cmpi sge, %count, %zero : i64
-  cf.assert %is_size, "a number to count, or a count, is negative"
+  %known = arith.constant {known or 0} : i64
+  %is_size = arith.cmpi {is_size} : i64
+  cf.assert %is_size, "{message}"
   // What follows the assertion is computed, too.
   %some = arith.maxsi %count, %zero : i64
   %length = arith.index_cast %some : i64 to index
-  %empty = tensor.empty(%length) : {result}
+  %empty = tensor.empty({length}) : {result}
   %all = tensor.dim %ends, %c0 : {ends}
   %n = arith.select %is_size, %all, %c0 : index
   %made = scf.forall (%i) in (%n) shared_outs(%shared = %empty) -> ({result}) {{

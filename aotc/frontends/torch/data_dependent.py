@@ -42,11 +42,11 @@ def data_dependent_decompositions(aten: Any) -> dict[Any, Any]:
 # --- Positions ------------------------------------------------------------------------------------
 
 
-def _repeated(counts: Tensor, size: Any = None) -> Tensor:
+def _repeated(counts: Tensor, size: Any = None, known_size: int | None = None) -> Tensor:
     """Place i of a row of counts `counts[i]` times, for each i, in their order. `size`: the sum of
-    the counts, of rank 0."""
-    ends = counts.cumsum(0)
-    return _operators().repeat_interleave.default(ends, counts.sum() if size is None else size)
+    the counts, of rank 0, which must be the known one."""
+    size = counts.sum() if size is None else size
+    return _operators().repeat_interleave.default(counts.cumsum(0), size, known_size)
 
 
 def positions(mask: Tensor) -> Tensor:
@@ -228,23 +228,22 @@ def is_mask(index: Tensor | None) -> bool:
 def _repeat_interleave(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
     import torch
 
-    if output_size is not None:
+    if not (output_size is None or isinstance(output_size, int)):
         return NotImplemented
     counts = repeats.to(torch.int64)
-    return _repeated(counts, _size_unless((counts < 0).any(), counts.sum()))
+    return _repeated(counts, _size_unless((counts < 0).any(), counts.sum()), output_size)
 
 
 def _repeat_interleave_of_tensor(
     x: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    if output_size is not None:
-        return NotImplemented
     if dim is None:
         x, dim = x.reshape(-1), 0
     count = repeats.shape[0] if repeats.dim() else 1
     if isinstance(count, int) and count == 1:
         repeats = repeats.reshape(1).expand(x.shape[dim])
-    return x.index_select(dim, _repeat_interleave(repeats))
+    places = _repeat_interleave(repeats, output_size=output_size)
+    return places if places is NotImplemented else x.index_select(dim, places)
 
 
 def _size_unless(is_wrong: Tensor, size: Tensor) -> Tensor:
@@ -408,7 +407,7 @@ def _library() -> tuple[Any, Any]:
 
     module: Any = torch.library
     library = module.Library("aotc", "FRAGMENT")
-    library.define("repeat_interleave(Tensor ends, Tensor size) -> Tensor")
+    library.define("repeat_interleave(Tensor ends, Tensor size, int? known_size=None) -> Tensor")
     library.define(
         "masked_scatter(Tensor x, Tensor mask, Tensor ends, Tensor size, Tensor source, "
         "bool is_exact) -> Tensor"
@@ -418,10 +417,12 @@ def _library() -> tuple[Any, Any]:
     return library, torch.ops.aotc
 
 
-def _of_unknown_size(ends: Tensor, size: Tensor) -> Tensor:
+def _of_unknown_size(ends: Tensor, size: Tensor, known_size: int | None = None) -> Tensor:
     import torch
 
     del size
+    if known_size is not None:
+        return ends.new_empty(known_size)
     return ends.new_empty(torch.library.get_ctx().new_dynamic_size())
 
 
