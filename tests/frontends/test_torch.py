@@ -209,17 +209,12 @@ REFUSED: list[tuple[Any, str]] = [
         lambda x: torch.nextafter(x, x + 1),
         "test_torch.py:[0-9]+:0: error: aten.nextafter has no lowering",
     ),
-    (
-        lambda x: x[x > 0.5],
-        "test_torch.py:[0-9]+: error: How many elements aten.index.Tensor gives",
-    ),
     (lambda x: torch.linalg.qr(x)[0], "cannot lower this program"),
     (
         lambda x: torch.nn.functional.adaptive_max_pool2d(x.repeat(3, 1)[None, None, 1:], (3, 1)),
         "test_torch.py:[0-9]+:0: error: this always fails: unimplemented: only support cases with "
         "fixed stride size",
     ),
-    (torch.nonzero, "How many elements aten.nonzero.default gives depends on values"),
 ]
 
 

@@ -12,6 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.frontends.torch.bags import bag_decompositions
+from aotc.frontends.torch.data_dependent import (
+    data_dependent_decompositions,
+    index_by_masks,
+    is_mask,
+    one_index,
+)
 from aotc.frontends.torch.extrema import extremum_decompositions
 from aotc.frontends.torch.special import special_functions
 
@@ -32,6 +38,7 @@ def decompositions() -> dict[Any, Any]:
         **special_functions(aten),
         **extremum_decompositions(aten),
         **bag_decompositions(aten),
+        **data_dependent_decompositions(aten),
         aten.rms_norm.default: rms_norm,
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,
@@ -399,6 +406,8 @@ def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     one, of the dimensions put together. An index out of bounds stays out of bounds."""
     import torch
 
+    if any(map(is_mask, indices)):
+        return index_by_masks(x, indices)
     places = [place for place, index in enumerate(indices) if index is not None]
     given = [index for index in indices if index is not None]
     first, count = places[0], len(places)
@@ -409,16 +418,7 @@ def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
         or all(isinstance(size, int) for index in given for size in index.shape)
     ):
         return NotImplemented
-    sizes, whole = x.shape[first : first + count], 1
-    together: Any = 0
-    is_inside: Any = None
-    for index, size in zip(given, sizes, strict=True):
-        index = index.to(torch.int64)
-        index = torch.where(index < 0, index + size, index)
-        is_here = (index >= 0) & (index < size)
-        is_inside = is_here if is_inside is None else is_inside & is_here
-        together, whole = together * size + index, whole * size
-    row = torch.where(is_inside, together, whole)
+    row, whole = one_index(given, x.shape[first : first + count])
     shape = (*x.shape[:first], whole, *x.shape[first + count :])
     return x.reshape(shape)[(slice(None),) * first + (row,)]
 

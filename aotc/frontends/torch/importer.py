@@ -7,7 +7,9 @@ import warnings
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.frontends.torch.assertions import simplify_assertions
 from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
+from aotc.frontends.torch.compaction import LOWERINGS
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
 from aotc.frontends.torch.decompositions import decompositions
@@ -19,7 +21,6 @@ from aotc.frontends.torch.operators import (
     define_functions,
     lowerings,
 )
-from aotc.frontends.torch.places import place_of_node
 from aotc.frontends.torch.refusals import check_effects, check_operators
 from aotc.frontends.torch.scalars import wrap_scalars
 from aotc.frontends.torch.size_numbers import import_size_numbers
@@ -66,7 +67,7 @@ def import_program(program: Any, name: str) -> Any:
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            known = lowerings()
+            known = {**lowerings(), **LOWERINGS}
             program = name_buffers_once(program)
             table = {**decompositions(), **decompositions_of(known)}
             conditions = noted_conditions(program)
@@ -75,7 +76,7 @@ def import_program(program: Any, name: str) -> Any:
             conditions += made_conditions(guards_of(program)[noted:])
             put_constants(program)
             remove_complex_numbers(program)
-            _check_sizes(program)
+            simplify_assertions(program)
             check_effects(program)
             call = call_of(program)
             drop_constant_outputs(program)
@@ -125,22 +126,6 @@ def import_program(program: Any, name: str) -> Any:
     unify_sizes(module, program, conditions)
     define_functions(module, functions)
     return module
-
-
-def _check_sizes(program: Any) -> None:
-    """Raises InputError for a tensor whose size is known when its elements are: of some of these,
-    torch-mlir's passes never end."""
-    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
-        free_unbacked_symbols,
-    )
-
-    for node in program.graph.nodes:
-        shape = getattr(node.meta.get("val"), "shape", ())
-        if any(not isinstance(size, int) and free_unbacked_symbols(size) for size in shape):
-            raise InputError(
-                f"{place_of_node(node)}How many elements {node.target} gives depends on values: "
-                "that is not supported."
-            )
 
 
 def _add_unsaved_buffers(program: Any) -> None:

@@ -178,6 +178,9 @@ def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
             if ir.StringAttr(one.operation.attributes["sym_name"]).value == definition.name:
                 with module.context, ir.InsertionPoint(one.operation):
                     copy = found[0].clone()
+                for inner in ops.walk(copy):
+                    # Places in the text are none in the program.
+                    inner.location = one.operation.location
                 copy.attributes["sym_name"] = one.operation.attributes["sym_name"]
                 copy.attributes["sym_visibility"] = one.operation.attributes["sym_visibility"]
                 ops.erase(one.operation)

@@ -51,12 +51,20 @@ def _floor_divided(operation: Any, number: int) -> Any:
     left, right, *_ = operation.operands
     type_ = operation.results[0].type
     form = "Tensor" if "vtensor" in str(right.type) else "Scalar"
+    if form == "Scalar" and not _is_constant(right):
+        # torch-mlir has remainders of constants alone.
+        form, right = "Tensor", create("prim.NumToTensor.Scalar", "vtensor<[],si64>", right)
     mode = create("constant.str", "str", attributes={"value": ir.StringAttr.get("trunc")})
     quotient = create(f"aten.div.{form}_mode", type_, left, right, mode)
     remainder = create(f"aten.remainder.{form}", type_, left, right)
     cut_off = create(f"aten.fmod.{form}", type_, left, right)
     is_less = create("aten.ne.Tensor", with_element(type_, "i1"), remainder, cut_off)
     return create("aten.sub.Tensor", type_, quotient, converted(is_less, number, type_), integer(1))
+
+
+def _is_constant(value: Any) -> bool:
+    maker = ops.defining(value)
+    return maker is not None and str(maker.name).startswith("torch.constant.")
 
 
 def _is_floor(division: Any) -> bool:

@@ -21,6 +21,13 @@ class Program(Struct, frozen=True):
     inputs: tuple[Any, ...]
 
 
+def _first_of_count(x: Any) -> Any:
+    count = (x > 0).sum().item()
+    torch._check(count >= 0)
+    torch._check(count <= x.shape[0])
+    return x[:count]
+
+
 def programs() -> list[Program]:
     """All of them; the same at each call."""
     generator = torch.Generator().manual_seed(0)
@@ -229,6 +236,15 @@ def programs() -> list[Program]:
         "searchsorted": (lambda s, x: torch.searchsorted(s, x), (row.sort().values, normal(7))),
         "take_along_dim": (lambda x, i: x.take_along_dim(i, 1), (x, places)),
         "where of one condition": (lambda x: torch.where(x > 0), (row,)),
+        "mask": (lambda x: x[x > 0], (x,)),
+        "mask of rows": (lambda x: x[x[:, 0, 0] > 0], (x,)),
+        "assignment to a mask": (lambda x: x.index_put((x > 0,), x[x > 0] * 2), (x,)),
+        "repeat_interleave of any size": (lambda x, i: x.repeat_interleave(i, 0), (x, numbers)),
+        "unique_dim": (
+            lambda x: x.round().unique(dim=0, return_inverse=True),
+            (x[0, :, :2].contiguous(),),
+        ),
+        "slice of a count": (_first_of_count, (row,)),
         "nonzero": (lambda x: (x > 0).nonzero(), (x,)),
         "nonzero_static": (lambda x: (x > 0).nonzero_static(size=40), (row,)),
         "argwhere": (lambda x: (x > 0).argwhere(), (x,)),

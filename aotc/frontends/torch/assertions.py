@@ -1,0 +1,46 @@
+"""Assertions of a program's graph: those that torch.export makes of `torch._check` and of what it
+assumes about sizes that depend on values."""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Any
+
+_GREATEST = 2**63 - 1
+
+
+def simplify_assertions(program: Any) -> None:
+    """Changes the graph of a `torch.export.ExportedProgram` in place: what always holds is not
+    asserted, and messages tell of sizes, not of the graph's nodes."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    assert_scalar = torch.ops.aten._assert_scalar.default
+    for node in program.graph.find_nodes(op="call_function", target=assert_scalar):
+        condition, message = node.args
+        if _holds(torch, condition):
+            program.graph.erase_node(node)
+            if not condition.users:
+                program.graph.erase_node(condition)
+        else:
+            node.args = (condition, _message(message))
+
+
+def _holds(torch: Any, condition: Any) -> bool:
+    """Whether a comparison is one of a size with 0, or with a number that no size has."""
+    target = getattr(condition, "target", None)
+    if target not in (operator.ge, operator.le):
+        return condition is True
+    value, bound = condition.args
+    if not isinstance(bound, int):
+        return False
+    if target is operator.le:
+        return bound >= _GREATEST
+    return bound <= 0 and getattr(value, "target", None) is torch.ops.aten.sym_size.int
+
+
+def _message(message: str) -> str:
+    found = re.fullmatch(r"Runtime assertion failed for expression (.*) on node '.*'", message)
+    if found is None:
+        return message
+    return f"expected {found[1]}, where u0, u1, ... are numbers that depend on values"
