@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.analysis.effects import is_division, is_pure
 from aotc.mlir import ir
 
 CHECK = "aotc.check"
@@ -23,14 +24,42 @@ def create_check(condition: Any, value: Any, otherwise: Any, message: Any) -> An
 
 
 def expand_checks(module: Any) -> None:
-    """Puts assertions before the checks, which become selections as any other."""
+    """Puts assertions before what uses the checks, which become selections as any other.
+
+    A check that does not change in a loop was moved out of it. What it is for stands in the loop,
+    which may have no iteration: there it is asserted.
+    """
     with module.context:
         for select in ops.find(module.operation, "arith.select"):
-            if CHECK in select.attributes:
-                with select.location, ir.InsertionPoint(select):
-                    message = {"msg": select.attributes[CHECK]}
-                    ops.create("cf.assert", [_as_one(select.operands[0])], attributes=message)
-                del select.attributes[CHECK]
+            if CHECK not in select.attributes:
+                continue
+            message = {"msg": select.attributes[CHECK]}
+            del select.attributes[CHECK]
+            for place in _places(select):
+                with select.location, ir.InsertionPoint(place):
+                    condition = _as_one(select.operands[0])
+                    ops.create("cf.assert", [condition], attributes=message)
+
+
+def _places(select: Any) -> list[Any]:
+    """It itself, if an operation of its block needs it that is not pure; else the first operation
+    of each block that does."""
+    found: dict[Any, Any] = {}
+    waiting, seen = [select], {select}
+    while waiting:
+        operation = waiting.pop()
+        for use in (use for result in operation.results for use in result.uses):
+            user = use.owner.operation
+            if user.block != select.block:
+                before = found.setdefault(user.block, user)
+                if user.is_before_in_block(before):
+                    found[user.block] = user
+            elif not is_pure(user) or is_division(user):
+                return [select]
+            elif user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return list(found.values())
 
 
 def _as_one(condition: Any) -> Any:

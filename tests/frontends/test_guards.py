@@ -73,6 +73,23 @@ def test_branches_of_sizes(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
             library.program(torch.rand(sizes).numpy())
 
 
+def test_a_branch_of_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+
+    class Branches(torch.nn.Module):
+        def forward(self, x: Any, n: int) -> Any:
+            return x * n if n > 4 else x
+
+    x = torch.rand(3)
+    program = torch.export.export(Branches(), (x, 6), dynamic_shapes=(None, torch.export.Dim.AUTO))
+    library = aotc.load(aotc.torch.build(program, (), out=f"{tmp_path}/", chips="sm_80"))
+    result = np.zeros(3, np.float32)
+    library.program(x.numpy(), 5, result)
+    np.testing.assert_allclose(result, x * 5)
+    with pytest.raises(aotc.AotcError, match="do not fit"):
+        library.program(x.numpy(), 4, result)
+
+
 def test_conditions_are_parsed_not_run(tmp_path: Path) -> None:
     program = _program(lambda x: x * 2, (6, 4))
     mark = tmp_path / "mark"

@@ -103,7 +103,7 @@ def _given(program: Any) -> dict[str, Any]:
 
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
     leaves = [
-        values.get(getattr(spec.arg, "name", None), getattr(spec.arg, "value", None))
+        spec.arg.value if hasattr(spec.arg, "value") else values.get(spec.arg.name)
         for spec in program.graph_signature.input_specs
         if spec.kind.name == "USER_INPUT"
     ]

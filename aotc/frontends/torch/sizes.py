@@ -54,7 +54,7 @@ def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
     asked = ops.find(function, "tensor.dim")
     places = places_of(program)
     with module.context, function.location, ir.InsertionPoint.at_block_begin(block):
-        symbols = dict(_symbols(ir, block, places))
+        symbols = {**_numbers(ir, program, block), **dict(_symbols(ir, block, places))}
         for place in places:
             expected = _value(ir, place.expression, symbols)
             if expected is None:
@@ -72,7 +72,11 @@ def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
                 _expect(ir, _SLE, value, _number(ir, greatest))
         writer = Conditions(symbols)
         names = _names(program, places)
+        # Others are of inputs that have one value, or of values that are computed.
+        asked_of = set(symbols).union(*(place.expression.free_symbols for place in places))
         for condition in dict.fromkeys(conditions):
+            if not condition.free_symbols <= asked_of:
+                continue
             _assert(ir, writer.value(condition), f": PyTorch expected {condition.subs(names)}")
 
 
@@ -86,6 +90,19 @@ def _names(program: Any, places: Sequence[Place]) -> dict[Any, Any]:
         for place in reversed(places)
         if place.expression.is_Symbol
     }
+
+
+def _numbers(ir: Any, program: Any, block: Any) -> dict[Any, Any]:
+    """The symbols of inputs that are whole numbers, and what they are."""
+    nodes = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
+    index = ir.IndexType.get()
+    found = {}
+    for argument, name in zip(block.arguments, program.graph_signature.user_inputs, strict=True):
+        number = getattr(nodes[name].meta.get("val"), "node", None) if name in nodes else None
+        if number is not None and number.expr.is_Symbol and str(argument.type) == "i64":
+            cast = ir.Operation.create("arith.index_cast", results=[index], operands=[argument])
+            found[number.expr] = cast.result
+    return found
 
 
 def _symbols(ir: Any, block: Any, places: Sequence[Place]) -> Iterator[tuple[Any, Any]]:
