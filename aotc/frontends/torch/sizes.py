@@ -82,7 +82,7 @@ def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
 
 def _names(program: Any, places: Sequence[Place]) -> dict[Any, Any]:
     """What messages call the symbols: sizes of arguments."""
-    import sympy  # type: ignore[import-untyped, unused-ignore]
+    import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     inputs = program.graph_signature.user_inputs
     return {
