@@ -19,6 +19,7 @@ from aotc.frontends.torch.archive import check_archive
 from aotc.frontends.torch.importer import ALONE, import_program
 from aotc.frontends.torch.logs import kept_logs, reason_of
 from aotc.frontends.torch.operators import has_packages, lowerings
+from aotc.frontends.torch.quantized import quantized_decompositions
 
 _HINT = "pip install 'aotc[torch]'"
 
@@ -32,7 +33,9 @@ def _read(path: Path) -> Any:
         warnings.simplefilter("ignore")
         try:
             check_archive(path)
-            lowerings()  # their packages define operators
+            # They define operators that a file may have.
+            lowerings()
+            quantized_decompositions()
             return torch.export.load(path)
         except AotcError:
             raise

@@ -19,6 +19,7 @@ from aotc.frontends.torch.data_dependent import (
     one_index,
 )
 from aotc.frontends.torch.extrema import extremum_decompositions
+from aotc.frontends.torch.quantized import quantized_decompositions
 from aotc.frontends.torch.special import special_functions
 
 Tensor = Any
@@ -39,6 +40,7 @@ def decompositions() -> dict[Any, Any]:
         **extremum_decompositions(aten),
         **bag_decompositions(aten),
         **data_dependent_decompositions(aten),
+        **quantized_decompositions(),
         aten.rms_norm.default: rms_norm,
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,

@@ -1,0 +1,102 @@
+"""PyTorch's operators that quantize (`quantized_decomposed`, which PT2E exports), by others.
+
+PyTorch has a definition of each in Python, which most are traced by. Those that ask a tensor for a
+number are written here: their scales stay on the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Tensor = Any
+
+
+def quantized_decompositions() -> dict[Any, Any]:
+    """By operator; PyTorch knows the operators from then on, also in files."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+    from torch.ao.quantization.fx import (  # type: ignore[import-not-found, unused-ignore]
+        _decomposed as defined,
+    )
+
+    quantized = torch.ops.quantized_decomposed
+    return {
+        torch.ops.aten._int_mm.default: _int_mm,
+        quantized.quantize_per_tensor.default: defined.quantize_per_tensor,
+        quantized.quantize_per_tensor.tensor: _quantize,
+        quantized.quantize_per_tensor.tensor2: _quantize,
+        quantized.dequantize_per_tensor.default: defined.dequantize_per_tensor,
+        quantized.dequantize_per_tensor.tensor: _dequantize,
+        quantized.dequantize_per_tensor.tensor2: _dequantize,
+        quantized.choose_qparams.tensor: _choose,
+        quantized.choose_qparams_symmetric.tensor: _choose_symmetric,
+        quantized.quantize_per_channel.default: defined.quantize_per_channel,
+        quantized.dequantize_per_channel.default: defined.dequantize_per_channel,
+        quantized.quantize_per_token.default: defined.quantize_per_token,
+        quantized.dequantize_per_token.default: defined.dequantize_per_token,
+        quantized.choose_qparams_per_token.default: defined.choose_qparams_per_token,
+        quantized.choose_qparams_per_token_asymmetric.default: (
+            defined._choose_qparams_per_token_asymmetric_impl
+        ),
+        quantized.quantize_per_channel_group.default: defined.quantize_per_channel_group,
+        quantized.dequantize_per_channel_group.default: defined.dequantize_per_channel_group,
+    }
+
+
+def _int_mm(left: Tensor, right: Tensor) -> Tensor:
+    import torch
+
+    return torch.mm(left.to(torch.int32), right.to(torch.int32))
+
+
+def _quantize(
+    input_: Tensor, scale: Tensor, zero_point: Tensor, quant_min: Any, quant_max: Any, dtype: Any
+) -> Tensor:
+    import torch
+
+    # As a number the scale is of 64 bits, and what multiplies has the input's type.
+    factor = (1.0 / scale.reshape(()).double()).to(torch.float32)
+    return torch.clamp(
+        torch.round(input_.float() * factor) + zero_point.reshape(()), quant_min, quant_max
+    ).to(dtype)
+
+
+def _dequantize(
+    input_: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    quant_min: Any,
+    quant_max: Any,
+    dtype: Any,
+    *,
+    out_dtype: Any = None,
+) -> Tensor:
+    import torch
+
+    type_ = out_dtype or torch.float32
+    return (input_.to(type_) - zero_point.reshape(()).to(type_)) * scale.reshape(()).to(type_)
+
+
+def _choose(
+    input_: Tensor, quant_min: int, quant_max: int, eps: float, dtype: Any
+) -> tuple[Tensor, Tensor]:
+    import torch
+
+    zero = torch.zeros((), dtype=input_.dtype, device=input_.device)
+    least, greatest = input_.amin().minimum(zero), input_.amax().maximum(zero)
+    scale = torch.clamp_min((greatest - least) / float(quant_max - quant_min), eps)
+    zero_point = quant_min - torch.round(least / scale).to(torch.int64)
+    return scale.double().reshape(1), zero_point.clamp(quant_min, quant_max).reshape(1)
+
+
+def _choose_symmetric(
+    input_: Tensor, quant_min: int, quant_max: int, eps: float, dtype: Any
+) -> tuple[Tensor, Tensor]:
+    import torch
+
+    zero = torch.zeros((), dtype=input_.dtype, device=input_.device)
+    least, greatest = input_.amin().minimum(zero), input_.amax().maximum(zero)
+    largest = (-least).maximum(greatest)
+    scale = torch.clamp_min(largest / (float(quant_max - quant_min) / 2), eps)
+    # PyTorch's middle of an unsigned type.
+    middle = 128 if dtype == torch.uint8 else 0
+    return scale.double().reshape(1), torch.full((1,), middle, dtype=torch.int64)
