@@ -32,6 +32,24 @@ BRANCHES: dict[str, tuple[Callable[[Any], Any], Any, list[Any], list[Any]]] = {
         [(3, 2), (5, 1)],
         [(4, 6), (4, 4)],
     ),
+    "of a difference": (
+        lambda x: x * 2 if x.shape[0] - x.shape[1] > 0 else x * 3,
+        (6, 4),
+        [(3, 2), (5, 4)],
+        [(4, 4), (3, 4)],
+    ),
+    "of an inequality": (
+        lambda x: x * 2 if x.shape[0] // 2 != 1 else x * 3,
+        (6, 4),
+        [(4, 2), (1, 4)],
+        [(2, 4), (3, 1)],
+    ),
+    "of a negative remainder": (
+        lambda x: x * 2 if (x.shape[0] - x.shape[1]) % 3 != 1 else x * 3,
+        (6, 4),
+        [(4, 2), (2, 3), (1, 4)],
+        [(2, 4), (5, 4)],
+    ),
     "of a quotient": (
         lambda x: x * 2 if (x.shape[0] + 1) // 2 * x.shape[1] >= 12 and x.shape[0] < 50 else x * 3,
         (6, 4),
@@ -100,3 +118,18 @@ def test_conditions_are_parsed_not_run(tmp_path: Path) -> None:
     assert not mark.exists()
     program._guards_code = ["not (L['x'].size()[0] < 3 or -L['x'].size()[1] >= 2)"]
     assert len(noted_conditions(program)) == 1
+
+
+def test_names_of_parameters_that_end_in_numbers() -> None:
+    class Two(torch.nn.Module):
+        def forward(self, x: Any, x_1: Any, *rest: Any) -> Any:
+            larger = x.shape[0] > x_1.shape[0] and x.shape[0] > rest[0].shape[0]
+            return x * 2 if larger else x * 3
+
+    size = {0: torch.export.Dim.AUTO}
+    inputs = (torch.rand(5), torch.rand(4), torch.rand(3))
+    program = torch.export.export(
+        Two(), inputs, dynamic_shapes={"x": size, "x_1": size, "rest": (size,)}
+    )
+    names = [condition.func.__name__ for condition in noted_conditions(program)]
+    assert names == ["StrictGreaterThan", "StrictGreaterThan"]

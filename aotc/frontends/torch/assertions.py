@@ -20,7 +20,7 @@ def simplify_assertions(program: Any) -> None:
         condition, message = node.args
         if _holds(torch, condition):
             program.graph.erase_node(node)
-            if not condition.users:
+            if isinstance(condition, torch.fx.Node) and not condition.users:
                 program.graph.erase_node(condition)
         else:
             node.args = (condition, _message(message))

@@ -14,7 +14,7 @@ def _repeat_interleave(call: OperatorCall) -> str:
     (known,) = call.constants
     if known is None:
         is_size, length = "sge, %count, %zero", "%length"
-        message = "a number to count, or a count, is negative"
+        message = "a number to count, or a count, is negative or too large"
     else:
         is_size, length = "eq, %count, %known", ""
         message = f"the counts are negative, or their sum is not {known}"

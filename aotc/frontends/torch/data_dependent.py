@@ -17,6 +17,8 @@ Tensor = Any
 
 # Columns that rows are sorted by: each is a sort.
 _WIDEST = 16
+# Of counts: a larger one is near to where sums of 64 bits begin again.
+_LARGEST_SUM = 2.0**62
 
 
 def data_dependent_decompositions(aten: Any) -> dict[Any, Any]:
@@ -97,6 +99,7 @@ def index_by_masks(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """`x[indices]`, some of which are masks."""
     import torch
 
+    indices = _with_masks_of_bool(indices)
     first, mask = _only_mask(indices)
     if mask is not None:
         row = _put_together(x, first, mask.dim())
@@ -112,6 +115,7 @@ def _index_put(
 
     if not any(map(is_mask, indices)):
         return _put_at_unknown(x, indices, values, accumulate)
+    indices = _with_masks_of_bool(indices)
     first, mask = _only_mask(indices)
     if mask is None:
         places = _places_of_masks(indices)
@@ -216,6 +220,11 @@ def _places_of_masks(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
     return found
 
 
+def _with_masks_of_bool(indices: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """A mask of uint8 is true where it is not 0."""
+    return [_is_true(index) if is_mask(index) else index for index in indices]
+
+
 def is_mask(index: Tensor | None) -> bool:
     import torch
 
@@ -231,7 +240,8 @@ def _repeat_interleave(repeats: Tensor, *, output_size: int | None = None) -> Te
     if not (output_size is None or isinstance(output_size, int)):
         return NotImplemented
     counts = repeats.to(torch.int64)
-    return _repeated(counts, _size_unless((counts < 0).any(), counts.sum()), output_size)
+    is_wrong = (counts < 0).any() | (counts.double().sum() > _LARGEST_SUM)
+    return _repeated(counts, _size_unless(is_wrong, counts.sum()), output_size)
 
 
 def _repeat_interleave_of_tensor(

@@ -38,7 +38,7 @@ _BINARY: dict[type, Callable[..., Any]] = {
 
 
 def noted_conditions(program: Any) -> list[Any]:
-    """Those of the user's code, as expressions of the program's symbols (SymPy's relations)."""
+    """The conditions of the user's code, as relations of the program's symbols (SymPy's)."""
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     texts = getattr(program, "_guards_code", None) or ()
@@ -51,7 +51,7 @@ def noted_conditions(program: Any) -> list[Any]:
             raise InputError(f"A condition on sizes cannot be checked: {text}") from error
         if isinstance(condition, torch.SymBool):
             conditions.append(condition.node.expr)
-    return [one for one in conditions if not _is_true(one) and not _is_of_one(one)]
+    return [one for one in conditions if not _is_true(one) and not _is_specialization(one)]
 
 
 def guards_of(program: Any) -> list[Any]:
@@ -64,14 +64,14 @@ def guards_of(program: Any) -> list[Any]:
 
 
 def made_conditions(guards: Sequence[Any]) -> list[Any]:
-    """Of guards of decompositions, those without which their result is another: where sizes are
-    equal that were said to differ, or 1, the general case holds as well. A remainder is no size."""
+    """Of guards of decompositions, those without which their result is another. Where two sizes are
+    said to differ, the general case is traced, which holds for equal ones as well."""
     return [
-        one
-        for one in guards
-        if not _is_true(one)
-        and not _is_of_one(one)
-        and (one.func.__name__ != "Unequality" or _has_remainder(one))
+        guard
+        for guard in guards
+        if not _is_true(guard)
+        and not _is_specialization(guard)
+        and (guard.func.__name__ != "Unequality" or _has_remainder(guard))
     ]
 
 
@@ -83,17 +83,20 @@ def _has_remainder(condition: Any) -> bool:
     return any(side.func.__name__ in ("Mod", "PythonMod") for side in condition.args)
 
 
-def _is_of_one(condition: Any) -> bool:
-    """Whether it says that a size is not 0 or 1: PyTorch assumes so of all that are not known."""
-    if _has_remainder(condition):
+def _is_specialization(condition: Any) -> bool:
+    """Whether it says that a size is neither 0 nor 1, which PyTorch assumes of each that is not
+    known: also of one that is rounded from another, by which broadcasting is decided."""
+    if len(condition.args) != 2:
         return False
-    left, right = (*condition.args, None, None)[:2]
     least = {"Unequality": 1, "StrictGreaterThan": 1, "GreaterThan": 2}
-    if left is not None and getattr(right, "is_Integer", False):
-        return bool(right <= least.get(condition.func.__name__, -1))
     mirrored = {"Unequality": 1, "StrictLessThan": 1, "LessThan": 2}
-    if right is not None and getattr(left, "is_Integer", False):
-        return bool(left <= mirrored.get(condition.func.__name__, -1))
+    for size, bound, bounds in (
+        (*condition.args, least),
+        (*reversed(condition.args), mirrored),
+    ):
+        is_size = size.is_Symbol or size.func.__name__ in _TO_INTEGERS
+        if is_size and bound.is_Integer:
+            return bool(0 <= bound <= bounds.get(condition.func.__name__, -1))
     return False
 
 
@@ -110,12 +113,13 @@ def _given(program: Any) -> dict[str, Any]:
     positional, named = _pytree.tree_unflatten(leaves, program.call_spec.in_spec)
     names = program.module_call_graph[0].signature.forward_arg_names or ()
     given = {**dict(zip(names, positional, strict=False)), **named}
+    several: dict[str, list[Any]] = {}
     for name in names:
         # `*rest` is `rest_0`, `rest_1`, ...
-        several = re.fullmatch(r"(.+)_\d+", name)
-        if several and name in given:
-            given.setdefault(several[1], []).append(given[name])
-    return given
+        numbered = re.fullmatch(r"(.+)_\d+", name)
+        if numbered and name in given:
+            several.setdefault(numbered[1], []).append(given[name])
+    return {**several, **given}
 
 
 def _functions() -> dict[str, Callable[..., Any]]:
@@ -184,7 +188,6 @@ _OPERATIONS: dict[str, tuple[str | None, str | None]] = {
     "FloorDiv": ("arith.floordivsi", None),
     "CleanDiv": ("arith.divsi", None),
     "Mod": ("arith.remsi", None),
-    "PythonMod": ("arith.remsi", None),
     "FloatTrueDiv": (None, "arith.divf"),
     "IntTrueDiv": (None, "arith.divf"),
     "FloatPow": (None, "math.powf"),
@@ -245,6 +248,8 @@ class Conditions:
             rounding = _TO_INTEGERS[name]
             rounded = ops.unary(rounding, operands[0], self._f64) if rounding else operands[0]
             return ops.unary("arith.fptosi", rounded, self._i64)
+        if name == "PythonMod":
+            return self._modulo(*operands)
         if name == "Not":
             true = self._constant(operands[0].type, 1)
             return ops.binary("arith.xori", operands[0], true)
@@ -270,8 +275,14 @@ class Conditions:
         i1 = self._ir.IntegerType.get_signless(1)
         return ops.create("arith.cmpf", [*map(self._float, operands)], [i1], attributes).result
 
+    def _modulo(self, value: Any, divisor: Any) -> Any:
+        """The remainder that has the divisor's sign."""
+        divisor = self._not_zero(divisor)
+        quotient = ops.binary("arith.floordivsi", value, divisor)
+        return ops.binary("arith.subi", value, ops.binary("arith.muli", quotient, divisor))
+
     def _not_zero(self, divisor: Any) -> Any:
-        """Processors end the process; another condition says that it is not 0."""
+        """Division by zero traps on the CPU; that the divisor is not 0 is another condition."""
         one, zero = self._constant(self._i64, 1), self._constant(self._i64, 0)
         is_there = ops.compare(_NE, divisor, zero)
         return ops.create("arith.select", [is_there, divisor, one], [self._i64]).result

@@ -16,8 +16,8 @@ from aotc import ops
 from aotc.frontends.torch.guards import Conditions
 
 _EQ, _SLE = 0, 3
-# PyTorch takes no size for 0 or 1 unless it is told to, and says so by a least size of 2; its
-# programs are as good for these.
+# PyTorch takes no size for 0 or 1 unless it is told to, and says so by a least size of 2. Its
+# operators are the same for these; a branch of the user's code on a size of 1 is not seen.
 _LEAST_OF_ANY = 2
 
 

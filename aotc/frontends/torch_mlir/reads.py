@@ -23,11 +23,13 @@ def check_reads(module: Any) -> None:
     from torch_mlir import ir
 
     for generic in ops.find(module.operation, "linalg.generic"):
-        for assertion in ops.find(generic, "cf.assert"):
-            if ir.StringAttr(assertion.attributes["msg"]).value in _CHECKS:
-                ops.erase(assertion)
-        for read in ops.find(generic, "tensor.extract"):
+        block = generic.regions[0].blocks[0]
+        reads = [op for op in ops.find(generic, "tensor.extract") if op.block == block]
+        for read in reads:
             _check(read)
+        for assertion in ops.find(generic, "cf.assert"):
+            if reads and ir.StringAttr(assertion.attributes["msg"]).value in _CHECKS:
+                ops.erase(assertion)
 
 
 def _check(read: Any) -> None:

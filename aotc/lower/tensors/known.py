@@ -18,6 +18,7 @@ from aotc.analysis.generics import RESHAPES, body_of, maps_of
 from aotc.dense import content_of, element_of, is_splat
 from aotc.input.blobs import resource_name
 from aotc.mlir import ir
+from aotc.rewrites.checks import CHECK
 from aotc.sizes import dense_bytes, element_bytes
 
 # What may be larger than its operands: bytes.
@@ -127,7 +128,9 @@ class KnownTensors:
         self._run(loops, values)
         *body, end = loops.body
         results = [self._value(values, operand) for operand in end.operands]
-        asserted = [op.operands[0] for op in body if op.name == "cf.assert"]
+        asserted = [
+            op.operands[0] for op in body if op.name == "cf.assert" or CHECK in op.attributes
+        ]
         conditions = [self._value(values, condition) for condition in asserted]
         if not all(condition is not None and condition.all() for condition in conditions):
             return None
