@@ -122,7 +122,7 @@ def body_of(node: Node) -> Any:
         body = onnx.FunctionProto()
         body.ParseFromString(text)
         bind(body, node, schema)
-        if all(_is_known(proto, node.opset) for proto in _all(body.node)):
+        if all(_is_known(proto, node.opset) for proto in all_nodes(body.node)):
             return body
     return None
 
@@ -148,7 +148,7 @@ def bind(body: Any, node: Node, schema: Any) -> None:
     for name, attribute in schema.attributes.items():
         if name not in values and attribute.default_value.name:
             values[name] = attribute.default_value
-    for proto in _all(body.node):
+    for proto in all_nodes(body.node):
         bound = []
         for attribute in proto.attribute:
             if attribute.ref_attr_name:
@@ -164,13 +164,13 @@ def bind(body: Any, node: Node, schema: Any) -> None:
         proto.attribute.extend(kept)
 
 
-def _all(protos: Iterable[Any]) -> Iterator[Any]:
+def all_nodes(protos: Iterable[Any]) -> Iterator[Any]:
     """Nodes, and those of their graphs."""
     for proto in protos:
         yield proto
         for attribute in proto.attribute:
             for graph in (attribute.g, *attribute.graphs):
-                yield from _all(graph.node)
+                yield from all_nodes(graph.node)
 
 
 def _replace(graph: Any, bodies: Mapping[tuple[str, ...], tuple[Node, Any]], number: int) -> int:
