@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
+pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
 
+import onnx
 from onnx.reference import ReferenceEvaluator
 
 from aotc.frontends.onnx.folding import fold
