@@ -126,6 +126,13 @@ NODES: dict[str, tuple[str, dict[str, Any], Any, list[int]]] = {
     "of norm 1": ("Normalizer", {"norm": "L1"}, X[[0, 1, 4]], [1]),
     "of norm 2": ("Normalizer", {"norm": "L2"}, X[[0, 1, 4]] * 0, [1]),
     "binary": ("Binarizer", {"threshold": 0.25}, X, [1]),
+    "binary of integers": ("Binarizer", {"threshold": -0.5}, np.array([[-2, -1], [0, 1]]), [7]),
+    "binary beyond integers": (
+        "Binarizer",
+        {"threshold": -1e30},
+        np.array([[-(2**31), 2**31 - 1]], np.int32),
+        [6],
+    ),
     "imputed": (
         "Imputer",
         {"imputed_value_floats": [7.0, 8, 9], "replaced_value_float": float("nan")},
@@ -185,6 +192,129 @@ def test_a_node_is_onnx_s(name: str, tmp_path: Path) -> None:
     found = _results(_build(model, tmp_path), value)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def _model(nodes: list[Any], result: Any) -> Any:
+    """Nodes of [rows, 3] floats `x`, of which `y` is the result."""
+    x = helper.make_tensor_value_info("x", 1, ["rows", 3])
+    graph = helper.make_graph(nodes, "net", [x], [result])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    opsets.append(helper.make_opsetid("mine", 1))
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def _tree(**changed: Any) -> Any:
+    """A tree of one comparison, `x[1] != 2`, with other attributes."""
+    attributes = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [1, -2, -2],
+        "nodes_modes": ["BRANCH_NEQ", "LEAF", "LEAF"],
+        "nodes_values": [2.0, 0.0, 0.0],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "target_treeids": [0, 0],
+        "target_nodeids": [1, 2],
+        "target_ids": [0, 0],
+        "target_weights": [5.0, 7.0],
+        "n_targets": 1,
+        **changed,
+    }
+    node = helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["y"], "first", domain="ai.onnx.ml", **attributes
+    )
+    return _model([node], helper.make_tensor_value_info("y", 1, ["rows", 1]))
+
+
+def test_what_is_no_number_is_different(tmp_path: Path) -> None:
+    """NaN goes to the first child of BRANCH_NEQ."""
+    net = _build(_tree(), tmp_path)
+    (found,) = _results(net, np.array([[0, np.nan, 0], [0, 2, 0], [0, 1, 0]], np.float32))
+    np.testing.assert_array_equal(found, [[5], [7], [5]])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"nodes_treeids": [0, 0]},
+        {"nodes_nodeids": [0, 1, 1]},
+        {"nodes_featureids": [3, 0, 0]},
+        {"nodes_featureids": [0]},
+        {"nodes_values": [2.0]},
+        {"nodes_truenodeids": [9, 0, 0]},
+        {"nodes_missing_value_tracks_true": [1]},
+        {"target_nodeids": [1, 9]},
+        {"target_ids": [0, 1]},
+        {"target_weights": [5.0]},
+        {"base_values": [1.0, 2.0]},
+    ],
+)
+def test_what_is_no_tree_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+    onnx.save(_tree(**changed), tmp_path / "net.onnx")
+    message = "TreeEnsembleRegressor 'first': its attributes describe no trees"
+    with pytest.raises(aotc.InputError, match=message):
+        aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tree_roots": [9]},
+        {"nodes_trueleafs": [1, 1]},
+        {"nodes_falsenodeids": [-2]},
+        {"leaf_targetids": [0, 1]},
+        {"leaf_targetids": [0]},
+    ],
+)
+def test_what_is_no_numbered_tree_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+    """Those of TreeEnsemble, which has leaves of their own."""
+    tensors = {
+        "nodes_modes": np.array([0], np.uint8),
+        "nodes_splits": np.array([2.0], np.float32),
+        "leaf_weights": np.array([5.0, 7.0], np.float32),
+    }
+    attributes: dict[str, Any] = {
+        "tree_roots": [0],
+        "nodes_featureids": [1],
+        "nodes_truenodeids": [0],
+        "nodes_trueleafs": [1],
+        "nodes_falsenodeids": [1],
+        "nodes_falseleafs": [1],
+        "leaf_targetids": [0, 0],
+        **{name: onnx.numpy_helper.from_array(value) for name, value in tensors.items()},
+        **changed,
+    }
+    node = helper.make_node(
+        "TreeEnsemble", ["x"], ["y"], "first", domain="ai.onnx.ml", **attributes
+    )
+    model = _model([node], helper.make_tensor_value_info("y", 1, ["rows", 1]))
+    model.opset_import[1].version = 5
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(aotc.InputError, match="TreeEnsemble 'first': its attributes describe no"):
+        aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
+
+
+@pytest.mark.parametrize("first", ["Scaler", "Foo"])
+def test_labels_of_values_without_a_type(first: str, tmp_path: Path) -> None:
+    """onnx knows no type of what other operators of ai.onnx.ml make, and its inference of types
+    ends the process for a LabelEncoder of such a value."""
+    is_known = first == "Scaler"
+    domain = "ai.onnx.ml" if is_known else "mine"
+    options: dict[str, Any] = {"offset": [1.0], "scale": [2.0]} if is_known else {}
+    tables: dict[str, Any] = {"keys_floats": [2.0, 4.0], "values_floats": [0.5, 1.5]}
+    nodes = [
+        helper.make_node(first, ["x"], ["a"], "first", domain=domain, **options),
+        helper.make_node("LabelEncoder", ["a"], ["b"], domain="ai.onnx.ml", **tables),
+        helper.make_node("Binarizer", ["b"], ["y"], domain="ai.onnx.ml", threshold=1.0),
+    ]
+    model = _model(nodes, helper.make_tensor_value_info("y", 1, ["rows", 3]))
+    if is_known:
+        (found,) = _results(_build(model, tmp_path), np.array([[2, 3, 4]], np.float32))
+        np.testing.assert_array_equal(found, [[0, 1, 0]])
+        return
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(aotc.InputError, match="Foo 'first': operators of the domain 'mine'"):
+        aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
 
 
 ESTIMATORS = ["forest", "boosted classes", "boosted", "logistic", "perceptron"]

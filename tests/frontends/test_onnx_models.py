@@ -48,6 +48,22 @@ def test_a_slice_backwards(size: str, starts: str, expected: range, tmp_path: Pa
     _run(text, tmp_path, x, np.array(expected, np.float32))
 
 
+@pytest.mark.parametrize("form", ["constants", "values of the call"])
+@pytest.mark.parametrize("size", ["3", "n"])
+def test_a_slice_of_no_axes(form: str, size: str, tmp_path: Path) -> None:
+    """It is the whole tensor."""
+    names = ("starts", "ends", "axes", "steps")
+    empty = ", ".join(f"int64[0] {name}" + " = {}" * (form == "constants") for name in names)
+    given, known = ("", f"<{empty}>") if form == "constants" else (f", {empty}", "")
+    text = f"""net (float[{size}, 2] x{given}) => (float[{size}, 2] y) {known}
+    {{ y = Slice (x, starts, ends, axes, steps) }}"""
+    artifact = aotc.build(_saved(text, tmp_path), emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    vectors = [np.zeros(0, np.int64)] * (0 if form == "constants" else 4)
+    (got,) = call(artifact, "net", [x, *vectors], [x])
+    np.testing.assert_array_equal(got, x)
+
+
 @pytest.mark.parametrize("step", [2**40, -(2**40), 2**63 - 1, -(2**63)])
 def test_a_slice_by_a_step_beyond_the_size(step: int, tmp_path: Path) -> None:
     text = f"""net (float[12] x) => (float[m] y)

@@ -261,6 +261,102 @@ def test_values_lead_to_the_declared_sizes(operator: str, tmp_path: Path) -> Non
         net(*bad, result)
 
 
+# By name, the first word of which is the operator: attributes; sizes of the inputs and of the
+# result; indices that are within bounds, and some that are not.
+SCATTERED: dict[str, tuple[Any, ...]] = {
+    "ScatterND": ({}, [[2, 3], [2, 2], [2]], [2, 3], [[-1, 2], [0, -3]], [[0, 5], [1, 1]]),
+    "ScatterND of sums": (
+        {"reduction": "add"},
+        [[2, 3], [2, 2], [2]],
+        [2, 3],
+        [[-1, 2], [0, -3]],
+        [[0, 5], [1, 1]],
+    ),
+    "ScatterElements": ({"axis": 1}, [[2, 3], [1, 2], [1, 2]], [2, 3], [[2, 0]], [[1, 3]]),
+    "ScatterElements of the largest": (
+        {"axis": 1, "reduction": "max"},
+        [[2, 3], [1, 2], [1, 2]],
+        [2, 3],
+        [[-1, 0]],
+        [[1, 3]],
+    ),
+    "MaxUnpool": (
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+        [[1, 1, 1, 2], [1, 1, 1, 2]],
+        [1, 1, 2, 4],
+        [[[[1, 6]]]],
+        [[[[1, 8]]]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+def test_indices_of_what_is_scattered_are_within_bounds(name: str, tmp_path: Path) -> None:
+    """An index that is out of bounds is an error of the call, and writes no other element."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    attributes, shapes, made, good, bad = SCATTERED[name]
+    operator = name.partition(" ")[0]
+    values = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes]
+    names = ["x", "indices", "updates"][: len(shapes)]
+    inputs = {
+        name: (7 if name == "indices" else 1, shape)
+        for name, shape in zip(names, shapes, strict=True)
+    }
+    node = helper.make_node(operator, names, ["y"], **attributes)
+    net = _build(tmp_path, [node], inputs, {"y": (1, made)})
+    values[1] = np.array(good, np.int64)
+    expected = np.zeros(made, np.float32)
+    if operator == "MaxUnpool":
+        expected.reshape(-1)[values[1].reshape(-1)] = values[0].reshape(-1)
+    else:
+        (expected,) = ReferenceEvaluator(node).run(None, dict(zip(names, values, strict=True)))
+    result = np.zeros(made, np.float32)
+    net(*values, result)
+    np.testing.assert_array_equal(result, expected)
+    for negative in (False, True):
+        values[1] = np.array(bad, np.int64)
+        if negative:
+            values[1][values[1] == np.max(bad)] = -9
+        with pytest.raises(AotcError, match="out of bounds"):
+            net(*values, result)
+
+
+def test_constant_indices_are_within_bounds(tmp_path: Path) -> None:
+    """One that is not is an error of the call, too."""
+    from onnx import helper, numpy_helper
+
+    nodes = [
+        helper.make_node("Constant", [], ["i"], value=numpy_helper.from_array(np.array([[0, 5]]))),
+        helper.make_node("ScatterND", ["x", "i", "updates"], ["y"]),
+    ]
+    inputs = {"x": (1, [2, 3]), "updates": (1, [1])}
+    net = _build(tmp_path, nodes, inputs, {"y": (1, [2, 3])})
+    with pytest.raises(AotcError, match=r"an index is out of bounds \(onnx.ScatterND"):
+        net(*(np.zeros(shape, np.float32) for _, shape in inputs.values()), np.zeros((2, 3), "f4"))
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_bits_of_8_bit_floats_are_refused(name: str, tmp_path: Path) -> None:
+    """A BitCast of them is no conversion of numbers."""
+    from onnx import helper
+
+    node = helper.make_node("BitCast", ["x"], ["y"], to=2)
+    graph = helper.make_graph(
+        [node],
+        "net",
+        [helper.make_tensor_value_info("x", F8[name], [4])],
+        [helper.make_tensor_value_info("y", 2, [4])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 26)], ir_version=13)
+    import onnx
+
+    onnx.save(model, tmp_path / "net.onnx")
+    with pytest.raises(AotcError, match=r"onnx\.BitCast"):
+        aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
+
+
 def test_matmuls_of_8_bit_floats(tmp_path: Path) -> None:
     """They are those of what the elements stand for."""
     import ml_dtypes

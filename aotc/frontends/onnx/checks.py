@@ -94,7 +94,7 @@ def _has_unknown_end(node: Node) -> bool:
     """Whether a step may be negative whose start may be past the end: torch-mlir begins there one
     element too late."""
     steps, starts, shape = node.constant(4), node.constant(1), node.shape(0)
-    if not node.has(4) or (steps is not None and steps.min() > 0):
+    if not node.has(4) or (steps is not None and (steps > 0).all()):
         return False
     axes = node.constant(3) if node.has(3) else range(len(shape or ()))
     if steps is None or starts is None or shape is None or axes is None:
@@ -102,6 +102,17 @@ def _has_unknown_end(node: Node) -> bool:
     return any(
         step < 0 and shape[axis] is None and start != -1
         for start, step, axis in zip(starts, steps, axes, strict=False)
+    )
+
+
+def _is_beyond(node: Node) -> bool:
+    """Whether an index of ScatterND that is a constant is out of bounds."""
+    indices, shape = node.constant(1), node.shape(0)
+    if indices is None or shape is None:
+        return False
+    return any(
+        size is not None and bool(((places < -size) | (places >= size)).any())
+        for size, places in zip(shape, np.moveaxis(indices, -1, 0), strict=False)
     )
 
 
@@ -276,6 +287,7 @@ REFUSALS = (
         "sizes that are known at run time alone have no lowering",
     ),
     Refusal("Scan", lambda node: node.opset < 9, "the batch of opset 8 has no lowering"),
+    Refusal("ScatterND", _is_beyond, "an index is out of bounds"),
     Refusal("Slice", _has_unknown_end, "a negative step from an unknown start has no lowering"),
     Refusal("Split", _is_computed(1), "sizes that are known at run time alone have no lowering"),
 )

@@ -5,8 +5,9 @@ Results of integers and booleans alone are computed here, and small ones. The re
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from aotc.frontends.onnx.elements import (
     UINT32,
     UINT64,
 )
+from aotc.frontends.onnx.functions import PREFIX, first_number
 from aotc.frontends.onnx.nodes import Node, constant_of, opset_of, sizes
 from aotc.frontends.onnx.rewrites.body import EXPECTED
 
@@ -42,16 +44,25 @@ _INTEGERS = frozenset((UINT8, INT8, UINT16, INT16, INT32, INT64, BOOL, UINT32, U
 def fold(model: Any) -> bool:
     """Replaces nodes by constants, and each If whose condition is one by the branch taken. Gives
     whether there were any."""
-    return _fold_graph(model.graph, opset_of(model), {}, {})
+    prefixes = (f"{PREFIX}{number}_" for number in itertools.count(first_number(model)))
+    return _fold_graph(model.graph, opset_of(model), {}, {}, prefixes)
 
 
 def _fold_graph(
-    graph: Any, opset: int, types: Mapping[str, Any], values: Mapping[str, Any]
+    graph: Any,
+    opset: int,
+    types: Mapping[str, Any],
+    values: Mapping[str, Any],
+    prefixes: Iterator[str],
 ) -> bool:
+    """Folds a graph. `types` and `values` are those of the values of the graphs around it, and
+    each prefix begins no name of the model."""
     from onnx import helper, numpy_helper
 
+    own = _own_names(graph)
+    values = {name: value for name, value in values.items() if name not in own}
     types = {
-        **types,
+        **{name: type_ for name, type_ in types.items() if name not in own},
         **{one.name: one.type for one in (*graph.input, *graph.output, *graph.value_info)},
     }
     known = dict(values)
@@ -69,6 +80,7 @@ def _fold_graph(
         branch = _branch(proto, known)
         if branch is not None:
             is_changed = True
+            branch = _renamed(branch, next(prefixes))
             types.update((one.name, one.type) for one in branch.value_info)
             waiting = [*_taken(branch, proto), *waiting]
             continue
@@ -79,9 +91,11 @@ def _fold_graph(
             continue
         found = _value(proto, opset, types, known)
         if found is None:
+            for name in proto.output:
+                known.pop(name, None)
             for attribute in proto.attribute:
                 for nested in (attribute.g, *attribute.graphs):
-                    is_nested |= _fold_graph(nested, opset, types, known)
+                    is_nested |= _fold_graph(nested, opset, types, known, prefixes)
         else:
             known[proto.output[0]] = found
             if proto.op_type != "Constant":
@@ -140,6 +154,33 @@ def _branch(proto: Any, known: Mapping[str, Any]) -> Any:
         return None
     name = "then_branch" if bool(known[proto.input[0]].reshape(-1)[0]) else "else_branch"
     return next(one.g for one in proto.attribute if one.name == name)
+
+
+def _own_names(graph: Any) -> set[str]:
+    """The names of the values that a graph defines itself."""
+    given = (value.name for value in (*graph.input, *graph.initializer))
+    return {*given, *(name for proto in graph.node for name in proto.output)} - {""}
+
+
+def _renamed(branch: Any, prefix: str) -> Any:
+    """A copy of a branch whose own values have a prefix: two branches may use the same names, and
+    the graph around them may not."""
+    branch = type(branch).FromString(branch.SerializeToString())
+    _rename(branch, {name: prefix + name for name in _own_names(branch)})
+    return branch
+
+
+def _rename(graph: Any, names: Mapping[str, str]) -> None:
+    """Renames values in a graph, and in the graphs of its nodes, which may hide them."""
+    for value in (*graph.initializer, *graph.output, *graph.value_info):
+        value.name = names.get(value.name, value.name)
+    for proto in graph.node:
+        proto.input[:] = [names.get(name, name) for name in proto.input]
+        proto.output[:] = [names.get(name, name) for name in proto.output]
+        for attribute in proto.attribute:
+            for nested in (attribute.g, *attribute.graphs):
+                hidden = _own_names(nested)
+                _rename(nested, {name: names[name] for name in names if name not in hidden})
 
 
 def _taken(branch: Any, call: Any) -> list[Any]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from aotc.frontends.onnx.nodes import Node, walk
 
-# How the names of the values of bodies begin; a number follows.
-_PREFIX = "aotc_"
+# How the names of the values of bodies and inlined branches begin; a number follows.
+PREFIX = "aotc_"
 # The deepest nesting of functions in functions.
 _DEEPEST = 8
 # Operators in whose place a body is put, as torch-mlir has them wrong or not at all.
@@ -54,7 +54,7 @@ def expand(model: Any, is_chosen: Callable[[Node], bool], infer: Callable[[Any],
     """The model with bodies in the place of the chosen nodes, and of those in the bodies that are
     chosen; the same object where there is none, another one else. `infer` gives a model the types
     of its values, which this one has."""
-    is_changed, number = False, _first_number(model)
+    is_changed, number = False, first_number(model)
     for _ in range(_DEEPEST):
         if is_changed:
             model = infer(model)
@@ -74,10 +74,11 @@ def expand(model: Any, is_chosen: Callable[[Node], bool], infer: Callable[[Any],
     return model
 
 
-def _first_number(model: Any) -> int:
-    """The first of those that name the values of bodies that no value of the model has."""
+def first_number(model: Any) -> int:
+    """The first number N for which no name of a value of the model begins with `PREFIX` and N, or a
+    larger number."""
     names = (name for node in walk(model) for name in (*node.proto.output, *node.proto.input))
-    found = [re.match(rf"{_PREFIX}(\d+)_", name) for name in names]
+    found = [re.match(rf"{PREFIX}(\d+)_", name) for name in names]
     return 1 + max((int(one[1]) for one in found if one), default=-1)
 
 
@@ -121,7 +122,7 @@ def body_of(node: Node) -> Any:
         body = onnx.FunctionProto()
         body.ParseFromString(text)
         bind(body, node, schema)
-        if all(_is_known(proto, node.opset) for proto in _all(body.node)):
+        if all(_is_known(proto, node.opset) for proto in all_nodes(body.node)):
             return body
     return None
 
@@ -147,7 +148,7 @@ def bind(body: Any, node: Node, schema: Any) -> None:
     for name, attribute in schema.attributes.items():
         if name not in values and attribute.default_value.name:
             values[name] = attribute.default_value
-    for proto in _all(body.node):
+    for proto in all_nodes(body.node):
         bound = []
         for attribute in proto.attribute:
             if attribute.ref_attr_name:
@@ -163,13 +164,13 @@ def bind(body: Any, node: Node, schema: Any) -> None:
         proto.attribute.extend(kept)
 
 
-def _all(protos: Iterable[Any]) -> Iterator[Any]:
+def all_nodes(protos: Iterable[Any]) -> Iterator[Any]:
     """Nodes, and those of their graphs."""
     for proto in protos:
         yield proto
         for attribute in proto.attribute:
             for graph in (attribute.g, *attribute.graphs):
-                yield from _all(graph.node)
+                yield from all_nodes(graph.node)
 
 
 def _replace(graph: Any, bodies: Mapping[tuple[str, ...], tuple[Node, Any]], number: int) -> int:
@@ -183,7 +184,7 @@ def _replace(graph: Any, bodies: Mapping[tuple[str, ...], tuple[Node, Any]], num
                     number = _replace(nested, bodies, number)
             protos.append(proto)
         else:
-            protos += inlined(found[1], proto, f"{_PREFIX}{number}_")
+            protos += inlined(found[1], proto, f"{PREFIX}{number}_")
             number += 1
     copies = [type(proto).FromString(proto.SerializeToString()) for proto in protos]
     del graph.node[:]
@@ -193,18 +194,23 @@ def _replace(graph: Any, bodies: Mapping[tuple[str, ...], tuple[Node, Any]], num
 
 def inlined(body: Any, call: Any, prefix: str) -> list[Any]:
     """The nodes of a body, with the values of a call. They are called as it is."""
+    from onnx import helper
+
     names = {"": ""}
     given = [*call.input, *[""] * (len(body.input) - len(call.input))]
     names.update(zip(body.input, given, strict=False))
-    names.update(
-        (inner, outer) for inner, outer in zip(body.output, call.output, strict=False) if outer
-    )
-    # A result that is an input as it stands has a node of its own.
-    passed = set(body.input) & set(body.output)
+    copied = []
+    for inner, outer in zip(body.output, call.output, strict=False):
+        if not outer:
+            continue
+        if inner in names:
+            # A result that is an input, or another result, as it stands has a node of its own.
+            copied.append(helper.make_node("Identity", [names[inner]], [outer], call.name))
+        else:
+            names[inner] = outer
     nodes = [type(one).FromString(one.SerializeToString()) for one in body.node]
-    assert not passed
     _rename(nodes, names, prefix, call.name)
-    return nodes
+    return [*nodes, *copied]
 
 
 def _rename(nodes: Iterable[Any], names: dict[str, str], prefix: str, label: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from aotc.errors import InputError
 from aotc.frontends.onnx.elements import INT16, UINT16
 from aotc.frontends.onnx.folding import fold
-from aotc.frontends.onnx.functions import EXPANDED, bind_defaults, expand, kind_of
+from aotc.frontends.onnx.functions import EXPANDED, all_nodes, bind_defaults, expand, kind_of
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
 from aotc.frontends.onnx.rewrites.apply import (
     check_values,
@@ -36,6 +37,9 @@ _MOST_ROUNDS = 16
 _LARGE = 1 << 20
 # Foldings of a model, each of which has sizes from the one before.
 _MOST_FOLDS = 6
+# Operators of ai.onnx.ml for which onnx's inference of shapes ends the process where it does not
+# know the type of the input, and what they are called while it runs.
+_HIDDEN = {name: f"Hidden{name}" for name in ("DictVectorizer", "LabelEncoder")}
 # ONNX's own operators for a model that has none.
 _OPSET = 18
 # Of Slice. onnx counts in 32 bits what some larger ones leave.
@@ -200,15 +204,34 @@ def _infer(model: Any, *, strict: bool = True) -> Any:
     import onnx
 
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
+        with _hidden_estimators(model):
+            inferred = onnx.shape_inference.infer_shapes(model, strict_mode=strict, data_prop=True)
     # The others are what C++'s library throws: for attributes that are no number of anything.
     except (onnx.shape_inference.InferenceError, ValueError, IndexError, RuntimeError) as error:
         raise InputError(f"The shapes of this model do not fit: {str(error).strip()}") from None
+    _rename_estimators(inferred, {hidden: name for name, hidden in _HIDDEN.items()})
     for node in inferred.graph.node:
         for attribute in node.attribute:
             for graph in (attribute.g, *attribute.graphs):
                 _forget_twice_known(graph)
     return inferred
+
+
+@contextmanager
+def _hidden_estimators(model: Any) -> Iterator[None]:
+    """Gives the operators of `_HIDDEN` names that onnx does not know."""
+    _rename_estimators(model, _HIDDEN)
+    try:
+        yield
+    finally:
+        _rename_estimators(model, {hidden: name for name, hidden in _HIDDEN.items()})
+
+
+def _rename_estimators(model: Any, names: Mapping[str, str]) -> None:
+    for graph in (model.graph, *model.functions):
+        for proto in all_nodes(graph.node):
+            if proto.domain == ESTIMATORS_DOMAIN and proto.op_type in names:
+                proto.op_type = names[proto.op_type]
 
 
 def _forget_twice_known(graph: Any) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from aotc.frontends.onnx.elements import (
     BFLOAT16,
+    BOOL,
     DOUBLE,
     FLOAT,
     FLOAT16,
+    INT8,
     INT16,
     INT32,
     INT64,
+    UINT8,
     UINT16,
     UINT32,
     UINT64,
@@ -20,10 +23,15 @@ from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 # Floats, with the integers of as many bits.
 INTEGERS = {FLOAT: INT32, FLOAT16: INT16, DOUBLE: INT64, BFLOAT16: INT16}
 _SIGNED = {UINT16: INT16, UINT32: INT32, UINT64: INT64}
+# Elements of which a conversion of numbers is one of bits, or becomes one. It is neither for floats
+# of 8 bits and fewer.
+_KNOWN = {*INTEGERS, BOOL, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64}
 
 
 def _bitcast(node: Node) -> str | None:
     source, target = node.element(0), node.attribute("to", 0)
+    if source != target and not {source, target} <= _KNOWN:
+        return None
     body = Body(node.opset)
     value = "x"
     if source in INTEGERS and target not in INTEGERS:

@@ -130,6 +130,24 @@ class Body:
         """A slice along an axis."""
         return self("Slice", value, *(self.ints([one]) for one in (start, end, axis)))
 
+    def within(self, places: str, sizes: str) -> str:
+        """Indices into dimensions of these sizes, where one that is out of bounds is an error of
+        the call."""
+        is_in = self(
+            "And", self("GreaterOrEqual", places, self.integer(0)), self("Less", places, sizes)
+        )
+        # Of no indices, the least truth value is none.
+        wrong = self("ReduceSum", self.cast(self("Not", is_in), INT64), keepdims=0)
+        self.expect(self("Equal", wrong, self.integer(0)), "an index is out of bounds")
+        return places
+
+    def wrapped(self, indices: str, sizes: str) -> str:
+        """64-bit indices into dimensions of these sizes, from indices that count from the end where
+        they are negative; one that is out of bounds is an error of the call."""
+        places = self.cast(indices, INT64)
+        is_negative = self("Less", places, self.integer(0))
+        return self.within(self("Where", is_negative, self("Add", places, sizes), places), sizes)
+
     def expect(self, condition: str, message: str) -> None:
         """That all of a tensor of booleans is true, which is found when the entry is called."""
         least = self("ReduceMin", self.cast(condition, INT64), keepdims=0)

@@ -333,7 +333,9 @@ def _max_unpool(node: Node) -> str | None:
     number, wide = math.prod(given), math.prod(made)
     body = Body(node.opset)
     places = body.reshape(body.cast("indices", INT64), [number])
-    if node.has(2):
+    if not node.has(2):
+        places = body.within(places, body.integer(wide))
+    else:
         is_equal = body("Equal", "output_shape", body.ints(made))
         body.expect(is_equal, "output_shape does not lead to the sizes of the result")
         # The indices are those of the result that the attributes alone would lead to.
@@ -353,9 +355,13 @@ def _max_unpool(node: Node) -> str | None:
         for axis in range(len(sizes)):
             strides_in.append(math.prod(sizes[axis + 1 :]))
             strides_out.append(math.prod(made[axis + 1 :]))
-        moved = ""
-        for size, inner, outer in zip(sizes, strides_in, strides_out, strict=True):
+        moved, places = "", body.within(places, body.integer(math.prod(sizes)))
+        for axis, (size, inner, outer) in enumerate(
+            zip(sizes, strides_in, strides_out, strict=True)
+        ):
             own = body("Mod", body("Div", places, body.integer(inner)), body.integer(size))
+            if size > made[axis]:
+                own = body.within(own, body.integer(made[axis]))
             term = body("Mul", own, body.integer(outer))
             moved = body("Add", moved, term) if moved else term
         places = moved

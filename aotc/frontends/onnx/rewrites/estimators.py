@@ -65,6 +65,8 @@ def _linear_classifier(node: Node) -> str | None:
 
 
 def _scaler(node: Node) -> str | None:
+    if not node.element(0):
+        return None
     body, element = Body(node.opset), _computed(node)
     offset, scale = node.attribute("offset"), node.attribute("scale")
     made = body.cast("x", element)
@@ -93,9 +95,22 @@ def _normalizer(node: Node) -> str | None:
 
 
 def _binarizer(node: Node) -> str | None:
+    """An integer is above a threshold if it is above the next integer below that."""
     body, element = Body(node.opset), node.element(0)
-    limit = body.cast(body.numbers(float(node.attribute("threshold", 0.0))), element)
-    return body.end(y=body.cast(body("Greater", "x", limit), element))
+    threshold = float(node.attribute("threshold", 0.0))
+    if element not in (FLOAT, DOUBLE, INT32, INT64):
+        return None
+    operator = "Greater"
+    if element in (FLOAT, DOUBLE):
+        limit = body.cast(body.numbers(threshold), element)
+    else:
+        limits = np.iinfo(np.int32 if element == INT32 else np.int64)
+        least, most = int(limits.min), int(limits.max)
+        whole = most if not threshold < most else math.floor(max(threshold, least - 1))
+        if whole < least:
+            operator, whole = "GreaterOrEqual", least
+        limit = body.cast(body.integer(whole), element)
+    return body.end(y=body.cast(body(operator, "x", limit), element))
 
 
 def _feature_extractor(node: Node) -> str | None:
@@ -143,8 +158,8 @@ def _one_hot(node: Node) -> str | None:
 
 def _label_encoder(node: Node) -> str | None:
     """Of numbers to numbers, which a table lists."""
-    keys, values, default = _table(node)
-    if keys is None or values is None or not keys or len(keys) != len(values):
+    (keys, values, default), shape = _table(node), node.shape(0)
+    if shape is None or keys is None or values is None or not keys or len(keys) != len(values):
         return None
     if any(one != one for one in keys) or len(set(keys)) < len(keys):
         return None
@@ -154,7 +169,7 @@ def _label_encoder(node: Node) -> str | None:
     listed = body.ints(keys) if is_integer else body.numbers(keys)
     hits = body("Equal", body("Unsqueeze", "x", body.ints([-1])), body.cast(listed, element))
     hits = body.cast(hits, INT64)
-    rank = len(node.shape(0) or ())
+    rank = len(shape)
     is_known = body("Equal", body.reduce("ReduceMax", hits, [rank]), body.integer(1))
     place = body("ArgMax", hits, axis=rank, keepdims=0)
     if isinstance(values[0], int):

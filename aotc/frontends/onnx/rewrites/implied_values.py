@@ -16,6 +16,7 @@ from aotc.frontends.onnx.elements import DOUBLE, FLOAT, FLOATS, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result, result_sizes
 from aotc.frontends.onnx.rewrites.body import Body
 from aotc.frontends.onnx.rewrites.runtime_values import checked_pads, checked_starts
+from aotc.frontends.onnx.rewrites.scatters import checked_rows
 
 # Sets of axes that lead to the same sizes, at most.
 _MOST_CHOICES = 64
@@ -240,6 +241,7 @@ IMPLIED_VALUES = (
     ImpliedValue("Reshape", "x, shape", 1, _shape_of_reshape),
     ImpliedValue("Resize", "x, roi, scales, sizes", 2, _scales_of_resize),
     ImpliedValue("Resize", "x, roi, scales, sizes", 3, _sizes_of_resize),
+    ImpliedValue("ScatterND", "x, indices, updates", 1, checked_rows),
     ImpliedValue("Slice", "x, starts, ends, axes, steps", 1, checked_starts, (2,)),
     ImpliedValue("Squeeze", "x, axes", 1, _axes_of_squeeze),
     ImpliedValue("TopK", "x, k", 1, _k_of_top_k),

@@ -27,13 +27,15 @@ def _space_to_depth(node: Node) -> str | None:
 
 def _reversed_slice(node: Node) -> str | None:
     """A start past the end is moved to the last element, where the step is negative."""
+    if node.shape(1) == (0,):
+        return "y = Identity (x)"
     steps, starts, ends, shape = node.constant(4), node.constant(1), node.constant(2), node.shape(0)
     axes = node.constant(3) if node.has(3) else ()
     if axes is None or (
-        node.has(4) and (steps is None or (steps.min() < 0 and (starts is None or ends is None)))
+        node.has(4) and (steps is None or ((steps < 0).any() and (starts is None or ends is None)))
     ):
         return slice_by_indices(node)
-    if steps is None or starts is None or ends is None or shape is None or steps.min() > 0:
+    if steps is None or starts is None or ends is None or shape is None or (steps > 0).all():
         return None
     axes = range(len(steps)) if not node.has(3) else node.constant(3)
     if axes is None:

@@ -232,7 +232,7 @@ def checked_starts(node: Node) -> str | None:
     steps = node.constant(4)
     if node.has(3) and node.constant(3) is None:
         return None
-    if node.has(4) and (steps is None or steps.min() < 0):
+    if node.has(4) and (steps is None or (steps < 0).any()):
         return None
     made = result_sizes(node)
     axes = node.constant(3) if node.has(3) else range(len(made or ()))

@@ -20,7 +20,7 @@ def _scatter(node: Node) -> str | None:
     if math.prod(updates) * given[axis] > _MOST_PAIRS:
         return None
     body = Body(node.opset)
-    values = "x", "indices", "updates"
+    values = "x", body.wrapped("indices", body.integer(given[axis])), "updates"
     return body.end(y=_scattered(node, body, values, given, updates, axis))
 
 
@@ -34,10 +34,7 @@ def _scatter_rows(node: Node) -> str | None:
     if count * rows * width > _MOST_PAIRS:
         return None
     body = Body(node.opset)
-    sizes = body.ints(given[:depth])
-    indices = body.cast("indices", INT64)
-    wrapped = body("Add", indices, sizes)
-    indices = body("Where", body("Less", indices, body.integer(0)), wrapped, indices)
+    indices = body.wrapped("indices", body.ints(given[:depth]))
     strides = [math.prod(given[axis + 1 : depth]) for axis in range(depth)]
     terms = body("Mul", body.reshape(indices, [count, depth]), body.ints(strides))
     flat = body.reshape(body.reduce("ReduceSum", terms, [1]), [count, 1])
@@ -45,6 +42,16 @@ def _scatter_rows(node: Node) -> str | None:
     values = body.reshape("x", [rows, width]), flat, body.reshape("updates", [count, width])
     made = _scattered(node, body, values, (rows, width), (count, width), 0)
     return body.end(y=body.reshape(made, given))
+
+
+def checked_rows(node: Node) -> str | None:
+    """The indices of ScatterND, of which torch-mlir checks those into one dimension alone."""
+    places = node.shape(1)
+    if not places or not places[-1] or 0 in places:
+        return None
+    body = Body(node.opset)
+    body.wrapped("indices", body.part(body("Shape", "x"), 0, places[-1], 0))
+    return body.end(y="indices")
 
 
 def _scattered(
@@ -56,8 +63,9 @@ def _scattered(
     axis: int,
 ) -> str:
     """A tensor, in which each element looks for the updates that go there: in order, along an axis.
-    `values`: the tensor, the places along the axis and the updates."""
-    data, indices, written = values
+    `values`: the tensor, the places along the axis (64-bit integers within bounds) and the
+    updates."""
+    data, places, written = values
     size, count = given[axis], updates[axis]
     rank, element = len(given), node.element(0)
     reduction = node.attribute("reduction", "none")
@@ -65,9 +73,6 @@ def _scattered(
     for place in range(rank):
         if place != axis:
             value = body.part(value, 0, updates[place], place)
-    places = body.cast(indices, INT64)
-    is_negative = body("Less", places, body.integer(0))
-    places = body("Where", is_negative, body("Add", places, body.integer(size)), places)
     # [..., updates, places]: the axis is moved to the end.
     order = [*(place for place in range(rank) if place != axis), axis]
     back = [order.index(place) for place in range(rank)]
@@ -116,7 +121,7 @@ def _tensor_scatter(node: Node) -> str | None:
     axis = node.attribute("axis", -2) % len(given)
     body = Body(node.opset)
     size, length, batch = given[axis], update[axis], given[0]
-    if axis == 0:
+    if axis == 0 or length > size:
         return None
     starts = (
         body.reshape(body.cast("start", INT64), [batch, 1])

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aotc.errors import InputError
 from aotc.frontends.onnx.elements import BOOL, DOUBLE, FLOAT, INT64
 from aotc.frontends.onnx.nodes import Node
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
@@ -47,6 +48,20 @@ class _Forest(Struct, frozen=True):
     roots: list[int]
     weights: dict[int, list[tuple[int, float]]]
 
+    def has_trees(self, features: int | None, results: int) -> bool:
+        """Whether all places are ones of nodes, of so many features, and of results."""
+        count = len(self.comparisons)
+        lists = self.features, self.values, *self.children, self.is_nan_true
+        written = [result for added in self.weights.values() for result, _ in added]
+        return (
+            bool(self.roots)
+            and all(len(one) == count for one in lists)
+            and _are_within([*self.roots, *self.children[0], *self.children[1]], count)
+            and _are_within(written, results)
+            and (features is None or _are_within(self.features, features))
+            and min(self.features) >= 0
+        )
+
     def depth(self) -> int | None:
         """The levels of the deepest tree; None for nodes that are no trees."""
         level, depth = set(self.roots), 0
@@ -58,6 +73,18 @@ class _Forest(Struct, frozen=True):
                 return None
             level = {side[place] for place in level for side in self.children}
             depth += 1
+
+
+def _are_within(places: Sequence[int], count: int) -> bool:
+    return all(0 <= place < count for place in places)
+
+
+def _have_one_length(*lists: Sequence[Any]) -> bool:
+    return len({len(one) for one in lists}) == 1
+
+
+def _malformed(node: Node) -> InputError:
+    return InputError(f"{node.proto.name}: its attributes describe no trees")
 
 
 def _tensor(node: Node, name: str) -> list[Any]:
@@ -81,37 +108,42 @@ def _listed_forest(node: Node, kind: str) -> _Forest | None:
     """The trees of a TreeEnsembleClassifier (`class`) or TreeEnsembleRegressor (`target`)."""
     modes = _words(node, "nodes_modes")
     trees, own = node.attribute("nodes_treeids", []), node.attribute("nodes_nodeids", [])
+    listed_sides = [
+        node.attribute(name, []) for name in ("nodes_truenodeids", "nodes_falsenodeids")
+    ]
+    if not _have_one_length(modes, trees, own, *listed_sides):
+        raise _malformed(node)
     places = {key: place for place, key in enumerate(zip(trees, own, strict=True))}
     roots: dict[int, int] = {}
     for place, tree in enumerate(trees):
         roots.setdefault(tree, place)
-    if len(places) < len(modes) or set(modes) - set(_MODES):
+    if set(modes) - set(_MODES):
         return None
-    sides = []
-    for name in ("nodes_truenodeids", "nodes_falsenodeids"):
-        listed = node.attribute(name, [])
-        try:
-            sides.append(
-                [
-                    place if mode == "LEAF" else places[trees[place], child]
-                    for place, (mode, child) in enumerate(zip(modes, listed, strict=True))
-                ]
-            )
-        except KeyError:
-            return None
+    # A child that there is not has a place that no node has.
+    sides = [
+        [
+            place if mode == "LEAF" else places.get((trees[place], child), -1)
+            for place, (mode, child) in enumerate(zip(modes, listed, strict=True))
+        ]
+        for listed in listed_sides
+    ]
+    leaves = [node.attribute(f"{kind}_{name}", []) for name in ("treeids", "nodeids", "ids")]
+    added = _tensor(node, f"{kind}_weights")
+    if len(places) < len(modes) or not _have_one_length(*leaves, added):
+        raise _malformed(node)
     weights: dict[int, list[tuple[int, float]]] = {}
-    for tree, one, result, weight in zip(
-        node.attribute(f"{kind}_treeids", []),
-        node.attribute(f"{kind}_nodeids", []),
-        node.attribute(f"{kind}_ids", []),
-        _tensor(node, f"{kind}_weights"),
-        strict=True,
-    ):
+    for tree, one, result, weight in zip(*leaves, added, strict=True):
+        if (tree, one) not in places:
+            raise _malformed(node)
         weights.setdefault(places[tree, one], []).append((result, weight))
     missing = node.attribute("nodes_missing_value_tracks_true") or [0] * len(modes)
+    features = node.attribute("nodes_featureids", [])
+    if not _have_one_length(modes, features):
+        raise _malformed(node)
     return _Forest(
         [_MODES[mode] for mode in modes],
-        list(node.attribute("nodes_featureids", [])),
+        # That of a leaf may be any number, and is looked up all the same.
+        [one if mode != "LEAF" else 0 for mode, one in zip(modes, features, strict=True)],
         _tensor(node, "nodes_values"),
         (sides[0], sides[1]),
         [int(bool(one)) for one in missing],
@@ -128,10 +160,14 @@ def _numbered_forest(node: Node) -> _Forest | None:
     count = len(modes)
     results, weights = node.attribute("leaf_targetids", []), _tensor(node, "leaf_weights")
     leaves = range(count, count + len(results))
+    if len(results) != len(weights):
+        raise _malformed(node)
     sides = []
     for side in ("true", "false"):
         is_leaf = node.attribute(f"nodes_{side}leafs", [])
         children = node.attribute(f"nodes_{side}nodeids", [])
+        if not _have_one_length(modes, is_leaf, children):
+            raise _malformed(node)
         own = [child + count * bool(leaf) for child, leaf in zip(children, is_leaf, strict=True)]
         sides.append([*own, *leaves])
     # A tree that is one leaf has a node whose children are both that leaf.
@@ -155,8 +191,13 @@ def _sums(
     body: Body, node: Node, forest: _Forest, count: int, aggregate: str, offsets: Sequence[float]
 ) -> str | None:
     """The results of a forest for each row: [rows, count]."""
-    depth, shape = forest.depth(), node.shape(0)
-    if depth is None or shape is None or len(shape) != 2 or len(forest.values) > _MOST_NODES:
+    shape = node.shape(0)
+    if shape is None or len(shape) != 2 or len(forest.values) > _MOST_NODES:
+        return None
+    if not forest.has_trees(shape[1], count) or len(offsets) not in (0, 1, count):
+        raise _malformed(node)
+    depth = forest.depth()
+    if depth is None or aggregate not in _NUMBERED_SUMS:
         return None
     if aggregate in ("MIN", "MAX") and count > 1:
         return None
@@ -194,8 +235,8 @@ def _children(body: Body, forest: _Forest, x: str, at: str, compute: int) -> str
     is_true = ""
     for operator in used:
         if operator == "Different":
-            same = body("Or", body("Equal", value, limit), body("IsNaN", value))
-            fits = body("Not", same)
+            # NaN is, of any value.
+            fits = body("Not", body("Equal", value, limit))
         else:
             fits = body(operator, value, limit)
         if len(used) > 1:
@@ -215,8 +256,6 @@ def _regressor(node: Node) -> str | None:
     body = Body(node.opset)
     count = node.attribute("n_targets", 1)
     offsets = _tensor(node, "base_values")
-    if offsets and len(offsets) != count:
-        offsets = offsets * count
     made = _sums(body, node, forest, count, node.attribute("aggregate_function", "SUM"), offsets)
     return None if made is None else body.end(y=made)
 
@@ -224,11 +263,14 @@ def _regressor(node: Node) -> str | None:
 def _ensemble(node: Node) -> str | None:
     forest = _numbered_forest(node)
     transform = node.attribute("post_transform", 0)
-    if forest is None or transform >= len(_NUMBERED_TRANSFORMS):
+    sums = node.attribute("aggregate_function", 1)
+    if forest is None or not _are_within([transform], len(_NUMBERED_TRANSFORMS)):
+        return None
+    if not _are_within([sums], len(_NUMBERED_SUMS)):
         return None
     body = Body(node.opset)
-    aggregate = _NUMBERED_SUMS[node.attribute("aggregate_function", 1)]
-    made = _sums(body, node, forest, node.attribute("n_targets", 1), aggregate, [])
+    count = node.attribute("n_targets", 1)
+    made = _sums(body, node, forest, count, _NUMBERED_SUMS[sums], [])
     if made is None:
         return None
     made = transformed(body, made, _NUMBERED_TRANSFORMS[transform])
