@@ -1,7 +1,6 @@
 // The sizes of what an entry returns, before it is called.
 #include "entry.h"
 
-
 // Refuses what the entry could not allocate.
 static bool check_result(const aotc_value *value, const int64_t *sizes) {
   bool is_good = aotc_rt_fits_memory(value, sizes);
