@@ -57,6 +57,7 @@ def decompositions() -> dict[Any, Any]:
         aten.fmod.Scalar: _fmod,
         aten.pow.Tensor_Scalar: _power,
         aten.roll.default: _roll,
+        aten.isin.Tensor_Tensor: _isin,
         aten._cdist_forward.default: _cdist,
         aten._pdist_forward.default: _pdist,
         aten.searchsorted.Tensor: _searchsorted,
@@ -272,6 +273,18 @@ def _power(x: Tensor, exponent: float) -> Tensor:
         if exponent:
             square = square * square
     return x * 0 + 1 if found is None else found
+
+
+def _isin(
+    elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    from torch._decomp import decompositions  # type: ignore[import-not-found, unused-ignore]
+
+    defined: Any = decompositions
+    # PyTorch takes the faster one of two ways, by a condition on the sizes.
+    if all(isinstance(size, int) for size in (*elements.shape, *test_elements.shape)):
+        return defined.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+    return defined.isin_default(elements, test_elements, invert=invert)
 
 
 def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:

@@ -96,19 +96,26 @@ class KnownTensors:
         if loops is None:
             return False
         with np.errstate(all="ignore"):
-            values = self._run(loops, self._inputs(loops, generic))
+            values = self._run(loops, self._inputs(loops, generic, needs_all=False) or {})
         array = values.get(condition)
         return array is not None and bool(array.all())
 
-    def _inputs(self, loops: _Loops, generic: Any) -> dict[Any, np.ndarray]:
-        """By the arguments of its block that are used: the operands that are known."""
+    def _inputs(
+        self, loops: _Loops, generic: Any, *, needs_all: bool
+    ) -> dict[Any, np.ndarray] | None:
+        """By the arguments of its block that are used: the operands that are known. With
+        `needs_all`, None at the first that is not."""
         inputs, _ = ops.operand_groups(generic)
         values: dict[Any, np.ndarray] = {}
         for argument, operand, map_ in zip(loops.arguments, inputs, loops.input_maps, strict=False):
-            array = self.of(operand) if list(argument.uses) else None
+            if not list(argument.uses):
+                continue
+            array = self.of(operand)
             array = None if array is None else loops.along(array, map_)
             if array is not None:
                 values[argument] = array
+            elif needs_all:
+                return None
         return values
 
     def _computed(self, generic: Any) -> list[np.ndarray] | None:
@@ -116,8 +123,8 @@ class KnownTensors:
         loops = _Loops.of(generic)
         if loops is None:
             return None
-        values = self._inputs(loops, generic)
-        if any(list(argument.uses) and argument not in values for argument in loops.arguments):
+        values = self._inputs(loops, generic, needs_all=True)
+        if values is None:
             return None
         indices = [loops.index(op) for op in loops.body if op.name == "linalg.index"]
         shape = np.broadcast_shapes(*(array.shape for array in [*values.values(), *indices]))
