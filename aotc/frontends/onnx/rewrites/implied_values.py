@@ -6,8 +6,9 @@ entry is called; where the sizes determine the values, the node gets these as co
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import combinations
 
 from msgspec import Struct
@@ -129,15 +130,21 @@ def _scales_of_resize(node: Node) -> str | None:
         return None
     body = Body(node.opset)
     declared = body.ints([made[axis] for axis in axes])
-    fits = ""
-    # The product may be one of floats of 32 bits.
-    for element in (FLOAT, DOUBLE):
+
+    def scaled(element: int) -> str:
         own = body.numbers([float(given[axis]) for axis in axes], element)
-        wide = body("Floor", body("Mul", body.cast("scales", element), own))
-        same = body("Equal", body.cast(wide, INT64), declared)
-        fits = body("Or", fits, same) if fits else same
+        return body("Floor", body("Mul", body.cast("scales", element), own))
+
+    # The product may be one of floats of 32 bits.
+    fits = _is_one_of(body, declared, map(scaled, (FLOAT, DOUBLE)))
     body.expect(fits, "the input 'scales' does not lead to the sizes of the result")
     return body.end(y="scales")
+
+
+def _is_one_of(body: Body, declared: str, computed: Iterable[str]) -> str:
+    """Whether the declared sizes are those that one of these computations leads to."""
+    same = [body("Equal", body.cast(sizes, INT64), declared) for sizes in computed]
+    return functools.reduce(functools.partial(body, "Or"), same)
 
 
 def _k_of_top_k(node: Node) -> str | None:
@@ -202,14 +209,15 @@ def _limit_of_range(node: Node) -> str | None:
         return None
     body = Body(node.opset)
     declared = body.integer(made[0])
-    fits = ""
-    # The quotient may be one of floats of 32 bits.
-    for element in (FLOAT, DOUBLE) if node.element(0) in FLOATS else (DOUBLE,):
+
+    def counted(element: int) -> str:
         start, limit, delta = (body.cast(name, element) for name in ("start", "limit", "delta"))
         count = body("Ceil", body("Div", body("Sub", limit, start), delta))
-        count = body("Max", count, body.numbers(0.0, element))
-        same = body("Equal", body.cast(count, INT64), declared)
-        fits = body("Or", fits, same) if fits else same
+        return body("Max", count, body.numbers(0.0, element))
+
+    # The quotient may be one of floats of 32 bits.
+    elements = (FLOAT, DOUBLE) if node.element(0) in FLOATS else (DOUBLE,)
+    fits = _is_one_of(body, declared, map(counted, elements))
     body.expect(fits, "start, limit and delta do not lead to the size of the result")
     return body.end(y="limit")
 
