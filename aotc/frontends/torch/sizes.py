@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.errors import InputError
 from aotc.frontends.torch.guards import Conditions
 
 _EQ, _SLE = 0, 3
@@ -49,17 +50,18 @@ def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
 
     (function,) = (one for one in ops.find(module.operation, "func.func") if one.regions[0].blocks)
     block = function.regions[0].blocks[0]
-    if len(block.arguments) != len(program.graph_signature.user_inputs):
-        return
+    inputs = program.graph_signature.user_inputs
+    if len(block.arguments) != len(inputs):
+        raise InputError(f"torch-mlir made {len(block.arguments)} arguments of {len(inputs)}.")
     asked = ops.find(function, "tensor.dim")
     places = places_of(program)
     with module.context, function.location, ir.InsertionPoint.at_block_begin(block):
-        symbols = {**_numbers(ir, program, block), **dict(_symbols(ir, block, places))}
+        symbols = {**_numbers(program, block), **dict(_symbols(block, places))}
         for place in places:
-            expected = _value(ir, place.expression, symbols)
+            expected = _value(place.expression, symbols)
             if expected is None:
                 continue
-            size = _size(ir, block, place)
+            size = _size(block, place)
             if size != expected:
                 _expect(ir, _EQ, expected, size)
             if place.expression.is_Symbol:
@@ -67,9 +69,9 @@ def unify_sizes(module: Any, program: Any, conditions: Sequence[Any]) -> None:
         for symbol, least, greatest in _ranges(program):
             value = symbols.get(symbol)
             if value is not None and least is not None:
-                _expect(ir, _SLE, _number(ir, least), value)
+                _expect(ir, _SLE, ops.constant_index(least), value)
             if value is not None and greatest is not None:
-                _expect(ir, _SLE, value, _number(ir, greatest))
+                _expect(ir, _SLE, value, ops.constant_index(greatest))
         writer = Conditions(symbols)
         names = _names(program, places)
         # Others are of inputs that have one value, or of values that are computed.
@@ -92,20 +94,18 @@ def _names(program: Any, places: Sequence[Place]) -> dict[Any, Any]:
     }
 
 
-def _numbers(ir: Any, program: Any, block: Any) -> dict[Any, Any]:
+def _numbers(program: Any, block: Any) -> dict[Any, Any]:
     """The symbols of inputs that are whole numbers, and what they are."""
     nodes = {node.name: node for node in program.graph.find_nodes(op="placeholder")}
-    index = ir.IndexType.get()
     found = {}
     for argument, name in zip(block.arguments, program.graph_signature.user_inputs, strict=True):
         number = getattr(nodes[name].meta.get("val"), "node", None) if name in nodes else None
         if number is not None and number.expr.is_Symbol and str(argument.type) == "i64":
-            cast = ir.Operation.create("arith.index_cast", results=[index], operands=[argument])
-            found[number.expr] = cast.result
+            found[number.expr] = ops.unary("arith.index_cast", argument, ops.index())
     return found
 
 
-def _symbols(ir: Any, block: Any, places: Sequence[Place]) -> Iterator[tuple[Any, Any]]:
+def _symbols(block: Any, places: Sequence[Place]) -> Iterator[tuple[Any, Any]]:
     """Symbols, and what they are: by the first size that is one, else by a multiple of one, to
     which a number may be added."""
     found: set[Any] = set()
@@ -120,11 +120,11 @@ def _symbols(ir: Any, block: Any, places: Sequence[Place]) -> Iterator[tuple[Any
         if not (is_linear and factor.is_Integer and rest.is_Integer and factor > 0):
             continue
         found.add(symbol)
-        size = _size(ir, block, place)
+        size = _size(block, place)
         if rest != 0:
-            size = _index(ir, "arith.subi", size, _number(ir, int(rest)))
+            size = ops.index_op("arith.subi", size, ops.constant_index(int(rest)))
         if factor != 1:
-            size = _index(ir, "arith.divsi", size, _number(ir, int(factor)))
+            size = ops.index_op("arith.divsi", size, ops.constant_index(int(factor)))
         yield symbol, size
 
 
@@ -138,51 +138,33 @@ def _ranges(program: Any) -> Iterator[tuple[Any, int | None, int | None]]:
         yield symbol, None if least is None or least <= _LEAST_OF_ANY else least, greatest
 
 
-def _value(ir: Any, expression: Any, symbols: dict[Any, Any]) -> Any:
+def _value(expression: Any, symbols: dict[Any, Any]) -> Any:
     """The value of torch.export's expression; None where it is not made of sums and products of
     the symbols."""
     if expression.is_Integer:
-        return _number(ir, int(expression))
+        return ops.constant_index(int(expression))
     if expression.is_Symbol:
         return symbols.get(expression)
-    names = {"Add": "arith.addi", "Mul": "arith.muli"}
-    name = names.get(type(expression).__name__)
-    values = [_value(ir, one, symbols) for one in expression.args] if name else [None]
-    if any(value is None for value in values):
+    name = {"Add": "arith.addi", "Mul": "arith.muli"}.get(type(expression).__name__)
+    values = [_value(one, symbols) for one in expression.args]
+    if name is None or any(value is None for value in values):
         return None
-    return functools.reduce(lambda one, other: _index(ir, name, one, other), values)
+    return functools.reduce(functools.partial(ops.index_op, name), values)
 
 
-def _number(ir: Any, number: int) -> Any:
-    index = ir.IndexType.get()
-    attributes = {"value": ir.IntegerAttr.get(index, number)}
-    return ir.Operation.create("arith.constant", results=[index], attributes=attributes).result
-
-
-def _index(ir: Any, name: Any, *operands: Any) -> Any:
-    index = ir.IndexType.get()
-    return ir.Operation.create(name, results=[index], operands=list(operands)).result
-
-
-def _size(ir: Any, block: Any, place: Place) -> Any:
-    dimension = _number(ir, place.dimension)
-    return _index(ir, "tensor.dim", block.arguments[place.argument], dimension)
+def _size(block: Any, place: Place) -> Any:
+    dimension = ops.constant_index(place.dimension)
+    return ops.index_op("tensor.dim", block.arguments[place.argument], dimension)
 
 
 def _expect(ir: Any, predicate: int, left: Any, right: Any) -> None:
     """An assertion; the lowering tells which arguments it is about."""
-    holds = ir.Operation.create(
-        "arith.cmpi",
-        results=[ir.IntegerType.get_signless(1)],
-        operands=[left, right],
-        attributes={"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)},
-    ).result
-    _assert(ir, holds)
+    _assert(ir, ops.compare(predicate, left, right))
 
 
 def _assert(ir: Any, condition: Any, why: str = "") -> None:
-    attributes = {"msg": ir.StringAttr.get(f"the sizes of the arguments do not fit{why}")}
-    ir.Operation.create("cf.assert", operands=[condition], attributes=attributes)
+    message = ir.StringAttr.get(f"the sizes of the arguments do not fit{why}")
+    ops.create("cf.assert", [condition], attributes={"msg": message})
 
 
 def _give(ir: Any, asked: Sequence[Any], block: Any, place: Place, size: Any) -> None:
