@@ -133,3 +133,22 @@ def test_names_of_parameters_that_end_in_numbers() -> None:
     )
     names = [condition.func.__name__ for condition in noted_conditions(program)]
     assert names == ["StrictGreaterThan", "StrictGreaterThan"]
+
+
+def test_an_example_that_is_a_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What PyTorch notes of the tensor behind it is no condition on the argument."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+
+    class Branches(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 2 if x.shape[0] % 2 == 0 else x * 3
+
+    program = torch.export.export(
+        Branches(), (torch.rand(5, 3)[:4],), dynamic_shapes=({0: torch.export.Dim.AUTO},)
+    )
+    program._guards_code.append("L['x']._base.size()[0] == 5")
+    library = aotc.load(aotc.torch.build(program, (), out=f"{tmp_path}/", chips="sm_80"))
+    x = torch.rand(6, 3)
+    np.testing.assert_allclose(library.program(x.numpy()), x * 2)
+    with pytest.raises(aotc.AotcError, match="do not fit"):
+        library.program(torch.rand(7, 3).numpy())

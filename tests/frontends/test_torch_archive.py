@@ -153,7 +153,7 @@ def _edited(document: Any, edit: Callable[[str, Any], Any], key: str = "") -> An
     return edit(key, document)
 
 
-@pytest.mark.parametrize("what", ["size", "name", "operator", "guard"])
+@pytest.mark.parametrize("what", ["size", "name", "operator", "guard", "base"])
 def test_texts_of_the_program(what: str, saved: Path, tmp_path: Path) -> None:
     """What PyTorch compiles as Python; of operators it refuses some itself."""
     marker = tmp_path / "marker"
@@ -174,10 +174,17 @@ def test_texts_of_the_program(what: str, saved: Path, tmp_path: Path) -> None:
         document = _edited(json.loads(old), edit)
         if what == "guard":
             document["guards_code"] = [f"{code} is None"]
+        if what == "base":
+            document["guards_code"] = [f"{code} is None or L['x']._base is None"]
         return name, json.dumps(document).encode()
 
     path = _changed(saved, tmp_path / "net.pt2", change)
     assert _runs_in_pytorch(path, marker) == (what != "operator")
+    if what == "base":
+        # It says nothing of arguments, and is left out.
+        aotc.build(path, out=tmp_path / "out", emit="mlir", chips=CHIP)
+        assert not marker.exists()
+        return
     if what == "guard":
         # It is read by a parser of its own, which knows conditions on sizes alone.
         expected = "A condition on sizes cannot be checked"

@@ -7,11 +7,12 @@ checks; decompositions, which run later, note theirs among the guards of the pro
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -46,12 +47,26 @@ def noted_conditions(program: Any) -> list[Any]:
     conditions = []
     for text in texts:
         try:
-            condition = _evaluated(ast.parse(text, mode="eval").body, given)
+            parsed = ast.parse(text, mode="eval").body
+            if _is_of_base(parsed):
+                continue
+            condition = _evaluated(parsed, given)
         except (KeyError, IndexError, SyntaxError, TypeError, AttributeError) as error:
             raise InputError(f"A condition on sizes cannot be checked: {text}") from error
         if isinstance(condition, torch.SymBool):
             conditions.append(condition.node.expr)
     return [one for one in conditions if not _is_true(one) and not _is_specialization(one)]
+
+
+@contextlib.contextmanager
+def without_noted_conditions(program: Any) -> Iterator[None]:
+    """PyTorch compiles and runs their text where it runs the program, also to decompose it: of a
+    file, that may be anything."""
+    texts, program._guards_code = getattr(program, "_guards_code", None) or [], []
+    try:
+        yield
+    finally:
+        program._guards_code = texts
 
 
 def guards_of(program: Any) -> list[Any]:
@@ -136,6 +151,12 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "max": lambda *values: functools.reduce(torch.sym_max, values),
         "min": lambda *values: functools.reduce(torch.sym_min, values),
     }
+
+
+def _is_of_base(node: ast.expr) -> bool:
+    """Whether it is about the tensor of which the example of an argument was a view: arguments are
+    arrays of their own."""
+    return any(isinstance(one, ast.Attribute) and one.attr == "_base" for one in ast.walk(node))
 
 
 _SYMBOLIC = ("float", "int", "max", "min")

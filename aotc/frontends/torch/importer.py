@@ -13,7 +13,12 @@ from aotc.frontends.torch.compaction import LOWERINGS
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
 from aotc.frontends.torch.decompositions import decompositions
-from aotc.frontends.torch.guards import guards_of, made_conditions, noted_conditions
+from aotc.frontends.torch.guards import (
+    guards_of,
+    made_conditions,
+    noted_conditions,
+    without_noted_conditions,
+)
 from aotc.frontends.torch.logs import kept_logs, reason_of
 from aotc.frontends.torch.operators import (
     call_functions,
@@ -72,7 +77,8 @@ def import_program(program: Any, name: str) -> Any:
             table = {**decompositions(), **decompositions_of(known)}
             conditions = noted_conditions(program)
             noted = len(guards_of(program))
-            program = program.run_decompositions(with_complex_numbers(table))
+            with without_noted_conditions(program):
+                program = program.run_decompositions(with_complex_numbers(table))
             conditions += made_conditions(guards_of(program)[noted:])
             put_constants(program)
             remove_complex_numbers(program)
