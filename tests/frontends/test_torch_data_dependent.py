@@ -223,3 +223,20 @@ def test_unique_slices_that_are_long() -> None:
     program = torch.export.export(_Calls(lambda x: x.unique(dim=0)), (torch.ones(3, 17),))
     with pytest.raises(aotc.InputError, match=r"\.py:\d+: error: aten\.unique_dim of slices of"):
         aotc.torch.build(program, (), emit="mlir")
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+def test_a_mask_of_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is true where it is not 0, and not counted by its numbers."""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+
+    class Assigns(torch.nn.Module):
+        def forward(self, x: Any, mask: Any, values: Any) -> Any:
+            result = x.clone()
+            result[mask] = values
+            return result
+
+    mask = torch.tensor([2, 0, 1, 0], dtype=torch.uint8)
+    inputs = (torch.zeros(4), mask, torch.tensor([5.0, 6.0]))
+    built = aotc.torch.build(Assigns(), inputs, out=f"{tmp_path}/", chips="sm_80")
+    assert built(*inputs).tolist() == [5, 0, 6, 0]
