@@ -25,6 +25,10 @@ CHECK = "aotc_check"
 MESSAGE = "aotc.message"
 # Another: whether the function that was called last came to its end.
 GOES_ON = "aotc_task_goes_on"
+# Of a function that computes a Fourier transform: a dictionary of its `kind` (c2c, r2c, c2r), its
+# `length`, the `sign` of the exponent, and how what it reads and writes lies, `in` and `out`
+# (points_last, rows_last).
+FOURIER = "aotc.fourier"
 # Behind the name of an entry: the function that computes the sizes of what the entry returns.
 RESULT_SIZES = ".result_sizes"
 # The types of the numbers among its arguments: what sizes are computed from.

@@ -17,8 +17,8 @@ MODULE_PREFIX = "aotc_runs_on_"
 
 def module_for(target: str, dispatch: str) -> str:
     """The gpu.module that a `gpu.launch` names whose kernel is launched on `target` alone: a chip,
-    ANY_GPU or CPU. `dispatch` identifies the operation that the kernels of the module are for:
-    letters, `_` and a number."""
+    ANY_GPU or CPU; or EVERYWHERE. `dispatch` identifies the operation that the kernels of the
+    module are for: letters, `_` and a number."""
     return f"{MODULE_PREFIX}{target}_{dispatch}"
 
 

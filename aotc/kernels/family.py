@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 # What kernels are launched on, where it is no one chip.
 ANY_GPU = "gpu"
 CPU = "cpu"
+EVERYWHERE = "any"
 SM_90A, SM_100A = "sm_90a", "sm_100a"
 
 ProblemT = TypeVar("ProblemT", contravariant=True)

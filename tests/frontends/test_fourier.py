@@ -20,6 +20,8 @@ fft, nan, infinity = torch.fft, float("nan"), float("inf")
 real, whole = torch.view_as_real, torch.view_as_complex
 # One matmul, two and three, a prime of one matmul, a convolution, and products of these; odd ones.
 LENGTHS = (1, 2, 15, 32, 33, 64, 101, 202, 131, 1000, 1056)
+# Kernels of two to four passes, the last of which may be shorter; two kernels from 8192 on.
+POWERS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
 
 def of_length(n: int) -> Callable[[Any], Any]:
@@ -124,6 +126,40 @@ def test_lengths(tmp_path: Path) -> None:
     x = torch.randn(2, max(LENGTHS))
     module = Functions(*map(of_length, LENGTHS))
     check(build(module, x, tmp_path), module, x)
+
+
+def test_powers_of_two(tmp_path: Path) -> None:
+    torch.manual_seed(4)
+    x = torch.randn(3, max(POWERS))
+    module = Functions(*map(of_length, POWERS))
+    check(build(module, x, tmp_path), module, x)
+
+
+@pytest.mark.parametrize("length", [64, 512, 1024, 4096])
+def test_rows_side_by_side(length: int, tmp_path: Path) -> None:
+    """Transforms along a dimension that is not the last: of more rows than a block has, and some of
+    the last one."""
+    torch.manual_seed(5)
+    x = torch.randn(2, length, 19)
+    module = Functions(
+        lambda x: real(fft.fft(x, dim=1)),
+        lambda x: fft.irfft2(fft.rfft2(x, dim=(2, 1)), dim=(2, 1)),
+    )
+    artifact = build(module, x, tmp_path, dynamic_shapes=({0: torch.export.Dim("batch")},))
+    for batch in (2, 1, 3):
+        check(artifact, module, torch.randn(batch, length, 19))
+
+
+def test_powers_of_two_in_f64(tmp_path: Path) -> None:
+    torch.manual_seed(6)
+    x = torch.randn(3, 4096, dtype=torch.float64)
+    module = Functions(*map(of_length, (64, 2048, 4096)))
+    results = module(x)
+    artifact = build(module, x, tmp_path)
+    found = call(artifact, "spectrum", [x.numpy()], [one.numpy() for one in results])
+    for one, expected in zip(found, results, strict=True):
+        size = expected.abs().max().item()
+        np.testing.assert_allclose(one / size, expected.numpy() / size, atol=1e-14)
 
 
 def test_transforms(tmp_path: Path) -> None:

@@ -96,6 +96,31 @@ def test_a_fixed_batch_and_any_sequence(tmp_path: Path) -> None:
     check(program, ({1: Dim("s")},), lambda s: (torch.randn(3, s, 32),), sizes, tmp_path)
 
 
+# Of images of 5 x 4 points, with 3 channels: a window has one place, and does not reach the end.
+WINDOWS: dict[str, Any] = {
+    "max_pool2d": (lambda x: functional.max_pool2d(x, 3, 2),),
+    "avg_pool2d": (lambda x: functional.avg_pool2d(x, (4, 3), 2),),
+    "lp_pool2d": (lambda x: functional.lp_pool2d(x, 2, 3, 3),),
+    "conv2d": (lambda layer, x: layer(x).relu(), nn.Conv2d(3, 7, 3, 2)),
+    "depthwise": (lambda layer, x: layer(x), nn.Conv2d(3, 6, 3, 3, groups=3)),
+    "dilated": (lambda layer, x: layer(x), nn.Conv2d(3, 2, 2, 3, dilation=2)),
+    "padded": (lambda layer, x: layer(x), nn.Conv2d(3, 2, (3, 4), 4, padding=1)),
+    "conv1d": (lambda layer, x: layer(x.flatten(2)), nn.Conv1d(3, 4, 13, 9)),
+    "conv3d": (lambda layer, x: layer(x[:, None]), nn.Conv3d(1, 4, (2, 3, 3), (2, 3, 2))),
+    "unfold": (lambda x: functional.unfold(x, 3, stride=3),),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_that_end_before_the_image(name: str, tmp_path: Path) -> None:
+    sizes = [(number,) for number in (2, 1, 5)]
+    check(Program(*WINDOWS[name]), ({0: Dim.AUTO},), images, sizes, tmp_path)
+
+
+def images(number: int) -> Any:
+    return (torch.randn(number, 3, 5, 4),)
+
+
 def test_a_dimension_that_is_divided(tmp_path: Path) -> None:
     """Pairs of a sequence that is even."""
     program = Program(lambda x: x.reshape(x.shape[0], -1, 2, 32).sum(2))

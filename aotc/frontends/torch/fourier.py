@@ -1,9 +1,10 @@
-"""Fourier transforms → matmuls with matrices of roots of unity.
+"""Fourier transforms → kernels for powers of two, and matmuls with matrices of roots of unity.
 
 Complex numbers are pairs of real ones, the last dimension. A transform of a short row is one
-matmul. Of a longer one, of N1 x N2 numbers, it is N2 transforms of N1 numbers, a product with
-roots, and N1 transforms of N2 numbers (Cooley and Tukey). A length without a small divisor is a
-convolution of a length that has some (Bluestein).
+matmul; of one whose length is a power of two, one kernel (see fourier_rows.py). Of a longer one, of
+N1 x N2 numbers, it is N2 transforms of N1 numbers, a product with roots, and N1 transforms of N2
+numbers (Cooley and Tukey). A length without a small divisor is a convolution of a length that has
+some (Bluestein).
 
 https://en.wikipedia.org/wiki/Cooley-Tukey_FFT_algorithm,
 https://en.wikipedia.org/wiki/Chirp_Z-transform
@@ -19,6 +20,12 @@ import numpy as np
 
 from aotc.errors import InputError
 from aotc.frontends.torch.constants import constant
+from aotc.frontends.torch.fourier_rows import (
+    half_of_real,
+    has_kernel,
+    pairs_of_half,
+    transform_rows,
+)
 from aotc.frontends.torch.places import place_of_tracing
 
 Tensor = Any
@@ -122,6 +129,14 @@ def _permuted(x: Tensor, order: list[int]) -> Tensor:
 
 
 def _along(pairs: Tensor, dim: int, sign: int) -> Tensor:
+    rank = pairs.dim() - 1
+    length = pairs.shape[dim]
+    if dim < rank - 1 and isinstance(length, int) and has_kernel(length, pairs):
+        sizes = [math.prod(pairs.shape[:dim]), length, math.prod(pairs.shape[dim + 1 : rank]), 2]
+        made = transform_rows(
+            pairs.reshape(sizes), length, sign, lies_last=False, is_written_last=False
+        )
+        return made.reshape(pairs.shape)
     rows = _Rows(pairs, dim, 1)
     return rows.restored(_transform(rows.rows, sign))
 
@@ -132,7 +147,22 @@ def _along(pairs: Tensor, dim: int, sign: int) -> Tensor:
 def _transform(pairs: Tensor, sign: int) -> Tensor:
     """The sums of x[j] exp(sign 2πi jk / n) for all k."""
     rows, n = pairs.shape[0], pairs.shape[1]
+    if has_kernel(n, pairs):
+        return transform_rows(pairs[None], n, sign)[0]
     first = _divisor(n)
+    if has_kernel(first, pairs) and has_kernel(n // first, pairs):
+        second = n // first
+        columns = transform_rows(
+            pairs.reshape(rows, first, second, 2),
+            first,
+            sign,
+            lies_last=False,
+            is_written_last=False,
+        )
+        roots = _roots(n, sign * np.outer(np.arange(first), np.arange(second)))
+        turned = _times(columns, roots)
+        parts = transform_rows(turned, second, sign, is_written_last=False)
+        return parts.reshape(rows, n, 2)
     if first == n:
         matrix = _constant(_matrix(n, sign), pairs)
         return (pairs.reshape(rows, 2 * n) @ matrix).reshape(rows, n, 2)
@@ -154,17 +184,15 @@ def _half_of_real(x: Tensor) -> Tensor:
 
     rows, n = x.shape
     half = n // 2 + 1
+    if has_kernel(n, x, is_real=True):
+        return transform_rows(x[None], n, -1, kind="r2c")[0]
     if _divisor(n) == n:
         matrix = _constant(_matrix(n, -1)[::2, : 2 * half], x)
         return (x @ matrix).reshape(rows, half, 2)
     if n % 2:
         return _transform(torch.stack([x, torch.zeros_like(x)], -1), -1)[:, :half]
-    # Two neighbors are one complex number of half as many.
-    z = _transform(x.reshape(rows, n // 2, 2), -1)
-    forth = torch.cat([z, z[:, :1]], 1)
-    back = _conjugate(torch.cat([z[:, :1], z.flip(1)], 1))
-    odd = _times(forth - back, _roots(4 * n, -(4 * np.arange(half) + n)))
-    return (forth + back + odd) * 0.5
+    # Two neighbours are one complex number of half as many.
+    return half_of_real(_transform(x.reshape(rows, n // 2, 2), -1))
 
 
 def _real_of_half(pairs: Tensor, n: int) -> Tensor:
@@ -172,6 +200,8 @@ def _real_of_half(pairs: Tensor, n: int) -> Tensor:
     import torch
 
     rows, half = pairs.shape[0], n // 2 + 1
+    if has_kernel(n, pairs, is_real=True):
+        return transform_rows(pairs[:, :half][None], n, 1, kind="c2r")[0]
     # The first is real, and that in the middle: what else is there is not looked at.
     is_alone = np.isin(np.arange(half), (0, n / 2))
     is_read = np.stack([np.ones(half, bool), ~is_alone], -1)
@@ -182,9 +212,7 @@ def _real_of_half(pairs: Tensor, n: int) -> Tensor:
     if n % 2:
         rest = _conjugate(pairs[:, 1:]).flip(1)
         return _transform(torch.cat([pairs, rest], 1), 1)[..., 0]
-    forth, back = pairs[:, :-1], _conjugate(pairs.flip(1)[:, :-1])
-    odd = _times(forth - back, _roots(4 * n, 4 * np.arange(half - 1) + n))
-    return _transform(forth + back + odd, 1).reshape(rows, n)
+    return _transform(pairs_of_half(pairs[:, :half]), 1).reshape(rows, n)
 
 
 def _by_convolution(pairs: Tensor, sign: int) -> Tensor:
@@ -220,6 +248,9 @@ def _divisor(n: int) -> int:
     """Of `n`: `n` itself where one matmul transforms so many, 1 where there is no small one."""
     if n <= _LONGEST:
         return n
+    if n & (n - 1) == 0:
+        # Both have kernels, up to the longest rows of these.
+        return 1 << n.bit_length() // 2
     small = [one for one in range(2, _LONGEST + 1) if n % one == 0]
     if not small:
         return n if n <= _LONGEST_PRIME else 1

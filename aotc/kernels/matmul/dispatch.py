@@ -23,7 +23,7 @@ from aotc.analysis.launch_limits import excesses
 from aotc.builder import Builder
 from aotc.errors import InternalError
 from aotc.input.entries import functions_of
-from aotc.kernels.family import ANY_GPU, CPU
+from aotc.kernels.family import ANY_GPU, CPU, EVERYWHERE
 from aotc.kernels.matmul.choice import FAMILIES, Choice, choose, choose_for_cpu
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary, unfused
@@ -288,7 +288,7 @@ def name_modules(choice: Any, capabilities: Sequence[int], dispatch: str) -> Non
 def _launched_on(around: Any, target: str, capabilities: Sequence[int]) -> Sequence[int]:
     if target == CPU:
         return ()
-    if target != ANY_GPU:
+    if target not in (ANY_GPU, EVERYWHERE):
         return [Chip(target).capability]
     if CAPABILITIES in around.attributes:
         return list(ir.DenseI32ArrayAttr(around.attributes[CAPABILITIES]))

@@ -22,7 +22,7 @@ from aotc.analysis.gpu_modules import (
     target_and_dispatch,
 )
 from aotc.emit.c_text import c_identifier
-from aotc.kernels.family import CPU
+from aotc.kernels.family import CPU, EVERYWHERE
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.rewrites.capability import asks_for_gpu
@@ -54,8 +54,9 @@ def merge_outlined(module: Any, written_by_hand: set[str], name: str, *, debug: 
             own = name
             if dispatch:
                 own = _common_name(group) or dispatch.rpartition("_")[0]
-            _merge(module, group, launches, f"{own}_{target}" if target else own)
-            if target:
+            is_limited = target not in ("", EVERYWHERE)
+            _merge(module, group, launches, f"{own}_{target}" if is_limited else own)
+            if is_limited:
                 with module.context:
                     group[0].attributes[RUNS_ON] = ir.StringAttr.get(target)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.errors import InternalError
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 
@@ -50,8 +51,15 @@ def _assert_sizes_of(operation: Any) -> None:
     with operation.location, ir.InsertionPoint(operation):
         for (first, i), *others in places.values():
             for other, j in others:
-                if first != other and (_is_dynamic(first, i) or _is_dynamic(other, j)):
-                    _promise(_size(first, i), _size(other, j))
+                if _is_dynamic(first, i) or _is_dynamic(other, j):
+                    if first != other:
+                        _promise(_size(first, i), _size(other, j))
+                elif first.type.shape[i] != other.type.shape[j]:
+                    # MLIR's verifier does not see it where another size is not known.
+                    raise InternalError(
+                        f"A linalg operation at {operation.location} has operands of sizes "
+                        f"{first.type.shape[i]} and {other.type.shape[j]}, which must be equal."
+                    )
 
 
 def _is_dynamic(memref: Any, dimension: int) -> bool:

@@ -12,6 +12,7 @@ from aotc.lower.passes.assert_steps import AssertSteps
 from aotc.lower.passes.base import OwnPass
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
+from aotc.lower.passes.choose_fourier_kernels import ChooseFourierKernels
 from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
 from aotc.lower.passes.decompose import Decompose
 from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
@@ -65,6 +66,7 @@ OWN_PASSES: tuple[type[OwnPass], ...] = (
     ParallelizeCopies,
     AssertSizes,
     ChooseAttentionKernels,
+    ChooseFourierKernels,
     ChooseMatmulKernels,
     OutlineLibrary,
     UnifySizes,

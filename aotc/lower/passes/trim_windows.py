@@ -23,41 +23,50 @@ class TrimWindows(OwnPass, frozen=True):
             for operation in ops.walk(lowering.module.operation):
                 if not operation.name.startswith("linalg.") or len(operation.regions) != 1:
                     continue
-                tensors = [value for value in operation.operands if _is_static(value.type)]
                 maps = linalg.get_indexing_maps(operation)
-                if maps is not None and len(tensors) == len(operation.operands) == len(maps):
+                if maps is not None:
                     _trim(operation, [ir.AffineMapAttr(map_).value for map_ in maps])
 
 
-def _is_static(type_: Any) -> bool:
-    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
-
-
 def _trim(operation: Any, maps: list[Any]) -> None:
+    operands = [
+        (i, operand, map_)
+        for i, (operand, map_) in enumerate(zip(operation.operands, maps, strict=False))
+        if isinstance(operand.type, ir.RankedTensorType)
+    ]
     extents = {
         result.position: size
-        for operand, map_ in zip(operation.operands, maps, strict=True)
-        for result, size in zip(map_.results, operand.type.shape, strict=True)
-        if isinstance(result, ir.AffineDimExpr)
+        for _, operand, map_ in operands
+        for result, size in zip(map_.results, _sizes(operand), strict=True)
+        if isinstance(result, ir.AffineDimExpr) and size is not None
     }
-    for i, (operand, map_) in enumerate(zip(operation.operands, maps, strict=True)):
+    for i, operand, map_ in operands:
+        sizes = _sizes(operand)
         read = [
             _read_size(result, size, extents)
-            for result, size in zip(map_.results, operand.type.shape, strict=True)
+            for result, size in zip(map_.results, sizes, strict=True)
         ]
-        if read != list(operand.type.shape):
+        if read != sizes:
             with operation.location, ir.InsertionPoint(operation):
                 operation.operands[i] = _first(operand, read)
 
 
-def _read_size(expression: Any, size: int, extents: dict[int, int]) -> int:
+def _sizes(tensor: Any) -> list[int | None]:
+    """None for a size that is not known."""
+    type_ = tensor.type
+    return [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(type_.rank)]
+
+
+def _read_size(expression: Any, size: int | None, extents: dict[int, int]) -> int | None:
     """How much of a dimension of that size is read, or all of it where nothing is to be mended."""
     if isinstance(expression, ir.AffineDimExpr):
         return size
     if all(extents.get(position) != 1 for position in _dimensions(expression)):
         return size
     last = _largest(expression, extents)
-    return size if last is None else min(size, last + 1)
+    if last is None:
+        return size
+    return last + 1 if size is None else min(size, last + 1)
 
 
 def _dimensions(expression: Any) -> set[int]:
@@ -85,14 +94,21 @@ def _largest(expression: Any, extents: dict[int, int]) -> int | None:
     return None
 
 
-def _first(tensor: Any, sizes: list[int]) -> Any:
-    """The part of a tensor from its beginning."""
-    rank = len(sizes)
+def _first(tensor: Any, sizes: list[int | None]) -> Any:
+    """The part of a tensor from its beginning; None is all of a dimension."""
+    rank, unknown = len(sizes), ir.ShapedType.get_dynamic_size()
+    whole = [
+        ops.create("tensor.dim", [tensor, ops.constant_index(i)], [ir.IndexType.get()]).result
+        for i, size in enumerate(sizes)
+        if size is None
+    ]
+    shape = [unknown if size is None else size for size in sizes]
     attributes = {
         "static_offsets": ir.DenseI64ArrayAttr.get([0] * rank),
-        "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
+        "static_sizes": ir.DenseI64ArrayAttr.get(shape),
         "static_strides": ir.DenseI64ArrayAttr.get([1] * rank),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0, 0]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, len(whole), 0]),
     }
-    result = ir.RankedTensorType.get(sizes, tensor.type.element_type, tensor.type.encoding)
-    return ops.create("tensor.extract_slice", [tensor], [result], attributes=attributes).result
+    result = ir.RankedTensorType.get(shape, tensor.type.element_type, tensor.type.encoding)
+    operands = [tensor, *whole]
+    return ops.create("tensor.extract_slice", operands, [result], attributes=attributes).result

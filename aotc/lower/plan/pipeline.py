@@ -13,6 +13,7 @@ from aotc.lower.passes.assert_steps import AssertSteps
 from aotc.lower.passes.base import Pass, Upstream
 from aotc.lower.passes.check_sizes import CheckSizes
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
+from aotc.lower.passes.choose_fourier_kernels import ChooseFourierKernels
 from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
 from aotc.lower.passes.decompose import Decompose
 from aotc.lower.passes.erase_fusion_barriers import EraseFusionBarriers
@@ -115,6 +116,7 @@ _TENSORS: tuple[Pass, ...] = (
     EraseFusionBarriers(),
     _CANONICALIZE,
     # Fusion brings shapes with ones back, to have all of one rank.
+    TrimWindows(),
     _FOLD_UNIT_EXTENTS,
     _CANONICALIZE,
     _CSE,
@@ -142,6 +144,7 @@ _LINALG: tuple[Pass, ...] = (
     Upstream("func.func(linalg-generalize-named-ops)", "all of linalg has one form"),
     AssertSizes(),
     ChooseAttentionKernels(),
+    ChooseFourierKernels(),
     ChooseMatmulKernels(),
     OutlineLibrary(),
     *_upstream(

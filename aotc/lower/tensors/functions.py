@@ -81,29 +81,34 @@ _OF_ALLOCATIONS = ("alignment", "operandSegmentSizes")
 def _allocate_as_returned(value: Any) -> None:
     """Where another shape of an allocation is returned: allocates that shape, and has the function
     see it in the old one. What is returned is then the allocation, and need not be copied."""
-    view = ops.defining(value)
-    if view is None or view.name not in _INVERSE:
+    views = []
+    maker = ops.defining(value)
+    while maker is not None and maker.name in _INVERSE:
+        views.append(maker)
+        maker = ops.defining(maker.operands[0])
+    if not views or maker is None or maker.name != "memref.alloc" or len(maker.operands) > 0:
         return
-    allocation = ops.defining(view.operands[0])
-    if allocation is None or allocation.name != "memref.alloc" or len(allocation.operands) > 0:
-        return
-    old = allocation.results[0]
-    type_ = value.type
+    old, type_ = maker.results[0], value.type
     is_plain = type_.affine_map == ir.AffineMap.get_identity(type_.rank)
     if not type_.has_static_shape or not is_plain:
         return
-    attributes = {"reassociation": view.attributes["reassociation"]}
-    with allocation.location, ir.InsertionPoint(allocation):
-        names = [name for name in _OF_ALLOCATIONS if name in allocation.attributes]
-        kept = {name: allocation.attributes[name] for name in names}
-        new = ops.create("memref.alloc", [], [type_], kept).result
-        if view.name == "memref.collapse_shape":
-            attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(old.type.shape))
-        seen = ops.create(_INVERSE[view.name], [new], [old.type], attributes).result
+    with maker.location, ir.InsertionPoint(maker):
+        names = [name for name in _OF_ALLOCATIONS if name in maker.attributes]
+        kept = {name: maker.attributes[name] for name in names}
+        new = seen = ops.create("memref.alloc", [], [type_], kept).result
+        for view in views:
+            before = view.operands[0].type
+            attributes = {"reassociation": view.attributes["reassociation"]}
+            if view.name == "memref.collapse_shape":
+                attributes["static_output_shape"] = ir.DenseI64ArrayAttr.get(list(before.shape))
+            seen = ops.create(_INVERSE[view.name], [seen], [before], attributes).result
     old.replace_all_uses_with(seen)
     value.replace_all_uses_with(new)
-    ops.erase(view)
-    ops.erase(allocation)
+    for view in views:
+        if any(True for _ in view.results[0].uses):
+            break
+        ops.erase(view)
+    ops.erase(maker)
 
 
 def _return_each_once(returned: Any) -> None:

@@ -1,0 +1,105 @@
+"""What a transform computes, and how its kernel divides the work."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+# Points of a row that a thread has in registers.
+POINTS = 8
+_MOST_THREADS = 1024
+# Neighbouring rows of a block where their points lie side by side: a warp accesses whole sectors.
+_ADJACENT_ROWS = 16
+# Of a block, for its points: what every GPU has without asking, and what is asked for to have more
+# adjacent rows.
+_SHARED_BYTES, _MORE_SHARED_BYTES = 32 << 10, 64 << 10
+
+
+class Kind(StrEnum):
+    """The names are those of FFTW and PyTorch: complex to complex, real to complex, complex to
+    real."""
+
+    C2C = "c2c"
+    R2C = "r2c"
+    C2R = "c2r"
+
+
+class Order(StrEnum):
+    """How the last two dimensions of a batch of rows lie: the points of a row side by side, or the
+    rows."""
+
+    POINTS_LAST = "points_last"
+    ROWS_LAST = "rows_last"
+
+
+class Transform(Struct, frozen=True):
+    """Rows of `length` points: y[k] = sum of x[j] exp(sign 2πi jk / length), not normalized.
+
+    Of a row of real numbers, `length` / 2 + 1 points are computed; to real numbers, so many are
+    read, the first and the last of which are taken to be real. `rows` is the number of rows, where
+    it is known. `source` and `target` are the orders of what is read and written. `has_more`: a
+    block of every GPU that the kernel is for may have 80 KiB of shared memory.
+    """
+
+    kind: Kind
+    length: int
+    sign: int
+    element: str
+    source: Order
+    target: Order
+    rows: int | None = None
+    has_more: bool = True
+
+    @property
+    def points(self) -> int:
+        """The length of the complex transform: two neighbouring real numbers are one point."""
+        return self.length if self.kind is Kind.C2C else self.length // 2
+
+    @property
+    def is_adjacent(self) -> bool:
+        """Whether rows lie side by side on either side."""
+        return Order.ROWS_LAST in (self.source, self.target)
+
+    @property
+    def element_bytes(self) -> int:
+        return 8 if self.element == "f64" else 4
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block: a power of two."""
+        most = most_points(self.element) // self.points
+        rows = max(1, most // 2)
+        if self.is_adjacent:
+            if self.has_more:
+                most *= _MORE_SHARED_BYTES // _SHARED_BYTES
+            rows = max(rows, min(most, _ADJACENT_ROWS))
+        rows = min(rows, max(1, _MOST_THREADS * POINTS // self.points))
+        while self.rows is not None and rows > 1 and rows // 2 >= self.rows:
+            rows //= 2
+        return rows
+
+    @property
+    def threads(self) -> int:
+        return self.block_rows * self.points // POINTS
+
+    @property
+    def radices(self) -> list[int]:
+        """Of the passes, whose product is the number of points."""
+        rest, found = self.points, []
+        while rest > 1:
+            found.append(min(rest, POINTS))
+            rest //= found[-1]
+        return found
+
+
+def most_points(element: str) -> int:
+    """Points, of complex numbers, that a block has room for."""
+    return _SHARED_BYTES // (16 if element == "f64" else 8)
+
+
+def is_possible(kind: Kind, length: int, element: str) -> bool:
+    """Whether a kernel can transform rows of `length` points of f32 or f64."""
+    points = length if kind is Kind.C2C else length // 2
+    is_power = length & (length - 1) == 0
+    return element in ("f32", "f64") and is_power and POINTS <= points <= most_points(element)
