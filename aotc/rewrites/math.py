@@ -6,6 +6,7 @@
 * `fma` in f16 and bf16 goes through f64: in f32 the sum would be rounded twice. For f16 that
   is exact; for bf16 a result can differ where the exact sum lies within 2^-45 of itself from
   the middle between two bf16.
+* In kernels, functions of f32 are arithmetic: see elementary.py.
 * What LLVM has no intrinsic for becomes calls of libm, one for each element of a vector.
   (Upstream has a pass for that, but it must run before vectors are lowered, and would then
   take what LLVM has intrinsics for, too. And upstream's `expm1` is exp(x) - 1, its `log1p`
@@ -33,6 +34,7 @@ from aotc.ops import (
     walk,
     with_element_type,
 )
+from aotc.rewrites.elementary import expand_function
 
 # arith.cmpi's predicates.
 _LESS_UNSIGNED, _GREATER_UNSIGNED, _EQUAL = 6, 8, 0
@@ -51,12 +53,13 @@ _LIBM = {
 _CLASSES = frozenset({"math.isnan", "math.isinf", "math.isfinite", "math.isnormal"})
 
 
-def replace_math(module: Any) -> None:
-    """Rewrites the math operations of every function in the module."""
+def replace_math(module: Any, *, in_loops: bool = False) -> None:
+    """Rewrites the math operations of every function in the module. `in_loops`: they are in loops
+    that LLVM is to vectorize, so that those of f32 become arithmetic."""
     library: dict[str, Any] = {}
     for operation in walk(module.operation):
         if operation.name.startswith("math.") or operation.name in _FMA:
-            _replace_one(operation, library)
+            _replace_one(operation, library, in_loops=in_loops)
     present = ir.SymbolTable(module.operation)
     for name, declaration in library.items():
         # The host's half of a module may declare it for itself.
@@ -68,10 +71,10 @@ def replace_questions(root: Any) -> None:
     """Rewrites the questions about the kind of a number alone: upstream lowers not all of them."""
     for operation in walk(root):
         if operation.name in _CLASSES:
-            _replace_one(operation, {})
+            _replace_one(operation, {}, in_loops=False)
 
 
-def _replace_one(operation: Any, library: dict[str, Any]) -> None:
+def _replace_one(operation: Any, library: dict[str, Any], *, in_loops: bool) -> None:
     name = operation.name
     successors: list[Any] = []
     with ir.InsertionPoint(operation), operation.location:
@@ -85,6 +88,8 @@ def _replace_one(operation: Any, library: dict[str, Any]) -> None:
         elif _is_narrow(operation):
             successor, value = _widen(operation)
             successors, values = [successor], [value]
+        elif in_loops and (expanded := expand_function(operation)) is not None:
+            values = [expanded]
         elif name in _LIBM:
             values = [_call_libm(operation, library)]
         else:
@@ -93,7 +98,7 @@ def _replace_one(operation: Any, library: dict[str, Any]) -> None:
         result.replace_all_uses_with(value)
     ops.erase(operation)
     for successor in successors:
-        _replace_one(successor, library)
+        _replace_one(successor, library, in_loops=in_loops)
 
 
 def _like(name: str, operation: Any) -> Any:

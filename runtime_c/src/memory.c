@@ -1,4 +1,5 @@
 // Memory of the host, of a device, and of both: allocated, freed, and told apart.
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "mlir_cuda_runtime.h"
@@ -6,8 +7,53 @@
 
 #define HOST_ALIGNMENT 64
 
+// Memory of the CPU device that was freed, and is kept for the next call of an entry, which needs
+// as much: the system would have to clear each page of it again. Threads take what is in a place,
+// and put something there, by one exchange.
+#define KEPT_PLACES 8
+#define LEAST_KEPT_BYTES (128 << 10)
+static _Atomic(void *) kept[KEPT_PLACES];
+static atomic_uint next_place;
+
+// Memory that is kept, of at least so many bytes, and of not many more; NULL if there is none.
+static void *take_kept(uint64_t bytes) {
+  if (bytes < LEAST_KEPT_BYTES) {
+    return NULL;
+  }
+  for (int i = 0; i < KEPT_PLACES; ++i) {
+    if (atomic_load_explicit(&kept[i], memory_order_relaxed) == NULL) {
+      continue;
+    }
+    void *pointer = atomic_exchange(&kept[i], NULL);
+    size_t there = pointer == NULL ? 0 : malloc_usable_size(pointer);
+    if (there >= bytes && there / 2 <= bytes) {
+      return pointer;
+    }
+    free(atomic_exchange(&kept[i], pointer));
+  }
+  return NULL;
+}
+
+// Keeps the memory, in the place of what was kept the longest, or frees it.
+static void keep(void *pointer) {
+  if (malloc_usable_size(pointer) >= LEAST_KEPT_BYTES) {
+    unsigned place = atomic_fetch_add_explicit(&next_place, 1, memory_order_relaxed);
+    pointer = atomic_exchange(&kept[place % KEPT_PLACES], pointer);
+  }
+  free(pointer);
+}
+
+__attribute__((destructor)) void aotc_rt_host_unload(void) {
+  for (int i = 0; i < KEPT_PLACES; ++i) {
+    free(atomic_exchange(&kept[i], NULL));
+  }
+}
+
 void *aotc_rt_host_allocate(uint64_t bytes) {
-  void *pointer = NULL;
+  void *pointer = take_kept(bytes);
+  if (pointer != NULL) {
+    return pointer;
+  }
   if (posix_memalign(&pointer, HOST_ALIGNMENT, aotc_rt_at_least_one(bytes)) != 0) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for %llu bytes", (unsigned long long)bytes);
     return NULL;
@@ -51,7 +97,7 @@ void *mgpuMemAlloc(uint64_t bytes, void *stream, uint8_t is_host_shared) {
 // Frees memory of any kind; `stream` is NULL when the order is the device's.
 static bool release(aotc_rt_scope *scope, void *pointer, aotc_rt_stream stream) {
   if (scope->driver == NULL) {
-    free(pointer);
+    keep(pointer);
     return true;
   }
   if (!aotc_rt_make_current(scope)) {

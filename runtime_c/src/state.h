@@ -333,6 +333,9 @@ static inline size_t aotc_rt_at_least_one(uint64_t bytes) {
 // Host memory aligned to 64 bytes, for free(); NULL, with the failure recorded.
 void *aotc_rt_host_allocate(uint64_t bytes);
 
+// Frees what is kept of the CPU device's memory.
+void aotc_rt_host_unload(void);
+
 // Where a pointer leads, as the driver says.
 bool aotc_rt_pointer_locate(aotc_rt_scope *scope, const void *pointer, aotc_rt_place *out_place);
 

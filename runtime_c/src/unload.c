@@ -41,6 +41,7 @@ static void unload_locked(aotc_rt_state *state) {
   aotc_rt_modules_unload_locked(state);
   aotc_rt_registrations_unload_locked(state, NULL);
   aotc_rt_stand_ins_unload_locked(state);
+  aotc_rt_host_unload();
   atomic_store(&state->contexts, NULL);
   while (context != NULL) {
     aotc_rt_context *next = context->next;

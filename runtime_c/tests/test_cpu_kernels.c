@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "aotc_entry.h"
 #include "aotc_runtime.h"
 #include "check.h"
 #include "cpu_module.h"
@@ -155,6 +156,24 @@ static void level_can_be_made_lower(void) {
 #endif
 }
 
+// An entry's temporary memory is that of its last call; of a size that differs much it is not.
+static void freed_memory_is_used_again(void) {
+  load("2");
+  void *first = mgpuMemAlloc(1 << 20, NULL, 0);
+  mgpuMemFree(first, NULL);
+  void *second = mgpuMemAlloc((1 << 20) - 4096, NULL, 0);
+  CHECK(first == second);
+  void *third = mgpuMemAlloc(1 << 20, NULL, 0);
+  CHECK(third != second);
+  mgpuMemFree(second, NULL);
+  mgpuMemFree(third, NULL);
+  void *small = mgpuMemAlloc(1 << 18, NULL, 0);
+  CHECK(small != second && small != third);
+  mgpuMemFree(small, NULL);
+  aotc_unload();
+  CHECK_NO_FAILURE();
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(sizes_that_cuda_refuses_are_refused),
@@ -167,6 +186,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(clusters_of_one_block_run),
       CHECK_TEST(level_is_the_processors),
       CHECK_TEST(level_can_be_made_lower),
+      CHECK_TEST(freed_memory_is_used_again),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -13,9 +13,12 @@ from msgspec import Struct
 
 from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, EpilogueOperand, Place
+from aotc.mlir import ir
 from aotc.numbers import Number, Value
 
 SUM = "sum"
+# What these do to numbers they do to vectors.
+_OF_VECTORS = ("arith.", "math.absf", "math.copysign", "math.fma", "math.sqrt")
 
 
 class Step(Struct, frozen=True):
@@ -78,6 +81,65 @@ class EpilogueOf(Struct, frozen=True):
                 known[step.result] = _build(b, step, known)
             results.append(known[self.epilogue.result])
         return results
+
+
+    def can_take_vectors(self) -> bool:
+        """Whether `on_vector` can be called."""
+        return all(
+            step.operation.startswith(_OF_VECTORS) and "column" not in step.operands
+            for step in self.epilogue.steps
+        )
+
+    def on_vector(self, b: Builder, sums: Value, place: Place) -> Value:
+        """The elements of C for a vector of sums, which are neighbours in a row; `place` has the
+        column of the first one."""
+        width = sums.type.shape[0]
+        known: dict[str, Value] = {SUM: sums, "row": place.row}
+        if place.batch is not None:
+            known["batch"] = place.batch
+        for number, (operand, value) in enumerate(
+            zip(self.epilogue_operands, self.values, strict=True)
+        ):
+            known[f"e{number}"] = _load_neighbours(b, value, operand, place, width)
+        for step in self.epilogue.steps:
+            known[step.result] = _build_on_vectors(b, step, known, width)
+        result = known[self.epilogue.result]
+        return result if _is_vector(result) else _spread(b, result, width)
+
+
+def _build_on_vectors(b: Builder, step: Step, known: Mapping[str, Value], width: int) -> Value:
+    """A step of operands some of which may be vectors, and are one in each of its elements
+    otherwise."""
+    operands = b.values([known[operand] for operand in step.operands])
+    if not any(map(_is_vector, operands)):
+        return _build(b, step, known)
+    attributes = {one.name: one.attr for one in b.attribute(step.attributes)}
+    spread = [one if _is_vector(one) else _spread(b, one, width) for one in operands]
+    result = ir.VectorType.get([width], b.type(step.types).results[0])
+    return b.op(step.operation, spread, result, **attributes)
+
+
+def _is_vector(value: Value) -> bool:
+    return isinstance(value.type, ir.VectorType)
+
+
+def _spread(b: Builder, value: Value, width: int) -> Value:
+    return b.op("vector.broadcast", [value], ir.VectorType.get([width], value.type))
+
+
+def _load_neighbours(
+    b: Builder, value: Value, operand: EpilogueOperand, place: Place, width: int
+) -> Value:
+    """An operand's elements for `width` neighbours, as a vector, or the one that all have."""
+    if operand.element is None:
+        return value
+    buffer, (first,) = Buffer(value), place.columns
+    if not _has_column(operand):
+        return b.load(buffer, _indices(operand, place, first))
+    if operand.is_along_rows and value.type.get_strides_and_offset()[0][-1] == 1:
+        return b.load_vector(buffer, _indices(operand, place, first), width)
+    elements = [b.load(buffer, _indices(operand, place, first + i)) for i in range(width)]
+    return b.from_elements(elements, ir.VectorType.get([width], elements[0].type))
 
 
 def _build(b: Builder, step: Step, known: Mapping[str, Value]) -> Value:

@@ -47,7 +47,7 @@ def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
     """
     expand_atomic_products(module.operation)
     _run(module, TO_LOOPS, watch)
-    replace_math(module)
+    replace_math(module, in_loops=True)
     expand_float8(module.operation)
     _run(module, TO_BRANCHES, watch)
     exchange_folded_updates(module.operation)

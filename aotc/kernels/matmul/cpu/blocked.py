@@ -348,9 +348,8 @@ class Kernel(CpuKernel):
         b = self.b
         with b.loop(0, tile.rows) as i:
             row = tile.row + i.index
-            # An epilogue takes single elements.
-            each = [(0, tile.columns, 1)]
-            for start, stop, width in each if self.epilogue else self.vectorized(tile.columns):
+            each = self.vectorized(tile.columns) if self.stores_vectors else [(0, tile.columns, 1)]
+            for start, stop, width in each:
                 with b.loop(start, stop, width) as j:
                     column = tile.column + j.index
                     value = self.load(self.tile_accumulators, [i.index, j.index], width)

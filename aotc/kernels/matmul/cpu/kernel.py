@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aotc.builder import Buffer, Builder
+from aotc.kernels.matmul.epilogue import EpilogueOf
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, EpilogueBuilder, Place, Problem
 from aotc.mlir import ir
 from aotc.numbers import Number, Scalar, Value
@@ -89,6 +90,13 @@ class CpuKernel:
     def broadcast(self, element: Value) -> Value:
         return self.b.op("vector.broadcast", [element], self.vector_type)
 
+    @property
+    def stores_vectors(self) -> bool:
+        """Whether `store_result` takes vectors: an epilogue may be of single elements."""
+        return self.epilogue is None or (
+            isinstance(self.epilogue, EpilogueOf) and self.epilogue.can_take_vectors()
+        )
+
     # --- Results -------------------------------------------------------------------------------
 
     def store_result(
@@ -105,6 +113,9 @@ class CpuKernel:
             value = b.convert(value, self.of(p.c.element, width))
         else:
             row, column = b.values(place)
-            batch = self.batch if p.batched else None
-            [value] = self.epilogue(b, [value], Place(batch, row, [column]))
+            where = Place(self.batch if p.batched else None, row, [column])
+            if isinstance(self.epilogue, EpilogueOf) and width > 1:
+                value = self.epilogue.on_vector(b, value, where)
+            else:
+                [value] = self.epilogue(b, [value], where)
         self.store(value, c, at)

@@ -170,7 +170,7 @@ class _Kernel(blocked.Kernel):
             with b.loop(0, count) as loop:
                 store(first + loop.index)
 
-        if self.epilogue is None:
+        if self.stores_vectors:
             store_vector = partial(store, first, self.width)
             self._if_contiguous(tile, first, c.n, store_vector, store_elements)
         else:

@@ -1,0 +1,245 @@
+"""Elementary functions of f32 → arithmetic, which LLVM makes vectors of.
+
+A call of libm ends a loop's vectorization, and takes ten times as long. Results are within 2 units
+in the last place of the exact ones (tests/unit/test_elementary.py), for every number, infinity and
+NaN; numbers that are not normal are numbers here, too.
+
+Arguments are reduced as W. J. Cody and W. Waite do it (Software Manual for the Elementary
+Functions, 1980). The coefficients are minimax polynomials of the functions that the comments name,
+by Lawson's iteration, rounded to f32. Products and sums may be contracted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aotc.mlir import ir
+from aotc.ops import binary, constant, create, element_type, integer, unary, with_element_type
+
+# (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2.
+_EXP = (0.5, 0.166665181517601, 0.04166620597243309, 0.008368953131139278, 0.0013950600987300277)
+# (log(1 + f) - f + f² / 2) / f³ from sqrt(1/2) - 1 to sqrt(2) - 1.
+_LOG = (
+    *(0.3333331346511841, -0.25000008940696716, 0.2000211924314499, -0.1666799634695053),
+    *(0.14219552278518677, -0.1240558922290802, 0.11888162046670914, -0.11675652116537094),
+    0.06746640801429749,
+)
+# (tanh(x) / x - 1) / z, where z = x², for |x| <= 0.625.
+_TANH = (
+    *(-0.3333333134651184, 0.13333210349082947, -0.05394720286130905, 0.021702969446778297),
+    *(-0.008182677440345287, 0.002147539984434843),
+)
+_TANH_BOUND = 0.625
+# erf(x) / x - 1, of z = x², for |x| <= 0.93.
+_ERF = (
+    *(0.12837916612625122, -0.37612634897232056, 0.11283694207668304, -0.02685927040874958),
+    *(0.005200634244829416, -0.0008137437980622053, 8.34522579680197e-05),
+)
+_ERF_BOUND = 0.93
+# log(1 - erf(t)) / t from 0.92 to 4, where it is 1.
+_ERFC = (
+    *(-1.128551721572876, -0.6356253027915955, -0.10526268929243088, 0.02267412655055523),
+    *(-0.0029301501344889402, 4.958395948051475e-05, 4.5581746235257015e-05),
+    -4.938261554343626e-06,
+)
+_ERFC_END = 4.0
+# ln(2) in two parts: the first has so few bits that its products with exponents are exact.
+_LN2_HIGH, _LN2_LOW = 0.693359375, -2.1219444e-4
+# Added to a number below 2^22, the sum's last bits are the nearest integer.
+_ROUNDS = 12582912.0
+_ROUNDS_BITS = 0x4B400000
+# Below the first, the exponential is 0; beyond the last, infinite.
+_EXP_BOUNDS = (-104.0, 89.0)
+_FRACTION_BITS, _BIAS = 23, 127
+_LEAST_NORMAL = 2.0**-126
+_INFINITY_BITS = 0x7F800000
+# Predicates of arith.cmpf: ordered ones are false of NaN.
+_OEQ, _OGT, _OLT, _OLE, _UNO = 1, 2, 4, 5, 14
+
+
+def expand_function(operation: Any) -> Any:
+    """The value of a math operation that `FUNCTIONS` has, at the insertion point, of f32 or vectors
+    of it; None for another one."""
+    make = FUNCTIONS.get(operation.name)
+    value = operation.operands[0] if make is not None else None
+    if value is None or not isinstance(element_type(value.type), ir.F32Type):
+        return None
+    return make(_Numbers(value.type), value)
+
+
+class _Numbers:
+    """Makes operations on numbers, or vectors, of a type."""
+
+    def __init__(self, type_: Any) -> None:
+        self.type = type_
+        self.bits_type = with_element_type(type_, integer(32))
+        self._flags = {"fastmath": ir.Attribute.parse("#arith.fastmath<contract>")}
+
+    def number(self, value: float) -> Any:
+        element = ir.FloatAttr.get(ir.F32Type.get(), value)
+        if isinstance(self.type, ir.VectorType):
+            element = ir.DenseElementsAttr.get_splat(self.type, element)
+        return create("arith.constant", (), [self.type], {"value": element}).result
+
+    def integer(self, value: int) -> Any:
+        return constant(self.bits_type, value)
+
+    def add(self, x: Any, y: Any) -> Any:
+        return create("arith.addf", [x, y], [self.type], self._flags).result
+
+    def subtract(self, x: Any, y: Any) -> Any:
+        return create("arith.subf", [x, y], [self.type], self._flags).result
+
+    def multiply(self, x: Any, y: Any) -> Any:
+        return create("arith.mulf", [x, y], [self.type], self._flags).result
+
+    def divide(self, x: Any, y: Any) -> Any:
+        return binary("arith.divf", x, y)
+
+    def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
+        *others, sum_ = map(self.number, coefficients)
+        for coefficient in reversed(others):
+            sum_ = self.add(self.multiply(sum_, x), coefficient)
+        return sum_
+
+    def compare(self, predicate: int, x: Any, y: Any) -> Any:
+        result = with_element_type(self.type, integer(1))
+        attributes = {"predicate": ir.IntegerAttr.get(integer(64), predicate)}
+        return create("arith.cmpf", [x, y], [result], attributes).result
+
+    def select(self, condition: Any, yes: Any, no: Any) -> Any:
+        return create("arith.select", [condition, yes, no], [yes.type]).result
+
+    def magnitude(self, x: Any) -> Any:
+        return unary("math.absf", x, self.type)
+
+    def with_sign_of(self, x: Any, sign: Any) -> Any:
+        return binary("math.copysign", x, sign)
+
+    def bits(self, x: Any) -> Any:
+        return unary("arith.bitcast", x, self.bits_type)
+
+    def of_bits(self, bits: Any) -> Any:
+        return unary("arith.bitcast", bits, self.type)
+
+
+def _reduced(n: _Numbers, x: Any) -> tuple[Any, Any]:
+    """The integer nearest to x / ln(2), and what is left of x."""
+    rounds = n.number(_ROUNDS)
+    shifted = n.add(n.multiply(x, n.number(1 / math.log(2))), rounds)
+    count = n.subtract(shifted, rounds)
+    rest = n.subtract(x, n.multiply(count, n.number(_LN2_HIGH)))
+    rest = n.subtract(rest, n.multiply(count, n.number(_LN2_LOW)))
+    return binary("arith.subi", n.bits(shifted), n.integer(_ROUNDS_BITS)), rest
+
+
+def _exp_less_one(n: _Numbers, rest: Any) -> Any:
+    square = n.multiply(rest, rest)
+    return n.add(n.multiply(square, n.polynomial(rest, _EXP)), rest)
+
+
+def _power_of_two(n: _Numbers, exponent: Any) -> Any:
+    biased = binary("arith.addi", exponent, n.integer(_BIAS))
+    return n.of_bits(binary("arith.shli", biased, n.integer(_FRACTION_BITS)))
+
+
+def _exp(n: _Numbers, x: Any) -> Any:
+    least, most = map(n.number, _EXP_BOUNDS)
+    x = n.select(n.compare(_OLT, x, least), least, x)
+    x = n.select(n.compare(_OGT, x, most), most, x)
+    count, rest = _reduced(n, x)
+    found = n.add(_exp_less_one(n, rest), n.number(1.0))
+    # In two factors: of results that are not normal, or infinite, one would be none.
+    half = binary("arith.shrsi", count, n.integer(1))
+    others = binary("arith.subi", count, half)
+    found = binary("arith.mulf", found, _power_of_two(n, half))
+    return binary("arith.mulf", found, _power_of_two(n, others))
+
+
+def _expm1(n: _Numbers, x: Any) -> Any:
+    """2^k (exp(r) - 1) + (2^k - 1), where that is not infinite."""
+    one, bound = n.number(1.0), n.number(20.0)
+    magnitude = n.magnitude(x)
+    is_large = n.compare(_OGT, magnitude, bound)
+    count, rest = _reduced(n, n.select(is_large, bound, x))
+    scale = _power_of_two(n, count)
+    small = n.multiply(_exp_less_one(n, rest), scale)
+    small = n.add(small, binary("arith.subf", scale, one))
+    large = binary("arith.subf", _exp(n, x), one)
+    return n.with_sign_of(n.select(is_large, large, small), x)
+
+
+def _log(n: _Numbers, x: Any) -> Any:
+    # Of numbers that are not normal, 2^23 times as much.
+    is_tiny = n.compare(_OLT, x, n.number(_LEAST_NORMAL))
+    scaled = n.select(is_tiny, binary("arith.mulf", x, n.number(2.0**_FRACTION_BITS)), x)
+    bits = n.bits(scaled)
+    # The fraction is from sqrt(1/2) to sqrt(2).
+    offset = 0x3F3504F3
+    moved = binary("arith.subi", bits, n.integer(offset))
+    exponent = binary("arith.shrsi", moved, n.integer(_FRACTION_BITS))
+    whole = binary("arith.shli", exponent, n.integer(_FRACTION_BITS))
+    fraction = n.of_bits(binary("arith.subi", bits, whole))
+    less = n.select(is_tiny, n.integer(_FRACTION_BITS), n.integer(0))
+    count = unary("arith.sitofp", binary("arith.subi", exponent, less), n.type)
+    f = binary("arith.subf", fraction, n.number(1.0))
+    square = n.multiply(f, f)
+    tail = n.multiply(n.multiply(square, f), n.polynomial(f, _LOG))
+    tail = n.add(n.multiply(count, n.number(_LN2_LOW)), tail)
+    tail = n.subtract(tail, n.multiply(square, n.number(0.5)))
+    found = n.add(n.multiply(count, n.number(_LN2_HIGH)), n.add(tail, f))
+    infinity = n.number(math.inf)
+    zero = n.number(0.0)
+    found = n.select(n.compare(_OEQ, x, infinity), infinity, found)
+    found = n.select(n.compare(_OEQ, x, zero), n.number(-math.inf), found)
+    found = n.select(n.compare(_OLT, x, zero), n.number(math.nan), found)
+    return n.select(n.compare(_UNO, x, x), x, found)
+
+
+def _log1p(n: _Numbers, x: Any) -> Any:
+    """log(u) with u = 1 + x, rounded, and what it was rounded by, divided by u."""
+    one, zero = n.number(1.0), n.number(0.0)
+    u = binary("arith.addf", x, one)
+    lost = binary("arith.subf", x, binary("arith.subf", u, one))
+    is_finite = n.compare(_OLT, u, n.number(math.inf))
+    # Of -1, and of infinity, the logarithm is the result.
+    is_usual = binary("arith.andi", is_finite, n.compare(_OGT, u, zero))
+    part = n.divide(n.select(is_usual, lost, zero), n.select(is_usual, u, one))
+    found = binary("arith.addf", _log(n, u), part)
+    return n.with_sign_of(found, x)
+
+
+def _tanh(n: _Numbers, x: Any) -> Any:
+    magnitude = n.magnitude(x)
+    square = n.multiply(x, x)
+    small = n.multiply(square, n.polynomial(square, _TANH))
+    small = n.add(n.multiply(small, x), x)
+    one, two = n.number(1.0), n.number(2.0)
+    exp = _exp(n, binary("arith.addf", magnitude, magnitude))
+    large = n.subtract(one, n.divide(two, n.add(exp, one)))
+    is_small = n.compare(_OLE, magnitude, n.number(_TANH_BOUND))
+    return n.with_sign_of(n.select(is_small, small, large), x)
+
+
+def _erf(n: _Numbers, x: Any) -> Any:
+    magnitude = n.magnitude(x)
+    square = n.multiply(x, x)
+    small = n.add(n.multiply(n.polynomial(square, _ERF), x), x)
+    end = n.number(_ERFC_END)
+    t = n.select(n.compare(_OGT, magnitude, end), end, magnitude)
+    rest = _exp(n, n.multiply(n.polynomial(t, _ERFC), t))
+    large = binary("arith.subf", n.number(1.0), rest)
+    is_small = n.compare(_OLE, magnitude, n.number(_ERF_BOUND))
+    return n.with_sign_of(n.select(is_small, small, large), x)
+
+
+FUNCTIONS: dict[str, Callable[[_Numbers, Any], Any]] = {
+    "math.erf": _erf,
+    "math.exp": _exp,
+    "math.expm1": _expm1,
+    "math.log": _log,
+    "math.log1p": _log1p,
+    "math.tanh": _tanh,
+}
