@@ -29,6 +29,7 @@ from aotc.lower.passes.map_parallel_loops import MapParallelLoops
 from aotc.lower.passes.mark_parallel import MarkParallel
 from aotc.lower.passes.mark_tensors import MarkTensors
 from aotc.lower.passes.merge_kernels import MergeKernels
+from aotc.lower.passes.order_loops import OrderLoops
 from aotc.lower.passes.outline_attention import OutlineAttention
 from aotc.lower.passes.outline_library import OutlineLibrary
 from aotc.lower.passes.own import parse_own_pass
@@ -103,6 +104,7 @@ _TENSORS: tuple[Pass, ...] = (
         # Two transposes of one weight become one, which is then the weight's only use.
         "cse",
     ),
+    OrderLoops(),
     # What several layers begin from is each one's own, before their operations are outlined.
     SeparateFills(),
     OutlineAttention(),
@@ -142,6 +144,7 @@ _TENSORS: tuple[Pass, ...] = (
 )
 _LINALG: tuple[Pass, ...] = (
     Upstream("func.func(linalg-generalize-named-ops)", "all of linalg has one form"),
+    OrderLoops(),
     AssertSizes(),
     ChooseAttentionKernels(),
     ChooseFourierKernels(),

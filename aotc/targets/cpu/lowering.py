@@ -13,6 +13,7 @@ from aotc.rewrites.host_passes import TO_BRANCHES, TO_LOOPS
 from aotc.rewrites.math import replace_math
 from aotc.rewrites.run import UNWATCHED, PassWatch, run_pipeline
 from aotc.symbols import content, has_body
+from aotc.targets.cpu.expand.padded_loads import load_under_conditions
 
 _TO_LLVM = (
     "convert-complex-to-llvm",
@@ -46,6 +47,7 @@ def lower_to_llvm(module: Any, watch: PassWatch = UNWATCHED) -> None:
     Everything that the module defines has internal linkage then. Raises LoweringError.
     """
     expand_atomic_products(module.operation)
+    load_under_conditions(module.operation)
     _run(module, TO_LOOPS, watch)
     replace_math(module, in_loops=True)
     expand_float8(module.operation)

@@ -44,8 +44,8 @@ class Variant(Struct, frozen=True):
     """The mainloop has `rows` x `vectors` of 64 bytes of accumulators in registers. `tile_rows` and
     `tile_columns` are the most that a block computes, `tile_k` is the step along K.
 
-    For small C, tiles are cut in halves, twice at most: their rows are a multiple of 4 `rows`,
-    their columns of 4 `vectors`.
+    For small C, tiles have half as many rows and columns, or three eighths and a quarter: their
+    rows are a multiple of 8 `rows`, their columns of 4 `vectors`.
     """
 
     rows: int = 6
@@ -114,7 +114,8 @@ class Kernel(CpuKernel):
     def _tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number]:
         """Rows and columns of tiles: the largest that make enough blocks, all of about one size."""
         v = self.variant
-        rows: Number = v.tile_rows // 4
+        # A power of two is a little less than a multiple of the mainloop's rows then.
+        rows: Number = v.tile_rows * 3 // 8
         columns: Number = v.tile_columns // 4
         elements = m * n
         for part, enough in _ENOUGH_BLOCKS.items():
@@ -132,7 +133,7 @@ class Kernel(CpuKernel):
     # --- Memory --------------------------------------------------------------------------------
 
     @property
-    def _packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shapes of the packed A, stored as in memory, and of the packed B: groups of columns,
         rows, columns."""
         v, gap = self.variant, _ROW_GAP_BYTES // self.bytes
@@ -143,7 +144,7 @@ class Kernel(CpuKernel):
 
     def _packed_bytes(self) -> list[int]:
         """The bytes of the packed A and of the packed B."""
-        return [math.prod(shape) * self.bytes for shape in self._packed_shapes]
+        return [math.prod(shape) * self.bytes for shape in self.packed_shapes]
 
     def shared_bytes(self, rows: Number) -> Number:
         """The packed parts of A and B, and behind them the accumulators of a tile of `rows`."""
@@ -153,7 +154,7 @@ class Kernel(CpuKernel):
         b, v = self.b, self.variant
         memory = b.shared_memory()
         a_bytes, b_bytes = self._packed_bytes()
-        a_shape, b_shape = self._packed_shapes
+        a_shape, b_shape = self.packed_shapes
         self.packed_a = b.shared_buffer(memory, 0, a_shape, self.type)
         self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.type)
         tile = [v.tile_rows, v.tile_columns]
@@ -333,13 +334,17 @@ class Kernel(CpuKernel):
     ) -> list[Value]:
         """The accumulators of some rows, plus a vector of B times an element of each row of A."""
         b, is_transposed = self.b, self.problem.a.transposed
-        vector = self.load(self.packed_b, [group, k, 0], self.width)
+        vector = self.load(self.packed_b, self.place_in_b(group, k), self.width)
         found = []
         for row, accumulator in zip(rows, accumulators, strict=True):
             element = b.load(self.packed_a, [k, row] if is_transposed else [row, k])
             product = b.multiply(self.broadcast(element), vector)
             found.append(b.add(accumulator, product))
         return found
+
+    def place_in_b(self, group: Scalar, k: Scalar) -> list[Number]:
+        """Where a group of columns has its vector for a k in the packed B."""
+        return [group, k, 0]
 
     # --- C -------------------------------------------------------------------------------------
 
@@ -369,7 +374,7 @@ class CpuBlocked(MatmulFamily[Problem]):
         """All sizes, pitches and transpositions are handled: types alone matter."""
         columns = variant.vectors * VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
         return (
-            variant.tile_rows % (4 * variant.rows) == 0
+            variant.tile_rows % (8 * variant.rows) == 0
             and variant.tile_columns % (4 * columns) == 0
             and has_convertible_types(problem)
         )

@@ -12,7 +12,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from aotc.builder import Builder
+from aotc.builder import Buffer, Builder
 from aotc.kernels.family import CPU
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Step, Tile, Variant
@@ -20,7 +20,7 @@ from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder
-from aotc.numbers import Condition, Number, Scalar, compare, signed_minimum
+from aotc.numbers import Condition, Number, Scalar, Value, compare, signed_maximum, signed_minimum
 
 _ENTRY_BYTES = 8
 
@@ -38,6 +38,13 @@ class _Kernel(blocked.Kernel):
             count_of(b, arguments, loops) for loops in (p.rows, p.columns, p.k_loops, p.batch)
         )
         self.launch(m, n, k, batches)
+
+    @property
+    def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """B's rows follow each other with a vector in between: the last run of a row may end there,
+        and they begin in different sets of a cache."""
+        a, _ = super().packed_shapes
+        return a, (self.variant.tile_k, self.variant.tile_columns + self.width)
 
     # --- Tables --------------------------------------------------------------------------------
 
@@ -102,27 +109,53 @@ class _Kernel(blocked.Kernel):
         self.clear_rows(tile.rows, padded, step)
 
     def pack_b(self, tile: Tile, step: Step) -> None:
-        """B's part, in groups of columns; the columns behind the tile's last are zeros."""
+        """B's part, row by row, each in runs of columns that are a step apart in memory. What is
+        behind the tile's last column is anything."""
+        b, last = self.b, self.of_b.n.modes[-1]
+        skipped = tile.column % last.size
+        with b.loop(0, self.groups(tile.columns + skipped, last.size)) as run:
+            begin = signed_maximum(run.index * last.size - skipped, 0)
+            end = signed_minimum((run.index + 1) * last.size - skipped, tile.columns)
+            if last.stride == 1:
+                self._pack_contiguous(step, begin, end)
+            else:
+                self._pack_run(step, begin, end, last.stride)
+
+    def _pack_run(self, step: Step, begin: Number, end: Number, stride: Number) -> None:
         b, source = self.b, self.of_b.buffer
-        groups = self.groups(tile.columns, self.width)
-        with b.loop(0, step.count) as k, b.loop(0, groups) as group:
-            of_k = self._offset("k_b", k.index)
-            first = group.index * self.width
+        offset = self._offset("n_b", begin)
+        with b.loop(0, step.count) as k:
+            of_k = offset + self._offset("k_b", k.index)
+            with b.loop(0, end - begin) as column:
+                value = self.load(source, [of_k + column.index * stride])
+                b.store(value, self.packed_b, [k.index, begin + column.index])
 
-            def pack_vector() -> None:
-                vector = self.load(source, [self._offset("n_b", first) + of_k], self.width)
-                self.store(vector, self.packed_b, [group.index, k.index, 0])
+    def _pack_contiguous(self, step: Step, begin: Number, end: Number) -> None:
+        """A run is stored as whole vectors: the next one, or nobody, has what is behind its end."""
+        b, source = self.b, self.of_b.buffer
+        whole = self.whole(end - begin, self.width)
+        rest = end - begin - whole
+        has_rest = compare("ne", rest, 0)
+        mask = b.op("vector.create_mask", [rest], f"vector<{self.width}xi1>")
+        offset = self._offset("n_b", begin)
+        with b.loop(0, step.count) as k:
+            of_k = offset + self._offset("k_b", k.index)
+            with b.loop(0, whole, self.width) as loop:
+                vector = self.load(source, [of_k + loop.index], self.width)
+                self.store(vector, self.packed_b, [k.index, begin + loop.index])
+            with b.where(has_rest):
+                vector = self._load_masked(source, of_k + whole, mask)
+                self.store(vector, self.packed_b, [k.index, begin + whole])
 
-            def pack_elements() -> None:
-                self.pack_elements(
-                    group.index,
-                    k.index,
-                    signed_minimum(tile.columns - first, self.width),
-                    source,
-                    lambda column: [self._offset("n_b", first + column) + of_k],
-                )
+    def _load_masked(self, source: Buffer, at: Number, mask: Value) -> Value:
+        """A vector, with zeros where the mask has none."""
+        b = self.b
+        type_ = self.of(source.element, self.width)
+        operands = [source.value, b.value(at), mask, b.zero(type_)]
+        return b.convert(b.op("vector.maskedload", operands, type_), self.vector_type)
 
-            self._if_contiguous(tile, first, self.of_b.n, pack_vector, pack_elements)
+    def place_in_b(self, group: Scalar, k: Scalar) -> list[Number]:
+        return [k, group * self.width]
 
     def _if_contiguous(
         self,

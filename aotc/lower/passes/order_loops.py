@@ -1,0 +1,70 @@
+"""Loops of linalg operations in the order in which their result lies in memory.
+
+A named operation has the loops of its definition: those of `linalg.depthwise_conv_2d_nchw_chw`
+have the channels last, whose elements are an image apart. The last loop is along a block's threads,
+or a vector, and loops over the same points are fused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.lower.passes.base import Lowering, OwnPass
+from aotc.mlir import ir
+
+_PARALLEL = "#linalg.iterator_type<parallel>"
+
+
+class OrderLoops(OwnPass, frozen=True):
+    name = "aotc-order-loops"
+    reason: str = "the last loop is along what is contiguous in the result"
+
+    def run(self, lowering: Lowering) -> None:
+        with lowering.module.context:
+            for generic in ops.find(lowering.module.operation, "linalg.generic"):
+                order = _order(generic)
+                if order is not None:
+                    _interchange(generic, order)
+
+
+def _order(generic: Any) -> list[int] | None:
+    """The loops in their new order; None where it is that already, or where the result does not
+    have a dimension for each parallel loop."""
+    maps = _maps(generic)
+    kinds = [str(kind) for kind in generic.attributes["iterator_types"]]
+    _, outputs = ops.operand_groups(generic)
+    if len(outputs) != 1 or not all(
+        isinstance(result, ir.AffineDimExpr) for result in maps[-1].results
+    ):
+        return None
+    written = [ir.AffineDimExpr(result).position for result in maps[-1].results]
+    parallel = [loop for loop, kind in enumerate(kinds) if kind == _PARALLEL]
+    if sorted(written) != parallel or written == parallel:
+        return None
+    return written + [loop for loop in range(len(kinds)) if loop not in written]
+
+
+def _maps(generic: Any) -> list[Any]:
+    return [ir.AffineMapAttr(map_).value for map_ in generic.attributes["indexing_maps"]]
+
+
+def _interchange(generic: Any, order: list[int]) -> None:
+    place = {loop: new for new, loop in enumerate(order)}
+    dimensions = [ir.AffineDimExpr.get(place[loop]) for loop in range(len(order))]
+    maps = [
+        ir.AffineMap.get(
+            len(order), 0, [result.compose(_map_of(dimensions)) for result in map_.results]
+        )
+        for map_ in _maps(generic)
+    ]
+    kinds = list(generic.attributes["iterator_types"])
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
+    generic.attributes["iterator_types"] = ir.ArrayAttr.get([kinds[loop] for loop in order])
+    for index in ops.find(generic, "linalg.index"):
+        attribute = ir.IntegerAttr(index.attributes["dim"])
+        index.attributes["dim"] = ir.IntegerAttr.get(attribute.type, place[attribute.value])
+
+
+def _map_of(dimensions: list[Any]) -> Any:
+    return ir.AffineMap.get(len(dimensions), 0, dimensions)

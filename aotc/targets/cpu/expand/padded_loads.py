@@ -1,0 +1,49 @@
+"""Loads of padded buffers → loads under a condition.
+
+`select(is_in, load(x[select(is_in, i, 0)]), value)` reads the first element wherever there is none
+of x. On GPUs no thread waits for another's branch so. Loops of a CPU are vectorized with masks for
+such a branch, and read neighbours as a vector; of addresses that are selected they cannot.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aotc import ops
+from aotc.mlir import ir
+
+
+def load_under_conditions(root: Any) -> None:
+    """Changes the loads of f32 and wider elements in `root`, in place."""
+    for select in ops.find(root, "arith.select"):
+        load = ops.defining(select.operands[1])
+        if load is not None and load.name == "memref.load":
+            _put_inside(select, load)
+
+
+def _put_inside(select: Any, load: Any) -> None:
+    condition, value, other = select.operands
+    selected = [_selected(index, condition) for index in load.operands[1:]]
+    if not any(selected) or len(list(load.results[0].uses)) != 1 or load.block != select.block:
+        return
+    with select.location, ir.InsertionPoint(select):
+        branch = ops.create("scf.if", [condition], [value.type], regions=2)
+        with ir.InsertionPoint(branch.regions[0].blocks.append()):
+            indices = [
+                one or index for one, index in zip(selected, load.operands[1:], strict=True)
+            ]
+            loaded = ops.create("memref.load", [load.operands[0], *indices], [value.type]).result
+            ops.create("scf.yield", [loaded])
+        with ir.InsertionPoint(branch.regions[1].blocks.append()):
+            ops.create("scf.yield", [other])
+    select.results[0].replace_all_uses_with(branch.results[0])
+    ops.erase(select)
+    ops.erase(load)
+
+
+def _selected(index: Any, condition: Any) -> Any | None:
+    """What an index is where the condition holds, if it says so itself."""
+    maker = ops.defining(index)
+    if maker is None or maker.name != "arith.select" or maker.operands[0] != condition:
+        return None
+    return maker.operands[1]
