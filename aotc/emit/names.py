@@ -15,8 +15,9 @@ from aotc.manifest import RESULT_SHAPES, Entry, Manifest
 CALLED = frozenset(
     """
     bcmp calloc clock_gettime close dlerror dlopen dlsym fclose fopen free fstat getdelim getenv
-    getline getpid malloc malloc_usable_size memcmp memcpy memmove memset mmap munmap open posix_memalign pread
-    pthread_atfork pthread_attr_destroy pthread_attr_init pthread_attr_setguardsize
+    getline getpid malloc malloc_usable_size memcmp memcpy memmove memset mmap munmap open
+    posix_memalign pread pthread_atfork pthread_attr_destroy pthread_attr_init
+    pthread_attr_setguardsize
     pthread_attr_setstacksize pthread_cond_broadcast pthread_cond_init pthread_cond_wait
     pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_once pthread_self
     pthread_sigmask pwrite rename sched_getaffinity sigfillset siglongjmp sigsetjmp snprintf sscanf

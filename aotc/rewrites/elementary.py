@@ -63,8 +63,10 @@ def expand_function(operation: Any) -> Any:
     """The value of a math operation that `FUNCTIONS` has, at the insertion point, of f32 or vectors
     of it; None for another one."""
     make = FUNCTIONS.get(operation.name)
-    value = operation.operands[0] if make is not None else None
-    if value is None or not isinstance(element_type(value.type), ir.F32Type):
+    if make is None:
+        return None
+    value = operation.operands[0]
+    if not isinstance(element_type(value.type), ir.F32Type):
         return None
     return make(_Numbers(value.type), value)
 

@@ -117,6 +117,36 @@ def test_windows_that_end_before_the_image(name: str, tmp_path: Path) -> None:
     check(Program(*WINDOWS[name]), ({0: Dim.AUTO},), images, sizes, tmp_path)
 
 
+# Phases of several taps, of different numbers of them, of none; a cut result, and a longer one.
+TRANSPOSED: dict[str, Any] = {
+    "even": nn.ConvTranspose2d(3, 5, 4, 2, 1),
+    "odd": nn.ConvTranspose2d(3, 5, 3, 2, 1, output_padding=1),
+    "without overlap": nn.ConvTranspose2d(3, 5, 2, 2),
+    "with gaps": nn.ConvTranspose2d(3, 5, 1, 3),
+    "cut": nn.ConvTranspose2d(3, 5, 3, 2, 2, bias=False),
+    "groups": nn.ConvTranspose2d(3, 6, (2, 5), (3, 2), (0, 2), groups=3),
+    "dilated": nn.ConvTranspose2d(3, 5, 4, 2, 1, dilation=2),
+    "stride 1": nn.ConvTranspose2d(3, 5, 3, 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_transposed_convolutions(name: str, tmp_path: Path) -> None:
+    program = Program(lambda layer, x: layer(x), TRANSPOSED[name])
+    dims = ({0: Dim.AUTO, 2: Dim.AUTO, 3: Dim.AUTO},)
+    sizes = ((2, 5, 6), (1, 4, 8), (3, 7, 3))
+    check(program, dims, lambda b, h, w: (torch.randn(b, 3, h, w),), sizes, tmp_path)
+
+
+def test_transposed_convolutions_of_one_and_three_dimensions(tmp_path: Path) -> None:
+    program = Program(
+        lambda row, volume, x: row(x.flatten(2)).sum() + volume(x[:, :, None]).flatten(1),
+        nn.ConvTranspose1d(3, 4, 7, 4, 3),
+        nn.ConvTranspose3d(3, 2, 3, 2, 1, output_padding=1),
+    )
+    check(program, ({0: Dim.AUTO},), images, ((2,), (1,), (5,)), tmp_path)
+
+
 def images(number: int) -> Any:
     return (torch.randn(number, 3, 5, 4),)
 

@@ -82,7 +82,6 @@ class EpilogueOf(Struct, frozen=True):
             results.append(known[self.epilogue.result])
         return results
 
-
     def can_take_vectors(self) -> bool:
         """Whether `on_vector` can be called."""
         return all(

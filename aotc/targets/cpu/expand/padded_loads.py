@@ -29,9 +29,7 @@ def _put_inside(select: Any, load: Any) -> None:
     with select.location, ir.InsertionPoint(select):
         branch = ops.create("scf.if", [condition], [value.type], regions=2)
         with ir.InsertionPoint(branch.regions[0].blocks.append()):
-            indices = [
-                one or index for one, index in zip(selected, load.operands[1:], strict=True)
-            ]
+            indices = [one or index for one, index in zip(selected, load.operands[1:], strict=True)]
             loaded = ops.create("memref.load", [load.operands[0], *indices], [value.type]).result
             ops.create("scf.yield", [loaded])
         with ir.InsertionPoint(branch.regions[1].blocks.append()):
