@@ -49,6 +49,8 @@ RIGHT = [
     ("test_quantizelinear_axis", "constants"),
     ("test_quantizelinear_uint4", "same"),
     ("test_reduce_sum_keepdims_example", "same"),
+    ("test_reshape_allowzero_reordered", "constants"),
+    ("test_reshape_allowzero_reordered", "same"),
     ("test_resize_downsample_scales_cubic_antialias", "same"),
     ("test_resize_downsample_scales_linear_align_corners", "constants"),
     ("test_rms_normalization_2d_axis0", "same"),
@@ -67,7 +69,6 @@ REFUSED = [
     ("test_image_decoder_decode_png_rgb", "same", "onnx.ImageDecoder: torch-mlir has no lowering"),
     ("test_lstm_with_peepholes", "same", "onnx.LSTM: peepholes"),
     ("test_reduce_sum_keepdims_example", "any", "onnx.ReduceSum: axes that are known at run"),
-    ("test_reshape_allowzero_reordered", "constants", "onnx.Reshape: allowzero"),
     ("test_unique_length_1", "same", "onnx.Unique: "),
     ("test_scan_sum", "same", "onnx.Scan: the batch of opset 8"),
 ]
