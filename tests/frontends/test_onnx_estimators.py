@@ -34,6 +34,16 @@ TREES = {
     "nodes_falsenodeids": [2, 4, 0, 0, 0, 2, 4, 6, 0, 0, 0, 0],
     "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
 }
+# Those of frontends/zoo/estimators.py.
+ESTIMATORS = [
+    "random_forest",
+    "random_forest_regressor",
+    "gradient_boosting",
+    "gradient_boosting_regressor",
+    "logistic_regression",
+    "linear_regression",
+    "perceptron",
+]
 LEAVES = [(0, 2), (0, 3), (0, 4), (1, 3), (1, 4), (1, 5), (1, 6)]
 
 
@@ -317,46 +327,14 @@ def test_labels_of_values_without_a_type(first: str, tmp_path: Path) -> None:
         aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
 
 
-ESTIMATORS = ["forest", "boosted classes", "boosted", "logistic", "perceptron"]
-
-
-def _estimator(name: str) -> Any:
-    from sklearn.ensemble import (
-        GradientBoostingClassifier,
-        GradientBoostingRegressor,
-        RandomForestClassifier,
-    )
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return {
-        "forest": lambda: RandomForestClassifier(5, max_depth=4, random_state=0),
-        "boosted classes": lambda: GradientBoostingClassifier(n_estimators=5, random_state=0),
-        "boosted": lambda: GradientBoostingRegressor(n_estimators=5, random_state=0),
-        "logistic": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
-        "perceptron": lambda: MLPClassifier((8,), max_iter=50, random_state=0),
-    }[name]()
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.filterwarnings("ignore")
 def test_an_estimator_is_scikit_learn_s(name: str, tmp_path: Path) -> None:
-    skl2onnx = pytest.importorskip("skl2onnx", reason="pip install skl2onnx scikit-learn")
-    from sklearn.datasets import load_iris
+    for package in ("torch", "sklearn", "skl2onnx"):
+        pytest.importorskip(package, reason="pip install torch skl2onnx scikit-learn")
+    from frontends.zoo.catalogue import MODELS, VARIANTS, load
+    from frontends.zoo.judge import judge
 
-    features, labels = load_iris(return_X_y=True)
-    features = features.astype(np.float32)
-    estimator = _estimator(name).fit(features, labels)
-    options = None
-    expected = [estimator.predict(features)]
-    if name == "boosted":
-        expected = [expected[0].reshape(-1, 1)]
-    else:
-        options = {id(estimator): {"zipmap": False}}
-        expected.append(estimator.predict_proba(features))
-    model = skl2onnx.to_onnx(estimator, features[:1], options=options)
-    found = _results(_build(model, tmp_path), features)
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+    load()
+    verdict = judge(MODELS[name], tmp_path, VARIANTS["onnx_any"])
+    assert verdict.kind == "right", verdict
