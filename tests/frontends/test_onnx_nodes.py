@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 from collections.abc import Iterator
 from functools import cache
@@ -11,7 +12,7 @@ import pytest
 
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
 
-from frontends.onnx_nodes import Worker, has_tensors_alone, node_tests
+from frontends.onnx_nodes import Worker, check_apart, has_tensors_alone, node_tests
 
 # What torch-mlir alone has wrong or not at all, or crashes or hangs on; in the form of models.
 RIGHT = [
@@ -104,6 +105,17 @@ def worker() -> Iterator[Worker]:
 @cache
 def _cases() -> dict[str, Any]:
     return {case.name: case for case in node_tests()}
+
+
+def test_a_worker_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why it does not is what is raised, and nothing is left to end."""
+
+    def fail(process: Any) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", fail)
+    with pytest.raises(OSError, match="no more processes"):
+        check_apart(_cases()["test_relu"])
 
 
 @pytest.mark.parametrize(("name", "form"), RIGHT)
