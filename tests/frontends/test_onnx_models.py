@@ -89,6 +89,22 @@ def test_a_reshape_of_several_unknown_sizes(name: str, tmp_path: Path) -> None:
     _run(text, tmp_path, x, x.reshape(copied))
 
 
+def test_a_reshape_of_several_unknown_sizes_to_one_of_the_call(tmp_path: Path) -> None:
+    """As PyTorch's older exporter writes `x.view(x.shape[0] * x.shape[1], 32)`."""
+    text = """net (float[b, s, 4, t] x, int64[1] n) => (float[m, 32] y) <int64[1] columns = {32}>
+    { shape = Concat <axis: int = 0> (n, columns)
+      [first] y = Reshape (x, shape) }"""
+    artifact = aotc.build(_saved(text, tmp_path), emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    x = np.arange(192, dtype=np.float32).reshape(2, 3, 4, 8)
+    expected = x.reshape(6, 32)
+    for count in (6, -1):
+        (got,) = call(artifact, "net", [x, np.array([count])], [expected])
+        np.testing.assert_array_equal(got, expected)
+    message = r"the input 'shape' does not lead to the sizes of the result \(onnx.Reshape 'first'\)"
+    with pytest.raises(aotc.LibraryError, match=message):
+        call(artifact, "net", [x, np.array([5])], [expected])
+
+
 def test_a_reshape_to_sizes_of_the_call(tmp_path: Path) -> None:
     """With allowzero, as PyTorch's exporter writes all of them."""
     text = """net (float[b, s, 8] x) => (float[n, c, 2, 4] y)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aotc.frontends.onnx.nodes import Node, known_result
+from aotc.frontends.onnx.nodes import Node, known_result, result_sizes
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant
 from aotc.frontends.onnx.rewrites.runtime_values import slice_by_indices
 
@@ -86,10 +86,9 @@ def _reshape_to_none(node: Node, made: Sequence[int]) -> str:
 def _reshape_in_steps(node: Node) -> str | None:
     """Unknown sizes that are not copied become one first: of two, torch-mlir takes one for 1. What
     -1 stands for is copied where it is one of the input's sizes."""
-    given, shape = node.shape(0), node.constant(1)
-    if given is None or shape is None or -1 not in shape:
+    given, shape, asked = node.shape(0), node.constant(1), _asked(node)
+    if given is None or asked.count(-1) != 1:
         return None
-    asked = [int(size) for size in shape]
     copied = next(place for place, size in enumerate(asked) if size)
     unknown = [place for place in range(copied, len(given)) if given[place] is None]
     if not unknown or 0 in asked[copied:]:
@@ -101,13 +100,30 @@ def _reshape_in_steps(node: Node) -> str | None:
         for part in (given[copied:first], given[last + 1 :])
     )
     if copied == first == last and asked[first] == -1:
-        if not copied or math.prod(behind) != math.prod(asked[first + 1 :]):
+        if shape is None or not copied or math.prod(behind) != math.prod(asked[first + 1 :]):
             return None
         return body.end(y=body.reshape("x", [*[0] * (first + 1), *asked[first + 1 :]]))
     merged = [*[0] * copied, *before, -1, *behind]
     if first == last or merged == asked:
         return None
-    return body.end(y=body.reshape(body.reshape("x", merged), asked))
+    made = body.reshape(body.reshape("x", merged), asked)
+    if shape is None:
+        place = body.ints([asked.index(-1)])
+        own, size = (body("Gather", one, place) for one in ("shape", body("Shape", made)))
+        fits = body("Or", body("Equal", own, size), body("Less", own, body.integer(1)))
+        body.expect(fits, "the input 'shape' does not lead to the sizes of the result")
+    return body.end(y=made)
+
+
+def _asked(node: Node) -> list[int]:
+    """The sizes that Reshape is given. Of values of the call, they are those that are known of the
+    result, with -1 for the others; none if one is 0, which would copy a size."""
+    shape, made = node.constant(1), result_sizes(node)
+    if shape is not None:
+        return [int(size) for size in shape]
+    if made is None or 0 in made:
+        return []
+    return [-1 if size is None else size for size in made]
 
 
 MOVEMENT_REWRITES = (
