@@ -43,8 +43,17 @@ ESTIMATORS = [
     "logistic_regression",
     "linear_regression",
     "perceptron",
+    "support_vectors",
+    "support_vector_regressor",
 ]
 LEAVES = [(0, 2), (0, 3), (0, 4), (1, 3), (1, 4), (1, 5), (1, 6)]
+
+
+VECTORS = {
+    "support_vectors": [0.5, -1.0, 1.0, 0.0, 0.25, 2.0, 1.5, 0.5, -0.5, 0.25, 0.0, 1.0],
+    "coefficients": [0.5, -1.5, 2.0, -0.25],
+    "kernel_params": [0.25, 0.5, 3.0],
+}
 
 
 def _leaves(kind: str, ids: list[int]) -> dict[str, Any]:
@@ -126,6 +135,46 @@ NODES: dict[str, tuple[str, dict[str, Any], Any, list[int]]] = {
         X[[0, 1, 4]],
         [7, 1],
     ),
+    **{
+        f"{kernel} vectors": (
+            "SVMRegressor",
+            {**VECTORS, "kernel_type": kernel, "n_supports": 4, "rho": [0.5]},
+            X[[0, 1, 4]],
+            [1],
+        )
+        for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")
+    },
+    "vectors of one class": (
+        "SVMRegressor",
+        {**VECTORS, "kernel_type": "RBF", "n_supports": 4, "rho": [0.5], "one_class": 1},
+        X[[0, 1, 4]],
+        [1],
+    ),
+    "vectors of two classes": (
+        "SVMClassifier",
+        {
+            **VECTORS,
+            "kernel_type": "RBF",
+            "rho": [0.25],
+            "vectors_per_class": [1, 3],
+            "classlabels_ints": [5, 2],
+        },
+        X[[0, 1, 4]],
+        [7, 1],
+    ),
+    "vectors of three classes": (
+        "SVMClassifier",
+        {
+            **VECTORS,
+            "coefficients": [0.5, -1.5, 2.0, 0.25, -0.75, 1.0, -0.5, 1.25],
+            "kernel_type": "POLY",
+            "rho": [0.25, -0.5, 1.0],
+            "vectors_per_class": [1, 2, 1],
+            "classlabels_ints": [5, 2, 9],
+        },
+        X[[0, 1, 4]],
+        [7, 1],
+    ),
     "linear": (
         "LinearRegressor",
         {"coefficients": [1.0, 2, 3, 4, 5, 6], "intercepts": [1.0, 2], "targets": 2},
@@ -164,6 +213,10 @@ NODES: dict[str, tuple[str, dict[str, Any], Any, list[int]]] = {
 }
 
 
+# Those that are written otherwise in terms of old operators.
+OLD = ["encoded", "of norm 1", "one hot", "RBF vectors"]
+
+
 def _build(model: Any, folder: Path) -> Any:
     path = folder / "net.onnx"
     onnx.save(model, path)
@@ -179,8 +232,11 @@ def _results(net: Any, value: Any) -> list[Any]:
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-@pytest.mark.parametrize("name", NODES)
-def test_a_node_is_onnx_s(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "opset"), [*((name, 21) for name in NODES), *((name, 9) for name in OLD)]
+)
+def test_a_node_is_onnx_s(name: str, opset: int, tmp_path: Path) -> None:
+    """skl2onnx writes the oldest version of ONNX's own operators that a model needs."""
     operator, attributes, value, elements = NODES[name]
     names = ["y", "scores"][: len(elements)]
     node = helper.make_node(operator, ["x"], names, domain="ai.onnx.ml", **attributes)
@@ -196,7 +252,7 @@ def test_a_node_is_onnx_s(name: str, tmp_path: Path) -> None:
             for one, type_, count in zip(names, elements, ranks, strict=True)
         ],
     )
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     expected = ReferenceEvaluator(model).run(None, {"x": value})
     found = _results(_build(model, tmp_path), value)

@@ -114,6 +114,20 @@ def linear_regression() -> Case:
 
 
 @_model()
+def support_vectors() -> Case:
+    from sklearn.svm import SVC
+
+    return _case(SVC(), "predict", "decision_function")
+
+
+@_model()
+def support_vector_regressor() -> Case:
+    from sklearn.svm import SVR
+
+    return _case(SVR(), "predict")
+
+
+@_model()
 def perceptron() -> Case:
     from sklearn.neural_network import MLPClassifier
 
