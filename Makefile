@@ -11,8 +11,9 @@
 #   make stress       builds on partly warm caches, three at a time, and interrupted ones
 #   make artifacts    records what is generated from many modules, to be compared (tests/artifacts)
 #   make networks     new random networks of PyTorch's layers, which it installs, on the CPU
-#   make models       models of PyTorch, torchvision, timm, transformers and diffusers, which it installs, on
-#                     the CPU: docs/models.md's table; goes on where it was interrupted
+#   make models       models of PyTorch, torchvision, timm, transformers, diffusers and scikit-learn, which it
+#                     installs, and their ONNX exports, on the CPU: docs/models.md's tables; goes on where it
+#                     was interrupted
 #   make bench        kernels on the CPU against C loops; numbers in build/bench
 #   make bench-launch build/bench-launch: what a call costs, to be run on a machine with a GPU
 #   make bench-ladder build/bench-ladder: the matmul ladder against cuBLAS, likewise
@@ -115,7 +116,7 @@ networks: frontends
 # torchvision's wheels ask for the build of PyTorch with GPUs.
 models: frontends
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps 'torchvision==$(TORCHVISION)' timm
-	$(RUN) -m pip install --quiet --disable-pip-version-check transformers diffusers pillow
+	$(RUN) -m pip install --quiet --disable-pip-version-check transformers diffusers pillow skl2onnx scikit-learn
 	$(RUN) -m tests.frontends.zoo.run $(MODELS)
 
 bench: $(INSTALLED)

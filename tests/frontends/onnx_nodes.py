@@ -155,8 +155,9 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("forkserver")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs,))
-        self._process.start()
+        process = context.Process(target=_work, args=(theirs,))
+        process.start()
+        self._process = process
         theirs.close()
 
 

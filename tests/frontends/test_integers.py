@@ -334,6 +334,40 @@ def test_quantized_convolutions(name: str, bias: bool, tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
+def test_a_quantized_convolution_of_large_sums(tmp_path: Path) -> None:
+    """Sums of more than 24 bits are exact: here, all but 0, 1 and 2 of them the bias takes away."""
+    generator = np.random.default_rng(0)
+    x = generator.integers(250, 256, (1, 65, 3, 3)).astype(np.uint8)
+    filters = generator.integers(120, 128, (3, 65, 3, 3)).astype(np.int8)
+    sums = np.einsum("nchw,ochw->o", x.astype(np.int64), filters.astype(np.int64))
+    weights = {
+        "x_scale": np.float32(1),
+        "x_zero": np.uint8(0),
+        "w": filters,
+        "w_scale": np.ones(3, np.float32),
+        "w_zero": np.zeros(3, np.int8),
+        "y_scale": np.float32(1),
+        "y_zero": np.uint8(100),
+        "bias": (np.arange(3) - sums).astype(np.int32),
+    }
+    graph = helper.make_graph(
+        [helper.make_node("QLinearConv", ["x", *weights], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", 2, x.shape)],
+        [helper.make_tensor_value_info("y", 2, [1, 3, 1, 1])],
+        [numpy_helper.from_array(np.asarray(one), key) for key, one in weights.items()],
+    )
+    path = tmp_path / "model.onnx"
+    opset = [helper.make_opsetid("", 21)]
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=opset, ir_version=10).SerializeToString()
+    )
+    artifact = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    expected = np.array([100, 101, 102], np.uint8).reshape(1, 3, 1, 1)
+    (got,) = call(artifact, "model", [x], [expected])
+    np.testing.assert_array_equal(got, expected)
+
+
 def test_unsigned_results_of_any_size(tmp_path: Path) -> None:
     """MLIR's types do not say that they are; the manifest does."""
     x = torch.tensor([200, 100], dtype=torch.uint8)

@@ -34,7 +34,26 @@ TREES = {
     "nodes_falsenodeids": [2, 4, 0, 0, 0, 2, 4, 6, 0, 0, 0, 0],
     "nodes_missing_value_tracks_true": [1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
 }
+# Those of frontends/zoo/estimators.py.
+ESTIMATORS = [
+    "random_forest",
+    "random_forest_regressor",
+    "gradient_boosting",
+    "gradient_boosting_regressor",
+    "logistic_regression",
+    "linear_regression",
+    "perceptron",
+    "support_vectors",
+    "support_vector_regressor",
+]
 LEAVES = [(0, 2), (0, 3), (0, 4), (1, 3), (1, 4), (1, 5), (1, 6)]
+
+
+VECTORS = {
+    "support_vectors": [0.5, -1.0, 1.0, 0.0, 0.25, 2.0, 1.5, 0.5, -0.5, 0.25, 0.0, 1.0],
+    "coefficients": [0.5, -1.5, 2.0, -0.25],
+    "kernel_params": [0.25, 0.5, 3.0],
+}
 
 
 def _leaves(kind: str, ids: list[int]) -> dict[str, Any]:
@@ -116,6 +135,46 @@ NODES: dict[str, tuple[str, dict[str, Any], Any, list[int]]] = {
         X[[0, 1, 4]],
         [7, 1],
     ),
+    **{
+        f"{kernel} vectors": (
+            "SVMRegressor",
+            {**VECTORS, "kernel_type": kernel, "n_supports": 4, "rho": [0.5]},
+            X[[0, 1, 4]],
+            [1],
+        )
+        for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")
+    },
+    "vectors of one class": (
+        "SVMRegressor",
+        {**VECTORS, "kernel_type": "RBF", "n_supports": 4, "rho": [0.5], "one_class": 1},
+        X[[0, 1, 4]],
+        [1],
+    ),
+    "vectors of two classes": (
+        "SVMClassifier",
+        {
+            **VECTORS,
+            "kernel_type": "RBF",
+            "rho": [0.25],
+            "vectors_per_class": [1, 3],
+            "classlabels_ints": [5, 2],
+        },
+        X[[0, 1, 4]],
+        [7, 1],
+    ),
+    "vectors of three classes": (
+        "SVMClassifier",
+        {
+            **VECTORS,
+            "coefficients": [0.5, -1.5, 2.0, 0.25, -0.75, 1.0, -0.5, 1.25],
+            "kernel_type": "POLY",
+            "rho": [0.25, -0.5, 1.0],
+            "vectors_per_class": [1, 2, 1],
+            "classlabels_ints": [5, 2, 9],
+        },
+        X[[0, 1, 4]],
+        [7, 1],
+    ),
     "linear": (
         "LinearRegressor",
         {"coefficients": [1.0, 2, 3, 4, 5, 6], "intercepts": [1.0, 2], "targets": 2},
@@ -154,6 +213,10 @@ NODES: dict[str, tuple[str, dict[str, Any], Any, list[int]]] = {
 }
 
 
+# Those that are written otherwise in terms of old operators.
+OLD = ["encoded", "of norm 1", "one hot", "RBF vectors"]
+
+
 def _build(model: Any, folder: Path) -> Any:
     path = folder / "net.onnx"
     onnx.save(model, path)
@@ -169,8 +232,11 @@ def _results(net: Any, value: Any) -> list[Any]:
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-@pytest.mark.parametrize("name", NODES)
-def test_a_node_is_onnx_s(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "opset"), [*((name, 21) for name in NODES), *((name, 9) for name in OLD)]
+)
+def test_a_node_is_onnx_s(name: str, opset: int, tmp_path: Path) -> None:
+    """skl2onnx writes the oldest version of ONNX's own operators that a model needs."""
     operator, attributes, value, elements = NODES[name]
     names = ["y", "scores"][: len(elements)]
     node = helper.make_node(operator, ["x"], names, domain="ai.onnx.ml", **attributes)
@@ -186,7 +252,7 @@ def test_a_node_is_onnx_s(name: str, tmp_path: Path) -> None:
             for one, type_, count in zip(names, elements, ranks, strict=True)
         ],
     )
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     expected = ReferenceEvaluator(model).run(None, {"x": value})
     found = _results(_build(model, tmp_path), value)
@@ -317,46 +383,14 @@ def test_labels_of_values_without_a_type(first: str, tmp_path: Path) -> None:
         aotc.build(tmp_path / "net.onnx", out=tmp_path / "x")
 
 
-ESTIMATORS = ["forest", "boosted classes", "boosted", "logistic", "perceptron"]
-
-
-def _estimator(name: str) -> Any:
-    from sklearn.ensemble import (
-        GradientBoostingClassifier,
-        GradientBoostingRegressor,
-        RandomForestClassifier,
-    )
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return {
-        "forest": lambda: RandomForestClassifier(5, max_depth=4, random_state=0),
-        "boosted classes": lambda: GradientBoostingClassifier(n_estimators=5, random_state=0),
-        "boosted": lambda: GradientBoostingRegressor(n_estimators=5, random_state=0),
-        "logistic": lambda: make_pipeline(StandardScaler(), LogisticRegression()),
-        "perceptron": lambda: MLPClassifier((8,), max_iter=50, random_state=0),
-    }[name]()
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.filterwarnings("ignore")
 def test_an_estimator_is_scikit_learn_s(name: str, tmp_path: Path) -> None:
-    skl2onnx = pytest.importorskip("skl2onnx", reason="pip install skl2onnx scikit-learn")
-    from sklearn.datasets import load_iris
+    for package in ("torch", "sklearn", "skl2onnx"):
+        pytest.importorskip(package, reason="pip install torch skl2onnx scikit-learn")
+    from frontends.zoo.catalogue import MODELS, VARIANTS, load
+    from frontends.zoo.judge import judge
 
-    features, labels = load_iris(return_X_y=True)
-    features = features.astype(np.float32)
-    estimator = _estimator(name).fit(features, labels)
-    options = None
-    expected = [estimator.predict(features)]
-    if name == "boosted":
-        expected = [expected[0].reshape(-1, 1)]
-    else:
-        options = {id(estimator): {"zipmap": False}}
-        expected.append(estimator.predict_proba(features))
-    model = skl2onnx.to_onnx(estimator, features[:1], options=options)
-    found = _results(_build(model, tmp_path), features)
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+    load()
+    verdict = judge(MODELS[name], tmp_path, VARIANTS["onnx_any"])
+    assert verdict.kind == "right", verdict

@@ -64,6 +64,58 @@ def test_a_slice_of_no_axes(form: str, size: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, x)
 
 
+# Sizes of x, the shape that is asked for, and the sizes of x in a call.
+RESHAPES = {
+    "two sizes become one": ("b, s, 4, 8", "-1, 32", (2, 3, 4, 8)),
+    "a size of 1 behind": ("b, s", "-1, 1", (2, 3)),
+    "a size of 1 before": ("b, s, 8", "1, -1, 8", (2, 3, 8)),
+    "around a known one": ("b, 4, s, 8", "-1, 2, 16", (2, 4, 3, 8)),
+    "behind a copied one": ("b, 8, h, w", "0, 2, 4, -1", (2, 8, 3, 5)),
+    "-1 is a size of the input": ("b, s, 8", "0, -1, 2, 4", (2, 3, 8)),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPES)
+def test_a_reshape_of_several_unknown_sizes(name: str, tmp_path: Path) -> None:
+    """None of them is taken for 1."""
+    given, shape, sizes = RESHAPES[name]
+    asked = [int(size) for size in shape.split(",")]
+    made = ", ".join(f"m{place}" for place in range(len(asked)))
+    text = f"""net (float[{given}] x) => (float[{made}] y)
+    <int64[{len(asked)}] shape = {{{shape}}}>
+    {{ y = Reshape <allowzero: int = {int(0 not in asked)}> (x, shape) }}"""
+    x = np.arange(np.prod(sizes), dtype=np.float32).reshape(sizes)
+    copied = [sizes[place] if size == 0 else size for place, size in enumerate(asked)]
+    _run(text, tmp_path, x, x.reshape(copied))
+
+
+def test_a_reshape_of_several_unknown_sizes_to_one_of_the_call(tmp_path: Path) -> None:
+    """As PyTorch's older exporter writes `x.view(x.shape[0] * x.shape[1], 32)`."""
+    text = """net (float[b, s, 4, t] x, int64[1] n) => (float[m, 32] y) <int64[1] columns = {32}>
+    { shape = Concat <axis: int = 0> (n, columns)
+      [first] y = Reshape (x, shape) }"""
+    artifact = aotc.build(_saved(text, tmp_path), emit="shared", out=f"{tmp_path}/", chips="sm_90")
+    x = np.arange(192, dtype=np.float32).reshape(2, 3, 4, 8)
+    expected = x.reshape(6, 32)
+    for count in (6, -1):
+        (got,) = call(artifact, "net", [x, np.array([count])], [expected])
+        np.testing.assert_array_equal(got, expected)
+    message = r"the input 'shape' does not lead to the sizes of the result \(onnx.Reshape 'first'\)"
+    with pytest.raises(aotc.LibraryError, match=message):
+        call(artifact, "net", [x, np.array([5])], [expected])
+
+
+def test_a_reshape_to_sizes_of_the_call(tmp_path: Path) -> None:
+    """With allowzero, as PyTorch's exporter writes all of them."""
+    text = """net (float[b, s, 8] x) => (float[n, c, 2, 4] y)
+    <int64[1] two = {2}, int64[1] four = {4}, int64[1] rest = {-1}>
+    { n = Shape <start: int = 0, end: int = 1> (x)
+      shape = Concat <axis: int = 0> (n, rest, two, four)
+      y = Reshape <allowzero: int = 1> (x, shape) }"""
+    x = np.arange(48, dtype=np.float32).reshape(2, 3, 8)
+    _run(text, tmp_path, x, x.reshape(2, 3, 2, 4))
+
+
 @pytest.mark.parametrize("step", [2**40, -(2**40), 2**63 - 1, -(2**63)])
 def test_a_slice_by_a_step_beyond_the_size(step: int, tmp_path: Path) -> None:
     text = f"""net (float[12] x) => (float[m] y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 from collections.abc import Iterator
 from functools import cache
@@ -11,7 +12,7 @@ import pytest
 
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
 
-from frontends.onnx_nodes import Worker, has_tensors_alone, node_tests
+from frontends.onnx_nodes import Worker, check_apart, has_tensors_alone, node_tests
 
 # What torch-mlir alone has wrong or not at all, or crashes or hangs on; in the form of models.
 RIGHT = [
@@ -49,6 +50,8 @@ RIGHT = [
     ("test_quantizelinear_axis", "constants"),
     ("test_quantizelinear_uint4", "same"),
     ("test_reduce_sum_keepdims_example", "same"),
+    ("test_reshape_allowzero_reordered", "constants"),
+    ("test_reshape_allowzero_reordered", "same"),
     ("test_resize_downsample_scales_cubic_antialias", "same"),
     ("test_resize_downsample_scales_linear_align_corners", "constants"),
     ("test_rms_normalization_2d_axis0", "same"),
@@ -67,7 +70,6 @@ REFUSED = [
     ("test_image_decoder_decode_png_rgb", "same", "onnx.ImageDecoder: torch-mlir has no lowering"),
     ("test_lstm_with_peepholes", "same", "onnx.LSTM: peepholes"),
     ("test_reduce_sum_keepdims_example", "any", "onnx.ReduceSum: axes that are known at run"),
-    ("test_reshape_allowzero_reordered", "constants", "onnx.Reshape: allowzero"),
     ("test_unique_length_1", "same", "onnx.Unique: "),
     ("test_scan_sum", "same", "onnx.Scan: the batch of opset 8"),
 ]
@@ -103,6 +105,17 @@ def worker() -> Iterator[Worker]:
 @cache
 def _cases() -> dict[str, Any]:
     return {case.name: case for case in node_tests()}
+
+
+def test_a_worker_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why it does not is what is raised, and nothing is left to end."""
+
+    def fail(process: Any) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", fail)
+    with pytest.raises(OSError, match="no more processes"):
+        check_apart(_cases()["test_relu"])
 
 
 @pytest.mark.parametrize(("name", "form"), RIGHT)

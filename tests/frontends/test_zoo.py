@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
 
 import frontends.zoo.judge as under_test  # noqa: E402
-from frontends.zoo.catalogue import MODELS, load  # noqa: E402
+from frontends.zoo.catalogue import MODELS, VARIANTS, load  # noqa: E402
 from frontends.zoo.judge import Verdict, judge  # noqa: E402
 from frontends.zoo.table import write_table  # noqa: E402
 
@@ -34,7 +34,14 @@ def test_models(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ANY_SIZE)
 def test_models_of_any_size(name: str, tmp_path: Path) -> None:
-    verdict = judge(MODELS[name], tmp_path, any_size=True)
+    verdict = judge(MODELS[name], tmp_path, VARIANTS["any"])
+    assert verdict.kind == "right", verdict
+
+
+@pytest.mark.parametrize(("name", "variant"), [("lstm_tagger", "onnx"), ("pointnet", "onnx_any")])
+def test_models_of_onnx(name: str, variant: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    verdict = judge(MODELS[name], tmp_path, VARIANTS[variant], seconds=0)
     assert verdict.kind == "right", verdict
 
 
@@ -57,11 +64,14 @@ def test_the_table(tmp_path: Path) -> None:
     any_size = {"name": "a", "variant": "any", **under_test.as_dict(Verdict("export", "no guard"))}
     refused = Verdict("refused", "/home/me/model.py:3: error: no 'x'\nmore")
     other = {"name": "b", "variant": "one", **under_test.as_dict(refused)}
-    write_table(page, ["a", "b", "c"], [right, any_size, other])
+    onnx = {"name": "c", "variant": "onnx", **under_test.as_dict(Verdict("wrong", "its error"))}
+    write_table(page, ["a", "b", "c"], [right, any_size, other, onnx])
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("<!-- end -->\nafter\n")
-    assert "1 of 2 are right; with any batch and length, 0 of 1." in text
+    assert "From torch.export: 1 of 2 are right; with any batch and length, 0 of 1." in text
+    assert "From files of ONNX: 0 of 1 are right; with any batch and length, 0 of 0." in text
+    assert "| c | wrong |" in text
     assert "| a | right | 1.0e-07 |  | not exported |" in text
     assert "| b | refused |  |  | not run |" in text
     assert "- `b`: model.py:3: error: no 'x'\n" in text

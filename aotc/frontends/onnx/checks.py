@@ -116,12 +116,6 @@ def _is_beyond(node: Node) -> bool:
     )
 
 
-def _has_no_elements(node: Node) -> bool:
-    """Whether a size of the result is 0 because the shape says so."""
-    shape = node.constant(1)
-    return bool(node.attribute("allowzero", 0)) and (shape is None or bool((shape == 0).any()))
-
-
 def _is_of_scalars(node: Node) -> bool:
     return not re.search(r"[A-Za-z.]", node.attribute("equation"))
 
@@ -242,7 +236,6 @@ REFUSALS = (
         Refusal(name, _is_computed(1), "axes that are known at run time alone have no lowering")
         for name in REDUCTIONS
     ),
-    Refusal("Reshape", _has_no_elements, "allowzero with a size of 0 has no lowering"),
     Refusal(
         "Resize",
         lambda node: node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch",

@@ -25,11 +25,12 @@ from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VA
 from aotc.frontends.onnx.rewrites.narrow_types import NARROW_REWRITES, widened
 from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
 from aotc.frontends.onnx.rewrites.scores import DOMAIN as ESTIMATORS_DOMAIN
+from aotc.frontends.onnx.rewrites.support_vectors import SUPPORT_VECTOR_REWRITES
 from aotc.frontends.onnx.rewrites.trees import TREE_REWRITES
 
 # Rewrites of what the later steps do not know, or have to know more of.
 _EARLY = (*EARLY_REWRITES, *NARROW_REWRITES)
-_ESTIMATORS = (*ESTIMATOR_REWRITES, *TREE_REWRITES)
+_ESTIMATORS = (*ESTIMATOR_REWRITES, *SUPPORT_VECTOR_REWRITES, *TREE_REWRITES)
 # Rounds of these: onnx knows the types of what such an operator makes only when it is rewritten,
 # and the next one may need them.
 _MOST_ROUNDS = 16

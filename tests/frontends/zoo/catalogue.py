@@ -3,44 +3,89 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 # One module for each package that the models come from.
-_GROUPS = ("others", "vision", "detection", "language", "speech", "diffusion")
+_GROUPS = ("others", "vision", "detection", "language", "speech", "diffusion", "estimators")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A build of a model: what it is exported to, and whether for sizes of any batch and length."""
+
+    format: str = "torch"
+    any_size: bool = False
+
+
+VARIANTS = {
+    "one": Variant(),
+    "any": Variant(any_size=True),
+    "onnx": Variant("onnx"),
+    "onnx_any": Variant("onnx", any_size=True),
+}
 
 
 @dataclass(frozen=True)
 class Case:
     """A module, and its inputs by the names that `forward` has for them: a function of the batch
     and, for sequences, of the length. `sizes` are those to build with. `widen` is what the copy in
-    f64 needs, where PyTorch has not all of its operators for that."""
+    f64 needs, where PyTorch has not all of its operators for that. `exporters` has one for each
+    format: a function of the module, the inputs, the dimensions to leave open (or None), and a
+    folder. It gives the build of the export as a function of options, and torch.export's program,
+    if there is one."""
 
     module: Any
     inputs: Callable[[int, int], dict[str, Any]]
     sizes: tuple[int, int] = (2, 12)
     widen: Callable[[Any], Any] = lambda module: None
+    exporters: Mapping[str, Callable[[Any, dict[str, Any], Any, Path], tuple[Any, Any]]] = field(
+        default_factory=lambda: {"torch": _to_torch, "onnx": _to_onnx}
+    )
+
+
+def _to_torch(module: Any, inputs: dict[str, Any], shapes: Any, _: Path) -> tuple[Any, Any]:
+    import torch
+
+    import aotc.torch
+
+    program = torch.export.export(module, (), inputs, dynamic_shapes=shapes)
+    return partial(aotc.torch.build, program, (), name="model"), program
+
+
+def _to_onnx(module: Any, inputs: dict[str, Any], shapes: Any, folder: Path) -> tuple[Any, Any]:
+    import torch
+
+    import aotc
+
+    path = folder / "model.onnx"
+    options = {"kwargs": inputs, "dynamic_shapes": shapes, "dynamo": True, "verbose": False}
+    made = torch.onnx.export(module, (), path, **options)
+    return partial(aotc.build, path), made.exported_program
 
 
 @dataclass(frozen=True)
 class Model:
-    """`packages` are what `make` imports beside PyTorch."""
+    """`packages` are what `make` imports beside PyTorch; `formats` are what it is exported to."""
 
     name: str
     packages: tuple[str, ...]
     make: Callable[[], Case]
+    formats: tuple[str, ...] = ("torch", "onnx")
 
 
 MODELS: dict[str, Model] = {}
 
 
-def model(*packages: str) -> Callable[[Callable[[], Case]], Callable[[], Case]]:
+def model(*packages: str, **options: Any) -> Callable[[Callable[[], Case]], Callable[[], Case]]:
     """Adds the function's model to `MODELS`, by the function's name."""
 
     def add(make: Callable[[], Case]) -> Callable[[], Case]:
         name = make.__name__.strip("_")
-        MODELS[name] = Model(name, packages, make)
+        MODELS[name] = Model(name, packages, make, **options)
         return make
 
     return add

@@ -9,6 +9,7 @@ import copy
 import dataclasses
 import importlib.util
 import os
+import re
 import resource
 import statistics
 import time
@@ -20,11 +21,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from frontends.zoo.catalogue import Case, Model, made
+from frontends.zoo.catalogue import VARIANTS, Case, Model, Variant, made
 from frontends.zoo.stubs import import_torchvision
 
 import aotc
-import aotc.torch
 
 CHIP = "sm_80"
 # Sums are added in other orders: so many times eager's own error, and so much of the results' size.
@@ -35,7 +35,7 @@ OTHERS = ((3, 9), (1, 16), (1, 8))
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind` is "right", "refused", "export" (torch.export refuses it), "fixed" (there are no sizes
+    """`kind` is "right", "refused", "export" (the exporter refuses it), "fixed" (there are no sizes
     to leave open), "missing" (a package), or a fault: "wrong", "error", "crash", "hang".
 
     `error` is the largest difference from f64 relative to the largest result, `eager` PyTorch's
@@ -57,9 +57,10 @@ class Verdict:
         return self.kind in ("wrong", "error", "crash", "hang")
 
 
-def judge(model: Model, folder: Path, *, any_size: bool = False, seconds: float = 0.3) -> Verdict:
-    """Builds into `folder`; for the sizes of the case alone, or for any batch and length. Calls are
-    timed for so many seconds."""
+def judge(
+    model: Model, folder: Path, variant: Variant = VARIANTS["one"], *, seconds: float = 0.3
+) -> Verdict:
+    """Builds into `folder`. Calls of a build for one size are timed for so many seconds."""
     warnings.simplefilter("ignore")
     try:
         # transformers and diffusers import it where it is installed.
@@ -69,22 +70,20 @@ def judge(model: Model, folder: Path, *, any_size: bool = False, seconds: float 
     except ModuleNotFoundError as error:
         return Verdict("missing", _first_line(error))
     inputs = case.inputs(*case.sizes)
-    shapes = dynamic_shapes(case) if any_size else None
-    if any_size and shapes is None:
+    shapes = dynamic_shapes(case) if variant.any_size else None
+    if variant.any_size and shapes is None:
         return Verdict("fixed")
     torch.set_num_threads(1)
     start = _cpu_seconds()
     try:
-        program = torch.export.export(case.module, (), inputs, dynamic_shapes=shapes)
+        build, program = case.exporters[variant.format](case.module, inputs, shapes, folder)
     except Exception as error:
         return Verdict("export", _first_line(error))
-    fixed = _fixed_sizes(program, case) if any_size else []
+    fixed = _fixed_sizes(program, case) if variant.any_size and program else []
     if fixed:
         return Verdict("export", f"torch.export leaves no other size to {', '.join(fixed)}")
     try:
-        artifact = aotc.torch.build(
-            program, (), name="model", emit="shared", out=f"{folder}/", chips=CHIP
-        )
+        artifact = build(emit="shared", out=f"{folder}/", chips=CHIP)
     except aotc.InputError as error:
         return Verdict("refused", str(error))
     facts: dict[str, float] = {
@@ -95,7 +94,7 @@ def judge(model: Model, folder: Path, *, any_size: bool = False, seconds: float 
     try:
         errors = [
             _errors(artifact, case, case.inputs(*sizes))
-            for sizes in (case.sizes, *(OTHERS if any_size else ()))
+            for sizes in (case.sizes, *(OTHERS if variant.any_size else ()))
         ]
     except _MismatchError as error:
         return Verdict("wrong", str(error), **facts)
@@ -103,7 +102,7 @@ def judge(model: Model, folder: Path, *, any_size: bool = False, seconds: float 
     facts |= {"error": ours, "eager": theirs}
     if not ours <= FACTOR * theirs + LEAST:
         return Verdict("wrong", f"its error is {ours:.1e}, eager's {theirs:.1e}", **facts)
-    if not any_size:
+    if not variant.any_size:
         facts["time"] = _time(artifact, case, inputs, seconds)
     return Verdict("right", **facts)
 
@@ -266,7 +265,9 @@ def _peak_memory() -> float:
 
 
 def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
+    # torch.onnx's messages are colored.
+    text = re.sub(r"\x1b\[\d*m", "", str(error))
+    lines = [line for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 

@@ -29,14 +29,12 @@ from typing import Any
 # As pytest has it.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from frontends.zoo.catalogue import MODELS, load
+from frontends.zoo.catalogue import MODELS, VARIANTS, load
 from frontends.zoo.table import write_table
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "build" / "models"
 PAGE = ROOT / "docs" / "models.md"
-# One size, and any batch and length.
-VARIANTS = ("one", "any")
 # One thread, as PyTorch is given: times of two on a busy machine say little.
 _ENVIRONMENT = {"AOTC_CACHE": str(FOLDER / "cache"), "AOTC_CPU_THREADS": "1"}
 
@@ -44,7 +42,7 @@ _ENVIRONMENT = {"AOTC_CACHE": str(FOLDER / "cache"), "AOTC_CPU_THREADS": "1"}
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", nargs="*", help="their names (all)")
-    parser.add_argument("--variant", choices=VARIANTS, help="one size, or any (both)")
+    parser.add_argument("--variant", choices=VARIANTS, help="one build alone (all)")
     parser.add_argument("--again", action="store_true", help="also where there is a result")
     parser.add_argument("--keep", action="store_true", help="keep results of other sources of aotc")
     parser.add_argument("--seconds", type=float, default=900, help="the time-out of a model (900)")
@@ -84,6 +82,8 @@ def _run(options: Any, names: Sequence[str]) -> None:
     variants = (options.variant,) if options.variant else VARIANTS
     for name in names:
         for variant in variants:
+            if VARIANTS[variant].format not in MODELS[name].formats:
+                continue
             path = FOLDER / f"{name}.{variant}.json"
             if not options.again and _is_kept(path, None if options.keep else sources):
                 continue
@@ -153,7 +153,7 @@ def _judge(name: str, variant: str, file: Path) -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         try:
-            verdict = judge(MODELS[name], Path(folder), any_size=variant == "any")
+            verdict = judge(MODELS[name], Path(folder), VARIANTS[variant])
         except Exception as error:
             verdict = Verdict("error", f"{type(error).__name__}: {error}")
     part = file.with_suffix(".part")

@@ -15,35 +15,41 @@ def write_table(page: Path, names: Sequence[str], results: Iterable[dict[str, An
     found = {(one["name"], one["variant"]): one for one in results}
     text = page.read_text()
     begin, end = text.index(_BEGIN) + len(_BEGIN), text.index(_END)
-    made = "\n\n".join(_parts(names, found))
+    parts = [*_parts(names, found, "one", "any"), *_parts(names, found, "onnx", "onnx_any")]
+    made = "\n\n".join(parts)
     page.write_text(f"{text[:begin]}\n{made}\n{text[end:]}")
 
 
-def _parts(names: Sequence[str], found: dict[tuple[str, str], Any]) -> list[str]:
-    rows = [_row(name, found) for name in names if (name, "one") in found]
+def _parts(
+    names: Sequence[str], found: dict[tuple[str, str], Any], fixed: str, any_size: str
+) -> list[str]:
+    """The table of two variants: with one size, and with any batch and length."""
+    rows = [_row(name, found, fixed, any_size) for name in names if (name, fixed) in found]
+    if not rows:
+        return []
     head = "| model | status | error | of eager | any sizes | CPU s | MiB | library, MiB | time |"
     rule = "|---|---|---|---|---|---|---|---|---|"
     reasons = [
-        f"- `{name}`{_OF[variant]}: {_reason(found[name, variant]['message'])}"
+        f"- `{name}`{of}: {_reason(found[name, variant]['message'])}"
         for name in names
-        for variant in _OF
+        for variant, of in ((fixed, ""), (any_size, ", any sizes"))
         if found.get((name, variant), {}).get("message")
     ]
-    kinds = [found[name, "one"]["kind"] for name in names if (name, "one") in found]
-    any_ = [found[name, "any"]["kind"] for name in names if (name, "any") in found]
+    kinds = [found[name, fixed]["kind"] for name in names if (name, fixed) in found]
+    any_ = [found[name, any_size]["kind"] for name in names if (name, any_size) in found]
     any_ = [kind for kind in any_ if kind != "fixed"]
-    count = f"{kinds.count('right')} of {len(kinds)} are right"
+    count = f"{_TITLES[fixed]}: {kinds.count('right')} of {len(kinds)} are right"
     more = f"; with any batch and length, {any_.count('right')} of {len(any_)}."
     table = "\n".join([head, rule, *rows])
     return [count + more, table, *(["Not right:", "\n".join(reasons)] if reasons else [])]
 
 
 _KINDS_OF_ANY = {"": "not run", "fixed": "one size", "export": "not exported"}
-_OF = {"one": "", "any": ", any sizes"}
+_TITLES = {"one": "From torch.export", "onnx": "From files of ONNX"}
 
 
-def _row(name: str, found: dict[tuple[str, str], Any]) -> str:
-    one, other = found[name, "one"], found.get((name, "any"), {})
+def _row(name: str, found: dict[tuple[str, str], Any], fixed: str, any_size: str) -> str:
+    one, other = found[name, fixed], found.get((name, any_size), {})
     cells = [
         name,
         one["kind"],

@@ -29,11 +29,11 @@ def _vector_product(node: Node) -> str | None:
     body = Body(node.opset)
     one, other, axis = "a", "b", -2
     if len(left) == 1:
-        one = body("Unsqueeze", "a", body.ints([0]))
+        one = body.unsqueeze("a", 0)
     else:
-        other, axis = body("Unsqueeze", "b", body.ints([1])), -1
+        other, axis = body.unsqueeze("b", 1), -1
     made = body("MatMul", one, other)
-    return body.end(y=body("Squeeze", made, body.ints([axis])))
+    return body.end(y=body.squeeze(made, axis))
 
 
 def _range(node: Node) -> str | None:

@@ -16,6 +16,8 @@ from aotc.frontends.onnx.nodes import Node
 EXPECTED = "aotc_expected"
 # The opset that has LessOrEqual and GreaterOrEqual first.
 _FIRST_OR_EQUAL = 12
+# The opset in which the axes of Squeeze, Unsqueeze and ReduceSum became inputs.
+_FIRST_WITH_AXES = 13
 
 
 class Rewrite(Struct, frozen=True):
@@ -112,9 +114,17 @@ class Body:
         """A value in another shape."""
         return self("Reshape", value, self.ints(shape))
 
+    def squeeze(self, value: str, axis: int) -> str:
+        """A value without a dimension of size 1."""
+        return self._along("Squeeze", value, axis)
+
+    def unsqueeze(self, value: str, axis: int) -> str:
+        """A value with another dimension, of size 1."""
+        return self._along("Unsqueeze", value, axis)
+
     def reduce(self, operator: str, value: str, axes: Sequence[int], *, keeps: bool = False) -> str:
         """A reduction along axes, which were an attribute before they became an input."""
-        since = 13 if operator == "ReduceSum" else 18
+        since = _FIRST_WITH_AXES if operator == "ReduceSum" else 18
         if self._opset < since:
             return self(operator, value, axes=list(axes), keepdims=int(keeps))
         return self(operator, value, self.ints(axes), keepdims=int(keeps))
@@ -152,6 +162,12 @@ class Body:
         """That all of a tensor of booleans is true, which is found when the entry is called."""
         least = self("ReduceMin", self.cast(condition, INT64), keepdims=0)
         self("Identity", least, **{EXPECTED: message})
+
+    def _along(self, operator: str, value: str, axis: int) -> str:
+        """An operation along an axis, which was an attribute before it became an input."""
+        if self._opset < _FIRST_WITH_AXES:
+            return self(operator, value, axes=[axis])
+        return self(operator, value, self.ints([axis]))
 
     def _constant(self, kind: str, shape: Sequence[int], values: Iterable[float]) -> str:
         sizes = f"[{', '.join(map(str, shape))}]" if len(shape) else ""

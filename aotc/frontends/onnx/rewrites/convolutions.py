@@ -67,7 +67,7 @@ def _overlapped(
     none = body.cast(body.numbers(0.0), element)
     result = ""
     for number, offsets in enumerate(product(*map(range, block))):
-        term = body("Squeeze", body.part(columns, number, number + 1, 2), body.ints([2]))
+        term = body.squeeze(body.part(columns, number, number + 1, 2), 2)
         for i, offset in enumerate(offsets):
             places = [place + pads[i] - offset * dilations[i] for place in range(image[i])]
             is_in = [
@@ -125,7 +125,7 @@ def _deformed(node: Node) -> str | None:
     filters = body.cast("w", compute)
     result = ""
     for at, (i, j) in enumerate(product(range(kernel[0]), range(kernel[1]))):
-        own = body("Squeeze", body.part(offsets, at, at + 1, 2), body.ints([2]))
+        own = body.squeeze(body.part(offsets, at, at + 1, 2), 2)
         starts = [
             [
                 float(place * strides[0] - pads[0] + i * dilations[0])
@@ -141,14 +141,14 @@ def _deformed(node: Node) -> str | None:
         coordinates = [
             body(
                 "Add",
-                body("Squeeze", body.part(own, axis, axis + 1, 2), body.ints([2])),
+                body.squeeze(body.part(own, axis, axis + 1, 2), 2),
                 body.numbers(starts[axis], compute),
             )
             for axis in (0, 1)
         ]
         sampled = _bilinear(body, value, coordinates, (height, width), owners, compute)
         if mask:
-            own_mask = body("Squeeze", body.part(mask, at, at + 1, 2), body.ints([2]))
+            own_mask = body.squeeze(body.part(mask, at, at + 1, 2), 2)
             sampled = body("Mul", sampled, body("Gather", own_mask, owners, axis=1))
         sampled = body.reshape(sampled, [batch, channels, rows, columns])
         filter_ = body.part(body.part(filters, i, i + 1, 2), j, j + 1, 3)

@@ -152,7 +152,7 @@ def _one_hot(node: Node) -> str | None:
         # onnxruntime rounds them, and ONNX's reference does not.
         return None
     body = Body(node.opset)
-    own = body("Unsqueeze", body.cast("x", INT64), body.ints([-1]))
+    own = body.unsqueeze(body.cast("x", INT64), len(shape))
     return body.end(y=body.cast(body("Equal", own, body.ints(list(categories))), FLOAT))
 
 
@@ -167,7 +167,7 @@ def _label_encoder(node: Node) -> str | None:
     element = node.element(0)
     is_integer = isinstance(keys[0], int)
     listed = body.ints(keys) if is_integer else body.numbers(keys)
-    hits = body("Equal", body("Unsqueeze", "x", body.ints([-1])), body.cast(listed, element))
+    hits = body("Equal", body.unsqueeze("x", len(shape)), body.cast(listed, element))
     hits = body.cast(hits, INT64)
     rank = len(shape)
     is_known = body("Equal", body.reduce("ReduceMax", hits, [rank]), body.integer(1))

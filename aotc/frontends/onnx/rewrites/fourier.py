@@ -110,14 +110,14 @@ def _dft_along(
         new_real = body("Add", new_real, body("MatMul", imaginary, sine))
         new_imaginary = body("Add", new_imaginary, body("MatMul", imaginary, cosine))
     parts = [new_real] if made[-1] == 1 else [new_real, new_imaginary]
-    parts = [body("Unsqueeze", part, body.ints([-1])) for part in parts]
+    parts = [body.unsqueeze(part, -1) for part in parts]
     joined = body("Concat", *parts, axis=-1) if len(parts) > 1 else parts[0]
     back = [order.index(place) for place in range(rank - 1)]
     return body("Transpose", joined, perm=[*back, rank - 1])
 
 
 def _part_of(body: Body, value: str, index: int) -> str:
-    return body("Squeeze", body.part(value, index, index + 1, 0), body.ints([0]))
+    return body.squeeze(body.part(value, index, index + 1, 0), 0)
 
 
 def _stft(node: Node) -> str | None:
@@ -182,7 +182,7 @@ def _framed(
         framed = body("Mul", framed, body.cast("window", compute))
     angles = np.outer(np.arange(length), np.arange(made[2])) % length * (2 * np.pi / length)
     parts = [
-        body("Unsqueeze", body("MatMul", framed, body.numbers(matrix, compute)), body.ints([-1]))
+        body.unsqueeze(body("MatMul", framed, body.numbers(matrix, compute)), -1)
         for matrix in (np.cos(angles), -np.sin(angles))
     ]
     return body("Concat", *parts, axis=-1)

@@ -1,11 +1,14 @@
-"""SpaceToDepth of mode CRD, and Slice with negative steps."""
+"""SpaceToDepth of mode CRD, Slice with negative steps, and Reshape of several unknown sizes."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
-from aotc.frontends.onnx.nodes import Node
-from aotc.frontends.onnx.rewrites.body import Rewrite, constant
+from aotc.frontends.onnx.nodes import Node, known_result, result_sizes
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant
 from aotc.frontends.onnx.rewrites.runtime_values import slice_by_indices
 
 
@@ -62,7 +65,69 @@ def _reversed_slice(node: Node) -> str | None:
     )
 
 
+def _reshape(node: Node) -> str | None:
+    made = known_result(node)
+    if node.attribute("allowzero", 0) and made is not None and 0 in made:
+        return _reshape_to_none(node, made)
+    return _reshape_in_steps(node)
+
+
+def _reshape_to_none(node: Node, made: Sequence[int]) -> str:
+    """torch-mlir divides by a size of 0 that the shape says, and does not copy."""
+    body = Body(node.opset)
+    body.expect(
+        body("Equal", body("Size", "x"), body.integer(0)),
+        "the input 'shape' does not lead to the sizes of the result",
+    )
+    nothing = body.cast(body.numbers(0.0), node.element(0))
+    return body.end(y=body("Expand", nothing, body.ints(made)))
+
+
+def _reshape_in_steps(node: Node) -> str | None:
+    """Unknown sizes that are not copied become one first: of two, torch-mlir takes one for 1. What
+    -1 stands for is copied where it is one of the input's sizes."""
+    given, shape, asked = node.shape(0), node.constant(1), _asked(node)
+    if given is None or asked.count(-1) != 1:
+        return None
+    copied = next(place for place, size in enumerate(asked) if size)
+    unknown = [place for place in range(copied, len(given)) if given[place] is None]
+    if not unknown or 0 in asked[copied:]:
+        return None
+    body = Body(node.opset)
+    first, last = unknown[0], unknown[-1]
+    before, behind = (
+        [size for size in part if size is not None]
+        for part in (given[copied:first], given[last + 1 :])
+    )
+    if copied == first == last and asked[first] == -1:
+        if shape is None or not copied or math.prod(behind) != math.prod(asked[first + 1 :]):
+            return None
+        return body.end(y=body.reshape("x", [*[0] * (first + 1), *asked[first + 1 :]]))
+    merged = [*[0] * copied, *before, -1, *behind]
+    if first == last or merged == asked:
+        return None
+    made = body.reshape(body.reshape("x", merged), asked)
+    if shape is None:
+        place = body.ints([asked.index(-1)])
+        own, size = (body("Gather", one, place) for one in ("shape", body("Shape", made)))
+        fits = body("Or", body("Equal", own, size), body("Less", own, body.integer(1)))
+        body.expect(fits, "the input 'shape' does not lead to the sizes of the result")
+    return body.end(y=made)
+
+
+def _asked(node: Node) -> list[int]:
+    """The sizes that Reshape is given. Of values of the call, they are those that are known of the
+    result, with -1 for the others; none if one is 0, which would copy a size."""
+    shape, made = node.constant(1), result_sizes(node)
+    if shape is not None:
+        return [int(size) for size in shape]
+    if made is None or 0 in made:
+        return []
+    return [-1 if size is None else size for size in made]
+
+
 MOVEMENT_REWRITES = (
+    Rewrite("Reshape", "(x, shape) => (y)", _reshape),
     Rewrite("SpaceToDepth", "(x) => (y)", _space_to_depth),
     Rewrite("Slice", "(x, starts, ends, axes, steps) => (y)", _reversed_slice),
 )

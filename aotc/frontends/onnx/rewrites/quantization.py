@@ -118,71 +118,64 @@ def _quantized_matmul(node: Node) -> str | None:
 
 def _quantized_convolution(node: Node) -> str | None:
     """torch-mlir forgets the scales of channels for the bias."""
-    scales, shape = node.shape(4), node.shape(0)
-    if not node.has(8) or scales in ((), (1,)):
+    shape, scales = node.shape(0), node.shape(4)
+    if not node.has(8) or shape is None or scales is None or scales in ((), (1,)):
         return None
-    if shape is None or scales is None:
+    body = Body(node.opset)
+    sums = _integer_sums(node, body, ("x", 0), ("w", 3), ("x_zero", 2), ("w_zero", 5))
+    if sums is None:
         return None
-    rank = len(shape)
-    options = [f'auto_pad: string = "{node.attribute("auto_pad", "NOTSET")}"']
-    options.append(f"group: int = {node.attribute('group', 1)}")
-    for name in ("dilations", "kernel_shape", "pads", "strides"):
-        if numbers := list(node.attribute(name, ())):
-            options.append(f"{name}: ints = [{', '.join(map(str, numbers))}]")
-    return "\n".join(
-        [
-            constant("filters", [-1] + [1] * (rank - 1)),
-            constant("channels", [1, -1] + [1] * (rank - 2)),
-            *_as_floats("x", "x_zero"),
-            "x_moved = Sub (x_f, x_zero_f)",
-            *_as_floats("w", "w_zero"),
-            "w_zero_c = Reshape (w_zero_f, filters)",
-            "w_moved = Sub (w_f, w_zero_c)",
-            f"sums = Conv <{', '.join(options)}> (x_moved, w_moved)",
-            *_as_floats("bias"),
-            "bias_c = Reshape (bias_f, channels)",
-            "total = Add (sums, bias_c)",
-            "scale = Mul (x_scale, w_scale)",
-            "factor = Div (scale, y_scale)",
-            "factor_c = Reshape (factor, channels)",
-            "scaled = Mul (total, factor_c)",
-            "rounded = Round (scaled)",
-            *_as_floats("y_zero"),
-            "moved = Add (rounded, y_zero_f)",
-            *_saturated("moved", node.element(7)),
-        ]
-    )
+    channels = [1, -1] + [1] * (len(shape) - 2)
+    total = body("Add", sums, body.reshape("bias", channels))
+    factor = body("Div", body("Mul", "x_scale", "w_scale"), "y_scale")
+    scaled = body("Mul", body.cast(total, FLOAT), body.reshape(factor, channels))
+    moved = body("Add", body("Round", scaled), body.cast("y_zero", FLOAT))
+    limits = np.iinfo(_numpy_type(node.element(7)))
+    inside = body("Max", moved, body.numbers(float(limits.min)))
+    inside = body("Min", inside, body.numbers(float(limits.max)))
+    return body.end(y=body.cast(inside, node.element(7)))
 
 
 def _integer_convolution(node: Node) -> str | None:
-    """torch-mlir has no padding of it. The sums are exact in floats of enough bits."""
-    shape, weights = node.shape(0), known_input(node, 1)
-    if shape is None or weights is None:
-        return None
-    element = _exact(weights)
+    """torch-mlir has no padding of it."""
     body = Body(node.opset)
+    sums = _integer_sums(node, body, ("x", 0), ("w", 1), ("x_zero", 2), ("w_zero", 3))
+    return None if sums is None else body.end(y=sums)
+
+
+def _integer_sums(node: Node, body: Body, *inputs: tuple[str, int]) -> str | None:
+    """The convolution of 8-bit integers as 32-bit ones, from the names and places of the image, the
+    weights, and their zero points. The sums are exact in floats of enough bits."""
+    (x, place), (w, weights), (x_zero, of_x), (w_zero, of_w) = inputs
+    shape, element = node.shape(place), _exact(node, weights, of_w)
+    if shape is None or element is None:
+        return None
     attributes = {
         name: found if isinstance(found, (int, str)) else list(found)
         for name in ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
         if (found := node.attribute(name)) is not None
     }
-    x, w = body.cast("x", element), body.cast("w", element)
-    if node.has(2):
-        x = body("Sub", x, body.reshape(body.cast("x_zero", element), []))
-    if node.has(3):
+    image, filters = body.cast(x, element), body.cast(w, element)
+    if node.has(of_x):
+        image = body("Sub", image, body.reshape(body.cast(x_zero, element), []))
+    if node.has(of_w):
         along = [-1] + [1] * (len(shape) - 1)
-        w = body("Sub", w, body.reshape(body.cast("w_zero", element), along))
-    return body.end(y=body.cast(body("Conv", x, w, **attributes), INT32))
+        filters = body("Sub", filters, body.reshape(body.cast(w_zero, element), along))
+    return body.cast(body("Conv", image, filters, **attributes), INT32)
 
 
-def _exact(weights: tuple[int, ...]) -> int:
-    """Floats that have every sum of products of 8-bit integers, for weights of these sizes."""
-    most = math.prod(weights[1:]) * (_MOST_OF_8_BITS**2)
-    return FLOAT if most < _FIRST_WITHOUT_FLOAT else DOUBLE
-
-
-def _as_floats(*names: str) -> list[str]:
-    return [f"{name}_f = Cast <to: int = {FLOAT}> ({name})" for name in names]
+def _exact(node: Node, weights: int, zero: int) -> int | None:
+    """Floats that have every sum of products of 8-bit integers with the weights, of which a filter
+    has no more than it can hold, or has the values that are known; None for unknown sizes."""
+    sizes, values = known_input(node, weights), node.constant(weights)
+    zeros = node.constant(zero) if node.has(zero) else np.zeros((), np.int8)
+    if sizes is None:
+        return None
+    most = math.prod(sizes[1:]) * _MOST_OF_8_BITS
+    if values is not None and zeros is not None:
+        filters = values.reshape(sizes[0], -1).astype(np.int64)
+        most = np.abs(filters - zeros.reshape(-1, 1)).sum(1).max(initial=0)
+    return FLOAT if most * _MOST_OF_8_BITS < _FIRST_WITHOUT_FLOAT else DOUBLE
 
 
 def _column(name: str, shape: Any, element: int, is_column: bool) -> list[str]:

@@ -79,16 +79,14 @@ def _scattered(
     places = body("Transpose", places, perm=order)
     update = body("Transpose", written, perm=order)
     own = body("Transpose", value, perm=order)
-    hits = body(
-        "Equal", body("Unsqueeze", places, body.ints([-2])), body.ints(range(size), [size, 1])
-    )
+    hits = body("Equal", body.unsqueeze(places, -2), body.ints(range(size), [size, 1]))
     if reduction == "none":
         numbers = body("Where", hits, body.ints(range(count)), body.integer(-1))
         last = body.reduce("ReduceMax", numbers, [rank])
         found = body("GatherElements", update, body.clamp(last, 0, count - 1), axis=rank - 1)
         made = body("Where", body("Less", last, body.integer(0)), own, found)
     else:
-        wide = body("Unsqueeze", update, body.ints([-2]))
+        wide = body.unsqueeze(update, -2)
         operator, combined, neutral = {
             "add": ("ReduceSum", "Add", None),
             "mul": ("ReduceProd", "Mul", None),
@@ -96,7 +94,7 @@ def _scattered(
             "min": ("ReduceMin", "Min", "own"),
         }[reduction]
         if neutral:
-            other = body("Unsqueeze", own, body.ints([-1]))
+            other = body.unsqueeze(own, -1)
         else:
             other = body.cast(body.numbers(0.0 if reduction == "add" else 1.0), element)
         terms = body("Where", hits, wide, other)

@@ -96,15 +96,15 @@ def _top_k(node: Node) -> str | None:
     order = [*(place for place in range(rank) if place != axis), axis]
     back = [order.index(place) for place in range(rank)]
     value = body("Transpose", "x", perm=order)
-    own = body("Unsqueeze", value, body.ints([-1]))
-    other = body("Unsqueeze", value, body.ints([-2]))
+    own = body.unsqueeze(value, -1)
+    other = body.unsqueeze(value, -2)
     before, equal = _is_before(
         body, node.element(0), other, own, largest=bool(node.attribute("largest", 1))
     )
     earlier = body("Less", body.ints(range(size), [1, size]), body.ints(range(size), [size, 1]))
     before = body("Or", before, body("And", equal, earlier))
     ranks = body.reduce("ReduceSum", body.cast(before, INT64), [rank])
-    ranks = body("Unsqueeze", ranks, body.ints([-2]))
+    ranks = body.unsqueeze(ranks, -2)
     hits = body.cast(body("Equal", ranks, body.ints(range(count), [count, 1])), INT64)
     indices = body.reduce("ReduceSum", body("Mul", hits, body.ints(range(size))), [rank])
     values = body("GatherElements", value, indices, axis=rank - 1)
