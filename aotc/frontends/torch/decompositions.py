@@ -20,6 +20,7 @@ from aotc.frontends.torch.data_dependent import (
 )
 from aotc.frontends.torch.extrema import extremum_decompositions
 from aotc.frontends.torch.quantized import quantized_decompositions
+from aotc.frontends.torch.resampling import resampling_decompositions
 from aotc.frontends.torch.special import special_functions
 
 Tensor = Any
@@ -41,6 +42,7 @@ def decompositions() -> dict[Any, Any]:
         **bag_decompositions(aten),
         **data_dependent_decompositions(aten),
         **quantized_decompositions(),
+        **resampling_decompositions(aten, table),
         aten.rms_norm.default: rms_norm,
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
         aten.sort.stable: _sort,

@@ -39,6 +39,7 @@ from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.frontends.torch_mlir.indices import normalize_indices
 from aotc.frontends.torch_mlir.integers import keep_integers
 from aotc.frontends.torch_mlir.nans import propagate_nans
+from aotc.frontends.torch_mlir.numbers import lower_numbers
 from aotc.frontends.torch_mlir.passes import run_passes, without_verification
 from aotc.frontends.torch_mlir.reads import check_reads
 from aotc.frontends.torch_mlir.rows import assign_rows
@@ -111,6 +112,7 @@ def import_program(program: Any, name: str) -> Any:
         ) from error
     functions = call_functions(module, known)
     assign_rows(module)
+    lower_numbers(module)
     check_operators(module)
     normalize_indices(module)
     keep_integers(module)
