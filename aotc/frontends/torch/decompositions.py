@@ -18,6 +18,7 @@ from aotc.frontends.torch.data_dependent import (
     is_mask,
     one_index,
 )
+from aotc.frontends.torch.elementwise import elementwise_decompositions
 from aotc.frontends.torch.extrema import extremum_decompositions
 from aotc.frontends.torch.quantized import quantized_decompositions
 from aotc.frontends.torch.resampling import resampling_decompositions
@@ -38,6 +39,7 @@ def decompositions() -> dict[Any, Any]:
     return {
         **table,
         **special_functions(aten),
+        **elementwise_decompositions(aten),
         **extremum_decompositions(aten),
         **bag_decompositions(aten),
         **data_dependent_decompositions(aten),
@@ -57,6 +59,11 @@ def decompositions() -> dict[Any, Any]:
         aten.copysign.Scalar: _copysign,
         aten.hypot.default: _hypot,
         aten.fmod.Scalar: _fmod,
+        aten.remainder.Scalar_Tensor: _remainder_of_number,
+        aten.__lshift__.Tensor: aten.bitwise_left_shift.Tensor,
+        aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
+        aten.bitwise_or.Scalar: functools.partial(_bitwise, aten.bitwise_or.Tensor),
+        aten.bitwise_xor.Scalar: functools.partial(_bitwise, aten.bitwise_xor.Tensor),
         aten.pow.Tensor_Scalar: _power,
         aten.roll.default: _roll,
         aten.isin.Tensor_Tensor: _isin,
@@ -261,6 +268,19 @@ def _fmod(x: Tensor, divisor: float) -> Tensor:
 
     found = torch.fmod(x, torch.full_like(x, divisor))
     return torch.where(found == 0, x * 0, found) if x.dtype.is_floating_point else found
+
+
+def _remainder_of_number(number: float, divisor: Tensor) -> Tensor:
+    import torch
+
+    type_ = torch.result_type(number, divisor)
+    return torch.remainder(torch.full_like(divisor, number, dtype=type_), divisor)
+
+
+def _bitwise(of_tensors: Any, x: Tensor, number: int) -> Tensor:
+    import torch
+
+    return of_tensors(x, torch.full((), number, dtype=torch.result_type(x, number)))
 
 
 def _power(x: Tensor, exponent: float) -> Tensor:
