@@ -143,6 +143,21 @@ def test_a_root_that_strict_export_makes(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_file_with_an_even_size(strict: bool, tmp_path: Path) -> None:
+    """PyTorch cannot decompose such a file; a strict one has other names in its conditions."""
+    program = Program(lambda x: x.view(2, -1).sum(0))
+    exported = torch.export.export(
+        program, (torch.randn(8),), dynamic_shapes={"x": ({0: 2 * Dim("half")},)}, strict=strict
+    )
+    torch.export.save(exported, tmp_path / "net.pt2")
+    artifact = aotc.build(tmp_path / "net.pt2", emit="shared", out=f"{tmp_path}/", chips="sm_75")
+    x = torch.randn(14)
+    expected = program(x).numpy()
+    (got,) = call(artifact, "net", [x.numpy()], [expected])
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
 def test_a_fixed_batch_and_any_sequence(tmp_path: Path) -> None:
     program = Program(lambda layer, x: layer(x), nn.Linear(32, 10))
     sizes = ((20,), (1,), (7,))

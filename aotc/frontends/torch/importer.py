@@ -14,6 +14,7 @@ from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_nu
 from aotc.frontends.torch.constants import put_constants
 from aotc.frontends.torch.decompositions import decompositions
 from aotc.frontends.torch.guards import (
+    drop_ranges_of_expressions,
     guards_of,
     made_conditions,
     noted_conditions,
@@ -76,6 +77,7 @@ def import_program(program: Any, name: str) -> Any:
             known = {**lowerings(), **compaction.LOWERINGS, **elementwise.LOWERINGS}
             program = name_buffers_once(program)
             table = {**decompositions(), **decompositions_of(known)}
+            drop_ranges_of_expressions(program)
             conditions = noted_conditions(program)
             noted = len(guards_of(program))
             with without_noted_conditions(program):
