@@ -27,7 +27,8 @@ from aotc.frontends.torch.operators import (
     define_functions,
     lowerings,
 )
-from aotc.frontends.torch.refusals import check_effects, check_operators
+from aotc.frontends.torch.places import keep_user_frames
+from aotc.frontends.torch.refusals import check_effects, check_operators, named_refusals
 from aotc.frontends.torch.scalars import wrap_scalars
 from aotc.frontends.torch.size_numbers import import_size_numbers
 from aotc.frontends.torch.sizes import unify_sizes
@@ -83,6 +84,7 @@ def import_program(program: Any, name: str) -> Any:
             with without_noted_conditions(program):
                 program = program.run_decompositions(with_complex_numbers(table))
             conditions += made_conditions(guards_of(program)[noted:])
+            keep_user_frames(program)
             put_constants(program)
             remove_complex_numbers(program)
             simplify_assertions(program)
@@ -123,8 +125,9 @@ def import_program(program: Any, name: str) -> Any:
     if functions:
         with module.context:
             to_linalg = without_verification(to_linalg)
-    for pipeline in (to_backend, to_linalg):
-        module = run_passes(module, pipeline)
+    with named_refusals():
+        for pipeline in (to_backend, to_linalg):
+            module = run_passes(module, pipeline)
     propagate_nans(module)
     bound_shifts(module)
     check_divisors(module)
