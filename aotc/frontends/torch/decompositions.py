@@ -76,6 +76,7 @@ def decompositions() -> dict[Any, Any]:
             operator: functools.partial(_counted_from_start, operator)
             for operator in (aten.scatter.src, aten.scatter.value, aten.scatter_add.default)
         },
+        aten.index_add.default: functools.partial(_index_add, table[aten.index_add.default]),
         aten.index_reduce.default: _index_reduce,
         aten.put.default: _put,
         aten.block_diag.default: _block_diag,
@@ -485,15 +486,29 @@ def _counted_from_start(operator: Any, x: Tensor, dim: int, *arguments: Any) -> 
     return operator(x, dim + max(x.dim(), 1), *arguments) if dim < 0 else NotImplemented
 
 
+def _index_add(
+    of_some: Any, x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
+) -> Tensor:
+    """torch-mlir's lowering of `index_put` takes 0 rows for one."""
+    if index.dim() == 0 or (isinstance(index.shape[0], int) and index.shape[0] > 0):
+        return of_some(x, dim, index, source, alpha=alpha)
+    return x.scatter_add(dim, _along(index, dim, source), source if alpha == 1 else source * alpha)
+
+
+def _along(index: Tensor, dim: int, source: Tensor) -> Tensor:
+    """The place along a dimension for each element of the source."""
+    shape = [1] * source.dim()
+    shape[dim] = -1
+    return index.long().reshape(shape).expand(source.shape)
+
+
 def _index_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     import torch
 
     dim %= x.dim()
-    shape = [1] * source.dim()
-    shape[dim] = -1
-    places = index.long().reshape(shape).expand(source.shape)
+    places = _along(index, dim, source)
     return torch.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
 
 

@@ -13,6 +13,7 @@ from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_r
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
 from aotc.frontends.torch.decompositions import decompositions
+from aotc.frontends.torch.empties import fold_empties
 from aotc.frontends.torch.guards import (
     drop_ranges_of_expressions,
     guards_of,
@@ -95,6 +96,7 @@ def import_program(program: Any, name: str) -> Any:
             changes = take_state(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
+            fold_empties(program)
             fold_splats(program)
             wrap_scalars(program)
             import_size_numbers(program)
