@@ -57,7 +57,7 @@ BRANCHES: dict[str, tuple[Callable[[Any], Any], Any, list[Any], list[Any]]] = {
         [(4, 5), (50, 4)],
     ),
     "of a decomposition": (
-        lambda x: F.interpolate(x[None, None], scale_factor=0.5, mode="area"),
+        lambda x: F.pixel_unshuffle(x[None, None], 2),
         (8, 8),
         [(4, 6), (12, 8)],
         [(9, 8), (8, 7)],

@@ -111,6 +111,29 @@ INT8: dict[str, Function] = {
     "floor divided": lambda x, y: torch.div(x, y, rounding_mode="floor"),
     "truncated": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "remainder": lambda x, y: torch.remainder(x, y),
+    "remainder of a number": lambda x, y: x % 3,
+    "floor divided by a number": lambda x, y: x // -3,
+    "fmod": lambda x, y: torch.fmod(x, y),
+    "fmod of a number": lambda x, y: torch.fmod(x, 3),
+    "negated": lambda x, y: -x,
+    "subtracted from": lambda x, y: 3 - (x - 1),
+    "times a truth": lambda x, y: (x > 3) * y,
+    "beside truths": lambda x, y: ((x > 3) & y) | ((x > 3) ^ y) | (y < (x > 3)),
+    "joined with truths": lambda x, y: torch.cat([x, x > 3]),
+    "sum of truths": lambda x, y: (x > 3).sum(1, dtype=torch.int8),
+}
+# Operators that are loops for each element, and numbers beside integers.
+LOOPS: dict[str, Function] = {
+    "powers": lambda x, y: x ** y.abs(),
+    "powers of two types": lambda x, y: x ** (y.abs() % 5).to(torch.int32),
+    "negative powers": lambda x, y: (x % 3 - 1) ** -(y | 1).abs(),
+    "powers of a number": lambda x, y: 3 ** y.abs() + torch.pow(True, y.abs()),
+    "powers of rows": lambda x, y: x[:, :1] ** y[:1].abs(),
+    "greatest common divisor": lambda x, y: torch.gcd(x, y),
+    "least common multiple": lambda x, y: torch.lcm(x % 11, y),
+    "remainder of a number by": lambda x, y: torch.remainder(100, y),
+    "bits of a number": lambda x, y: (x | 5) ^ 3,
+    "shifted by": lambda x, y: (x << (y & 3)).__rshift__(y & 1),
 }
 BOOL: dict[str, Function] = {
     "more than a negative number": lambda x, y: x > -200,
@@ -128,6 +151,13 @@ def test_small_types(dtype: Any, tmp_path: Path) -> None:
     x = torch.tensor([[-128, 7, 0, 100], [-5, 3, 127, -1]]).to(dtype)
     y = torch.tensor([[3, -7, 2, 7], [-3, 5, 2, 3]]).to(dtype)
     check(BOOL if dtype == torch.bool else INT8, x, y, tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int64], ids=str)
+def test_loops(dtype: Any, tmp_path: Path) -> None:
+    x = torch.tensor([[-128, 7, 0, 100], [-5, 3, 127, -1]]).to(dtype)
+    y = torch.tensor([[3, 7, 2, 7], [-3, 5, 2, 6]]).to(dtype)
+    check(LOOPS, x, y, tmp_path)
 
 
 LARGE: dict[str, Function] = {

@@ -89,3 +89,39 @@ def test_a_place_out_of_bounds_is_an_error(place: int, tmp_path: Path) -> None:
             [one.numpy() for one in inputs],
             [np.zeros((4, 6, 10), np.float32)],
         )
+
+
+EMPTIES: dict[str, Any] = {
+    "index_add": lambda x, i, y: x.index_add(0, i, y),
+    "index_add to none": lambda x, i, y: y.index_add(0, i, y, alpha=2),
+    "index_put": lambda x, i, y: x.index_put((i,), y),
+    "rows": lambda x, i, y: x[i] + y,
+    "parts": lambda x, i, y: y.view(0, 2, 5).sum(0),
+    "places of a number": lambda x, i, y: (x > 0).nonzero_static(size=11),
+    "places, and no more": lambda x, i, y: (x > 0).nonzero_static(size=70, fill_value=-7),
+    "no places": lambda x, i, y: y.nonzero_static(size=2),
+}
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    """Tensors without elements; and places that are fewer or more than asked for."""
+    inputs = (torch.randn(6, 10), torch.zeros(0, dtype=torch.int64), torch.zeros(0, 10))
+    module = Scatter(*EMPTIES.values())
+    eager = [result.numpy() for result in module(*inputs)]
+    found = call(built(module, inputs, tmp_path), "scatters", [x.numpy() for x in inputs], eager)
+    for name, ours, theirs in zip(EMPTIES, found, eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, err_msg=name)
+
+
+def test_any_number_of_rows(tmp_path: Path) -> None:
+    """Also none."""
+    rows = torch.export.Dim("rows")
+    module, x = Scatter(lambda x, i, y: x.index_add(0, i, y, alpha=2)), torch.randn(6, 10)
+    calls = [(x, torch.randint(0, 6, (n,)), torch.randn(n, 10)) for n in (8, 1, 0)]
+    options: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    sizes = {"inputs": (None, {0: rows}, {0: rows})}
+    artifact = aotc.torch.build(module, calls[0], name="rows", dynamic_shapes=sizes, **options)
+    for inputs in calls:
+        (expected,) = (one.numpy() for one in module(*inputs))
+        (got,) = call(artifact, "rows", [one.numpy() for one in inputs], [expected])
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,73 @@ def test_any_batch_and_any_sequence(name: str, tmp_path: Path) -> None:
     """Dimensions that are put together and parted have the sizes that PyTorch gives them."""
     shapes = ({0: Dim("batch"), 1: Dim("sequence")},)
     check(Program(*OF_BOTH[name]), shapes, lambda b, s: (torch.randn(b, s, 32),), SIZES, tmp_path)
+
+
+def resized(x: Any, **options: Any) -> Any:
+    return functional.interpolate(x, antialias=True, **options)
+
+
+def pooled_places(x: Any) -> Any:
+    return functional.adaptive_max_pool2d(x, 2, return_indices=True)[1].to(x.dtype)
+
+
+# Of images of any height and any width.
+OF_IMAGES: dict[str, Any] = {
+    "averages": lambda x: functional.adaptive_avg_pool2d(x, 3),
+    "averages along one dimension": lambda x: functional.adaptive_avg_pool2d(x, (2, None)),
+    "averages of rows": lambda x: functional.adaptive_avg_pool1d(x.flatten(1, 2), 3),
+    "average of an image": lambda x: functional.adaptive_avg_pool2d(x, (1, 4)),
+    "maxima": lambda x: functional.adaptive_max_pool2d(x, (2, 3)),
+    "places of maxima": pooled_places,
+    "maxima of rows": lambda x: functional.adaptive_max_pool1d(x.flatten(1, 2), 3),
+    "twice as large": lambda x: resized(x, scale_factor=2, mode="bilinear"),
+    "of a size": lambda x: resized(x, size=(4, 3), mode="bilinear"),
+    "of a size, with corners": lambda x: resized(
+        x, size=(4, 3), mode="bilinear", align_corners=True
+    ),
+    "of a size, cubic": lambda x: resized(x, size=(3, 4), mode="bicubic"),
+    "root": lambda x: x * x.shape[-1] ** -0.5,
+    "power": lambda x: x / x.shape[-1] ** 2 + (x.shape[2] + 0.5) ** 1.5,
+    "floor of a power": lambda x: x * math.floor(torch.sym_max(x.shape[-1] ** 1.5, 2.5)),
+    "attention": lambda x: functional.scaled_dot_product_attention(x, x, x, is_causal=True),
+}
+
+
+@pytest.mark.parametrize("name", OF_IMAGES)
+def test_any_height_and_any_width(name: str, tmp_path: Path) -> None:
+    """Windows of elements, and numbers that are computed from sizes."""
+    shapes = ({2: Dim("height"), 3: Dim("width")},)
+    sizes = ((8, 9), (5, 12), (2, 3), (7, 30))
+    program = Program(OF_IMAGES[name])
+    check(program, shapes, lambda h, w: (torch.randn(2, 3, h, w),), sizes, tmp_path)
+
+
+def test_a_root_that_strict_export_makes(tmp_path: Path) -> None:
+    program = Program(lambda x: x / math.sqrt(x.shape[-1])).eval()
+    given, other = torch.randn(3, 20), torch.randn(3, 7)
+    exported = torch.export.export(
+        program, (given,), dynamic_shapes={"x": ({1: Dim("width")},)}, strict=True
+    )
+    artifact = aotc.torch.build(exported, (), name="net", emit="shared", out=f"{tmp_path}/")
+    for x in (given, other):
+        expected = program(x).numpy()
+        (got,) = call(artifact, "net", [x.numpy()], [expected])
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_file_with_an_even_size(strict: bool, tmp_path: Path) -> None:
+    """PyTorch cannot decompose such a file; a strict one has other names in its conditions."""
+    program = Program(lambda x: x.view(2, -1).sum(0))
+    exported = torch.export.export(
+        program, (torch.randn(8),), dynamic_shapes={"x": ({0: 2 * Dim("half")},)}, strict=strict
+    )
+    torch.export.save(exported, tmp_path / "net.pt2")
+    artifact = aotc.build(tmp_path / "net.pt2", emit="shared", out=f"{tmp_path}/", chips="sm_75")
+    x = torch.randn(14)
+    expected = program(x).numpy()
+    (got,) = call(artifact, "net", [x.numpy()], [expected])
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_a_fixed_batch_and_any_sequence(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _LARGEST_SUM = 2.0**62
 def data_dependent_decompositions(aten: Any) -> dict[Any, Any]:
     return {
         aten.nonzero.default: _nonzero,
+        aten.nonzero_static.default: _nonzero_static,
         aten.nonzero_numpy.default: _nonzero_as_tuple,
         aten.where.default: _nonzero_as_tuple,
         aten.argwhere.default: _nonzero,
@@ -60,13 +61,17 @@ def positions(mask: Tensor) -> Tensor:
 
 def coordinates(mask: Tensor) -> list[Tensor]:
     """Those of what is true in a tensor: for each dimension, a row."""
-    rest = positions(mask.reshape(-1))
+    return _parted(positions(mask.reshape(-1)), mask.shape)
+
+
+def _parted(places: Tensor, shape: Sequence[int]) -> list[Tensor]:
+    """Places in a row of all elements of a shape, as those along each dimension."""
     found = []
-    for size in reversed(mask.shape[1:]):
-        row = rest // size
-        found.append(rest - row * size)
-        rest = row
-    return [rest, *found[::-1]]
+    for size in reversed(shape[1:]):
+        row = places // size
+        found.append(places - row * size)
+        places = row
+    return [places, *found[::-1]]
 
 
 def _is_true(x: Tensor) -> Tensor:
@@ -81,6 +86,21 @@ def _nonzero(x: Tensor) -> Tensor:
     if x.dim() == 0:
         return positions(_is_true(x).reshape(1)).reshape(-1, 1)[:, :0]
     return torch.stack(coordinates(_is_true(x)), 1)
+
+
+def _nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The first ones; what is false or too many goes to a place behind them, which is cut off."""
+    import torch
+
+    mask = _is_true(x).reshape(-1)
+    ends = mask.to(torch.int64).cumsum(0)
+    to = torch.where(mask & (ends <= size), ends - 1, size)
+    numbers = torch.arange(mask.shape[0])
+    places = torch.zeros(size + 1, dtype=torch.int64).scatter(0, to, numbers)[:size]
+    columns = _parted(places, x.shape)[: x.dim()]
+    is_there = (torch.arange(size) < mask.sum()).unsqueeze(1)
+    found = torch.stack(columns, 1) if columns else places.reshape(-1, 1)[:, :0]
+    return torch.where(is_there, found, fill_value)
 
 
 def _nonzero_as_tuple(x: Tensor) -> list[Tensor]:
@@ -107,12 +127,19 @@ def index_by_masks(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     return torch.ops.aten.index.Tensor(x, _places_of_masks(indices))
 
 
+def _is_empty(x: Tensor) -> bool:
+    """Whether it has no elements, as its known sizes say: torch-mlir takes 0 indices for one."""
+    return any(isinstance(size, int) and size == 0 for size in x.shape)
+
+
 def _index_put(
     x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """`x[indices] = values`, where some indices are masks."""
     import torch
 
+    if any(index is not None and _is_empty(index) for index in indices):
+        return x.clone()
     if not any(map(is_mask, indices)):
         return _put_at_unknown(x, indices, values, accumulate)
     indices = _with_masks_of_bool(indices)

@@ -18,8 +18,10 @@ from aotc.frontends.torch.data_dependent import (
     is_mask,
     one_index,
 )
+from aotc.frontends.torch.elementwise import elementwise_decompositions
 from aotc.frontends.torch.extrema import extremum_decompositions
 from aotc.frontends.torch.quantized import quantized_decompositions
+from aotc.frontends.torch.resampling import resampling_decompositions
 from aotc.frontends.torch.special import special_functions
 from aotc.frontends.torch.transposed import transposed_decompositions
 
@@ -38,10 +40,12 @@ def decompositions() -> dict[Any, Any]:
     return {
         **table,
         **special_functions(aten),
+        **elementwise_decompositions(aten),
         **extremum_decompositions(aten),
         **bag_decompositions(aten),
         **data_dependent_decompositions(aten),
         **quantized_decompositions(),
+        **resampling_decompositions(aten, table),
         **transposed_decompositions(aten),
         aten.rms_norm.default: rms_norm,
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
@@ -57,6 +61,11 @@ def decompositions() -> dict[Any, Any]:
         aten.copysign.Scalar: _copysign,
         aten.hypot.default: _hypot,
         aten.fmod.Scalar: _fmod,
+        aten.remainder.Scalar_Tensor: _remainder_of_number,
+        aten.__lshift__.Tensor: aten.bitwise_left_shift.Tensor,
+        aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
+        aten.bitwise_or.Scalar: functools.partial(_bitwise, aten.bitwise_or.Tensor),
+        aten.bitwise_xor.Scalar: functools.partial(_bitwise, aten.bitwise_xor.Tensor),
         aten.pow.Tensor_Scalar: _power,
         aten.roll.default: _roll,
         aten.isin.Tensor_Tensor: _isin,
@@ -69,6 +78,7 @@ def decompositions() -> dict[Any, Any]:
             operator: functools.partial(_counted_from_start, operator)
             for operator in (aten.scatter.src, aten.scatter.value, aten.scatter_add.default)
         },
+        aten.index_add.default: functools.partial(_index_add, table[aten.index_add.default]),
         aten.index_reduce.default: _index_reduce,
         aten.put.default: _put,
         aten.block_diag.default: _block_diag,
@@ -261,6 +271,19 @@ def _fmod(x: Tensor, divisor: float) -> Tensor:
 
     found = torch.fmod(x, torch.full_like(x, divisor))
     return torch.where(found == 0, x * 0, found) if x.dtype.is_floating_point else found
+
+
+def _remainder_of_number(number: float, divisor: Tensor) -> Tensor:
+    import torch
+
+    type_ = torch.result_type(number, divisor)
+    return torch.remainder(torch.full_like(divisor, number, dtype=type_), divisor)
+
+
+def _bitwise(of_tensors: Any, x: Tensor, number: int) -> Tensor:
+    import torch
+
+    return of_tensors(x, torch.full((), number, dtype=torch.result_type(x, number)))
 
 
 def _power(x: Tensor, exponent: float) -> Tensor:
@@ -465,15 +488,29 @@ def _counted_from_start(operator: Any, x: Tensor, dim: int, *arguments: Any) -> 
     return operator(x, dim + max(x.dim(), 1), *arguments) if dim < 0 else NotImplemented
 
 
+def _index_add(
+    of_some: Any, x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
+) -> Tensor:
+    """torch-mlir's lowering of `index_put` takes 0 rows for one."""
+    if index.dim() == 0 or (isinstance(index.shape[0], int) and index.shape[0] > 0):
+        return of_some(x, dim, index, source, alpha=alpha)
+    return x.scatter_add(dim, _along(index, dim, source), source if alpha == 1 else source * alpha)
+
+
+def _along(index: Tensor, dim: int, source: Tensor) -> Tensor:
+    """The place along a dimension for each element of the source."""
+    shape = [1] * source.dim()
+    shape[dim] = -1
+    return index.long().reshape(shape).expand(source.shape)
+
+
 def _index_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     import torch
 
     dim %= x.dim()
-    shape = [1] * source.dim()
-    shape[dim] = -1
-    places = index.long().reshape(shape).expand(source.shape)
+    places = _along(index, dim, source)
     return torch.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
 
 

@@ -71,11 +71,25 @@ def without_noted_conditions(program: Any) -> Iterator[None]:
 
 def guards_of(program: Any) -> list[Any]:
     """The guards of the program's symbols; those of decompositions are added behind."""
+    environment = _environment(program)
+    return [] if environment is None else [guard.expr for guard in environment.guards]
+
+
+def drop_ranges_of_expressions(program: Any) -> None:
+    """Of a file, PyTorch reads ranges of expressions (`2*n`) as if they were symbols, and cannot
+    decompose the program then. Those of the symbols say the same."""
+    ranges = getattr(_environment(program), "var_to_range", {})
+    for expression in [one for one in ranges if not one.is_Symbol]:
+        del ranges[expression]
+
+
+def _environment(program: Any) -> Any:
+    """What PyTorch knows of the program's symbols; None where it has none."""
     for node in program.graph.nodes:
         environment = getattr(getattr(node.meta.get("val"), "fake_mode", None), "shape_env", None)
         if environment is not None:
-            return [guard.expr for guard in environment.guards]
-    return []
+            return environment
+    return None
 
 
 def made_conditions(guards: Sequence[Any]) -> list[Any]:
@@ -134,7 +148,8 @@ def _given(program: Any) -> dict[str, Any]:
         numbered = re.fullmatch(r"(.+)_\d+", name)
         if numbered and name in given:
             several.setdefault(numbered[1], []).append(given[name])
-    return {**several, **given}
+    # What strict export calls all of them.
+    return {"flat_args": leaves, **several, **given}
 
 
 def _functions() -> dict[str, Callable[..., Any]]:

@@ -7,13 +7,15 @@ import warnings
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.torch import compaction, fourier_rows
+from aotc.frontends.torch import compaction, elementwise, fourier_rows
 from aotc.frontends.torch.assertions import simplify_assertions
 from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
 from aotc.frontends.torch.decompositions import decompositions
+from aotc.frontends.torch.empties import fold_empties
 from aotc.frontends.torch.guards import (
+    drop_ranges_of_expressions,
     guards_of,
     made_conditions,
     noted_conditions,
@@ -26,7 +28,8 @@ from aotc.frontends.torch.operators import (
     define_functions,
     lowerings,
 )
-from aotc.frontends.torch.refusals import check_effects, check_operators
+from aotc.frontends.torch.places import keep_user_frames
+from aotc.frontends.torch.refusals import check_effects, check_operators, named_refusals
 from aotc.frontends.torch.scalars import wrap_scalars
 from aotc.frontends.torch.size_numbers import import_size_numbers
 from aotc.frontends.torch.sizes import unify_sizes
@@ -39,6 +42,7 @@ from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.frontends.torch_mlir.indices import normalize_indices
 from aotc.frontends.torch_mlir.integers import keep_integers
 from aotc.frontends.torch_mlir.nans import propagate_nans
+from aotc.frontends.torch_mlir.numbers import lower_numbers
 from aotc.frontends.torch_mlir.passes import run_passes, without_verification
 from aotc.frontends.torch_mlir.reads import check_reads
 from aotc.frontends.torch_mlir.rows import assign_rows
@@ -72,14 +76,17 @@ def import_program(program: Any, name: str) -> Any:
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            known = {**lowerings(), **compaction.LOWERINGS, **fourier_rows.LOWERINGS}
+            own = (compaction.LOWERINGS, elementwise.LOWERINGS, fourier_rows.LOWERINGS)
+            known = {**lowerings(), **{name: one for each in own for name, one in each.items()}}
             program = name_buffers_once(program)
             table = {**decompositions(), **decompositions_of(known)}
+            drop_ranges_of_expressions(program)
             conditions = noted_conditions(program)
             noted = len(guards_of(program))
             with without_noted_conditions(program):
                 program = program.run_decompositions(with_complex_numbers(table))
             conditions += made_conditions(guards_of(program)[noted:])
+            keep_user_frames(program)
             put_constants(program)
             remove_complex_numbers(program)
             simplify_assertions(program)
@@ -90,6 +97,7 @@ def import_program(program: Any, name: str) -> Any:
             changes = take_state(program)
             _drop_fixed_inputs(program)
             _take_weights_out_of_lists(program)
+            fold_empties(program)
             fold_splats(program)
             wrap_scalars(program)
             import_size_numbers(program)
@@ -111,6 +119,7 @@ def import_program(program: Any, name: str) -> Any:
         ) from error
     functions = call_functions(module, known)
     assign_rows(module)
+    lower_numbers(module)
     check_operators(module)
     normalize_indices(module)
     keep_integers(module)
@@ -119,8 +128,9 @@ def import_program(program: Any, name: str) -> Any:
     if functions:
         with module.context:
             to_linalg = without_verification(to_linalg)
-    for pipeline in (to_backend, to_linalg):
-        module = run_passes(module, pipeline)
+    with named_refusals():
+        for pipeline in (to_backend, to_linalg):
+            module = run_passes(module, pipeline)
     propagate_nans(module)
     bound_shifts(module)
     check_divisors(module)

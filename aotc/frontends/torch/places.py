@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
+
+_OWN = Path(__file__).parents[2]
 
 
 def place_of_node(node: Any) -> str:
@@ -18,6 +21,32 @@ def place_of_tracing() -> str:
     return _place(traceback.get_current_meta().get("stack_trace"))
 
 
+def keep_user_frames(program: Any) -> None:
+    """Changes what the nodes of a `torch.export.ExportedProgram` say of their places, of which the
+    importer makes locations. A node that PyTorch or aotc added, such as an assertion, is where the
+    first of its operands is."""
+    for node in program.graph.nodes:
+        frames = _user_frames(node.meta.pop("stack_trace", None))
+        texts = [f'File "{file}", line {line}, in forward' for file, line in frames]
+        given = (
+            one.meta["stack_trace"] for one in node.all_input_nodes if "stack_trace" in one.meta
+        )
+        trace = "\n".join(texts) or next(given, None)
+        if trace is not None:
+            node.meta["stack_trace"] = trace
+
+
 def _place(trace: str | None) -> str:
-    found = re.findall(r'File "(.*)", line (\d+)', trace or "")
-    return "{}:{}: error: ".format(*found[-1]) if found else ""
+    frames = _user_frames(trace)
+    return "{}:{}: error: ".format(*frames[-1]) if frames else ""
+
+
+def _user_frames(trace: str | None) -> list[tuple[str, str]]:
+    """The files and lines of a program that called PyTorch; those of PyTorch's modules where a
+    module of its own is the program."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    library = Path(torch.__file__).parent
+    frames = re.findall(r'File "(.*)", line (\d+)', trace or "")
+    others = [one for one in frames if not {library, _OWN} & {*Path(one[0]).parents}]
+    return others or [one for one in frames if library / "nn" in Path(one[0]).parents]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
@@ -20,6 +22,11 @@ _HINTS = {
     ),
     r"": "write it in terms of other operators, or leave it to the caller.",
 }
+# What MLIR says of an operation that no pattern of a pass takes.
+_LEFT = re.compile(
+    r"^(.*: error: |error: )?failed to legalize operation 'torch\.((?:aten|prims)\.[\w.]+)'",
+    re.MULTILINE,
+)
 
 
 def check_effects(program: Any) -> None:
@@ -41,6 +48,21 @@ def check_operators(module: Any) -> None:
             raise _refusal(f"{place}: error: " if place else "", name)
 
 
-def _refusal(place: str, name: str) -> InputError:
+@contextlib.contextmanager
+def named_refusals() -> Iterator[None]:
+    """Where torch-mlir's passes leave an operator of PyTorch's, the error begins as those of others
+    do, and goes on with torch-mlir's reasons."""
+    try:
+        yield
+    except InputError as error:
+        found = _LEFT.search(error.message)
+        if found is None:
+            raise
+        refusal = _refusal(found[1] or "", found[2], " for these operands")
+        reasons = error.message.partition("\n")[2]
+        raise InputError(f"{refusal.message}\n{reasons}", hint=refusal.hint) from None
+
+
+def _refusal(place: str, name: str, where: str = "") -> InputError:
     hint = next(hint for pattern, hint in _HINTS.items() if re.search(pattern, name))
-    return InputError(f"{place}{name} has no lowering.", hint=hint)
+    return InputError(f"{place}{name} has no lowering{where}.", hint=hint)

@@ -7,6 +7,7 @@ PyTorch's decompositions of operators on tensors of any size compute with symbol
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,24 +21,31 @@ def import_size_numbers(program: Any) -> None:
         if node.op != "call_function":
             continue
         if node.target in functions:
-            node.target = functions[node.target]
+            of_integers, of_floats = functions[node.target]
+            is_integer = isinstance(node.meta["val"], torch.SymInt)
+            node.target = of_integers if is_integer else of_floats
         elif isinstance(node.target, torch._ops.OpOverload):
             _make_tensors(program.graph, node)
 
 
-def _functions() -> dict[Callable[..., Any], Any]:
-    """Python's functions of numbers, and operators of TorchScript that are the same."""
+def _functions() -> dict[Callable[..., Any], tuple[Any, Any]]:
+    """Python's functions of numbers, and operators of TorchScript that are the same: whose result
+    is an integer, and a float."""
     import torch
 
-    aten = torch.ops.aten
+    aten, prim = torch.ops.aten, torch.ops.prim
+    powers = (aten.pow.int_to_int, aten.pow.float)
     return {
-        torch.sym_float: aten.Float.Scalar,
-        torch.sym_int: aten.Int.Scalar,
-        math.trunc: aten.Int.Scalar,
-        math.ceil: aten.ceil.Scalar,
-        math.floor: aten.floor.Scalar,
-        torch.sym_max: torch.ops.prim.max.int,
-        torch.sym_min: torch.ops.prim.min.int,
+        torch.sym_float: (None, aten.Float.Scalar),
+        torch.sym_int: (aten.Int.Scalar, None),
+        math.trunc: (aten.Int.Scalar, None),
+        math.ceil: (aten.ceil.Scalar, None),
+        math.floor: (aten.floor.float, None),
+        torch.sym_max: (prim.max.int, prim.max.float),
+        torch.sym_min: (prim.min.int, prim.min.float),
+        operator.pow: powers,
+        pow: powers,
+        torch.sym_sqrt: (None, aten.sqrt.float),  # what strict export makes of math.sqrt
     }
 
 

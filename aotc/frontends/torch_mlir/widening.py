@@ -5,9 +5,9 @@ maximum, conversion from and to floats). Here an operation that interprets such 
 as signed integers of twice the width or more, and its result is cut off to the unsigned type. What
 only moves elements stays as it is.
 
-Some operations on int8, which crash torch-mlir, comparisons of bool with numbers, which it cuts off
-to one bit, and means, norms and cumulative sums of floats of 16 bits, whose sums it keeps in these,
-are computed likewise.
+Some operations on int8, which crash torch-mlir where it converts a bool or a number to it,
+comparisons of bool with numbers, which it cuts off to one bit, and means, norms and cumulative sums
+of floats of 16 bits, whose sums it keeps in these, are computed likewise.
 """
 
 from __future__ import annotations
@@ -44,8 +44,12 @@ _UNSIGNED = frozenset({"ui8", "ui16", "ui32", "ui64"})
 _ON_INT8 = frozenset(
     "torch.aten." + name
     for name in (
-        *("addcmul", "addmm", "bmm", "div.Tensor_mode", "floor_divide", "matmul", "max", "min"),
-        *("mm", "mul.Scalar"),
+        *("add.Tensor", "addcmul", "addmm", "bitwise_and.Tensor", "bitwise_or.Tensor"),
+        *("bitwise_xor.Tensor", "bmm", "cat", "div.Tensor_mode", "floor_divide", "fmod.Tensor"),
+        *("matmul", "max", "maximum", "min", "minimum", "mm", "mul.Scalar", "mul.Tensor"),
+        *("remainder.Scalar", "remainder.Tensor", "rsub.Scalar", "sub.Scalar", "sub.Tensor"),
+        *("sum", "sum.dim_IntList", "where.self"),
+        *(f"{relation}.Tensor" for relation in ("lt", "le", "gt", "ge", "eq", "ne")),
     )
 )
 _ON_HALF = frozenset(

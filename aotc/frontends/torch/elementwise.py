@@ -1,0 +1,195 @@
+"""PyTorch's elementwise operators that are loops or work on bits: powers of integers, greatest
+common divisors, the next float. The loop is in the kernel, for each element."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from aotc.frontends.torch.operators import OperatorCall, OperatorLowering
+
+Tensor = Any
+
+
+def elementwise_decompositions(aten: Any) -> dict[Any, Any]:
+    return {
+        aten.pow.Tensor_Tensor: _power,
+        aten.pow.Scalar: _power,
+        aten.gcd.default: _gcd,
+        aten.lcm.default: _lcm,
+        aten.nextafter.default: _nextafter,
+    }
+
+
+def _power(x: Any, exponent: Tensor) -> Tensor:
+    """Of floats, torch-mlir has powers."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    type_ = torch.result_type(x, exponent)
+    if type_.is_floating_point or type_.is_complex:
+        return NotImplemented
+    base = x if isinstance(x, torch.Tensor) else torch.full((), x)
+    return _of_integers("integer_power", base, exponent, type_)
+
+
+def _gcd(x: Tensor, y: Tensor) -> Tensor:
+    import torch
+
+    return _of_integers("gcd", x, y, torch.result_type(x, y))
+
+
+def _lcm(x: Tensor, y: Tensor) -> Tensor:
+    import torch
+
+    divisor = torch.gcd(x, y)
+    quotient = torch.div(x, torch.where(divisor == 0, 1, divisor), rounding_mode="trunc")
+    return (quotient * y).abs()
+
+
+def _nextafter(x: Tensor, y: Tensor) -> Tensor:
+    import torch
+
+    type_ = torch.result_type(x, y)
+    return _applied("nextafter", x.to(type_), y.to(type_))
+
+
+def _of_integers(name: str, x: Tensor, y: Tensor, type_: Any) -> Tensor:
+    """In 64 bits, or in 32 where the type has fewer: the lowest bits of the result are the same,
+    and numbers without a sign have none there."""
+    import torch
+
+    wide = torch.int64 if type_.itemsize > 2 else torch.int32
+    return _applied(name, *(one.to(type_).to(wide) for one in (x, y))).to(type_)
+
+
+def _applied(name: str, x: Tensor, y: Tensor) -> Tensor:
+    import torch
+
+    broadcast: Any = torch.broadcast_tensors
+    _, operators = _library()
+    return getattr(operators, name).default(*broadcast(x, y))
+
+
+# --- aotc's operators -----------------------------------------------------------------------------
+
+
+@functools.cache
+def _library() -> tuple[Any, Any]:
+    """PyTorch's library that has the operators, and lives as long, and they."""
+    import torch
+
+    module: Any = torch.library
+    library = module.Library("aotc", "FRAGMENT")
+    for name in _BODIES:
+        library.define(f"{name}(Tensor x, Tensor y) -> Tensor")
+        module.register_fake(f"aotc::{name}", _of_same_size, lib=library)
+    return library, torch.ops.aotc
+
+
+def _of_same_size(x: Tensor, y: Tensor) -> Tensor:
+    del y
+    return x.new_empty(x.shape)
+
+
+def _text(body: Callable[[str], str], call: OperatorCall) -> str:
+    """The function for two tensors of one shape, with the body for each element."""
+    x, y = call.operands
+    (result,) = call.results
+    *shape, element = x.removeprefix("tensor<").removesuffix(">").split("x")
+    dimensions = ", ".join(f"d{i}" for i in range(len(shape)))
+    own = f"affine_map<({dimensions}) -> ({dimensions})>"
+    unknown = [i for i, size in enumerate(shape) if size == "?"]
+    sizes = "\n".join(
+        f"  %d{i} = arith.constant {i} : index\n  %size{i} = tensor.dim %all_x, %d{i} : {x}"
+        for i in unknown
+    )
+    return f"""
+func.func @elementwise(%all_x: {x}, %all_y: {y}) -> {result} {{
+{sizes}
+  %empty = tensor.empty({", ".join(f"%size{i}" for i in unknown)}) : {result}
+  %made = linalg.generic {{
+      indexing_maps = [{own}, {own}, {own}],
+      iterator_types = [{", ".join(['"parallel"'] * len(shape))}]}}
+      ins(%all_x, %all_y : {x}, {y}) outs(%empty : {result}) {{
+  ^bb0(%x: {element}, %y: {element}, %none: {element}):
+    {body(element)}
+    linalg.yield %result : {element}
+  }} -> {result}
+  return %made : {result}
+}}
+"""
+
+
+def _power_body(e: str) -> str:
+    """A negative power is 1 / x, rounded to 0: not 0 for 1 and -1, of which odd powers are as the
+    first one."""
+    return f"""
+    %zero = arith.constant 0 : {e}
+    %one = arith.constant 1 : {e}
+    %minus_one = arith.constant -1 : {e}
+    %is_negative = arith.cmpi slt, %y, %zero : {e}
+    %odd = arith.andi %y, %one : {e}
+    %exponent = arith.select %is_negative, %odd, %y : {e}
+    %power = math.ipowi %x, %exponent : {e}
+    %is_one = arith.cmpi eq, %x, %one : {e}
+    %is_minus_one = arith.cmpi eq, %x, %minus_one : {e}
+    %is_unit = arith.ori %is_one, %is_minus_one : i1
+    %fraction = arith.select %is_unit, %power, %zero : {e}
+    %result = arith.select %is_negative, %fraction, %power : {e}"""
+
+
+def _gcd_body(e: str) -> str:
+    """By Euclid's algorithm, without a sign: the least integer has no absolute value."""
+    return f"""
+    %zero = arith.constant 0 : {e}
+    %positive_x = math.absi %x : {e}
+    %positive_y = math.absi %y : {e}
+    %result, %rest = scf.while (%a = %positive_x, %b = %positive_y) : ({e}, {e}) -> ({e}, {e}) {{
+      %goes_on = arith.cmpi ne, %b, %zero : {e}
+      scf.condition(%goes_on) %a, %b : {e}, {e}
+    }} do {{
+    ^bb0(%a: {e}, %b: {e}):
+      %remainder = arith.remui %a, %b : {e}
+      scf.yield %b, %remainder : {e}, {e}
+    }}"""
+
+
+def _nextafter_body(e: str) -> str:
+    """Floats of one sign are in the order of their bits. The neighbours of 0 are the least ones of
+    both signs."""
+    bits = f"i{e.lstrip('bf')}"
+    return f"""
+    %zero = arith.constant 0.0 : {e}
+    %one = arith.constant 1 : {bits}
+    %minus_one = arith.constant -1 : {bits}
+    %least = arith.bitcast %one : {bits} to {e}
+    %start = arith.bitcast %x : {e} to {bits}
+    %is_less = arith.cmpf olt, %x, %y : {e}
+    %is_positive = arith.cmpf ogt, %x, %zero : {e}
+    %is_away = arith.cmpi eq, %is_less, %is_positive : i1
+    %step = arith.select %is_away, %one, %minus_one : {bits}
+    %end = arith.addi %start, %step : {bits}
+    %next = arith.bitcast %end : {bits} to {e}
+    %least_there = math.copysign %least, %y : {e}
+    %is_zero = arith.cmpf oeq, %x, %zero : {e}
+    %moved = arith.select %is_zero, %least_there, %next : {e}
+    %is_there = arith.cmpf oeq, %x, %y : {e}
+    %number = arith.select %is_there, %y, %moved : {e}
+    %sum = arith.addf %x, %y : {e}
+    %is_nan = arith.cmpf uno, %x, %y : {e}
+    %result = arith.select %is_nan, %sum, %number : {e}"""
+
+
+_BODIES: dict[str, Callable[[str], str]] = {
+    "integer_power": _power_body,
+    "gcd": _gcd_body,
+    "nextafter": _nextafter_body,
+}
+LOWERINGS = {
+    one.symbol: one
+    for one in (
+        OperatorLowering(f"aotc::{name}", to_mlir=functools.partial(_text, body))
+        for name, body in _BODIES.items()
+    )
+}
