@@ -29,7 +29,12 @@ from aotc.frontends.torch.operators import (
     lowerings,
 )
 from aotc.frontends.torch.places import keep_user_frames
-from aotc.frontends.torch.refusals import check_effects, check_operators, named_refusals
+from aotc.frontends.torch.refusals import (
+    check_bags,
+    check_effects,
+    check_operators,
+    named_refusals,
+)
 from aotc.frontends.torch.scalars import wrap_scalars
 from aotc.frontends.torch.size_numbers import import_size_numbers
 from aotc.frontends.torch.sizes import unify_sizes
@@ -78,6 +83,7 @@ def import_program(program: Any, name: str) -> Any:
             warnings.simplefilter("ignore")
             own = (compaction.LOWERINGS, elementwise.LOWERINGS, fourier_rows.LOWERINGS)
             known = {**lowerings(), **{name: one for each in own for name, one in each.items()}}
+            check_bags(program)
             program = name_buffers_once(program)
             table = {**decompositions(), **decompositions_of(known)}
             drop_ranges_of_expressions(program)

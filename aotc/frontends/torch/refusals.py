@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,19 @@ _LEFT = re.compile(
     r"^(.*: error: |error: )?failed to legalize operation 'torch\.((?:aten|prims)\.[\w.]+)'",
     re.MULTILINE,
 )
+
+
+def check_bags(program: Any) -> None:
+    """Raises InputError for uses of what PyTorch computes gradients of bags from: it is not the
+    same on all devices, and some of it is left open."""
+    for node in program.graph.nodes:
+        if node.op != "call_function" or node.target is not operator.getitem:
+            continue
+        bag, number = node.args
+        name = str(bag.target).removesuffix(".default")
+        if "embedding_bag" in name and number > 0 and node.users:
+            message = f"{place_of_node(node)}result {number} of {name} has no lowering."
+            raise InputError(message, hint="the first result is that of the bags; use it alone.")
 
 
 def check_effects(program: Any) -> None:
