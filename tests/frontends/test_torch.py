@@ -259,7 +259,7 @@ def test_places_are_of_the_program() -> None:
     traces = {
         "/net.py:1: error: ": [*files, own / "frontends/torch/__init__.py"],
         f"{files[1]}:2: error: ": ["", *files[1:]],
-        "": ["", "", files[2]],
+        "": ["", "", files[2], "torch/fx/passes/runtime_assert.py"],
     }
     for place, trace in traces.items():
         lines = (f'File "{file}", line {i}, in f' for i, file in enumerate(trace, 1) if file)

@@ -164,6 +164,21 @@ def test_a_fixed_batch_and_any_sequence(tmp_path: Path) -> None:
     check(program, ({1: Dim("s")},), lambda s: (torch.randn(3, s, 32),), sizes, tmp_path)
 
 
+# Of any number of rows, and of columns from 6 to 8.
+SPLITS: dict[str, Any] = {
+    "halves": lambda x: torch.cat([part * i for i, part in enumerate(x.chunk(2, 1), 2)], 1),
+    "the last three": lambda x: x.split([x.shape[1] - 3, 3], 1)[0].relu(),
+    "of four": lambda x: torch.cat([part.flip(1) for part in x.split(4, 1)], 1),
+}
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_splits(name: str, tmp_path: Path) -> None:
+    dims = ({0: Dim.AUTO, 1: Dim.AUTO},)
+    sizes = ((4, 8), (1, 7), (3, 6))
+    check(Program(SPLITS[name]), dims, lambda n, m: (torch.randn(n, m),), sizes, tmp_path)
+
+
 # Of images of 5 x 4 points, with 3 channels: a window has one place, and does not reach the end.
 WINDOWS: dict[str, Any] = {
     "max_pool2d": (lambda x: functional.max_pool2d(x, 3, 2),),

@@ -89,6 +89,8 @@ def decompositions() -> dict[Any, Any]:
         aten.as_strided.default: _as_strided,
         aten._grouped_mm.default: _grouped_mm,
         aten.index.Tensor: _index,
+        aten.split_with_sizes.default: _split_with_sizes,
+        aten.split.Tensor: _split,
         **_of_libraries(),
     }
 
@@ -145,6 +147,28 @@ def _attention(
 
 
 # --- Mixtures of experts --------------------------------------------------------------------------
+
+
+def _split_with_sizes(x: Tensor, split_sizes: Sequence[Any], dim: int = 0) -> Any:
+    """Parts of sizes that are not all known, which torch-mlir does not take as a list."""
+    if all(isinstance(size, int) for size in split_sizes):
+        return NotImplemented
+    parts, start = [], 0
+    for size in split_sizes:
+        parts.append(x.narrow(dim, start, size))
+        start = start + size
+    return parts
+
+
+def _split(x: Tensor, split_size: Any, dim: int = 0) -> Any:
+    """Parts of a size that is not known, or of a dimension of any size: how many there are is a
+    condition of the program."""
+    size = x.shape[dim]
+    if isinstance(size, int) and isinstance(split_size, int):
+        return NotImplemented
+    count = int((size + split_size - 1) // split_size)
+    sizes = [split_size] * (count - 1)
+    return _split_with_sizes(x, [*sizes, size - split_size * (count - 1)], dim)
 
 
 def _grouped_mm(

@@ -47,6 +47,10 @@ def _user_frames(trace: str | None) -> list[tuple[str, str]]:
     import torch  # type: ignore[import-not-found, unused-ignore]
 
     library = Path(torch.__file__).parent
-    frames = re.findall(r'File "(.*)", line (\d+)', trace or "")
+    # PyTorch writes some of its own from where it lies.
+    frames = [
+        (str(library.parent / file) if file.startswith("torch/") else file, line)
+        for file, line in re.findall(r'File "(.*)", line (\d+)', trace or "")
+    ]
     others = [one for one in frames if not {library, _OWN} & {*Path(one[0]).parents}]
     return others or [one for one in frames if library / "nn" in Path(one[0]).parents]
