@@ -45,7 +45,7 @@ class Variant(Struct, frozen=True):
     `tile_columns` are the most that a block computes, `tile_k` is the step along K.
 
     For small C, tiles have half as many rows and columns, or three eighths and a quarter: their
-    rows are a multiple of 8 `rows`, their columns of 4 `vectors`.
+    rows are a multiple of 4 `rows`, their columns of 4 `vectors`.
     """
 
     rows: int = 6
@@ -374,7 +374,7 @@ class CpuBlocked(MatmulFamily[Problem]):
         """All sizes, pitches and transpositions are handled: types alone matter."""
         columns = variant.vectors * VECTOR_BYTES // ELEMENT_BYTES[computed_in(problem)]
         return (
-            variant.tile_rows % (8 * variant.rows) == 0
+            variant.tile_rows % (4 * variant.rows) == 0
             and variant.tile_columns % (4 * columns) == 0
             and has_convertible_types(problem)
         )
