@@ -6,7 +6,8 @@ NaN; numbers that are not normal are numbers here, too.
 
 Arguments are reduced as W. J. Cody and W. Waite do it (Software Manual for the Elementary
 Functions, 1980). The coefficients are minimax polynomials of the functions that the comments name,
-by Lawson's iteration, rounded to f32. Products and sums may be contracted.
+by Lawson's iteration, rounded to f32. What is multiplied and added is rounded once, on every
+processor and at every level of optimization, so that results have the same bits.
 """
 
 from __future__ import annotations
@@ -77,7 +78,6 @@ class _Numbers:
     def __init__(self, type_: Any) -> None:
         self.type = type_
         self.bits_type = with_element_type(type_, integer(32))
-        self._flags = {"fastmath": ir.Attribute.parse("#arith.fastmath<contract>")}
 
     def number(self, value: float) -> Any:
         element = ir.FloatAttr.get(ir.F32Type.get(), value)
@@ -89,13 +89,16 @@ class _Numbers:
         return constant(self.bits_type, value)
 
     def add(self, x: Any, y: Any) -> Any:
-        return create("arith.addf", [x, y], [self.type], self._flags).result
+        return binary("arith.addf", x, y)
 
     def subtract(self, x: Any, y: Any) -> Any:
-        return create("arith.subf", [x, y], [self.type], self._flags).result
+        return binary("arith.subf", x, y)
 
     def multiply(self, x: Any, y: Any) -> Any:
-        return create("arith.mulf", [x, y], [self.type], self._flags).result
+        return binary("arith.mulf", x, y)
+
+    def multiply_add(self, x: Any, y: Any, z: Any) -> Any:
+        return create("math.fma", [x, y, z], [self.type]).result
 
     def divide(self, x: Any, y: Any) -> Any:
         return binary("arith.divf", x, y)
@@ -103,7 +106,7 @@ class _Numbers:
     def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
         *others, sum_ = map(self.number, coefficients)
         for coefficient in reversed(others):
-            sum_ = self.add(self.multiply(sum_, x), coefficient)
+            sum_ = self.multiply_add(sum_, x, coefficient)
         return sum_
 
     def compare(self, predicate: int, x: Any, y: Any) -> Any:
@@ -130,16 +133,16 @@ class _Numbers:
 def _reduced(n: _Numbers, x: Any) -> tuple[Any, Any]:
     """The integer nearest to x / ln(2), and what is left of x."""
     rounds = n.number(_ROUNDS)
-    shifted = n.add(n.multiply(x, n.number(1 / math.log(2))), rounds)
+    shifted = n.multiply_add(x, n.number(1 / math.log(2)), rounds)
     count = n.subtract(shifted, rounds)
-    rest = n.subtract(x, n.multiply(count, n.number(_LN2_HIGH)))
-    rest = n.subtract(rest, n.multiply(count, n.number(_LN2_LOW)))
+    rest = n.multiply_add(count, n.number(-_LN2_HIGH), x)
+    rest = n.multiply_add(count, n.number(-_LN2_LOW), rest)
     return binary("arith.subi", n.bits(shifted), n.integer(_ROUNDS_BITS)), rest
 
 
 def _exp_less_one(n: _Numbers, rest: Any) -> Any:
     square = n.multiply(rest, rest)
-    return n.add(n.multiply(square, n.polynomial(rest, _EXP)), rest)
+    return n.multiply_add(square, n.polynomial(rest, _EXP), rest)
 
 
 def _power_of_two(n: _Numbers, exponent: Any) -> Any:
@@ -156,8 +159,8 @@ def _exp(n: _Numbers, x: Any) -> Any:
     # In two factors: of results that are not normal, or infinite, one would be none.
     half = binary("arith.shrsi", count, n.integer(1))
     others = binary("arith.subi", count, half)
-    found = binary("arith.mulf", found, _power_of_two(n, half))
-    return binary("arith.mulf", found, _power_of_two(n, others))
+    found = n.multiply(found, _power_of_two(n, half))
+    return n.multiply(found, _power_of_two(n, others))
 
 
 def _expm1(n: _Numbers, x: Any) -> Any:
@@ -167,16 +170,15 @@ def _expm1(n: _Numbers, x: Any) -> Any:
     is_large = n.compare(_OGT, magnitude, bound)
     count, rest = _reduced(n, n.select(is_large, bound, x))
     scale = _power_of_two(n, count)
-    small = n.multiply(_exp_less_one(n, rest), scale)
-    small = n.add(small, binary("arith.subf", scale, one))
-    large = binary("arith.subf", _exp(n, x), one)
+    small = n.multiply_add(_exp_less_one(n, rest), scale, n.subtract(scale, one))
+    large = n.subtract(_exp(n, x), one)
     return n.with_sign_of(n.select(is_large, large, small), x)
 
 
 def _log(n: _Numbers, x: Any) -> Any:
     # Of numbers that are not normal, 2^23 times as much.
     is_tiny = n.compare(_OLT, x, n.number(_LEAST_NORMAL))
-    scaled = n.select(is_tiny, binary("arith.mulf", x, n.number(2.0**_FRACTION_BITS)), x)
+    scaled = n.select(is_tiny, n.multiply(x, n.number(2.0**_FRACTION_BITS)), x)
     bits = n.bits(scaled)
     # The fraction is from sqrt(1/2) to sqrt(2).
     offset = 0x3F3504F3
@@ -186,12 +188,12 @@ def _log(n: _Numbers, x: Any) -> Any:
     fraction = n.of_bits(binary("arith.subi", bits, whole))
     less = n.select(is_tiny, n.integer(_FRACTION_BITS), n.integer(0))
     count = unary("arith.sitofp", binary("arith.subi", exponent, less), n.type)
-    f = binary("arith.subf", fraction, n.number(1.0))
+    f = n.subtract(fraction, n.number(1.0))
     square = n.multiply(f, f)
     tail = n.multiply(n.multiply(square, f), n.polynomial(f, _LOG))
-    tail = n.add(n.multiply(count, n.number(_LN2_LOW)), tail)
-    tail = n.subtract(tail, n.multiply(square, n.number(0.5)))
-    found = n.add(n.multiply(count, n.number(_LN2_HIGH)), n.add(tail, f))
+    tail = n.multiply_add(count, n.number(_LN2_LOW), tail)
+    tail = n.multiply_add(square, n.number(-0.5), tail)
+    found = n.multiply_add(count, n.number(_LN2_HIGH), n.add(tail, f))
     infinity = n.number(math.inf)
     zero = n.number(0.0)
     found = n.select(n.compare(_OEQ, x, infinity), infinity, found)
@@ -203,13 +205,13 @@ def _log(n: _Numbers, x: Any) -> Any:
 def _log1p(n: _Numbers, x: Any) -> Any:
     """log(u) with u = 1 + x, rounded, and what it was rounded by, divided by u."""
     one, zero = n.number(1.0), n.number(0.0)
-    u = binary("arith.addf", x, one)
-    lost = binary("arith.subf", x, binary("arith.subf", u, one))
+    u = n.add(x, one)
+    lost = n.subtract(x, n.subtract(u, one))
     is_finite = n.compare(_OLT, u, n.number(math.inf))
     # Of -1, and of infinity, the logarithm is the result.
     is_usual = binary("arith.andi", is_finite, n.compare(_OGT, u, zero))
     part = n.divide(n.select(is_usual, lost, zero), n.select(is_usual, u, one))
-    found = binary("arith.addf", _log(n, u), part)
+    found = n.add(_log(n, u), part)
     return n.with_sign_of(found, x)
 
 
@@ -217,9 +219,9 @@ def _tanh(n: _Numbers, x: Any) -> Any:
     magnitude = n.magnitude(x)
     square = n.multiply(x, x)
     small = n.multiply(square, n.polynomial(square, _TANH))
-    small = n.add(n.multiply(small, x), x)
+    small = n.multiply_add(small, x, x)
     one, two = n.number(1.0), n.number(2.0)
-    exp = _exp(n, binary("arith.addf", magnitude, magnitude))
+    exp = _exp(n, n.add(magnitude, magnitude))
     large = n.subtract(one, n.divide(two, n.add(exp, one)))
     is_small = n.compare(_OLE, magnitude, n.number(_TANH_BOUND))
     return n.with_sign_of(n.select(is_small, small, large), x)
@@ -228,11 +230,11 @@ def _tanh(n: _Numbers, x: Any) -> Any:
 def _erf(n: _Numbers, x: Any) -> Any:
     magnitude = n.magnitude(x)
     square = n.multiply(x, x)
-    small = n.add(n.multiply(n.polynomial(square, _ERF), x), x)
+    small = n.multiply_add(n.polynomial(square, _ERF), x, x)
     end = n.number(_ERFC_END)
     t = n.select(n.compare(_OGT, magnitude, end), end, magnitude)
     rest = _exp(n, n.multiply(n.polynomial(t, _ERFC), t))
-    large = binary("arith.subf", n.number(1.0), rest)
+    large = n.subtract(n.number(1.0), rest)
     is_small = n.compare(_OLE, magnitude, n.number(_ERF_BOUND))
     return n.with_sign_of(n.select(is_small, small, large), x)
 

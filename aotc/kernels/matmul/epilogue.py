@@ -135,7 +135,9 @@ def _load_neighbours(
     buffer, (first,) = Buffer(value), place.columns
     if not _has_column(operand):
         return b.load(buffer, _indices(operand, place, first))
-    if operand.is_along_rows and value.type.get_strides_and_offset()[0][-1] == 1:
+    is_contiguous = value.type.get_strides_and_offset()[0][-1] == 1
+    # Bits are no vector in memory.
+    if operand.is_along_rows and is_contiguous and operand.element in ELEMENT_BYTES:
         return b.load_vector(buffer, _indices(operand, place, first), width)
     elements = [b.load(buffer, _indices(operand, place, first + i)) for i in range(width)]
     return b.from_elements(elements, ir.VectorType.get([width], elements[0].type))
