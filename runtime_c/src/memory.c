@@ -10,12 +10,13 @@
 // Memory of the CPU device that was freed, and is kept for the next call of an entry, which needs
 // as much: the system would have to clear each page of it again. Threads take what is in a place,
 // and put something there, by one exchange.
-#define KEPT_PLACES 8
+#define KEPT_PLACES 4
 #define LEAST_KEPT_BYTES (128 << 10)
 static _Atomic(void *) kept[KEPT_PLACES];
 static atomic_uint next_place;
 
-// Memory that is kept, of at least so many bytes, and of not many more; NULL if there is none.
+// Memory that is kept, of at least so many bytes, and of not many more. If there is none, NULL, and
+// what was kept the longest is freed: calls of many sizes do not pile it up.
 static void *take_kept(uint64_t bytes) {
   if (bytes < LEAST_KEPT_BYTES) {
     return NULL;
@@ -31,12 +32,14 @@ static void *take_kept(uint64_t bytes) {
     }
     free(atomic_exchange(&kept[i], pointer));
   }
+  unsigned oldest = atomic_load_explicit(&next_place, memory_order_relaxed);
+  free(atomic_exchange(&kept[oldest % KEPT_PLACES], NULL));
   return NULL;
 }
 
 // Keeps the memory, in the place of what was kept the longest, or frees it.
 static void keep(void *pointer) {
-  if (malloc_usable_size(pointer) >= LEAST_KEPT_BYTES) {
+  if (malloc_usable_size(pointer) >= LEAST_KEPT_BYTES && (uintptr_t)pointer % HOST_ALIGNMENT == 0) {
     unsigned place = atomic_fetch_add_explicit(&next_place, 1, memory_order_relaxed);
     pointer = atomic_exchange(&kept[place % KEPT_PLACES], pointer);
   }
@@ -54,6 +57,11 @@ void *aotc_rt_host_allocate(uint64_t bytes) {
   if (pointer != NULL) {
     return pointer;
   }
+  if (posix_memalign(&pointer, HOST_ALIGNMENT, aotc_rt_at_least_one(bytes)) == 0) {
+    return pointer;
+  }
+  // What is kept may be what is missing.
+  aotc_rt_host_unload();
   if (posix_memalign(&pointer, HOST_ALIGNMENT, aotc_rt_at_least_one(bytes)) != 0) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for %llu bytes", (unsigned long long)bytes);
     return NULL;

@@ -166,7 +166,7 @@ def _split(x: Tensor, split_size: Any, dim: int = 0) -> Any:
     size = x.shape[dim]
     if isinstance(size, int) and isinstance(split_size, int):
         return NotImplemented
-    count = int((size + split_size - 1) // split_size)
+    count = max(int((size + split_size - 1) // split_size), 1)
     sizes = [split_size] * (count - 1)
     return _split_with_sizes(x, [*sizes, size - split_size * (count - 1)], dim)
 

@@ -1,16 +1,15 @@
-"""Transposed convolutions → a convolution for each phase of the result.
+"""Transposed convolutions with a stride → one convolution for all phases of the result.
 
-With a stride of s, every s-th place of the result, from r on, depends on every s-th tap alone. As
-one convolution of an input with zeros in between, as torch-mlir has it, all taps are multiplied.
+With a stride of s, every s-th place of the result depends on every s-th tap alone. So it is a
+convolution with s times as many channels along each dimension, and an s-th of the taps, whose
+results are interleaved, and cut by the padding. As a convolution of an input with zeros in between,
+as torch-mlir has it, all taps are multiplied at each place.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
-
-from msgspec import Struct
 
 Tensor = Any
 
@@ -30,6 +29,8 @@ def _convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
     rank = x.dim() - 2
     numbers = [*stride, *padding, *dilation, *output_padding]
     if (
@@ -41,99 +42,63 @@ def _convolution(
         or not all(isinstance(number, int) for number in (*numbers, *weight.shape))
     ):
         return NotImplemented
-    given = zip(*(_each(one, rank) for one in (stride, padding, output_padding)), strict=True)
-    axes = [
-        _Axis(size=x.shape[2 + i], taps=weight.shape[2 + i], stride=s, padding=p, more=o)
-        for i, (s, p, o) in enumerate(given)
+    strides, pads, more = (_each(one, rank) for one in (stride, padding, output_padding))
+    taps = list(weight.shape[2:])
+    # Of each phase; behind the last tap there are zeros.
+    own = [
+        -(-(k + max(0, m - p)) // s) for k, m, p, s in zip(taps, more, pads, strides, strict=True)
     ]
-    if any(axis.places <= 0 for axis in axes):
-        return NotImplemented
-    inputs, each = weight.shape[:2]
-    kernel = weight.reshape(groups, inputs // groups, each, *weight.shape[2:]).transpose(1, 2)
-    kernel = kernel.reshape(groups * each, inputs // groups, *weight.shape[2:])
-    phases = [
-        _phase(x, kernel, axes, remainders, groups)
-        for remainders in itertools.product(*(range(axis.stride) for axis in axes))
-    ]
-    return _joined(phases, axes, bias)
-
-
-class _Axis(Struct, frozen=True):
-    """A spatial dimension: its size, how many taps the weight has along it, and the arguments."""
-
-    size: Any
-    taps: int
-    stride: int
-    padding: int
-    more: int
-
-    @property
-    def _own(self) -> int:
-        """The size of the result, less `stride` for each place of the input but the last."""
-        return self.taps - 2 * self.padding + self.more
-
-    @property
-    def places(self) -> int:
-        """How many more places a phase has than the input, and one."""
-        return -(-self._own // self.stride)
-
-    @property
-    def excess(self) -> int:
-        """How much longer all phases together are than the result."""
-        return self.places * self.stride - self._own
-
-    def window(self, remainder: int) -> tuple[list[int], int, int]:
-        """The taps of the phase, the last one first; how many zeros are in front of its input, and
-        behind it: fewer than none where the input is cut."""
-        first, tap = divmod(remainder + self.padding, self.stride)
-        taps = list(range(tap, self.taps, self.stride))
-        return taps[::-1], len(taps) - 1 - first, self.places - 1 + first
+    kernel = _kernel(weight, strides, own, groups)
+    ones = [1] * rank
+    less = [count - 1 for count in own]
+    made = torch.ops.aten.convolution.default(
+        x, kernel, None, ones, less, ones, False, [0] * rank, groups
+    )
+    whole = _interleaved(made, strides, groups)
+    for axis in range(rank):
+        length = (x.shape[2 + axis] - 1) * strides[axis]
+        length = length + taps[axis] + more[axis] - 2 * pads[axis]
+        whole = whole.narrow(2 + axis, pads[axis], length)
+    return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
 
 
 def _each(numbers: Sequence[int], rank: int) -> list[int]:
     return list(numbers) * rank if len(numbers) == 1 else list(numbers)
 
 
-def _phase(
-    x: Tensor, kernel: Tensor, axes: Sequence[_Axis], remainders: Sequence[int], groups: int
-) -> Tensor:
-    """The places whose distance from the first one has these remainders."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
-
-    pads: list[int] = []
-    shape = [x.shape[0], kernel.shape[0]]
-    for dimension, (axis, remainder) in enumerate(zip(axes, remainders, strict=True)):
-        taps, before, behind = axis.window(remainder)
-        taken = [kernel.narrow(2 + dimension, tap, 1) for tap in taps]
-        kernel = torch.cat(taken, 2 + dimension) if taken else kernel.narrow(2 + dimension, 0, 0)
-        pads = [before, behind, *pads]
-        shape.append(axis.size - 1 + axis.places)
-    if kernel.numel() == 0:
-        return x.new_zeros(shape)
-    padded = torch.constant_pad_nd(x, pads) if any(pads) else x
-    ones, zeros = [1] * len(axes), [0] * len(axes)
-    return torch.ops.aten.convolution.default(
-        padded, kernel, None, ones, zeros, ones, False, zeros, groups
-    )
-
-
-def _joined(phases: Sequence[Tensor], axes: Sequence[_Axis], bias: Tensor | None) -> Tensor:
-    """The places of all phases in their order."""
+def _kernel(weight: Tensor, strides: list[int], own: list[int], groups: int) -> Tensor:
+    """[inputs, outputs of a group, taps ...] → [groups x phases x outputs, inputs of a group, taps
+    of a phase, the last one first, ...]."""
     import torch
 
-    rank = len(axes)
-    strides = [axis.stride for axis in axes]
-    batch, channels, *sizes = phases[0].shape
-    # [phases, batch, channels, places ...] → [batch, channels, places, stride, places, stride ...]
-    stacked = torch.stack(list(phases)).reshape([*strides, batch, channels, *sizes])
-    order = [rank, rank + 1]
-    for i in range(rank):
-        order += [rank + 2 + i, i]
-    whole = stacked.permute(order).reshape(
-        [batch, channels, *(size * stride for size, stride in zip(sizes, strides, strict=True))]
+    rank = len(strides)
+    inputs, each, *taps = weight.shape
+    ends = [s * count - k for s, count, k in zip(strides, own, taps, strict=True)]
+    if any(ends):
+        weight = torch.constant_pad_nd(weight, [pad for end in reversed(ends) for pad in (0, end)])
+    parted = weight.reshape(
+        [groups, inputs // groups, each]
+        + [number for pair in zip(own, strides, strict=True) for number in pair]
     )
-    for dimension, axis in enumerate(axes):
-        if axis.excess:
-            length = whole.shape[2 + dimension] - axis.excess
-            whole = whole.narrow(2 + dimension, 0, length)
-    return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
+    phases, counts = range(4, 3 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
+    kernel = parted.permute([0, *phases, 2, 1, *counts])
+    channels = groups * each
+    for s in strides:
+        channels *= s
+    return kernel.reshape([channels, inputs // groups, *own]).flip(list(range(2, 2 + rank)))
+
+
+def _interleaved(made: Tensor, strides: list[int], groups: int) -> Tensor:
+    """[batch, groups x phases x outputs, places ...] → [batch, groups x outputs, places x phases
+    ...]."""
+    rank = len(strides)
+    batch, channels, *places = made.shape
+    each = channels // groups
+    for s in strides:
+        each //= s
+    parted = made.reshape([batch, groups, *strides, each, *places])
+    order = [0, 1, 2 + rank]
+    for axis in range(rank):
+        order += [3 + rank + axis, 2 + axis]
+    sizes = [size * s for size, s in zip(places, strides, strict=True)]
+    return parted.permute(order).reshape([batch, groups * each, *sizes])

@@ -62,6 +62,8 @@ def _interchange(generic: Any, order: list[int]) -> None:
     generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
     generic.attributes["iterator_types"] = ir.ArrayAttr.get([kinds[loop] for loop in order])
     for index in ops.find(generic, "linalg.index"):
+        if ops.enclosing(index, "linalg.generic") != generic:
+            continue
         attribute = ir.IntegerAttr(index.attributes["dim"])
         index.attributes["dim"] = ir.IntegerAttr.get(attribute.type, place[attribute.value])
 

@@ -12,9 +12,13 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import ir
 
+_TYPES = ("f32", "f64", "i32", "i64")
+_PURE = ("arith.", "math.", "index.", "affine.apply")
+
 
 def load_under_conditions(root: Any) -> None:
-    """Changes the loads of f32 and wider elements in `root`, in place."""
+    """Changes those in `root`, in place, of elements of 32 bits and more: there are no masked loads
+    of narrower ones everywhere."""
     for select in ops.find(root, "arith.select"):
         load = ops.defining(select.operands[1])
         if load is not None and load.name == "memref.load":
@@ -24,7 +28,13 @@ def load_under_conditions(root: Any) -> None:
 def _put_inside(select: Any, load: Any) -> None:
     condition, value, other = select.operands
     selected = [_selected(index, condition) for index in load.operands[1:]]
-    if not any(selected) or len(list(load.results[0].uses)) != 1 or load.block != select.block:
+    if (
+        not any(selected)
+        or len(list(load.results[0].uses)) != 1
+        or load.block != select.block
+        or str(value.type) not in _TYPES
+        or not _is_pure_between(load, select)
+    ):
         return
     with select.location, ir.InsertionPoint(select):
         branch = ops.create("scf.if", [condition], [value.type], regions=2)
@@ -37,6 +47,15 @@ def _put_inside(select: Any, load: Any) -> None:
     select.results[0].replace_all_uses_with(branch.results[0])
     ops.erase(select)
     ops.erase(load)
+
+
+def _is_pure_between(load: Any, select: Any) -> bool:
+    """Whether what stands between the two neither writes memory nor waits for others that do."""
+    between = [one.operation for one in select.block.operations]
+    between = between[between.index(load) + 1 : between.index(select)]
+    return all(
+        one.name.startswith(_PURE) or one.name in ("memref.load", "memref.dim") for one in between
+    )
 
 
 def _selected(index: Any, condition: Any) -> Any | None:

@@ -38,6 +38,20 @@ func.func @others(%x: memref<?xf32>, %i: index, %is_in: i1) -> (f32, f32, f32) {
   %w = arith.select %is_in, %read, %zero : f32
   return %v, %w, %read : f32, f32, f32
 }
+
+// What is read before a store is not read behind it.
+// CHECK-LABEL: func.func @before_a_store
+// CHECK: %[[OLD:.*]] = memref.load
+// CHECK-NEXT: memref.store
+// CHECK-NOT: scf.if
+func.func @before_a_store(%x: memref<?xf32>, %i: index, %is_in: i1, %new: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %at = arith.select %is_in, %i, %c0 : index
+  %old = memref.load %x[%at] : memref<?xf32>
+  memref.store %new, %x[%i] : memref<?xf32>
+  %v = arith.select %is_in, %old, %new : f32
+  return %v : f32
+}
 """
 
 
