@@ -83,7 +83,8 @@ def test_arguments_take_time_in_proportion(aotc: Aotc, mlir_file: MlirFile, tmp_
         return sum(end[:4]) - sum(begin[:4])
 
     seconds(10)  # loads and makes what is made once
-    times = [seconds(count) for count in (2500, 5000)]
+    # The least of three: others use the machine, too.
+    times = [min(seconds(count) for _ in range(3)) for count in (2500, 5000)]
     assert times[1] < 3 * times[0], times
 
 
