@@ -113,10 +113,7 @@ func.func @masked_scatter(%x: {x}, %mask: {mask}, %ends: {ends}, %size: {count},
 """
 
 
-LOWERINGS = {
-    one.symbol: one
-    for one in (
-        OperatorLowering("aotc::repeat_interleave", to_mlir=_repeat_interleave),
-        OperatorLowering("aotc::masked_scatter", to_mlir=_masked_scatter),
-    )
-}
+LOWERINGS = (
+    OperatorLowering("aotc::repeat_interleave", to_mlir=_repeat_interleave),
+    OperatorLowering("aotc::masked_scatter", to_mlir=_masked_scatter),
+)

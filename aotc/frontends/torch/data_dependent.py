@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aotc.errors import InputError
+from aotc.frontends.torch.operators import define_operators
 from aotc.frontends.torch.places import place_of_tracing
 
 Tensor = Any
@@ -432,26 +433,14 @@ def _repeated_once(size: Tensor) -> Tensor:
 # --- aotc's operators -----------------------------------------------------------------------------
 
 
-def _operators() -> Any:
-    _, operators = _library()
-    return operators
-
-
 @functools.cache
-def _library() -> tuple[Any, Any]:
-    """PyTorch's library that has the operators, and lives as long, and they."""
-    import torch
-
-    module: Any = torch.library
-    library = module.Library("aotc", "FRAGMENT")
-    library.define("repeat_interleave(Tensor ends, Tensor size, int? known_size=None) -> Tensor")
-    library.define(
+def _operators() -> Any:
+    repeat = "repeat_interleave(Tensor ends, Tensor size, int? known_size=None) -> Tensor"
+    scatter = (
         "masked_scatter(Tensor x, Tensor mask, Tensor ends, Tensor size, Tensor source, "
         "bool is_exact) -> Tensor"
     )
-    module.register_fake("aotc::repeat_interleave", _of_unknown_size, lib=library)
-    module.register_fake("aotc::masked_scatter", _of_same_size, lib=library)
-    return library, torch.ops.aotc
+    return define_operators({repeat: _of_unknown_size, scatter: _of_same_size})
 
 
 def _of_unknown_size(ends: Tensor, size: Tensor, known_size: int | None = None) -> Tensor:

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from aotc.frontends.torch.operators import OperatorCall, OperatorLowering
+from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
 
 Tensor = Any
 
@@ -67,24 +67,17 @@ def _applied(name: str, x: Tensor, y: Tensor) -> Tensor:
     import torch
 
     broadcast: Any = torch.broadcast_tensors
-    _, operators = _library()
-    return getattr(operators, name).default(*broadcast(x, y))
+    return getattr(_operators(), name).default(*broadcast(x, y))
 
 
 # --- aotc's operators -----------------------------------------------------------------------------
 
 
 @functools.cache
-def _library() -> tuple[Any, Any]:
-    """PyTorch's library that has the operators, and lives as long, and they."""
-    import torch
-
-    module: Any = torch.library
-    library = module.Library("aotc", "FRAGMENT")
-    for name in _BODIES:
-        library.define(f"{name}(Tensor x, Tensor y) -> Tensor")
-        module.register_fake(f"aotc::{name}", _of_same_size, lib=library)
-    return library, torch.ops.aotc
+def _operators() -> Any:
+    return define_operators(
+        {f"{name}(Tensor x, Tensor y) -> Tensor": _of_same_size for name in _BODIES}
+    )
 
 
 def _of_same_size(x: Tensor, y: Tensor) -> Tensor:
@@ -186,10 +179,7 @@ _BODIES: dict[str, Callable[[str], str]] = {
     "gcd": _gcd_body,
     "nextafter": _nextafter_body,
 }
-LOWERINGS = {
-    one.symbol: one
-    for one in (
-        OperatorLowering(f"aotc::{name}", to_mlir=functools.partial(_text, body))
-        for name, body in _BODIES.items()
-    )
-}
+LOWERINGS = tuple(
+    OperatorLowering(f"aotc::{name}", to_mlir=functools.partial(_text, body))
+    for name, body in _BODIES.items()
+)

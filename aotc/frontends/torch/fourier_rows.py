@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from aotc.frontends.torch.constants import constant
-from aotc.frontends.torch.operators import OperatorCall, OperatorLowering
+from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
 from aotc.module_names import FOURIER
 
 Tensor = Any
@@ -77,26 +77,14 @@ def _roots(length: int, count: int, sign: int, like: Tensor) -> Tensor:
     return constant(np.stack([roots.real, roots.imag], -1), like.dtype)
 
 
-def _operators() -> Any:
-    _, operators = _library()
-    return operators
-
-
 @functools.cache
-def _library() -> tuple[Any, Any]:
-    """PyTorch's library that has the operator, and lives as long, and it."""
-    import torch
-
-    module: Any = torch.library
-    library = module.Library("aotc", "FRAGMENT")
-    library.define(
+def _operators() -> Any:
+    rows = (
         "fourier_rows(Tensor x, Tensor result, Tensor roots, str kind, int length, int sign, "
         "bool lies_last, bool is_written_last) -> Tensor"
     )
-    library.define("fourier_halves(Tensor x, Tensor roots, int count) -> Tensor")
-    module.register_fake("aotc::fourier_rows", _like_result, lib=library)
-    module.register_fake("aotc::fourier_halves", _of_count, lib=library)
-    return library, torch.ops.aotc
+    halves = "fourier_halves(Tensor x, Tensor roots, int count) -> Tensor"
+    return define_operators({rows: _like_result, halves: _of_count})
 
 
 def _like_result(x: Tensor, result: Tensor, *arguments: Any) -> Tensor:
@@ -250,10 +238,7 @@ func.func @halves(%x: {x}, %roots: {roots}) -> {y} {{
 """
 
 
-LOWERINGS = {
-    one.symbol: one
-    for one in (
-        OperatorLowering("aotc::fourier_rows", to_mlir=_rows_text),
-        OperatorLowering("aotc::fourier_halves", to_mlir=_halves_text),
-    )
-}
+LOWERINGS = (
+    OperatorLowering("aotc::fourier_rows", to_mlir=_rows_text),
+    OperatorLowering("aotc::fourier_halves", to_mlir=_halves_text),
+)

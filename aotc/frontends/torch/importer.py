@@ -81,8 +81,8 @@ def import_program(program: Any, name: str) -> Any:
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            own = (compaction.LOWERINGS, elementwise.LOWERINGS, fourier_rows.LOWERINGS)
-            known = {**lowerings(), **{name: one for each in own for name, one in each.items()}}
+            own = (*compaction.LOWERINGS, *elementwise.LOWERINGS, *fourier_rows.LOWERINGS)
+            known = {**lowerings(), **{one.symbol: one for one in own}}
             check_bags(program)
             program = name_buffers_once(program)
             table = {**decompositions(), **decompositions_of(known)}

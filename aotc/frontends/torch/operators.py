@@ -23,6 +23,7 @@ _NAME = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?")
 # Namespaces whose operators are torch-mlir's and aotc's to lower.
 _OWN = ("aten", "prims", "prim", "quantized_decomposed", "higher_order")
 _registered: dict[str, OperatorLowering] = {}
+_libraries: list[Any] = []
 
 
 class OperatorCall(Struct, frozen=True):
@@ -77,6 +78,21 @@ class OperatorLowering(Struct, frozen=True):
     def _parts(self) -> tuple[str, str, str]:
         library, operator, overload = _NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
         return str(library), str(operator), str(overload or "default")
+
+
+def define_operators(fakes: dict[str, Callable[..., Any]]) -> Any:
+    """The namespace of aotc's own operators in PyTorch's graphs, with these defined: by their
+    schemas, the functions for tensors without elements. To be called once for each."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    module: Any = torch.library
+    library = module.Library("aotc", "FRAGMENT")
+    # The operators are gone with it.
+    _libraries.append(library)
+    for schema, fake in fakes.items():
+        library.define(schema)
+        module.register_fake(f"aotc::{schema.partition('(')[0]}", fake, lib=library)
+    return torch.ops.aotc
 
 
 def register(lowering: OperatorLowering) -> OperatorLowering:
