@@ -77,6 +77,71 @@ def test_many_updates_of_few_places(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, exact[0].numpy(), rtol=1e-4, atol=1e-3)
 
 
+def _most_to_one(shape: tuple[int, ...], places: int) -> Any:
+    return torch.where(torch.rand(shape) < 0.5, 7, torch.randint(0, places, shape))
+
+
+# More updates of one place than are ranked (1,024), rows whose index is expanded, and few places.
+MANY: dict[str, Callable[[], tuple[Any, ...]]] = {
+    "rows": lambda: (
+        lambda x, i, y: x.index_add(0, i, y),
+        torch.randn(4096, 3),
+        _most_to_one((4500,), 4096),
+        torch.randn(4500, 3),
+    ),
+    "elements": lambda: (
+        lambda x, i, y: x.scatter_add(1, i, y),
+        torch.randn(3, 3000),
+        _most_to_one((2, 3500), 3000),
+        torch.randn(2, 3500),
+    ),
+    "columns": lambda: (
+        lambda x, i, y: x.scatter_add(0, i, y),
+        torch.randn(3000, 3),
+        _most_to_one((3500, 2), 3000),
+        torch.randn(3500, 3),
+    ),
+    "an expanded index": lambda: (
+        lambda x, i, y: x.scatter_reduce(0, i.unsqueeze(1).expand(-1, 5), y, "prod"),
+        torch.randn(40, 5),
+        torch.randint(0, 40, (70,)),
+        torch.randn(70, 5),
+    ),
+    "the last of many": lambda: (
+        lambda x, i, y: x.scatter(0, i, y),
+        torch.randn(90),
+        torch.cat([torch.randint(0, 40, (70,)), torch.arange(30, 80)]),
+        torch.randn(120).sort().values,
+    ),
+    "extrema of small integers": lambda: (
+        lambda x, i, y: x.scatter_reduce(0, i, y, "amin"),
+        torch.randint(-99, 99, (90,), dtype=torch.int16),
+        torch.randint(0, 90, (2000,)),
+        torch.randint(-9999, 9999, (2000,), dtype=torch.int16),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_updates(name: str, tmp_path: Path) -> None:
+    """Updates of a place are combined in their order: the bits are the same on each run."""
+    torch.manual_seed(2)
+    function, *inputs = MANY[name]()
+    module = Scatter(function)
+    wide = [one.double() if one.is_floating_point() else one for one in inputs]
+    (expected,) = (one.numpy() for one in module(*wide))
+    artifact = built(module, tuple(inputs), tmp_path)
+    like = np.zeros(expected.shape, module(*inputs)[0].numpy().dtype)
+    found = [call(artifact, "scatters", [x.numpy() for x in inputs], [like])[0] for _ in range(2)]
+    np.testing.assert_array_equal(*found)
+    if name == "the last of many":
+        # PyTorch leaves any of them.
+        numbers = {int(place): k for k, place in enumerate(inputs[1])}
+        for place, k in numbers.items():
+            expected[place] = wide[2][k]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("place", [6, -1])
 def test_a_place_out_of_bounds_is_an_error(place: int, tmp_path: Path) -> None:
     inputs = (torch.zeros(4, 6, 10), torch.zeros(4, 3, 10, dtype=torch.int64), torch.ones(4, 3, 10))

@@ -22,6 +22,7 @@ from aotc.frontends.torch.elementwise import elementwise_decompositions
 from aotc.frontends.torch.extrema import extremum_decompositions
 from aotc.frontends.torch.quantized import quantized_decompositions
 from aotc.frontends.torch.resampling import resampling_decompositions
+from aotc.frontends.torch.scatters import scatter_decompositions
 from aotc.frontends.torch.special import special_functions
 from aotc.frontends.torch.transposed import transposed_decompositions
 
@@ -73,13 +74,7 @@ def decompositions() -> dict[Any, Any]:
         aten._pdist_forward.default: _pdist,
         aten.searchsorted.Tensor: _searchsorted,
         aten.histc.default: _histc,
-        aten.scatter_reduce.two: _scatter_reduce,
-        **{
-            operator: functools.partial(_counted_from_start, operator)
-            for operator in (aten.scatter.src, aten.scatter.value, aten.scatter_add.default)
-        },
-        aten.index_add.default: functools.partial(_index_add, table[aten.index_add.default]),
-        aten.index_reduce.default: _index_reduce,
+        **scatter_decompositions(aten),
         aten.put.default: _put,
         aten.block_diag.default: _block_diag,
         aten.diagonal_scatter.default: _diagonal_scatter,
@@ -488,54 +483,6 @@ def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 
 # --- Scatters -------------------------------------------------------------------------------------
-
-
-def _scatter_reduce(
-    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    """A mean of integers is rounded down, not to 0."""
-    if dim < 0:
-        dim += max(x.dim(), 1)
-        return x.scatter_reduce(dim, index, src, reduce, include_self=include_self)
-    if reduce != "mean" or x.dtype.is_floating_point:
-        return NotImplemented
-    import torch
-
-    ones = torch.ones_like(x) if include_self else torch.zeros_like(x)
-    counts = ones.scatter_add(dim, index, torch.ones_like(src)).clamp(min=1)
-    total = torch.scatter_reduce(x, dim, index, src, "sum", include_self=include_self)
-    return torch.div(total, counts, rounding_mode="floor")
-
-
-def _counted_from_start(operator: Any, x: Tensor, dim: int, *arguments: Any) -> Tensor:
-    """The dimension: torch-mlir's lowering of scatters ends with a signal where it is negative."""
-    return operator(x, dim + max(x.dim(), 1), *arguments) if dim < 0 else NotImplemented
-
-
-def _index_add(
-    of_some: Any, x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
-) -> Tensor:
-    """torch-mlir's lowering of `index_put` takes 0 rows for one."""
-    if index.dim() == 0 or (isinstance(index.shape[0], int) and index.shape[0] > 0):
-        return of_some(x, dim, index, source, alpha=alpha)
-    return x.scatter_add(dim, _along(index, dim, source), source if alpha == 1 else source * alpha)
-
-
-def _along(index: Tensor, dim: int, source: Tensor) -> Tensor:
-    """The place along a dimension for each element of the source."""
-    shape = [1] * source.dim()
-    shape[dim] = -1
-    return index.long().reshape(shape).expand(source.shape)
-
-
-def _index_reduce(
-    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
-) -> Tensor:
-    import torch
-
-    dim %= x.dim()
-    places = _along(index, dim, source)
-    return torch.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
 
 
 def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from aotc.errors import InputError
-from aotc.frontends.torch import compaction, elementwise, fourier_rows
+from aotc.frontends.torch import compaction, elementwise, fourier_rows, scatters
 from aotc.frontends.torch.assertions import simplify_assertions
 from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
@@ -81,7 +81,8 @@ def import_program(program: Any, name: str) -> Any:
     try:
         with ALONE, warnings.catch_warnings(), kept_logs():
             warnings.simplefilter("ignore")
-            own = (*compaction.LOWERINGS, *elementwise.LOWERINGS, *fourier_rows.LOWERINGS)
+            modules = (compaction, elementwise, fourier_rows, scatters)
+            own = [lowering for module in modules for lowering in module.LOWERINGS]
             known = {**lowerings(), **{one.symbol: one for one in own}}
             check_bags(program)
             program = name_buffers_once(program)

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.errors import InputError, ToolError
+from aotc.frontends.helpers import inline_helpers
 from aotc.frontends.torch_mlir.dialect import builtin_type
 from aotc.input.source import find_place
 
@@ -173,7 +174,8 @@ def call_functions(module: Any, known: dict[str, OperatorLowering]) -> list[Defi
 
 def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
     """Puts the functions in the place of their declarations. Raises InputError for a text that is
-    not one function of the types that it should have."""
+    not that of a function of the types that it should have: the last one of the text, which may
+    call each of those before it once."""
     from torch_mlir import ir
 
     for definition in definitions:
@@ -183,9 +185,10 @@ def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
         except ir.MLIRError as error:
             raise InputError(f"{start} what MLIR cannot read: {error}") from None
         found = [one.operation for one in parsed.body.operations]
-        if len(found) != 1 or found[0].name != "func.func" or not found[0].regions[0].blocks:
+        if not found or any(one.name != "func.func" or not one.regions[0].blocks for one in found):
             raise InputError(f"{start} another text than that of one func.func.")
-        type_ = ir.FunctionType(ir.TypeAttr(found[0].attributes["function_type"]).value)
+        function = inline_helpers(parsed)
+        type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
         types = tuple(tuple(map(str, side)) for side in (type_.inputs, type_.results))
         if types != definition.types:
             wanted, given = (" -> ".join(map(", ".join, one)) for one in (definition.types, types))
@@ -193,7 +196,7 @@ def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
         for one in module.body.operations:
             if ir.StringAttr(one.operation.attributes["sym_name"]).value == definition.name:
                 with module.context, ir.InsertionPoint(one.operation):
-                    copy = found[0].clone()
+                    copy = function.clone()
                 for inner in ops.walk(copy):
                     # Places in the text are none in the program.
                     inner.location = one.operation.location

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.frontends.helpers import inline_helpers
 from aotc.frontends.torch_mlir.tm_tensor.scans import scan_text
 from aotc.frontends.torch_mlir.tm_tensor.scatters import scatter_text
 from aotc.frontends.torch_mlir.tm_tensor.sorts import sort_text, topk_text
@@ -32,15 +33,9 @@ def lower_tm_tensor(module: Any) -> None:
 def _replace(ir: Any, operation: Any, text: str) -> None:
     """Puts the body of the text's last function in the place of `operation`: in it, what the
     operation's region does in the place of calls of `@region`, and the bodies of other functions of
-    the text in the place of their calls, of which each has one, by the last function."""
+    the text in the place of their calls, of which each has one."""
     parsed = ir.Module.parse(text)
-    functions = {ops.symbol_of(one.operation): one.operation for one in parsed.body.operations}
-    function = list(functions.values())[-1]
-    for call in ops.find(function, "func.call"):
-        callee = ops.callee_of(call)
-        if callee != "region":
-            ops.replace_by_body(call, functions[callee].regions[0].blocks[0], call.operands)
-            ops.erase(call)
+    function = inline_helpers(parsed, kept=("region",))
     for call in ops.find(function, "func.call"):
         with ir.InsertionPoint(call):
             result = _clone(operation.regions[0].blocks[0], list(call.operands))

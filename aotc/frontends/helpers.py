@@ -1,0 +1,24 @@
+"""Functions that a text of MLIR defines beside its last one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from aotc import ops
+
+
+def inline_helpers(module: Any, kept: Collection[str] = ()) -> Any:
+    """The last function of a module, in which calls of the others, but for those `kept`, are their
+    bodies. Each of them is called once."""
+    functions = {ops.symbol_of(one.operation): one.operation for one in module.body.operations}
+    *_, function = functions.values()
+    helpers = functions.keys() - set(kept)
+    while calls := [
+        one for one in ops.find(function, "func.call") if ops.callee_of(one) in helpers
+    ]:
+        for call in calls:
+            body = functions[ops.callee_of(call)].regions[0].blocks[0]
+            ops.replace_by_body(call, body, call.operands)
+            ops.erase(call)
+    return function

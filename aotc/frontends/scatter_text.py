@@ -1,0 +1,578 @@
+"""Scatters: texts of functions that combine updates with the elements of a tensor at given places.
+
+Several updates may have one place. The text depends on how they are combined:
+
+- If the last one is left, an atomic maximum finds its number for each place.
+- If the order does not matter, updates are combined by atomic operations.
+- Otherwise the updates of a place are put together, in their order, and one thread for each element
+  combines them. An atomic counter for each place tells how many updates it has, and gives each of
+  them a slot, in an arbitrary order. The number of smaller numbers among those of the place then is
+  its rank. Where a place has so many updates that this takes too long, they are sorted instead.
+
+So the result has the same bits whatever runs it, and no two threads write to one place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from aotc.frontends.merge_sort import MergeSort
+from aotc.frontends.row_scan import RowScan
+from aotc.frontends.tensor_text import size_lines
+
+# With more updates for each place, they are sorted.
+_MOST_OF_PLACE = 64
+# With more updates of one place, one thread puts them in order: it looks at the places of all.
+_MOST_RANKED = 1024
+# Operations of integers whose order does not matter, as `memref.atomic_rmw` names them.
+_ATOMIC = {
+    "arith.addi": "addi",
+    "arith.maxsi": "maxs",
+    "arith.minsi": "mins",
+    "arith.maxui": "maxu",
+    "arith.minui": "minu",
+    "arith.andi": "andi",
+    "arith.ori": "ori",
+}
+
+
+class Points:
+    """The places that updates have. A point is an index of the tensor of indices, but for a
+    dimension of coordinates; its number is its index along the dimension that updates of one place
+    differ in.
+
+    `loops` are the names and the extents of a point's indices, `number` the one of these that is
+    the number. `lines` make %at0, ..., the coordinates of type i64 along the dimensions `named` of
+    the result; of these, those of `checked` may be out of bounds. `update` is an index of the
+    updates for %number, with `%d0`, ... for the other dimensions of the result and `%to0`, ... for
+    `named` ones. `count` is the number of points, and `most` the one along the number's dimension,
+    if these are known.
+    """
+
+    def __init__(
+        self,
+        loops: Sequence[tuple[str, str]],
+        number: str,
+        lines: str,
+        named: Sequence[int],
+        checked: Sequence[int],
+        update: Sequence[str],
+        count: int | None,
+        most: int | None,
+    ) -> None:
+        self.loops, self.number, self.lines = loops, number, lines
+        self.named, self.checked, self.update = named, checked, update
+        self.count, self.most = count, most
+
+
+class Scatter:
+    """`types` are those of the updates, the indices and the result. `operation` is the name of the
+    operation that combines, or "" if the update is left, or None of any other one: `@region` is
+    called for it, with an update and what was there."""
+
+    def __init__(
+        self, ir: Any, types: tuple[Any, Any, Any], points: Points, operation: str | None
+    ) -> None:
+        self._ir = ir
+        self._updates, self._indices, self._result = types
+        self._points, self._operation = points, operation
+        self._rank, self._element = self._result.rank, self._result.element_type
+        self._others = [of for of in range(self._rank) if of not in points.named]
+        sizes = [self._result.shape[of] for of in points.named]
+        is_known = not any(self._result.is_dynamic_dim(of) for of in points.named)
+        self._places = math.prod(sizes) if is_known else None
+
+    # --- What forms have in common -----------------------------------------------------------
+
+    def _names(self) -> str:
+        return ", ".join(name for name, _ in self._points.loops)
+
+    def _loops(self) -> str:
+        return f"({self._names()}) in ({', '.join(extent for _, extent in self._points.loops)})"
+
+    def _of_places(self, element: str) -> str:
+        return f"{'?' if self._places is None else self._places}x{element}"
+
+    def _of_points(self, element: str) -> str:
+        return f"{'?' if self._points.count is None else self._points.count}x{element}"
+
+    def _allocate(self, name: str, type_: str) -> str:
+        """A buffer of an element for each point."""
+        given = "%points" if type_.startswith("?") else ""
+        return f"%{name} = memref.alloc({given}) : memref<{type_}>"
+
+    def _prologue(self) -> str:
+        points = "\n".join(
+            f"%points{i} = arith.muli %{f'points{i - 1}' if i else 'c1'}, {extent} : index"
+            for i, (_, extent) in enumerate(self._points.loops)
+        )
+        places = "\n".join(
+            f"%places{i} = arith.muli %{f'places{i - 1}' if i else 'c1'}, %size{of} : index"
+            for i, of in enumerate(self._points.named)
+        )
+        return f"""
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %is_update = arith.constant true
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  {size_lines("count", "%updates", self._updates)}
+  {size_lines("extent", "%indices", self._indices)}
+  {size_lines("size", "%given", self._result)}
+  {points}
+  %points = arith.addi %points{len(self._points.loops) - 1}, %c0 : index
+  {places}
+  %places = arith.addi %places{len(self._points.named) - 1}, %c0 : index"""
+
+    def _place(self) -> str:
+        """Lines that make %within, whether the place of a point exists, %key, its number among all
+        places, and %to0, ..., its coordinates; the first place, if it does not exist."""
+        lines = [self._points.lines, "%within_ = arith.constant true"]
+        within = "%within_"
+        for j, of in enumerate(self._points.named):
+            if of in self._points.checked:
+                lines += [
+                    f"%wide{j} = arith.index_cast %size{of} : index to i64",
+                    f"%is_in{j} = arith.cmpi ult, %at{j}, %wide{j} : i64",
+                    f"%within{j} = arith.andi {within}, %is_in{j} : i1",
+                ]
+                within = f"%within{j}"
+        lines.append(f"%within = arith.andi {within}, %within_ : i1")
+        for j, of in enumerate(self._points.named):
+            lines += [
+                f"%to_{j} = arith.index_cast %at{j} : i64 to index",
+                f"%to{of} = arith.select %within, %to_{j}, %c0 : index",
+            ]
+        return "\n".join([*lines, self._key()])
+
+    def _key(self) -> str:
+        """Lines that make %key of the coordinates."""
+        lines, key = [], "%c0"
+        for j, of in enumerate(self._points.named):
+            lines += [
+                f"%row{j} = arith.muli {key}, %size{of} : index",
+                f"%key{j} = arith.addi %row{j}, %to{of} : index",
+            ]
+            key = f"%key{j}"
+        return "\n".join([*lines, f"%key = arith.addi {key}, %c0 : index"])
+
+    def _checked_place(self) -> str:
+        return f'{self._place()}\ncf.assert %within, "an index is out of bounds"'
+
+    def _fill(self, name: str, value: str) -> str:
+        type_ = self._of_places("i32")
+        return f"""
+  %{name} = memref.alloc({"%places" if self._places is None else ""}) : memref<{type_}>
+  scf.forall (%p) in (%places) {{
+    memref.store {value}, %{name}[%p] : memref<{type_}>
+  }}"""
+
+    def _part(self) -> str:
+        return f"tensor<{'x'.join(['?', *'1' * (self._rank - 1), str(self._element)])}>"
+
+    def _update_at(self, name: str) -> str:
+        """Lines that make %NAME of the update of %number and the place."""
+        return (
+            f"%{name} = tensor.extract %updates[{', '.join(self._points.update)}] : {self._updates}"
+        )
+
+    def _write(self, loops: str, head: str, value: str) -> str:
+        """The loop that writes: `head` makes %length, 1 if the element at %to0, ... and %d0, ... is
+        to be changed, or 0, and `value` %new of it and of %was."""
+        result, part, rank = self._result, self._part(), self._rank
+        at = [f"%to{of}" if of in self._points.named else f"%d{of}" for of in range(rank)]
+        slice_ = (
+            f"[{', '.join(at)}] [{', '.join(['%length', *'1' * (rank - 1)])}] "
+            f"[{', '.join('1' * rank)}]"
+        )
+        own = ", ".join(["%c0"] * rank)
+        return f"""
+  %made = scf.forall {loops} shared_outs(%shared = %given) -> ({result}) {{
+    {head}
+    %slice = tensor.extract_slice %shared{slice_} : {result} to {part}
+    %whole = scf.for %only = %c0 to %length step %c1 iter_args(%into = %slice) -> ({part}) {{
+      %was = tensor.extract %into[{own}] : {part}
+      {value}
+      %put = tensor.insert %new into %into[{own}] : {part}
+      scf.yield %put : {part}
+    }}
+    scf.forall.in_parallel {{
+      tensor.parallel_insert_slice %whole into %shared{slice_} : {part} into {result}
+    }}
+  }}"""
+
+    def _are_places_few(self) -> bool:
+        """Whether there are no more places than points, and a point: a thread for each element of
+        the result, then."""
+        count, places = self._points.count, self._places
+        return bool(count) and places is not None and count is not None and places <= count
+
+    def _compute(self, value: str) -> str:
+        """The loop over all elements: `value` makes %new of the place %key and of %was."""
+        rank, e, result = self._rank, self._element, self._result
+        dimensions = ", ".join(f"d{i}" for i in range(rank))
+        identity = f"affine_map<({dimensions}) -> ({dimensions})>"
+        prefixes = ["to" if of in self._points.named else "d" for of in range(rank)]
+        indices = [f"%{one}{of} = linalg.index {of} : index" for of, one in enumerate(prefixes)]
+        dynamic = ", ".join(f"%size{i}" for i in range(rank) if result.is_dynamic_dim(i))
+        return f"""
+  %target = tensor.empty({dynamic}) : {result}
+  %made = linalg.generic {{indexing_maps = [{identity}, {identity}],
+      iterator_types = [{", ".join(['"parallel"'] * rank)}]}}
+      ins(%given : {result}) outs(%target : {result}) {{
+    ^bb0(%was: {e}, %unused: {e}):
+      {chr(10).join(indices)}
+      {self._key()}
+      {value}
+      linalg.yield %new : {e}
+  }} -> {result}"""
+
+    def _points_and_others(self) -> str:
+        names = ", ".join([self._names(), *(f"%d{of}" for of in self._others)])
+        extents = [*(extent for _, extent in self._points.loops)]
+        return f"({names}) in ({', '.join([*extents, *(f'%size{of}' for of in self._others)])})"
+
+    def _combine(self, made: str, update: str, was: str) -> str:
+        e = self._element
+        if self._operation == "":
+            return f"%{made} = arith.select %is_update, %{update}, %{was} : {e}"
+        if self._operation is None:
+            return f"%{made} = func.call @region(%{update}, %{was}) : ({e}, {e}) -> {e}"
+        return f"%{made} = {self._operation} %{update}, %{was} : {e}"
+
+    # --- Forms --------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """The text of `func.func @scatter`, behind those that it calls."""
+        e = self._element
+        helpers, body = self._form()
+        region = f"func.func private @region({e}, {e}) -> {e}" if self._operation is None else ""
+        return f"""{helpers}
+{region}
+func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given: {self._result})
+    -> {self._result} {{
+  {self._prologue()}
+  {body}
+  return %made : {self._result}
+}}
+"""
+
+    def _is_small(self) -> str:
+        """Lines that assert that places and points have numbers of 32 bits."""
+        if self._points.count is not None and self._places is not None:
+            return ""
+        return """
+  %most = arith.constant 2147483647 : index
+  %are_points_few = arith.cmpi ule, %points, %most : index
+  %are_places_few = arith.cmpi ule, %places, %most : index
+  %are_few = arith.andi %are_points_few, %are_places_few : i1
+  cf.assert %are_few, "more than 2147483647 places or updates of a scatter"
+"""
+
+    def _form(self) -> tuple[str, str]:
+        """Functions that the form calls, and the lines that make %made."""
+        count, places = self._points.count, self._places
+        if self._operation == "" and max(count or 0, places or 0) < 1 << 31:
+            return "", self._is_small() + self._assign()
+        if self._operation in _ATOMIC and str(e := self._element) in ("i32", "i64"):
+            return "", self._combine_atomically(_ATOMIC[self._operation], str(e))
+        is_known = count is not None and places is not None
+        if len(self._points.loops) == 1 and is_known and self._are_sorted():
+            return self._sort()
+        helpers, body = self._rank_updates()
+        return helpers, self._is_small() + body
+
+    def _are_sorted(self) -> bool:
+        """Whether so many updates have one place, or so many places exist."""
+        count, places = self._points.count or 0, self._places or 0
+        return count > _MOST_OF_PLACE * places or max(count, places) >= 1 << 31
+
+    def _assign(self) -> str:
+        loops, number = self._points_and_others(), self._points.number
+        value = f"%number = arith.addi {number}, %c0 : index\n{self._update_at('new')}"
+        if self._points.count == 1:
+            head = f"{self._checked_place()}\n%length = arith.select %within, %c1, %c0 : index"
+            return self._write(loops, head, value)
+        of_places = self._of_places("i32")
+        lasts = f"""
+  %none = arith.constant -1 : i32
+  {self._fill("lasts", "%none")}
+  scf.forall {self._loops()} {{
+    {self._checked_place()}
+    %own = arith.index_cast {number} : index to i32
+    scf.if %within {{
+      %last = memref.atomic_rmw maxs %own, %lasts[%key] : (i32, memref<{of_places}>) -> i32
+    }}
+  }}"""
+        load = f"%last = memref.load %lasts[%key] : memref<{of_places}>"
+        if self._are_places_few():
+            return lasts + self._compute(f"""
+      {load}
+      %has_update = arith.cmpi sge, %last, %zero : i32
+      %some = arith.select %has_update, %last, %zero : i32
+      %number = arith.index_cast %some : i32 to index
+      {self._update_at("update")}
+      %new = arith.select %has_update, %update, %was : {self._element}""")
+        head = f"""
+    {self._place()}
+    {load}
+    %own = arith.index_cast {number} : index to i32
+    %is_last = arith.cmpi eq, %last, %own : i32
+    %is_left = arith.andi %is_last, %within : i1
+    %length = arith.select %is_left, %c1, %c0 : index"""
+        return lasts + self._write(loops, head, value)
+
+    def _combine_atomically(self, kind: str, element: str) -> str:
+        result = str(self._result)
+        buffer = f"memref<{result.removeprefix('tensor<')}"
+        dynamic = [f"%size{i}" for i in range(self._rank) if self._result.is_dynamic_dim(i)]
+        at = [f"%to{of}" if of in self._points.named else f"%d{of}" for of in range(self._rank)]
+        return f"""
+  %buffer = memref.alloc({", ".join(dynamic)}) : {buffer}
+  bufferization.materialize_in_destination %given in restrict writable %buffer
+      : ({result}, {buffer}) -> ()
+  scf.forall {self._points_and_others()} {{
+    {self._checked_place()}
+    %number = arith.addi {self._points.number}, %c0 : index
+    {self._update_at("update")}
+    scf.if %within {{
+      %was = memref.atomic_rmw {kind} %update, %buffer[{", ".join(at)}]
+          : ({element}, {buffer}) -> {element}
+    }}
+  }}
+  %made = bufferization.to_tensor %buffer restrict : {buffer} to {result}"""
+
+    def _linear(self, made: str, number: str) -> str:
+        """Lines that make %MADE, the number of a point among all, `number` being its number."""
+        lines, before = [], "%c0"
+        for k, (name, extent) in enumerate(self._points.loops):
+            index = number if name == self._points.number else name
+            lines += [
+                f"%{made}_row{k} = arith.muli {before}, {extent} : index",
+                f"%{made}_{k} = arith.addi %{made}_row{k}, {index} : index",
+            ]
+            before = f"%{made}_{k}"
+        return "\n".join([*lines, f"%{made} = arith.addi {before}, %c0 : index"])
+
+    def _range(self) -> str:
+        """Lines that make %begin and %end of the range of the place %key in lists."""
+        of_places = self._of_places("i32")
+        return f"""
+      %is_first_place = arith.cmpi eq, %key, %c0 : index
+      %less = arith.subi %key, %c1 : index
+      %place_before = arith.select %is_first_place, %c0, %less : index
+      %end_before = tensor.extract %ends#0[%place_before] : tensor<{of_places}>
+      %begin_ = arith.select %is_first_place, %zero, %end_before : i32
+      %end_ = tensor.extract %ends#0[%key] : tensor<{of_places}>
+      %begin = arith.index_cast %begin_ : i32 to index
+      %end = arith.index_cast %end_ : i32 to index"""
+
+    def _arrival(self) -> str:
+        return f"""
+      %arrival_ = memref.load %arrivals[%point] : memref<{self._of_points("i32")}>
+      %arrival = arith.index_cast %arrival_ : i32 to index"""
+
+    def _rank_updates(self) -> tuple[str, str]:
+        """Each place has a range of lists of all points, whose end is in %ends. In `%arrived`, a
+        point has its number, and the number of its place in the digits above."""
+        points, listed = self._points, self._of_points("i64")
+        of_places, of_points = self._of_places("i32"), self._of_points("i32")
+        counts = self._ir.RankedTensorType(self._ir.Type.parse(f"tensor<{of_places}>"))
+        scan = RowScan(self._ir, [counts] * 3, "0", combination="arith.addi")
+        return (
+            scan.text(),
+            f"""
+  {self._fill("counts", "%zero")}
+  {self._allocate("keys", of_points)}
+  {self._allocate("arrivals", of_points)}
+  %nowhere = arith.constant -1 : index
+  scf.forall {self._loops()} {{
+    {self._checked_place()}
+    {self._linear("point", points.number)}
+    %known = arith.select %within, %key, %nowhere : index
+    %stored = arith.index_cast %known : index to i32
+    memref.store %stored, %keys[%point] : memref<{of_points}>
+    scf.if %within {{
+      %arrival = memref.atomic_rmw addi %one, %counts[%key] : (i32, memref<{of_places}>) -> i32
+      memref.store %arrival, %arrivals[%point] : memref<{of_points}>
+    }}
+  }}
+  %all_counts = bufferization.to_tensor %counts restrict
+      : memref<{of_places}> to tensor<{of_places}>
+  %ends_empty = tensor.empty({"%places" if self._places is None else ""}) : tensor<{of_places}>
+  %ends:2 = func.call @scan(%all_counts, %ends_empty, %ends_empty)
+      : ({", ".join([f"tensor<{of_places}>"] * 3)}) -> (tensor<{of_places}>, tensor<{of_places}>)
+  {self._allocate("arrived", listed)}
+  {self._allocate("numbers", of_points)}
+  %most_ranked = arith.constant {_MOST_RANKED} : index
+  %digits = arith.constant 32 : i64
+  scf.forall {self._loops()} {{
+    {self._linear("point", points.number)}
+    %key_ = memref.load %keys[%point] : memref<{of_points}>
+    %key = arith.index_cast %key_ : i32 to index
+    %within = arith.cmpi sge, %key, %c0 : index
+    scf.if %within {{
+      {self._range()}
+      {self._arrival()}
+      %slot = arith.addi %begin, %arrival : index
+      %place_number = arith.index_cast %key : index to i64
+      %high = arith.shli %place_number, %digits : i64
+      %own = arith.index_cast {points.number} : index to i64
+      %both = arith.ori %high, %own : i64
+      memref.store %both, %arrived[%slot] : memref<{listed}>
+      {self._order_many()}
+    }}
+  }}
+  %last_place = arith.subi %places, %c1 : index
+  %has_places = arith.cmpi ne, %places, %c0 : index
+  %slots = arith.select %has_places, %points, %c0 : index
+  scf.forall (%slot) in (%slots) {{
+    %all_ = tensor.extract %ends#0[%last_place] : tensor<{of_places}>
+    %all = arith.index_cast %all_ : i32 to index
+    %is_used = arith.cmpi ult, %slot, %all : index
+    scf.if %is_used {{
+      %own = memref.load %arrived[%slot] : memref<{listed}>
+      %place_number = arith.shrui %own, %digits : i64
+      %key = arith.index_cast %place_number : i64 to index
+      {self._range()}
+      %count = arith.subi %end, %begin : index
+      %is_ranked = arith.cmpi ule, %count, %most_ranked : index
+      scf.if %is_ranked {{
+        %rank = scf.for %k = %begin to %end step %c1 iter_args(%before = %begin) -> (index) {{
+          %other = memref.load %arrived[%k] : memref<{listed}>
+          %is_before = arith.cmpi slt, %other, %own : i64
+          %more = arith.addi %before, %c1 : index
+          %now = arith.select %is_before, %more, %before : index
+          scf.yield %now : index
+        }}
+        %number = arith.trunci %own : i64 to i32
+        memref.store %number, %numbers[%rank] : memref<{of_points}>
+      }}
+    }}
+  }}
+  {self._write_ranked()}""",
+        )
+
+    def _order_many(self) -> str:
+        """Lines for the first point of a place that has more updates than are ranked: it looks for
+        the others along its line of points, in their order."""
+        if self._points.most is not None and self._points.most <= _MOST_RANKED:
+            return ""
+        of_points, extent = self._of_points("i32"), dict(self._points.loops)[self._points.number]
+        return f"""
+      %count = arith.subi %end, %begin : index
+      %is_large = arith.cmpi ugt, %count, %most_ranked : index
+      %is_first = arith.cmpi eq, %arrival, %c0 : index
+      %orders = arith.andi %is_large, %is_first : i1
+      scf.if %orders {{
+        %filled = scf.for %n = %c0 to {extent} step %c1 iter_args(%next = %begin) -> (index) {{
+          {self._linear("other", "%n")}
+          %other_key = memref.load %keys[%other] : memref<{of_points}>
+          %is_same = arith.cmpi eq, %other_key, %key_ : i32
+          %behind = scf.if %is_same -> (index) {{
+            %number = arith.index_cast %n : index to i32
+            memref.store %number, %numbers[%next] : memref<{of_points}>
+            %after = arith.addi %next, %c1 : index
+            scf.yield %after : index
+          }} else {{
+            scf.yield %next : index
+          }}
+          scf.yield %behind : index
+        }}
+      }}"""
+
+    def _write_ranked(self) -> str:
+        e = self._element
+        value = f"""
+      %new = scf.for %k = %begin to %end step %c1 iter_args(%value = %was) -> ({e}) {{
+        %number_ = memref.load %numbers[%k] : memref<{self._of_points("i32")}>
+        %number = arith.index_cast %number_ : i32 to index
+        {self._update_at("update")}
+        {self._combine("more", "update", "value")}
+        scf.yield %more : {e}
+      }}"""
+        if self._are_places_few():
+            prefixes = ["to" if of in self._points.named else "d" for of in range(self._rank)]
+            names = ", ".join(f"%{prefix}{of}" for of, prefix in enumerate(prefixes))
+            sizes = ", ".join(f"%size{of}" for of in range(self._rank))
+            head = f"""
+    {self._key()}
+    {self._range()}
+    %count = arith.subi %end, %begin : index
+    %length = arith.minui %count, %c1 : index"""
+            return self._write(f"({names}) in ({sizes})", head, value)
+        head = f"""
+    {self._place()}
+    {self._linear("point", self._points.number)}
+    {self._range()}
+    {self._arrival()}
+    %is_first = arith.cmpi eq, %arrival, %c0 : index
+    %writes = arith.andi %is_first, %within : i1
+    %length = arith.select %writes, %c1, %c0 : index"""
+        return self._write(self._points_and_others(), head, value)
+
+    def _sort(self) -> tuple[str, str]:
+        """Sorts the numbers of points by their places. The first one of each place combines all
+        that follow it."""
+        keys, e, loop = self._of_points("i64"), self._element, self._points.loops[0]
+        type_ = self._ir.RankedTensorType(self._ir.Type.parse(f"tensor<{keys}>"))
+        sort = MergeSort(
+            [type_, type_],
+            0,
+            lambda name, first, second: f"%{name} = arith.cmpi slt, %{first}0, %{second}0 : i64",
+        )
+        generic = f"""linalg.generic {{indexing_maps = [affine_map<(d0) -> (d0)>],
+      iterator_types = ["parallel"]}} outs(%empty : {type_}) {{
+    ^bb0(%none: i64):
+      {loop[0]} = linalg.index 0 : index"""
+        names = ", ".join(["%slot", *(f"%d{of}" for of in self._others)])
+        extents = ", ".join([loop[1], *(f"%size{of}" for of in self._others)])
+        head = f"""
+    %sorted_key = tensor.extract %sorted#0[%slot] : {type_}
+    %has_none_before = arith.cmpi eq, %slot, %c0 : index
+    %less = arith.subi %slot, %c1 : index
+    %before = arith.select %has_none_before, %c0, %less : index
+    %key_before = tensor.extract %sorted#0[%before] : {type_}
+    %is_other = arith.cmpi ne, %sorted_key, %key_before : i64
+    %is_first = arith.ori %has_none_before, %is_other : i1
+    %own_number = tensor.extract %sorted#1[%slot] : {type_}
+    {loop[0]} = arith.index_cast %own_number : i64 to index
+    {self._place()}
+    %writes = arith.andi %is_first, %within : i1
+    %length = arith.select %writes, %c1, %c0 : index"""
+        value = f"""
+      %run:2 = scf.while (%k = %slot, %value = %was) : (index, {e}) -> (index, {e}) {{
+        %is_there = arith.cmpi ult, %k, {loop[1]} : index
+        %inside = arith.select %is_there, %k, %slot : index
+        %other = tensor.extract %sorted#0[%inside] : {type_}
+        %is_same = arith.cmpi eq, %other, %sorted_key : i64
+        %goes_on = arith.andi %is_there, %is_same : i1
+        scf.condition(%goes_on) %k, %value : index, {e}
+      }} do {{
+      ^bb0(%k: index, %value: {e}):
+        %number_ = tensor.extract %sorted#1[%k] : {type_}
+        %number = arith.index_cast %number_ : i64 to index
+        {self._update_at("update")}
+        {self._combine("more", "update", "value")}
+        %next = arith.addi %k, %c1 : index
+        scf.yield %next, %more : index, {e}
+      }}
+      %new = arith.select %is_first, %run#1, %was : {e}"""
+        return (
+            sort.text(),
+            f"""
+  %empty = tensor.empty() : {type_}
+  %keys = {generic}
+      {self._checked_place()}
+      %stored = arith.index_cast %key : index to i64
+      linalg.yield %stored : i64
+  }} -> {type_}
+  %numbers = {generic}
+      %stored = arith.index_cast {loop[0]} : index to i64
+      linalg.yield %stored : i64
+  }} -> {type_}
+  %sorted:2 = func.call @sort(%keys, %numbers) : ({type_}, {type_}) -> ({type_}, {type_})
+  {self._write(f"({names}) in ({extents})", head, value)}""",
+        )
